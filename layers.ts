@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 export const LAYERS: readonly (readonly string[])[] = [
   ["cli"],
   ["app"],
-  ["config", "methods", "websocket"],
+  ["config", "cluster", "methods", "websocket"],
   ["simulation", "pending", "subscriptions"],
   ["state"],
   ["evm", "heads"],

@@ -1,4 +1,4 @@
-import { CHAIN, named, quantile, rates, value } from "../queries.ts";
+import { CHAIN, INSTANCE, named, quantile, rates, value } from "../queries.ts";
 import type { Row } from "../row.ts";
 
 export const simulationRow: Row = {
@@ -43,11 +43,12 @@ export const simulationRow: Row = {
     },
     {
       title: "Workers",
-      description: "Maximum, alive and busy. If all are busy, runs wait, then clients get 503.",
+      description:
+        "Threads of an instance, and runs of a chain: maximum and now. If all threads are busy, runs wait, then clients get 503.",
       unit: "short",
       queries: [
         named("{{chain}} maximum", value("sum", "workers_max", CHAIN, "chain")),
-        named("{{chain}} alive", value("sum", "workers", CHAIN, "chain")),
+        named("{{instance}} alive", value("sum", "workers", INSTANCE, "instance")),
         named("{{chain}} busy", value("sum", "workers_busy", CHAIN, "chain")),
       ],
     },

@@ -1,26 +1,23 @@
 import type { IncomingMessage } from "node:http";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { KeyUsage } from "../telemetry/keyUsage.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
+import type { ApiKey } from "./apiKey.ts";
 import { createApiKeys } from "./apiKeys.ts";
 import type { Charge, ChargeReason } from "./charge.ts";
 import { clientOfAddress } from "./clientAddress.ts";
 import { createMethodRules, type MethodRules } from "./methodRules.ts";
 import type { Limit, RateLimits } from "./rateLimits.ts";
-import { hasWrongKey, RequestKeys, removeKeyHeaders } from "./requestKey.ts";
+import { hasWrongKey, type KeyedTarget, RequestKeys, removeKeyHeaders } from "./requestKey.ts";
+import { readToken, type TokenOptions, Tokens } from "./tokens.ts";
 import { createTrustedProxies } from "./trustedProxies.ts";
 
-export interface ApiKey extends MethodRules {
-  readonly name: string;
-  /** SHA-256 of the key, in hex. Only the owner has the key itself. */
-  readonly sha256: string;
-  /** Replaces the limit for all keys. */
-  readonly limit?: Limit | undefined;
-}
-
 export interface AccessOptions extends MethodRules {
-  /** If there is a key, every request must have one. */
+  /** If there is a key, every request must have one, or a token. */
   readonly keys: readonly ApiKey[];
+  /** Accepts bearer tokens of this issuer too. */
+  readonly jwt?: TokenOptions | undefined;
   readonly limitPerKey?: Limit | undefined;
   readonly limitPerAddress?: Limit | undefined;
   /** Networks whose X-Forwarded-For header is trusted. */
@@ -39,6 +36,12 @@ export interface AuthenticatedRequest {
   readonly address: string;
   /** SHA-256 of the client's key. Undefined if no key is configured. */
   readonly keyDigest: string | undefined;
+  /** The rights of the client's token. Undefined for any other client. */
+  readonly token?: ApiKey | undefined;
+  /** Names of the only chains that the client may use. Undefined: all. */
+  readonly chains?: ReadonlySet<string> | undefined;
+  /** The time at which the key or token expires. */
+  readonly expiresAtMs?: number | undefined;
   /** The request's target without the key. */
   readonly target: string;
   /** Removes the key from the headers of a request that is sent to another server. Undefined without a key. */
@@ -58,10 +61,10 @@ export type Readmit = (admitted: AuthenticatedRequest) => AuthenticatedRequest;
 
 export interface Access {
   /**
-   * Authenticates a request. Throws RpcError (401) if the key is missing or wrong.
-   * `isChainPath` separates a chain's path from a wrong key.
+   * Authenticates a request. Throws or rejects with RpcError (401) if the key or token is missing or wrong.
+   * `isChainPath` separates a chain's path from a wrong key. Only a token that was not seen before needs a promise.
    */
-  authenticate(request: IncomingMessage, isChainPath: (path: string) => boolean): AuthenticatedRequest;
+  authenticate(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedRequest>;
   readonly readmit: Readmit;
 }
 
@@ -69,15 +72,23 @@ const unauthorized = (message: string): RpcError => new RpcError(CODES.UNAUTHORI
 
 const MISSING_KEY = "an API key is needed: header x-api-key, a bearer token, or the last part of the path";
 const WRONG_KEY = "the API key is not valid";
+const EXPIRED_KEY = "the API key has expired";
+
+/** The rules of one key or token, created once. */
+interface Grant {
+  readonly isAllowed: ReturnType<typeof createMethodRules>;
+  readonly chains: ReadonlySet<string> | undefined;
+  readonly expiresAtMs: number | undefined;
+  readonly usage: KeyUsage;
+}
 
 class ConfiguredAccess implements Access {
   readonly #options: AccessOptions;
   readonly #requestKeys: RequestKeys<ApiKey>;
   readonly #addressOf: ReturnType<typeof createTrustedProxies>;
   readonly #isAllowed: ReturnType<typeof createMethodRules>;
-  readonly #allowedByKey: ReadonlyMap<ApiKey, ReturnType<typeof createMethodRules>>;
-
-  readonly #usages: ReadonlyMap<ApiKey, KeyUsage>;
+  readonly #tokens: Tokens | undefined;
+  readonly #grants = new WeakMap<ApiKey, Grant>();
 
   constructor(options: AccessOptions) {
     const { keys } = options;
@@ -85,41 +96,99 @@ class ConfiguredAccess implements Access {
     this.#requestKeys = new RequestKeys(createApiKeys(keys));
     this.#addressOf = createTrustedProxies(options.trustedProxies);
     this.#isAllowed = createMethodRules(options);
-    this.#usages = new Map(keys.map((key) => [key, options.usageOf(key.name)]));
-    this.#allowedByKey = new Map(keys.map((key) => [key, createMethodRules(key)]));
+    this.#tokens = options.jwt && new Tokens(options.jwt);
   }
 
-  authenticate(request: IncomingMessage, isChainPath: (path: string) => boolean): AuthenticatedRequest {
+  authenticate(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedRequest> {
     const forwarded = request.headers["x-forwarded-for"];
     const remote = request.socket.remoteAddress ?? "unknown";
     const address = clientOfAddress(this.#addressOf(remote, typeof forwarded === "string" ? forwarded : undefined));
-    if (this.#options.keys.length === 0) {
-      return this.#admit(address, undefined, request.url ?? "/");
+    const { url = "/" } = request;
+    if (this.#options.keys.length === 0 && this.#tokens === undefined) {
+      return this.#admit(address, undefined, url);
     }
     const keyed = this.#requestKeys.take(request);
-    if (keyed === undefined) {
-      this.#chargeOf(address, undefined)?.(1, "key");
-      throw this.#reject("key", unauthorized(hasWrongKey(request, isChainPath) ? WRONG_KEY : MISSING_KEY));
+    if (keyed !== undefined) {
+      return this.#admitKeyed(address, keyed);
     }
-    const { key, target, texts } = keyed;
-    return { ...this.#admit(address, key, target), removeKey: (passed) => removeKeyHeaders(passed, texts) };
+    const token = this.#tokens && readToken(request.headers);
+    if (this.#tokens !== undefined && token !== undefined) {
+      return this.#admitToken(address, this.#tokens, { token, target: url });
+    }
+    throw this.#refuse(address, unauthorized(hasWrongKey(request, isChainPath) ? WRONG_KEY : MISSING_KEY));
   }
 
-  readonly readmit: Readmit = ({ address, keyDigest, target }) => {
+  #admitKeyed(address: string, { key, target, texts }: KeyedTarget<ApiKey>): AuthenticatedRequest {
+    const admitted = this.#admit(address, key, target);
+    return { ...admitted, removeKey: (request) => removeKeyHeaders(request, texts) };
+  }
+
+  #admitToken(
+    address: string,
+    tokens: Tokens,
+    { token, target }: { readonly token: string; readonly target: string },
+  ): Awaitable<AuthenticatedRequest> {
+    const admit = (key: ApiKey): AuthenticatedRequest => ({
+      ...this.#admitKeyed(address, { key, target, texts: new Set([token]) }),
+      token: key,
+    });
+    const known = tokens.find(token);
+    return known === undefined
+      ? tokens.verify(token).then(admit, (error: unknown) => {
+          throw error instanceof RpcError ? this.#refuse(address, error) : error;
+        })
+      : admit(known);
+  }
+
+  /** Counts a refused request against the client's address. */
+  #refuse(address: string, error: RpcError): RpcError {
+    this.#chargeOf(address, undefined)?.(1, "key");
+    return this.#reject("key", error);
+  }
+
+  #grantOf(key: ApiKey): Grant {
+    let grant = this.#grants.get(key);
+    if (grant === undefined) {
+      grant = {
+        isAllowed: createMethodRules(key),
+        chains: key.chains && new Set(key.chains),
+        expiresAtMs: key.expires === undefined ? undefined : Date.parse(key.expires),
+        usage: this.#options.usageOf(key.name),
+      };
+      this.#grants.set(key, grant);
+    }
+    return grant;
+  }
+
+  readonly readmit: Readmit = ({ address, keyDigest, token, target }) => {
     const { keys } = this.#options;
+    if (token !== undefined && this.#tokens !== undefined) {
+      return { ...this.#admit(address, token, target), token };
+    }
     const key = keys.find(({ sha256 }) => sha256 === keyDigest);
-    if (keys.length > 0 && key === undefined) {
+    if ((keys.length > 0 || this.#tokens !== undefined) && key === undefined) {
       throw this.#reject("key", unauthorized(keyDigest === undefined ? MISSING_KEY : WRONG_KEY));
     }
     return this.#admit(address, key, target);
   };
 
   #admit(address: string, key: ApiKey | undefined, target: string): AuthenticatedRequest {
-    const clientId = key === undefined ? address : key.name;
+    const grant = key && this.#grantOf(key);
+    if (grant?.expiresAtMs !== undefined && grant.expiresAtMs <= Date.now()) {
+      throw this.#refuse(address, unauthorized(EXPIRED_KEY));
+    }
     const charge = this.#chargeOf(address, key);
-    const authorize = this.#createPermit(address, key, charge);
-    const usage = key && this.#usages.get(key);
-    return { clientId, address, keyDigest: key?.sha256, target, authorize, charge, usage };
+    return {
+      clientId: key === undefined ? address : key.name,
+      address,
+      keyDigest: key?.sha256,
+      chains: grant?.chains,
+      expiresAtMs: grant?.expiresAtMs,
+      target,
+      authorize: this.#createPermit(address, key, charge),
+      charge,
+      usage: grant?.usage,
+    };
   }
 
   #reject(reason: "key" | "method" | "rate", error: RpcError): RpcError {
@@ -133,7 +202,7 @@ class ConfiguredAccess implements Access {
     charge: Charge | undefined,
   ): AuthenticatedRequest["authorize"] {
     const isAllowed = this.#isAllowed;
-    const isAllowedByKey = key && this.#allowedByKey.get(key);
+    const isAllowedByKey = key && this.#grantOf(key).isAllowed;
     if (!isAllowed && !isAllowedByKey && !charge) {
       return undefined;
     }

@@ -8,7 +8,7 @@ const { createServer } = process.getBuiltinModule("node:http");
 export interface OpsOptions {
   readonly host: string;
   readonly port: number;
-  readonly registry: Registry;
+  readonly registry: Pick<Registry, "metrics" | "contentType">;
   /** Whether requests may be sent here: for all chains, or for the named one. */
   readiness(chain: string | undefined): ReadinessReport;
   /** Sets the metrics that are computed only for a scrape. */

@@ -3,13 +3,21 @@ import { ConfigError } from "../config/readConfig.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { trackInFlight } from "../http/trackInFlight.ts";
-import { createChainRuntime, type ServedChain } from "./chainRuntime.ts";
+import type { ServedChain } from "./chainRuntime.ts";
 import type { Shared } from "./shared.ts";
 
 /** An unreachable node is detected after five seconds. */
 const READY_TIMEOUT_MS = 30_000;
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+export type CreateChain = (config: ChainConfig, shared: Shared) => ServedChain;
+
+export interface ActiveChainOptions {
+  readonly createChain: CreateChain;
+  /** Called once, when the chain has its genesis and a first head. */
+  onKnown(chain: ActiveChain): void;
+}
 
 /** A chain with its configuration, from its start to its end. */
 export class ActiveChain {
@@ -20,12 +28,11 @@ export class ActiveChain {
   readonly #wrongChain = Promise.withResolvers<never>();
   #isKnown = false;
 
-  /** `onKnown` is called once, when the chain has its genesis and a first head. */
-  constructor(config: ChainConfig, shared: Omit<Shared, "onWrongChain">, onKnown: (chain: ActiveChain) => void) {
+  constructor(config: ChainConfig, shared: Omit<Shared, "onWrongChain">, { createChain, onKnown }: ActiveChainOptions) {
     // A node of another chain is suspended. The error matters only to `untilReady`.
     this.#wrongChain.promise.catch(() => undefined);
     this.config = config;
-    this.chain = createChainRuntime(config, { ...shared, onWrongChain: this.#wrongChain.reject });
+    this.chain = createChain(config, { ...shared, onWrongChain: this.#wrongChain.reject });
     const { endpoint, idle } = trackInFlight(this.chain.endpoint);
     this.endpoint = endpoint;
     this.#idle = idle;

@@ -15,7 +15,7 @@ import { whenKnown } from "../jsonrpc/awaitable.ts";
 import type { DispatchResult } from "../jsonrpc/dispatchResult.ts";
 import { pendingModeOfError } from "../methods/pendingModeErrors.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
-import type { PendingViews } from "./createPendingViews.ts";
+import type { ChainSources, ClientViews } from "./chainSources.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
 
@@ -23,9 +23,10 @@ export interface ChainEndpointOptions {
   readonly config: ChainConfig;
   readonly shared: Pick<Shared, "bypassHeader" | "webSockets">;
   readonly upstreams: Pick<Upstreams, "heads">;
-  readonly views: Pick<PendingViews, "view">;
+  readonly views: Pick<ClientViews, "view">;
   readonly dispatch: ChainDispatch;
   readonly passthrough: PassThrough | undefined;
+  readonly gate: ChainSources["gate"];
 }
 
 type ClientRequest = Pick<
@@ -95,10 +96,14 @@ const toEndpointResponse = (result: DispatchResult<RpcResponse>): EndpointRespon
 
 /** Creates the endpoint of one chain: JSON-RPC over HTTP and WebSocket. Any other request is passed through. */
 export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => {
-  const { dispatch, passthrough } = options;
+  const { dispatch, passthrough, gate } = options;
   const { heads } = options.upstreams;
 
   const handle: Endpoint["handle"] = (body, request) => {
+    const held = gate?.wait();
+    if (held !== undefined) {
+      return held.then(() => handle(body, request));
+    }
     heads.markActive();
     const result =
       heads.current() === undefined
@@ -109,6 +114,9 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
 
   const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) =>
     options.shared.webSockets.accept({ request, stream: socket, head, admitted }, async (body, message) => {
+      for (let held = gate?.wait(); held !== undefined; held = gate?.wait()) {
+        await held;
+      }
       heads.markActive();
       if (heads.current() === undefined) {
         return dispatch.beforeHead(body, message);
@@ -118,5 +126,5 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
       return dispatch.webSocket(body, { ...deriveContext(context, {}), subscriber, onAnswered });
     });
 
-  return { passthrough, handle, upgrade };
+  return { chain: options.config.name, passthrough, handle, upgrade };
 };

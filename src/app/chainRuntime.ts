@@ -1,55 +1,29 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { Endpoint, PassThrough } from "../http/endpoint.ts";
 import { createPassThroughHandler } from "../http/passThroughHandler.ts";
-import { createHandlers, isQuickMethod, methodLabel } from "../methods/handlers.ts";
+import { createHandlers } from "../methods/handlers.ts";
 import { nodeName } from "../nodes/nodeName.ts";
-import { createUnitsOf, createUnitTable } from "../state/providerUnits.ts";
-import { FeedSource } from "../state/sources/feedSource.ts";
+import { createUnitTable } from "../state/providerUnits.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
-import { createChainDispatch, maxResponseBytesOf } from "./chainDispatch.ts";
+import { createChainDispatch } from "./chainDispatch.ts";
 import { createChainEndpoint } from "./chainEndpoint.ts";
-import { ChainState } from "./chainState.ts";
+import type { ChainSources, ClientViews } from "./chainSources.ts";
 import { createChainSubscriptions } from "./chainSubscriptions.ts";
-import { createPendingViews, type PendingViews } from "./createPendingViews.ts";
-import { createReadPipeline } from "./createReadPipeline.ts";
+import { createFollowedSources } from "./followedSources.ts";
 import { createMethodChain } from "./methodChain.ts";
 import type { Shared } from "./shared.ts";
-import { createUpstreams, type Upstreams } from "./upstreams.ts";
+import type { Upstreams } from "./upstreams.ts";
 
 /** One chain with its endpoint. */
 export interface ServedChain {
   readonly name: string;
   readonly upstreams: Upstreams;
-  readonly views: Pick<PendingViews, "view" | "flashblocks">;
+  readonly views: Pick<ClientViews, "view" | "flashblocks">;
   /** Resolves when genesis, first head and rules are known. Rejects only if the chain is closed before. */
   readonly ready: Promise<void>;
   readonly endpoint: Endpoint;
   close(): Promise<void>;
 }
-
-const createChainUpstreams = (config: ChainConfig, shared: Shared): Upstreams =>
-  createUpstreams(
-    {
-      chain: config.name,
-      nodes: config.nodes,
-      finality: config.finality,
-      breaker: config.upstream.breaker,
-      attempts: config.upstream.attempts,
-      hedge: config.upstream.hedge === false ? undefined : config.upstream.hedge,
-      chainId: config.chainId,
-      blockTimeMs: config.blockTimeMs,
-      maxResponseBytes: maxResponseBytesOf(shared.server),
-      memory: shared.budget,
-      methodLabel,
-      unitsOf: createUnitsOf(config.state.units),
-      isQuick: isQuickMethod,
-      onWrongChain: shared.onWrongChain,
-      verify: config.verify,
-      checksOff: config.quirks.anvilDepositNonce ? ["depositReceipts"] : [],
-      verifyPool: shared.verifyPool,
-    },
-    shared.telemetry,
-  );
 
 const createPassThrough = (
   { name, passthrough, upstream }: ChainConfig,
@@ -71,38 +45,18 @@ const createPassThrough = (
 class ChainRuntime implements ServedChain {
   readonly name: string;
   readonly upstreams: Upstreams;
-  readonly views: PendingViews;
+  readonly views: ClientViews;
   readonly endpoint: Endpoint;
-  readonly #ending = new AbortController();
+  readonly #ending: AbortController;
   readonly #subscriptions: Subscriptions;
   readonly #passthrough: PassThrough | undefined;
-  readonly #state: ChainState;
+  readonly #sources: ChainSources;
 
-  constructor(config: ChainConfig, shared: Shared) {
+  constructor(config: ChainConfig, shared: Shared, sources: ChainSources, ending: AbortController) {
     const { server, telemetry } = shared;
-    const { signal } = this.#ending;
-    const upstreams = createChainUpstreams(config, shared);
-    const pipeline = createReadPipeline(config, shared, upstreams, signal);
-    const feed = config.pending.feeds.length > 0 ? new FeedSource() : undefined;
-    const views = createPendingViews({
-      config,
-      upstreams,
-      pipeline,
-      onReconciled: feed?.record,
-      budget: shared.budget,
-      telemetry,
-    });
-    const state = new ChainState({
-      config,
-      upstreams,
-      pipeline,
-      views,
-      feed,
-      thread: shared.writeSetThread,
-      signal,
-      telemetry,
-    });
-    const chain = createMethodChain({ config, server, shared, upstreams, pipeline, views, state });
+    const { signal } = ending;
+    const { upstreams, views, gate } = sources;
+    const chain = createMethodChain({ ...sources, config, server, shared });
     const handlers = createHandlers(chain, config.allowNamespaces);
     const subscriptions = createChainSubscriptions({ config, shared, upstreams, views, handlers, signal });
     const dispatch = createChainDispatch({ config, server, handlers, subscriptions, telemetry });
@@ -110,10 +64,11 @@ class ChainRuntime implements ServedChain {
     this.name = config.name;
     this.upstreams = upstreams;
     this.views = views;
+    this.#ending = ending;
     this.#subscriptions = subscriptions;
-    this.#state = state;
+    this.#sources = sources;
     this.#passthrough = passthrough;
-    this.endpoint = createChainEndpoint({ config, shared, upstreams, views, dispatch, passthrough });
+    this.endpoint = createChainEndpoint({ config, shared, upstreams, views, dispatch, passthrough, gate });
   }
 
   get ready(): Promise<void> {
@@ -124,9 +79,7 @@ class ChainRuntime implements ServedChain {
     this.#ending.abort();
     this.#subscriptions.close();
     this.#passthrough?.close();
-    this.#state.close();
-    await this.views.close();
-    await this.upstreams.close();
+    await this.#sources.close();
   }
 }
 
@@ -136,12 +89,20 @@ const withPrices = (config: ChainConfig, { prices, units }: Shared["usage"]): Ch
   state: { ...config.state, units: createUnitTable(prices, units, config.state.units) },
 });
 
-/** Starts a chain: connects to its nodes, and creates its endpoint. */
-export const createChainRuntime = (config: ChainConfig, shared: Shared): ServedChain => {
+type CreateSources = (config: ChainConfig, shared: Shared, signal: AbortSignal) => ChainSources;
+
+/** Starts a chain: connects to its nodes, and creates its endpoint. By default, this process follows the chain. */
+export const createChainRuntime = (
+  config: ChainConfig,
+  shared: Shared,
+  createSources: CreateSources = createFollowedSources,
+): ServedChain => {
   shared.telemetry.series.beginChain({
     chain: config.name,
     nodes: config.nodes.map(nodeName),
     parts: new Set(config.pending.feeds.length > 0 ? ["feed"] : []),
   });
-  return new ChainRuntime(withPrices(config, shared.usage), shared);
+  const priced = withPrices(config, shared.usage);
+  const ending = new AbortController();
+  return new ChainRuntime(priced, shared, createSources(priced, shared, ending.signal), ending);
 };

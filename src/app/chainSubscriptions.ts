@@ -2,7 +2,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import type { Handlers } from "../methods/handlers.ts";
 import { createPendingTransactions } from "../nodes/pendingTransactions.ts";
 import { createSubscriptions, type Subscriptions } from "../subscriptions/subscriptions.ts";
-import type { PendingViews } from "./createPendingViews.ts";
+import type { ClientViews } from "./chainSources.ts";
 import { internalCall } from "./internalCall.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -11,7 +11,7 @@ export interface ChainSubscriptionsOptions {
   readonly config: ChainConfig;
   readonly shared: Pick<Shared, "server" | "budget" | "telemetry">;
   readonly upstreams: Upstreams;
-  readonly views: PendingViews;
+  readonly views: ClientViews;
   readonly handlers: Handlers;
   readonly signal: AbortSignal;
 }

@@ -3,7 +3,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { nodeName } from "../nodes/nodeName.ts";
 import { removeMetricSeries } from "../telemetry/removeMetricSeries.ts";
-import { ActiveChain } from "./activeChain.ts";
+import { ActiveChain, type CreateChain } from "./activeChain.ts";
 import { createChainRoutes } from "./chainRoutes.ts";
 import type { ServedChain } from "./chainRuntime.ts";
 import type { Shared } from "./shared.ts";
@@ -11,6 +11,7 @@ import type { Shared } from "./shared.ts";
 export interface ChainsOptions {
   readonly configs: readonly ChainConfig[];
   readonly shared: Omit<Shared, "onWrongChain">;
+  readonly createChain: CreateChain;
   /** Time for the requests of a replaced chain to end. */
   readonly drainTimeoutMs: number;
   /** Called with the routes after each change. */
@@ -95,11 +96,13 @@ class ReplaceableChains implements Chains {
   }
 
   #start(config: ChainConfig): ActiveChain {
-    return new ActiveChain(config, this.#options.shared, (active) => {
+    const { shared, createChain } = this.#options;
+    const onKnown = (active: ActiveChain): void => {
       if (this.#active.includes(active)) {
         this.#publish();
       }
-    });
+    };
+    return new ActiveChain(config, shared, { createChain, onKnown });
   }
 
   #publish(): void {

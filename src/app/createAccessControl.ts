@@ -6,13 +6,14 @@ import { createRedisClient } from "../cache/redisClient.ts";
 import { logConnection } from "../cache/redisConnection.ts";
 import { parseRedisUrl } from "../cache/redisUrl.ts";
 import type { Config } from "../config/schema.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 
 /** Access control by the current configuration. */
 export interface AccessControl {
-  /** Authenticates a request. Throws RpcError if it is rejected. */
-  authenticate(request: IncomingMessage, isChainPath: (path: string) => boolean): AuthenticatedRequest;
+  /** Authenticates a request. Throws or rejects with RpcError if it is rejected. */
+  authenticate(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedRequest>;
   /** Authenticates an open connection by the current rules. Throws RpcError if its key is not valid any more. */
   readmit: Readmit;
   /** Whether an address belongs to a trusted proxy, whose connections are those of many clients. */

@@ -11,6 +11,7 @@ import type { ModuleKind } from "../evm/fast/fastModule.ts";
 import { createNodeState, type NodeState } from "../evm/reads/nodeState.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import { storedFetch } from "../evm/reads/storedFetch.ts";
+import type { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { EvmWorkers } from "../evm/runs/evmWorkers.ts";
 import type { SenderCache } from "../evm/senders/senderCache.ts";
 import { SenderRecovery } from "../evm/senders/senderRecovery.ts";
@@ -35,7 +36,7 @@ export interface Execution {
 
 const STATE_CACHE_BYTES = 64 * 1024 * 1024;
 const FETCH_TIMEOUT_MS = 5_000;
-/** Per chain, so that many chains on a machine with many cores do not fill its memory. */
+/** All chains share the threads, so that many chains on a machine with many cores do not fill its memory. */
 const MAX_DEFAULT_WORKERS = 4;
 
 export interface ExecutionOptions {
@@ -45,6 +46,8 @@ export interface ExecutionOptions {
   /** Caches the state of final blocks, for all replicas. */
   readonly store: TieredStore;
   readonly senders: SenderCache;
+  /** The threads of all chains. */
+  readonly threads: EvmThreads;
   readonly telemetry: Telemetry;
 }
 
@@ -88,19 +91,18 @@ const moduleOf = ({ op }: ChainForks): ModuleKind => (op === undefined ? "ethere
 const createSimulationWorkers = (options: ExecutionOptions): EvmWorkers => {
   const { config, telemetry } = options;
   const { name: chain, simulate } = config;
-  const { log, metrics } = telemetry;
+  const { metrics } = telemetry;
   const size = simulate.workers ?? defaultWorkers(availableParallelism());
-  metrics.workers.set({ chain }, 0);
   metrics.workersMax.set({ chain }, size);
   metrics.workersBusy.set({ chain }, 0);
   return new EvmWorkers({
     entry: workerEntry("simulation"),
+    threads: options.threads,
+    chain,
     engine: simulate.engine,
     module: moduleOf(options.rules.forks),
     comparisons: createComparisons(options),
     size,
-    onFailure: (error) => log.error({ err: error, chain }, "a worker failed"),
-    onThreads: (threads) => metrics.workers.set({ chain }, threads),
     onDeadline: () => metrics.deadlineHits.inc({ chain }),
   });
 };

@@ -12,10 +12,13 @@ type MemoryConfig = Pick<Config, "cache" | "chains" | "server">;
 const cacheBytesOf = ({ cache, chains }: Pick<Config, "cache" | "chains">): number =>
   chains.reduce((sum, { state }) => sum + (state.follow === false ? 0 : state.cacheBytes), cache.memoryBytes);
 
+/** All chains share the threads: the pool has as many as the chain with the most needs. */
 const threadsOf = ({ chains }: Pick<Config, "chains">): number =>
-  chains.reduce(
-    (sum, { simulate }) => sum + (simulate.enabled ? (simulate.workers ?? defaultWorkers(availableParallelism())) : 0),
+  Math.max(
     0,
+    ...chains
+      .filter(({ simulate }) => simulate.enabled)
+      .map(({ simulate }) => simulate.workers ?? defaultWorkers(availableParallelism())),
   );
 
 /** Creates the memory budget of the process. Warns if caches, budget and threads may need more than the container has. */

@@ -2,6 +2,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
+import type { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { SenderCache } from "../evm/senders/senderCache.ts";
 import { createFeed } from "../feed/feedClient.ts";
 import { createRecentFlashblocks, type RecentFlashblocks } from "../feed/recentFlashblocks.ts";
@@ -44,6 +45,8 @@ export interface PendingViewsOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
   readonly pipeline: Pick<ReadPipeline, "store" | "sharedValues">;
+  /** The threads of all chains. */
+  readonly threads: EvmThreads;
   /** Called with the blocks that equal their execution from the feed. */
   readonly onReconciled?: PendingOptions["onReconciled"];
   readonly budget: MemoryBudget;
@@ -122,7 +125,7 @@ class ChainViews implements PendingViews {
   }
 
   async #start(): Promise<void> {
-    const { config, upstreams, pipeline, telemetry } = this.#options;
+    const { config, upstreams, pipeline, threads, telemetry } = this.#options;
     await upstreams.ready;
     const rules = await this.#watchRules();
     if (this.#isClosed) {
@@ -131,7 +134,8 @@ class ChainViews implements PendingViews {
     }
     this.#rules = rules;
     const { store } = pipeline;
-    this.#execution = rules && createExecution({ config, rules, upstreams, store, senders: this.#senders, telemetry });
+    this.#execution =
+      rules && createExecution({ config, rules, upstreams, store, senders: this.#senders, threads, telemetry });
     this.#pending = this.#createPending();
     this.#pending.subscribe((change) => {
       for (const listener of this.#listeners) {

@@ -34,6 +34,8 @@ export interface CacheTiers {
   readonly redis: RedisStore | undefined;
   readonly budget: MemoryBudget;
   readonly telemetry: Telemetry;
+  /** Default: one of this process alone. */
+  readonly negativeCache?: NegativeCache;
 }
 
 export interface ReadPipeline {
@@ -55,9 +57,8 @@ export const createReadPipeline = (
   upstreams: Upstreams,
   signal: AbortSignal,
 ): ReadPipeline => {
-  const { memory, redis, budget, telemetry } = tiers;
+  const { memory, redis, budget, telemetry, negativeCache = createNegativeCache() } = tiers;
   const prefixOf = createPrefixes();
-  const negativeCache = createNegativeCache();
   const cacheOptions = {
     chain: config.name,
     get prefix() {

@@ -1,6 +1,7 @@
 import { createMemoryStore } from "../cache/memoryStore.ts";
 import { createRedisStore, type RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
+import { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { createFairScheduler } from "../limits/fairScheduler.ts";
 import { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -33,6 +34,11 @@ export const createShared = (config: Config, telemetry: Telemetry): ProcessParts
       memory: budget,
       metrics,
       onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
+    }),
+    evmThreads: new EvmThreads({
+      entry: workerEntry("simulation"),
+      onFailure: (error) => log.error({ err: error }, "a worker failed"),
+      onThreads: (threads) => metrics.workers.set(threads),
     }),
     verifyPool: new VerifyThreads(workerEntry("verification")),
     writeSetThread: new WriteSetThread({

@@ -1,12 +1,12 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { createOpsServer, type OpsServer } from "../admin/opsServer.ts";
+import type { OpsOptions, OpsServer } from "../admin/opsServer.ts";
 import { createReadiness, type Readiness } from "../admin/readiness.ts";
 import { statusPage } from "../admin/statusPage.ts";
 import { changedFixedOptions } from "../config/changedOptions.ts";
 import { formatMasked } from "../config/maskConfig.ts";
 import type { Config } from "../config/schema.ts";
 import { drain } from "../http/drain.ts";
-import { createHttpServer, type HttpServer } from "../http/httpServer.ts";
+import type { HttpServer } from "../http/httpServer.ts";
 import { createRequestLog } from "../http/requestLog.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
@@ -14,6 +14,7 @@ import type { ServedChain } from "./chainRuntime.ts";
 import { type Chains, createChains } from "./chains.ts";
 import { type AccessControl, createAccessControl } from "./createAccessControl.ts";
 import { createShared, type ProcessParts } from "./createShared.ts";
+import { type ProcessRole, singleProcess } from "./processRole.ts";
 import { readVersion } from "./readVersion.ts";
 import { createStatus } from "./statusReport.ts";
 
@@ -54,6 +55,7 @@ const opened = <T>(server: T | undefined): T => {
 };
 
 class RunningForebay implements Forebay {
+  readonly #role: ProcessRole;
   readonly #telemetry: Telemetry;
   readonly #shared: ProcessParts;
   readonly #usages: UsageLedger;
@@ -65,15 +67,18 @@ class RunningForebay implements Forebay {
   #config: Config;
   #isDraining = false;
 
-  constructor(config: Config, telemetry: Telemetry) {
+  constructor(config: Config, telemetry: Telemetry, role: ProcessRole) {
+    const own = role.share(config);
     this.#config = config;
+    this.#role = role;
     this.#telemetry = telemetry;
-    this.#shared = createShared(config, telemetry);
+    this.#shared = createShared(own, telemetry);
     this.#usages = new UsageLedger({ topKeys: config.usage.topKeys, metrics: telemetry.metrics });
-    this.#access = createAccessControl(config, telemetry, this.#usages);
+    this.#access = createAccessControl(own, telemetry, this.#usages);
     this.#chains = createChains({
-      configs: config.chains,
+      configs: own.chains,
       shared: this.#shared,
+      createChain: (chain, shared) => role.createChain(chain, shared),
       drainTimeoutMs: config.server.drainTimeoutMs,
       onRoutes: (routes) => this.#http?.setRoutes(routes),
     });
@@ -90,7 +95,7 @@ class RunningForebay implements Forebay {
     this.#http = await this.#openHttp();
     // Chains may have become known while the port was opened.
     this.#http.setRoutes(this.#chains.routes);
-    this.#ops = await this.#openOps();
+    this.#ops = await this.#role.openOps?.(this.#opsOptions());
   }
 
   get url(): string {
@@ -116,8 +121,9 @@ class RunningForebay implements Forebay {
     if (options.length > 0) {
       log.warn({ options }, "these options change with a restart alone");
     }
-    await this.#chains.replace(next.chains);
-    this.#access.setRules(next.access);
+    const own = this.#role.share(next);
+    await this.#chains.replace(own.chains);
+    this.#access.setRules(own.access);
     opened(this.#http).readmit(this.#access.readmit);
     this.#shared.webSockets.readmit(this.#access.readmit);
     log.level = next.log.level;
@@ -148,16 +154,16 @@ class RunningForebay implements Forebay {
   }
 
   #openHttp(): Promise<HttpServer> {
-    const { server } = this.#config;
+    const { server } = this.#role.share(this.#config);
     const { log, metrics } = this.#telemetry;
     const isKnown = (chain: ServedChain) => this.#chains.isKnown(chain);
     const status = createStatus({
       version: readVersion(),
-      metrics,
+      metrics: this.#role.statusMetrics(metrics),
       chains: () => this.#chains.current,
       isDraining: () => this.#isDraining,
     });
-    return createHttpServer({
+    return this.#role.openHttp({
       ...server,
       routes: this.#chains.routes,
       memory: this.#shared.budget,
@@ -172,10 +178,10 @@ class RunningForebay implements Forebay {
     });
   }
 
-  #openOps(): Promise<OpsServer> {
+  #opsOptions(): OpsOptions {
     const { opsHost, opsPort } = this.#config.server;
     const { log, registry } = this.#telemetry;
-    return createOpsServer({
+    return {
       host: opsHost,
       port: opsPort,
       registry,
@@ -184,7 +190,7 @@ class RunningForebay implements Forebay {
       config: () => formatMasked(this.#config),
       usage: (top) => this.#usages.format(this.#config.usage.prices, top),
       onError: (error) => log.error({ err: error }, "metrics could not be collected"),
-    });
+    };
   }
 
   /** Sets the metrics that are computed for each scrape. */
@@ -210,20 +216,25 @@ class RunningForebay implements Forebay {
 
   async #closeRest(): Promise<void> {
     await this.#chains.close();
+    await this.#shared.evmThreads.close();
     await this.#shared.verifyPool.close();
     await this.#shared.writeSetThread.close();
     this.#access.close();
     await this.#telemetry.tracer?.close();
     this.#shared.redis?.close();
-    await opened(this.#ops).close();
+    await this.#ops?.close();
   }
 }
 
-/** Opens the ports and starts to follow the nodes. Rejects if a port is in use. */
-export const createForebay = async (config: Config, telemetry: Telemetry): Promise<Forebay> => {
+/** Opens the ports and starts to follow the nodes. Rejects if a port is in use. By default, this process does everything. */
+export const createForebay = async (
+  config: Config,
+  telemetry: Telemetry,
+  role: ProcessRole = singleProcess,
+): Promise<Forebay> => {
   telemetry.series.beginProcess(new Set(config.cache.redis === undefined ? [] : ["redis"]));
   telemetry.metrics.buildInfo.set({ version: readVersion(), node_version: process.version }, 1);
-  const forebay = new RunningForebay(config, telemetry);
+  const forebay = new RunningForebay(config, telemetry, role);
   await forebay.open();
   return forebay;
 };

@@ -3,12 +3,11 @@ import { splitLogs } from "../logs/splitLogs.ts";
 import type { Chain } from "../methods/method.ts";
 import { ParsedReads } from "../methods/parsedReads.ts";
 import { receiptsOf } from "../methods/receiptsOf.ts";
-import { createLocalFilters } from "../subscriptions/localFilters.ts";
+import type { FilterStore } from "../subscriptions/filterStore.ts";
 import { createFilters } from "../subscriptions/polledFilters.ts";
 import { createSharedFilters } from "../subscriptions/sharedFilters.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
-import type { ChainState } from "./chainState.ts";
-import type { PendingViews } from "./createPendingViews.ts";
+import type { ChainSources, ClientViews } from "./chainSources.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -19,8 +18,9 @@ export interface MethodChainOptions {
   readonly shared: Pick<Shared, "logSlots" | "budget" | "telemetry">;
   readonly upstreams: Upstreams;
   readonly pipeline: ReadPipeline;
-  readonly views: PendingViews;
-  readonly state: Pick<ChainState, "reads" | "answers">;
+  readonly views: ClientViews;
+  readonly state: ChainSources["state"];
+  readonly filters: FilterStore;
 }
 
 const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChainOptions): Chain["logs"] =>
@@ -39,13 +39,13 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
   });
 
 const createChainFilters = (
-  { config, shared, pipeline: { runScript } }: MethodChainOptions,
+  { config, shared, filters, pipeline: { runScript } }: MethodChainOptions,
   logs: Chain["logs"],
 ): Chain["filters"] => {
   const { maxFilters: maxPerClient, maxFilterBytes: maxBytesPerClient } = config.logs;
   return createFilters({
     logs,
-    local: createLocalFilters({ maxPerClient, maxBytesPerClient, memory: shared.budget }),
+    local: filters,
     shared: runScript && createSharedFilters({ maxPerClient, maxBytesPerClient, run: runScript }),
     onLocal: (err) =>
       shared.telemetry.log.debug({ err, chain: config.name }, "a new filter is not shared with other replicas"),

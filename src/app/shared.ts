@@ -1,6 +1,7 @@
 import type { MemoryStore } from "../cache/memoryStore.ts";
 import type { RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
+import type { EvmThreads } from "../evm/runs/evmThreads.ts";
 import type { FairScheduler } from "../limits/fairScheduler.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
@@ -16,6 +17,8 @@ export interface Shared {
   readonly redis: RedisStore | undefined;
   readonly logSlots: FairScheduler;
   readonly webSockets: WebSockets;
+  /** Threads that execute EVM code. */
+  readonly evmThreads: EvmThreads;
   /** Threads that verify responses. */
   readonly verifyPool: VerifyPool;
   /** Turns responses of nodes into write sets. */

@@ -1,12 +1,16 @@
 import type { ChainStatus, HeadStatus, NodeStatus, PendingStatus, Status } from "../admin/status.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { View } from "../core/view.ts";
-import type { Metrics } from "../telemetry/telemetry.ts";
 import type { ServedChain } from "./chainRuntime.ts";
+
+/** A counter with its values by labels. */
+export interface Counted {
+  get(): Promise<{ readonly values: readonly Value[] }>;
+}
 
 export interface StatusOptions {
   readonly version: string;
-  readonly metrics: Pick<Metrics, "requests" | "cacheLookups">;
+  readonly metrics: Readonly<Record<"requests" | "cacheLookups", Counted>>;
   chains(): readonly ServedChain[];
   isDraining(): boolean;
 }
@@ -58,7 +62,7 @@ interface Counts {
   readonly hits: ReadonlyMap<unknown, number>;
 }
 
-type Value = { readonly labels: Partial<Record<string, string | number>>; readonly value: number };
+export type Value = { readonly labels: Partial<Record<string, string | number>>; readonly value: number };
 
 const byChain = (values: readonly Value[]): ReadonlyMap<unknown, number> => {
   const sums = new Map<unknown, number>();

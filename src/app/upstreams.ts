@@ -5,10 +5,11 @@ import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../cor
 import type { Hash } from "../ethereum/hex.ts";
 import type { Finality } from "../heads/canonicalChain.ts";
 import { ChainIdentity } from "../heads/chainIdentity.ts";
-import { createHeadTracker, type HeadTracker, type HeadTracking } from "../heads/headTracker.ts";
+import { createHeadTracker, type HeadTracker } from "../heads/headTracker.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { HedgeOptions } from "../nodes/hedge.ts";
 import { createUpstreamNode, type NodeOptions } from "../nodes/httpUpstreamNode.ts";
+import type { IdentityResult } from "../nodes/identityGate.ts";
 import { nodeName } from "../nodes/nodeName.ts";
 import { createNodePool } from "../nodes/nodePool.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
@@ -46,6 +47,14 @@ export interface UpstreamsOptions {
   readonly checksOff?: readonly Check[];
   /** Threads that verify. By default this chain has its own. */
   readonly verifyPool?: VerifyPool;
+  /** The chain as another process follows it. Default: this process follows the nodes. */
+  readonly copy?: FollowedChain | undefined;
+}
+
+/** A chain, as this process or another one follows it. */
+export interface FollowedChain extends Pick<Upstreams, "heads" | "genesis" | "ready"> {
+  /** Checks the chain of a node that may have been restarted. */
+  verifyIdentity(node: UpstreamNode): Promise<IdentityResult>;
 }
 
 /** The nodes of one chain. */
@@ -65,16 +74,62 @@ export interface Upstreams extends NodeSource {
 const DEFAULT_BREAKER = { failures: 5, openMs: 5_000 };
 const DEFAULT_MAX_RESPONSE_BYTES = 150_000_000;
 
+/** Follows the nodes until the signal is aborted. */
+const followNodes = (
+  options: UpstreamsOptions,
+  nodes: readonly UpstreamNode[],
+  telemetry: Telemetry,
+  signal: AbortSignal,
+): FollowedChain => {
+  const { chain, chainId, onWrongChain, finality = "node", blockTimeMs, clock } = options;
+  const identity = new ChainIdentity({
+    chain,
+    chainId: chainId === undefined ? undefined : BigInt(chainId),
+    nodes,
+    telemetry,
+    signal,
+    onWrongChain,
+    onIdentified: (node) => {
+      const { wsUrl, headers = {} } = options.nodes[nodes.indexOf(node)] ?? {};
+      heads.follow(node, wsUrl === undefined ? undefined : { url: wsUrl, headers });
+    },
+  });
+  const heads = createHeadTracker(
+    { chain, finality, identity, ...(blockTimeMs !== undefined && { blockTimeMs }), ...(clock && { clock }) },
+    telemetry,
+    signal,
+  );
+  const ready = waitForHead(chain, heads, signal);
+  identity.start();
+  return {
+    heads,
+    ready,
+    get genesis() {
+      return { chainId: identity.chainId ?? 0n, hash: identity.genesis };
+    },
+    verifyIdentity: (node) => identity.verify(node),
+  };
+};
+
+const waitForHead = (chain: string, heads: HeadTracker, signal: AbortSignal): Promise<void> => {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  // A rejection without a listener would end the process.
+  promise.catch(() => undefined);
+  promise.finally(heads.subscribe(() => resolve())).catch(() => undefined);
+  signal.addEventListener("abort", () => reject(new Error(`chain "${chain}": closed`)), { once: true });
+  return promise;
+};
+
 class ChainUpstreams implements Upstreams {
   readonly nodes: readonly UpstreamNode[];
-  readonly heads: HeadTracking;
+  readonly heads: HeadTracker;
   readonly verifier: Verifier;
   readonly background: NodeSource;
   readonly ready: Promise<void>;
   readonly #options: UpstreamsOptions;
   readonly #telemetry: Telemetry;
   readonly #verifyPool: VerifyPool;
-  readonly #identity: ChainIdentity;
+  readonly #chain: FollowedChain;
   readonly #ending = new AbortController();
 
   constructor(options: UpstreamsOptions, telemetry: Telemetry) {
@@ -84,15 +139,14 @@ class ChainUpstreams implements Upstreams {
     const names = options.nodes.map(nodeName);
     this.verifier = this.#createVerifier(names);
     this.nodes = names.map((name, index) => this.#createNode(name, index));
-    this.#identity = this.#createIdentity();
-    this.heads = this.#createHeads();
-    this.ready = this.#waitForHead();
-    this.#identity.start();
+    this.#chain = options.copy ?? followNodes(options, this.nodes, telemetry, this.#ending.signal);
+    this.heads = this.#chain.heads;
+    this.ready = this.#chain.ready;
     this.background = this.#createPool();
   }
 
   get genesis(): Upstreams["genesis"] {
-    return { chainId: this.#identity.chainId ?? 0n, hash: this.#identity.genesis };
+    return this.#chain.genesis;
   }
 
   request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
@@ -142,51 +196,10 @@ class ChainUpstreams implements Upstreams {
         methodLabel: methodLabel ?? (() => "other"),
         unitsOf: unitsOf ?? (() => 0),
         ...(isQuick && { isQuick }),
-        verifyIdentity: (node) => this.#identity.verify(node),
+        verifyIdentity: (node) => this.#chain.verifyIdentity(node),
       },
       this.#telemetry,
     );
-  }
-
-  #createIdentity(): ChainIdentity {
-    const { chain, chainId, nodes, onWrongChain } = this.#options;
-    return new ChainIdentity({
-      chain,
-      chainId: chainId === undefined ? undefined : BigInt(chainId),
-      nodes: this.nodes,
-      telemetry: this.#telemetry,
-      signal: this.#ending.signal,
-      onWrongChain,
-      onIdentified: (node) => {
-        const { wsUrl, headers = {} } = nodes[this.nodes.indexOf(node)] ?? {};
-        this.heads.follow(node, wsUrl === undefined ? undefined : { url: wsUrl, headers });
-      },
-    });
-  }
-
-  #createHeads(): HeadTracking {
-    const { chain, finality = "node", blockTimeMs, clock } = this.#options;
-    return createHeadTracker(
-      {
-        chain,
-        finality,
-        identity: this.#identity,
-        ...(blockTimeMs !== undefined && { blockTimeMs }),
-        ...(clock && { clock }),
-      },
-      this.#telemetry,
-      this.#ending.signal,
-    );
-  }
-
-  #waitForHead(): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const { signal } = this.#ending;
-    // A rejection without a listener would end the process.
-    promise.catch(() => undefined);
-    promise.finally(this.heads.subscribe(() => resolve())).catch(() => undefined);
-    signal.addEventListener("abort", () => reject(new Error(`chain "${this.#options.chain}": closed`)), { once: true });
-    return promise;
   }
 
   #createPool(): NodeSource {

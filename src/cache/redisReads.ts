@@ -32,7 +32,15 @@ interface Command {
 const sendCommands = (client: Redis | Cluster, reads: readonly Read[]): Command[] =>
   client.isCluster
     ? reads.map((read) => ({ reads: [read], values: client.getBuffer(read.key).then((value) => [value]) }))
-    : [{ reads, values: client.mgetBuffer(reads.map(({ key }) => key)) }];
+    : [{ reads, values: client.mgetBuffer(reads.map(({ key }) => key)).then(requireList) }];
+
+/** Rejects a reply of another form. An error in a listener of the reply would end the process. */
+const requireList = (values: unknown): readonly (Buffer | null)[] => {
+  if (!Array.isArray(values)) {
+    throw new TypeError("the reply to MGET is not a list");
+  }
+  return values;
+};
 
 /** Reads sent at the same time. They have one deadline. */
 class ReadBatch {

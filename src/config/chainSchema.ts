@@ -102,7 +102,9 @@ const simulate = z.strictObject({
     .int()
     .positive()
     .optional()
-    .describe("Maximum of worker threads, started on first use; default: one less than the cores, from 1 to 4"),
+    .describe(
+      "Maximum of runs at once; all chains share as many threads as the largest value; default: one less than the cores, 1 to 4",
+    ),
 });
 
 const pending = z.strictObject({

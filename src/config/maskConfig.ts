@@ -17,7 +17,8 @@ const mask = (value: unknown, key: string): unknown => {
     return MASK;
   }
   if (typeof value === "string") {
-    return maskUrl(value);
+    // A text that is no URL may be a credential in the wrong place.
+    return key === "redis" && !URL_FORM.test(value) ? MASK : maskUrl(value);
   }
   if (Array.isArray(value)) {
     return value.map((item: unknown) => mask(item, ""));

@@ -27,6 +27,12 @@ export const serverSchema = z.strictObject({
     .regex(/^\/[\w./-]+$/, "a path such as /healthz")
     .optional()
     .describe("Path on `port` that answers GET with 200 while the process is ready, else 503; none by default"),
+  processes: z
+    .union([z.literal("auto"), count(1)])
+    .default(1)
+    .describe(
+      "Processes that serve clients; `auto` for one per core. With more than one, another process follows the chains",
+    ),
   keepAliveMs: milliseconds(75_000).describe("Idle time after which a connection is closed; above the load balancer's"),
   maxBodyBytes: count(5 * 1024 * 1024).describe("Maximum size of a request"),
   maxBatch: count(1_000).describe("Maximum of calls in one batch"),
@@ -106,6 +112,8 @@ export const tracingSchema = z.strictObject({
 });
 
 const methods = z.array(z.string().regex(/^[A-Za-z0-9_]+\*?$/, "a method's name, or its beginning and a *"));
+/** Signatures with a public key. A shared secret would have to be in the configuration. */
+const ALGORITHMS = ["ES256", "ES384", "ES512", "EdDSA", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512"] as const;
 const limit = z.strictObject({
   calls: count(100).describe("Maximum of calls in `seconds`; each item of a batch counts"),
   seconds: count(1).describe("Period of the limit, in seconds"),
@@ -121,6 +129,14 @@ export const accessSchema = z.strictObject({
           .string()
           .regex(/^[0-9a-f]{64}$/, "64 lower-case hex digits")
           .describe("SHA-256 of the key: `printf %s KEY | sha256sum`"),
+        chains: z
+          .array(lowerCaseName)
+          .optional()
+          .describe("Names of the only chains that the key may use; default: all"),
+        expires: z.iso
+          .datetime({ offset: true })
+          .optional()
+          .describe("Time from which the key is refused, such as 2027-01-01T00:00:00Z"),
         limit: limit.optional().describe("Replaces `limitPerKey` for this key"),
         allow: methods.optional().describe("The only allowed methods, e.g. `eth_*`"),
         deny: methods.default([]).describe("Forbidden methods"),
@@ -129,6 +145,19 @@ export const accessSchema = z.strictObject({
     .refine((keys) => new Set(keys.map((key) => key.name)).size === keys.length, { error: "names must differ" })
     .default([])
     .describe("API keys. With at least one, every client needs a key: `x-api-key`, bearer token, or `/<chain>/<key>`"),
+  jwt: z
+    .strictObject({
+      jwksUrl: urlWith("http", "https").describe("Public keys of the issuer, a JSON Web Key Set"),
+      issuer: z.string().min(1).describe("Required claim `iss`"),
+      audience: z.string().min(1).optional().describe("Required claim `aud`; any by default"),
+      algorithms: z
+        .array(z.enum(ALGORITHMS))
+        .min(1)
+        .default([...ALGORITHMS])
+        .describe("Accepted signatures"),
+    })
+    .optional()
+    .describe("JSON Web Tokens as bearer tokens, beside keys (docs/deployment.md). With it, every client needs one"),
   limitPerKey: limit.optional().describe("Limit of each key without its own limit; none by default"),
   limitPerAddress: limit.optional().describe("Limit of each client address (IPv6: of each /64); none by default"),
   limitStore: z

@@ -10,6 +10,9 @@ const require = createRequire(import.meta.url);
 /** Loaded if there is a file. */
 const loadYaml = (): typeof import("yaml") => require("yaml");
 
+/** Without it, a mapping in the place of a key would be part of an error message, with its secrets. */
+const YAML_OPTIONS = { stringKeys: true } as const;
+
 /** The error of an invalid configuration. It lists all faults, each with its path. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
@@ -114,7 +117,7 @@ const readFile = (file: string, environment: Environment): Record<string, unknow
   const faults: string[] = [];
   let content: unknown;
   try {
-    content = substitute(loadYaml().parse(readFileSync(file, "utf8")), environment, "", faults);
+    content = substitute(loadYaml().parse(readFileSync(file, "utf8"), YAML_OPTIONS), environment, "", faults);
   } catch (error) {
     // The lines after the first are an excerpt of the file, which may contain secrets.
     const [reason] = (error instanceof Error ? error.message : String(error)).split("\n", 1);

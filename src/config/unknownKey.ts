@@ -46,8 +46,16 @@ const similarKey = (path: readonly PropertyKey[], key: string): string | undefin
   return nearest?.known;
 };
 
+const WORD = /^[\w-]*/;
+
+/** Cuts a key behind its first word. Without a colon behind a key, YAML takes the value as a part of the key, with its secrets. */
+const firstWord = (key: string): string => {
+  const [word = ""] = WORD.exec(key) ?? [];
+  return word === key ? key : `${word}…`;
+};
+
 /** Formats the fault of an unknown key, with the key that was probably meant. */
 export const formatUnknownKey = (path: readonly PropertyKey[], key: string): string => {
   const similar = similarKey(path, key);
-  return `unknown key "${key}"${similar === undefined ? "" : `: did you mean "${similar}"?`}`;
+  return `unknown key "${firstWord(key)}"${similar === undefined ? "" : `: did you mean "${similar}"?`}`;
 };

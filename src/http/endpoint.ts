@@ -52,6 +52,8 @@ export interface PassThrough {
 
 /** The JSON-RPC service of one path. */
 export interface Endpoint {
+  /** The name of the chain. */
+  readonly chain?: string | undefined;
   /** Handles a body. Throws or rejects with RpcError if the whole request is invalid. */
   handle(body: Uint8Array, request: EndpointRequest): Awaitable<EndpointResponse>;
   /** Serves WebSockets. Without this method, they are passed through. */

@@ -3,6 +3,7 @@ import { Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
 import { type AuthenticatedRequest, allowEveryone, type Readmit } from "../access/accessControl.ts";
 import { listen } from "../core/listen.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { ConnectionLimit } from "./connectionLimit.ts";
@@ -33,8 +34,8 @@ export interface HttpServerOptions
   readonly maxConnectionsPerAddress: number;
   /** Whether connections from this address are those of many clients. Default: none is. */
   isTrustedProxy?(address: string): boolean;
-  /** Authenticates a request. Throws RpcError if the client may call nothing. Default: anybody may call everything. */
-  admit?(request: IncomingMessage, isChainPath: (path: string) => boolean): AuthenticatedRequest;
+  /** Authenticates a request. Throws or rejects with RpcError if the client may call nothing. Default: anybody may call everything. */
+  admit?(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedRequest>;
   readonly metrics: JsonRpcHandlerOptions["metrics"] & Pick<Metrics, "accessRefused">;
 }
 
@@ -165,20 +166,39 @@ class RoutedServer {
   }
 
   /** Returns the error of a client that is not admitted. */
-  #admit(request: IncomingMessage): AuthenticatedRequest | RpcError {
+  #admit(request: IncomingMessage): Awaitable<AuthenticatedRequest | RpcError> {
     const { admit = allowEveryone, maxConnectionsPerAddress } = this.#options;
     if (this.#connectionLimit.isRefused(request.socket)) {
       const message = `too many connections: at most ${maxConnectionsPerAddress} from one address`;
       return new RpcError(CODES.RATE_LIMITED, message, { status: 429, retryAfterSeconds: 1 });
     }
     try {
-      return admit(request, this.#isChainPath);
+      const admitted = admit(request, this.#isChainPath);
+      return admitted instanceof Promise ? admitted.catch((error: unknown) => this.#toRejection(error)) : admitted;
     } catch (error) {
       if (!(error instanceof RpcError)) {
         throw error;
       }
       return error;
     }
+  }
+
+  /** Any other error than RpcError is a fault of forebay. */
+  #toRejection(error: unknown): RpcError {
+    if (error instanceof RpcError) {
+      return error;
+    }
+    this.#options.onError(error, "authentication");
+    return new RpcError(CODES.INTERNAL, "Internal error");
+  }
+
+  /** Returns the route of an admitted request, or the error if its key may not use the chain. */
+  #routeOf({ target, chains }: AuthenticatedRequest): Route | RpcError {
+    const routing = this.#route(target);
+    const { chain } = routing;
+    return chains === undefined || chain === undefined || chains.has(chain)
+      ? routing
+      : new RpcError(CODES.UNAUTHORIZED, `the API key may not use the chain ${chain}`, { status: 403 });
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
@@ -188,11 +208,29 @@ class RoutedServer {
       return;
     }
     const admitted = this.#admit(request);
+    if (!(admitted instanceof Promise)) {
+      this.#onAdmitted(admitted, request, response);
+      return;
+    }
+    void admitted.then((known) => {
+      // A client that disconnected in the meantime gets no response.
+      if (!response.destroyed) {
+        this.#onAdmitted(known, request, response);
+      }
+    });
+  }
+
+  #onAdmitted(admitted: AuthenticatedRequest | RpcError, request: IncomingMessage, response: ServerResponse): void {
     if (admitted instanceof RpcError) {
       this.#onRejected(admitted, request, response);
       return;
     }
-    const routing = this.#route(admitted.target);
+    const routing = this.#routeOf(admitted);
+    if (routing instanceof RpcError) {
+      this.#onRejected(routing, request, response);
+      return;
+    }
+    const { method } = request;
     const { endpoint, passthrough } = routing;
     if (method === "POST" && endpoint !== undefined) {
       this.#jsonRpc.handle(endpoint, request, response, admitted);
@@ -254,11 +292,34 @@ class RoutedServer {
     // Without a listener, a reset of the connection would end the process.
     socket.on("error", () => socket.destroy());
     const admitted = this.#admit(request);
-    if (admitted instanceof RpcError) {
-      rejectUpgrade(socket, admitted, this.#jsonRpc.nextRequestId(request.headers));
+    if (!(admitted instanceof Promise)) {
+      this.#onUpgradeAdmitted(admitted, request, { socket, head });
       return;
     }
-    const { endpoint, passthrough, target } = this.#route(admitted.target);
+    void admitted.then((known) => {
+      if (!socket.destroyed) {
+        this.#onUpgradeAdmitted(known, request, { socket, head });
+      }
+    });
+  }
+
+  #onUpgradeAdmitted(
+    admitted: AuthenticatedRequest | RpcError,
+    request: IncomingMessage,
+    { socket, head }: { readonly socket: Duplex; readonly head: Buffer },
+  ): void {
+    const reject = (error: RpcError): void =>
+      rejectUpgrade(socket, error, this.#jsonRpc.nextRequestId(request.headers));
+    if (admitted instanceof RpcError) {
+      reject(admitted);
+      return;
+    }
+    const routing = this.#routeOf(admitted);
+    if (routing instanceof RpcError) {
+      reject(routing);
+      return;
+    }
+    const { endpoint, passthrough, target } = routing;
     if (endpoint?.upgrade !== undefined) {
       endpoint.upgrade(request, socket, head, admitted);
     } else if (passthrough !== undefined) {

@@ -46,6 +46,8 @@ const MAX_REJECTED_BYTES = 16 * 1024;
 
 const REFUSED = "forebay; detail=refused";
 
+const OVERLOADED = 503;
+
 /** A shorter body is not counted while its calls wait for nodes. */
 const MIN_HELD_BODY_BYTES = 4 * 1024;
 
@@ -288,7 +290,13 @@ class PostHandler implements JsonRpcHandler {
       response.end();
     };
     const timer = setTimeout(end, LINGER_MS);
-    request.once("end", end).once("close", end).resume();
+    request.once("end", end).once("close", end);
+    if (status === OVERLOADED) {
+      // Reading would cost more than the request itself. The client has the response before the connection ends.
+      request.pause();
+    } else {
+      request.resume();
+    }
   }
 }
 

@@ -7,6 +7,8 @@ export interface Route {
   readonly endpoint: Endpoint | undefined;
   /** Proxy for requests that are not JSON-RPC. */
   readonly passthrough: PassThrough | undefined;
+  /** The name of the chain of endpoint or proxy. */
+  readonly chain: string | undefined;
   /** Target of the request at the proxy. */
   readonly target: string;
 }
@@ -37,11 +39,18 @@ export const createRouter = (routes: ReadonlyMap<string, Endpoint>) => {
     const chainEndpoint = chainPath === "/" ? undefined : routes.get(chainPath);
     const targetInChain = target.slice(chainPath.length);
     return chainEndpoint === undefined
-      ? { path, endpoint: routes.get(path), passthrough: routes.get("/")?.passthrough, target }
+      ? {
+          path,
+          endpoint: routes.get(path),
+          passthrough: routes.get("/")?.passthrough,
+          chain: (routes.get(path) ?? routes.get("/"))?.chain,
+          target,
+        }
       : {
           path,
           endpoint: routes.get(path),
           passthrough: chainEndpoint.passthrough,
+          chain: chainEndpoint.chain,
           target: targetInChain.startsWith("/") ? targetInChain : `/${targetInChain}`,
         };
   };

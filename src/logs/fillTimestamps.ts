@@ -28,13 +28,15 @@ const readRing = (heads: Heads, { block, hash }: ScannedLog): string | undefined
  * It reads the block ring first, then the block. It throws if the node does not have the block.
  */
 export const createFillTimestamps = (): FillTimestamps => {
-  const cached = new LRUCache<string, string>({ max: CACHED_BLOCKS });
+  /** Created with the first timestamp: the empty cache takes 1.5 MB. */
+  let cached: LRUCache<string, string> | undefined;
 
   const readTimestamp = async (hash: string, node: Node, context: RequestContext): Promise<string> => {
     const block = await requestJson(node, "eth_getBlockByHash", [hash, false], context);
     if (!isObject(block) || !isQuantity(block.timestamp)) {
       throw invalidAnswer(node, "The node has no block for a log that it returned");
     }
+    cached ??= new LRUCache({ max: CACHED_BLOCKS });
     cached.set(hash, block.timestamp);
     return block.timestamp;
   };
@@ -46,7 +48,7 @@ export const createFillTimestamps = (): FillTimestamps => {
       if (log.hasTimestamp || timestamps.has(log.hash)) {
         continue;
       }
-      const timestamp = readRing(context.view.heads, log) ?? cached.get(log.hash);
+      const timestamp = readRing(context.view.heads, log) ?? cached?.get(log.hash);
       if (timestamp === undefined) {
         missing.add(log.hash);
       } else {

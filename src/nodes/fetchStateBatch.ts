@@ -14,17 +14,24 @@ export interface StateNodes {
 
 const decoder = new TextDecoder();
 
-const parse = (outcome: RpcResponse | NodeError): unknown => {
+const RETRY_LATER = { status: 503, retryAfterSeconds: 1 } as const;
+
+/** Returns the value, or the error of a response that has none. */
+const parse = ({ name }: UpstreamNode, outcome: RpcResponse | NodeError): unknown => {
   if (outcome instanceof NodeError) {
     return outcome;
   }
-  return outcome.body instanceof Uint8Array
-    ? JSON.parse(decoder.decode(outcome.body))
-    : new Error("the response is a stream");
+  if (!(outcome.body instanceof Uint8Array)) {
+    return new Error("the response is a stream");
+  }
+  try {
+    return JSON.parse(decoder.decode(outcome.body));
+  } catch (cause) {
+    return new NodeError("invalidAnswer", name, `${name}: a state value is not JSON`, { ...RETRY_LATER, cause });
+  }
 };
 
-const isRetryableFailure = (outcome: RpcResponse | NodeError): boolean =>
-  outcome instanceof NodeError && isRetryable(outcome);
+const isRetryableFailure = (value: unknown): boolean => value instanceof NodeError && isRetryable(value);
 
 /**
  * Creates the function that reads state in one batch from the best node.
@@ -39,9 +46,9 @@ export const createStateFetcher =
     if (heads === undefined) {
       throw unavailable("no upstream node has reported a head yet");
     }
-    let last: readonly (RpcResponse | NodeError)[] | undefined;
+    let last: readonly unknown[] | undefined;
     for (const node of rankNodes(upstreams.nodes, heads.latest, heads)) {
-      last = await node.batch(calls, reach);
+      last = (await node.batch(calls, reach)).map((outcome) => parse(node, outcome));
       if (!last.some(isRetryableFailure)) {
         break;
       }
@@ -49,5 +56,5 @@ export const createStateFetcher =
     if (last === undefined) {
       throw unavailable("no upstream node is available for state");
     }
-    return last.map(parse);
+    return last;
   };

@@ -56,6 +56,10 @@ class FormattedBlock implements PendingBlock {
     this.blobGasUsed = newest.diff.blobGasUsed ?? 0n;
   }
 
+  get state(): PendingBlockState {
+    return this.#block;
+  }
+
   get transactionHashes(): readonly Hash[] {
     this.#hashes ??= this.#getTransactions().map(({ hash }) => hash);
     return this.#hashes;
@@ -157,6 +161,14 @@ class FormattedBlock implements PendingBlock {
 /** Creates the form of a pending block that clients get. */
 export const createPendingBlock = (block: PendingBlockState, formatter = new TransactionFormatter()): PendingBlock =>
   new FormattedBlock(block, formatter);
+
+/** Returns the data of a pending block that `createPendingBlock` created. */
+export const pendingBlockState = (block: PendingBlock): PendingBlockState => {
+  if (!(block instanceof FormattedBlock)) {
+    throw new Error(`pending block ${block.number} was not created from a feed`);
+  }
+  return block.state;
+};
 
 /** The formatted pending blocks of a chain. All views share the bodies of a block. */
 export class PendingBlocks {

@@ -85,7 +85,7 @@ export interface TracedRun {
 }
 
 /** Clients wait for the same threads. A call that takes longer is left to the nodes. */
-const MAX_TRACE_MS = 500;
+const MAX_TRACE_MS = 1_000;
 const GETH_STEP_SECONDS = 12n;
 const encoder = new TextEncoder();
 

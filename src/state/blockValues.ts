@@ -41,7 +41,7 @@ export class BlockValues {
   readonly #codes: LRUCache<string, Uint8Array>;
   readonly #key = new KeyEncoder();
   readonly #blocks = new Map<number, FollowedBlock>();
-  /** While false, `get` returns no value. Values that nodes return are compared with the known ones. */
+  /** While false, no block is readable. Values that nodes return are compared with the known ones. */
   isProven = true;
   #oldest = 0;
   /** Below `#oldest` while nothing is readable. */
@@ -85,8 +85,13 @@ export class BlockValues {
     return undefined;
   }
 
-  /** Whether the state after this block can be read. */
-  isReadable({ number, hash }: BlockId): boolean {
+  /** Whether values after this block may answer reads. */
+  isReadable(block: BlockId): boolean {
+    return this.isProven && this.isApplied(block);
+  }
+
+  /** Whether the write sets of this block and of the blocks before it, as far as they are needed, are applied. */
+  isApplied({ number, hash }: BlockId): boolean {
     const at = Number(number);
     return at <= this.#head && at >= this.#oldest && this.#blocks.get(at)?.hash === hash;
   }
@@ -98,7 +103,7 @@ export class BlockValues {
 
   /** Returns a value that may come from a source on probation. It must answer no read. */
   getUnproven(key: StateKey, block: BlockId): string | undefined {
-    if (!this.isReadable(block)) {
+    if (!this.isApplied(block)) {
       return undefined;
     }
     const entry = this.#find(key, Number(block.number));
@@ -132,7 +137,7 @@ export class BlockValues {
 
   /** Adds a value that a node returned for this block's hash: 64 digits of hex. A known value stays. */
   enter(key: StateKey, block: BlockId, value: string): EnterResult {
-    if (!this.isReadable(block)) {
+    if (!this.isApplied(block)) {
       return "refused";
     }
     const number = Number(block.number);
@@ -160,7 +165,7 @@ export class BlockValues {
 
   /** Adds a code that a node returned for this block's hash. */
   enterCode(key: StateKey, block: BlockId, code: Uint8Array): EnterResult {
-    return this.isReadable(block) ? this.enter(key, block, this.#storeCode(code)) : "refused";
+    return this.isApplied(block) ? this.enter(key, block, this.#storeCode(code)) : "refused";
   }
 
   /** Forgets all values, and makes one block readable. */

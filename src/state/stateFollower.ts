@@ -197,7 +197,7 @@ export class StateFollower {
       await this.#change(values.undoTo(orphan));
     }
     // A reorganisation can bring back a block whose write set was being applied.
-    while (this.#awaited.first !== undefined && values.isReadable(this.#awaited.first.block)) {
+    while (this.#awaited.first !== undefined && values.isApplied(this.#awaited.first.block)) {
       this.#finish(this.#awaited.first);
     }
     return this.#awaited.first;

@@ -145,7 +145,10 @@ export class ValueTable {
   }
 
   clear(): void {
-    this.#buckets.fill(0);
+    // Writing zeros would make the memory of an unused table resident.
+    if (this.size > 0) {
+      this.#buckets.fill(0);
+    }
     this.#pages.clear();
     this.#hand = 0;
   }

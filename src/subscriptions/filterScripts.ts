@@ -32,16 +32,21 @@ export const READ_BLOCKS = `return redis.call('HMGET', KEYS[1], 'version', 'bloc
 /** Returns the values of fields. ARGV: fields. */
 export const READ_LOGS = `return redis.call('HMGET', KEYS[1], unpack(ARGV))`;
 
+const NOW_MS = `(function() local time = redis.call('TIME') return time[1] * 1000 + math.floor(time[2] / 1000) end)()`;
+
+/** Returns the time of the server in milliseconds. */
+export const READ_TIME = `return ${NOW_MS}`;
+
 /**
  * Stores the step of one poll. ARGV: the version at its start, the next version, the number of entries that stay.
- * More ARGV: the added entries, the lowest number that is still needed, then pairs of entry and logs.
- * Returns 1 if the filter has the next version now, also if it had it before. Otherwise 0.
+ * More ARGV: the added entries, the lowest number that is still needed, the deadline, then pairs of entry and logs.
+ * Returns 1 if the filter has the next version now, also if it had it before. Otherwise 0, also after the deadline.
  */
 export const ADVANCE_FILTER = `
 local entry, key = ${ENTRY_LENGTH}, KEYS[1]
 local version, blocks, bytes = unpack(redis.call('HMGET', key, 'version', 'blocks', 'bytes'))
 if version == ARGV[2] then return 1 end
-if version ~= ARGV[1] then return 0 end
+if version ~= ARGV[1] or ${NOW_MS} > tonumber(ARGV[6]) then return 0 end
 local function forget(entries)
   for at = 1, #entries, entry do
     local field = 'l:' .. string.sub(entries, at, at + entry - 1)
@@ -60,7 +65,7 @@ local function isNeeded()
 end
 while not isNeeded() do first = first + entry end
 forget(string.sub(blocks, 1, first - 1))
-for at = 6, #ARGV, 2 do
+for at = 7, #ARGV, 2 do
   local logs = ARGV[at + 1]
   if bytes + #logs > ${MAX_FILTER_BYTES} then logs = '' end
   bytes = bytes + #logs

@@ -43,6 +43,10 @@ const MAX_ATTEMPTS = 5;
 
 const notFound = (): RpcError => new RpcError(CODES.SERVER, "filter not found");
 
+const throwTooMany = (): never => {
+  throw unavailable("Too many filters");
+};
+
 const createReplica = (): string => (0x10000000 + (randomBytes(4).readUInt32BE() % 0xf0000000)).toString(16);
 
 class PolledFilters implements Filters {
@@ -92,17 +96,23 @@ class PolledFilters implements Filters {
 
   async #add(query: LogQuery | undefined, { view: { heads }, clientId }: RequestContext): Promise<Hex> {
     const { local, shared, onLocal } = this.#options;
-    const id: Hex = `0x${this.#replica}${randomBytes(12).toString("hex")}`;
+    const id = this.#createId();
     const blocks = blocksOf({ from: heads.latest.number - REPORTED_BLOCKS, to: heads.latest.number }, heads);
     const filter = { clientId, query, blocks };
     const isShared = await shared?.add(id, filter).catch((error: unknown) => {
       onLocal?.(error);
       return undefined;
     });
-    if (!(isShared ?? (await local.add(id, filter)))) {
-      throw unavailable("Too many filters");
+    if (isShared !== undefined) {
+      return isShared ? id : throwTooMany();
     }
-    return id;
+    // Redis may still create the shared filter. With the same id, two filters would report each event.
+    const localId = this.#createId();
+    return (await local.add(localId, filter)) ? localId : throwTooMany();
+  }
+
+  #createId(): Hex {
+    return `0x${this.#replica}${randomBytes(12).toString("hex")}`;
   }
 
   async #find(id: unknown): Promise<StoredFilter> {

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { BlockId } from "../core/heads.ts";
 import type { RunScript, ScriptArgument } from "../core/runScript.ts";
 import { type Hash, isQuantity } from "../ethereum/hex.ts";
@@ -12,6 +13,7 @@ import {
   READ_BLOCKS,
   READ_FILTER,
   READ_LOGS,
+  READ_TIME,
   RECOUNT_FILTER,
   REMOVE_FILTER,
 } from "./filterScripts.ts";
@@ -63,12 +65,20 @@ const parseQuery = (text: string): LogQuery | undefined =>
 const texts = (reply: unknown): (string | undefined)[] =>
   Array.isArray(reply) ? reply.map((each: unknown) => (typeof each === "string" ? each : undefined)) : [];
 
-const advanceArguments = ({ from, stayed, added, logs, finalized }: FilterAdvance): ScriptArgument[] => [
+/** Redis executes an advance within this time, or never. */
+const ADVANCE_MS = 500;
+
+const advanceArguments = (
+  { from, stayed, added, logs, finalized }: FilterAdvance,
+  next: string,
+  deadlineMs: number,
+): ScriptArgument[] => [
   from,
-  createVersion(),
+  next,
   stayed ?? MAX_FILTER_BLOCKS,
   added.map(formatEntry).join(""),
   formatNumber(finalized < 0n ? 0n : finalized + 1n),
+  deadlineMs,
   ...logs.flatMap(({ block, logs: bytes }) => [formatEntry(block), Buffer.from(bytes)]),
 ];
 
@@ -111,10 +121,21 @@ export const createSharedFilters = ({ maxPerClient, maxBytesPerClient, run }: Sh
       return logs.map((text) => (text === undefined ? undefined : Buffer.from(text)));
     },
     advance: async (id, advance) => {
-      const args = advanceArguments(advance);
-      const send = () => run(ADVANCE_FILTER, keyOf(id), args);
-      // If the reply was lost, the first call may have succeeded. A call with the same version has no second effect.
-      return (await send().catch(send)) === 1;
+      const key = keyOf(id);
+      const next = createVersion();
+      const redisMs = Number(await run(READ_TIME, key, []));
+      const startMs = performance.now();
+      try {
+        return (await run(ADVANCE_FILTER, key, advanceArguments(advance, next, redisMs + ADVANCE_MS))) === 1;
+      } catch (error) {
+        // The reply may be lost. After the deadline, the version shows whether Redis has executed the advance.
+        await sleep(Math.max(0, startMs + ADVANCE_MS - performance.now()));
+        const [version] = texts(await run(READ_BLOCKS, key, []));
+        if (version === next) {
+          return true;
+        }
+        throw error;
+      }
     },
     remove: async (id) => {
       const [clientId, query = ""] = texts(await run(REMOVE_FILTER, keyOf(id), []));

@@ -24,7 +24,7 @@ export const cacheMetrics = (metrics: MetricFactory) => {
     cacheEvictions: metrics.total("cache_evictions_total", "Entries evicted from memory"),
     cacheAgeSeconds: metrics.distribution("cache_hit_age_seconds", "Age of an entry when it was served", AGE_SECONDS),
     // An alert takes 0 for a fault.
-    redisUp: redis.absentLevel("redis_up", "1 while Redis answers within its deadline; absent without Redis"),
+    redisUp: redis.absentLevel("redis_up", "1 while Redis answers within its deadline; absent without Redis", "min"),
     redisErrors: redis.counter("redis_errors_total", "Redis operations that failed, by reason", {
       reason: REDIS_FAILURES,
     }),

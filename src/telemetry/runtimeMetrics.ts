@@ -85,6 +85,7 @@ export const runtimeMetrics = (metrics: MetricFactory) => {
       "event_loop_delay_seconds",
       "Event loop delay, 99th percentile since the last scrape",
       (gauge) => gauge.set(readDelaySeconds()),
+      "max",
     ),
     cpuSeconds: metrics.collected("cpu_seconds_total", "CPU time of the process, all threads together", () => {
       const { user, system } = cpuUsage();

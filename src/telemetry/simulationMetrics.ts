@@ -28,7 +28,7 @@ export const simulationMetrics = (metrics: MetricFactory) => ({
   rulesUnknown: metrics.gauge("rules_unknown", "1 while the head's rules are not known: nodes execute", {
     chain: CHAIN,
   }),
-  workers: metrics.gauge("workers", "Worker threads alive; they start on first use", { chain: CHAIN }),
-  workersMax: metrics.gauge("workers_max", "Maximum of worker threads", { chain: CHAIN }),
-  workersBusy: metrics.gauge("workers_busy", "Worker threads with a run", { chain: CHAIN }),
+  workers: metrics.level("workers", "Worker threads alive, of all chains; they start on first use"),
+  workersMax: metrics.gauge("workers_max", "Maximum of runs of this chain in worker threads", { chain: CHAIN }),
+  workersBusy: metrics.gauge("workers_busy", "Runs of this chain in worker threads", { chain: CHAIN }),
 });

@@ -3,6 +3,7 @@ import type { Tracer } from "../core/trace.ts";
 import { accessMetrics } from "./accessMetrics.ts";
 import { cacheMetrics } from "./cacheMetrics.ts";
 import { headMetrics, logMetrics } from "./chainMetrics.ts";
+import { clusterMetrics } from "./clusterMetrics.ts";
 import { createErrorSampling } from "./lineSampler.ts";
 import { MetricFactory } from "./metricFactory.ts";
 import { feedMetrics, pendingMetrics } from "./pendingMetrics.ts";
@@ -35,6 +36,7 @@ const declareMetrics = (factory: MetricFactory) => ({
   ...subscriptionMetrics(factory),
   ...accessMetrics(factory),
   ...runtimeMetrics(factory),
+  ...clusterMetrics(factory),
 });
 
 export type Metrics = ReturnType<typeof declareMetrics>;

@@ -78,18 +78,20 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
     "Requests sent to a second node before the first responded",
     { chain: CHAIN, reason: HEDGES },
   ),
-  upstreamLeader: metrics.gauge("upstream_leader", "1 for the node whose head is served", OF_NODE),
-  upstreamHead: metrics.gauge("upstream_head", "Newest block number that a node announced", OF_NODE),
+  upstreamLeader: metrics.gauge("upstream_leader", "1 for the node whose head is served", OF_NODE, "max"),
+  upstreamHead: metrics.gauge("upstream_head", "Newest block number that a node announced", OF_NODE, "max"),
   upstreamLag: metrics.gauge("upstream_lag_blocks", "Blocks that a node is behind the served head", OF_NODE),
   upstreamBreaker: metrics.gauge(
     "upstream_breaker_open",
     "1 while a node gets no requests because of failures",
     OF_NODE,
+    "max",
   ),
   upstreamWrongChain: metrics.gauge(
     "upstream_wrong_chain",
     "1 while a node is suspended because it serves another chain",
     OF_NODE,
+    "max",
   ),
   upstreamRejectedHeads: metrics.counter(
     "upstream_rejected_heads_total",
@@ -100,11 +102,13 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
     "upstream_suspended",
     "1 while a node is the last choice because it returned a wrong response",
     OF_NODE,
+    "max",
   ),
   upstreamHung: metrics.gaugeFromZero(
     "upstream_hung",
     "1 while a node is the last choice because it responds neither to requests nor to probes",
     OF_NODE,
+    "max",
   ),
   upstreamHeadsPolled: metrics.gaugeFromZero(
     "upstream_heads_polled",
@@ -115,6 +119,7 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
     "upstream_span_limit_blocks",
     "Learned limit of a log range, 0 for none",
     OF_NODE,
+    "max",
   ),
 });
 
@@ -130,8 +135,10 @@ export const verificationMetrics = (metrics: MetricFactory) => ({
     "Checks of served responses that could not be computed, by check",
     { chain: CHAIN, check: CHECKS },
   ),
-  verifyOff: metrics.gauge("verify_check_off", "1 if a check is off because it failed on all nodes from the start", {
-    chain: CHAIN,
-    check: CHECKS,
-  }),
+  verifyOff: metrics.gauge(
+    "verify_check_off",
+    "1 if a check is off because it failed on all nodes from the start",
+    { chain: CHAIN, check: CHECKS },
+    "max",
+  ),
 });

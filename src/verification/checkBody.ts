@@ -20,7 +20,13 @@ export interface ExpectedLocation {
 /** The checks of one response, as plain data for a thread. With `checksHashes`, hashes and roots are computed and compared. */
 export type ResponseChecks =
   | { readonly kind: "json" }
-  | { readonly kind: "block"; readonly location: ExpectedLocation; readonly checksHashes: boolean }
+  | {
+      readonly kind: "block";
+      readonly location: ExpectedLocation;
+      readonly checksHashes: boolean;
+      /** Whether the block must have a list of transactions. A header has none. */
+      readonly listsTransactions?: boolean;
+    }
   /** `hash`: the transaction's, if the call contains it. */
   | {
       readonly kind: "transaction";
@@ -71,7 +77,11 @@ const isLocatedAt = (
   own: { readonly hash: unknown; readonly number: unknown },
 ): boolean => (hash === undefined || isSame(own.hash, hash)) && (number === undefined || isNumber(own.number, number));
 
-const checkBlock = (block: Fields, { location, checksHashes }: ResponseChecks & { kind: "block" }): Finding[] => {
+const checkBlock = (block: Fields, checks: ResponseChecks & { kind: "block" }): Finding[] => {
+  const { location, checksHashes, listsTransactions = false } = checks;
+  if (listsTransactions && !Array.isArray(block.transactions)) {
+    return [failed("block")];
+  }
   const isExpected = isLocatedAt(location, { hash: block.hash, number: block.number });
   const findings = [isExpected ? passed("block") : failed("block")];
   if (!checksHashes) {

@@ -29,7 +29,14 @@ type ChecksOf = (call: Call, request: RpcRequest, checksHashes: boolean) => Resp
 
 const block: ChecksOf = (call, request, checksHashes) =>
   // A pending block has no hash and no roots yet.
-  isBlockTag(call.params[0]) ? JSON_ONLY : { kind: "block", location: expectedLocation(call, request), checksHashes };
+  isBlockTag(call.params[0])
+    ? JSON_ONLY
+    : {
+        kind: "block",
+        location: expectedLocation(call, request),
+        checksHashes,
+        listsTransactions: call.method.startsWith("eth_getBlock"),
+      };
 const transactionAt: ChecksOf = (call, request, checksHashes) =>
   isBlockTag(call.params[0])
     ? JSON_ONLY

@@ -120,6 +120,12 @@ class ServedConnection implements WebSocketConnection {
   }
 
   ping(): void {
+    const { expiresAtMs } = this.#admitted;
+    if (expiresAtMs !== undefined && expiresAtMs <= Date.now()) {
+      this.stop();
+      this.close(POLICY_VIOLATION, "the API key has expired");
+      return;
+    }
     // While reading is paused, the pong cannot be read. A client that reads nothing is closed by the send queue.
     if (this.#socket.isPaused) {
       return;

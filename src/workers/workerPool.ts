@@ -1,7 +1,8 @@
 import type { ResourceLimits } from "node:worker_threads";
-import { JobQueue, type PoolJob } from "./jobQueue.ts";
+import type { PoolJob, QueuedJob } from "./jobQueue.ts";
+import { type LaneOptions, PoolLane } from "./poolLane.ts";
 import { WorkerPoolError } from "./workerPoolError.ts";
-import { WorkerSlot } from "./workerSlot.ts";
+import { WorkerSlot, type WorkerSlotOptions } from "./workerSlot.ts";
 import type { WorkerEntry } from "./workerThread.ts";
 
 export interface WorkerPoolOptions {
@@ -11,6 +12,7 @@ export interface WorkerPoolOptions {
   readonly data?: unknown;
   /** The largest number of threads. */
   readonly size: number;
+  /** Of the jobs that are run without a lane. */
   readonly maxWaiting: number;
   /** Of each thread. */
   readonly limits: ResourceLimits;
@@ -27,13 +29,15 @@ export interface WorkerPoolOptions {
  * A job that reaches its time limit, or whose caller disconnects, is interrupted. A thread that does not heed that is replaced.
  */
 export class WorkerPool {
-  readonly #queue: JobQueue;
-  readonly #slots: readonly WorkerSlot[];
+  readonly #slotOptions: WorkerSlotOptions;
+  readonly #slots: WorkerSlot[] = [];
+  /** In the order of turns: the lane that was served last is at the end. */
+  readonly #lanes: PoolLane[] = [];
+  readonly #ownLane: PoolLane;
   #isClosed = false;
 
   constructor({ entry, data, size, maxWaiting, limits, onThreads, onFailure, onDeadline }: WorkerPoolOptions) {
-    this.#queue = new JobQueue(maxWaiting);
-    const slotOptions = {
+    this.#slotOptions = {
       entry,
       data,
       limits,
@@ -42,19 +46,33 @@ export class WorkerPool {
       onFailure: (error: Error) => onFailure?.(error),
       onDeadline: () => onDeadline?.(),
     };
-    this.#slots = Array.from({ length: size }, () => new WorkerSlot(slotOptions));
+    this.grow(size);
+    this.#ownLane = this.lane({ maxWaiting });
   }
 
   /** Returns the job's output. Rejects with WorkerPoolError, with the signal's reason, or with the error of `job.onRequest`. */
   run(job: PoolJob): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      if (this.#isClosed) {
-        throw new WorkerPoolError("closed");
-      }
-      job.signal.throwIfAborted();
-      this.#queue.add({ ...job, resolve, reject });
-      this.#assign();
-    });
+    return this.#ownLane.run(job);
+  }
+
+  /** Creates the lane of one user. Lanes take turns for a thread. */
+  lane(options: LaneOptions): PoolLane {
+    const lane = new PoolLane(options, () => this.#assign());
+    this.#lanes.push(lane);
+    return lane;
+  }
+
+  /** Rejects the waiting jobs of a lane. */
+  closeLane(lane: PoolLane): void {
+    lane.close();
+    this.#lanes.splice(this.#lanes.indexOf(lane), 1);
+  }
+
+  /** Allows up to `size` threads, if that is more than now. */
+  grow(size: number): void {
+    while (this.#slots.length < size) {
+      this.#slots.push(new WorkerSlot(this.#slotOptions));
+    }
   }
 
   /** Number of jobs that run. */
@@ -79,13 +97,15 @@ export class WorkerPool {
 
   /** Number of jobs that wait for a thread. */
   get waiting(): number {
-    return this.#queue.size;
+    return this.#lanes.reduce((sum, { waiting }) => sum + waiting, 0);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    for (const lane of this.#lanes) {
+      lane.close();
+    }
     const error = new WorkerPoolError("closed");
-    this.#queue.rejectAll(error);
     await Promise.all(this.#slots.map((slot) => slot.close(error)));
   }
 
@@ -93,22 +113,35 @@ export class WorkerPool {
     if (this.#isClosed) {
       return;
     }
-    while (this.#queue.size > 0) {
-      const idle = this.#slots.filter(({ isIdle }) => isIdle);
-      const [first] = idle;
-      const job = first && this.#queue.take();
-      if (first === undefined || job === undefined) {
-        break;
+    for (let idle = this.#idleSlots(); idle.length > 0; idle = this.#idleSlots()) {
+      const job = this.#takeNext();
+      if (job === undefined) {
+        return;
       }
-      (idle.find(({ affinity }) => affinity === job.affinity) ?? first).run(job);
+      (idle.find(({ affinity }) => affinity === job.affinity) ?? idle[0])?.run(job);
     }
     this.#startMissing();
+  }
+
+  #idleSlots(): readonly WorkerSlot[] {
+    return this.#slots.filter(({ isIdle }) => isIdle);
+  }
+
+  #takeNext(): QueuedJob | undefined {
+    const at = this.#lanes.findIndex(({ ready }) => ready > 0);
+    const [lane] = at === -1 ? [] : this.#lanes.splice(at, 1);
+    if (lane === undefined) {
+      return undefined;
+    }
+    this.#lanes.push(lane);
+    return lane.take();
   }
 
   /** Starts a thread for each waiting job that no starting thread will take. */
   #startMissing(): void {
     const starting = this.#slots.filter(({ isStarting }) => isStarting).length;
-    const missing = Math.max(0, this.#queue.size - starting);
+    const ready = this.#lanes.reduce((sum, lane) => sum + lane.ready, 0);
+    const missing = Math.max(0, ready - starting);
     for (const slot of this.#slots.filter(({ isEmpty }) => isEmpty).slice(0, missing)) {
       slot.start();
     }

@@ -34,3 +34,9 @@ test("possible secrets are masked at any place; other values are shown", () => {
   assert.equal(shown.access.keys[0].name, "mine");
   assert.equal(shown.server.port, 8545);
 });
+
+test("a Redis option that is no URL is hidden, because it may be a credential", () => {
+  const chains = [{ name: "main", nodes: [{ url: "http://node.example" }] }];
+  const config = configSchema.parse({ chains, cache: { redis: "alchemy:s3cret" } });
+  assert.equal(JSON.parse(formatMasked(config)).cache.redis, "***");
+});

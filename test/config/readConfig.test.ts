@@ -154,3 +154,19 @@ test("a bad value of a flag names the flag and the variable", () => {
     ['server.port (--port or FOREBAY_PORT): "tcp://10.0.0.1:80" is not a number'],
   );
 });
+
+test("a mapping in the place of a key is refused without its content", () => {
+  withFile("chains: [{ name: a, nodes: [{ url: 'http://a', { authorization: s3cret } }] }]\n", (file) => {
+    const faults = faultsOf(() => read(["--config", file])).join("\n");
+    assert.notEqual(faults, "");
+    assert.doesNotMatch(faults, /s3cret/);
+  });
+});
+
+test("a key without a colon is named without the value behind it", () => {
+  withFile('chains: [{ name: a, nodes: [{ url "http://user:s3cret@node" }] }]\n', (file) => {
+    const faults = faultsOf(() => read(["--config", file]));
+    assert.ok(faults.includes('chains[0].nodes[0]: unknown key "url…"'), faults.join("\n"));
+    assert.doesNotMatch(faults.join("\n"), /s3cret/);
+  });
+});

@@ -56,6 +56,25 @@ test("missing values are fetched in one batch by the block's hash, and cached", 
   assert.equal(node.batches.length, 1);
 });
 
+for (const [name, method, value] of [
+  ["balance", "eth_getBalance", "pending"],
+  ["nonce", "eth_getTransactionCount", []],
+  ["code", "eth_getCode", {}],
+  ["slot", "eth_getStorageAt", 1],
+  ["block hash", "eth_getBlockByNumber", { hash: 1 }],
+] as const) {
+  test(`a ${name} of another form is an error of the node, and not of forebay`, async () => {
+    const node = fakeFetch({ [method]: () => value });
+    const source = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES }).at(BLOCK);
+    const wanted = { ...keys([ONE], [[ONE, SLOT]]), blockHashes: [3n] };
+    await assert.rejects(async () => source.read(wanted, SIGNAL), {
+      name: "RpcError",
+      message: /^a node returned an invalid /,
+      status: 503,
+    });
+  });
+}
+
 test("reads in flight are shared", async () => {
   const node = fakeFetch();
   const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });

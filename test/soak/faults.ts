@@ -27,6 +27,8 @@ interface SoakFault {
   readonly run: (world: SoakWorld) => Promise<void>;
 }
 
+/** While Redis is paused, a new filter is local to its replica (docs/deployment.md). */
+export const PAUSED_REDIS = "paused Redis";
 const FAULT_MS = 2_500;
 const PAUSED_REDIS_MS = 1_500;
 const SLOW_MS = 400;
@@ -94,7 +96,7 @@ const SOAK_FAULTS: readonly SoakFault[] = [
     },
   },
   {
-    name: "paused Redis",
+    name: PAUSED_REDIS,
     run: async ({ redis }) => {
       redis.signal("SIGSTOP");
       await sleep(PAUSED_REDIS_MS);
@@ -157,10 +159,9 @@ export const runFaults = async (
     if (fault === undefined) {
       return;
     }
-    recorder.active.add(fault.name);
-    recorder.fault(fault.name);
+    recorder.beginFault(fault.name);
     await fault.run(world);
-    recorder.active.delete(fault.name);
+    recorder.endFault(fault.name);
     await sleep(random(MAX_PAUSE_MS));
   }
 };

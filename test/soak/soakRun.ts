@@ -20,6 +20,8 @@ export interface SoakOptions {
   readonly seed: number;
   /** Name of a planted fault. The run ends as soon as it is found. */
   readonly planted?: string | undefined;
+  /** Names of the only faults of the devnet. Default: all. */
+  readonly faults?: readonly string[] | undefined;
 }
 
 const CHAIN_ID = 901;
@@ -27,12 +29,18 @@ const OTHER_CHAIN_ID = 902;
 const BLOCK_MS = 1_000;
 const MESSAGES_A_BLOCK = 4;
 const CHECK_MS = 100;
+/** Time in which all clients end, the start of a killed replica included. */
+const END_MS = 60_000;
 const LIFE = { minMs: 8_000, maxMs: 40_000 };
 const PLANTED_LIFE = { minMs: 5_000, maxMs: 7_000 };
 const HEAP_PERIOD_MS = 60_000;
 const HTTP_CLIENTS = 10;
 const BATCH_CLIENTS = 4;
 const SOCKET_CLIENTS = 3;
+
+const throwStuck = (): never => {
+  throw new Error("a client did not end");
+};
 
 /** Runs changes of a chain one at a time. */
 const createTurns = () => {
@@ -140,7 +148,7 @@ export const runSoak = async (options: SoakOptions) => {
     const running = [
       build(world.chain, world.change, createRandom(seed + 1), signal),
       mine(other, createRandom(seed + 2), signal),
-      runFaults(world, fault?.faults, recorder, signal),
+      runFaults(world, options.faults ?? fault?.faults, recorder, signal),
       ...Array.from({ length: HTTP_CLIENTS }, () => runHttpClient(optionsOf(), false)),
       ...Array.from({ length: BATCH_CLIENTS }, () => runHttpClient(optionsOf(), true)),
       ...Array.from({ length: SOCKET_CLIENTS }, () => runSocketClient(optionsOf())),
@@ -157,7 +165,7 @@ export const runSoak = async (options: SoakOptions) => {
       await Promise.race([sleep(CHECK_MS), failed]);
     }
     ending.abort();
-    await failed;
+    await Promise.race([failed, sleep(END_MS, undefined, { ref: false }).then(throwStuck)]);
     const passed = fault === undefined ? recorder.findings.length === 0 && recorder.answers > 0 : isFound();
     return { passed, seed, seconds, planted, blocks: world.chain.head.number, heaps, ...recorder.report() };
   } finally {

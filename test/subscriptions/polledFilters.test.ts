@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createRedisStore } from "../../src/cache/redisStore.ts";
+import type { RunScript } from "../../src/core/runScript.ts";
 import { parseLogQuery } from "../../src/ethereum/logFilter.ts";
+import { ADVANCE_FILTER, CREATE_FILTER } from "../../src/subscriptions/filterScripts.ts";
 import type { FilterStore } from "../../src/subscriptions/filterStore.ts";
 import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
 import { createFilters } from "../../src/subscriptions/polledFilters.ts";
@@ -47,6 +49,12 @@ const sharedStore = async (t: TestContext, maxPerClient = 100, maxBytesPerClient
   );
   return store;
 };
+
+const isResolved = (promise: Promise<unknown>): Promise<boolean> =>
+  promise.then(
+    () => true,
+    () => false,
+  );
 
 /** One replica in front of a separate node. */
 const createReplica = (stores: { readonly local?: FilterStore; readonly shared?: FilterStore }) => {
@@ -206,6 +214,65 @@ test("concurrent polls of one filter at two replicas return each log once, also 
   const expected = [...plainScan(chain, ANY, range(45, 51)), ...gone, ...plainScan(fork, ANY, range(48, 59))];
   const sorted = (list: readonly object[]) => list.map((log) => JSON.stringify(log)).sort();
   assert.deepEqual(sorted(seen), sorted(expected));
+});
+
+test("an advance that Redis executes after its poll failed has no effect, so that the next poll has the events", async (t) => {
+  const { url } = await startRedis(t);
+  const redis = createRedisStore({ url, timeoutMs: 1_000, telemetry: createTelemetry({ level: "silent" }) });
+  t.after(() => redis.close());
+  const late: (() => Promise<unknown>)[] = [];
+  let isPaused = false;
+  const run: RunScript = (lua, key, args) => {
+    if (!isPaused || lua !== ADVANCE_FILTER) {
+      return redis.run(lua, key, args);
+    }
+    late.push(() => redis.run(lua, key, args));
+    return Promise.reject(new Error("no reply in time"));
+  };
+  const store = createSharedFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES, run });
+  await until(() => isResolved(store.read("0x")), "Redis is connected");
+  const { filters } = createReplica({ shared: store });
+  const id = await filters.newLogFilter(query(), at(chain, 44));
+  isPaused = true;
+  await assert.rejects(filters.changes(id, at(chain, 51)), { status: 503 });
+  isPaused = false;
+  assert.ok(late.length > 0);
+  for (const execute of late) {
+    await execute();
+  }
+  assert.deepEqual(await readLogs(await filters.changes(id, at(chain, 51))), plainScan(chain, ANY, range(45, 51)));
+});
+
+test("a filter that Redis creates after its request failed has another id than the local one", async (t) => {
+  const { url } = await startRedis(t);
+  const redis = createRedisStore({ url, timeoutMs: 1_000, telemetry: createTelemetry({ level: "silent" }) });
+  t.after(() => redis.close());
+  const run: RunScript = async (lua, key, args) => {
+    const reply = await redis.run(lua, key, args);
+    return lua === CREATE_FILTER ? Promise.reject(new Error("the reply is lost")) : reply;
+  };
+  const shared = createSharedFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES, run });
+  await until(() => isResolved(shared.read("0x")), "Redis is connected");
+  const { filters } = createReplica({ shared });
+  const id = await filters.newBlockFilter(at(chain, 44));
+  assert.equal(await shared.read(id), undefined);
+  await assert.rejects(createReplica({ shared }).filters.changes(id, at(chain, 51)), missing);
+});
+
+test("an advance without a reply counts if Redis has executed it", async (t) => {
+  const { url } = await startRedis(t);
+  const redis = createRedisStore({ url, timeoutMs: 1_000, telemetry: createTelemetry({ level: "silent" }) });
+  t.after(() => redis.close());
+  const run: RunScript = async (lua, key, args) => {
+    const reply = await redis.run(lua, key, args);
+    return lua === ADVANCE_FILTER ? Promise.reject(new Error("the reply is lost")) : reply;
+  };
+  const store = createSharedFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES, run });
+  await until(() => isResolved(store.read("0x")), "Redis is connected");
+  const { filters } = createReplica({ shared: store });
+  const id = await filters.newLogFilter(query(), at(chain, 44));
+  assert.deepEqual(await readLogs(await filters.changes(id, at(chain, 51))), plainScan(chain, ANY, range(45, 51)));
+  assert.deepEqual(await readLogs(await filters.changes(id, at(chain, 51))), []);
 });
 
 test("removed logs that were not stored are read by block hash", async (t) => {

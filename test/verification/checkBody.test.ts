@@ -46,6 +46,15 @@ for (const [name, fields] of Object.entries(forks)) {
   });
 }
 
+test("a block without its list of transactions is wrong, and a header has none", () => {
+  const block = formatHeader(london, hashHeader(london));
+  const checks: ResponseChecks = { kind: "block", location: {}, checksHashes: false, listsTransactions: true };
+  const outcomesOf = (value: unknown) => find(value, checks).map(({ check, outcome }) => `${check} ${outcome}`);
+  assert.deepEqual(outcomesOf(block), ["block failed"]);
+  assert.deepEqual(outcomesOf({ ...block, transactions: null }), ["block failed"]);
+  assert.deepEqual(outcomesOf({ ...block, transactions: [] }), ["block passed"]);
+});
+
 test("an unknown header field makes a wrong hash uncomputable, and leaves a right one right", () => {
   const block = { ...formatHeader(london, hashHeader(london)), newRoot: ZERO_HASH };
   assert.deepEqual(outcomes(block), ["block passed", "header passed"]);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { WorkerPool } from "../../src/workers/workerPool.ts";
 
 const ENTRY = { url: new URL("../support/fakes/jobs.worker.ts", import.meta.url), task: "jobs" };
@@ -54,4 +55,49 @@ test("jobs beyond the limit are rejected, and those that wait are rejected when 
   await assert.rejects(waiting, { reason: "closed" });
   await closing;
   await assert.rejects(run("ask"), { reason: "closed" });
+});
+
+test("lanes take turns, and a lane runs no more jobs at once than it may", async (t) => {
+  const { pool } = createPool(t);
+  pool.grow(2);
+  const order: string[] = [];
+  const release = Promise.withResolvers<string>();
+  const lanes = { a: pool.lane({ maxWaiting: 8, maxRunning: 1 }), b: pool.lane({ maxWaiting: 8 }) };
+  const run = (name: keyof typeof lanes, job: string) =>
+    lanes[name].run({
+      input: "ask",
+      affinity: undefined,
+      onRequest: () => {
+        order.push(job);
+        return release.promise;
+      },
+      timeoutMs: 30_000,
+      signal: new AbortController().signal,
+    });
+  const jobs = [run("a", "a1"), run("a", "a2"), run("a", "a3"), run("b", "b1"), run("b", "b2")];
+  while (order.length < 2) {
+    await setImmediate();
+  }
+  assert.deepEqual(order, ["a1", "b1"], "a2 has waited for longer than b1");
+  assert.equal(lanes.a.running, 1);
+  release.resolve("value");
+  await Promise.all(jobs);
+  assert.deepEqual([...order].sort(), ["a1", "a2", "a3", "b1", "b2"]);
+  assert.ok(order.indexOf("b2") < order.indexOf("a3"), order.join());
+  assert.equal(lanes.a.running, 0);
+});
+
+test("a closed lane rejects its waiting jobs, and the other lanes continue", async (t) => {
+  const { pool, run } = createPool(t);
+  const lane = pool.lane({ maxWaiting: 8 });
+  const waiting = lane.run({
+    input: "ask",
+    affinity: undefined,
+    onRequest: async () => "value",
+    timeoutMs: 30_000,
+    signal: new AbortController().signal,
+  });
+  pool.closeLane(lane);
+  await assert.rejects(waiting, { reason: "closed" });
+  assert.equal(await run("ask"), "value of ask");
 });

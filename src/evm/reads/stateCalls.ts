@@ -3,9 +3,10 @@ import { type Address, type Data, type Hash, isAddress, isData, isQuantity, pars
 import { keccak256Hex } from "../../ethereum/keccak.ts";
 import { stripZeros } from "../../ethereum/rlp.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
+import { unavailable } from "../../jsonrpc/rpcError.ts";
 
-/** Creates the error for a node's response of another form. */
-const invalid = (what: string) => new Error(`a node returned an invalid ${what}`);
+/** Creates the error for a node's response of another form. Clients see it: it is no fault of forebay. */
+const invalid = (what: string) => unavailable(`a node returned an invalid ${what}`);
 
 export interface FoundAccount {
   readonly account: AccountState | undefined;

@@ -11,12 +11,13 @@ import { createEngines, type Engines } from "../createEngines.ts";
 import { DeadlineError } from "../deadlineError.ts";
 import { NotExecutableError } from "../notExecutableError.ts";
 import { createKnownState, type KnownState } from "../reads/knownState.ts";
+import { LoadedEngines } from "./loadedEngines.ts";
 import { RunHost } from "./runHost.ts";
 import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
 import type { WorkerContext } from "./workerContext.ts";
 
 /** A thread caches the state of the newest blocks, so that a repeated call fetches nothing. */
-const MAX_STATES = 4;
+const MAX_STATES = 8;
 const MAX_VALUES = 200_000;
 const MAX_CODE_BYTES = 64 * 1024 * 1024;
 
@@ -31,8 +32,9 @@ class StateCaches {
   });
   readonly #states = new LRUCache<string, KnownState>({ max: MAX_STATES });
 
-  of({ stateId, nativeContracts, isPrivate }: Pick<EvmRun, "stateId" | "nativeContracts" | "isPrivate">): KnownState {
-    const cached = isPrivate ? undefined : this.#states.get(stateId);
+  of({ chain, stateId, nativeContracts, isPrivate }: EvmRun): KnownState {
+    const key = `${chain} ${stateId}`;
+    const cached = isPrivate ? undefined : this.#states.get(key);
     if (cached !== undefined && cached.size < MAX_VALUES) {
       return cached;
     }
@@ -41,7 +43,7 @@ class StateCaches {
       isNative: (address) => nativeContracts.some((native) => address.startsWith(native)),
     });
     if (!isPrivate) {
-      this.#states.set(stateId, state);
+      this.#states.set(key, state);
     }
     return state;
   }
@@ -54,7 +56,8 @@ export const evmTask =
     const { engine, module } = data as EvmTaskData;
     const limit: RunLimit = { deadlineMs: Number.POSITIVE_INFINITY, isInterrupted: () => false };
     const isLate = (): boolean => limit.isInterrupted() || Date.now() >= limit.deadlineMs;
-    const engines = await load(engine, { module, isLate });
+    const engines = new LoadedEngines((kind, kindModule) => load(kind, { module: kindModule, isLate }));
+    await engines.of({ engine, module });
     const thread = new EvmThread({ runs, engines, limit, loadReference: () => load("reference") });
     serveJobs(port, (job, request, isInterrupted) => {
       limit.isInterrupted = isInterrupted;
@@ -71,7 +74,7 @@ interface RunLimit {
 
 interface EvmThreadOptions {
   readonly runs: EvmRuns;
-  readonly engines: Engines;
+  readonly engines: LoadedEngines;
   readonly limit: RunLimit;
   readonly loadReference: () => Promise<Engines>;
 }
@@ -91,10 +94,11 @@ class EvmThread {
     if (run === undefined) {
       throw new Error(`no run is named ${name}`);
     }
+    const engines = await this.#options.engines.of(job);
     this.#options.limit.deadlineMs = Date.now() + timeLimitMs;
     const known = this.#caches.of(job);
     const host = new RunHost({
-      engines: withoutCodes(this.#options.engines, forwardedCodes),
+      engines: withoutCodes(engines, forwardedCodes),
       known,
       fetch: async (keys) => (await request(keys)) as StateValues,
       tracesReads,
@@ -102,7 +106,7 @@ class EvmThread {
     if (compares) {
       // The state is complete after this run, so that a run which is observed is not repeated.
       await run(input as never, host).catch(() => undefined);
-      return this.#compare(job, host, (observed) => run(input as never, observed));
+      return this.#compare(job, { host, engines }, (observed) => run(input as never, observed));
     }
     try {
       const output = await run(input as never, host);
@@ -115,10 +119,10 @@ class EvmThread {
 
   async #compare(
     { name, stateId, input }: EvmRun,
-    host: RunHost,
+    { host, engines: ours }: { readonly host: RunHost; readonly engines: Engines },
     run: (observed: WorkerContext) => Promise<unknown>,
   ): Promise<EvmRunOutput> {
-    const { engines: ours, loadReference } = this.#options;
+    const { loadReference } = this.#options;
     this.#reference ??= loadReference();
     const comparison = await compareEngines(
       { name, stateId, input },

@@ -2,16 +2,16 @@ import type { ReadSet } from "../../core/readSet.ts";
 import type { StateKeys, StateSource } from "../../core/stateReader.ts";
 import { CODES, RpcError, unavailable } from "../../jsonrpc/rpcError.ts";
 import type { QueueOwner } from "../../limits/fairQueue.ts";
-import { WorkerPool, type WorkerPoolOptions } from "../../workers/workerPool.ts";
+import type { PoolLane } from "../../workers/poolLane.ts";
 import { WorkerPoolError } from "../../workers/workerPoolError.ts";
 import type { Comparison } from "../comparison/compareEngines.ts";
 import type { EngineComparisons } from "../comparison/engineComparisons.ts";
 import type { EngineKind } from "../engineKind.ts";
 import type { ModuleKind } from "../fast/fastModule.ts";
+import { EvmThreads, type EvmThreadsOptions } from "./evmThreads.ts";
 import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
 
 const MAX_WAITING = 64;
-const MAX_HEAP_MIB = 512;
 /** A run waits for a thread as long as this number of runs may take. The next thread is that of a client with fewer turns. */
 const MAX_WAIT_RUNS = 2;
 /** A thread aborts a run this long before the deadline. */
@@ -22,13 +22,21 @@ export class MustForwardError extends Error {
   override readonly name = "MustForwardError";
 }
 
-export interface EvmWorkersOptions extends Omit<WorkerPoolOptions, "data" | "maxWaiting" | "limits"> {
+export interface EvmWorkersOptions extends EvmThreadsOptions {
+  /** The most runs at once. */
+  readonly size: number;
+  /** The chain's name. Threads cache values of the state by chain. */
+  readonly chain?: string;
   readonly engine?: EngineKind;
   /** The module that the chain needs. */
   readonly module?: ModuleKind;
   /** Compares a share of the runs with the reference engine. */
   readonly comparisons?: EngineComparisons | undefined;
   readonly maxWaiting?: number;
+  /** The threads of all chains. Default: own threads. */
+  readonly threads?: EvmThreads | undefined;
+  /** Called when a run reached its time limit. */
+  readonly onDeadline?: (() => void) | undefined;
 }
 
 export interface RunRequest {
@@ -56,29 +64,26 @@ export interface RunOutcome {
   readonly reads?: ReadSet | undefined;
 }
 
-/** Threads that execute EVM code. They have no network: they request missing state from the run's StateSource. */
+/** Executes EVM code of one chain in threads. They have no network: they request missing state from the run's StateSource. */
 export class EvmWorkers {
-  readonly #pool: WorkerPool;
-  /** One thread, so that no run waits for a comparison, and no other thread loads the library. */
-  readonly #comparisonPool: WorkerPool;
+  readonly #chain: string;
+  readonly #data: EvmTaskData;
+  readonly #threads: EvmThreads;
+  readonly #ownsThreads: boolean;
+  readonly #lane: PoolLane;
   readonly #comparisons: EngineComparisons | undefined;
   readonly #onDeadline: (() => void) | undefined;
   readonly #closing = new AbortController();
 
-  constructor({
-    comparisons,
-    engine = "auto",
-    module = "ethereum",
-    maxWaiting = MAX_WAITING,
-    ...options
-  }: EvmWorkersOptions) {
-    const data: EvmTaskData = { engine, module };
+  constructor(options: EvmWorkersOptions) {
+    const { chain = "", engine = "auto", module = "ethereum", maxWaiting = MAX_WAITING, size, threads } = options;
+    this.#chain = chain;
+    this.#data = { engine, module };
+    this.#ownsThreads = threads === undefined;
+    this.#threads = threads ?? new EvmThreads(options);
+    this.#lane = this.#threads.lane({ ...this.#data, size, maxWaiting });
+    this.#comparisons = options.comparisons;
     this.#onDeadline = options.onDeadline;
-    this.#comparisons = comparisons;
-    const limits = { maxOldGenerationSizeMb: MAX_HEAP_MIB };
-    this.#pool = new WorkerPool({ ...options, data, maxWaiting, limits });
-    const { entry, onFailure } = options;
-    this.#comparisonPool = new WorkerPool({ entry, data, size: 1, maxWaiting: 1, limits, onFailure });
   }
 
   /**
@@ -87,25 +92,30 @@ export class EvmWorkers {
    */
   async run(request: RunRequest): Promise<RunOutcome> {
     try {
-      const output = await this.#run(this.#pool, request, false);
-      if (output.kind === "late") {
-        this.#onDeadline?.();
-      }
+      const output = await this.#run(this.#lane, request, false);
       // A run without a state executes nothing.
       if (output.kind !== "mustForward" && request.source.id !== "" && request.isPrivate !== true) {
         void this.#comparisons?.sample(() => this.#compare(request));
       }
       return outcomeOf(output);
     } catch (error) {
-      throw error instanceof WorkerPoolError ? rpcErrorOf(error, request.timeoutMs) : error;
+      if (!(error instanceof WorkerPoolError)) {
+        throw error;
+      }
+      if (error.reason === "deadline") {
+        this.#onDeadline?.();
+      }
+      throw rpcErrorOf(error, request.timeoutMs);
     }
   }
 
-  async #run(pool: WorkerPool, request: RunRequest, compares: boolean): Promise<EvmRunOutput> {
+  async #run(pool: Pick<PoolLane, "run">, request: RunRequest, compares: boolean): Promise<EvmRunOutput> {
     const { name, input, source, nativeContracts, timeoutMs, owner, signal } = request;
     const { isPrivate = false, tracesReads = false } = request;
     const forwardedCodes = this.#comparisons?.forwardedCodes ?? [];
     const run: EvmRun = {
+      ...this.#data,
+      chain: this.#chain,
       name,
       stateId: source.id,
       nativeContracts,
@@ -119,7 +129,7 @@ export class EvmWorkers {
     const output = await pool.run({
       input: run,
       // A thread that ran on this state has cached a part of it.
-      affinity: source.id === "" || isPrivate ? undefined : source.id,
+      affinity: source.id === "" || isPrivate ? undefined : `${this.#chain} ${source.id}`,
       onRequest: (keys) => source.read(keys as StateKeys, signal),
       timeoutMs,
       maxWaitMs: MAX_WAIT_RUNS * timeoutMs,
@@ -131,7 +141,8 @@ export class EvmWorkers {
 
   /** The client has its answer, and may have left. */
   async #compare(request: RunRequest): Promise<Comparison> {
-    const output = await this.#run(this.#comparisonPool, { ...request, signal: this.#closing.signal }, true);
+    const pool = this.#threads.comparisons(this.#data);
+    const output = await this.#run(pool, { ...request, signal: this.#closing.signal }, true);
     if (output.kind !== "compared") {
       throw new Error(`the comparison was ${output.kind}`);
     }
@@ -140,21 +151,22 @@ export class EvmWorkers {
 
   /** Number of runs that execute. */
   get busy(): number {
-    return this.#pool.busy;
+    return this.#lane.running;
   }
 
   /** Number of threads that would run at once. */
   get idle(): number {
-    return this.#pool.idle;
+    return this.#threads.idle;
   }
 
   /** Starts all threads that are missing. */
   start(): void {
-    this.#pool.start();
+    this.#threads.start();
   }
 
   async close(): Promise<void> {
-    const closed = Promise.all([this.#pool.close(), this.#comparisonPool.close()]);
+    this.#threads.closeLane(this.#lane);
+    const closed = this.#ownsThreads ? this.#threads.close() : undefined;
     this.#closing.abort();
     await closed;
   }

@@ -4,14 +4,16 @@ import type { Comparison } from "../comparison/compareEngines.ts";
 import type { EngineKind } from "../engineKind.ts";
 import type { ModuleKind } from "../fast/fastModule.ts";
 
-/** Sent to a thread when it starts. */
+/** The engine and the module of a chain. A thread loads them when it starts, or with the first run. */
 export interface EvmTaskData {
   readonly engine: EngineKind;
   readonly module: ModuleKind;
 }
 
 /** The input of a pool's job: one run of EVM code. */
-export interface EvmRun {
+export interface EvmRun extends EvmTaskData {
+  /** The thread caches state by chain. */
+  readonly chain: string;
   readonly name: string;
   readonly stateId: string;
   /** Addresses, or prefixes of addresses, whose code is native in that state's block. */

@@ -15,7 +15,7 @@ import type { AnswerMethod } from "./callRun.ts";
 
 export interface AnswersOptions {
   readonly table: AnswerTable;
-  readonly values: Pick<BlockValues, "head">;
+  readonly values: Pick<BlockValues, "head" | "isProven">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "untilApplied">;
   readonly policy: Pick<EconomicPolicy, "onCall">;
   readonly learner: { add(sighting: Sighting): void };
@@ -195,10 +195,10 @@ export class Answers {
   }
 
   #learn({ key, method, context }: AnswerCall, { response, generation, repetition }: AskedResponse): void {
-    const { table, learner, follower, onEvent } = this.#options;
+    const { table, learner, follower, values, onEvent } = this.#options;
     const { body, block, node } = response;
     const entry = table.get(key);
-    if (repetition !== "repeated" || !follower.isFollowing || entry === undefined) {
+    if (repetition !== "repeated" || entry === undefined || !follower.isFollowing || !values.isProven) {
       return;
     }
     if (block === undefined || node === undefined || entry.retryAt > block.number) {

@@ -9,6 +9,7 @@ import {
   createSoakBlock,
   FEE_RECIPIENT,
   GAS_LIMIT,
+  receiptOf,
   type SoakBlock,
   type SoakTransaction,
 } from "./soakBlock.ts";
@@ -16,6 +17,8 @@ import { applyChange, type SoakState } from "./soakState.ts";
 
 const TIP = 1n;
 const SECONDS_PER_BLOCK = 1n;
+/** `METADATA=e` is a feed without receipts: forebay knows logs only after the execution. */
+const GENERATION = process.env.METADATA === "e" ? "e" : "b";
 const ACCOUNTS = Array.from({ length: 6 }, (_, addressIndex) =>
   mnemonicToAccount("test test test test test test test test test test test junk", { addressIndex }),
 );
@@ -75,7 +78,11 @@ export class OpenBlock {
       extra_data: header.extraData,
       base_fee_per_gas: formatQuantity(BASE_FEE),
     };
-    const source = { blockNumber: block.number, receipts: new Map(), balances: new Map(), previous: "0-0" };
+    const first = this.#transactions.length - transactions;
+    const receipts = new Map(
+      added.map((each, position) => [each.transaction.hash, receiptOf(each, first + position)] as const),
+    );
+    const source = { blockNumber: block.number, receipts, balances: new Map(), previous: "0-0" };
     return {
       payload_id: this.#payloadId,
       index,
@@ -91,7 +98,7 @@ export class OpenBlock {
         withdrawals_root: header.withdrawalsRoot ?? ZERO_HASH,
         blob_gas_used: "0x0",
       },
-      metadata: formatMetadata("e", source),
+      metadata: formatMetadata(GENERATION, source),
     };
   }
 

@@ -49,7 +49,7 @@ export interface SoakBlock {
   readonly logs: readonly RpcLog[];
 }
 
-const receiptOf = ({ transaction, word }: SoakTransaction, index: number): Receipt => {
+export const receiptOf = ({ transaction, word }: SoakTransaction, index: number): Receipt => {
   const logs = [createLog(word)];
   const cumulativeGasUsed = STORE_GAS * BigInt(index + 1);
   return { type: transaction.type, status: true, cumulativeGasUsed, logs, logsBloom: bloomOfLogs(logs) };

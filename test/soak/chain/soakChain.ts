@@ -1,6 +1,7 @@
 import { EventEmitter } from "node:events";
 import { type Hash, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import type { Flashblock } from "../../devnet/flashblock.ts";
+import { LagBound } from "./lagBound.ts";
 import { createGenesis, OpenBlock, type SoakSeed } from "./openBlock.ts";
 import type { SoakBlock } from "./soakBlock.ts";
 
@@ -20,6 +21,7 @@ const FIRST_BLOCKS = 150;
 /** The devnet's own record: all blocks of all branches, and what was the head when. */
 export class SoakChain {
   readonly chainId: number;
+  readonly lagBound = new LagBound();
   readonly events = new EventEmitter<SoakChainEvents>();
   readonly #source: SoakSeed;
   readonly #blocks = new Map<Hash, SoakBlock>();

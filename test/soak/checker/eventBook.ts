@@ -1,6 +1,5 @@
 import { isAncestor, type SoakBlock } from "../chain/soakBlock.ts";
 import type { SoakChain } from "../chain/soakChain.ts";
-import { MAX_LAG_MS } from "./verdict.ts";
 
 export type EventKind = "newHeads" | "logs" | "pendingLogs" | "blockFilter" | "logFilter";
 
@@ -25,12 +24,16 @@ const hasLogs = (kind: EventKind): boolean => kind !== "newHeads" && kind !== "b
 export class EventBook {
   readonly kind: EventKind;
   events = 0;
+  /** Blocks that were sent again after another block of their number. */
+  returns = 0;
   readonly #chain: SoakChain;
   /** The subscription began between these times. */
   readonly #startMs: number;
   readonly #sinceMs: number;
   readonly #present = new Map<string, number>();
   readonly #faults: EventFault[] = [];
+  /** The chain that the blocks of the events form, by number. */
+  readonly #branch = new Map<number, string>();
 
   constructor(kind: EventKind, chain: SoakChain, startMs: number, sinceMs: number) {
     this.kind = kind;
@@ -43,7 +46,7 @@ export class EventBook {
     this.events++;
     if (!hasLogs(this.kind)) {
       const hash = typeof event === "string" ? event : String(Reflect.get(Object(event), "hash"));
-      this.#insert(hash, atMs);
+      this.#insertBlock(hash, atMs);
       return;
     }
     const log = event as LogEvent;
@@ -55,10 +58,11 @@ export class EventBook {
     }
   }
 
-  /** Returns the faults of all events until `endMs`. */
+  /** Returns the faults of all events. Events until `endMs` must have arrived. The last ones may be newer. */
   check(endMs: number): readonly EventFault[] {
     const { kind } = this;
-    const heads = this.#chain.headsBetween(endMs - MAX_LAG_MS, endMs);
+    const settledMs = endMs - this.#chain.lagBound.since(endMs);
+    const heads = this.#chain.headsBetween(settledMs, performance.now());
     const [newest] = heads;
     if (newest === undefined) {
       return this.#faults;
@@ -69,7 +73,7 @@ export class EventBook {
       if (atMs <= this.#sinceMs) {
         break;
       }
-      if (atMs < endMs - MAX_LAG_MS && heads.every((head) => isAncestor(block, head))) {
+      if (atMs < settledMs && heads.every((head) => isAncestor(block, head))) {
         lost.push(
           ...this.#keysOf(block)
             .filter((key) => !this.#present.has(key))
@@ -78,6 +82,24 @@ export class EventBook {
       }
     }
     return [...this.#faults, ...lost, ...this.#orphans(heads, endMs)];
+  }
+
+  /** A block may be sent again after a block of another branch: replicas leave a branch at different times. */
+  #insertBlock(hash: string, atMs: number): void {
+    const number = this.#chain.block(hash)?.number ?? -1;
+    if (this.#branch.get(number) === hash) {
+      this.#faults.push({ kind: "repeated", text: `${this.kind}: block ${number} ${hash}` });
+    }
+    if (this.#present.has(hash)) {
+      this.returns++;
+    }
+    for (const above of this.#branch.keys()) {
+      if (above >= number) {
+        this.#branch.delete(above);
+      }
+    }
+    this.#branch.set(number, hash);
+    this.#present.set(hash, atMs);
   }
 
   #insert(key: string, atMs: number): void {

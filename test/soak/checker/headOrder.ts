@@ -1,6 +1,5 @@
 import { isAncestor, type SoakBlock } from "../chain/soakBlock.ts";
 import type { SoakChain } from "../chain/soakChain.ts";
-import { MAX_LAG_MS } from "./verdict.ts";
 
 interface SeenHead {
   readonly number: number;
@@ -36,7 +35,7 @@ export class HeadOrder {
     if (before === undefined || number >= before.number) {
       return undefined;
     }
-    if (hasReorganised(this.#chain, before.startMs - MAX_LAG_MS, endMs)) {
+    if (hasReorganised(this.#chain, before.startMs - this.#chain.lagBound.since(before.startMs), endMs)) {
       return undefined;
     }
     return `the head of replica ${replica} went from ${before.number} to ${number}`;
@@ -48,7 +47,7 @@ export class HeadOrder {
       this.#highest = { number, startMs };
       return;
     }
-    if (hasReorganised(this.#chain, highest.startMs - MAX_LAG_MS, endMs)) {
+    if (hasReorganised(this.#chain, highest.startMs - this.#chain.lagBound.since(highest.startMs), endMs)) {
       this.#highest = { number, startMs };
       return;
     }

@@ -3,7 +3,7 @@ import type { EventBook } from "./eventBook.ts";
 import type { HeadOrder } from "./headOrder.ts";
 import { judge, type SoakAnswer } from "./verdict.ts";
 
-export type FindingKind = "wrong" | "headBack" | "lost" | "repeated" | "orphaned" | "ended" | "internal";
+export type FindingKind = "wrong" | "stale" | "headBack" | "lost" | "repeated" | "orphaned" | "ended" | "internal";
 
 export interface Finding {
   readonly kind: FindingKind;
@@ -30,10 +30,13 @@ export class Recorder {
   /** Values of `x-forebay-pending`. */
   readonly modes = new Map<string, number>();
   readonly active = new Set<string>();
+  readonly #endedMs = new Map<string, number>();
   answers = 0;
   hits = 0;
   unanswered = 0;
   books = 0;
+  /** Blocks that were sent again after a replica had left their branch. */
+  returns = 0;
   longestLagMs = 0;
   longestStepBackMs = 0;
   readonly #startMs = performance.now();
@@ -56,7 +59,7 @@ export class Recorder {
     } else if (verdict.kind === "error") {
       increment(this.errors, verdict.text);
     } else {
-      this.find(verdict.text === "Internal error" ? "internal" : "wrong", `${source}: ${verdict.text}`);
+      this.find(verdict.text === "Internal error" ? "internal" : verdict.kind, `${source}: ${verdict.text}`);
     }
   }
 
@@ -71,6 +74,7 @@ export class Recorder {
   /** Compares the events of a subscription or filter that has ended with the record. */
   end(book: EventBook, endMs: number, source: string): void {
     this.books++;
+    this.returns += book.returns;
     this.events.set(book.kind, (this.events.get(book.kind) ?? 0) + book.events);
     for (const { kind, text } of book.check(endMs)) {
       this.find(kind, `${source}: ${text}`);
@@ -81,8 +85,19 @@ export class Recorder {
     increment(this.modes, name);
   }
 
-  fault(name: string): void {
+  beginFault(name: string): void {
     increment(this.faults, name);
+    this.active.add(name);
+  }
+
+  endFault(name: string): void {
+    this.active.delete(name);
+    this.#endedMs.set(name, performance.now());
+  }
+
+  /** Whether a fault was active at some time since `fromMs`. */
+  wasActive(name: string, fromMs: number): boolean {
+    return this.active.has(name) || (this.#endedMs.get(name) ?? 0) >= fromMs;
   }
 
   report(): object {
@@ -93,6 +108,7 @@ export class Recorder {
       errors: Object.fromEntries(this.errors),
       events: Object.fromEntries(this.events),
       books: this.books,
+      returns: this.returns,
       modes: Object.fromEntries(this.modes),
       faults: Object.fromEntries(this.faults),
       longestLagMs: Math.round(this.longestLagMs),

@@ -18,15 +18,14 @@ export interface SoakAnswer {
 export type Verdict =
   | { readonly kind: "true"; readonly lagMs: number }
   | { readonly kind: "error"; readonly text: string }
+  /** It was true before, but too long ago. */
+  | { readonly kind: "stale"; readonly text: string }
   | { readonly kind: "wrong"; readonly text: string };
 
-/**
- * The time in which forebay learns of a new head, also while a node is slow or lies.
- * An answer is true if a view of this time before the request, or of the time until the response, makes it true.
- */
-export const MAX_LAG_MS = 3_000;
+/** Older views only separate a stale answer from one that never was true. */
+const STALE_MS = 60_000;
 /** `safe` and `finalized` are read every 12 s. */
-const MAX_FINALITY_LAG_MS = 12_000 + MAX_LAG_MS;
+const FINALITY_PERIOD_MS = 12_000;
 
 type Outcome = { readonly result: unknown } | { readonly missing: true };
 
@@ -53,11 +52,12 @@ const pendingForm = (method: string, value: unknown): unknown => {
     });
   }
   if (method === "eth_getBlockByNumber") {
-    const { number, parentHash, gasUsed, transactions } = fieldsOf(value);
+    // An unverified message is served as the feed sent it, also with another gas.
+    const { number, parentHash, transactions } = fieldsOf(value);
     const hashes = Array.isArray(transactions)
       ? transactions.map((each) => (typeof each === "string" ? each : fieldsOf(each).hash))
       : undefined;
-    return { number, parentHash, gasUsed, hashes };
+    return { number, parentHash, hashes };
   }
   if (method === "eth_getTransactionByHash") {
     const { hash, blockNumber, input } = fieldsOf(value);
@@ -100,7 +100,10 @@ const isTrueOfHead = (chain: SoakChain, head: SoakBlock, { call, result }: SoakA
   );
 };
 
-/** Decides from the record of the devnet whether an answer was true at some moment. */
+/**
+ * Decides from the record of the devnet whether an answer was true at some moment between request and response.
+ * A view also counts if it ended before the request by no more than the allowed lag.
+ */
 export const judge = (chain: SoakChain, answer: SoakAnswer): Verdict => {
   const { call, error, result, startMs, endMs } = answer;
   if (error !== undefined) {
@@ -109,20 +112,57 @@ export const judge = (chain: SoakChain, answer: SoakAnswer): Verdict => {
       : { kind: "error", text: `${error.code} ${error.message.replace(/0x[0-9a-f]+|\d+/g, "N")}` };
   }
   const isOfFinality = isFinalityCall(call);
-  const heads = chain.headsBetween(startMs - (isOfFinality ? MAX_FINALITY_LAG_MS : MAX_LAG_MS), endMs);
-  for (const head of heads) {
-    if (isTrueOfHead(chain, head, answer)) {
-      return { kind: "true", lagMs: isOfFinality ? 0 : Math.max(0, startMs - chain.replacedMs(head)) };
-    }
+  const maxLagMs = chain.lagBound.since(startMs) + (isOfFinality ? FINALITY_PERIOD_MS : 0);
+  const lagMs = findLag(chain, answer, maxLagMs);
+  if (lagMs !== undefined) {
+    return { kind: "true", lagMs: isOfFinality ? 0 : lagMs };
+  }
+  const heads = chain.headsBetween(startMs - maxLagMs, endMs);
+  const views = heads.map(({ number, hash }) => `${number} ${hash.slice(0, HASH_START)}`);
+  const prefixes = chain
+    .prefixesBetween(startMs - maxLagMs, endMs)
+    .map(({ number, hashes }) => `${number}: ${hashes.map((hash) => hash.slice(0, HASH_START)).join(" ")}`);
+  const seen = `heads ${views.join(", ")}; feed ${prefixes.slice(0, MAX_PREFIXES).join(", ")}`;
+  const text = `${call.method} ${JSON.stringify(call.params)}: ${summarize(result)}, with ${seen}`;
+  const staleMs = findLag(chain, answer, STALE_MS);
+  return staleMs === undefined
+    ? { kind: "wrong", text }
+    : { kind: "stale", text: `${Math.round(staleMs)} ms too late: ${text}` };
+};
+
+/** Returns for how long the newest view that makes the answer true was over at its start. Undefined if there is none. */
+const findLag = (chain: SoakChain, answer: SoakAnswer, maxLagMs: number): number | undefined => {
+  const { call, startMs, endMs } = answer;
+  const head = chain.headsBetween(startMs - maxLagMs, endMs).find((each) => isTrueOfHead(chain, each, answer));
+  if (head !== undefined) {
+    return Math.max(0, startMs - chain.replacedMs(head));
   }
   // A range of logs may end at the number of the pending block.
-  if (isPendingCall(call) || isByTransaction(call) || call.method === "eth_getLogs") {
-    const prefixes = chain.prefixesBetween(startMs - MAX_LAG_MS, endMs);
-    if (prefixes.some((prefix) => isTrueOfPrefix(chain, prefix, answer))) {
-      return { kind: "true", lagMs: 0 };
-    }
+  if (!(isPendingCall(call) || isByTransaction(call) || call.method === "eth_getLogs")) {
+    return undefined;
   }
-  const views = heads.map(({ number, hash }) => `${number} ${hash.slice(0, 10)}`);
-  const text = `${call.method} ${JSON.stringify(call.params)}: ${JSON.stringify(result)?.slice(0, 300)}`;
-  return { kind: "wrong", text: `${text}, with heads ${views.join(", ")}` };
+  const prefixes = chain.prefixesBetween(startMs - maxLagMs, endMs);
+  return prefixes.some((prefix) => isTrueOfPrefix(chain, prefix, answer)) ? 0 : undefined;
 };
+
+const HASH_START = 10;
+const MAX_SUMMARY = 1_000;
+const MAX_LOGS = 30;
+const MAX_PREFIXES = 12;
+
+/** Shortens hashes, and leaves out blooms. Of a log, only block, transaction and index remain. */
+const summarize = (value: unknown): string => {
+  if (Array.isArray(value) && fieldsOf(value[0]).topics !== undefined) {
+    const logs = value.map((log) => {
+      const { blockNumber, transactionHash, logIndex } = fieldsOf(log);
+      return `${Number(blockNumber)}:${String(transactionHash).slice(0, HASH_START)}:${Number(logIndex)}`;
+    });
+    return logs.slice(-MAX_LOGS).join(" ");
+  }
+  return summarizeJson(value);
+};
+
+const summarizeJson = (value: unknown): string =>
+  (JSON.stringify(value, (key, item: unknown) => (key === "logsBloom" ? undefined : item)) ?? "nothing")
+    .replace(/0x[0-9a-f]{16,}/g, (hash) => hash.slice(0, HASH_START))
+    .slice(0, MAX_SUMMARY);

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { EMITTER } from "../chain/emitter.ts";
 import { EventBook } from "../checker/eventBook.ts";
+import { PAUSED_REDIS } from "../faults.ts";
 import { type ClientOptions, post } from "./httpClient.ts";
 
 const MAX_POLL_MS = 700;
@@ -20,21 +21,28 @@ export const runFilterClient = async (options: ClientOptions, kind: "blockFilter
       await sleep(random(MAX_POLL_MS));
       continue;
     }
+    const isLocal = recorder.wasActive(PAUSED_REDIS, created.startMs);
     const book = new EventBook(kind, target.chain, created.startMs, created.endMs);
     const closeMs = performance.now() + life.minMs + random(life.maxMs - life.minMs);
-    const endMs = await pollUntil(options, book, id, closeMs);
+    const endMs = await pollUntil(options, { book, id, isLocal, closeMs });
     if (endMs !== undefined) {
       recorder.end(book, endMs, kind);
     }
   }
 };
 
+interface Poll {
+  readonly book: EventBook;
+  readonly id: string;
+  /** Another replica may not know the filter. */
+  readonly isLocal: boolean;
+  readonly closeMs: number;
+}
+
 /** Polls. Returns the time of the last poll; undefined if a response was lost, and its events with it. */
 const pollUntil = async (
   { targets, recorder, random, dispatcher, signal }: ClientOptions,
-  book: EventBook,
-  id: string,
-  closeMs: number,
+  { book, id, isLocal, closeMs }: Poll,
 ): Promise<number | undefined> => {
   const [target] = targets;
   let lastMs: number | undefined;
@@ -52,7 +60,9 @@ const pollUntil = async (
       }
       lastMs = posted.startMs;
     } else if (response.error?.message.includes("filter not found") === true) {
-      recorder.find("lost", `${book.kind}: the filter is gone on ${posted.replica}`);
+      if (!isLocal) {
+        recorder.find("lost", `${book.kind}: the filter is gone on ${posted.replica}`);
+      }
       return undefined;
     }
   }

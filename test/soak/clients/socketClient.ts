@@ -25,14 +25,17 @@ export const runSocketClient = async (options: ClientOptions): Promise<void> => 
       continue;
     }
     const ending = new AbortController();
-    const closed = client.closed().then(() => ending.abort());
+    const closed = client.closed().then(() => {
+      ending.abort();
+      return [] as const;
+    });
     const lifeMs = life.minMs + random(life.maxMs - life.minMs);
-    const books = await openBooks(target, client).catch(() => undefined);
+    const books = await Promise.race([openBooks(target, client), closed]);
     const endMs = performance.now() + lifeMs;
     const isOver = () => signal.aborted || ending.signal.aborted || performance.now() >= endMs;
     await sendCalls(options, client, isOver);
     const overMs = performance.now();
-    for (const book of books ?? []) {
+    for (const book of books) {
       options.recorder.end(book, overMs, "WebSocket");
     }
     client.socket.terminate();
@@ -58,7 +61,10 @@ const openBooks = async (target: SoakTarget, client: SocketClient): Promise<read
   });
   for (const [kind, ...params] of SUBSCRIPTIONS) {
     const startMs = performance.now();
-    const { result } = await client.call("eth_subscribe", kind, ...params);
+    const { result, error } = await client.call("eth_subscribe", kind, ...params);
+    if (error !== undefined) {
+      continue;
+    }
     const book = new EventBook(kind, target.chain, startMs, performance.now());
     books.set(String(result), book);
     for (const { event, atMs } of early.filter(({ id }) => id === result)) {

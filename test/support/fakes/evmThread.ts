@@ -30,6 +30,9 @@ export const startEvmThread = async (
   return {
     run: (run) => {
       const input: EvmRun = {
+        chain: "",
+        engine: "fast",
+        module: "ethereum",
         stateId: source.id,
         nativeContracts: [],
         forwardedCodes: [],

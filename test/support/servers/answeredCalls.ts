@@ -117,14 +117,14 @@ export const startAnsweredCalls = async (
       await mine();
       return (await ask(method, params)).isHit;
     }, `an answer to ${method} without a node`);
-  /** Sends a call at two blocks, and waits until forebay has refused to learn its answer. */
+  /** Sends a call at new blocks until forebay has refused to learn its answer. */
   const refuse = async (method: string, params: readonly unknown[], event: string): Promise<void> => {
     const before = await events(event);
-    for (let count = 0; count < 2; count++) {
+    await until(async () => {
       await mine();
       await ask(method, params);
-    }
-    await until(async () => (await events(event)) > before, `an answer that is not learned: ${event}`);
+      return (await events(event)) > before;
+    }, `an answer that is not learned: ${event}`);
   };
   const asked = (method = "eth_call"): number => front.calls.get(method) ?? 0;
   return { anvil, placed, service, front, mine, send, ask, compare, learn, refuse, events, asked };

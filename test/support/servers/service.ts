@@ -1,9 +1,16 @@
 import type { z } from "zod";
 import { createForebay, type Forebay } from "../../../src/app/main.ts";
+import { createMainProcess } from "../../../src/app/mainProcess.ts";
 import { configSchema } from "../../../src/config/schema.ts";
 import { createTelemetry, type Telemetry } from "../../../src/telemetry/telemetry.ts";
 
 type Input = z.input<typeof configSchema>;
+
+/**
+ * `PROCESSES=2 npx node --test test/service/pending.test.ts` runs tests on several serving processes.
+ * Services of one test process then share a port, so that this suits tests with one service.
+ */
+const PROCESSES = Number(process.env.PROCESSES ?? 1);
 
 /** A complete forebay in this process, on free ports. */
 export interface Service {
@@ -31,12 +38,13 @@ export const startService = async (
         name: list.length === 1 ? "chain" : `chain${index + 1}`,
         ...chain,
       })),
-      server: { port: 0, opsPort: 0, drainDelayMs: 0, ...more.server },
+      server: { port: 0, opsPort: 0, drainDelayMs: 0, processes: PROCESSES, ...more.server },
       log: { level: "silent", ...more.log },
     });
   const config = configOf(rest);
   const telemetry = createTelemetry({ level: config.log.level });
-  const forebay = await createForebay(config, telemetry);
+  const create = config.server.processes === 1 ? createForebay : createMainProcess;
+  const forebay = await create(config, telemetry);
   const { url, opsUrl, ready } = forebay;
   return {
     url,

@@ -1,0 +1,112 @@
+import { hash } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import type * as Jose from "jose";
+import { LRUCache } from "lru-cache";
+import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import type { ApiKey } from "./apiKey.ts";
+
+export interface TokenOptions {
+  /** URL of the issuer's public keys (JSON Web Key Set). */
+  readonly jwksUrl: string;
+  readonly issuer: string;
+  readonly audience?: string | undefined;
+  readonly algorithms: readonly string[];
+}
+
+/** A verified token is checked again after this time, so that a key that its issuer withdrew is noticed. */
+const RECHECK_MS = 5 * 60_000;
+const MAX_TOKENS = 10_000;
+const MAX_SUBJECT_LENGTH = 128;
+/** Three parts of base64url (RFC 7515, section 7.1). */
+const BEARER_TOKEN = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i;
+
+/** Reads the bearer token of a request if it has the form of a JWT. */
+export const readToken = ({ authorization = "" }: IncomingHttpHeaders): string | undefined =>
+  BEARER_TOKEN.exec(authorization)?.[1];
+
+const refused = (message: string): RpcError => new RpcError(CODES.UNAUTHORIZED, message, { status: 401 });
+
+/** Reads a claim that lists names. Throws if it has another form: a rule must not be ignored. */
+const readNames = (claims: Jose.JWTPayload, name: string): readonly string[] | undefined => {
+  const value = claims[name];
+  if (value === undefined) {
+    return undefined;
+  }
+  if (!Array.isArray(value) || value.some((item) => typeof item !== "string")) {
+    throw refused(`the claim ${name} of the token is not a list of names`);
+  }
+  return value.map(String);
+};
+
+/** Returns the rights of a token in the form of a key. Its name cannot be that of a configured key. */
+const toKey = (token: string, claims: Jose.JWTPayload): ApiKey => {
+  const { sub, exp } = claims;
+  if (typeof sub !== "string" || sub === "" || sub.length > MAX_SUBJECT_LENGTH) {
+    throw refused(`the token needs a subject of 1 to ${MAX_SUBJECT_LENGTH} characters`);
+  }
+  return {
+    name: `token:${sub}`,
+    sha256: hash("sha256", token),
+    allow: readNames(claims, "methods"),
+    chains: readNames(claims, "chains"),
+    expires: exp === undefined ? undefined : new Date(exp * 1_000).toISOString(),
+  };
+};
+
+/** Verifies JSON Web Tokens (RFC 7519) with the public keys of their issuer. */
+export class Tokens {
+  readonly #options: TokenOptions;
+  readonly #verified = new LRUCache<string, ApiKey>({ max: MAX_TOKENS, ttl: RECHECK_MS });
+  #loaded: Promise<{ readonly jose: typeof Jose; readonly keys: Jose.JWTVerifyGetKey }> | undefined;
+
+  constructor(options: TokenOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the rights of a token that was verified. The caller checks whether it has expired. */
+  find(token: string): ApiKey | undefined {
+    return this.#verified.get(token);
+  }
+
+  /** Verifies a token. Rejects with RpcError: 401 for a bad token, 503 if the issuer's keys cannot be read. */
+  async verify(token: string): Promise<ApiKey> {
+    this.#loaded ??= this.#load();
+    const { jose, keys } = await this.#loaded;
+    const { issuer, audience, algorithms } = this.#options;
+    const { payload } = await jose
+      .jwtVerify(token, keys, {
+        issuer,
+        algorithms: [...algorithms],
+        requiredClaims: ["sub", "exp"],
+        ...(audience !== undefined && { audience }),
+      })
+      .catch((error: unknown) => {
+        throw this.#toRpcError(jose, error);
+      });
+    const key = toKey(token, payload);
+    this.#verified.set(token, key);
+    return key;
+  }
+
+  async #load() {
+    const jose = await import("jose");
+    return { jose, keys: jose.createRemoteJWKSet(new URL(this.#options.jwksUrl)) };
+  }
+
+  #toRpcError({ errors }: typeof Jose, error: unknown): RpcError {
+    if (error instanceof errors.JWTExpired) {
+      return refused("the token has expired");
+    }
+    if (error instanceof errors.JWTClaimValidationFailed) {
+      return refused(`the token is not valid: claim ${error.claim}`);
+    }
+    const isBad =
+      error instanceof errors.JWSSignatureVerificationFailed ||
+      error instanceof errors.JWSInvalid ||
+      error instanceof errors.JWTInvalid ||
+      error instanceof errors.JOSEAlgNotAllowed ||
+      error instanceof errors.JWKSNoMatchingKey ||
+      error instanceof errors.JOSENotSupported;
+    return isBad ? refused("the token is not valid") : unavailable("the keys of the token's issuer cannot be read");
+  }
+}

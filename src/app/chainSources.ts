@@ -1,0 +1,23 @@
+import type { Chain } from "../methods/method.ts";
+import type { FilterStore } from "../subscriptions/filterStore.ts";
+import type { PendingViews } from "./createPendingViews.ts";
+import type { ReadPipeline } from "./createReadPipeline.ts";
+import type { Upstreams } from "./upstreams.ts";
+
+/** The views of one chain, as far as requests of clients use them. */
+export interface ClientViews extends Omit<PendingViews, "execution" | "forks" | "systemContracts"> {
+  readonly execution: Chain["execution"];
+}
+
+/** The sources of the answers of one chain. */
+export interface ChainSources {
+  readonly upstreams: Upstreams;
+  readonly pipeline: ReadPipeline;
+  readonly views: ClientViews;
+  readonly state: { readonly reads: Chain["state"]; readonly answers: Chain["answers"] };
+  /** The filters that are not in Redis. */
+  readonly filters: FilterStore;
+  /** Present in a serving process. Requests wait while it returns a promise. */
+  readonly gate: { wait(): Promise<void> | undefined } | undefined;
+  close(): Promise<void>;
+}

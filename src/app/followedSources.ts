@@ -1,0 +1,75 @@
+import type { ChainConfig } from "../config/schema.ts";
+import { isQuickMethod, methodLabel } from "../methods/handlers.ts";
+import { createUnitsOf } from "../state/providerUnits.ts";
+import { FeedSource } from "../state/sources/feedSource.ts";
+import { createLocalFilters } from "../subscriptions/localFilters.ts";
+import { maxResponseBytesOf } from "./chainDispatch.ts";
+import type { ChainSources } from "./chainSources.ts";
+import { ChainState } from "./chainState.ts";
+import { createPendingViews, type PendingViews } from "./createPendingViews.ts";
+import { createReadPipeline } from "./createReadPipeline.ts";
+import type { Shared } from "./shared.ts";
+import { createUpstreams, type Upstreams, type UpstreamsOptions } from "./upstreams.ts";
+
+/** Creates the nodes of one chain. With `copy`, another process follows the chain. */
+export const createChainUpstreams = (config: ChainConfig, shared: Shared, copy?: UpstreamsOptions["copy"]): Upstreams =>
+  createUpstreams(
+    {
+      chain: config.name,
+      nodes: config.nodes,
+      finality: config.finality,
+      breaker: config.upstream.breaker,
+      attempts: config.upstream.attempts,
+      hedge: config.upstream.hedge === false ? undefined : config.upstream.hedge,
+      chainId: config.chainId,
+      blockTimeMs: config.blockTimeMs,
+      maxResponseBytes: maxResponseBytesOf(shared.server),
+      memory: shared.budget,
+      methodLabel,
+      unitsOf: createUnitsOf(config.state.units),
+      isQuick: isQuickMethod,
+      onWrongChain: shared.onWrongChain,
+      verify: config.verify,
+      checksOff: config.quirks.anvilDepositNonce ? ["depositReceipts"] : [],
+      verifyPool: shared.verifyPool,
+      copy,
+    },
+    shared.telemetry,
+  );
+
+/** The sources of a chain that this process follows. */
+export interface FollowedSources extends ChainSources {
+  readonly views: PendingViews;
+}
+
+/** Follows a chain: its nodes, its feed and its state. */
+export const createFollowedSources = (config: ChainConfig, shared: Shared, signal: AbortSignal): FollowedSources => {
+  const { telemetry, budget, evmThreads: threads, writeSetThread: thread } = shared;
+  const upstreams = createChainUpstreams(config, shared);
+  const pipeline = createReadPipeline(config, shared, upstreams, signal);
+  const feed = config.pending.feeds.length > 0 ? new FeedSource() : undefined;
+  const views = createPendingViews({
+    config,
+    upstreams,
+    pipeline,
+    onReconciled: feed?.record,
+    budget,
+    threads,
+    telemetry,
+  });
+  const state = new ChainState({ config, upstreams, pipeline, views, feed, thread, signal, telemetry });
+  const { maxFilters: maxPerClient, maxFilterBytes: maxBytesPerClient } = config.logs;
+  return {
+    upstreams,
+    pipeline,
+    views,
+    state,
+    filters: createLocalFilters({ maxPerClient, maxBytesPerClient, memory: budget }),
+    gate: undefined,
+    close: async () => {
+      state.close();
+      await views.close();
+      await upstreams.close();
+    },
+  };
+};

@@ -1,0 +1,153 @@
+import { extname } from "node:path";
+import { createOpsServer, type OpsOptions } from "../admin/opsServer.ts";
+import { ChainHost } from "../cluster/chainHost.ts";
+import { ProcessCounts, valuesOf } from "../cluster/processCounts.ts";
+import { ProcessGroup } from "../cluster/processGroup.ts";
+import type { Config } from "../config/schema.ts";
+import type { HttpServer, HttpServerOptions } from "../http/httpServer.ts";
+import { aggregateMetrics } from "../telemetry/aggregateMetrics.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import { chainKey } from "./chainKey.ts";
+import { createChainRuntime } from "./chainRuntime.ts";
+import { countProcesses } from "./countProcesses.ts";
+import { createFollowedSources } from "./followedSources.ts";
+import { createForebay, type Forebay } from "./main.ts";
+import type { ProcessRole } from "./processRole.ts";
+import { shareOfMain } from "./processShare.ts";
+import type { Counted, StatusOptions } from "./statusReport.ts";
+
+/** The entry has the extension of this file: `.ts` in the repository, `.js` in the package. */
+const ENTRY = new URL(`servingEntry${extname(import.meta.url)}`, import.meta.url);
+
+/** Time for the serving processes to leave a chain that a reload has replaced, after its last request. */
+const LEAVE_GRACE_MS = 5_000;
+
+class MainProcess implements ProcessRole {
+  readonly #processes: number;
+  readonly #config: Config;
+  readonly #telemetry: Telemetry;
+  readonly #hosts = new Map<string, ChainHost>();
+  readonly group: ProcessGroup;
+  readonly #counts: ProcessCounts;
+  #status: HttpServerOptions["status"];
+
+  constructor(config: Config, telemetry: Telemetry) {
+    this.#config = config;
+    this.#processes = countProcesses(config);
+    this.#telemetry = telemetry;
+    this.#counts = new ProcessCounts(telemetry.metrics.processResponses);
+    this.group = new ProcessGroup({
+      entry: ENTRY,
+      processes: this.#processes,
+      config,
+      status: async () => (await this.#status?.()) ?? "{}",
+      host: (chain) => this.#hosts.get(chain),
+      telemetry,
+    });
+  }
+
+  share(config: Config): Config {
+    return shareOfMain(config, this.#processes);
+  }
+
+  readonly createChain: ProcessRole["createChain"] = (config, shared) => {
+    const key = chainKey(config);
+    const chain = createChainRuntime(config, shared, (...args) => {
+      const sources = createFollowedSources(...args);
+      const host = this.#createHost(sources);
+      this.#hosts.set(key, host);
+      const close = async (): Promise<void> => {
+        await host.untilUnused(this.#config.server.drainTimeoutMs + LEAVE_GRACE_MS);
+        if (this.#hosts.get(key) === host) {
+          this.#hosts.delete(key);
+        }
+        host.close();
+        await sources.close();
+      };
+      return { ...sources, close };
+    });
+    return chain;
+  };
+
+  statusMetrics(own: StatusOptions["metrics"]): StatusOptions["metrics"] {
+    const counted = (metric: Counted, name: string): Counted => ({
+      get: async () => {
+        const [{ values }, serving] = await Promise.all([metric.get(), this.group.metrics()]);
+        return { values: [...values, ...[...serving.values()].flatMap((each) => valuesOf(each, name))] };
+      },
+    });
+    return {
+      requests: counted(own.requests, "forebay_requests_total"),
+      cacheLookups: counted(own.cacheLookups, "forebay_cache_lookups_total"),
+    };
+  }
+
+  async openHttp({ status }: HttpServerOptions): Promise<HttpServer> {
+    const { group } = this;
+    this.#status = status;
+    await group.start();
+    return {
+      port: group.port,
+      setRoutes: () => undefined,
+      readmit: () => undefined,
+      startDraining: () => group.startDraining(),
+      close: (timeoutMs) => group.close(timeoutMs),
+    };
+  }
+
+  readonly openOps = (options: OpsOptions): ReturnType<typeof createOpsServer> => {
+    const { registry } = this.#telemetry;
+    const metrics = async (): Promise<string> => {
+      const serving = await this.group.metrics();
+      for (const [number, each] of serving) {
+        this.#counts.record(number, each);
+      }
+      return aggregateMetrics([await registry.getMetricsAsJSON(), ...serving.values()]);
+    };
+    return createOpsServer({ ...options, registry: { contentType: registry.contentType, metrics } });
+  };
+
+  #createHost(sources: ReturnType<typeof createFollowedSources>): ChainHost {
+    const { metrics, log } = this.#telemetry;
+    const { upstreams, views, filters, state } = sources;
+    return new ChainHost(
+      {
+        heads: upstreams.heads,
+        nodes: upstreams.nodes,
+        get genesis() {
+          return upstreams.genesis;
+        },
+        ready: views.ready,
+        views,
+        filters,
+        state,
+      },
+      {
+        onLagging: () => {
+          metrics.viewsMissed.inc();
+          log.warn("a serving process does not respond: it gets no view until it does");
+        },
+        onRound: (seconds) => metrics.viewRoundSeconds.observe(seconds),
+      },
+    );
+  }
+}
+
+/** Starts the main process, which follows the chains, and the serving processes. */
+export const createMainProcess = async (config: Config, telemetry: Telemetry): Promise<Forebay> => {
+  const role = new MainProcess(config, telemetry);
+  const forebay = await createForebay(config, telemetry, role);
+  const { url, opsUrl, chains, ready } = forebay;
+  return {
+    url,
+    opsUrl,
+    chains,
+    ready,
+    reload: async (next) => {
+      await forebay.reload(next);
+      await role.group.reload({ ...next, server: config.server, cache: config.cache });
+    },
+    drain: () => forebay.drain(),
+    close: () => forebay.close(),
+  };
+};

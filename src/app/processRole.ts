@@ -1,0 +1,28 @@
+import { createOpsServer } from "../admin/opsServer.ts";
+import type { Config } from "../config/schema.ts";
+import { createHttpServer, type HttpServer, type HttpServerOptions } from "../http/httpServer.ts";
+import { createChainRuntime, type ServedChain } from "./chainRuntime.ts";
+import type { Shared } from "./shared.ts";
+import type { StatusOptions } from "./statusReport.ts";
+
+/** The differences between a process alone, the main process of several, and a serving process. */
+export interface ProcessRole {
+  /** Returns the configuration with this process's share of all limits. */
+  share(config: Config): Config;
+  createChain(config: Config["chains"][number], shared: Shared): ServedChain;
+  /** Returns the counters of all processes, for the status page. */
+  statusMetrics(own: StatusOptions["metrics"]): StatusOptions["metrics"];
+  /** Opens the port for clients. */
+  openHttp(options: HttpServerOptions): Promise<HttpServer>;
+  /** Undefined if another process has the ops port. */
+  readonly openOps: typeof createOpsServer | undefined;
+}
+
+/** One process that does everything. */
+export const singleProcess: ProcessRole = {
+  share: (config) => config,
+  createChain: createChainRuntime,
+  statusMetrics: (own) => own,
+  openHttp: createHttpServer,
+  openOps: createOpsServer,
+};

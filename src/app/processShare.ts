@@ -1,0 +1,65 @@
+import type { ChainConfig, Config } from "../config/schema.ts";
+
+/** The main process serves no clients. It caches the state of final blocks, and what it reads itself. */
+const MAIN_CACHE_SHARE = 1 / 8;
+
+interface Limit {
+  readonly calls: number;
+  readonly seconds: number;
+}
+
+const part = (whole: number, processes: number): number => Math.max(1, Math.ceil(whole / processes));
+
+/** The main process sends requests to nodes too. */
+const shareChain = (config: ChainConfig, processes: number): ChainConfig => ({
+  ...config,
+  nodes: config.nodes.map((node) => ({
+    ...node,
+    logSpans: part(node.logSpans, processes),
+    ...(node.requestsPerSecond !== undefined && { requestsPerSecond: node.requestsPerSecond / (processes + 1) }),
+  })),
+});
+
+const shareLimit = <L extends Limit | undefined>(limit: L, processes: number): L =>
+  limit === undefined ? limit : { ...limit, calls: part(limit.calls, processes) };
+
+/** Counts in Redis are of all processes. */
+const shareAccess = (access: Config["access"], processes: number): Config["access"] =>
+  access.limitStore === "redis"
+    ? access
+    : {
+        ...access,
+        keys: access.keys.map((key) => ({ ...key, limit: shareLimit(key.limit, processes) })),
+        limitPerKey: shareLimit(access.limitPerKey, processes),
+        limitPerAddress: shareLimit(access.limitPerAddress, processes),
+      };
+
+const shareCache = (cache: Config["cache"], share: number): Config["cache"] => ({
+  ...cache,
+  memoryBytes: Math.floor(cache.memoryBytes * share),
+});
+
+/** Returns the limits of the main process. */
+export const shareOfMain = (config: Config, processes: number): Config => ({
+  ...config,
+  chains: config.chains.map((chain) => shareChain(chain, processes)),
+  cache: shareCache(config.cache, MAIN_CACHE_SHARE),
+});
+
+/** Returns the limits of one serving process, so that those of all together are the configured ones. */
+export const shareOfServing = (config: Config, processes: number): Config => {
+  const { server } = config;
+  return {
+    ...config,
+    chains: config.chains.map((chain) => shareChain(chain, processes)),
+    cache: shareCache(config.cache, (1 - MAIN_CACHE_SHARE) / processes),
+    access: shareAccess(config.access, processes),
+    server: {
+      ...server,
+      maxConnectionsPerAddress: part(server.maxConnectionsPerAddress, processes),
+      maxWebSockets: part(server.maxWebSockets, processes),
+      maxWebSocketsPerAddress: part(server.maxWebSocketsPerAddress, processes),
+      logSpans: part(server.logSpans, processes),
+    },
+  };
+};

@@ -1,0 +1,108 @@
+import { createNegativeCache, type NegativeCache } from "../cache/negativeCache.ts";
+import type { ChainCopy, MainChannel } from "../cluster/chainCopy.ts";
+import { CopiedIdentity } from "../cluster/copiedIdentity.ts";
+import type { MainLink } from "../cluster/mainLink.ts";
+import { createRemoteExecution } from "../cluster/remoteExecution.ts";
+import { createRemoteFilters } from "../cluster/remoteFilters.ts";
+import { createRemoteState } from "../cluster/remoteState.ts";
+import type { ChainConfig } from "../config/schema.ts";
+import { SenderCache } from "../evm/senders/senderCache.ts";
+import { createRecentFlashblocks } from "../feed/recentFlashblocks.ts";
+import { parseSubmitted } from "../pending/submittedTransaction.ts";
+import { chainKey } from "./chainKey.ts";
+import type { ChainSources, ClientViews } from "./chainSources.ts";
+import { createReadPipeline } from "./createReadPipeline.ts";
+import { createChainUpstreams } from "./followedSources.ts";
+import type { Shared } from "./shared.ts";
+import type { FollowedChain } from "./upstreams.ts";
+
+/** The sources of a chain that the main process follows. */
+export interface ServingSources extends ChainSources {
+  /** Resolves when the first view is known, or if the main process has none yet. */
+  readonly attached: Promise<void>;
+}
+
+const createViews = (key: string, copy: ChainCopy, link: MainLink, close: () => void): ClientViews => {
+  const senders = new SenderCache();
+  const { channel } = link;
+  const execution = createRemoteExecution(key, channel);
+  return {
+    ready: copy.ready,
+    view: () => copy.view(),
+    get execution() {
+      return copy.info.executes ? execution : undefined;
+    },
+    flashblocks: createRecentFlashblocks(),
+    subscribe: (listener) => copy.subscribeViews(listener),
+    recordSubmitted: (raw) => {
+      channel.notify("submit", { chain: key, raw });
+      return parseSubmitted(raw, senders)?.hash;
+    },
+    advanceNonce: (sender, nonce) => channel.call("advanceNonce", { chain: key, sender, nonce }),
+    close: async () => close(),
+  };
+};
+
+/** Informs the other serving processes of each transaction that exists. */
+const relayed = (chain: string, cache: NegativeCache, main: MainChannel): NegativeCache => ({
+  ...cache,
+  expectTransactions: (hashes, block) => {
+    const list = [...hashes];
+    cache.expectTransactions(list, block);
+    main.notify("expect", { chain, hashes: list, block });
+  },
+});
+
+/** Creates the sources of a chain in a serving process: its own nodes and cache, and the views of the main process. */
+export const createServingSources = (
+  config: ChainConfig,
+  shared: Shared,
+  signal: AbortSignal,
+  link: MainLink,
+): ServingSources => {
+  const key = chainKey(config);
+  const { log } = shared.telemetry;
+  const negativeCache = createNegativeCache();
+  const copy = link.createCopy({
+    chain: key,
+    onNodes: (facts) => identity.apply(facts),
+    onExpected: ({ hashes, block }) => negativeCache.expectTransactions(hashes, block),
+    onError: (err) => log.error({ err, chain: config.name }, "a listener to heads failed"),
+  });
+  const identity = new CopiedIdentity({ nodes: () => upstreams.nodes, info: () => copy.info, signal });
+  const followed: FollowedChain = {
+    heads: copy,
+    ready: copy.ready,
+    get genesis() {
+      return { chainId: copy.info.chainId, hash: copy.info.genesis };
+    },
+    verifyIdentity: (node) => identity.verify(node),
+  };
+  const upstreams = createChainUpstreams(config, shared, followed);
+  const pipeline = createReadPipeline(
+    config,
+    { ...shared, negativeCache: relayed(key, negativeCache, link.channel) },
+    upstreams,
+    signal,
+  );
+  const state = createRemoteState(key, link.channel);
+  return {
+    upstreams,
+    pipeline,
+    views: createViews(key, copy, link, () => link.remove(key)),
+    state: {
+      get reads() {
+        return copy.info.followsState ? state : undefined;
+      },
+      // Calls are answered from earlier answers only where state is followed.
+      answers: undefined,
+    },
+    filters: createRemoteFilters(key, link.channel),
+    gate: copy.gate,
+    attached: copy.attach().then(() => identity.confirm()),
+    close: async () => {
+      link.remove(key);
+      await upstreams.close();
+    },
+  };
+};

@@ -1,0 +1,140 @@
+import type { BlockId } from "../core/heads.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
+import type { PrefetchHint } from "../evm/reads/prefetch.ts";
+import type { ParentBlock } from "../simulation/simulatedHeader.ts";
+import type { RunKind } from "../simulation/simulator.ts";
+import type { StateRead } from "../state/stateReads.ts";
+import type { FilterStore } from "../subscriptions/filterStore.ts";
+import type { HeadsUpdate } from "./headsUpdate.ts";
+import type { PendingUpdate } from "./pendingUpdate.ts";
+import type { RemoteCall } from "./processChannel.ts";
+
+/** The key of a chain: equal in all processes, and another one after a reload that changes the chain. */
+export interface OfChain {
+  readonly chain: string;
+}
+
+export interface ChainInfo {
+  readonly chainId: bigint;
+  readonly genesis: Hash;
+  readonly blockTimeMs: number;
+  /** The chain has its genesis, a first head and its rules. */
+  readonly isKnown: boolean;
+  /** The main process can execute calls of this chain. */
+  readonly executes: boolean;
+  /** The main process knows values of the state. */
+  readonly followsState: boolean;
+}
+
+/** The facts of a node that only the main process follows. */
+export interface NodeFacts {
+  readonly name: string;
+  readonly identified: boolean;
+  readonly head: BlockId | undefined;
+}
+
+/** One change of a chain's views. */
+export type PlainChange = { readonly heads: HeadsUpdate } | { readonly pending: PendingUpdate };
+
+/** The content of a round, in the format of v8.serialize. */
+export interface ViewUpdate {
+  readonly changes: readonly PlainChange[];
+  readonly info: ChainInfo;
+  readonly nodes: readonly NodeFacts[];
+}
+
+/** The state on which a run is based: that of a block, or of a pending view above it. */
+export interface RemoteState {
+  readonly base: BlockId;
+  readonly hint: PrefetchHint | undefined;
+  readonly viewId: string | undefined;
+}
+
+export interface RemoteRun extends OfChain {
+  readonly clientId: string;
+  readonly kind: RunKind;
+  readonly paramsText: Uint8Array;
+  readonly block: ParentBlock;
+  readonly firstTimestamp: bigint | undefined;
+  readonly state: RemoteState;
+}
+
+/** One read of a state value: see StateRead. */
+export interface RemoteStateRead extends Pick<StateRead, "method" | "key" | "block"> {
+  readonly bypassCache: boolean;
+}
+
+export interface StateOutcome {
+  readonly body?: Uint8Array;
+  readonly asked?: number;
+}
+
+export interface ExpectedTransactions {
+  readonly hashes: readonly string[];
+  readonly block: BlockId | undefined;
+}
+
+export type FilterCall = {
+  readonly [N in keyof FilterStore]: { readonly name: N; readonly args: Parameters<FilterStore[N]> };
+}[keyof FilterStore];
+
+export interface ServingStart {
+  /** The whole configuration. */
+  readonly config: unknown;
+  /** Number of serving processes. */
+  readonly processes: number;
+}
+
+/** The functions that the main process offers to serving processes. */
+export type MainFunctions = {
+  /** The serving process has loaded its modules. Messages of before would be lost. */
+  readonly begin: (body: null) => ServingStart;
+  /** Returns the data of the status page, of all processes. */
+  readonly status: (body: null) => Promise<string>;
+  /** The serving process accepts connections. */
+  readonly listening: (body: { readonly port: number }) => void;
+  /** The serving process cannot start. It ends after this message. */
+  readonly failed: (body: { readonly message: string }) => void;
+  /** Sends the views of a chain from now on. Resolves when the first one is committed, or if there is none yet. */
+  readonly attach: (body: OfChain) => Promise<void>;
+  readonly detach: (body: OfChain) => void;
+  readonly acknowledge: (body: OfChain & { readonly round: number }) => void;
+  /** A client uses the chain. */
+  readonly markActive: (body: OfChain) => void;
+  /** A block below the ring was read. */
+  readonly want: (body: OfChain & { readonly number: bigint }) => void;
+  /** Polls the nodes. Resolves when the result is committed. */
+  readonly refresh: (body: OfChain) => Promise<void>;
+  /** Executes. Reports the numbers of values that were read from nodes. */
+  readonly run: (body: RemoteRun, call: RemoteCall) => Promise<RpcResponse>;
+  /** Returns a known value, or the number under which the response of a node is expected, or nothing. */
+  readonly readState: (body: OfChain & RemoteStateRead) => Promise<StateOutcome>;
+  /** Sends the response of a node to a read whose value was not known. */
+  readonly enterState: (body: OfChain & { readonly asked: number; readonly response: RpcResponse | undefined }) => void;
+  /** A request can have changed a node's state without a block. */
+  readonly forgetState: (body: OfChain) => void;
+  readonly submit: (body: OfChain & { readonly raw: string }) => void;
+  /** Transactions exist: a node accepted them, or `block` lists them. */
+  readonly expect: (body: OfChain & ExpectedTransactions) => void;
+  readonly advanceNonce: (body: OfChain & { readonly sender: Address; readonly nonce: bigint }) => Promise<bigint>;
+  readonly filter: (body: OfChain & FilterCall) => Promise<unknown>;
+};
+
+/** The metrics of a process, as prom-client returns them for JSON. */
+export type PlainMetrics = readonly object[];
+
+/** The functions that a serving process offers to the main process. */
+export type ServingFunctions = {
+  readonly reload: (body: { readonly config: unknown }) => Promise<void>;
+  /** Serves until the end of the drain, and then ends the process. */
+  readonly drain: (body: null) => void;
+  readonly metrics: (body: null) => Promise<PlainMetrics>;
+  /** Shows that the event loop runs. */
+  readonly ping: (body: null) => void;
+  readonly prepare: (body: OfChain & { readonly round: number; readonly update: Uint8Array }) => void;
+  readonly commit: (body: OfChain & { readonly round: number }) => void;
+  readonly setNodes: (body: OfChain & { readonly nodes: readonly NodeFacts[] }) => void;
+  /** Another serving process has learned that transactions exist. */
+  readonly expect: (body: OfChain & ExpectedTransactions) => void;
+};

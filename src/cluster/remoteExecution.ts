@@ -1,0 +1,68 @@
+import type { BlockId } from "../core/heads.ts";
+import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { StateSource } from "../core/stateReader.ts";
+import type { PrefetchHint } from "../evm/reads/prefetch.ts";
+import type { PendingState } from "../pending/pendingState.ts";
+import type { Caller, ExecutionBase, RunKind, Simulator } from "../simulation/simulator.ts";
+import type { MainChannel } from "./chainCopy.ts";
+import type { HostedExecution } from "./chainHost.ts";
+
+/** The state after a sealed block, in the main process. */
+class RemoteBlockState implements StateSource {
+  readonly id: string;
+  readonly base: BlockId;
+  readonly hint: PrefetchHint | undefined;
+  readonly charge: RequestContext["charge"];
+
+  constructor(base: BlockId, hint: PrefetchHint | undefined, charge: RequestContext["charge"]) {
+    this.id = base.hash;
+    this.base = base;
+    this.hint = hint;
+    this.charge = charge;
+  }
+
+  read(): never {
+    throw new Error("the main process reads the state of executions");
+  }
+}
+
+const isPendingState = (source: StateSource): source is PendingState => "viewId" in source;
+
+const splitState = (source: StateSource): { readonly state: RemoteBlockState; readonly viewId: string | undefined } => {
+  const sealed = isPendingState(source) ? source.base : source;
+  if (!(sealed instanceof RemoteBlockState)) {
+    throw new Error("the state of a remote execution is in another process");
+  }
+  return { state: sealed, viewId: isPendingState(source) ? source.viewId : undefined };
+};
+
+/** Creates the execution of one chain in the main process. */
+export const createRemoteExecution = (chain: string, main: MainChannel): HostedExecution => {
+  const run =
+    (kind: RunKind) =>
+    async (paramsText: Uint8Array, base: ExecutionBase, { signal, clientId }: Caller): Promise<RpcResponse> => {
+      const { state, viewId } = splitState(base.source);
+      const { block, firstTimestamp } = base;
+      return main.call(
+        "run",
+        {
+          chain,
+          kind,
+          clientId,
+          paramsText,
+          block,
+          firstTimestamp,
+          state: { base: state.base, hint: state.hint, viewId },
+        },
+        { signal, onReport: (values) => state.charge?.(Number(values), "stateReads") },
+      );
+    };
+  const simulator: Simulator = {
+    simulate: run("simulate"),
+    call: run("call"),
+    estimateGas: run("estimateGas"),
+    createAccessList: run("createAccessList"),
+    trace: () => Promise.reject(new Error("only the main process learns answers")),
+  };
+  return { simulator, stateAt: (block, hint, charge) => new RemoteBlockState(block, hint, charge) };
+};

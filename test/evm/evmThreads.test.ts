@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { workerEntry } from "../../src/app/workerEntry.ts";
+import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { type Address, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../src/ethereum/keccak.ts";
+import type { EngineKind } from "../../src/evm/engineKind.ts";
+import { EvmThreads } from "../../src/evm/runs/evmThreads.ts";
+import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
+import type { CallInput } from "../../src/simulation/callExecution.ts";
+import { PARENT } from "../support/builders/parentBlock.ts";
+import type { PlainAccount } from "../support/builders/stateRoot.ts";
+import { plainSource } from "../support/fakes/plainSource.ts";
+
+const ENTRY = { url: new URL("../support/fakes/echo.worker.ts", import.meta.url), task: "echo" };
+
+test("63 chains share four threads", async (t) => {
+  let threads = 0;
+  const shared = new EvmThreads({
+    entry: ENTRY,
+    onThreads: (count) => {
+      threads = Math.max(threads, count);
+    },
+  });
+  t.after(() => shared.close());
+  const chains = Array.from(
+    { length: 63 },
+    (_, at) => new EvmWorkers({ entry: ENTRY, threads: shared, chain: `chain ${at}`, size: 4 }),
+  );
+  const outputs = await Promise.all(
+    chains.map((workers, at) =>
+      workers.run({
+        name: "echo",
+        input: at,
+        source: { id: "none", read: () => Promise.reject(new Error("no run reads state")) },
+        nativeContracts: [],
+        timeoutMs: 30_000,
+        signal: new AbortController().signal,
+      }),
+    ),
+  );
+  assert.deepEqual(
+    outputs.map(({ output }) => output),
+    chains.map((_, at) => at),
+  );
+  assert.equal(threads, 4);
+  await chains[0]?.close();
+  assert.equal(chains[1]?.busy, 0);
+});
+
+const SENDER: Address = `0x${"aa".repeat(20)}`;
+const CONTRACT: Address = `0x${"bb".repeat(20)}`;
+
+const accountOf = (code: string): PlainAccount => {
+  const bytes = Uint8Array.fromHex(code);
+  return { nonce: 1n, balance: 0n, code: bytes, codeHash: keccak256Hex(bytes), storage: new Map() };
+};
+
+test("chains with other engines share a thread, and no chain reads values of another", async (t) => {
+  const entry = workerEntry("simulation");
+  const threads = new EvmThreads({ entry });
+  t.after(() => threads.close());
+  const call = async (chain: string, byte: string, engine: EngineKind) => {
+    const workers = new EvmWorkers({ entry, threads, chain, engine, size: 1 });
+    // Both states have the same identifier. The code returns the byte.
+    const source = plainSource("state", new Map([[CONTRACT, accountOf(`60${byte}60005260206000f3`)]]));
+    const input: CallInput = {
+      paramsText: new TextEncoder().encode(JSON.stringify([{ from: SENDER, to: CONTRACT }, "latest"])),
+      block: { ...PARENT, hash: ZERO_HASH },
+      forks: fixedForks(1n, "prague"),
+      gasCap: 50_000_000n,
+    };
+    const { signal } = new AbortController();
+    return (await workers.run({ name: "call", input, source, nativeContracts: [], timeoutMs: 30_000, signal })).output;
+  };
+  assert.equal(await call("one", "01", "auto"), `0x${"1".padStart(64, "0")}`);
+  assert.equal(await call("two", "02", "reference"), `0x${"2".padStart(64, "0")}`);
+  assert.equal(await call("three", "03", "fast"), `0x${"3".padStart(64, "0")}`);
+});

@@ -1,0 +1,130 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Agent, request } from "undici";
+import { startChild } from "../bench/support/child.ts";
+import { startConfigured } from "../bench/support/forebay.ts";
+import { round } from "../bench/support/result.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import type { LongOptions } from "./support/memory.ts";
+
+/**
+ * All attacks at once: stalled bodies, clients that read nothing over HTTP and WebSocket, endless loops, pipelined calls, and clients
+ * that disconnect. Resident memory must stay below idle memory, cache, budget and a constant. Another client must get all its responses.
+ */
+const MIB = 1024 * 1024;
+const BUDGET_MIB = 128;
+const CACHE_MIB = 64;
+const MAX_BESIDE_MIB = 100;
+const DEFAULT_SECONDS = 30;
+const PAUSE_MS = 20;
+const LARGE_BYTES = 2_000_000;
+const PAGE_BYTES = 4_096;
+/** Names of attacks, to measure some of them: ATTACKS="pipeline leave". Default: all at once. */
+const ONLY = (process.env.ATTACKS ?? "").split(" ").filter((name) => name !== "");
+const CLIENT = "198.51.100.1";
+
+const residentMiB = (pid: number): number =>
+  (Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]) * PAGE_BYTES) / MIB;
+
+const quantile = (sorted: readonly number[], share: number): number =>
+  round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0, 1);
+
+/** Two cores: the attackers are on the second one. Without taskset, they are on both. */
+const pin = (pid: number): void => {
+  try {
+    execFileSync("taskset", ["-apc", "1", String(pid)], { stdio: "ignore" });
+  } catch {
+    console.error("the attackers are not pinned to a core");
+  }
+};
+
+const untilKnown = (port: number): Promise<void> =>
+  until(async () => {
+    const body = JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "eth_getBalance",
+      params: [`0x${"0".repeat(40)}`, "0x1"],
+    });
+    const headers = { "content-type": "application/json" };
+    return (await fetch(`http://127.0.0.1:${port}`, { method: "POST", headers, body })).status === 200;
+  }, "the chain is known");
+
+interface Observed {
+  readonly cachedMs: readonly number[];
+  readonly uncachedMs: readonly number[];
+  readonly failed: number;
+  readonly peakMiB: number;
+}
+
+/** Sends a cached read and an uncached one after each pause, as another client. */
+const observe = async (port: number, pid: number, seconds: number, firstAddress: number): Promise<Observed> => {
+  const agent = new Agent();
+  const cachedMs: number[] = [];
+  const uncachedMs: number[] = [];
+  let failed = 0;
+  let peakMiB = 0;
+  const read = async (address: number, durations: number[]): Promise<void> => {
+    const params = [`0x${address.toString(16).padStart(40, "0")}`, "0x1"];
+    const startMs = performance.now();
+    const { statusCode, body } = await request(`http://127.0.0.1:${port}`, {
+      method: "POST",
+      dispatcher: agent,
+      headers: { "content-type": "application/json", "x-forwarded-for": CLIENT },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_getBalance", params }),
+    });
+    const text = await body.text();
+    durations.push(performance.now() - startMs);
+    failed += statusCode === 200 && text.includes('"result"') ? 0 : 1;
+  };
+  await read(1, []);
+  const endMs = performance.now() + seconds * 1_000;
+  for (let address = firstAddress; performance.now() < endMs; address++) {
+    await read(1, cachedMs);
+    await read(address, uncachedMs);
+    peakMiB = Math.max(peakMiB, residentMiB(pid));
+    await sleep(PAUSE_MS);
+  }
+  await agent.close();
+  const ascending = (values: readonly number[]): readonly number[] => values.toSorted((a, b) => a - b);
+  return { cachedMs: ascending(cachedMs), uncachedMs: ascending(uncachedMs), failed, peakMiB };
+};
+
+export const long = async ({ seconds = DEFAULT_SECONDS }: LongOptions) => {
+  const large = `0x${"ab".repeat(LARGE_BYTES / 2)}`;
+  const node = await createFakeNode({ handlers: { custom_large: () => large, custom_read: ([id]) => id } });
+  const forebay = await startConfigured({
+    chains: [{ name: "main", nodes: [{ url: node.url }], verify: "off", state: { follow: false } }],
+    server: { port: 0, opsPort: 0, memoryBudgetBytes: BUDGET_MIB * MIB },
+    cache: { memoryBytes: CACHE_MIB * MIB },
+    access: { trustedProxies: ["127.0.0.1"] },
+  });
+  const [pid = 0] = forebay.pids;
+  await untilKnown(forebay.port);
+  const before = await observe(forebay.port, pid, seconds / 3, 0x1000);
+  const idleMiB = residentMiB(pid);
+  const attackers = startChild("../../long/support/attackClients.ts", [String(forebay.port), ...ONLY]);
+  pin(attackers.pid);
+  await attackers.message();
+  const during = await observe(forebay.port, pid, seconds, 0x100_000);
+  await attackers.end();
+  await forebay.end();
+  await node.close();
+  const limitMiB = idleMiB + CACHE_MIB + BUDGET_MIB + MAX_BESIDE_MIB;
+  return {
+    claim: "attacks: resident memory stays below idle, cache, budget and 100 MiB; another client gets all responses",
+    seconds,
+    idleMiB: round(idleMiB, 0),
+    peakMiB: round(during.peakMiB, 0),
+    limitMiB: round(limitMiB, 0),
+    cachedMedianMs: [quantile(before.cachedMs, 0.5), quantile(during.cachedMs, 0.5)],
+    cachedP99Ms: [quantile(before.cachedMs, 0.99), quantile(during.cachedMs, 0.99)],
+    uncachedMedianMs: [quantile(before.uncachedMs, 0.5), quantile(during.uncachedMs, 0.5)],
+    uncachedP99Ms: [quantile(before.uncachedMs, 0.99), quantile(during.uncachedMs, 0.99)],
+    reads: during.uncachedMs.length,
+    failed: during.failed,
+    passed: during.failed === 0 && during.peakMiB < limitMiB,
+  };
+};

@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { z } from "zod";
+import type { Status } from "../../src/admin/status.ts";
+import type { configSchema } from "../../src/config/schema.ts";
+import { callOverNewConnection } from "../support/clients/freshConnection.ts";
+import { type HeadOrder, readHeadOrder } from "../support/clients/headOrder.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { connectSocket } from "../support/clients/socketClient.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { startProcesses } from "../support/servers/processes.ts";
+
+type Config = z.input<typeof configSchema>;
+
+test("two processes serve the heads of the main process, cached reads and forwarded calls", async (t) => {
+  const chain = createFakeChain();
+  const node = await createFakeNode({ chain, handlers: { custom_echo: (params) => params } });
+  t.after(() => node.close());
+  const forebay = await startProcesses(t, { chains: [{ name: "chain", nodes: [{ url: node.url }] }] });
+  const ask = (method: string, params: readonly unknown[] = []) => callOverNewConnection(forebay.url, method, params);
+  const headNumber = async (): Promise<bigint> => BigInt(String(await ask("eth_blockNumber")));
+
+  const { number, hash } = chain.latest;
+  for (let connection = 0; connection < 6; connection++) {
+    assert.equal(await headNumber(), number);
+    const block = await ask("eth_getBlockByNumber", ["latest", false]);
+    assert.equal(Object(block).hash, hash);
+    assert.deepEqual(await ask("custom_echo", [connection]), [connection]);
+  }
+  assert.equal((await forebay.servingPids()).length, 2);
+
+  chain.mine();
+  await until(async () => (await headNumber()) === chain.latest.number, "the new block is served");
+  for (let connection = 0; connection < 6; connection++) {
+    assert.equal(await headNumber(), chain.latest.number);
+  }
+});
+
+/** Forebay with two processes on a chain whose heads are pushed. */
+const startOnPushedChain = async (t: TestContext, more: Partial<Config> = {}) => {
+  const chain = createFakeChain();
+  const node = await createFakeNode({ chain });
+  t.after(() => node.close());
+  const nodes = [{ url: node.url, wsUrl: node.wsUrl }];
+  const forebay = await startProcesses(t, { chains: [{ name: "chain", nodes }], ...more });
+  const first = setInterval(() => chain.mine(), 50);
+  await until(() => forebay.lines.some(({ msg }) => msg === "new heads are pushed"), "heads are pushed");
+  clearInterval(first);
+  return { chain, node, forebay };
+};
+
+test("no client sees an older block than before over changing connections, also if a process is stopped or killed", async (t) => {
+  const { chain, forebay } = await startOnPushedChain(t);
+  const mining = setInterval(() => chain.mine(), 20);
+  t.after(() => clearInterval(mining));
+  const check = async (reads: number): Promise<HeadOrder> => {
+    const order = await readHeadOrder({ url: forebay.url, reads, readers: 4 });
+    assert.deepEqual(order.older, []);
+    return order;
+  };
+
+  assert.equal((await check(1_000)).failed, 0);
+
+  const [stopped, killed] = await forebay.servingPids();
+  assert.ok(stopped !== undefined && killed !== undefined);
+  const before = BigInt(String(await callOverNewConnection(forebay.url, "eth_blockNumber")));
+  process.kill(stopped, "SIGSTOP");
+  await until(async () => {
+    const head = await Promise.race([callOverNewConnection(forebay.url, "eth_blockNumber"), sleep(500, 0)]);
+    return BigInt(String(head)) > before + 5n;
+  }, "the other process has new heads");
+  process.kill(stopped, "SIGCONT");
+  assert.equal((await check(1_000)).failed, 0);
+
+  const order = check(1_000);
+  process.kill(killed, "SIGKILL");
+  const { failed } = await order;
+  assert.ok(failed <= 4, `${failed} reads failed: only the connections of the killed process may`);
+  await until(async () => (await forebay.servingPids()).length === 2, "the process is replaced");
+  await until(async () => (await metric(forebay.opsUrl, "forebay_processes ")) === 2, "the new process listens");
+  assert.equal((await check(1_000)).failed, 0);
+  assert.equal(await metric(forebay.opsUrl, "forebay_process_restarts_total"), 1);
+});
+
+test("a reload and a drain act on all processes, and no request fails", async (t) => {
+  const { node, forebay } = await startOnPushedChain(t);
+  const nodes = [{ url: node.url, wsUrl: node.wsUrl, name: "renamed" }];
+  const reads = readHeadOrder({ url: forebay.url, reads: 500, readers: 2 });
+  await forebay.reconfigure({ chains: [{ name: "chain", nodes }], access: { deny: ["eth_chainId"] } });
+  await until(() => forebay.lines.some(({ msg }) => msg === "configuration applied"), "the configuration is applied");
+  for (let connection = 0; connection < 6; connection++) {
+    await assert.rejects(callOverNewConnection(forebay.url, "eth_chainId"), /not allowed here/);
+  }
+  assert.equal((await reads).failed, 0);
+
+  node.faults.methods = ["slow_read"];
+  node.faults.answer = "hang";
+  const asked = node.asked("slow_read");
+  const slow = rpc(forebay.url, "slow_read");
+  await asked;
+  forebay.signal("SIGTERM");
+  await until(() => forebay.lines.some(({ msg }) => msg === "draining"), "it drains");
+  node.closeSockets();
+  await node.close();
+  assert.equal((await slow).status, 503);
+  assert.equal(await forebay.ended, 0);
+});
+
+test("one ops port has the metrics of all processes, and the status page their sum", async (t) => {
+  const { forebay } = await startOnPushedChain(t);
+  const { reads } = await readHeadOrder({ url: forebay.url, reads: 100, readers: 2 });
+  const calls = await metric(forebay.opsUrl, "forebay_requests_total", 'method="eth_blockNumber"', 'outcome="ok"');
+  assert.equal(calls, reads);
+  const responses = await Promise.all(
+    [1, 2].map((process) => metric(forebay.opsUrl, "forebay_process_responses_total", `process="${process}"`)),
+  );
+  assert.ok(Math.min(...responses) >= 40, `each process has its part: ${responses}`);
+  assert.equal(await metric(forebay.opsUrl, "forebay_processes "), 2);
+  assert.ok((await metric(forebay.opsUrl, "forebay_view_round_seconds_count")) > 0);
+  assert.equal(await metric(forebay.opsUrl, "forebay_upstream_breaker_open"), 0);
+  const status: Status = JSON.parse(await (await fetch(new URL("/status.json", forebay.url))).text());
+  assert.equal(status.chains[0]?.latest?.number, Number((await rpc(forebay.url, "eth_blockNumber")).body.result));
+});
+
+test("filters without Redis and WebSockets work through any process", async (t) => {
+  const { chain, forebay } = await startOnPushedChain(t);
+  const call = (method: string, ...params: readonly unknown[]) => callOverNewConnection(forebay.url, method, params);
+  const filter = await call("eth_newBlockFilter");
+  const sockets = await Promise.all([1, 2, 3, 4].map(() => connectSocket(forebay.url)));
+  t.after(() => Promise.all(sockets.map((socket) => socket.close())));
+  const lists = await Promise.all(sockets.map((socket) => socket.subscribe("newHeads")));
+  chain.mine();
+  const { hash } = chain.latest;
+  for (const list of lists) {
+    await until(() => list.some((head) => Object(head).hash === hash), "the new head is sent");
+  }
+  assert.deepEqual(await call("eth_getFilterChanges", filter), [hash]);
+  for (let connection = 0; connection < 4; connection++) {
+    assert.deepEqual(await call("eth_getFilterChanges", filter), []);
+  }
+  assert.equal(await call("eth_uninstallFilter", filter), true);
+  await assert.rejects(call("eth_getFilterChanges", filter), /filter not found/);
+});

@@ -1,0 +1,195 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { after, before, test } from "node:test";
+import { type CryptoKey, exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
+import { WebSocket } from "ws";
+import { rpc } from "../support/clients/rpc.ts";
+import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { createService, type Service } from "../support/servers/service.ts";
+
+const ISSUER = "https://login.example";
+const AUDIENCE = "rpc";
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+
+interface IssuerKey {
+  readonly kid: string;
+  readonly privateKey: CryptoKey;
+  readonly jwk: object;
+}
+
+const createIssuerKey = async (kid: string): Promise<IssuerKey> => {
+  const { privateKey, publicKey } = await generateKeyPair("ES256");
+  return { kid, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg: "ES256" } };
+};
+
+let issuerKey: IssuerKey;
+let published: readonly object[];
+let isIssuerDown = false;
+let reads = 0;
+const issuer = createServer((_, response) => {
+  reads++;
+  if (isIssuerDown) {
+    response.writeHead(500).end();
+  } else {
+    response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ keys: published }));
+  }
+});
+
+let node: FakeNode;
+let service: Service;
+let jwksUrl: string;
+
+const access = () => ({
+  keys: [
+    { name: "wallet", sha256: sha256("k-wallet"), chains: ["op"] },
+    { name: "old", sha256: sha256("k-old"), expires: "2020-01-01T00:00:00Z" },
+  ],
+  jwt: { jwksUrl, issuer: ISSUER, audience: AUDIENCE },
+});
+
+const startService = (): Promise<Service> =>
+  createService(
+    ["op", "base"].map((name) => ({ name, nodes: [{ url: node.url }] })),
+    { access: access() },
+  );
+
+before(async () => {
+  issuerKey = await createIssuerKey("one");
+  published = [issuerKey.jwk];
+  await once(issuer.listen(0, "127.0.0.1"), "listening");
+  const address = issuer.address();
+  assert.ok(typeof address === "object" && address !== null);
+  jwksUrl = `http://127.0.0.1:${address.port}/keys`;
+  node = await createFakeNode();
+  service = await startService();
+});
+after(async () => {
+  await service?.close();
+  await node?.close();
+  issuer.close();
+  issuer.closeAllConnections();
+});
+
+const inOneHour = (): number => Math.floor(Date.now() / 1_000) + 3_600;
+
+const sign = (
+  claims: JWTPayload = {},
+  { kid, privateKey }: Pick<IssuerKey, "kid" | "privateKey"> = issuerKey,
+  expires = true,
+): Promise<string> =>
+  new SignJWT({ iss: ISSUER, aud: AUDIENCE, sub: "alice", ...(expires && { exp: inOneHour() }), ...claims })
+    .setProtectedHeader({ alg: "ES256", kid })
+    .sign(privateKey);
+
+const call = async (token: string, chain = "op", method = "eth_chainId") => {
+  const { status, body } = await rpc(`${service.url}/${chain}`, method, [], { authorization: `Bearer ${token}` });
+  return { status, message: body.error?.message, result: body.result };
+};
+
+test("a token of the issuer is admitted, and is verified once", async () => {
+  const token = await sign();
+  assert.equal((await call(token)).status, 200);
+  const readsBefore = reads;
+  assert.equal((await call(token, "base")).status, 200);
+  assert.equal(reads, readsBefore);
+});
+
+test("any other token is refused with its reason", async () => {
+  const stranger = await createIssuerKey("one");
+  const unsigned = new UnsecuredJWT({ iss: ISSUER, aud: AUDIENCE, sub: "alice", exp: inOneHour() }).encode();
+  // The public key of the issuer as a shared secret.
+  const forged = await new SignJWT({ iss: ISSUER, aud: AUDIENCE, sub: "alice", exp: inOneHour() })
+    .setProtectedHeader({ alg: "HS256", kid: "one" })
+    .sign(Buffer.from(JSON.stringify(issuerKey.jwk)));
+  const cases: readonly (readonly [string, string])[] = [
+    [await sign({ exp: 1_600_000_000 }), "the token has expired"],
+    [await sign({ iss: "https://other.example" }), "the token is not valid: claim iss"],
+    [await sign({ aud: "mail" }), "the token is not valid: claim aud"],
+    [await sign({ nbf: inOneHour() }), "the token is not valid: claim nbf"],
+    [await sign({}, issuerKey, false), "the token is not valid: claim exp"],
+    [await sign({ sub: "" }), "the token needs a subject of 1 to 128 characters"],
+    [await sign({ chains: "op" }), "the claim chains of the token is not a list of names"],
+    [await sign({}, stranger), "the token is not valid"],
+    [await sign({}, { ...stranger, kid: "unknown" }), "the token is not valid"],
+    [`${unsigned}x`, "the token is not valid"],
+    [forged, "the token is not valid"],
+  ];
+  for (const [token, message] of cases) {
+    assert.deepEqual(await call(token), { status: 401, message, result: undefined }, message);
+  }
+  assert.match((await call("no-token")).message ?? "", /the API key is not valid/);
+});
+
+test("claims restrict a token to chains and methods", async () => {
+  const token = await sign({ chains: ["base"], methods: ["eth_chain*"] });
+  assert.equal((await call(token, "base")).status, 200);
+  assert.deepEqual(await call(token, "op"), {
+    status: 403,
+    message: "the API key may not use the chain op",
+    result: undefined,
+  });
+  assert.equal(
+    (await call(token, "base", "eth_blockNumber")).message,
+    "the method eth_blockNumber is not allowed here",
+  );
+});
+
+test("a key is restricted to its chains, by name, by chain id and for WebSockets, and expires", async () => {
+  const withKey = (path: string, key: string) => rpc(service.url + path, "eth_chainId", [], { "x-api-key": key });
+  assert.equal((await withKey("/op", "k-wallet")).status, 200);
+  assert.equal((await withKey("/base", "k-wallet")).status, 403);
+  assert.equal((await rpc(`${service.url}/base/k-wallet`, "eth_chainId")).status, 403);
+  const { status, body } = await withKey("/op", "k-old");
+  assert.deepEqual([status, body.error?.message], [401, "the API key has expired"]);
+  const socket = new WebSocket(`${service.url.replace("http:", "ws:")}/base`, { headers: { "x-api-key": "k-wallet" } });
+  const [, response] = await once(socket, "unexpected-response");
+  assert.equal(response.statusCode, 403);
+});
+
+test("a WebSocket is opened with a token", async () => {
+  const headers = { authorization: `Bearer ${await sign({ sub: "bob" })}` };
+  const socket = new WebSocket(`${service.url.replace("http:", "ws:")}/op`, { headers });
+  await once(socket, "open");
+  const answered = once(socket, "message");
+  socket.send('{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}');
+  assert.match(String((await answered)[0]), /"result"/);
+  socket.close();
+  await once(socket, "close");
+});
+
+test("the usage of a token is that of its subject, and never that of a key with the same name", async () => {
+  await call(await sign({ sub: "wallet" }));
+  const { keys } = Object(await (await fetch(`${service.opsUrl}/usage`)).json());
+  const names: readonly string[] = keys.map(({ key }: { key: string }) => key);
+  assert.ok(names.includes("token:wallet") && names.includes("wallet"));
+});
+
+test("while the issuer's keys cannot be read, a new token is answered with 503, and a verified one is served", async (t) => {
+  const known = await sign({ sub: "known" });
+  assert.equal((await call(known)).status, 200);
+  isIssuerDown = true;
+  t.after(() => {
+    isIssuerDown = false;
+  });
+  assert.equal((await call(known)).status, 200);
+  const restarted = await startService();
+  t.after(() => restarted.close());
+  const headers = { authorization: `Bearer ${await sign({ sub: "new" })}` };
+  const { status, body } = await rpc(`${restarted.url}/op`, "eth_chainId", [], headers);
+  assert.deepEqual([status, body.error?.message], [503, "the keys of the token's issuer cannot be read"]);
+});
+
+test("a WebSocket is closed when its token expires", async (t) => {
+  const own = await createService(
+    { name: "op", nodes: [{ url: node.url }] },
+    { access: access(), server: { webSocketPingMs: 50 } },
+  );
+  t.after(() => own.close());
+  const token = await sign({ sub: "brief", exp: Math.ceil(Date.now() / 1_000) + 1 });
+  const socket = new WebSocket(own.url.replace("http:", "ws:"), { headers: { authorization: `Bearer ${token}` } });
+  await once(socket, "open");
+  const [code, reason] = await once(socket, "close");
+  assert.deepEqual([code, String(reason)], [1008, "the API key has expired"]);
+});

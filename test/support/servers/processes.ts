@@ -1,0 +1,91 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import type { z } from "zod";
+import type { configSchema } from "../../../src/config/schema.ts";
+import { until } from "../clients/until.ts";
+
+type Input = z.input<typeof configSchema>;
+
+const BIN = fileURLToPath(new URL("../../../src/cli/bin.ts", import.meta.url));
+
+/** Forebay as its command starts it, with several processes. */
+export interface Processes {
+  readonly url: string;
+  readonly opsUrl: string;
+  /** The id of the main process. */
+  readonly pid: number;
+  /** Resolves with the exit code of the main process. */
+  readonly ended: Promise<number | null>;
+  /** All log lines so far. */
+  readonly lines: readonly Readonly<Record<string, unknown>>[];
+  /** Writes another configuration; the file is watched. */
+  reconfigure(config: Input): Promise<void>;
+  signal(name: NodeJS.Signals): void;
+  /** The ids of the serving processes. */
+  servingPids(): Promise<readonly number[]>;
+  end(): Promise<void>;
+}
+
+const withDefaults = (config: Input): Input => ({
+  ...config,
+  server: { port: 0, opsPort: 0, drainDelayMs: 0, processes: 2, ...config.server },
+});
+
+/** Starts forebay. Resolves when it is ready for requests. It ends with the test. */
+export const startProcesses = async (
+  t: { after(end: () => Promise<void>): void },
+  config: Input,
+): Promise<Processes> => {
+  const folder = await mkdtemp(join(tmpdir(), "forebay-"));
+  const file = join(folder, "forebay.json");
+  const reconfigure = (next: Input) => writeFile(file, JSON.stringify(withDefaults(next)));
+  await reconfigure(config);
+  const child = spawn(process.execPath, [BIN, "--config", file], { stdio: ["ignore", "pipe", "inherit"] });
+  const ended = once(child, "exit").then(([code]: (number | null)[]) => code ?? null);
+  const end = async (): Promise<void> => {
+    child.kill("SIGKILL");
+    await ended;
+    await rm(folder, { recursive: true });
+  };
+  t.after(end);
+  const lines: Readonly<Record<string, unknown>>[] = [];
+  const started = Promise.withResolvers<{ readonly url: string; readonly opsUrl: string }>();
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    const entry = JSON.parse(line);
+    lines.push(entry);
+    if (entry.listening !== undefined) {
+      started.resolve({ url: entry.listening, opsUrl: entry.ops });
+    }
+  });
+  const early = ended.then((code) => Promise.reject(new Error(`forebay ended with ${code} before it listened`)));
+  early.catch(() => undefined);
+  const { url, opsUrl } = await Promise.race([started.promise, early]);
+  await until(async () => (await fetch(`${opsUrl}/readyz`)).status === 200, "forebay is ready");
+  return {
+    url,
+    opsUrl,
+    pid: child.pid ?? 0,
+    ended,
+    lines,
+    reconfigure,
+    signal: (name) => {
+      child.kill(name);
+    },
+    servingPids: async () => {
+      const { stdout } = spawn("ps", ["-o", "pid=", "--ppid", String(child.pid)]);
+      const chunks: Buffer[] = await stdout.toArray();
+      return Buffer.concat(chunks)
+        .toString()
+        .trim()
+        .split(/\s+/)
+        .map(Number)
+        .filter((pid) => pid > 0);
+    },
+    end,
+  };
+};
