@@ -181,7 +181,7 @@ export const createAnswers = (options: AnswersOfChainOptions): { readonly answer
   });
   const answers = new Answers({
     ...{ table, values, follower, policy, learner, ...events },
-    reruns: new AnswerReruns({ ...shared, knownDefaults: (node) => defaults.known(node) }),
+    reruns: new AnswerReruns({ ...shared, knownDefaults: (node, block) => defaults.known(node, block) }),
     waitMs: config.state.waitMs,
     blockTimeMs: () => upstreams.heads.blockTimeMs,
     onWait: (result) => metrics.stateWaits.inc({ chain, result }),

@@ -12,6 +12,8 @@ export interface OverriddenKeys {
   readonly slots: ReadonlySet<Hash> | "all";
 }
 
+const EMPTINESS_PARTS = ["balance", "nonce", "code"] as const satisfies readonly AccountField[];
+
 /** Collects what transactions read. After an error of a reader its content is incomplete. */
 export class ReadRecorder {
   readonly #accounts = new Map<Address, RecordedAccount>();
@@ -21,14 +23,15 @@ export class ReadRecorder {
 
   account(address: Address, ...fields: readonly AccountField[]): void {
     for (const field of fields) {
-      if (!this.#isOverridden(address, (keys) => keys.fields.includes(field))) {
-        this.#of(address).fields.add(field);
+      if (!this.#isOverridden(address, field)) {
+        this.#add(address, field);
       }
     }
   }
 
   slot(address: Address, slot: Hash): void {
-    if (!this.#isOverridden(address, ({ slots }) => slots === "all" || slots.has(slot))) {
+    const overridden = this.#overridden.get(address);
+    if (overridden?.some(({ slots }) => slots === "all" || slots.has(slot)) !== true) {
       this.#of(address).slots.add(slot);
     }
   }
@@ -83,7 +86,23 @@ export class ReadRecorder {
     return added;
   }
 
-  #isOverridden(address: Address, isAmong: (keys: OverriddenKeys) => boolean): boolean {
-    return this.#overridden.get(address)?.some(isAmong) ?? false;
+  #isOverridden(address: Address, field: AccountField): boolean {
+    return this.#overridden.get(address)?.some(({ fields }) => fields.includes(field)) ?? false;
+  }
+
+  /** If a part of the account is overridden, its emptiness depends on the values of the other parts. */
+  #add(address: Address, field: AccountField): void {
+    const { fields } = this.#of(address);
+    const isPartlyOverridden =
+      field === "emptiness" && EMPTINESS_PARTS.some((part) => this.#isOverridden(address, part));
+    if (!isPartlyOverridden) {
+      fields.add(field);
+      return;
+    }
+    for (const part of EMPTINESS_PARTS) {
+      if (!this.#isOverridden(address, part)) {
+        fields.add(part);
+      }
+    }
   }
 }

@@ -12,6 +12,7 @@ import type { Chain, Method, MethodInput } from "./method.ts";
 import { type CanonicalJson, isRecord } from "./paramSpec.ts";
 import type { ParsedRead } from "./parsedReads.ts";
 import { parseParams } from "./parseParams.ts";
+import { hasKnownFields } from "./readTransaction.ts";
 import { type BlockReadInput, requestAtBlock, withCanonicalParams } from "./requestAtBlock.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
 import { isInRing } from "./stateRead.ts";
@@ -24,9 +25,12 @@ const readAboveHead = async (input: MethodInput, read: BlockReadInput): Promise<
   return readAt({ ...input, context: current }, read, resolveBlock(read.parameter, heads));
 };
 
-/** Whether the response to a call can hold for later blocks: it has no block overrides and no authorization list. */
-const isLasting = ([call, , , blockOverrides]: readonly CanonicalJson[]): boolean =>
-  blockOverrides === undefined && isRecord(call) && call.authorizationList === undefined;
+/** Whether the response to a call can hold for later blocks: it has no block overrides, authorization list or unknown field. */
+const isLastingCall = ([call = null, , stateOverrides = null, blockOverrides]: readonly CanonicalJson[]): boolean =>
+  blockOverrides === undefined &&
+  isRecord(call) &&
+  call.authorizationList === undefined &&
+  hasKnownFields(call, stateOverrides);
 
 /** Reads at a block: from known state values, or else from the cache and the nodes. */
 const requestState = (
@@ -49,7 +53,7 @@ const requestState = (
     const { method, keyOf } = stateRead;
     return state?.request({ method, key: keyOf(read.values), block, context: current }, ask) ?? ask();
   }
-  if (answer === undefined || !isLasting(read.values)) {
+  if (answer === undefined || read.isLasting !== true) {
     return ask();
   }
   return answers?.request({ method: answer, key: read.canonicalParams, block, context: current }, ask) ?? ask();
@@ -98,7 +102,8 @@ export const blockRead = (spec: BlockReadSpec): Method => {
   const parse = ({ params }: Call): ParsedRead => {
     const values = parseParams(params, spec.params);
     const parameter = blockOfCanonical(values[position]);
-    return withCanonicalParams({ spec, values, position, parameter });
+    const lasting = spec.answer === undefined ? {} : { isLasting: isLastingCall(values) };
+    return { ...withCanonicalParams({ spec, values, position, parameter }), ...lasting };
   };
   return {
     name: spec.name,
@@ -106,8 +111,8 @@ export const blockRead = (spec: BlockReadSpec): Method => {
     atPending: spec.pending ? "view" : "node",
     ...(spec.isSlow && { isSlow: true }),
     handle: (input) => {
-      const { values, parameter, canonicalParams } = input.chain.parsedReads.get(input.call, parse);
-      const read: BlockReadInput = { spec, values, position, parameter, canonicalParams };
+      const { values, parameter, canonicalParams, isLasting } = input.chain.parsedReads.get(input.call, parse);
+      const read: BlockReadInput = { spec, values, position, parameter, canonicalParams, isLasting };
       const resolved = resolveBlock(parameter, input.context.view.heads);
       return resolved.kind === "aboveHead" ? readAboveHead(input, read) : readAt(input, read, resolved);
     },

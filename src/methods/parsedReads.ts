@@ -9,6 +9,8 @@ export interface ParsedRead {
   readonly parameter: BlockParameter;
   /** See `RpcRequest`. */
   readonly canonicalParams: string;
+  /** The response to a call can hold for later blocks. */
+  readonly isLasting?: boolean | undefined;
 }
 
 /** A longer text is parsed each time. */

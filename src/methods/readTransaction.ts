@@ -1,5 +1,6 @@
 import {
   type CanonicalJson,
+  isRecord,
   listOf,
   mapOf,
   objectOf,
@@ -12,7 +13,7 @@ import {
   sortFields,
 } from "./paramSpec.ts";
 
-const accessListItem = objectOf({ address: readAddress, storageKeys: listOf(readHash) });
+const accessListFields = { address: readAddress, storageKeys: listOf(readHash) };
 
 const authorization = objectOf({
   chainId: readQuantity,
@@ -24,7 +25,7 @@ const authorization = objectOf({
   s: readQuantity,
 });
 
-const fields = objectOf({
+const transactionFields = {
   from: readAddress,
   to: readAddress,
   gas: readQuantity,
@@ -38,14 +39,15 @@ const fields = objectOf({
   type: readQuantity,
   data: readData,
   input: readData,
-  accessList: listOf(accessListItem),
+  accessList: listOf(objectOf(accessListFields)),
   blobVersionedHashes: listOf(readHash),
   authorizationList: listOf(authorization),
-});
+};
+const readFields = objectOf(transactionFields);
 
 /** GenericTransaction of the execution API. `data` is the older name of `input`. If both are set, `input` is used, as in geth. */
 export const readTransaction: Parser<{ readonly [key: string]: CanonicalJson }> = (value, name) => {
-  const transaction = fields(value, name);
+  const transaction = readFields(value, name);
   if (transaction.data === undefined) {
     return transaction;
   }
@@ -55,11 +57,22 @@ export const readTransaction: Parser<{ readonly [key: string]: CanonicalJson }> 
 
 const slots = mapOf(readSlot, readSlot);
 
+const overrideFields = { balance: readQuantity, nonce: readQuantity, code: readData, state: slots, stateDiff: slots };
 /** AccountOverride by address: the state overrides of eth_call and eth_estimateGas. */
-export const readStateOverrides: Parser = mapOf(
-  readAddress,
-  objectOf({ balance: readQuantity, nonce: readQuantity, code: readData, state: slots, stateDiff: slots }),
-);
+export const readStateOverrides: Parser = mapOf(readAddress, objectOf(overrideFields));
+
+const hasOnly = (value: CanonicalJson, fields: object): boolean =>
+  isRecord(value) && Object.keys(value).every((key) => Object.hasOwn(fields, key));
+
+/** Whether forebay knows all fields of a call and of its state overrides. A node may know more, or ignore the case of their names. */
+export const hasKnownFields = (call: CanonicalJson, stateOverrides: CanonicalJson): boolean => {
+  const accessList = isRecord(call) && Array.isArray(call.accessList) ? call.accessList : [];
+  return (
+    hasOnly(call, transactionFields) &&
+    accessList.every((entry: CanonicalJson) => hasOnly(entry, accessListFields)) &&
+    Object.values(stateOverrides ?? {}).every((override: CanonicalJson) => hasOnly(override, overrideFields))
+  );
+};
 
 export const readBlockOverrides: Parser = objectOf({
   number: readQuantity,

@@ -51,11 +51,14 @@ export const validityAt = (
   if (block.hash === answer.block.hash) {
     return "valid";
   }
+  if (!values.isProven) {
+    return "unknown";
+  }
   if (block.number <= answer.block.number || !values.isReadable(answer.block)) {
     return "ended";
   }
   const header = answerHeader(heads.header(block.number));
-  if (header === undefined || !values.isReadable(block) || !values.isProven) {
+  if (header === undefined || !values.isReadable(block)) {
     return "unknown";
   }
   const isSame = hasSameOpcodes(answer, header) && hasSameWarmAccount(answer, header);

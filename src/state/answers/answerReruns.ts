@@ -16,7 +16,7 @@ export interface AnswerRerunsOptions extends KnownRunOptions {
   readonly forwarded: Pick<ForwardedContracts, "has">;
   headerOf(block: BlockId): HeaderFields | undefined;
   /** Returns the environment that a node gives to calls, if it is known. */
-  knownDefaults(node: string): NodeDefaults | undefined;
+  knownDefaults(node: string, block: BlockId): NodeDefaults | undefined;
 }
 
 /** A call whose answer ended, at a block of which all writes are known. */
@@ -53,7 +53,7 @@ export class AnswerReruns {
   /** Returns undefined at once if the call cannot be executed. The promise has undefined if a value is not known. */
   rerun(call: EndedCall, ended: Answer): Promise<Answer | undefined> | undefined {
     const { values, knownDefaults, forwarded } = this.#options;
-    const defaults = knownDefaults(ended.node);
+    const defaults = knownDefaults(ended.node, call.block);
     if (!ended.isRepeatable || defaults === undefined || this.#running >= MAX_RUNNING) {
       return undefined;
     }

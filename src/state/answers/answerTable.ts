@@ -95,7 +95,7 @@ export class AnswerTable {
     const entry = this.#entries.get(key);
     if (entry !== undefined && (entry.answer?.block.number ?? 0n) <= answer.block.number) {
       // The cache weighs an entry only when it is set.
-      const stored = { ...entry, answer, validAt: answer.block, refusals: 0 };
+      const stored = { ...entry, answer, validAt: answer.block, rerun: undefined, refusals: 0 };
       this.#entries.set(key, stored);
       this.#use(stored, answer);
     }

@@ -18,7 +18,7 @@ const RETRY_MS = 30_000;
 interface Known {
   readonly untilMs: number;
   readonly defaults: Promise<NodeDefaults | undefined>;
-  readonly found?: NodeDefaults;
+  readonly found: NodeDefaults | undefined;
 }
 
 /** Asks each node for the environment of its calls, and caches it for ten minutes. */
@@ -37,17 +37,21 @@ export class NodeDefaultsCache {
       return known.defaults;
     }
     const defaults = this.#ask(node, block);
-    this.#known.set(node, { defaults, untilMs: this.#options.nowMs() + RETRY_MS });
+    // Until the node answers, the defaults of its last answer apply.
+    this.#known.set(node, { defaults, found: known?.found, untilMs: this.#options.nowMs() + RETRY_MS });
     const found = await defaults;
-    if (found !== undefined) {
-      this.#known.set(node, { defaults, found, untilMs: this.#options.nowMs() + MAX_AGE_MS });
-    }
+    const maxAgeMs = found === undefined ? RETRY_MS : MAX_AGE_MS;
+    this.#known.set(node, { defaults, found, untilMs: this.#options.nowMs() + maxAgeMs });
     return found;
   }
 
-  /** Returns the defaults if the node was asked before. */
-  known(node: string): NodeDefaults | undefined {
-    return this.#known.get(node)?.found;
+  /** Returns the defaults if the node was asked before. If they are old, it is asked again in the background. */
+  known(node: string, block: BlockId): NodeDefaults | undefined {
+    const known = this.#known.get(node);
+    if (known !== undefined && this.#options.nowMs() >= known.untilMs) {
+      void this.get(node, block);
+    }
+    return known?.found;
   }
 
   async #ask(node: string, block: BlockId): Promise<NodeDefaults | undefined> {
