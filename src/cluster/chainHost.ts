@@ -197,8 +197,9 @@ export class ChainHost {
   }
 
   filter({ name, args }: FilterCall): Promise<unknown> {
-    const call = this.#chain.filters[name] as (...args: readonly unknown[]) => Promise<unknown>;
-    return call(...args);
+    const { filters } = this.#chain;
+    const call = filters[name] as (...args: readonly unknown[]) => Promise<unknown>;
+    return call.apply(filters, [...args]);
   }
 
   close(): void {

@@ -17,6 +17,7 @@ const BLOCK = {
   transactions: [],
 };
 const ROUNDS = 31;
+const WARM_UP = 3_000;
 const COUNTED = 1_000;
 /** node:http sets two timers per request on a connection: its idle time while a request is open, and while none is. */
 const TIMERS_OF_NODE_HTTP = 2;
@@ -118,11 +119,12 @@ const allocatedBytes = async (url: string, bodyOf: (n: number) => string): Promi
     socket.write(`${head}\r\n\r\n${body}`);
     return response;
   };
-  for (let n = 0; n < COUNTED; n++) {
+  // V8 compiles the functions of a request again and again in the first thousands.
+  for (let n = 0; n < WARM_UP; n++) {
     await send(n);
   }
   const before = getHeapStatistics().total_allocated_bytes;
-  for (let n = COUNTED; n < 2 * COUNTED; n++) {
+  for (let n = WARM_UP; n < WARM_UP + COUNTED; n++) {
     await send(n);
   }
   const after = getHeapStatistics().total_allocated_bytes;
@@ -160,7 +162,7 @@ test("a miss creates few promises, timers and AbortControllers, also of the coal
   const read = await measure(url, call, /cache-status: forebay; fwd=miss/i);
   const forwarded = await measure(url, () => request("net_peerCount", []), /cache-status: forebay; fwd=method/i);
   t.diagnostic(JSON.stringify({ read, forwarded }));
-  assert.ok(read.promises <= 16, `${read.promises} promises of a read`);
+  assert.ok(read.promises <= 17, `${read.promises} promises of a read`);
   assert.ok(forwarded.promises <= 13, `${forwarded.promises} promises of a method that is never cached`);
   const timers = TIMERS_OF_NODE_HTTP + TIMERS_OF_UNDICI + 1;
   assert.ok(read.timers <= timers && read.abortControllers === 0, JSON.stringify(read));
@@ -171,7 +173,7 @@ test("a miss creates few promises, timers and AbortControllers, also of the coal
     /cache-status: forebay; fwd=miss/i,
   );
   t.diagnostic(JSON.stringify({ batch }));
-  assert.ok(batch.promises <= 20 * 15, `${batch.promises} promises of a batch of 20`);
+  assert.ok(batch.promises <= 20 * 16, `${batch.promises} promises of a batch of 20`);
   assert.ok(batch.timers <= timers + 20 && batch.abortControllers === 0, JSON.stringify(batch));
 });
 
