@@ -1,6 +1,7 @@
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { Address } from "../../ethereum/hex.ts";
 import type { BlockValues } from "../blockValues.ts";
+import { resolvesWithin } from "../resolvesWithin.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { StateKey } from "../stateKey.ts";
 import { type Answer, answerHeader } from "./answer.ts";
@@ -61,6 +62,8 @@ const MAX_QUEUED = 1_024;
 const MAX_QUEUED_OF_CLIENT = 256;
 /** Each round reads the values that the last one lacked. A chain of proxies needs one for each. */
 const MAX_ROUNDS = 12;
+/** The longest wait for the write set of the block. */
+const MAX_WAIT_MS = 5_000;
 /** A call that needs more values is left to the nodes. */
 const MAX_VALUES = 1_000;
 
@@ -139,7 +142,10 @@ export class AnswerLearner {
       return;
     }
     const { block } = first;
-    await this.#options.follower.untilApplied(block);
+    const settled = this.#options.follower.untilApplied(block);
+    if (settled !== undefined) {
+      await resolvesWithin(settled, MAX_WAIT_MS);
+    }
     const { values } = this.#options;
     // A source on probation has no values for executions.
     if (!values.isReadable(block) || !values.isProven) {
