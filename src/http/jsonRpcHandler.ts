@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { AuthenticatedRequest } from "../access/accessControl.ts";
-import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { errorResult } from "../jsonrpc/dispatchResult.ts";
 import { NULL_ID, parseEnvelope } from "../jsonrpc/envelope.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
@@ -247,15 +247,25 @@ class PostHandler implements JsonRpcHandler {
     this.#counts.answered(status);
     response.statusCode = status;
     const bytes = writeResponse(response, headers, chunks, request.headers["accept-encoding"]);
-    const plain = isWhole(chunks) ? chunks : [];
-    return whenKnown(bytes, (known) => {
-      if (response.writableLength > 0 && this.#waiting !== undefined) {
-        // From now on the response itself counts.
-        endpointRequest.releaseMemory();
-        this.#waiting.add(response, bytes instanceof Promise ? [] : plain, endpointRequest.clientId);
-      }
-      return known;
-    });
+    if (bytes instanceof Promise) {
+      // A compressed response is another buffer, and a stream has been read when it resolves.
+      return bytes.then((known) => {
+        this.#countWaiting(response, [], endpointRequest);
+        return known;
+      });
+    }
+    if (response.writableLength > 0) {
+      this.#countWaiting(response, isWhole(chunks) ? chunks : [], endpointRequest);
+    }
+    return bytes;
+  }
+
+  /** Counts a response that its client has not read yet. From now on the response itself counts, and not the request. */
+  #countWaiting(response: ServerResponse, chunks: readonly Uint8Array[], request: HttpEndpointRequest): void {
+    if (this.#waiting !== undefined && response.writableLength > 0) {
+      request.releaseMemory();
+      this.#waiting.add(response, chunks, request.clientId);
+    }
   }
 
   /** Breaks the connection: part of the response may be sent, and the client must not take it for the whole. */

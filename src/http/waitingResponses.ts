@@ -71,7 +71,8 @@ export class WaitingResponses {
       hasRoom = this.#buffers.add(chunk, clientId) && hasRoom;
     }
     // Node closes the connection if no byte was read in this time. The next request has the usual timeout again.
-    response.socket?.setTimeout(writeTimeoutMs);
+    // A response behind another one on its connection has no socket of its own yet.
+    response.req.socket.setTimeout(writeTimeoutMs);
     const timer = hasRoom ? undefined : setTimeout(() => response.destroy(), GRACE_MS);
     response.once("close", () => {
       clearTimeout(timer);
