@@ -4,6 +4,9 @@ const MASK = "***";
 /** Every part of a URL except scheme and hosts may be secret: credentials, path, query. */
 const URL_FORM = /^([a-z][a-z0-9+]*:\/\/)(?:[^/]*@)?([^/?#]*)(.*)$/s;
 
+/** Names of the options that contain a URL. */
+const URL_OPTIONS: ReadonlySet<string> = new Set(["url", "wsUrl", "feeds", "passthrough", "redis"]);
+
 const maskUrl = (text: string): string => {
   const [, scheme, hosts, rest] = URL_FORM.exec(text) ?? [];
   if (scheme === undefined || hosts === undefined) {
@@ -18,10 +21,10 @@ const mask = (value: unknown, key: string): unknown => {
   }
   if (typeof value === "string") {
     // A text that is no URL may be a credential in the wrong place.
-    return key === "redis" && !URL_FORM.test(value) ? MASK : maskUrl(value);
+    return URL_OPTIONS.has(key) && !URL_FORM.test(value) ? MASK : maskUrl(value);
   }
   if (Array.isArray(value)) {
-    return value.map((item: unknown) => mask(item, ""));
+    return value.map((item: unknown) => mask(item, key));
   }
   if (typeof value !== "object" || value === null) {
     return value;

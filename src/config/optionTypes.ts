@@ -8,8 +8,12 @@ export const count = (fallback: number) => z.number().int().positive().default(f
 export const lowerCaseName = z
   .string()
   .regex(/^[a-z][a-z0-9-]*$/, "lower-case letters, digits and dashes, a letter first");
+/** The URL standard also accepts `http:host`, which is a typing error here. */
+const beginsWith = (text: string, protocol: string): boolean =>
+  text.slice(0, protocol.length + 3).toLowerCase() === `${protocol}://`;
+
 /** A URL with one of these protocols. */
 export const urlWith = (...protocols: string[]) =>
-  z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol.slice(0, -1)), {
+  z.string().refine((text) => URL.canParse(text) && protocols.some((protocol) => beginsWith(text, protocol)), {
     error: `a URL that begins with ${protocols.map((protocol) => `${protocol}://`).join(" or ")}`,
   });

@@ -35,11 +35,19 @@ const keysAt = (node: SchemaNode, [key, ...rest]: readonly PropertyKey[]): reado
   return [...below, ...variants.flatMap((variant) => keysAt(variant, [key, ...rest]))];
 };
 
+let inputSchema: SchemaNode | undefined;
+
+/** Creates the schema for the first unknown key. That takes milliseconds, and a file may have many of them. */
+const readInputSchema = (): SchemaNode => {
+  inputSchema ??= Object(z.toJSONSchema(configSchema, { io: "input" })) as SchemaNode;
+  return inputSchema;
+};
+
 /** Returns the known key at `path` that is most similar to `key`, or undefined. */
 const similarKey = (path: readonly PropertyKey[], key: string): string | undefined => {
-  const schema: SchemaNode = Object(z.toJSONSchema(configSchema, { io: "input" }));
   const lower = key.toLowerCase();
-  const [nearest] = keysAt(schema, path)
+  const [nearest] = keysAt(readInputSchema(), path)
+    .filter((known) => Math.abs(known.length - key.length) <= MAX_DISTANCE)
     .map((known) => ({ known, distance: distanceOf(lower, known.toLowerCase()) }))
     .filter(({ known, distance }) => distance <= Math.min(MAX_DISTANCE, known.length / 2))
     .sort((left, right) => left.distance - right.distance);

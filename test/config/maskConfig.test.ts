@@ -35,6 +35,13 @@ test("possible secrets are masked at any place; other values are shown", () => {
   assert.equal(shown.server.port, 8545);
 });
 
+test("a URL without slashes after its scheme is refused, because its parts are ambiguous", () => {
+  for (const url of ["http:node.example/s3cret", "http:x//node.example/s3cret"]) {
+    const { error } = configSchema.safeParse({ chains: [{ name: "main", nodes: [{ url }] }] });
+    assert.match(String(error), /a URL that begins with http:/);
+  }
+});
+
 test("a Redis option that is no URL is hidden, because it may be a credential", () => {
   const chains = [{ name: "main", nodes: [{ url: "http://node.example" }] }];
   const config = configSchema.parse({ chains, cache: { redis: "alchemy:s3cret" } });
