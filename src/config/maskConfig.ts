@@ -4,6 +4,8 @@ const MASK = "***";
 /** Every part of a URL except scheme and hosts may be secret: credentials, path, query. */
 const URL_FORM = /^([a-z][a-z0-9+]*:\/\/)(?:[^/]*@)?([^/?#]*)(.*)$/s;
 
+/** With any other character, a part of the URL may be in the place of the host. */
+const HOSTS_FORM = /^[\w.,:[\]-]*$/;
 /** Names of the options that contain a URL. */
 const URL_OPTIONS: ReadonlySet<string> = new Set(["url", "wsUrl", "feeds", "passthrough", "redis"]);
 
@@ -11,6 +13,9 @@ const maskUrl = (text: string): string => {
   const [, scheme, hosts, rest] = URL_FORM.exec(text) ?? [];
   if (scheme === undefined || hosts === undefined) {
     return text;
+  }
+  if (!HOSTS_FORM.test(hosts)) {
+    return `${scheme}${MASK}`;
   }
   return `${scheme}${hosts}${rest === undefined || rest === "" || rest === "/" ? "" : `/${MASK}`}`;
 };

@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import { z } from "zod";
 import { createProviderChains } from "./providerChains.ts";
 import { type Config, configSchema } from "./schema.ts";
-import { formatUnknownKey } from "./unknownKey.ts";
+import { firstWord, formatUnknownKey } from "./unknownKey.ts";
 
 const require = createRequire(import.meta.url);
 /** Loaded if there is a file. */
@@ -88,6 +88,9 @@ export const readArguments = (argv: readonly string[], environment: Environment)
 
 const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
 
+const formatMember = (path: string, key: string): string =>
+  path === "" ? firstWord(key) : `${path}.${firstWord(key)}`;
+
 /** Replaces `${NAME}` and `${NAME:-default}` in every string of a parsed file. */
 const substitute = (value: unknown, environment: Environment, path: string, faults: string[]): unknown => {
   if (typeof value === "string") {
@@ -106,10 +109,7 @@ const substitute = (value: unknown, environment: Environment, path: string, faul
     return value;
   }
   return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [
-      key,
-      substitute(item, environment, path === "" ? key : `${path}.${key}`, faults),
-    ]),
+    Object.entries(value).map(([key, item]) => [key, substitute(item, environment, formatMember(path, key), faults)]),
   );
 };
 
@@ -119,8 +119,9 @@ const readFile = (file: string, environment: Environment): Record<string, unknow
   try {
     content = substitute(loadYaml().parse(readFileSync(file, "utf8"), YAML_OPTIONS), environment, "", faults);
   } catch (error) {
-    // The lines after the first are an excerpt of the file, which may contain secrets.
-    const [reason] = (error instanceof Error ? error.message : String(error)).split("\n", 1);
+    // The lines after the first are an excerpt of the file. So is the name behind a colon. Both may contain secrets.
+    const [line = ""] = (error instanceof Error ? error.message : String(error)).split("\n", 1);
+    const reason = line.replace(/: .*?(?= at line \d+, column \d+:$|$)/, "");
     throw new ConfigError([`${file}: ${reason}`]);
   }
   if (faults.length > 0) {
@@ -249,8 +250,7 @@ const formatIssue = (issue: z.core.$ZodIssue, values: Arguments["values"]): read
 
 const formatPath = (path: readonly PropertyKey[]): string =>
   path.reduce<string>(
-    (text, part) =>
-      typeof part === "number" ? `${text}[${part}]` : text === "" ? String(part) : `${text}.${String(part)}`,
+    (text, part) => (typeof part === "number" ? `${text}[${part}]` : formatMember(text, String(part))),
     "",
   ) || "(top level)";
 

@@ -57,7 +57,7 @@ const similarKey = (path: readonly PropertyKey[], key: string): string | undefin
 const WORD = /^[\w-]*/;
 
 /** Cuts a key behind its first word. Without a colon behind a key, YAML takes the value as a part of the key, with its secrets. */
-const firstWord = (key: string): string => {
+export const firstWord = (key: string): string => {
   const [word = ""] = WORD.exec(key) ?? [];
   return word === key ? key : `${word}…`;
 };

@@ -42,6 +42,11 @@ test("a URL without slashes after its scheme is refused, because its parts are a
   }
 });
 
+test("a host with unusual characters is hidden", () => {
+  const chains = [{ name: "main", nodes: [{ url: "http://node.example's3!cret" }] }];
+  assert.ok(!formatMasked(configSchema.parse({ chains })).includes("s3!cret"));
+});
+
 test("a Redis option that is no URL is hidden, because it may be a credential", () => {
   const chains = [{ name: "main", nodes: [{ url: "http://node.example" }] }];
   const config = configSchema.parse({ chains, cache: { redis: "alchemy:s3cret" } });
