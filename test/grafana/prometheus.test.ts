@@ -8,10 +8,8 @@ import { selectAll } from "../../grafana/queries.ts";
 import { ROWS } from "../../grafana/rows.ts";
 import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
 import { registeredSeries } from "./expressions.ts";
+import { isOfSeveralProcesses } from "./ofSeveralProcesses.ts";
 import { type PrometheusServer, startPrometheus } from "./prometheusServer.ts";
-
-/** One process has no data here. test/service/processes.test.ts reads them from several. */
-const OF_SEVERAL_PROCESSES = /\bforebay_process(?:es|_responses_total)\b/;
 
 const hasPrometheus = spawnSync("prometheus", ["--version"]).status === 0;
 const LABELS_OF_PROMETHEUS = new Set(["namespace", "instance", "job", "le"]);
@@ -120,7 +118,7 @@ describe("a real Prometheus", { skip: !hasPrometheus && "no prometheus" }, () =>
   test("gives data for every panel's expression", async () => {
     for (const { panels } of ROWS) {
       for (const { title, queries } of panels) {
-        for (const { expr } of queries.filter((query) => !OF_SEVERAL_PROCESSES.test(query.expr))) {
+        for (const { expr } of queries.filter((query) => !isOfSeveralProcesses(query.expr))) {
           assert.ok((await prometheus.query(selectAll(expr, "10s"))).length > 0, `${title}: ${expr}`);
         }
       }
