@@ -52,9 +52,10 @@ export class SizeSearch {
     }
   }
 
-  /** Whether a request of this size was accepted, or any was refused. */
+  /** Whether a request of about this size was accepted, or any was refused. A range may end early, with a segment. */
   isTried(size: number): boolean {
-    return this.#declared !== undefined || this.#upperBound !== Number.POSITIVE_INFINITY || this.#lowerBound >= size;
+    const isAccepted = this.#lowerBound * CLOSE_ENOUGH >= size;
+    return isAccepted || this.#declared !== undefined || this.#upperBound !== Number.POSITIVE_INFINITY;
   }
 
   save(): SavedSearch {
