@@ -44,6 +44,8 @@ const MORE = { ...TEXT, fin: false };
 const LAST = { ...TEXT, fin: true };
 const INTERNAL_ERROR = 1011;
 
+const NOTHING_SENT = Promise.resolve();
+
 const isWhole = (chunks: readonly Chunk[]): chunks is readonly Uint8Array[] => !chunks.some(isStream);
 
 class ConnectionQueue implements SendQueue {
@@ -58,7 +60,7 @@ class ConnectionQueue implements SendQueue {
   #buffered: Message[] | undefined;
   #bufferedBytes = 0;
   /** The last response that is sent in fragments. Never rejects. */
-  #lastStreamed: Promise<void> = Promise.resolve();
+  #lastStreamed = NOTHING_SENT;
   #wasFull = false;
   readonly #uncork = (): void => {
     this.#isCorked = false;
