@@ -6,7 +6,7 @@ const SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"];
 
 const majorOf = (version) => Number(version.split(".")[0]);
 
-/** Returns the path of the runtime that is installed as a package. Undefined if there is none of a fitting version. */
+/** Returns the path of the runtime that is installed as a package. Undefined if no package of a fitting version is installed. */
 const findRuntime = async () => {
   const { createRequire } = await import("node:module");
   const { dirname, join } = await import("node:path");

@@ -96,7 +96,7 @@ export type MainFunctions = {
   readonly listening: (body: { readonly port: number }) => void;
   /** The serving process cannot start. It ends after this message. */
   readonly failed: (body: { readonly message: string }) => void;
-  /** Sends the views of a chain from now on. Resolves when the first one is committed, or if there is none yet. */
+  /** Sends the views of a chain from now on. Resolves when the first one is committed. Resolves at once if the chain has no view yet. */
   readonly attach: (body: OfChain) => Promise<void>;
   readonly detach: (body: OfChain) => void;
   readonly acknowledge: (body: OfChain & { readonly round: number }) => void;

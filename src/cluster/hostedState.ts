@@ -53,7 +53,7 @@ export class HostedState {
     return outcome.promise;
   }
 
-  /** Takes the response of a node, or undefined if there is none. */
+  /** Takes the response of a node. Undefined: the node did not respond. */
   enter(asked: number, response: RpcResponse | undefined): void {
     const read = this.#open.get(asked);
     this.#open.delete(asked);

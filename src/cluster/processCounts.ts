@@ -15,7 +15,7 @@ interface PlainMetric {
 export const valuesOf = (metrics: PlainMetrics, name: string): readonly PlainValue[] =>
   (metrics as readonly PlainMetric[]).find((metric) => metric.name === name)?.values ?? [];
 
-/** Counts the responses of each serving process. A process that was replaced begins at 0, and its number goes on. */
+/** Counts the responses of each serving process. The counts of a process that replaces another begin at 0. Its number stays. */
 export class ProcessCounts {
   readonly #metric: Metrics["processResponses"];
   readonly #lastSums = new Map<number, number>();

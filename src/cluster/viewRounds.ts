@@ -11,7 +11,7 @@ export interface ViewMember {
 export interface ViewRoundsOptions<C> {
   /** Returns the update of these changes. They count as published from then on. */
   encode(changes: readonly C[]): Uint8Array;
-  /** Returns the whole published state; undefined if there is none yet. */
+  /** Returns the whole published state; undefined before the first view. */
   snapshot(): Uint8Array | undefined;
   /** Called if a member did not acknowledge in time. It answers nothing until it has caught up. */
   onLagging(member: ViewMember): void;

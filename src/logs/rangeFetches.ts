@@ -38,7 +38,7 @@ export interface RangeFetchOptions {
 
 /** The parts of segments that a query needs next. */
 export interface Demand {
-  /** Index of the first part to fetch; -1 if there is none. */
+  /** Index of the first part to fetch; -1 if no part is missing. */
   readonly start: number;
   /** Index of the part that is sent next. */
   readonly next: number;

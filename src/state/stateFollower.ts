@@ -1,4 +1,5 @@
 import type { BlockId, HeadChange, Heads, RingBlock } from "../core/heads.ts";
+import type { DropReason } from "../telemetry/stateMetrics.ts";
 import { AwaitedBlock, type OnWriteSetRead, type SourcedWriteSet } from "./awaitedBlock.ts";
 import { AwaitedBlocks, isCanonicalIn, linkedBlocks } from "./awaitedBlocks.ts";
 import type { BlockValues } from "./blockValues.ts";
@@ -8,20 +9,6 @@ import { SourcedValues } from "./sourcedValues.ts";
 import type { StateDifference } from "./stateAudit.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { WriteSetSource } from "./writeSet.ts";
-
-/** Why all known values were dropped. The label value of a metric. */
-export const DROP_REASONS = [
-  "noWriteSet",
-  "noRoom",
-  "gap",
-  "fork",
-  "reorganisation",
-  "pause",
-  "nodeChanged",
-  "difference",
-  "probation",
-] as const;
-export type DropReason = (typeof DROP_REASONS)[number];
 
 export interface StateFollowerOptions {
   readonly heads: { current(): Heads | undefined; subscribe(listener: (change: HeadChange) => void): () => void };

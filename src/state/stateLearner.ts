@@ -23,7 +23,10 @@ const MIN_INTERVAL_MS = 10_000;
 /** Learning in bulk must cost less than this share of reading the values one by one. */
 const MAX_SHARE = 0.5;
 
-/** Reads the most used values again after all values were dropped, within the budget of the chain, the same number of each client. Nonces are left to the reads of clients. */
+/**
+ * Reads the most used values again after all values were dropped: the same number of each client, within the budget of the chain.
+ * Nonces are left to the reads of clients.
+ */
 export class StateLearner {
   readonly #options: StateLearnerOptions;
   #lastMs = Number.NEGATIVE_INFINITY;

@@ -4,6 +4,7 @@ import { CHAIN, type MetricFactory } from "./metricFactory.ts";
 const ORIGINS = ["feed", "accessList", "trace", "execution"] as const;
 const OUTCOMES = ["read", "unsupported", "late", "tooLarge", "incomplete", "mismatch", "error"] as const;
 const METHODS = ["eth_getBalance", "eth_getTransactionCount", "eth_getStorageAt", "eth_getCode"] as const;
+/** Why all known values were dropped. */
 const DROPS = [
   "noWriteSet",
   "noRoom",
@@ -15,6 +16,7 @@ const DROPS = [
   "difference",
   "probation",
 ] as const;
+export type DropReason = (typeof DROPS)[number];
 const ANSWER_METHODS = ["eth_call", "eth_estimateGas"] as const;
 const REFUSALS = ["mismatch", "failed", "gas", "defaults", "unknown", "never", "forwarded", "budget", "late"] as const;
 

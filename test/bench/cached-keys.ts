@@ -1,8 +1,9 @@
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { HEIGHT, oneBlock, startCached, warm } from "./support/compareCached.ts";
-import { alternate, medianOf, spread } from "./support/compareServers.ts";
-import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./support/result.ts";
+import { alternate } from "./support/compareServers.ts";
+import { cpuResult } from "./support/cpuResult.ts";
+import type { BenchOptions, BenchResult } from "./support/result.ts";
 
 const KEYS = Array.from({ length: 50 }, (_, index) => `key-${index}`);
 const COMPILE_MS = 4_000;
@@ -26,17 +27,9 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     const ours = { ...keyed.server, header: `x-api-key: ${key}` };
     await alternate(ours, plain.server, { ...load, measureMs: COMPILE_MS }, 1);
     const results = await alternate(ours, plain.server, load, short ? 5 : 9);
-    const mine = medianOf(results.ours, "cpuMicroseconds");
-    const theirs = medianOf(results.yardstick, "cpuMicroseconds");
     return {
       claim: "a cache hit with 50 keys costs little more than without keys: at least 0.95",
-      ratio: round(theirs / mine),
-      ours: round(mine),
-      yardstick: round(theirs),
-      unit: "microseconds of CPU per request",
-      unreadable: spread(results.yardstick.map(({ cpuMicroseconds }) => cpuMicroseconds)) > MAX_SPREAD,
-      oursRequestsPerSecond: round(medianOf(results.ours, "requestsPerSecond"), 0),
-      yardstickRequestsPerSecond: round(medianOf(results.yardstick, "requestsPerSecond"), 0),
+      ...cpuResult(results),
     };
   } finally {
     await Promise.all([plain.server.end(), keyed.server.end()]);

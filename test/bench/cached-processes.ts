@@ -3,8 +3,9 @@ import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { startProcesses } from "../support/servers/processes.ts";
 import { oneBlock } from "./support/compareCached.ts";
-import { alternate, medianOf, type Server, spread } from "./support/compareServers.ts";
-import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./support/result.ts";
+import { alternate, type Server } from "./support/compareServers.ts";
+import { cpuResult } from "./support/cpuResult.ts";
+import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
 
 const HEIGHT = 1_100;
 const CONNECTIONS = 32;
@@ -57,19 +58,11 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     const results = await alternate(two, one, load, short ? 3 : 5);
     const after = await responsesOf(two.opsUrl);
     const counts = after.map((count, index) => count - (before[index] ?? 0));
-    const mine = medianOf(results.ours, "cpuMicroseconds");
-    const theirs = medianOf(results.yardstick, "cpuMicroseconds");
     return {
       claim:
         "a cached block costs at most 1.1 times the CPU with two processes, and each has 40 to 60 % of the requests",
-      ratio: round(theirs / mine),
-      ours: round(mine),
-      yardstick: round(theirs),
-      unit: "microseconds of CPU per request",
+      ...cpuResult(results),
       smallerShare: round(Math.min(...counts) / counts.reduce((sum, count) => sum + count, 0)),
-      unreadable: spread(results.yardstick.map(({ cpuMicroseconds }) => cpuMicroseconds)) > MAX_SPREAD,
-      oursRequestsPerSecond: round(medianOf(results.ours, "requestsPerSecond"), 0),
-      yardstickRequestsPerSecond: round(medianOf(results.yardstick, "requestsPerSecond"), 0),
     };
   } finally {
     await Promise.all(started.map((server) => server.end()));

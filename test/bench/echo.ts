@@ -1,6 +1,7 @@
 import { startChild } from "./support/child.ts";
-import { alternate, medianOf, type Server, spread } from "./support/compareServers.ts";
-import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./support/result.ts";
+import { alternate, medianOf, type Server } from "./support/compareServers.ts";
+import { cpuResult } from "./support/cpuResult.ts";
+import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
 
 const CONNECTIONS = 32;
 const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}';
@@ -23,17 +24,9 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
       measureMs: short ? 1_000 : 4_000,
     };
     const results = await alternate(ours, bare, shape, short ? 3 : 7);
-    const mine = medianOf(results.ours, "cpuMicroseconds");
-    const theirs = medianOf(results.yardstick, "cpuMicroseconds");
     return {
       claim: "a constant method costs little more CPU than a bare node:http server",
-      ratio: round(theirs / mine),
-      ours: round(mine),
-      yardstick: round(theirs),
-      unit: "microseconds of CPU per request",
-      unreadable: spread(results.yardstick.map(({ cpuMicroseconds }) => cpuMicroseconds)) > MAX_SPREAD,
-      oursRequestsPerSecond: round(medianOf(results.ours, "requestsPerSecond"), 0),
-      yardstickRequestsPerSecond: round(medianOf(results.yardstick, "requestsPerSecond"), 0),
+      ...cpuResult(results),
       oursMedianMs: round(medianOf(results.ours, "medianMs")),
       yardstickMedianMs: round(medianOf(results.yardstick, "medianMs")),
     };

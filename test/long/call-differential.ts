@@ -2,26 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../support/builders/randomValues.ts";
 import { ComparedCalls } from "../support/servers/comparedCalls.ts";
 import { createService, type Service } from "../support/servers/service.ts";
-import type { TraceDialect } from "../support/standIn/diffTrace.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import { StandInCalls } from "../support/standIn/standInCalls.ts";
-import { StandInChain, type StandInFork } from "../support/standIn/standInChain.ts";
+import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import type { LongOptions } from "./support/memory.ts";
-
-interface Variant {
-  readonly name: string;
-  readonly fork: StandInFork;
-  readonly traces?: TraceDialect;
-  readonly hasAccessLists?: true;
-}
-
-const VARIANTS: readonly Variant[] = [
-  { name: "trace of geth, Prague", fork: "prague", traces: "geth" },
-  { name: "trace of anvil, Prague", fork: "prague", traces: "anvil" },
-  { name: "trace of geth, Shanghai", fork: "shanghai", traces: "geth" },
-  { name: "block access list", fork: "amsterdam", hasAccessLists: true },
-];
+import { STAND_INS, type StandInVariant } from "./support/standInVariants.ts";
 
 const WHOLE_SECONDS = 960;
 const MIN_SECONDS = 5;
@@ -60,7 +46,7 @@ const eventsOf = async ({ telemetry }: Service): Promise<Record<string, number>>
   return Object.fromEntries(values.flatMap(({ labels, value }) => (value > 0 ? [[String(labels.event), value]] : [])));
 };
 
-const runVariant = async ({ fork, traces, hasAccessLists }: Variant, seconds: number) => {
+const runVariant = async ({ fork, traces, hasAccessLists }: StandInVariant, seconds: number) => {
   const chain = new StandInChain(fork);
   const blocks = new RandomStateBlocks(chain, seed);
   blocks.genesis();
@@ -93,7 +79,7 @@ const runVariant = async ({ fork, traces, hasAccessLists }: Variant, seconds: nu
 
 /** Compares calls with executions on the state of the same hash, while blocks arrive and are reorganised. */
 export const long = async ({ seconds }: LongOptions) => {
-  const chosen = VARIANTS.filter(({ name }) => only === undefined || name.includes(only));
+  const chosen = STAND_INS.filter(({ name }) => only === undefined || name.includes(only));
   const each = Math.max((seconds ?? WHOLE_SECONDS) / chosen.length, MIN_SECONDS);
   const variants: Record<string, unknown> = {};
   let passed = true;

@@ -2,29 +2,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../support/builders/randomValues.ts";
 import { ComparedState } from "../support/servers/comparedState.ts";
 import { createService, type Service } from "../support/servers/service.ts";
-import type { TraceDialect } from "../support/standIn/diffTrace.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
-import { StandInChain, type StandInFork } from "../support/standIn/standInChain.ts";
+import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import { runDevnetVariant } from "./support/devnetVariant.ts";
 import type { LongOptions } from "./support/memory.ts";
 import { PLANTED_FAULTS } from "./support/plantedFaults.ts";
 import { runWithFault } from "./support/runWithFault.ts";
+import { STAND_INS, type StandInVariant } from "./support/standInVariants.ts";
 import { foundByService, stateCounts } from "./support/stateCounts.ts";
-
-interface StandInVariant {
-  readonly name: string;
-  readonly fork: StandInFork;
-  readonly traces?: TraceDialect;
-  readonly hasAccessLists?: true;
-}
-
-const STAND_INS: readonly StandInVariant[] = [
-  { name: "trace of geth, Prague", fork: "prague", traces: "geth" },
-  { name: "trace of anvil, Prague", fork: "prague", traces: "anvil" },
-  { name: "trace of geth, Shanghai", fork: "shanghai", traces: "geth" },
-  { name: "block access list", fork: "amsterdam", hasAccessLists: true },
-];
 
 const FAULT_SECONDS = 120;
 /** A trace answers from its first block on, so that the run finds what probation would find. */

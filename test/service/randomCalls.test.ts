@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { metric } from "../support/clients/rpc.ts";
 import { ComparedCalls } from "../support/servers/comparedCalls.ts";
 import { createService } from "../support/servers/service.ts";
+import { compareRounds } from "../support/standIn/compareRounds.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import { StandInCalls } from "../support/standIn/standInCalls.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
@@ -37,17 +38,7 @@ for (const { name, fork, options, source } of [
     });
     t.after(() => service.close());
     const compared = new ComparedCalls({ chain, execution, service, seed: 11 });
-    for (let count = 0; count < ROUNDS; count++) {
-      const depth = count % 8 === 7 ? 1 + (count % 4) : 0;
-      if (depth > 0) {
-        chain.rewind(depth);
-      }
-      for (let mined = 0; mined <= depth; mined++) {
-        await blocks.mine();
-      }
-      await service.chains[0]?.upstreams.heads.refresh();
-      await Promise.all([compared.compareOnce(), compared.compareOnce()]);
-    }
+    await compareRounds({ chain, blocks, service, compared, rounds: ROUNDS, reorganisedEvery: 8 });
     const { differences, comparisons } = compared.tally;
     assert.deepEqual(differences, []);
     const events = (event: string) => metric(service.opsUrl, "forebay_state_answers_total", `event="${event}"`);

@@ -9,6 +9,7 @@ import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { ComparedState } from "../support/servers/comparedState.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
+import { compareRounds } from "../support/standIn/compareRounds.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
@@ -262,17 +263,7 @@ test("random reads through reorganisations are those of the node at the same has
   });
   t.after(() => service.close());
   const compared = new ComparedState(chain, service, 7);
-  for (let count = 0; count < 60; count++) {
-    const depth = count % 6 === 5 ? 1 + (count % 4) : 0;
-    if (depth > 0) {
-      chain.rewind(depth);
-    }
-    for (let mined = 0; mined <= depth; mined++) {
-      await blocks.mine();
-    }
-    await service.chains[0]?.upstreams.heads.refresh();
-    await Promise.all([compared.compareOnce(), compared.compareOnce()]);
-  }
+  await compareRounds({ chain, blocks, service, compared, rounds: 60, reorganisedEvery: 6 });
   const { differences, comparisons } = compared.tally;
   assert.deepEqual(differences, []);
   assert.ok(comparisons > 1_000, `${comparisons} comparisons`);

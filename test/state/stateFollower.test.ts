@@ -5,8 +5,9 @@ import type { RingBlock } from "../../src/core/heads.ts";
 import { BlockValues } from "../../src/state/blockValues.ts";
 import { everySource, type FollowPolicy, freeSourcesOnly } from "../../src/state/followPolicy.ts";
 import { Probation } from "../../src/state/probation.ts";
-import { type DropReason, StateFollower } from "../../src/state/stateFollower.ts";
+import { StateFollower } from "../../src/state/stateFollower.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
+import type { DropReason } from "../../src/telemetry/stateMetrics.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { createRandom, pick } from "../support/builders/randomValues.ts";
 import {

@@ -6,6 +6,10 @@ import { rpc } from "../../support/clients/rpc.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import { createService, type Service, type ServiceChain } from "../../support/servers/service.ts";
+import { readCorpus } from "./corpus.ts";
+import { mutateBytes } from "./mutateBytes.ts";
+import type { Choices } from "./random.ts";
+import { grammarRequest, REQUEST_WORDS } from "./requestGrammar.ts";
 import { Finding } from "./target.ts";
 
 const CHAIN_ID = 901;
@@ -16,6 +20,22 @@ export interface FuzzService {
   readonly node: SoakNode;
   readonly service: Service;
 }
+
+/** A service with small limits, and a source of random request bodies for it. `fromCorpus` is the share of known bodies. */
+export const startRequestFuzz = async (t: Lifespan, fromCorpus: number) => {
+  const fuzzed = await startFuzzService(t, {
+    chain: { logs: { maxFilters: 20 } },
+    rest: { server: { maxBodyBytes: 100_000, maxBatch: 20 }, cache: { memoryBytes: 1_000_000 } },
+  });
+  const corpus = readCorpus("http");
+  const bodyOf = (choices: Choices): Buffer => {
+    const body = choices.chance(fromCorpus)
+      ? choices.pick(corpus)
+      : Buffer.from(JSON.stringify(grammarRequest(fuzzed.chain, choices)) ?? "");
+    return choices.chance(0.35) ? mutateBytes(body, choices, REQUEST_WORDS) : body;
+  };
+  return { fuzzed, bodyOf };
+};
 
 export const startFuzzService = async (
   t: Lifespan,

@@ -2,11 +2,9 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { Agent, request } from "undici";
-import { readCorpus } from "../engine/corpus.ts";
-import { checkResponse, compareWithNode, startFuzzService } from "../engine/fuzzService.ts";
+import { checkResponse, compareWithNode, startRequestFuzz } from "../engine/fuzzService.ts";
 import { mutateBytes } from "../engine/mutateBytes.ts";
 import type { Choices } from "../engine/random.ts";
-import { grammarRequest, REQUEST_WORDS } from "../engine/requestGrammar.ts";
 import type { CreateTarget } from "../engine/target.ts";
 
 const AT_ONCE = 8;
@@ -75,20 +73,10 @@ const rawRequest = (body: Uint8Array, choices: Choices): Buffer => {
 
 /** Requests over HTTP: bodies of random calls, changed JSON, changed bytes, and raw bytes on a connection. */
 export const createTarget: CreateTarget = async (t) => {
-  const fuzzed = await startFuzzService(t, {
-    chain: { logs: { maxFilters: 20 } },
-    rest: { server: { maxBodyBytes: 100_000, maxBatch: 20 }, cache: { memoryBytes: 1_000_000 } },
-  });
+  const { fuzzed, bodyOf } = await startRequestFuzz(t, 0.2);
   const { chain, service } = fuzzed;
-  const corpus = readCorpus("http");
   const dispatcher = new Agent({ connections: AT_ONCE });
   t.after(() => dispatcher.destroy());
-  const bodyOf = (choices: Choices): Buffer => {
-    const body = choices.chance(0.2)
-      ? choices.pick(corpus)
-      : Buffer.from(JSON.stringify(grammarRequest(chain, choices)) ?? "");
-    return choices.chance(0.35) ? mutateBytes(body, choices, REQUEST_WORDS) : body;
-  };
   return {
     folders: ["http/", "jsonrpc/", "json/", "methods/"],
     atOnce: AT_ONCE,

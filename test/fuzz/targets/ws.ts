@@ -3,11 +3,9 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
-import { readCorpus } from "../engine/corpus.ts";
-import { checkResponse, compareWithNode, startFuzzService } from "../engine/fuzzService.ts";
+import { checkResponse, compareWithNode, startRequestFuzz } from "../engine/fuzzService.ts";
 import { mutateBytes } from "../engine/mutateBytes.ts";
 import type { Choices } from "../engine/random.ts";
-import { grammarRequest, REQUEST_WORDS } from "../engine/requestGrammar.ts";
 import { type CreateTarget, Finding } from "../engine/target.ts";
 
 const AT_ONCE = 4;
@@ -91,23 +89,13 @@ const converse = async (url: string, messages: readonly Buffer[], isBinary: bool
 
 /** Messages and frames on WebSockets. */
 export const createTarget: CreateTarget = async (t) => {
-  const fuzzed = await startFuzzService(t, {
-    chain: { logs: { maxFilters: 20 } },
-    rest: { server: { maxBodyBytes: 100_000, maxBatch: 20 }, cache: { memoryBytes: 1_000_000 } },
-  });
-  const { chain, service } = fuzzed;
-  const corpus = readCorpus("http");
-  const messageOf = (choices: Choices): Buffer => {
-    const message = choices.chance(0.15)
-      ? choices.pick(corpus)
-      : Buffer.from(JSON.stringify(grammarRequest(chain, choices)) ?? "");
-    return choices.chance(0.35) ? mutateBytes(message, choices, REQUEST_WORDS) : message;
-  };
+  const { fuzzed, bodyOf } = await startRequestFuzz(t, 0.15);
+  const { service } = fuzzed;
   return {
     folders: ["websocket/", "subscriptions/", "jsonrpc/"],
     atOnce: AT_ONCE,
     run: async (choices, index) => {
-      const messages = Array.from({ length: 1 + choices.below(MESSAGES) }, () => messageOf(choices));
+      const messages = Array.from({ length: 1 + choices.below(MESSAGES) }, () => bodyOf(choices));
       if (choices.chance(RAW_SHARE)) {
         const frames = messages.map((message) => frameOf(message.subarray(0, 60_000), choices));
         const mutated = frames.map((frame) => (choices.chance(0.3) ? mutateBytes(frame, choices) : frame));

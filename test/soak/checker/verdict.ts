@@ -130,7 +130,7 @@ export const judge = (chain: SoakChain, answer: SoakAnswer): Verdict => {
     : { kind: "stale", text: `${Math.round(staleMs)} ms too late: ${text}` };
 };
 
-/** Returns for how long the newest view that makes the answer true was over at its start. Undefined if there is none. */
+/** Returns for how long the newest view that makes the answer true was over at its start. Undefined if no view makes it true. */
 const findLag = (chain: SoakChain, answer: SoakAnswer, maxLagMs: number): number | undefined => {
   const { call, startMs, endMs } = answer;
   const head = chain.headsBetween(startMs - maxLagMs, endMs).find((each) => isTrueOfHead(chain, each, answer));

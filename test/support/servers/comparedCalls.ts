@@ -2,6 +2,7 @@ import type { Heads } from "../../../src/core/heads.ts";
 import type { Hash } from "../../../src/ethereum/hex.ts";
 import { type RandomCall, randomCall } from "../builders/randomCalls.ts";
 import { createRandom, pick } from "../builders/randomValues.ts";
+import { type CallResult, callAtOneBlock } from "../clients/callAtOneBlock.ts";
 import { formatReturnData, type StandInCalls } from "../standIn/standInCalls.ts";
 import type { StandInChain } from "../standIn/standInChain.ts";
 import type { Service } from "./service.ts";
@@ -15,12 +16,6 @@ export interface CallTally {
   /** Messages of calls that failed only on the service. */
   readonly errors: string[];
   readonly differences: object[];
-}
-
-interface RpcResult {
-  readonly id: number;
-  readonly result?: unknown;
-  readonly error?: { readonly message: string };
 }
 
 export interface ComparedCallsOptions {
@@ -61,28 +56,23 @@ export class ComparedCalls {
     }
   }
 
-  /** Sends one batch. All its calls are answered from one view, so that its first call shows the block of the others. */
+  /** Sends one batch, and compares its results. */
   async compareOnce(): Promise<void> {
     const { chain, service } = this.#options;
     const number = chain.height - Math.floor(this.#random() * MAX_DEPTH);
     const tag = this.#random() < LATEST_SHARE ? "latest" : `0x${Math.max(1, number).toString(16)}`;
     const calls = Array.from({ length: CALLS }, () => pick(this.#random, this.#calls));
     const before = this.#views.length;
-    const requests = [
-      { method: "eth_getBlockByNumber", params: [tag, false] },
-      ...calls.map(({ call, overrides }) => ({ method: "eth_call", params: [call, tag, overrides] })),
-    ].map((request, id) => ({ jsonrpc: "2.0", id, ...request }));
-    const response = await fetch(service.url, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(requests),
-    });
-    const [block, ...results] = ((await response.json()) as RpcResult[]).sort((a, b) => a.id - b.id);
-    const hash = (block?.result as { readonly hash?: Hash } | null | undefined)?.hash;
-    if (hash === undefined) {
+    const answered = await callAtOneBlock(
+      service.url,
+      tag,
+      calls.map(({ call, overrides }) => ({ method: "eth_call", params: [call, tag, overrides] })),
+    );
+    if (answered === undefined) {
       this.tally.skipped++;
       return;
     }
+    const { hash, results } = answered;
     const views = this.#views.slice(Math.max(0, before - 1));
     const others = views.flatMap((view) => (tag === "latest" ? view.latest : view.at(BigInt(tag)))?.hash ?? []);
     // Calls above the served head are sent by number, and each may reach another branch.
@@ -97,7 +87,7 @@ export class ComparedCalls {
 
   async #check(
     call: RandomCall,
-    { result, error }: Partial<RpcResult> = {},
+    { result, error }: Partial<CallResult> = {},
     { hash, others }: { readonly hash: Hash; readonly others: readonly Hash[] },
   ): Promise<void> {
     const actual = error === undefined ? result : FAILED;

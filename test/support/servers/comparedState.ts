@@ -1,6 +1,7 @@
 import type { Heads } from "../../../src/core/heads.ts";
 import type { Hash } from "../../../src/ethereum/hex.ts";
 import { createRandom } from "../builders/randomValues.ts";
+import { type CallResult, callAtOneBlock } from "../clients/callAtOneBlock.ts";
 import { expectedResult, randomStateRead, type StateReadCall } from "../clients/stateReads.ts";
 import type { StandInChain } from "../standIn/standInChain.ts";
 import type { Service } from "./service.ts";
@@ -25,17 +26,11 @@ export interface StateTally {
   readonly differences: StateDifference[];
 }
 
-interface RpcResult {
-  readonly id: number;
-  readonly result?: unknown;
-  readonly error?: { readonly message: string };
-}
-
 interface Answered {
   readonly tag: string;
   readonly hash: Hash;
   readonly calls: readonly StateReadCall[];
-  readonly results: readonly RpcResult[];
+  readonly results: readonly CallResult[];
 }
 
 const READS = 12;
@@ -69,27 +64,22 @@ export class ComparedState {
     }
   }
 
-  /** Sends one batch. All its calls are answered from one view, so that its first call shows the block of the others. */
+  /** Sends one batch, and compares its results. */
   async compareOnce(): Promise<void> {
     const { height } = this.#chain;
     const tag = this.#random() < LATEST_SHARE ? "latest" : quantity(height - Math.floor(this.#random() * MAX_DEPTH));
     const calls = Array.from({ length: READS }, () => randomStateRead(this.#random, height));
     const before = this.#views.length;
-    const requests = [
-      { method: "eth_getBlockByNumber", params: [tag, false] },
-      ...calls.map(({ method, params }) => ({ method, params: [...params, tag] })),
-    ].map((request, id) => ({ jsonrpc: "2.0", id, ...request }));
-    const response = await fetch(this.#url, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(requests),
-    });
-    const [block, ...results] = ((await response.json()) as RpcResult[]).sort((a, b) => a.id - b.id);
-    const hash = (block?.result as { readonly hash?: Hash } | null | undefined)?.hash;
-    if (hash === undefined) {
+    const answered = await callAtOneBlock(
+      this.#url,
+      tag,
+      calls.map(({ method, params }) => ({ method, params: [...params, tag] })),
+    );
+    if (answered === undefined) {
       this.tally.skipped++;
       return;
     }
+    const { hash, results } = answered;
     this.#check({ tag, hash, calls, results }, this.#views.slice(Math.max(0, before - 1)));
   }
 

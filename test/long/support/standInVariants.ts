@@ -1,0 +1,17 @@
+import type { TraceDialect } from "../../support/standIn/diffTrace.ts";
+import type { StandInFork } from "../../support/standIn/standInChain.ts";
+
+/** A stand-in node, and the source of its write sets. */
+export interface StandInVariant {
+  readonly name: string;
+  readonly fork: StandInFork;
+  readonly traces?: TraceDialect;
+  readonly hasAccessLists?: true;
+}
+
+export const STAND_INS: readonly StandInVariant[] = [
+  { name: "trace of geth, Prague", fork: "prague", traces: "geth" },
+  { name: "trace of anvil, Prague", fork: "prague", traces: "anvil" },
+  { name: "trace of geth, Shanghai", fork: "shanghai", traces: "geth" },
+  { name: "block access list", fork: "amsterdam", hasAccessLists: true },
+];

@@ -1,0 +1,29 @@
+import type { Service } from "../servers/service.ts";
+import type { RandomStateBlocks } from "./randomStateBlocks.ts";
+import type { StandInChain } from "./standInChain.ts";
+
+export interface CompareRoundsOptions {
+  readonly chain: StandInChain;
+  readonly blocks: RandomStateBlocks;
+  readonly service: Service;
+  readonly compared: { compareOnce(): Promise<void> };
+  readonly rounds: number;
+  /** One round in this number is a reorganisation, 1 to 4 blocks deep. */
+  readonly reorganisedEvery: number;
+}
+
+/** Mines or reorganises in each round, and compares two batches at once. */
+export const compareRounds = async (options: CompareRoundsOptions): Promise<void> => {
+  const { chain, blocks, service, compared, rounds, reorganisedEvery } = options;
+  for (let count = 0; count < rounds; count++) {
+    const depth = count % reorganisedEvery === reorganisedEvery - 1 ? 1 + (count % 4) : 0;
+    if (depth > 0) {
+      chain.rewind(depth);
+    }
+    for (let mined = 0; mined <= depth; mined++) {
+      await blocks.mine();
+    }
+    await service.chains[0]?.upstreams.heads.refresh();
+    await Promise.all([compared.compareOnce(), compared.compareOnce()]);
+  }
+};
