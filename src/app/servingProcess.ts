@@ -66,13 +66,14 @@ const serve = (channel: Channel): void => {
   });
   start(channel).then(started.resolve, (error: unknown) => {
     channel.notify("failed", { message: error instanceof Error ? error.message : String(error) });
-    process.disconnect?.();
+    // The message is sent at the end of this turn of the event loop.
+    setImmediate(() => process.disconnect?.());
   });
 };
 
 const channel: Channel = new ProcessChannel(
-  (message) => {
-    process.send?.(message, undefined, {}, () => undefined);
+  (messages) => {
+    process.send?.(messages, undefined, {}, () => undefined);
   },
   (error) => {
     // A lost message can leave an old view: the process is replaced.

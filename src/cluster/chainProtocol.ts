@@ -2,8 +2,10 @@ import type { BlockId } from "../core/heads.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { ParentBlock } from "../simulation/simulatedHeader.ts";
 import type { RunKind } from "../simulation/simulator.ts";
+import type { AnswerCall } from "../state/answers/answers.ts";
 import type { StateRead } from "../state/stateReads.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
 import type { HeadsUpdate } from "./headsUpdate.ts";
@@ -25,6 +27,8 @@ export interface ChainInfo {
   readonly executes: boolean;
   /** The main process knows values of the state. */
   readonly followsState: boolean;
+  /** The main process answers calls from earlier answers. */
+  readonly answersCalls: boolean;
 }
 
 /** The facts of a node that only the main process follows. */
@@ -60,10 +64,18 @@ export interface RemoteRun extends OfChain {
   readonly state: RemoteState;
 }
 
-/** One read of a state value: see StateRead. */
-export interface RemoteStateRead extends Pick<StateRead, "method" | "key" | "block"> {
+/** The part of a request's context that decides about known state. */
+export interface RemoteRead {
+  readonly block: BlockId;
   readonly bypassCache: boolean;
+  readonly clientId: string;
 }
+
+/** One read of a state value: see StateRead. */
+export type RemoteStateRead = RemoteRead & Pick<StateRead, "method" | "key">;
+
+/** One call: see AnswerCall. */
+export type RemoteAnswerCall = RemoteRead & Pick<AnswerCall, "method" | "key">;
 
 export interface StateOutcome {
   readonly body?: Uint8Array;
@@ -109,8 +121,10 @@ export type MainFunctions = {
   /** Executes. Reports the numbers of values that were read from nodes. */
   readonly run: (body: RemoteRun, call: RemoteCall) => Promise<RpcResponse>;
   /** Returns a known value, or the number under which the response of a node is expected, or nothing. */
-  readonly readState: (body: OfChain & RemoteStateRead) => Promise<StateOutcome>;
-  /** Sends the response of a node to a read whose value was not known. */
+  readonly readState: (body: OfChain & RemoteStateRead) => Awaitable<StateOutcome>;
+  /** The same for the answer to a call. */
+  readonly answerCall: (body: OfChain & RemoteAnswerCall) => Awaitable<StateOutcome>;
+  /** Sends the response of a node to a read or call whose answer was not known. */
   readonly enterState: (body: OfChain & { readonly asked: number; readonly response: RpcResponse | undefined }) => void;
   /** A request can have changed a node's state without a block. */
   readonly forgetState: (body: OfChain) => void;
@@ -135,6 +149,8 @@ export type ServingFunctions = {
   readonly prepare: (body: OfChain & { readonly round: number; readonly update: Uint8Array }) => void;
   readonly commit: (body: OfChain & { readonly round: number }) => void;
   readonly setNodes: (body: OfChain & { readonly nodes: readonly NodeFacts[] }) => void;
+  /** Values or answers of the known state were dropped. */
+  readonly dropState: (body: OfChain) => void;
   /** Another serving process has learned that transactions exist. */
   readonly expect: (body: OfChain & ExpectedTransactions) => void;
 };

@@ -133,7 +133,7 @@ export class ProcessGroup {
     const { promise: exited, resolve } = Promise.withResolvers<void>();
     const member = new ServingMember({
       // A process that ends takes no messages; its exit follows.
-      post: (message) => worker.isConnected() && worker.send(message as never, () => undefined),
+      post: (messages) => worker.isConnected() && worker.send(messages as never, () => undefined),
       host,
       onError: (err) => telemetry.log.error({ err, process: number }, "a message of a serving process failed"),
     });
