@@ -22,8 +22,9 @@ const FEW_WALLETS_SHORT = [5];
 const SETTLE_MS = 3_000;
 const MINUTE_MS = 60_000;
 const FIRST_MS = 2 * MINUTE_MS;
-/** `ONLY=text` selects services by a part of their name. */
-const only = process.env.ONLY;
+/** `ONLY="trace;access list"` selects services by name. `BLOCKS=200` selects the chain with blocks of 200 ms. */
+const only = process.env.ONLY?.split(";");
+const onlyBlocks = process.env.BLOCKS;
 
 interface Measured {
   readonly name: string;
@@ -44,7 +45,7 @@ const measuredServices = (fewWallets: readonly number[]): readonly Measured[] =>
       { name: `${wallets} wallets, follow: false`, source: "none", follow: "false", wallets } as const,
       { name: `${wallets} wallets, trace`, source: "trace", follow: "auto", wallets } as const,
     ]),
-  ].filter(({ name }) => only === undefined || name.includes(only) || name === "follow: false");
+  ].filter(({ name }) => only === undefined || only.includes(name));
 
 interface Running {
   readonly service: Measured;
@@ -129,6 +130,9 @@ const MIN_BLOCK_SHARE = 0.95;
 /** Runs all services on one chain at once. Returns the rows of the first time and of the rest, by service. */
 const measure = async (phases: Phases) => {
   const { fewWallets, blockMs, firstMs, wholeMs } = phases;
+  if (onlyBlocks !== undefined && onlyBlocks !== String(blockMs)) {
+    return [];
+  }
   const services = measuredServices(fewWallets);
   const node = startChild("walletNode.ts");
   let running: readonly Running[] = [];
