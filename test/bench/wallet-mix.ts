@@ -155,7 +155,7 @@ const measure = async (phases: Phases) => {
       describeWallets(before.services.get(name) ?? NO_SAMPLE, after.services.get(name) ?? NO_SAMPLE);
     const isSlow = last.blocks - begin.blocks < MIN_BLOCK_SHARE * (wholeMs / blockMs);
     return running.map(({ service: { name }, clients }) => ({
-      ...{ blocks: `${blockMs} ms`, name, errors: clients.errors, isSlow },
+      ...{ blocks: `${blockMs} ms`, name, errors: clients.errors, hitP99Ms: p99Of(clients.hitsMs), isSlow },
       first: between(begin, first, name),
       later: between(first, last, name),
       whole: between(begin, last, name),
@@ -165,6 +165,11 @@ const measure = async (phases: Phases) => {
     await Promise.all(running.map(({ server }) => server.end()));
     await node.end();
   }
+};
+
+const p99Of = (values: readonly number[]): number | undefined => {
+  const value = values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)];
+  return value && round(value, 1);
 };
 
 type Rows = Awaited<ReturnType<typeof measure>>;
@@ -180,12 +185,12 @@ const print = (rows: Rows): void => {
 
 const printTotals = (rows: Rows): void => {
   console.table(
-    rows.map(({ blocks, name, first, later, whole, errors }) => {
+    rows.map(({ blocks, name, first, later, whole, errors, hitP99Ms }) => {
       const unfollowed = rows.find(
         (row) => row.name === name.replace(/(plain reads, trace|trace|feed|access list|no source)$/, "follow: false"),
       );
       return {
-        ...{ blocks, name, errors },
+        ...{ blocks, name, errors, "hits, p99 ms": hitP99Ms },
         "calls per 1,000, first": first.callsPerThousand,
         "calls, later": later.callsPerThousand,
         "units per 1,000, first": first.unitsPerThousand,

@@ -16,7 +16,7 @@ export interface WalletNodeOptions {
   readonly source: WalletSource;
 }
 
-/** Starts a chain with nodes of different abilities. They answer "counts" with their calls by node and method. */
+/** Starts a chain with nodes of different abilities. They answer "counts" with their calls by node and method, and "stop" after the last block. */
 export interface WalletNodesOptions {
   readonly blockMs: number;
   readonly wallets: number;
@@ -53,11 +53,16 @@ interface RunningWorld {
   readonly feedUrl: string | undefined;
 }
 
+/** The chains have no further blocks. */
+let isStopped = false;
+
 /** Calls an action at an interval, late by as much as the last call took too long. Failures end the process. */
-const repeat = async (everyMs: number, action: () => Promise<void> | void): Promise<never> => {
-  for (let dueMs = performance.now() + everyMs; ; dueMs += everyMs) {
+const repeat = async (everyMs: number, action: () => Promise<void> | void): Promise<void> => {
+  for (let dueMs = performance.now() + everyMs; !isStopped; dueMs += everyMs) {
     await sleep(Math.max(0, dueMs - performance.now()));
-    await action();
+    if (!isStopped) {
+      await action();
+    }
   }
 };
 
@@ -129,8 +134,9 @@ const start = async (options: WalletNodesOptions) => {
 };
 
 let readCounts: (() => NodeCounts) | undefined;
-process.on("message", async (message: WalletNodesOptions | "counts") => {
-  if (message === "counts") {
+process.on("message", async (message: WalletNodesOptions | "counts" | "stop") => {
+  if (message === "counts" || message === "stop") {
+    isStopped ||= message === "stop";
     process.send?.(readCounts?.() ?? { calls: {}, blocks: 0 });
   } else {
     readCounts = await start(message);

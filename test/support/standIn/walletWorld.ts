@@ -119,6 +119,16 @@ export class WalletWorld {
     this.#seal(draft, transactions);
   }
 
+  /** Seals a block in which each wallet sends a token to the next one. */
+  mineTransfers(): void {
+    const draft = this.#chain.draft();
+    draft.endPhase();
+    const { wallets } = this.#options;
+    const transactions = Array.from({ length: wallets }, (_, index) => this.#send(draft, index, (index + 1) % wallets));
+    draft.endPhase();
+    this.#seal(draft, transactions);
+  }
+
   #charge(draft: BlockDraft, sender: Address, to: Address): StandInTransaction {
     const nonce = draft.state.nonce(sender);
     draft.setNonce(sender, nonce + 1n);
