@@ -11,7 +11,7 @@ import {
   type WalletFigures,
   type WalletSample,
 } from "./support/walletFigures.ts";
-import type { NodeCounts, NodePorts, WalletNodesOptions } from "./support/walletNode.ts";
+import type { NodeCounts, NodesUrls, NodeUrls, WalletNodesOptions, WalletSource } from "./support/walletNode.ts";
 
 const POOLS = 30;
 const QUOTES_PER_SECOND = 50;
@@ -28,8 +28,7 @@ const onlyBlocks = process.env.BLOCKS;
 
 interface Measured {
   readonly name: string;
-  /** The write sets that the node has. */
-  readonly source: "trace" | "accessList" | "none";
+  readonly source: WalletSource;
   readonly follow: "auto" | "plain" | "false";
   readonly wallets: number;
 }
@@ -37,6 +36,7 @@ interface Measured {
 const measuredServices = (fewWallets: readonly number[]): readonly Measured[] =>
   [
     { name: "follow: false", source: "none", follow: "false", wallets: MANY_WALLETS } as const,
+    { name: "feed", source: "feed", follow: "auto", wallets: MANY_WALLETS } as const,
     { name: "trace", source: "trace", follow: "auto", wallets: MANY_WALLETS } as const,
     { name: "access list", source: "accessList", follow: "auto", wallets: MANY_WALLETS } as const,
     { name: "plain reads, trace", source: "trace", follow: "plain", wallets: MANY_WALLETS } as const,
@@ -57,8 +57,11 @@ interface Running {
 const forkOf = (source: Measured["source"]): string => (source === "accessList" ? "amsterdam" : "prague");
 
 /** Starts a service, and waits until it knows its chain. */
-const startMeasured = async (service: Measured, nodeUrl: string | undefined, { blockMs, probation }: Phases) => {
-  const chain = { name: "chain", nodes: [{ url: nodeUrl }], blockTimeMs: blockMs, forks: forkOf(service.source) };
+const startMeasured = async (service: Measured, urls: NodeUrls | undefined, { blockMs, probation }: Phases) => {
+  const chain = {
+    ...{ name: "chain", nodes: [{ url: urls?.url }], blockTimeMs: blockMs, forks: forkOf(service.source) },
+    pending: { feeds: urls?.feedUrl === undefined ? [] : [urls.feedUrl] },
+  };
   const server = await startConfigured({
     chains: [{ ...chain, ...stateOf(service, probation) }],
     server: { port: 0, opsPort: 0 },
@@ -79,7 +82,7 @@ const startMeasured = async (service: Measured, nodeUrl: string | undefined, { b
 
 const urlOf = ({ port }: ForebayServer): string => `http://127.0.0.1:${port}`;
 
-const startServices = async (services: readonly Measured[], urls: NodePorts, phases: Phases): Promise<Running[]> => {
+const startServices = async (services: readonly Measured[], urls: NodesUrls, phases: Phases): Promise<Running[]> => {
   const servers = await Promise.all(services.map((service) => startMeasured(service, urls[service.name], phases)));
   await sleep(SETTLE_MS);
   return services.flatMap((service, index) => {
@@ -139,14 +142,10 @@ const measure = async (phases: Phases) => {
   try {
     const options: WalletNodesOptions = {
       ...{ blockMs, wallets: MANY_WALLETS, pools: POOLS },
-      nodes: services.map(({ name, source }) => ({
-        name,
-        hasTraces: source === "trace",
-        hasAccessLists: source === "accessList",
-      })),
+      nodes: services.map(({ name, source }) => ({ name, source })),
     };
     node.send(options);
-    running = await startServices(services, (await node.message()) as NodePorts, phases);
+    running = await startServices(services, (await node.message()) as NodesUrls, phases);
     const begin = await readSamples(node, running);
     await sleep(firstMs);
     const first = await readSamples(node, running);
@@ -156,7 +155,7 @@ const measure = async (phases: Phases) => {
       describeWallets(before.services.get(name) ?? NO_SAMPLE, after.services.get(name) ?? NO_SAMPLE);
     const isSlow = last.blocks - begin.blocks < MIN_BLOCK_SHARE * (wholeMs / blockMs);
     return running.map(({ service: { name }, clients }) => ({
-      ...{ blocks: `${blockMs} ms`, name, errors: clients.errors, isSlow },
+      ...{ blocks: `${blockMs} ms`, name, errors: clients.errors, hitP99Ms: p99Of(clients.hitsMs), isSlow },
       first: between(begin, first, name),
       later: between(first, last, name),
       whole: between(begin, last, name),
@@ -166,6 +165,11 @@ const measure = async (phases: Phases) => {
     await Promise.all(running.map(({ server }) => server.end()));
     await node.end();
   }
+};
+
+const p99Of = (values: readonly number[]): number | undefined => {
+  const value = values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)];
+  return value && round(value, 1);
 };
 
 type Rows = Awaited<ReturnType<typeof measure>>;
@@ -181,12 +185,12 @@ const print = (rows: Rows): void => {
 
 const printTotals = (rows: Rows): void => {
   console.table(
-    rows.map(({ blocks, name, first, later, whole, errors }) => {
+    rows.map(({ blocks, name, first, later, whole, errors, hitP99Ms }) => {
       const unfollowed = rows.find(
-        (row) => row.name === name.replace(/(plain reads, trace|trace|access list|no source)$/, "follow: false"),
+        (row) => row.name === name.replace(/(plain reads, trace|trace|feed|access list|no source)$/, "follow: false"),
       );
       return {
-        ...{ blocks, name, errors },
+        ...{ blocks, name, errors, "hits, p99 ms": hitP99Ms },
         "calls per 1,000, first": first.callsPerThousand,
         "calls, later": later.callsPerThousand,
         "units per 1,000, first": first.unitsPerThousand,
@@ -231,10 +235,12 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     yardstick,
     unit: "share of the units of asking directly",
     unreadable: [...slow, ...fast].some(({ isSlow }) => isSlow),
+    feed: shareOf(slow, "feed"),
     accessList: shareOf(slow, "access list"),
     plainReads: shareOf(slow, "plain reads, trace"),
     noSource: shareOf(slow, "no source"),
     fastBlocks: shareOf(fast, "trace"),
+    fastBlocksFeed: shareOf(fast, "feed"),
     fastBlocksAccessList: shareOf(fast, "access list"),
     fastBlocksUnfollowed: shareOf(fast, "follow: false"),
     errors: [...slow, ...fast].reduce((total, { errors }) => total + errors, 0),
