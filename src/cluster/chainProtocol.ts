@@ -1,13 +1,16 @@
+import type { Limit, LimitedBy } from "../access/rateLimits.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Place } from "../limits/places.ts";
 import type { ParentBlock } from "../simulation/simulatedHeader.ts";
 import type { RunKind } from "../simulation/simulator.ts";
 import type { AnswerCall } from "../state/answers/answers.ts";
 import type { StateRead } from "../state/stateReads.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
+import type { UsageChange } from "../telemetry/usageLedger.ts";
 import type { HeadsUpdate } from "./headsUpdate.ts";
 import type { PendingUpdate } from "./pendingUpdate.ts";
 import type { RemoteCall } from "./processChannel.ts";
@@ -91,6 +94,14 @@ export type FilterCall = {
   readonly [N in keyof FilterStore]: { readonly name: N; readonly args: Parameters<FilterStore[N]> };
 }[keyof FilterStore];
 
+/** Calls that are counted against a limit. */
+export interface CountedCalls {
+  readonly by: LimitedBy;
+  readonly id: string;
+  readonly limit: Limit;
+  readonly calls: number;
+}
+
 export interface ServingStart {
   /** The whole configuration. */
   readonly config: unknown;
@@ -108,6 +119,13 @@ export type MainFunctions = {
   readonly listening: (body: { readonly port: number }) => void;
   /** The serving process cannot start. It ends after this message. */
   readonly failed: (body: { readonly message: string }) => void;
+  /** Returns the time until the window ends, in milliseconds, if the limit is exceeded. */
+  readonly countCalls: (body: CountedCalls) => Promise<number | undefined>;
+  /** Takes each of these places, or none. Returns the name of the first that is full. */
+  readonly takePlaces: (places: readonly Place[]) => string | undefined;
+  readonly releasePlaces: (names: readonly string[]) => void;
+  /** Adds to the usage by key. */
+  readonly addUsage: (changes: readonly UsageChange[]) => void;
   /** Sends the views of a chain from now on. Resolves when the first one is committed. Resolves at once if the chain has no view yet. */
   readonly attach: (body: OfChain) => Promise<void>;
   readonly detach: (body: OfChain) => void;
@@ -144,6 +162,8 @@ export type ServingFunctions = {
   /** Serves until the end of the drain, and then ends the process. */
   readonly drain: (body: null) => void;
   readonly metrics: (body: null) => Promise<PlainMetrics>;
+  /** Calls `addUsage` before it returns. */
+  readonly reportUsage: (body: null) => Promise<void>;
   /** Shows that the event loop runs. */
   readonly ping: (body: null) => void;
   readonly prepare: (body: OfChain & { readonly round: number; readonly update: Uint8Array }) => void;

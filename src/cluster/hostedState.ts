@@ -6,7 +6,7 @@ import type { Answers } from "../state/answers/answers.ts";
 import type { StateReads } from "../state/stateReads.ts";
 import type { RemoteAnswerCall, RemoteRead, RemoteStateRead, StateOutcome } from "./chainProtocol.ts";
 
-/** What the main process knows of a chain's state. */
+/** The known state of one chain in the main process. */
 export interface KnownState {
   readonly reads: Pick<StateReads, "request" | "forget"> | undefined;
   readonly answers: Pick<Answers, "request"> | undefined;

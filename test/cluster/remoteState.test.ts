@@ -17,7 +17,7 @@ const CALL_KEY = '["eth_call",[{"to":"0x00000000000000000000000000000000000b0b00
 const balanceOf = (address: Address) => ({ field: "balance", address, slot: undefined }) as const;
 const textOf = ({ body }: RpcResponse): string => Buffer.from(body as Uint8Array).toString();
 
-/** What the main process knows, by the address of a balance or the text of a call. */
+/** The answers that the main process knows, by the address of a balance or the text of a call. */
 const createKnown = () => {
   const bodies = new Map<string, RpcResponse["body"]>();
   const log: string[] = [];
