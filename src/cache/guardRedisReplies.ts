@@ -10,7 +10,7 @@ interface Connection {
   readonly redis: DataHandledable;
 }
 
-/** What is known of the replies of one connection. Undefined after a reply that ended it. */
+/** The lengths in the replies of one connection. Undefined after a reply that ended it. */
 type Sizes = RedisReplySize | undefined;
 
 let isGuarded = false;
