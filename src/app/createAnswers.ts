@@ -118,7 +118,7 @@ const createComparisons = (
   reader: BulkReader,
 ) => {
   const { config, values, follower, economics, fetch, telemetry } = options;
-  const { ledger, unitsOf, trust } = economics;
+  const { ledger, unitsOf, trust, sampleRate } = economics;
   const chain = config.name;
   const onSpent = (units: number): void => ledger.spend("sample", units);
   const differences = new AnswerDifferences({
@@ -133,7 +133,7 @@ const createComparisons = (
     onWrongValue: createDifferenceHandler({ chain, trust, follower, telemetry }, "sample"),
   });
   const samples = new AnswerSamples({
-    ...{ fetch, unitsOf, ledger, nowMs, random: Math.random },
+    ...{ fetch, unitsOf, ledger, rate: sampleRate },
     onCompared: (method) => telemetry.metrics.stateAnswers.inc({ chain, method, event: "sampled" }),
     onDifference: (answer, actual) => void differences.report(answer, actual),
   });

@@ -90,6 +90,8 @@ class MainProcess implements ProcessRole {
     return {
       requests: counted(own.requests, "forebay_requests_total"),
       cacheLookups: counted(own.cacheLookups, "forebay_cache_lookups_total"),
+      savedCalls: counted(own.savedCalls, "forebay_saved_calls_total"),
+      savedUnits: counted(own.savedUnits, "forebay_saved_units_total"),
     };
   }
 
