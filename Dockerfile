@@ -30,7 +30,7 @@ USER 1000
 RUN node lib/cli/bin.js --version \
  && node lib/app/servingEntry.js \
  && node --input-type=module -e 'for (const name of ["http-proxy", "ioredis", "rate-limiter-flexible", "ws", "yaml"]) { await import(name); }' \
- && node --input-type=module -e 'for (const task of ["simulation/simulationTask", "pending/executorTask", "verification/verificationTask"]) { await import(`/app/lib/${task}.js`); }'
+ && node --input-type=module -e 'for (const task of ["simulation/simulationTask", "pending/executorTask", "verification/verificationTask", "app/mainProcess"]) { await import(`/app/lib/${task}.js`); }'
 EXPOSE 8545 9545
 # It finds the ops port in the arguments and the configuration of process 1.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=10s CMD ["node", "/app/lib/cli/bin.js", "health"]
