@@ -74,6 +74,7 @@ const createRun =
 const createDefaults = (
   { upstreams, economics: { learning, unitsOf } }: AnswersOfChainOptions,
   { headerOf }: BlockLookups,
+  table: AnswerTable,
 ): NodeDefaultsCache =>
   new NodeDefaultsCache({
     callNode: async (name, calls) => {
@@ -86,6 +87,7 @@ const createDefaults = (
     },
     headerOf,
     nowMs,
+    onOutdated: () => table.clear(),
     onSpent: (calls) => learning.spend(calls * unitsOf("eth_call")),
   });
 
@@ -154,7 +156,7 @@ export const createAnswers = (options: AnswersOfChainOptions): { readonly answer
   const table = createTable(options);
   const forwarded = new ForwardedContracts(values);
   const reader = new BulkReader({ fetch, unitsOf, nowMs });
-  const defaults = createDefaults(options, lookups);
+  const defaults = createDefaults(options, lookups, table);
   const samples = createComparisons(options, table, forwarded, reader);
   const events = createEvents(options);
   const shared = { values, follower, run: createRun(options, lookups), never, forwarded, ...lookups };

@@ -15,7 +15,7 @@ import type { Refusal, Sighting } from "./sighting.ts";
 import { ValueLoads, type ValueLoadsOptions, type WantedValues } from "./valueLoads.ts";
 
 export interface AnswerLearnerOptions extends KnownRunOptions, ValueLoadsOptions {
-  readonly values: Pick<BlockValues, "get" | "code" | "isProven" | "isReadable">;
+  readonly values: Pick<BlockValues, "get" | "code" | "isReadable">;
   readonly follower: Pick<StateFollower, "generation" | "untilApplied">;
   readonly never: ReadonlySet<Address>;
   readonly forwarded: Pick<ForwardedContracts, "has">;
@@ -125,7 +125,7 @@ export class AnswerLearner {
     }
     const { values } = this.#options;
     // A source on probation has no values for executions.
-    if (!values.isReadable(block) || !values.isProven) {
+    if (!values.isReadable(block)) {
       this.#refuseAll(batch, "late");
       return;
     }
