@@ -38,6 +38,7 @@ export class ChainState {
   #reads: StateReads | undefined;
   #judge: StateJudge | undefined;
   #answers: ReturnType<typeof createAnswers> | undefined;
+  readonly #onDropped = new Set<() => void>();
   #isClosed = false;
 
   constructor(options: ChainStateOptions) {
@@ -56,6 +57,12 @@ export class ChainState {
   /** Undefined if calls are not answered from earlier answers. */
   get answers(): Answers | undefined {
     return this.#answers?.answers;
+  }
+
+  /** Calls the listener when known values or answers are dropped. Returns the function that ends this. */
+  subscribeDropped(listener: () => void): () => void {
+    this.#onDropped.add(listener);
+    return () => this.#onDropped.delete(listener);
   }
 
   close(): void {
@@ -126,7 +133,7 @@ export class ChainState {
     const execution = config.simulate.enabled ? views.execution : undefined;
     if (execution !== undefined && answerBytes > 0) {
       const parts = { ...this.#options, execution, values, follower, economics, fetch, never, maxBytes: answerBytes };
-      this.#answers = createAnswers(parts);
+      this.#answers = createAnswers({ ...parts, onDropped: () => this.#publishDropped() });
     }
     this.#reads = new StateReads({
       values,
@@ -163,9 +170,16 @@ export class ChainState {
         metrics.stateDrops.inc({ chain, reason });
         measure();
         this.#judge?.onDropped();
+        this.#publishDropped();
       },
       onDifference: createDifferenceReport({ chain, trust, telemetry }, "read"),
     };
+  }
+
+  #publishDropped(): void {
+    for (const listener of this.#onDropped) {
+      listener();
+    }
   }
 
   #readEvents({

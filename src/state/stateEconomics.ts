@@ -4,6 +4,7 @@ import { EconomicPolicy, PERIOD_MS } from "./economicPolicy.ts";
 import { LearningBudget, type LearningLimits } from "./learningBudget.ts";
 import type { ProbationLimits } from "./probation.ts";
 import type { UnitsOf } from "./providerUnits.ts";
+import { SampleRate } from "./sampleRate.ts";
 import { SourceTrust } from "./sourceTrust.ts";
 import { UnitLedger } from "./unitLedger.ts";
 import { UsedKeys } from "./usedKeys.ts";
@@ -17,6 +18,7 @@ export interface StateEconomics {
   readonly usedKeys: UsedKeys;
   readonly policy: EconomicPolicy;
   readonly trust: SourceTrust;
+  readonly sampleRate: SampleRate;
   /** Returns a source whose units are counted and that can rest. */
   account(source: WriteSetSource): WriteSetSource;
 }
@@ -44,6 +46,7 @@ export const createStateEconomics = ({
   return {
     ...{ unitsOf, ledger, usedKeys, trust },
     learning: new LearningBudget(learning, ledger, nowMs),
+    sampleRate: new SampleRate({ nowMs, random: Math.random }),
     policy: new EconomicPolicy({ unitsOf, ledger, usedKeys, nowMs }),
     account: (source) => trust.guard(new BilledSource(source, ledger)),
   };
