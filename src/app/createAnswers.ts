@@ -38,6 +38,8 @@ export interface AnswersOfChainOptions {
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
   readonly telemetry: Telemetry;
+  /** Called when all answers are dropped. */
+  onDropped(): void;
 }
 
 const PROBE_TIMEOUT_MS = 5_000;
@@ -120,7 +122,13 @@ const createComparisons = (
   const chain = config.name;
   const onSpent = (units: number): void => ledger.spend("sample", units);
   const differences = new AnswerDifferences({
-    ...{ chain, table, forwarded, follower, telemetry },
+    ...{ chain, forwarded, follower, telemetry },
+    table: {
+      clear: () => {
+        table.clear();
+        options.onDropped();
+      },
+    },
     findWrongValue: ({ reads, block }) => findWrongValue({ values, reader, onSpent }, reads, block),
     onWrongValue: createDifferenceHandler({ chain, trust, follower, telemetry }, "sample"),
   });
