@@ -19,8 +19,8 @@ export interface CallBatcherOptions extends Pick<ExchangeOptions, "client" | "on
 }
 
 /**
- * With this number of HTTP requests in flight, the calls of two turns of the event loop share one: an HTTP request costs
- * more CPU than a call in it. The second turn waits for no event.
+ * With this number of HTTP requests in flight, the calls of two turns of the event loop share one.
+ * An HTTP request costs more CPU than a call in it. The second turn waits for no event.
  */
 const BUSY_REQUESTS = 2;
 
