@@ -9,6 +9,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { BatchLimit } from "./batchLimit.ts";
 import { type Breaker, type BreakerOptions, createBreaker } from "./breaker.ts";
 import { type Budget, createBudget } from "./budget.ts";
+import { CallAdmission } from "./callAdmission.ts";
 import { CallBatcher } from "./callBatcher.ts";
 import { budgetError, createNodeClient, type NodeClient } from "./nodeClient.ts";
 import { NodeCounts } from "./nodeCounts.ts";
@@ -73,6 +74,7 @@ export class NodeSender {
   readonly #breaker: Breaker;
   readonly #client: NodeClient;
   readonly #batcher: CallBatcher;
+  readonly #admission: CallAdmission;
 
   constructor(options: NodeSenderOptions, { log, metrics }: Telemetry) {
     const { chain, name, concurrency = DEFAULT_CONCURRENCY, onLost } = options;
@@ -100,6 +102,7 @@ export class NodeSender {
         }
       },
     });
+    this.#admission = new CallAdmission({ minCalls: concurrency, now: () => performance.now() });
     this.#batcher = new CallBatcher({
       client: this.#client,
       limit: new BatchLimit(options.batch === "off" ? 1 : options.batch.maxCalls),
@@ -199,8 +202,16 @@ export class NodeSender {
     if (isAborted(reach)) {
       return Promise.reject(this.#leftError("disconnected"));
     }
+    // Calls of forebay itself have no connection, and never wait.
+    const clientId = reach.connection === undefined ? undefined : (reach.clientId ?? "");
+    if (clientId !== undefined && !this.#admission.begin(clientId)) {
+      return Promise.reject(this.#overloadError());
+    }
     return new Promise((resolve, reject) => {
-      const sent = this.#createCall(call, reach, isVerified, (outcome) => {
+      const sent = this.#createCall(call, reach, isVerified, (outcome, why) => {
+        if (clientId !== undefined) {
+          this.#admission.end(clientId, why === undefined);
+        }
         if (outcome instanceof NodeError) {
           reject(outcome);
         } else {
@@ -215,7 +226,12 @@ export class NodeSender {
     });
   }
 
-  #createCall(call: Call, reach: Reach, isVerified: boolean, onOutcome: (outcome: CallOutcome) => void): SentCall {
+  #createCall(
+    call: Call,
+    reach: Reach,
+    isVerified: boolean,
+    onOutcome: (outcome: CallOutcome, why: Leaving | undefined) => void,
+  ): SentCall {
     this.#counts.addCall(call.method);
     this.#options.health.recordStart();
     return new SentCall({
@@ -225,7 +241,7 @@ export class NodeSender {
       createError: (why, sent) => this.#leftError(why, sent),
       onSettled: (sent, outcome, why) => {
         this.#onSettled(sent, outcome, why);
-        onOutcome(hasRoom(reach, outcome) ? outcome : budgetError(this.#options.name));
+        onOutcome(hasRoom(reach, outcome) ? outcome : budgetError(this.#options.name), why);
       },
     });
   }
@@ -234,6 +250,17 @@ export class NodeSender {
   #takeBudget(calls: number, { deadlineMs }: Reach): number | NodeError {
     const { delayMs } = this.#budget;
     return delayMs > deadlineMs - performance.now() ? this.#budgetError(delayMs) : this.#budget.take(calls);
+  }
+
+  /** A call that is refused at once costs its client less than one that is answered too late. */
+  #overloadError(): NodeError {
+    const { name } = this.#options;
+    const error = new NodeError("overloaded", name, `${name}: too many calls are waiting`, {
+      status: 503,
+      retryAfterSeconds: 1,
+    });
+    this.#counts.addOutcome(error.kind, 0);
+    return error;
   }
 
   #budgetError(delayMs: number): NodeError {
