@@ -23,15 +23,22 @@ export interface AccessControl {
   close(): void;
 }
 
+type Rates = Pick<RateLimits, "take">;
+
+export interface AccessParts {
+  readonly usages: Pick<UsageLedger, "of">;
+  /** Counts calls without Redis. Default: in this process alone. */
+  readonly rates?: Rates | undefined;
+}
+
 /** Creates access control with its rate limits, and their Redis connection if it is configured. */
 export const createAccessControl = (
   { access: first, cache }: Config,
   telemetry: Telemetry,
-  usages: Pick<UsageLedger, "of">,
+  { usages, rates = createRateLimits({ telemetry }) }: AccessParts,
 ): AccessControl => {
   const { log, metrics } = telemetry;
-  const inMemory = createRateLimits({ telemetry });
-  let shared: { readonly limits: RateLimits; close(): void } | undefined;
+  let shared: { readonly limits: Rates; close(): void } | undefined;
 
   /** Opens a separate connection, so that rate limits do not wait behind large cache values. */
   const connect = (url: string) => {
@@ -41,9 +48,9 @@ export const createAccessControl = (
     const redis = { client, timeoutMs: cache.redisTimeoutMs };
     return { limits: createRateLimits({ redis, telemetry }), close: () => client.disconnect() };
   };
-  const limitsOf = ({ limitStore }: Config["access"]): RateLimits => {
+  const limitsOf = ({ limitStore }: Config["access"]): Rates => {
     if (limitStore === "memory" || cache.redis === undefined) {
-      return inMemory;
+      return rates;
     }
     shared ??= connect(cache.redis);
     return shared.limits;
@@ -55,7 +62,7 @@ export const createAccessControl = (
   let isTrustedProxy = createTrustedProxyCheck(first.trustedProxies);
   return {
     authenticate: (request, isChainPath) => access.authenticate(request, isChainPath),
-    readmit: (admitted) => access.readmit(admitted),
+    readmit: (admitted, use) => access.readmit(admitted, use),
     isTrustedProxy: (address) => isTrustedProxy(address),
     setRules: (rules) => {
       access = createRules(rules);

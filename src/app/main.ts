@@ -72,9 +72,9 @@ class RunningForebay implements Forebay {
     this.#config = config;
     this.#role = role;
     this.#telemetry = telemetry;
-    this.#shared = createShared(own, telemetry);
-    this.#usages = new UsageLedger({ topKeys: config.usage.topKeys, metrics: telemetry.metrics });
-    this.#access = createAccessControl(own, telemetry, this.#usages);
+    this.#shared = createShared(own, telemetry, role.places);
+    this.#usages = role.usages ?? new UsageLedger({ topKeys: config.usage.topKeys, metrics: telemetry.metrics });
+    this.#access = createAccessControl(own, telemetry, { usages: this.#usages, rates: role.rates });
     this.#chains = createChains({
       configs: own.chains,
       shared: this.#shared,
@@ -167,6 +167,7 @@ class RunningForebay implements Forebay {
       ...server,
       routes: this.#chains.routes,
       memory: this.#shared.budget,
+      places: this.#role.places,
       metrics,
       about: () => formatAbout({ current: this.#chains.current, isKnown }),
       ...(server.statusPage && { page: statusPage(), status }),
