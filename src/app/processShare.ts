@@ -24,16 +24,25 @@ const shareChain = (config: ChainConfig, processes: number): ChainConfig => ({
 const shareLimit = <L extends Limit | undefined>(limit: L, processes: number): L =>
   limit === undefined ? limit : { ...limit, calls: part(limit.calls, processes) };
 
+const sharePayment = (payment: Config["access"]["payment"], processes: number): Config["access"]["payment"] =>
+  payment && {
+    ...payment,
+    facilitator: { ...payment.facilitator, maxConcurrent: part(payment.facilitator.maxConcurrent, processes) },
+  };
+
 /** Counts in Redis are of all processes. */
-const shareAccess = (access: Config["access"], processes: number): Config["access"] =>
-  access.limitStore === "redis"
-    ? access
+const shareAccess = (access: Config["access"], processes: number): Config["access"] => {
+  const payment = sharePayment(access.payment, processes);
+  return access.limitStore === "redis"
+    ? { ...access, payment }
     : {
         ...access,
+        payment,
         keys: access.keys.map((key) => ({ ...key, limit: shareLimit(key.limit, processes) })),
         limitPerKey: shareLimit(access.limitPerKey, processes),
         limitPerAddress: shareLimit(access.limitPerAddress, processes),
       };
+};
 
 const shareCache = (cache: Config["cache"], share: number): Config["cache"] => ({
   ...cache,
