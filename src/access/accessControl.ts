@@ -121,7 +121,7 @@ class ConfiguredAccess implements Access {
       return this.#admitToken(address, this.#tokens, { token, target: url });
     }
     const isWrong = hasWrongKey(request, isChainPath);
-    if (!isWrong && this.#options.payments !== undefined) {
+    if (!isWrong && this.#options.payments !== undefined && request.method === "POST") {
       return this.#admit(address, undefined, url);
     }
     throw this.#refuse(address, unauthorized(isWrong ? WRONG_KEY : MISSING_KEY));

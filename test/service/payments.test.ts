@@ -369,20 +369,35 @@ test("a client that leaves before the settlement is not charged", async () => {
   assert.equal(paid, 0n);
 });
 
-test("a WebSocket, and a request that is not JSON-RPC, need a key", async (t) => {
+test("a WebSocket, and a request that is passed through, are refused with the reason where nobody has a key", async (t) => {
+  const own = await createService(
+    { nodes: [{ url: node.url }], passthrough: node.url },
+    { access: { payment: payment() } },
+  );
+  t.after(() => own.close());
+  const reason = /only JSON-RPC by POST can be paid for: this request needs an API key/;
+  const refused = await fetch(`${own.url}/eth/v1/node`);
+  assert.deepEqual([refused.status, reason.test(await refused.text())], [401, true]);
+  const [, response] = await once(new WebSocket(own.url.replace("http:", "ws:")), "unexpected-response");
+  assert.equal(response.statusCode, 401);
+  assert.match(String((await response.toArray()).join("")), reason);
+});
+
+test("beside keys, a client without one can do nothing but pay for JSON-RPC", async (t) => {
   const own = await createService(
     { nodes: [{ url: node.url }], passthrough: node.url },
     { access: { payment: payment(), keys: [KEY] } },
   );
   t.after(() => own.close());
-  const message = "only JSON-RPC by POST can be paid for: this request needs an API key";
-  const refused = await fetch(`${own.url}/eth/v1/node`);
-  assert.equal(refused.status, 401);
-  assert.equal(Object(await refused.json()).error.message, message);
+  for (const path of ["/eth/v1/node", "/", "/status.json"]) {
+    assert.equal((await fetch(own.url + path)).status, 401, path);
+  }
+  const written = await fetch(`${own.url}/eth/v1/node`, { method: "POST", body: "{}" });
+  assert.match(await written.text(), /only JSON-RPC by POST can be paid for/);
   const url = own.url.replace("http:", "ws:");
   const [, response] = await once(new WebSocket(url), "unexpected-response");
   assert.equal(response.statusCode, 401);
-  assert.match(String((await response.toArray()).join("")), /needs an API key/);
+  assert.match(String((await response.toArray()).join("")), /an API key is needed/);
   const socket = new WebSocket(url, { headers: { "x-api-key": "k-free" } });
   await once(socket, "open");
   socket.close();
