@@ -1,5 +1,7 @@
-/** Grafana's names of units. */
-export type Unit = "reqps" | "ops" | "s" | "bytes" | "percentunit" | "short" | "none" | "cps";
+/** Grafana's names of units. A suffix is shown behind the number. `short` and `none` are numbers of what the title names. */
+export type Unit =
+  | ("reqps" | "ops" | "cps" | "s" | "bytes" | "binBps" | "percentunit" | "short" | "none")
+  | `suffix:${string}`;
 
 export interface Query {
   readonly expr: string;

@@ -23,13 +23,13 @@ export const logsRow: Row = {
     {
       title: "Range of a query",
       description: "Blocks in the range of one eth_getLogs.",
-      unit: "short",
+      unit: "suffix:blocks",
       queries: [0.5, 0.95, 0.99].map((share) => quantile(share, "log_range_blocks", CHAIN)),
     },
     {
       title: "Learned range limit",
       description: "Blocks that a node allows in one query, learned from its errors; 0 for no limit.",
-      unit: "short",
+      unit: "suffix:blocks",
       queries: [value("min", "upstream_span_limit_blocks", NODE, "chain", "node")],
     },
   ],

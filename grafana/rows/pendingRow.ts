@@ -30,7 +30,7 @@ export const pendingRow: Row = {
     {
       title: "Lead over the sealed head",
       description: "Number of the pending block minus that of the served head. Normally 1.",
-      unit: "short",
+      unit: "suffix:blocks",
       queries: [value("max", "feed_lead_blocks", CHAIN, "chain")],
     },
     {

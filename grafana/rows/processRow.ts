@@ -40,7 +40,7 @@ export const processRow: Row = {
     {
       title: "CPU",
       description: "Cores in use, all threads of a process together. The event loop itself can use one.",
-      unit: "short",
+      unit: "suffix:cores",
       queries: [named("{{instance}}", rates("cpu_seconds_total", INSTANCE, "instance"))],
     },
     {
@@ -61,7 +61,7 @@ export const processRow: Row = {
     {
       title: "Open files",
       description: "Open files and sockets, and their limit. At the limit, no connection can be opened.",
-      unit: "short",
+      unit: "suffix:files",
       queries: [
         named("{{instance}} open", value("max", "open_files", INSTANCE, "instance")),
         named("{{instance}} limit", value("max", "max_open_files", INSTANCE, "instance")),
@@ -118,7 +118,7 @@ export const processRow: Row = {
     {
       title: "Missed views",
       description: "A serving process did not acknowledge a view in time. It answers nothing until it has caught up.",
-      unit: "short",
+      unit: "suffix:views",
       queries: [
         {
           expr: `sum by (instance) (increase(forebay_views_missed_total{${INSTANCE}}${WINDOW}))`,

@@ -8,7 +8,7 @@ export const stateRow: Row = {
       title: "Units saved and spent",
       description:
         "Provider units a second: of reads that state answered, and of write sets, learning, audits and samples.",
-      unit: "short",
+      unit: "suffix:units/s",
       queries: [
         named("saved", rates("state_units_saved_total", CHAIN)),
         named("{{purpose}}", rates("state_units_spent_total", CHAIN, "purpose")),
@@ -18,7 +18,7 @@ export const stateRow: Row = {
       title: "Compared with a node",
       description:
         "Known values that audits and samples compared a second, and differences, also of responses to clients (read).",
-      unit: "short",
+      unit: "suffix:values/s",
       queries: [
         named("{{kind}}", rates("state_compared_total", CHAIN, "kind")),
         named("{{kind}}: different", rates("state_differences_total", CHAIN, "kind")),

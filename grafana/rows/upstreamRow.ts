@@ -42,7 +42,7 @@ export const upstreamRow: Row = {
     {
       title: "Units by node",
       description: "Price of the calls to a node in provider units a second (docs/usage.md).",
-      unit: "short",
+      unit: "suffix:units/s",
       stacked: true,
       queries: [rates("upstream_units_total", NODE, "chain", "node")],
     },
@@ -71,7 +71,7 @@ export const upstreamRow: Row = {
     {
       title: "Lag by node",
       description: "Blocks that a node is behind the served head. A lagging node gets only requests for old blocks.",
-      unit: "short",
+      unit: "suffix:blocks",
       queries: [value("max", "upstream_lag_blocks", NODE, "chain", "node")],
     },
     {

@@ -10,14 +10,14 @@ export const usageRow: Row = {
       title: "Units by key",
       description:
         "Price of the calls of a key in provider units a second. `usage.topKeys` have a line each. GET /usage on the ops port has the sums.",
-      unit: "short",
+      unit: "suffix:units/s",
       stacked: true,
       queries: [rates("key_units_total", INSTANCE, "key")],
     },
     {
       title: "Units that needed a node, by key",
       description: "Units of a key without those that the cache saved: who causes the cost.",
-      unit: "short",
+      unit: "suffix:units/s",
       stacked: true,
       queries: [{ expr: `${byKey("key_units_total")} - ${byKey("key_saved_units_total")}`, legend: "{{key}}" }],
     },
@@ -43,7 +43,7 @@ export const usageRow: Row = {
     {
       title: "Bytes by key",
       description: "Request bodies, responses and events a second, before compression.",
-      unit: "bytes",
+      unit: "binBps",
       queries: [
         named("{{key}} received", rates("key_received_bytes_total", INSTANCE, "key")),
         named("{{key}} sent", rates("key_sent_bytes_total", INSTANCE, "key")),

@@ -16,6 +16,8 @@ export interface ChainStatus {
   readonly finalized: HeadStatus | null;
   readonly pending: PendingStatus;
   readonly requestsPerSecond: number;
+  /** Calls since the start that needed no call to a node, and their price in provider units. */
+  readonly saved: { readonly calls: number; readonly units: number };
   /** From 0 to 1; null before the first lookup. */
   readonly hitRatio: number | null;
   readonly nodes: readonly NodeStatus[];

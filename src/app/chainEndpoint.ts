@@ -113,18 +113,21 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
   };
 
   const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) =>
-    options.shared.webSockets.accept({ request, stream: socket, head, admitted }, async (body, message) => {
-      for (let held = gate?.wait(); held !== undefined; held = gate?.wait()) {
-        await held;
-      }
-      heads.markActive();
-      if (heads.current() === undefined) {
-        return dispatch.beforeHead(body, message);
-      }
-      const { subscriber, onAnswered } = message;
-      const context: RequestContext = new ClientRequestContext(message, options);
-      return dispatch.webSocket(body, { ...deriveContext(context, {}), subscriber, onAnswered });
-    });
+    options.shared.webSockets.accept(
+      { request, stream: socket, head, admitted, chain: options.config.name },
+      async (body, message) => {
+        for (let held = gate?.wait(); held !== undefined; held = gate?.wait()) {
+          await held;
+        }
+        heads.markActive();
+        if (heads.current() === undefined) {
+          return dispatch.beforeHead(body, message);
+        }
+        const { subscriber, onAnswered } = message;
+        const context: RequestContext = new ClientRequestContext(message, options);
+        return dispatch.webSocket(body, { ...deriveContext(context, {}), subscriber, onAnswered });
+      },
+    );
 
   return { chain: options.config.name, passthrough, handle, upgrade };
 };

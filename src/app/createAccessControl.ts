@@ -24,19 +24,24 @@ export interface AccessControl {
   close(): void;
 }
 
-export interface AccessControlOptions {
-  readonly config: Config;
-  readonly telemetry: Telemetry;
+type Rates = Pick<RateLimits, "take">;
+
+export interface AccessParts {
   readonly usages: Pick<UsageLedger, "of">;
+  /** Counts calls without Redis. Default: in this process alone. */
+  readonly rates?: Rates | undefined;
   readonly payments: Pick<PaymentSource, "create">;
 }
 
 /** Creates access control with its rate limits, and their Redis connection if it is configured. */
-export const createAccessControl = ({ config, telemetry, usages, payments }: AccessControlOptions): AccessControl => {
+export const createAccessControl = (
+  config: Config,
+  telemetry: Telemetry,
+  { usages, rates = createRateLimits({ telemetry }), payments }: AccessParts,
+): AccessControl => {
   const { access: first, cache } = config;
   const { log, metrics } = telemetry;
-  const inMemory = createRateLimits({ telemetry });
-  let shared: { readonly limits: RateLimits; close(): void } | undefined;
+  let shared: { readonly limits: Rates; close(): void } | undefined;
 
   /** Opens a separate connection, so that rate limits do not wait behind large cache values. */
   const connect = (url: string) => {
@@ -46,9 +51,9 @@ export const createAccessControl = ({ config, telemetry, usages, payments }: Acc
     const redis = { client, timeoutMs: cache.redisTimeoutMs };
     return { limits: createRateLimits({ redis, telemetry }), close: () => client.disconnect() };
   };
-  const limitsOf = ({ limitStore }: Config["access"]): RateLimits => {
+  const limitsOf = ({ limitStore }: Config["access"]): Rates => {
     if (limitStore === "memory" || cache.redis === undefined) {
-      return inMemory;
+      return rates;
     }
     shared ??= connect(cache.redis);
     return shared.limits;
@@ -66,7 +71,7 @@ export const createAccessControl = ({ config, telemetry, usages, payments }: Acc
   let isTrustedProxy = createTrustedProxyCheck(first.trustedProxies);
   return {
     authenticate: (request, isChainPath) => access.authenticate(request, isChainPath),
-    readmit: (admitted) => access.readmit(admitted),
+    readmit: (admitted, use) => access.readmit(admitted, use),
     isTrustedProxy: (address) => isTrustedProxy(address),
     setRules: (next) => {
       access = createRules(next);

@@ -38,6 +38,8 @@ export interface AnswersOfChainOptions {
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
   readonly telemetry: Telemetry;
+  /** Called when all answers are dropped. */
+  onDropped(): void;
 }
 
 const PROBE_TIMEOUT_MS = 5_000;
@@ -116,16 +118,22 @@ const createComparisons = (
   reader: BulkReader,
 ) => {
   const { config, values, follower, economics, fetch, telemetry } = options;
-  const { ledger, unitsOf, trust } = economics;
+  const { ledger, unitsOf, trust, sampleRate } = economics;
   const chain = config.name;
   const onSpent = (units: number): void => ledger.spend("sample", units);
   const differences = new AnswerDifferences({
-    ...{ chain, table, forwarded, follower, telemetry },
+    ...{ chain, forwarded, follower, telemetry },
+    table: {
+      clear: () => {
+        table.clear();
+        options.onDropped();
+      },
+    },
     findWrongValue: ({ reads, block }) => findWrongValue({ values, reader, onSpent }, reads, block),
     onWrongValue: createDifferenceHandler({ chain, trust, follower, telemetry }, "sample"),
   });
   const samples = new AnswerSamples({
-    ...{ fetch, unitsOf, ledger, nowMs, random: Math.random },
+    ...{ fetch, unitsOf, ledger, rate: sampleRate },
     onCompared: (method) => telemetry.metrics.stateAnswers.inc({ chain, method, event: "sampled" }),
     onDifference: (answer, actual) => void differences.report(answer, actual),
   });

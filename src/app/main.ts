@@ -82,8 +82,8 @@ class RunningForebay implements Forebay {
     this.#telemetry = telemetry;
     this.#shared = shared;
     this.#payments = payments;
-    this.#usages = new UsageLedger({ topKeys: config.usage.topKeys, metrics: telemetry.metrics });
-    this.#access = createAccessControl({ config: own, telemetry, usages: this.#usages, payments });
+    this.#usages = role.usages ?? new UsageLedger({ topKeys: config.usage.topKeys, metrics: telemetry.metrics });
+    this.#access = createAccessControl(own, telemetry, { usages: this.#usages, rates: role.rates, payments });
     this.#chains = createChains({
       configs: own.chains,
       shared: this.#shared,
@@ -177,6 +177,7 @@ class RunningForebay implements Forebay {
       ...server,
       routes: this.#chains.routes,
       memory: this.#shared.budget,
+      places: this.#role.places,
       metrics,
       about: () => formatAbout({ current: this.#chains.current, isKnown }),
       ...(server.statusPage && { page: statusPage(), status }),
@@ -244,7 +245,7 @@ export const createForebay = async (
 ): Promise<Forebay> => {
   telemetry.series.beginProcess(new Set(config.cache.redis === undefined ? [] : ["redis"]));
   telemetry.metrics.buildInfo.set({ version: readVersion(), node_version: process.version }, 1);
-  const shared = createShared(role.share(config), telemetry);
+  const shared = createShared(role.share(config), telemetry, role.places);
   const payments = createPaymentSource(telemetry, shared.redis?.run);
   await payments.load(config);
   const forebay = new RunningForebay(config, telemetry, { role, shared, payments });

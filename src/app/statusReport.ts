@@ -10,7 +10,7 @@ export interface Counted {
 
 export interface StatusOptions {
   readonly version: string;
-  readonly metrics: Readonly<Record<"requests" | "cacheLookups", Counted>>;
+  readonly metrics: Readonly<Record<"requests" | "cacheLookups" | "savedCalls" | "savedUnits", Counted>>;
   chains(): readonly ServedChain[];
   isDraining(): boolean;
 }
@@ -60,6 +60,8 @@ interface Counts {
   readonly requests: ReadonlyMap<unknown, number>;
   readonly lookups: ReadonlyMap<unknown, number>;
   readonly hits: ReadonlyMap<unknown, number>;
+  readonly savedCalls: ReadonlyMap<unknown, number>;
+  readonly savedUnits: ReadonlyMap<unknown, number>;
 }
 
 export type Value = { readonly labels: Partial<Record<string, string | number>>; readonly value: number };
@@ -82,12 +84,19 @@ export const createStatus = ({ version, metrics, chains, isDraining }: StatusOpt
     if (last !== undefined && nowMs - last.atMs < MIN_PERIOD_MS) {
       return last;
     }
-    const [requests, lookups] = await Promise.all([metrics.requests.get(), metrics.cacheLookups.get()]);
+    const [requests, lookups, savedCalls, savedUnits] = await Promise.all([
+      metrics.requests.get(),
+      metrics.cacheLookups.get(),
+      metrics.savedCalls.get(),
+      metrics.savedUnits.get(),
+    ]);
     const counts = {
       atMs: nowMs,
       requests: byChain(requests.values),
       lookups: byChain(lookups.values),
       hits: byChain(lookups.values.filter(({ labels }) => HITS.has(labels.outcome))),
+      savedCalls: byChain(savedCalls.values),
+      savedUnits: byChain(savedUnits.values),
     };
     const before = last;
     if (before !== undefined) {
@@ -100,7 +109,7 @@ export const createStatus = ({ version, metrics, chains, isDraining }: StatusOpt
     return counts;
   };
 
-  const chainStatus = (chain: ServedChain, { lookups, hits }: Counts): ChainStatus => {
+  const chainStatus = (chain: ServedChain, { lookups, hits, savedCalls, savedUnits }: Counts): ChainStatus => {
     const { name, upstreams, views } = chain;
     const { chainId } = upstreams.genesis;
     const view = viewOf(chain);
@@ -114,6 +123,7 @@ export const createStatus = ({ version, metrics, chains, isDraining }: StatusOpt
       finalized: heads ? headStatus(heads, heads.finalized) : null,
       pending: pendingStatus(chain, view),
       requestsPerSecond: rates.get(name) ?? 0,
+      saved: { calls: savedCalls.get(name) ?? 0, units: savedUnits.get(name) ?? 0 },
       hitRatio: lookupCount === 0 ? null : (hits.get(name) ?? 0) / lookupCount,
       nodes: nodeStatus(chain, heads),
       flashblocks: views.flashblocks.list(),

@@ -13,7 +13,7 @@ import { CallBatcher } from "./callBatcher.ts";
 import { budgetError, createNodeClient, type NodeClient } from "./nodeClient.ts";
 import { NodeCounts } from "./nodeCounts.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
-import { type CallOutcome, type Leaving, SentCall } from "./sentCall.ts";
+import { type CallOutcome, type CallSender, type Leaving, SentCall } from "./sentCall.ts";
 import type { CallOptions } from "./upstreamNode.ts";
 
 /** `maxWaitMs`: the time that a call waits for others; 0 for one turn of the event loop. */
@@ -73,6 +73,10 @@ export class NodeSender {
   readonly #breaker: Breaker;
   readonly #client: NodeClient;
   readonly #batcher: CallBatcher;
+  readonly #callSender: CallSender = {
+    createError: (why, sent) => this.#leftError(why, sent),
+    settle: (sent, outcome, why) => this.#settle(sent, outcome, why),
+  };
 
   constructor(options: NodeSenderOptions, { log, metrics }: Telemetry) {
     const { chain, name, concurrency = DEFAULT_CONCURRENCY, onLost } = options;
@@ -218,16 +222,7 @@ export class NodeSender {
   #createCall(call: Call, reach: Reach, isVerified: boolean, onOutcome: (outcome: CallOutcome) => void): SentCall {
     this.#counts.addCall(call.method);
     this.#options.health.recordStart();
-    return new SentCall({
-      call,
-      reach,
-      isVerified,
-      createError: (why, sent) => this.#leftError(why, sent),
-      onSettled: (sent, outcome, why) => {
-        this.#onSettled(sent, outcome, why);
-        onOutcome(hasRoom(reach, outcome) ? outcome : budgetError(this.#options.name));
-      },
-    });
+    return new SentCall(this.#callSender, { call, reach, isVerified, onOutcome });
   }
 
   /** Returns the time until the budget allows the calls, or an error if that is after the deadline. */
@@ -280,11 +275,15 @@ export class NodeSender {
     this.#options.health.recordOutcome(durationMs, end === "fault");
   }
 
-  #onSettled({ call, startMs }: SentCall, outcome: CallOutcome, why: Leaving | undefined): void {
+  #settle({ call, reach, startMs }: SentCall, outcome: CallOutcome, why: Leaving | undefined): CallOutcome {
     this.#options.health.recordEnd();
-    if (why === "disconnected") {
-      return;
+    if (why !== "disconnected") {
+      this.#countOutcome(call, outcome, startMs);
     }
+    return hasRoom(reach, outcome) ? outcome : budgetError(this.#options.name);
+  }
+
+  #countOutcome(call: Call, outcome: CallOutcome, startMs: number): void {
     const isError = outcome instanceof NodeError;
     this.#counts.addOutcome(isError ? outcome.kind : "ok", performance.now() - startMs);
     if (!isError) {

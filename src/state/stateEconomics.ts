@@ -3,6 +3,7 @@ import { BilledSource } from "./billedSource.ts";
 import { EconomicPolicy, PERIOD_MS } from "./economicPolicy.ts";
 import type { ProbationLimits } from "./probation.ts";
 import type { UnitsOf } from "./providerUnits.ts";
+import { SampleRate } from "./sampleRate.ts";
 import { SourceTrust } from "./sourceTrust.ts";
 import { UnitLedger } from "./unitLedger.ts";
 import { UsedKeys } from "./usedKeys.ts";
@@ -15,6 +16,7 @@ export interface StateEconomics {
   readonly usedKeys: UsedKeys;
   readonly policy: EconomicPolicy;
   readonly trust: SourceTrust;
+  readonly sampleRate: SampleRate;
   /** Returns a source whose units are counted and that can rest. */
   account(source: WriteSetSource): WriteSetSource;
 }
@@ -39,6 +41,7 @@ export const createStateEconomics = ({
   const trust = new SourceTrust({ nowMs, probation });
   return {
     ...{ unitsOf, ledger, usedKeys, trust },
+    sampleRate: new SampleRate({ nowMs, random: Math.random }),
     policy: new EconomicPolicy({ unitsOf, ledger, usedKeys, nowMs }),
     account: (source) => trust.guard(new BilledSource(source, ledger)),
   };

@@ -103,6 +103,21 @@ test("all faults are reported together, each with its path, never with a URL", (
   );
 });
 
+test("a text at the place of a chain's name is not repeated in an error", () => {
+  withFile(
+    "chains:\n  - { name: 'user:secret', nodes: [{ url: 'http://a' }] }\n  - { name: op, nodes: [{ url: 'http://b' }] }\n" +
+      "server: { readiness: [user:secret, base] }\n",
+    (file) => {
+      const faults = faultsOf(() => read(["--config", file]));
+      assert.doesNotMatch(faults.join("\n"), /secret/);
+      assert.deepEqual(faults.slice(1), [
+        "server.readiness[0]: lower-case letters, digits and dashes, a letter first",
+        'server.readiness[1]: no chain has the name "base"; configured chains: op',
+      ]);
+    },
+  );
+});
+
 test("names of chains must differ", () => {
   withFile(
     "chains:\n  - { name: op, nodes: [{ url: 'http://a' }] }\n  - { name: op, nodes: [{ url: 'http://b' }] }\n",

@@ -38,7 +38,8 @@ const { port, rate, seconds } = options;
 
 say("starting a node, its sequencer feed, and forebay ...");
 const devnet = await createDevnet({ blockTimeMs: 2_000, clientVersion: "devnet/v1" });
-const telemetry = createTelemetry({ level: "warn" });
+// Ctrl-C ends the node too. Warnings about its connections would be the last lines.
+const telemetry = createTelemetry({ level: "error" });
 const config = configSchema.parse({
   chains: [
     {

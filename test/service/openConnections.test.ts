@@ -48,6 +48,35 @@ test("WebSockets without a key are closed once keys are configured, and those of
   await keyed.close();
 });
 
+test("a reload closes the WebSockets of a key that may not use their chain any more", async (t) => {
+  const node = await createFakeNode();
+  const chains = ["main", "side"].map((name) => ({ name, nodes: [{ url: node.url }] }));
+  const service = await createService(chains, { access: { keys: [ONE, TWO] } });
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  const open = (chain: string, key: string) => connectSocket(`${service.url}/${chain}/${key}`);
+  const [refused, allowed, other] = await Promise.all([open("main", "k1"), open("side", "k1"), open("main", "k2")]);
+  await service.reload({ access: { keys: [{ ...ONE, chains: ["side"] }, TWO] } });
+  assert.deepEqual(await refused.closed(), { code: 1008, reason: "the API key may not use the chain main" });
+  for (const socket of [allowed, other]) {
+    assert.equal((await socket.call("eth_chainId")).error, undefined);
+    await socket.close();
+  }
+});
+
+test("a reload closes the WebSockets with subscriptions of a key that may not subscribe any more", async (t) => {
+  const service = await start(t, { access: { keys: [ONE] } });
+  const [subscribed, plain] = await Promise.all([1, 2].map(() => connectSocket(`${service.url}/main/k1`)));
+  assert.ok(subscribed && plain);
+  await subscribed.subscribe("newHeads");
+  await service.reload({ access: { keys: [{ ...ONE, deny: ["eth_subscribe"] }] } });
+  assert.deepEqual(await subscribed.closed(), { code: 1008, reason: "the method eth_subscribe is not allowed here" });
+  assert.equal((await plain.call("eth_chainId")).error, undefined);
+  await plain.close();
+});
+
 test("a reload closes passed-through connections of a revoked key", async (t) => {
   const target = createServer();
   new WebSocketServer({ server: target }).on("connection", (socket) => socket.send("hello"));

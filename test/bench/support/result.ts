@@ -13,6 +13,8 @@ export interface BenchResult {
 export interface BenchOptions {
   /** Runs for seconds instead of a minute. It shows only that the bench runs. */
   readonly short: boolean;
+  /** Paths of the binaries of peers, by name. */
+  readonly binaries: Readonly<Record<string, string | undefined>>;
 }
 
 export const MAX_SPREAD = 0.1;

@@ -8,9 +8,16 @@ import { parseTransaction } from "../../../src/ethereum/parseTransaction.ts";
 import { encodeReceipt, formatReceipt } from "../../../src/ethereum/receipt.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp.ts";
 
-/** A node whose blocks have 150 transactions with correct hashes and roots, and 150 receipts. */
+/**
+ * A node whose blocks have 150 transactions with correct hashes and roots, and 150 receipts.
+ * It answers each message with the number of its HTTP requests.
+ */
 const TRANSACTIONS = 150;
-const BLOCKS = 256;
+/** The one block with few transactions, of 1.8 kB with their hashes alone. */
+const SMALL_BLOCK = 8;
+const SMALL_TRANSACTIONS = 3;
+/** The argument is the number of blocks. */
+const BLOCKS = Number(process.argv[2] ?? 256);
 const INPUT = new Uint8Array(196).fill(0xcd);
 const RECIPIENT = new Uint8Array(20).fill(0xab);
 const SENDER: Address = `0x${"a1".repeat(20)}`;
@@ -34,7 +41,8 @@ const receipts = Array.from({ length: TRANSACTIONS }, (_, index) => ({
   ...{ type: 2, status: true, logs, logsBloom },
   cumulativeGasUsed: 50_000n * BigInt(index + 1),
 }));
-const receiptsRoot = orderedTrieRoot(receipts.map(encodeReceipt));
+const rootOf = (count: number): Hash => orderedTrieRoot(receipts.slice(0, count).map(encodeReceipt));
+const receiptsRoots = { small: rootOf(SMALL_TRANSACTIONS), usual: rootOf(TRANSACTIONS) };
 
 interface Texts {
   readonly hashes: string;
@@ -43,7 +51,9 @@ interface Texts {
 }
 
 const createBlock = (number: number, parentHash: Hash): { readonly hash: Hash; readonly texts: Texts } => {
-  const transactions = Array.from({ length: TRANSACTIONS }, (_, index) =>
+  const isSmall = number === SMALL_BLOCK;
+  const receiptsRoot = isSmall ? receiptsRoots.small : receiptsRoots.usual;
+  const transactions = Array.from({ length: isSmall ? SMALL_TRANSACTIONS : TRANSACTIONS }, (_, index) =>
     parseTransaction(rawTransaction(number * TRANSACTIONS + index)),
   );
   const header = {
@@ -100,12 +110,23 @@ interface Asked {
   readonly params: readonly [unknown, boolean?];
 }
 
+/** Methods that proxies read from a node before they use it. */
+const CONSTANTS: Readonly<Record<string, string>> = {
+  eth_chainId: '"0x1"',
+  net_version: '"1"',
+  eth_blockNumber: `"${latest}"`,
+  eth_syncing: "false",
+  net_peerCount: '"0x10"',
+  web3_clientVersion: '"Geth/v1.17.0"',
+};
+
 const resultOf = ({ method, params: [block, isFull] }: Asked): string => {
   const texts = byName.get(
     typeof block === "object" && block !== null && "blockHash" in block ? String(block.blockHash) : String(block),
   );
-  if (method === "eth_chainId") {
-    return '"0x1"';
+  const constant = CONSTANTS[method];
+  if (constant !== undefined) {
+    return constant;
   }
   if (method === "eth_getBlockReceipts") {
     return texts?.receipts ?? "null";
@@ -118,7 +139,9 @@ const resultOf = ({ method, params: [block, isFull] }: Asked): string => {
 const answerOne = (asked: Asked): string =>
   `{"jsonrpc":"2.0","id":${JSON.stringify(asked.id)},"result":${resultOf(asked)}}`;
 
+let requests = 0;
 const server = createServer((request, response) => {
+  requests += 1;
   let body = "";
   request.setEncoding("utf8");
   request.on("data", (chunk) => {
@@ -136,4 +159,5 @@ server.listen(0, "127.0.0.1", () => {
   const address = server.address();
   process.send?.(typeof address === "object" && address !== null ? address.port : 0);
 });
+process.on("message", () => process.send?.(requests));
 process.on("disconnect", () => process.exit());

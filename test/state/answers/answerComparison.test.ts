@@ -6,6 +6,7 @@ import { AnswerDifferences } from "../../../src/state/answers/answerDifferences.
 import { AnswerSamples, type LocalAnswer } from "../../../src/state/answers/answerSamples.ts";
 import { ForwardedContracts } from "../../../src/state/answers/forwardedContracts.ts";
 import { defaultsCalls, parseDefaults } from "../../../src/state/answers/nodeDefaults.ts";
+import { SampleRate } from "../../../src/state/sampleRate.ts";
 import type { StateDifference } from "../../../src/state/stateAudit.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 
@@ -33,8 +34,7 @@ const sample = async (outcome: unknown): Promise<readonly unknown[]> => {
     },
     unitsOf: () => 26,
     ledger: { spend: () => undefined },
-    nowMs: () => 0,
-    random: () => 0,
+    rate: new SampleRate({ nowMs: () => 0, random: () => 0 }),
     onCompared: () => undefined,
     onDifference: (_answer, actual) => found.push(actual),
   });
