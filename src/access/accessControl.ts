@@ -8,6 +8,7 @@ import { createApiKeys } from "./apiKeys.ts";
 import type { Charge, ChargeReason } from "./charge.ts";
 import { clientOfAddress } from "./clientAddress.ts";
 import { createMethodRules, type MethodRules } from "./methodRules.ts";
+import type { Payments } from "./payment/payment.ts";
 import type { Limit, RateLimits } from "./rateLimits.ts";
 import { hasWrongKey, type KeyedTarget, RequestKeys, removeKeyHeaders } from "./requestKey.ts";
 import { readToken, type TokenOptions, Tokens } from "./tokens.ts";
@@ -22,6 +23,8 @@ export interface AccessOptions extends MethodRules {
   readonly limitPerAddress?: Limit | undefined;
   /** Networks whose X-Forwarded-For header is trusted. */
   readonly trustedProxies: readonly string[];
+  /** Clients without a key pay. Undefined: they are refused if there is a key. */
+  readonly payments?: Payments | undefined;
   readonly limits: Pick<RateLimits, "take">;
   readonly metrics: Pick<Metrics, "accessRefused" | "chargedCalls">;
   /** Returns the usage of a key by its name. */
@@ -54,6 +57,8 @@ export interface AuthenticatedRequest {
   readonly usage: KeyUsage | undefined;
   /** Undefined if the client has no limit. */
   readonly charge: Charge | undefined;
+  /** Undefined if the client does not pay. */
+  readonly payments?: Payments | undefined;
 }
 
 /** The use of a connection that stays open. */
@@ -138,7 +143,11 @@ class ConfiguredAccess implements Access {
     if (this.#tokens !== undefined && token !== undefined) {
       return this.#admitToken(address, this.#tokens, { token, target: url });
     }
-    throw this.#refuse(address, unauthorized(hasWrongKey(request, isChainPath) ? WRONG_KEY : MISSING_KEY));
+    const isWrong = hasWrongKey(request, isChainPath);
+    if (!isWrong && this.#options.payments !== undefined && request.method === "POST") {
+      return this.#admit(address, undefined, url);
+    }
+    throw this.#refuse(address, unauthorized(isWrong ? WRONG_KEY : MISSING_KEY));
   }
 
   #admitKeyed(address: string, { key, target, texts }: KeyedTarget<ApiKey>): AuthenticatedRequest {
@@ -202,7 +211,8 @@ class ConfiguredAccess implements Access {
       return token;
     }
     const key = keys.find(({ sha256 }) => sha256 === keyDigest);
-    if ((keys.length > 0 || this.#tokens !== undefined) && key === undefined) {
+    const needsOne = keys.length > 0 || this.#tokens !== undefined || this.#options.payments !== undefined;
+    if (needsOne && key === undefined) {
       throw this.#reject("key", unauthorized(keyDigest === undefined ? MISSING_KEY : WRONG_KEY));
     }
     return key;
@@ -229,6 +239,7 @@ class ConfiguredAccess implements Access {
       authorize: this.#createPermit(address, key, charge),
       charge,
       usage: grant?.usage,
+      payments: key === undefined ? this.#options.payments : undefined,
     };
   }
 

@@ -91,7 +91,7 @@ const toEndpointResponse = (result: DispatchResult<RpcResponse>): EndpointRespon
   const { status, retryAfterSeconds, chunks, replies, errors } = result;
   const mode = replies.find(({ pending }) => pending !== undefined)?.pending;
   const pending = mode ?? (errors.length > 0 ? pendingModeOfError(errors) : undefined);
-  return { status, retryAfterSeconds, chunks, cacheStatus: formatCacheStatus(replies, errors.length), pending };
+  return { status, retryAfterSeconds, chunks, cacheStatus: formatCacheStatus(replies, errors.length), pending, errors };
 };
 
 /** Creates the endpoint of one chain: JSON-RPC over HTTP and WebSocket. Any other request is passed through. */

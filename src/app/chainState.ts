@@ -105,9 +105,10 @@ export class ChainState {
 
   #createEconomics(): StateEconomics {
     const { config, telemetry } = this.#options;
-    const { units, probation } = config.state;
+    const { units, probation, learning } = config.state;
     const { metrics } = telemetry;
-    return createStateEconomics({ chain: config.name, metrics, unitsOf: createUnitsOf(units), nowMs, probation });
+    const unitsOf = createUnitsOf(units);
+    return createStateEconomics({ chain: config.name, metrics, unitsOf, nowMs, probation, learning });
   }
 
   #follow(sources: readonly WriteSetSource[], economics: StateEconomics): void {
@@ -141,7 +142,7 @@ export class ChainState {
       never,
       waitMs: config.state.waitMs,
       blockTimeMs: () => heads.blockTimeMs,
-      ...this.#readEvents(),
+      ...this.#readEvents(economics),
     });
   }
 
@@ -181,7 +182,10 @@ export class ChainState {
     }
   }
 
-  #readEvents(): Pick<StateReadsOptions, "onLookup" | "onWait" | "onLocalAnswer"> {
+  #readEvents({
+    learning,
+    unitsOf,
+  }: StateEconomics): Pick<StateReadsOptions, "onLookup" | "onAsked" | "onWait" | "onLocalAnswer"> {
     const { config, telemetry } = this.#options;
     const { metrics } = telemetry;
     const chain = config.name;
@@ -191,6 +195,7 @@ export class ChainState {
     const misses = seriesOf("miss");
     return {
       onLookup: (method, isHit) => (isHit ? hits : misses).get(method)?.inc(),
+      onAsked: (method) => learning.earn(unitsOf(method)),
       onWait: (result) => metrics.stateWaits.inc({ chain, result }),
       onLocalAnswer: (key, block, body) => this.#judge?.onLocalAnswer(key, block, body),
     };

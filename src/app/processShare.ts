@@ -16,6 +16,12 @@ const shareChain = (config: ChainConfig, processes: number): ChainConfig => ({
   })),
 });
 
+const sharePayment = (payment: Config["access"]["payment"], processes: number): Config["access"]["payment"] =>
+  payment && {
+    ...payment,
+    facilitator: { ...payment.facilitator, maxConcurrent: part(payment.facilitator.maxConcurrent, processes) },
+  };
+
 const shareCache = (cache: Config["cache"], share: number): Config["cache"] => ({
   ...cache,
   memoryBytes: Math.floor(cache.memoryBytes * share),
@@ -42,6 +48,7 @@ export const shareOfServing = (config: Config, processes: number): Config => {
     ...config,
     chains: config.chains.map((chain) => shareChain(chain, processes)),
     cache: shareCache(config.cache, (1 - MAIN_CACHE_SHARE) / processes),
+    access: { ...config.access, payment: sharePayment(config.access.payment, processes) },
     server: {
       ...server,
       memoryBudgetBytes: shareBudget(config, processes),

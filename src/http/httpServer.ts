@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
 import { type AuthenticatedRequest, allowEveryone, findChainRefusal, type Readmit } from "../access/accessControl.ts";
+import { needsKey } from "../access/payment/challenge.ts";
 import { listen } from "../core/listen.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
@@ -245,6 +246,8 @@ class RoutedServer {
       return;
     } else if (method === "OPTIONS" && isOurs(routing)) {
       this.#answerPreflight(routing, request, response);
+    } else if (passthrough !== undefined && admitted.payments !== undefined) {
+      this.#jsonRpc.reject(needsKey(), request, response);
     } else if (passthrough !== undefined) {
       request.url = routing.target;
       admitted.removeKey?.(request);
@@ -319,6 +322,10 @@ class RoutedServer {
       rejectUpgrade(socket, error, this.#jsonRpc.nextRequestId(request.headers));
     if (admitted instanceof RpcError) {
       reject(admitted);
+      return;
+    }
+    if (admitted.payments !== undefined) {
+      reject(needsKey());
       return;
     }
     const routing = this.#routeOf(admitted);

@@ -9,6 +9,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { BatchLimit } from "./batchLimit.ts";
 import { type Breaker, type BreakerOptions, createBreaker } from "./breaker.ts";
 import { type Budget, createBudget } from "./budget.ts";
+import { CallAdmission } from "./callAdmission.ts";
 import { CallBatcher } from "./callBatcher.ts";
 import { budgetError, createNodeClient, type NodeClient } from "./nodeClient.ts";
 import { NodeCounts } from "./nodeCounts.ts";
@@ -73,6 +74,7 @@ export class NodeSender {
   readonly #breaker: Breaker;
   readonly #client: NodeClient;
   readonly #batcher: CallBatcher;
+  readonly #admission: CallAdmission;
   readonly #callSender: CallSender = {
     createError: (why, sent) => this.#leftError(why, sent),
     settle: (sent, outcome, why) => this.#settle(sent, outcome, why),
@@ -104,6 +106,7 @@ export class NodeSender {
         }
       },
     });
+    this.#admission = new CallAdmission({ minCalls: concurrency, now: () => performance.now() });
     this.#batcher = new CallBatcher({
       client: this.#client,
       limit: new BatchLimit(options.batch === "off" ? 1 : options.batch.maxCalls),
@@ -203,6 +206,10 @@ export class NodeSender {
     if (isAborted(reach)) {
       return Promise.reject(this.#leftError("disconnected"));
     }
+    // Calls of forebay itself have no connection, and never wait.
+    if (reach.connection !== undefined && !this.#admission.begin(reach.clientId ?? "")) {
+      return Promise.reject(this.#overloadError());
+    }
     return new Promise((resolve, reject) => {
       const sent = this.#createCall(call, reach, isVerified, (outcome) => {
         if (outcome instanceof NodeError) {
@@ -229,6 +236,17 @@ export class NodeSender {
   #takeBudget(calls: number, { deadlineMs }: Reach): number | NodeError {
     const { delayMs } = this.#budget;
     return delayMs > deadlineMs - performance.now() ? this.#budgetError(delayMs) : this.#budget.take(calls);
+  }
+
+  /** A call that is refused at once costs its client less than one that is answered too late. */
+  #overloadError(): NodeError {
+    const { name } = this.#options;
+    const error = new NodeError("overloaded", name, `${name}: too many calls are waiting`, {
+      status: 503,
+      retryAfterSeconds: 1,
+    });
+    this.#counts.addOutcome(error.kind, 0);
+    return error;
   }
 
   #budgetError(delayMs: number): NodeError {
@@ -277,6 +295,9 @@ export class NodeSender {
 
   #settle({ call, reach, startMs }: SentCall, outcome: CallOutcome, why: Leaving | undefined): CallOutcome {
     this.#options.health.recordEnd();
+    if (reach.connection !== undefined) {
+      this.#admission.end(reach.clientId ?? "", why === undefined);
+    }
     if (why !== "disconnected") {
       this.#countOutcome(call, outcome, startMs);
     }

@@ -1,6 +1,7 @@
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { BilledSource } from "./billedSource.ts";
 import { EconomicPolicy, PERIOD_MS } from "./economicPolicy.ts";
+import { LearningBudget, type LearningLimits } from "./learningBudget.ts";
 import type { ProbationLimits } from "./probation.ts";
 import type { UnitsOf } from "./providerUnits.ts";
 import { SampleRate } from "./sampleRate.ts";
@@ -13,6 +14,7 @@ import type { WriteSetSource } from "./writeSet.ts";
 export interface StateEconomics {
   readonly unitsOf: UnitsOf;
   readonly ledger: UnitLedger;
+  readonly learning: LearningBudget;
   readonly usedKeys: UsedKeys;
   readonly policy: EconomicPolicy;
   readonly trust: SourceTrust;
@@ -27,6 +29,7 @@ export interface StateEconomicsOptions {
   readonly unitsOf: UnitsOf;
   readonly nowMs: () => number;
   readonly probation: ProbationLimits;
+  readonly learning: LearningLimits;
 }
 
 export const createStateEconomics = ({
@@ -35,12 +38,14 @@ export const createStateEconomics = ({
   unitsOf,
   nowMs,
   probation,
+  learning,
 }: StateEconomicsOptions): StateEconomics => {
-  const ledger = new UnitLedger(chain, metrics, nowMs);
+  const ledger = new UnitLedger(chain, metrics);
   const usedKeys = new UsedKeys(PERIOD_MS, nowMs);
   const trust = new SourceTrust({ nowMs, probation });
   return {
     ...{ unitsOf, ledger, usedKeys, trust },
+    learning: new LearningBudget(learning, ledger, nowMs),
     sampleRate: new SampleRate({ nowMs, random: Math.random }),
     policy: new EconomicPolicy({ unitsOf, ledger, usedKeys, nowMs }),
     account: (source) => trust.guard(new BilledSource(source, ledger)),

@@ -185,3 +185,33 @@ test("a key without a colon is named without the value behind it", () => {
     assert.doesNotMatch(faults.join("\n"), /s3cret/);
   });
 });
+
+test("payments with several processes need Redis, and exactly one kind of price", () => {
+  const address = `"0x${"0".repeat(40)}"`;
+  const configOf = (price: string, more = "") => `
+chains: [{ name: op, nodes: [{ url: "http://a" }] }]
+server: { processes: 2 }
+access:
+  payment:
+    payTo: ${address}
+    network: eip155:8453
+    asset: { address: ${address}, name: USD Coin, version: "2" }
+    price: ${price}
+    facilitator: { url: "http://f" }
+${more}`;
+  const faults = (content: string): readonly string[] => {
+    let found: readonly string[] = [];
+    withFile(content, (file) => {
+      found = faultsOf(() => read(["--config", file]));
+    });
+    return found;
+  };
+  assert.deepEqual(faults(configOf('{ default: "0.1" }', 'cache: { redis: "redis://r" }')), []);
+  assert.deepEqual(faults(configOf('{ default: "0.1" }')), [
+    "access.payment: payments require cache.redis with more than one process: each payment is reserved there",
+  ]);
+  const both = configOf('{ default: "0.1", perUnit: "0.1" }', 'cache: { redis: "redis://r" }');
+  assert.deepEqual(faults(both), ["access.payment.price: set either default or perUnit"]);
+  const number = configOf("{ default: 0.1 }", 'cache: { redis: "redis://r" }');
+  assert.equal(faults(number).length, 1);
+});

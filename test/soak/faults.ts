@@ -35,6 +35,8 @@ interface SoakFault {
 
 /** While Redis is paused, a new filter is local to its replica (docs/deployment.md). */
 export const PAUSED_REDIS = "paused Redis";
+/** The deadline of the replicas: on a slow machine, only a paused Redis misses it. */
+export const REDIS_TIMEOUT_MS = 500;
 const FAULT_MS = 2_500;
 const PAUSED_REDIS_MS = 1_500;
 const SLOW_MS = 400;

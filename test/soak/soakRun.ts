@@ -9,7 +9,7 @@ import { Recorder } from "./checker/recorder.ts";
 import { runFilterClient } from "./clients/filterClient.ts";
 import { type ClientOptions, runHttpClient, type SoakTarget } from "./clients/httpClient.ts";
 import { runSocketClient } from "./clients/socketClient.ts";
-import { runFaults, type SoakWorld } from "./faults.ts";
+import { REDIS_TIMEOUT_MS, runFaults, type SoakWorld } from "./faults.ts";
 import { plantedFaultOf } from "./plantedFaults.ts";
 import { startRoundRobin } from "./servers/roundRobin.ts";
 import { startSoakNode } from "./servers/soakNode.ts";
@@ -120,7 +120,7 @@ const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, 
           forks: "prague",
         },
       ],
-      cache: { redis: redis.url, memoryBytes: CACHE_BYTES },
+      cache: { redis: redis.url, redisTimeoutMs: REDIS_TIMEOUT_MS, memoryBytes: CACHE_BYTES },
       ...(index > 0 && { server: { processes: PROCESSES } }),
     }),
     onUnexpectedEnd: (text) => recorder.find("ended", text),

@@ -27,7 +27,7 @@ export interface CallEntry {
 }
 
 export interface AnswerTableOptions {
-  readonly values: Pick<BlockValues, "get" | "isProven" | "isReadable" | "isWrittenSince">;
+  readonly values: Pick<BlockValues, "get" | "isProven" | "isApplied" | "isWrittenSince">;
   readonly follower: Pick<StateFollower, "generation">;
   readonly maxBytes: number;
   readonly nowMs: () => number;

@@ -7,11 +7,11 @@ import { resolvesWithin } from "../resolvesWithin.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { Repetition } from "../usedKeys.ts";
 import type { Answer } from "./answer.ts";
-import type { Sighting } from "./answerLearner.ts";
 import type { AnswerReruns } from "./answerReruns.ts";
 import type { LocalAnswer } from "./answerSamples.ts";
 import type { AnswerTable, CallEntry } from "./answerTable.ts";
 import type { AnswerMethod } from "./callRun.ts";
+import type { Sighting } from "./sighting.ts";
 
 export interface AnswersOptions {
   readonly table: AnswerTable;

@@ -9,6 +9,7 @@ import { createRandom } from "../../support/builders/randomValues.ts";
 import { NodeStateComparison } from "../../support/clients/compareNodeState.ts";
 import { createBatch, watchTraffic } from "../../support/clients/comparePending.ts";
 import { createService } from "../../support/servers/service.ts";
+import { collectedHeapMiB } from "./memory.ts";
 import { countedBy, stateCounts } from "./stateCounts.ts";
 
 export interface DevnetVariant {
@@ -18,6 +19,8 @@ export interface DevnetVariant {
 }
 
 const BLOCK_MS = 1_000;
+/** Half of a second, for the two halves of a run. */
+const HALF_MS = 500;
 const RATE = 30;
 const CLIENTS = 4;
 const SYSTEM_SLOTS = 40;
@@ -93,7 +96,9 @@ const run = async (devnet: Devnet, { source, seconds, seed }: DevnetVariant) => 
     const lossy = loseLastMessages(devnet, createRandom(seed + 1));
     const reorganising = reorganise(devnet, traffic, random, ending.signal);
     const clients = Array.from({ length: CLIENTS }, () => compared.run(ending.signal));
-    await sleep(seconds * 1_000);
+    await sleep(seconds * HALF_MS);
+    const middleMiB = collectedHeapMiB();
+    await sleep(seconds * HALF_MS);
     ending.abort();
     const [replaced] = await Promise.all([reorganising, ...clients]);
     const { hit = 0, miss = 0 } = await countedBy(service, "stateLookups", "outcome");
@@ -102,6 +107,8 @@ const run = async (devnet: Devnet, { source, seconds, seed }: DevnetVariant) => 
       blocks: Number(await devnet.rpc("eth_blockNumber")),
       ...replaced,
       lossyBlocks: lossy.size,
+      // This process has the service, the sequencer and the clients.
+      heapMiB: { middle: middleMiB, end: collectedHeapMiB() },
       ...(await stateCounts(service)),
       localShare: Number((hit / Math.max(1, hit + miss)).toFixed(3)),
       failures: devnet.failures.map(String),

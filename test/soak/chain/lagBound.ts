@@ -33,6 +33,11 @@ export class LagBound {
     return (isFaulty ? MAX_LAG_MS : QUIET_LAG_MS) + this.#slownessSince(startMs);
   }
 
+  /** Whether other programs took the processor for this time, shortly before or since `fromMs`. */
+  wasSlow(fromMs: number, delayMs: number): boolean {
+    return this.#slownessSince(fromMs) >= TURNS * delayMs;
+  }
+
   /** Returns the function that ends the fault. */
   beginFault(): () => void {
     const period: Period = { startMs: performance.now(), endMs: Number.POSITIVE_INFINITY };
