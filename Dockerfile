@@ -15,6 +15,10 @@ RUN if [ "$(node --print process.arch)" != x64 ]; then \
 
 FROM node:26-slim
 WORKDIR /app
+# glibc returns the memory of a freed large buffer at once (docs/performance.md, "Memory of the C library").
+ENV MALLOC_ARENA_MAX=1 \
+    MALLOC_MMAP_THRESHOLD_=131072 \
+    MALLOC_TRIM_THRESHOLD_=131072
 ENV NODE_ENV=production \
     NODE_COMPILE_CACHE=/app/.compile-cache \
     FOREBAY_HOST=0.0.0.0 \
