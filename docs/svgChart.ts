@@ -27,7 +27,7 @@ export interface Chart {
 export const COLORS = ["#2f7fb8", "#2c8a5b", "#c2473d", "#a76a10", "#7a5bb5", "#2a9d9d", "#b8508f", "#68727f"];
 
 const MARGIN = { right: 22, top: 10, bottom: 20 };
-/** Width of a character of a label, at most. */
+/** The largest width of a character of a label. */
 const LABEL_WIDTH = 6;
 const TITLE_HEIGHT = 16;
 const GRID = "#e3e6eb";
