@@ -26,7 +26,9 @@ COPY --from=build /build/dist/lib ./lib
 RUN install -d -o node .compile-cache
 # A number, so that Kubernetes can see that it is not root.
 USER 1000
+# The entry of a serving process ends at once, because no main process has started it.
 RUN node lib/cli/bin.js --version \
+ && node lib/app/servingEntry.js \
  && node --input-type=module -e 'for (const name of ["http-proxy", "ioredis", "rate-limiter-flexible", "ws", "yaml"]) { await import(name); }' \
  && node --input-type=module -e 'for (const task of ["simulation/simulationTask", "pending/executorTask", "verification/verificationTask"]) { await import(`/app/lib/${task}.js`); }'
 EXPOSE 8545 9545

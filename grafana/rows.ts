@@ -3,6 +3,7 @@ import { cacheRow } from "./rows/cacheRow.ts";
 import { headsRow } from "./rows/headsRow.ts";
 import { logsRow } from "./rows/logsRow.ts";
 import { overviewRow } from "./rows/overviewRow.ts";
+import { paymentsRow } from "./rows/paymentsRow.ts";
 import { pendingRow } from "./rows/pendingRow.ts";
 import { processRow } from "./rows/processRow.ts";
 import { requestsRow } from "./rows/requestsRow.ts";
@@ -17,6 +18,7 @@ export const ROWS: readonly Row[] = [
   overviewRow,
   requestsRow,
   usageRow,
+  paymentsRow,
   cacheRow,
   logsRow,
   upstreamRow,

@@ -76,6 +76,10 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- if and .Values.redis.url .Values.redis.existingSecret.name -}}
 {{- fail "redis: set url or existingSecret, not both" -}}
 {{- end -}}
+{{- $isSeveral := or (gt (int .Values.replicaCount) 1) .Values.autoscaling.enabled -}}
+{{- if and (dig "access" "payment" "" .Values.config) $isSeveral (ne (include "forebay.hasRedis" .) "true") -}}
+{{- fail "config.access.payment: several replicas need a Redis, which reserves each payment" -}}
+{{- end -}}
 {{- if and (dig "cache" "redis" "" .Values.config) (or .Values.redis.url .Values.redis.existingSecret.name) -}}
 {{- fail "redis: set config.cache.redis or the values under redis, not both" -}}
 {{- end -}}

@@ -8,6 +8,7 @@ import { createApiKeys } from "./apiKeys.ts";
 import type { Charge, ChargeReason } from "./charge.ts";
 import { clientOfAddress } from "./clientAddress.ts";
 import { createMethodRules, type MethodRules } from "./methodRules.ts";
+import type { Payments } from "./payment/payment.ts";
 import type { Limit, RateLimits } from "./rateLimits.ts";
 import { hasWrongKey, type KeyedTarget, RequestKeys, removeKeyHeaders } from "./requestKey.ts";
 import { readToken, type TokenOptions, Tokens } from "./tokens.ts";
@@ -22,7 +23,9 @@ export interface AccessOptions extends MethodRules {
   readonly limitPerAddress?: Limit | undefined;
   /** Networks whose X-Forwarded-For header is trusted. */
   readonly trustedProxies: readonly string[];
-  readonly limits: RateLimits;
+  /** Clients without a key pay. Undefined: they are refused if there is a key. */
+  readonly payments?: Payments | undefined;
+  readonly limits: Pick<RateLimits, "take">;
   readonly metrics: Pick<Metrics, "accessRefused" | "chargedCalls">;
   /** Returns the usage of a key by its name. */
   usageOf(name: string): KeyUsage;
@@ -54,10 +57,23 @@ export interface AuthenticatedRequest {
   readonly usage: KeyUsage | undefined;
   /** Undefined if the client has no limit. */
   readonly charge: Charge | undefined;
+  /** Undefined if the client does not pay. */
+  readonly payments?: Payments | undefined;
 }
 
-/** Authenticates a connection again by the current rules. Throws RpcError (401) if its key is not valid any more. */
-export type Readmit = (admitted: AuthenticatedRequest) => AuthenticatedRequest;
+/** The use of a connection that stays open. */
+export interface ConnectionUse {
+  /** The name of its chain. Undefined if no chain has its path. */
+  readonly chain: string | undefined;
+  /** It has a subscription. */
+  readonly isSubscribed: boolean;
+}
+
+/**
+ * Authenticates a connection again by the current rules. Throws RpcError (401) if its key is not valid any more.
+ * Throws another RpcError if the key may not use its chain or its subscriptions any more.
+ */
+export type Readmit = (admitted: AuthenticatedRequest, use: ConnectionUse) => AuthenticatedRequest;
 
 export interface Access {
   /**
@@ -73,6 +89,18 @@ const unauthorized = (message: string): RpcError => new RpcError(CODES.UNAUTHORI
 const MISSING_KEY = "an API key is needed: header x-api-key, a bearer token, or the last part of the path";
 const WRONG_KEY = "the API key is not valid";
 const EXPIRED_KEY = "the API key has expired";
+
+/** Returns the error of a client that may not use a chain. */
+export const findChainRefusal = (
+  { chains }: Pick<AuthenticatedRequest, "chains">,
+  chain: string | undefined,
+): RpcError | undefined =>
+  chains === undefined || chain === undefined || chains.has(chain)
+    ? undefined
+    : new RpcError(CODES.UNAUTHORIZED, `the API key may not use the chain ${chain}`, { status: 403 });
+
+const methodRefusal = (method: string): RpcError =>
+  new RpcError(CODES.METHOD_NOT_FOUND, `the method ${method} is not allowed here`);
 
 /** The rules of one key or token, created once. */
 interface Grant {
@@ -115,7 +143,11 @@ class ConfiguredAccess implements Access {
     if (this.#tokens !== undefined && token !== undefined) {
       return this.#admitToken(address, this.#tokens, { token, target: url });
     }
-    throw this.#refuse(address, unauthorized(hasWrongKey(request, isChainPath) ? WRONG_KEY : MISSING_KEY));
+    const isWrong = hasWrongKey(request, isChainPath);
+    if (!isWrong && this.#options.payments !== undefined && request.method === "POST") {
+      return this.#admit(address, undefined, url);
+    }
+    throw this.#refuse(address, unauthorized(isWrong ? WRONG_KEY : MISSING_KEY));
   }
 
   #admitKeyed(address: string, { key, target, texts }: KeyedTarget<ApiKey>): AuthenticatedRequest {
@@ -160,17 +192,36 @@ class ConfiguredAccess implements Access {
     return grant;
   }
 
-  readonly readmit: Readmit = ({ address, keyDigest, token, target }) => {
+  readonly readmit: Readmit = (before, { chain, isSubscribed }) => {
+    const key = this.#currentKey(before);
+    const admitted = this.#admit(before.address, key, before.target);
+    const refusal = findChainRefusal(admitted, chain);
+    if (refusal !== undefined) {
+      throw this.#reject("key", refusal);
+    }
+    if (isSubscribed && !this.#allows("eth_subscribe", key)) {
+      throw this.#reject("method", methodRefusal("eth_subscribe"));
+    }
+    return { ...admitted, token: before.token };
+  };
+
+  #currentKey({ keyDigest, token }: AuthenticatedRequest): ApiKey | undefined {
     const { keys } = this.#options;
     if (token !== undefined && this.#tokens !== undefined) {
-      return { ...this.#admit(address, token, target), token };
+      return token;
     }
     const key = keys.find(({ sha256 }) => sha256 === keyDigest);
-    if ((keys.length > 0 || this.#tokens !== undefined) && key === undefined) {
+    const needsOne = keys.length > 0 || this.#tokens !== undefined || this.#options.payments !== undefined;
+    if (needsOne && key === undefined) {
       throw this.#reject("key", unauthorized(keyDigest === undefined ? MISSING_KEY : WRONG_KEY));
     }
-    return this.#admit(address, key, target);
-  };
+    return key;
+  }
+
+  #allows(method: string, key: ApiKey | undefined): boolean {
+    const isAllowedByKey = key && this.#grantOf(key).isAllowed;
+    return this.#isAllowed?.(method) !== false && isAllowedByKey?.(method) !== false;
+  }
 
   #admit(address: string, key: ApiKey | undefined, target: string): AuthenticatedRequest {
     const grant = key && this.#grantOf(key);
@@ -188,6 +239,7 @@ class ConfiguredAccess implements Access {
       authorize: this.#createPermit(address, key, charge),
       charge,
       usage: grant?.usage,
+      payments: key === undefined ? this.#options.payments : undefined,
     };
   }
 
@@ -209,8 +261,7 @@ class ConfiguredAccess implements Access {
     return (method) => {
       if (isAllowed?.(method) === false || isAllowedByKey?.(method) === false) {
         charge?.(1, "method");
-        const message = `the method ${method} is not allowed here`;
-        throw this.#reject("method", new RpcError(CODES.METHOD_NOT_FOUND, message));
+        throw this.#reject("method", methodRefusal(method));
       }
       return charge && this.#countCall(address, key);
     };

@@ -25,6 +25,8 @@ export interface RateLimitsOptions {
 }
 
 export interface RateLimits {
+  /** Counts calls. Returns the time until the window ends, in milliseconds, if the limit is exceeded. */
+  count(by: LimitedBy, id: string, limit: Limit, calls: number): Promise<number | undefined>;
   /** Counts calls, by default one. Rejects with RpcError (429) if the limit is exceeded. They are counted even then. */
   take(by: LimitedBy, id: string, limit: Limit, calls?: number): Promise<void>;
 }
@@ -34,10 +36,11 @@ const PAUSE_MS = 1_000;
 
 const isExceeded = (error: unknown): error is RateLimiterRes => error instanceof loadLimiters().RateLimiterRes;
 
-const exceeded = ({ calls, seconds }: Limit, { msBeforeNext }: RateLimiterRes): RpcError =>
+/** Returns the error (429) of a call above its limit. */
+export const exceeded = ({ calls, seconds }: Limit, waitMs: number): RpcError =>
   new RpcError(CODES.RATE_LIMITED, `rate limit exceeded: ${calls} calls in ${seconds} s`, {
     status: 429,
-    retryAfterSeconds: Math.max(1, Math.ceil(msBeforeNext / 1000)),
+    retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
   });
 
 class StoredLimits implements RateLimits {
@@ -53,19 +56,28 @@ class StoredLimits implements RateLimits {
   }
 
   async take(by: LimitedBy, id: string, limit: Limit, calls = 1): Promise<void> {
+    const waitMs = await this.count(by, id, limit, calls);
+    if (waitMs !== undefined) {
+      throw exceeded(limit, waitMs);
+    }
+  }
+
+  async count(by: LimitedBy, id: string, limit: Limit, calls: number): Promise<number | undefined> {
     if (performance.now() < this.#pausedUntilMs) {
       this.#telemetry.metrics.limiterFailures.inc();
-      return;
+      return undefined;
     }
     try {
       await this.#consume(this.#limiterOf(by, limit), id, calls);
       this.#recordSuccess();
+      return undefined;
     } catch (error) {
       if (!isExceeded(error)) {
-        return this.#recordFailure(error);
+        this.#recordFailure(error);
+        return undefined;
       }
       this.#recordSuccess();
-      throw exceeded(limit, error);
+      return error.msBeforeNext;
     }
   }
 

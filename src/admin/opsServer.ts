@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Registry } from "prom-client";
 import { listen } from "../core/listen.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 
 /** An import of node:http would also load Node's own fetch and WebSocket: 11 MB and 30 ms of each start. */
 const { createServer } = process.getBuiltinModule("node:http");
@@ -16,7 +17,7 @@ export interface OpsOptions {
   /** JSON text of the configuration in force, without its secrets. */
   config(): string;
   /** JSON text of the usage of the `top` keys that cost most. */
-  usage(top: number): string;
+  usage(top: number): Awaitable<string>;
   onError(error: unknown): void;
 }
 
@@ -63,6 +64,10 @@ export const createOpsServer = async ({
     }
   };
 
+  const sendUsage = async (response: ServerResponse, query: string): Promise<void> => {
+    reply(response, 200, await usage(topOf(query)), "application/json");
+  };
+
   const sendReadiness = (response: ServerResponse, query: string): void => {
     const { status, body } = readiness(new URLSearchParams(query).get("chain") ?? undefined);
     reply(response, status, `${JSON.stringify(body)}\n`, "application/json");
@@ -85,7 +90,7 @@ export const createOpsServer = async ({
         sendReadiness(response, query);
         break;
       case "/usage":
-        reply(response, 200, usage(topOf(query)), "application/json");
+        void sendUsage(response, query);
         break;
       case "/config":
         reply(response, 200, config(), "application/json");

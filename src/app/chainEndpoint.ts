@@ -91,7 +91,7 @@ const toEndpointResponse = (result: DispatchResult<RpcResponse>): EndpointRespon
   const { status, retryAfterSeconds, chunks, replies, errors } = result;
   const mode = replies.find(({ pending }) => pending !== undefined)?.pending;
   const pending = mode ?? (errors.length > 0 ? pendingModeOfError(errors) : undefined);
-  return { status, retryAfterSeconds, chunks, cacheStatus: formatCacheStatus(replies, errors.length), pending };
+  return { status, retryAfterSeconds, chunks, cacheStatus: formatCacheStatus(replies, errors.length), pending, errors };
 };
 
 /** Creates the endpoint of one chain: JSON-RPC over HTTP and WebSocket. Any other request is passed through. */
@@ -113,18 +113,21 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
   };
 
   const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) =>
-    options.shared.webSockets.accept({ request, stream: socket, head, admitted }, async (body, message) => {
-      for (let held = gate?.wait(); held !== undefined; held = gate?.wait()) {
-        await held;
-      }
-      heads.markActive();
-      if (heads.current() === undefined) {
-        return dispatch.beforeHead(body, message);
-      }
-      const { subscriber, onAnswered } = message;
-      const context: RequestContext = new ClientRequestContext(message, options);
-      return dispatch.webSocket(body, { ...deriveContext(context, {}), subscriber, onAnswered });
-    });
+    options.shared.webSockets.accept(
+      { request, stream: socket, head, admitted, chain: options.config.name },
+      async (body, message) => {
+        for (let held = gate?.wait(); held !== undefined; held = gate?.wait()) {
+          await held;
+        }
+        heads.markActive();
+        if (heads.current() === undefined) {
+          return dispatch.beforeHead(body, message);
+        }
+        const { subscriber, onAnswered } = message;
+        const context: RequestContext = new ClientRequestContext(message, options);
+        return dispatch.webSocket(body, { ...deriveContext(context, {}), subscriber, onAnswered });
+      },
+    );
 
   return { chain: options.config.name, passthrough, handle, upgrade };
 };

@@ -22,7 +22,9 @@ const DEVELOPMENT_NODE = /anvil|hardhat|ganache/i;
 /** The share of `state.cacheBytes` for answers to calls. */
 const ANSWER_SHARE = 0.125;
 
-export interface ChainStateOptions extends WriteSetSourcesOptions {
+const nowMs = (): number => performance.now();
+
+export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "economics"> {
   readonly views: Pick<PendingViews, "ready" | "view" | "forks" | "systemContracts" | "execution">;
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
@@ -36,6 +38,7 @@ export class ChainState {
   #reads: StateReads | undefined;
   #judge: StateJudge | undefined;
   #answers: ReturnType<typeof createAnswers> | undefined;
+  readonly #onDropped = new Set<() => void>();
   #isClosed = false;
 
   constructor(options: ChainStateOptions) {
@@ -56,6 +59,12 @@ export class ChainState {
     return this.#answers?.answers;
   }
 
+  /** Calls the listener when known values or answers are dropped. Returns the function that ends this. */
+  subscribeDropped(listener: () => void): () => void {
+    this.#onDropped.add(listener);
+    return () => this.#onDropped.delete(listener);
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#follower?.close();
@@ -69,12 +78,13 @@ export class ChainState {
     if (follow === false || cacheBytes === 0 || (follow === "auto" && (await this.#isDevelopmentNode()))) {
       return;
     }
-    const sources = createWriteSetSources(this.#options);
+    const economics = this.#createEconomics();
+    const sources = createWriteSetSources({ ...this.#options, economics });
     if (sources.length === 0 || this.#isClosed) {
       return;
     }
     telemetry.log.debug({ chain: config.name, sources: sources.map(({ origin }) => origin) }, "state is followed");
-    this.#follow(sources);
+    this.#follow(sources, economics);
   }
 
   async #isDevelopmentNode(): Promise<boolean> {
@@ -93,13 +103,17 @@ export class ChainState {
     return isDevelopment;
   }
 
-  #follow(sources: readonly WriteSetSource[]): void {
-    const { config, upstreams, views, telemetry } = this.#options;
+  #createEconomics(): StateEconomics {
+    const { config, telemetry } = this.#options;
+    const { units, probation, learning } = config.state;
     const { metrics } = telemetry;
+    const unitsOf = createUnitsOf(units);
+    return createStateEconomics({ chain: config.name, metrics, unitsOf, nowMs, probation, learning });
+  }
+
+  #follow(sources: readonly WriteSetSource[], economics: StateEconomics): void {
+    const { config, upstreams, views, telemetry } = this.#options;
     const chain = config.name;
-    const nowMs = () => performance.now();
-    const unitsOf = createUnitsOf(config.state.units);
-    const economics = createStateEconomics({ chain, metrics, unitsOf, nowMs, probation: config.state.probation });
     const { policy } = economics;
     const answerBytes = config.state.follow === "auto" ? Math.floor(config.state.cacheBytes * ANSWER_SHARE) : 0;
     const values = new BlockValues(config.state.cacheBytes - answerBytes);
@@ -119,7 +133,7 @@ export class ChainState {
     const execution = config.simulate.enabled ? views.execution : undefined;
     if (execution !== undefined && answerBytes > 0) {
       const parts = { ...this.#options, execution, values, follower, economics, fetch, never, maxBytes: answerBytes };
-      this.#answers = createAnswers(parts);
+      this.#answers = createAnswers({ ...parts, onDropped: () => this.#publishDropped() });
     }
     this.#reads = new StateReads({
       values,
@@ -128,7 +142,7 @@ export class ChainState {
       never,
       waitMs: config.state.waitMs,
       blockTimeMs: () => heads.blockTimeMs,
-      ...this.#readEvents(),
+      ...this.#readEvents(economics),
     });
   }
 
@@ -156,12 +170,22 @@ export class ChainState {
         metrics.stateDrops.inc({ chain, reason });
         measure();
         this.#judge?.onDropped();
+        this.#publishDropped();
       },
       onDifference: createDifferenceReport({ chain, trust, telemetry }, "read"),
     };
   }
 
-  #readEvents(): Pick<StateReadsOptions, "onLookup" | "onWait" | "onLocalAnswer"> {
+  #publishDropped(): void {
+    for (const listener of this.#onDropped) {
+      listener();
+    }
+  }
+
+  #readEvents({
+    learning,
+    unitsOf,
+  }: StateEconomics): Pick<StateReadsOptions, "onLookup" | "onAsked" | "onWait" | "onLocalAnswer"> {
     const { config, telemetry } = this.#options;
     const { metrics } = telemetry;
     const chain = config.name;
@@ -171,6 +195,7 @@ export class ChainState {
     const misses = seriesOf("miss");
     return {
       onLookup: (method, isHit) => (isHit ? hits : misses).get(method)?.inc(),
+      onAsked: (method) => learning.earn(unitsOf(method)),
       onWait: (result) => metrics.stateWaits.inc({ chain, result }),
       onLocalAnswer: (key, block, body) => this.#judge?.onLocalAnswer(key, block, body),
     };

@@ -9,6 +9,7 @@ import type { Config } from "../config/schema.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
+import type { PaymentSource } from "./createPayments.ts";
 
 /** Access control by the current configuration. */
 export interface AccessControl {
@@ -19,19 +20,28 @@ export interface AccessControl {
   /** Whether an address belongs to a trusted proxy, whose connections are those of many clients. */
   isTrustedProxy(address: string): boolean;
   /** Replaces the rules for new requests. Counts of rate limits are preserved. */
-  setRules(rules: Config["access"]): void;
+  setRules(config: Config): void;
   close(): void;
+}
+
+type Rates = Pick<RateLimits, "take">;
+
+export interface AccessParts {
+  readonly usages: Pick<UsageLedger, "of">;
+  /** Counts calls without Redis. Default: in this process alone. */
+  readonly rates?: Rates | undefined;
+  readonly payments: Pick<PaymentSource, "create">;
 }
 
 /** Creates access control with its rate limits, and their Redis connection if it is configured. */
 export const createAccessControl = (
-  { access: first, cache }: Config,
+  config: Config,
   telemetry: Telemetry,
-  usages: Pick<UsageLedger, "of">,
+  { usages, rates = createRateLimits({ telemetry }), payments }: AccessParts,
 ): AccessControl => {
+  const { access: first, cache } = config;
   const { log, metrics } = telemetry;
-  const inMemory = createRateLimits({ telemetry });
-  let shared: { readonly limits: RateLimits; close(): void } | undefined;
+  let shared: { readonly limits: Rates; close(): void } | undefined;
 
   /** Opens a separate connection, so that rate limits do not wait behind large cache values. */
   const connect = (url: string) => {
@@ -41,25 +51,31 @@ export const createAccessControl = (
     const redis = { client, timeoutMs: cache.redisTimeoutMs };
     return { limits: createRateLimits({ redis, telemetry }), close: () => client.disconnect() };
   };
-  const limitsOf = ({ limitStore }: Config["access"]): RateLimits => {
+  const limitsOf = ({ limitStore }: Config["access"]): Rates => {
     if (limitStore === "memory" || cache.redis === undefined) {
-      return inMemory;
+      return rates;
     }
     shared ??= connect(cache.redis);
     return shared.limits;
   };
-  const createRules = (rules: Config["access"]): Access =>
-    createAccess({ ...rules, limits: limitsOf(rules), metrics, usageOf: (name) => usages.of(name) });
+  const createRules = (own: Config): Access =>
+    createAccess({
+      ...own.access,
+      limits: limitsOf(own.access),
+      metrics,
+      usageOf: (name) => usages.of(name),
+      payments: payments.create(own),
+    });
 
-  let access = createRules(first);
+  let access = createRules(config);
   let isTrustedProxy = createTrustedProxyCheck(first.trustedProxies);
   return {
     authenticate: (request, isChainPath) => access.authenticate(request, isChainPath),
-    readmit: (admitted) => access.readmit(admitted),
+    readmit: (admitted, use) => access.readmit(admitted, use),
     isTrustedProxy: (address) => isTrustedProxy(address),
-    setRules: (rules) => {
-      access = createRules(rules);
-      isTrustedProxy = createTrustedProxyCheck(rules.trustedProxies);
+    setRules: (next) => {
+      access = createRules(next);
+      isTrustedProxy = createTrustedProxyCheck(next.access.trustedProxies);
     },
     close: () => shared?.close(),
   };

@@ -11,7 +11,6 @@ import { Answers } from "../state/answers/answers.ts";
 import { AnswerTable } from "../state/answers/answerTable.ts";
 import { ANSWER_METHODS, type AnswerMethod, type RunCall } from "../state/answers/callRun.ts";
 import { ForwardedContracts } from "../state/answers/forwardedContracts.ts";
-import { LearningBudget } from "../state/answers/learningBudget.ts";
 import { NodeDefaultsCache } from "../state/answers/nodeDefaultsCache.ts";
 import { findWrongValue } from "../state/answers/readSetCheck.ts";
 import { ValueLoader } from "../state/answers/valueLoader.ts";
@@ -38,6 +37,8 @@ export interface AnswersOfChainOptions {
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
   readonly telemetry: Telemetry;
+  /** Called when all answers are dropped. */
+  onDropped(): void;
 }
 
 const PROBE_TIMEOUT_MS = 5_000;
@@ -73,8 +74,9 @@ const createRun =
   };
 
 const createDefaults = (
-  { upstreams, economics: { ledger, unitsOf } }: AnswersOfChainOptions,
+  { upstreams, economics: { learning, unitsOf } }: AnswersOfChainOptions,
   { headerOf }: BlockLookups,
+  table: AnswerTable,
 ): NodeDefaultsCache =>
   new NodeDefaultsCache({
     callNode: async (name, calls) => {
@@ -87,7 +89,8 @@ const createDefaults = (
     },
     headerOf,
     nowMs,
-    onSpent: (calls) => ledger.spend("learning", calls * unitsOf("eth_call")),
+    onOutdated: () => table.clear(),
+    onSpent: (calls) => learning.spend(calls * unitsOf("eth_call")),
   });
 
 const createTable = ({
@@ -116,16 +119,22 @@ const createComparisons = (
   reader: BulkReader,
 ) => {
   const { config, values, follower, economics, fetch, telemetry } = options;
-  const { ledger, unitsOf, trust } = economics;
+  const { ledger, unitsOf, trust, sampleRate } = economics;
   const chain = config.name;
   const onSpent = (units: number): void => ledger.spend("sample", units);
   const differences = new AnswerDifferences({
-    ...{ chain, table, forwarded, follower, telemetry },
+    ...{ chain, forwarded, follower, telemetry },
+    table: {
+      clear: () => {
+        table.clear();
+        options.onDropped();
+      },
+    },
     findWrongValue: ({ reads, block }) => findWrongValue({ values, reader, onSpent }, reads, block),
     onWrongValue: createDifferenceHandler({ chain, trust, follower, telemetry }, "sample"),
   });
   const samples = new AnswerSamples({
-    ...{ fetch, unitsOf, ledger, nowMs, random: Math.random },
+    ...{ fetch, unitsOf, ledger, rate: sampleRate },
     onCompared: (method) => telemetry.metrics.stateAnswers.inc({ chain, method, event: "sampled" }),
     onDifference: (answer, actual) => void differences.report(answer, actual),
   });
@@ -137,37 +146,31 @@ const createEvents = ({ config: { name: chain }, economics, telemetry: { metrics
     new Map(ANSWER_METHODS.map((method) => [method, metrics.stateLookups.series({ chain, method, outcome })]));
   const hits = lookups("hit");
   const misses = lookups("miss");
-  const budget = new LearningBudget();
   return {
-    budget,
-    onSpent: (units: number) => {
-      economics.ledger.spend("learning", units);
-      budget.spend(units);
-    },
     onLookup: (method: AnswerMethod, isHit: boolean) => {
       (isHit ? hits : misses).get(method)?.inc();
     },
-    onAsked: (method: AnswerMethod) => budget.earn(economics.unitsOf(method)),
+    onAsked: (method: AnswerMethod) => economics.learning.earn(economics.unitsOf(method)),
   };
 };
 
 /** Creates the answers to calls of one chain. `close` ends their learning. */
 export const createAnswers = (options: AnswersOfChainOptions): { readonly answers: Answers; close(): void } => {
   const { config, upstreams, values, follower, economics, fetch, never, telemetry } = options;
-  const { unitsOf, policy } = economics;
+  const { unitsOf, policy, learning: budget } = economics;
   const { metrics } = telemetry;
   const chain = config.name;
   const lookups = createBlockLookups(upstreams);
   const table = createTable(options);
   const forwarded = new ForwardedContracts(values);
   const reader = new BulkReader({ fetch, unitsOf, nowMs });
-  const defaults = createDefaults(options, lookups);
+  const defaults = createDefaults(options, lookups, table);
   const samples = createComparisons(options, table, forwarded, reader);
-  const { budget, onSpent, ...events } = createEvents(options);
+  const events = createEvents(options);
   const shared = { values, follower, run: createRun(options, lookups), never, forwarded, ...lookups };
   const learner = new AnswerLearner({
     ...shared,
-    loader: new ValueLoader({ values, follower, reader, fetch, unitsOf, onSpent }),
+    loader: new ValueLoader({ values, follower, reader, fetch, unitsOf }),
     budget,
     defaultsOf: (node, block) => defaults.get(node, block),
     onLearned: ({ key, method }, answer) => {

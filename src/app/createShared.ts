@@ -3,6 +3,7 @@ import { createRedisStore, type RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
 import { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { createFairScheduler } from "../limits/fairScheduler.ts";
+import type { Places } from "../limits/places.ts";
 import { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { VerifyThreads } from "../verification/verifyPool.ts";
@@ -20,7 +21,7 @@ export type ProcessParts = Omit<Shared, "onWrongChain"> & {
 };
 
 /** Creates the parts that all chains share. */
-export const createShared = (config: Config, telemetry: Telemetry): ProcessParts => {
+export const createShared = (config: Config, telemetry: Telemetry, places: Places | undefined): ProcessParts => {
   const { server, cache, usage } = config;
   const { log, metrics } = telemetry;
   const budget = createMemoryBudget(config, telemetry);
@@ -32,6 +33,7 @@ export const createShared = (config: Config, telemetry: Telemetry): ProcessParts
     webSockets: createWebSocketServer({
       ...server,
       memory: budget,
+      places,
       metrics,
       onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
     }),

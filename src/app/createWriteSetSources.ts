@@ -7,11 +7,13 @@ import { rankNodes } from "../nodes/nodeSelection.ts";
 import { ExecutionSource } from "../pending/executionSource.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { AccessListSource } from "../state/sources/accessListSource.ts";
+import { CompletedFeedSource } from "../state/sources/completedFeedSource.ts";
 import type { FeedSource } from "../state/sources/feedSource.ts";
 import type { SourceNodes } from "../state/sources/sourceNodes.ts";
 import { selectWriteSetSources } from "../state/sources/sourceOrder.ts";
 import { TraceSource } from "../state/sources/traceSource.ts";
 import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
+import type { StateEconomics } from "../state/stateEconomics.ts";
 import type { WriteSetSource } from "../state/writeSet.ts";
 import type { PendingViews } from "./createPendingViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
@@ -25,6 +27,7 @@ export interface WriteSetSourcesOptions {
   /** Undefined without a feed. */
   readonly feed: FeedSource | undefined;
   readonly thread: WriteSetThread;
+  readonly economics: Pick<StateEconomics, "policy" | "ledger" | "unitsOf">;
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
 }
@@ -71,6 +74,18 @@ const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes):
   });
 };
 
+const createFeedSource = (options: WriteSetSourcesOptions, feed: FeedSource): CompletedFeedSource => {
+  const { upstreams, thread, economics } = options;
+  const { policy, ledger, unitsOf } = economics;
+  return new CompletedFeedSource({
+    ...{ feed, thread, policy, unitsOf },
+    readBlock: createReadBlock(options),
+    blockTimeMs: () => upstreams.heads.blockTimeMs,
+    nowMs: () => performance.now(),
+    onSpent: (units) => ledger.spend("writeSets", units),
+  });
+};
+
 /** Creates the source that executes blocks, with a thread of its own. Undefined if the chain cannot be executed here. */
 const createExecutionSource = (options: WriteSetSourcesOptions): ExecutionSource | undefined => {
   const { upstreams, views, thread, signal } = options;
@@ -107,6 +122,10 @@ export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly
     },
     unitsOf: createUnitsOf(config.state.units),
   });
-  const available = [...(feed === undefined ? [] : [feed]), accessList, createTraceSource(options, nodes)];
+  const available = [
+    ...(feed === undefined ? [] : [createFeedSource(options, feed)]),
+    accessList,
+    createTraceSource(options, nodes),
+  ];
   return selectWriteSetSources(source, available);
 };

@@ -40,6 +40,7 @@ export const createChainUpstreams = (config: ChainConfig, shared: Shared, copy?:
 /** The sources of a chain that this process follows. */
 export interface FollowedSources extends ChainSources {
   readonly views: PendingViews;
+  readonly state: ChainState;
 }
 
 /** Follows a chain: its nodes, its feed and its state. */

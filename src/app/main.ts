@@ -13,6 +13,7 @@ import { UsageLedger } from "../telemetry/usageLedger.ts";
 import type { ServedChain } from "./chainRuntime.ts";
 import { type Chains, createChains } from "./chains.ts";
 import { type AccessControl, createAccessControl } from "./createAccessControl.ts";
+import { createPaymentSource, type PaymentSource } from "./createPayments.ts";
 import { createShared, type ProcessParts } from "./createShared.ts";
 import { type ProcessRole, singleProcess } from "./processRole.ts";
 import { readVersion } from "./readVersion.ts";
@@ -54,11 +55,18 @@ const opened = <T>(server: T | undefined): T => {
   return server;
 };
 
+interface RunningParts {
+  readonly role: ProcessRole;
+  readonly shared: ProcessParts;
+  readonly payments: PaymentSource;
+}
+
 class RunningForebay implements Forebay {
   readonly #role: ProcessRole;
   readonly #telemetry: Telemetry;
   readonly #shared: ProcessParts;
   readonly #usages: UsageLedger;
+  readonly #payments: PaymentSource;
   readonly #access: AccessControl;
   readonly #chains: Chains;
   readonly #readiness: Readiness<ServedChain>;
@@ -67,14 +75,15 @@ class RunningForebay implements Forebay {
   #config: Config;
   #isDraining = false;
 
-  constructor(config: Config, telemetry: Telemetry, role: ProcessRole) {
+  constructor(config: Config, telemetry: Telemetry, { role, shared, payments }: RunningParts) {
     const own = role.share(config);
     this.#config = config;
     this.#role = role;
     this.#telemetry = telemetry;
-    this.#shared = createShared(own, telemetry);
-    this.#usages = new UsageLedger({ topKeys: config.usage.topKeys, metrics: telemetry.metrics });
-    this.#access = createAccessControl(own, telemetry, this.#usages);
+    this.#shared = shared;
+    this.#payments = payments;
+    this.#usages = role.usages ?? new UsageLedger({ topKeys: config.usage.topKeys, metrics: telemetry.metrics });
+    this.#access = createAccessControl(own, telemetry, { usages: this.#usages, rates: role.rates, payments });
     this.#chains = createChains({
       configs: own.chains,
       shared: this.#shared,
@@ -122,8 +131,9 @@ class RunningForebay implements Forebay {
       log.warn({ options }, "these options change with a restart alone");
     }
     const own = this.#role.share(next);
+    await this.#payments.load(own);
     await this.#chains.replace(own.chains);
-    this.#access.setRules(own.access);
+    this.#access.setRules({ ...own, server, usage });
     opened(this.#http).readmit(this.#access.readmit);
     this.#shared.webSockets.readmit(this.#access.readmit);
     log.level = next.log.level;
@@ -167,6 +177,7 @@ class RunningForebay implements Forebay {
       ...server,
       routes: this.#chains.routes,
       memory: this.#shared.budget,
+      places: this.#role.places,
       metrics,
       about: () => formatAbout({ current: this.#chains.current, isKnown }),
       ...(server.statusPage && { page: statusPage(), status }),
@@ -234,7 +245,10 @@ export const createForebay = async (
 ): Promise<Forebay> => {
   telemetry.series.beginProcess(new Set(config.cache.redis === undefined ? [] : ["redis"]));
   telemetry.metrics.buildInfo.set({ version: readVersion(), node_version: process.version }, 1);
-  const forebay = new RunningForebay(config, telemetry, role);
+  const shared = createShared(role.share(config), telemetry, role.places);
+  const payments = createPaymentSource(telemetry, shared.redis?.run);
+  await payments.load(config);
+  const forebay = new RunningForebay(config, telemetry, { role, shared, payments });
   await forebay.open();
   return forebay;
 };

@@ -1,12 +1,15 @@
 import { extname } from "node:path";
+import { createRateLimits } from "../access/rateLimits.ts";
 import { createOpsServer, type OpsOptions } from "../admin/opsServer.ts";
 import { ChainHost } from "../cluster/chainHost.ts";
+import { MachineLimits } from "../cluster/machineLimits.ts";
 import { ProcessCounts, valuesOf } from "../cluster/processCounts.ts";
 import { ProcessGroup } from "../cluster/processGroup.ts";
 import type { Config } from "../config/schema.ts";
 import type { HttpServer, HttpServerOptions } from "../http/httpServer.ts";
 import { aggregateMetrics } from "../telemetry/aggregateMetrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { UsageLedger } from "../telemetry/usageLedger.ts";
 import { chainKey } from "./chainKey.ts";
 import { createChainRuntime } from "./chainRuntime.ts";
 import { countProcesses } from "./countProcesses.ts";
@@ -28,6 +31,8 @@ class MainProcess implements ProcessRole {
   readonly #telemetry: Telemetry;
   readonly #hosts = new Map<string, ChainHost>();
   readonly group: ProcessGroup;
+  readonly usages: UsageLedger;
+  readonly #limits: MachineLimits;
   readonly #counts: ProcessCounts;
   #status: HttpServerOptions["status"];
 
@@ -36,12 +41,18 @@ class MainProcess implements ProcessRole {
     this.#processes = countProcesses(config);
     this.#telemetry = telemetry;
     this.#counts = new ProcessCounts(telemetry.metrics.processResponses);
+    this.usages = new UsageLedger({ topKeys: config.usage.topKeys, metrics: telemetry.metrics });
+    this.#limits = new MachineLimits(createRateLimits({ telemetry }));
     this.group = new ProcessGroup({
       entry: ENTRY,
       processes: this.#processes,
       config,
       status: async () => (await this.#status?.()) ?? "{}",
       host: (chain) => this.#hosts.get(chain),
+      connect: (channel) => {
+        channel.offer({ addUsage: (changes) => this.usages.add(changes) });
+        return this.#limits.offerTo(channel);
+      },
       telemetry,
     });
   }
@@ -101,12 +112,17 @@ class MainProcess implements ProcessRole {
     const { registry } = this.#telemetry;
     const metrics = async (): Promise<string> => {
       const serving = await this.group.metrics();
+      await this.group.collectUsage();
       for (const [number, each] of serving) {
         this.#counts.record(number, each);
       }
       return aggregateMetrics([await registry.getMetricsAsJSON(), ...serving.values()]);
     };
-    return createOpsServer({ ...options, registry: { contentType: registry.contentType, metrics } });
+    const usage = async (top: number): Promise<string> => {
+      await this.group.collectUsage();
+      return options.usage(top);
+    };
+    return createOpsServer({ ...options, usage, registry: { contentType: registry.contentType, metrics } });
   };
 
   #createHost(sources: ReturnType<typeof createFollowedSources>): ChainHost {

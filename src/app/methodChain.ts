@@ -1,6 +1,7 @@
 import type { ChainConfig, Config } from "../config/schema.ts";
 import { splitLogs } from "../logs/splitLogs.ts";
 import type { Chain } from "../methods/method.ts";
+import { parentHashOf } from "../methods/parentHashOf.ts";
 import { ParsedReads } from "../methods/parsedReads.ts";
 import { receiptsOf } from "../methods/receiptsOf.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
@@ -39,12 +40,13 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
   });
 
 const createChainFilters = (
-  { config, shared, filters, pipeline: { runScript } }: MethodChainOptions,
+  { config, shared, filters, pipeline: { runScript, reads } }: MethodChainOptions,
   logs: Chain["logs"],
 ): Chain["filters"] => {
   const { maxFilters: maxPerClient, maxFilterBytes: maxBytesPerClient } = config.logs;
   return createFilters({
     logs,
+    parentHashOf: parentHashOf(reads),
     local: filters,
     shared: runScript && createSharedFilters({ maxPerClient, maxBytesPerClient, run: runScript }),
     onLocal: (err) =>

@@ -1,6 +1,9 @@
+import type { RateLimits } from "../access/rateLimits.ts";
 import { createOpsServer } from "../admin/opsServer.ts";
 import type { Config } from "../config/schema.ts";
 import { createHttpServer, type HttpServer, type HttpServerOptions } from "../http/httpServer.ts";
+import type { Places } from "../limits/places.ts";
+import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { createChainRuntime, type ServedChain } from "./chainRuntime.ts";
 import type { Shared } from "./shared.ts";
 import type { StatusOptions } from "./statusReport.ts";
@@ -9,6 +12,12 @@ import type { StatusOptions } from "./statusReport.ts";
 export interface ProcessRole {
   /** Returns the configuration with this process's share of all limits. */
   share(config: Config): Config;
+  /** The usage by key. Default: that of this process alone, with its metrics. */
+  readonly usages?: UsageLedger;
+  /** Counts calls against limits without Redis. Default: those of this process alone. */
+  readonly rates?: Pick<RateLimits, "take">;
+  /** Counts connections against their limits. Default: those of this process alone. */
+  readonly places?: Places;
   createChain(config: Config["chains"][number], shared: Shared): ServedChain;
   /** Returns the counters of all processes, for the status page. */
   statusMetrics(own: StatusOptions["metrics"]): StatusOptions["metrics"];

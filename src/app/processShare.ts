@@ -4,11 +4,6 @@ import { budgetBytesOf } from "./createMemoryBudget.ts";
 /** The main process serves no clients. It caches the state of final blocks, and what it reads itself. */
 const MAIN_CACHE_SHARE = 1 / 8;
 
-interface Limit {
-  readonly calls: number;
-  readonly seconds: number;
-}
-
 const part = (whole: number, processes: number): number => Math.max(1, Math.ceil(whole / processes));
 
 /** The main process sends requests to nodes too. */
@@ -21,19 +16,11 @@ const shareChain = (config: ChainConfig, processes: number): ChainConfig => ({
   })),
 });
 
-const shareLimit = <L extends Limit | undefined>(limit: L, processes: number): L =>
-  limit === undefined ? limit : { ...limit, calls: part(limit.calls, processes) };
-
-/** Counts in Redis are of all processes. */
-const shareAccess = (access: Config["access"], processes: number): Config["access"] =>
-  access.limitStore === "redis"
-    ? access
-    : {
-        ...access,
-        keys: access.keys.map((key) => ({ ...key, limit: shareLimit(key.limit, processes) })),
-        limitPerKey: shareLimit(access.limitPerKey, processes),
-        limitPerAddress: shareLimit(access.limitPerAddress, processes),
-      };
+const sharePayment = (payment: Config["access"]["payment"], processes: number): Config["access"]["payment"] =>
+  payment && {
+    ...payment,
+    facilitator: { ...payment.facilitator, maxConcurrent: part(payment.facilitator.maxConcurrent, processes) },
+  };
 
 const shareCache = (cache: Config["cache"], share: number): Config["cache"] => ({
   ...cache,
@@ -51,20 +38,20 @@ export const shareOfMain = (config: Config, processes: number): Config => ({
   server: { ...config.server, memoryBudgetBytes: shareBudget(config, processes) },
 });
 
-/** Returns the limits of one serving process, so that those of all together are the configured ones. */
+/**
+ * Returns the limits of one serving process, so that those of all together are the configured ones.
+ * The main process counts calls, connections and filters of clients for all processes.
+ */
 export const shareOfServing = (config: Config, processes: number): Config => {
   const { server } = config;
   return {
     ...config,
     chains: config.chains.map((chain) => shareChain(chain, processes)),
     cache: shareCache(config.cache, (1 - MAIN_CACHE_SHARE) / processes),
-    access: shareAccess(config.access, processes),
+    access: { ...config.access, payment: sharePayment(config.access.payment, processes) },
     server: {
       ...server,
       memoryBudgetBytes: shareBudget(config, processes),
-      maxConnectionsPerAddress: part(server.maxConnectionsPerAddress, processes),
-      maxWebSockets: part(server.maxWebSockets, processes),
-      maxWebSocketsPerAddress: part(server.maxWebSocketsPerAddress, processes),
       logSpans: part(server.logSpans, processes),
     },
   };

@@ -2,23 +2,30 @@ import process from "node:process";
 import type { MainFunctions, ServingFunctions } from "../cluster/chainProtocol.ts";
 import { MainLink } from "../cluster/mainLink.ts";
 import { ProcessChannel } from "../cluster/processChannel.ts";
+import { createRemotePlaces, createRemoteRates } from "../cluster/remoteLimits.ts";
 import { LoopWatch } from "../cluster/viewGate.ts";
 import type { Config } from "../config/schema.ts";
 import { createHttpServer } from "../http/httpServer.ts";
+import { loadTracer } from "../telemetry/loadTracer.ts";
 import { createTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
+import { UsageLedger } from "../telemetry/usageLedger.ts";
 import { createChainRuntime } from "./chainRuntime.ts";
 import { createForebay, type Forebay } from "./main.ts";
 import type { ProcessRole } from "./processRole.ts";
 import { shareOfServing } from "./processShare.ts";
+import { readVersion } from "./readVersion.ts";
 import { createServingSources } from "./servingSources.ts";
 
 type Channel = ProcessChannel<MainFunctions, ServingFunctions>;
 
 /** Creates the role of a serving process. It listens after it has the views of all chains that the main process knows. */
-const createServingRole = (link: MainLink, processes: number): ProcessRole => {
+const createServingRole = (link: MainLink, usages: UsageLedger, processes: number): ProcessRole => {
   const attaching = new Set<Promise<void>>();
   return {
     share: (config) => shareOfServing(config, processes),
+    usages,
+    rates: createRemoteRates(link.channel),
+    places: createRemotePlaces(link.channel),
     createChain: (config, shared) =>
       createChainRuntime(config, shared, (...args) => {
         const sources = createServingSources(...args, link);
@@ -35,44 +42,68 @@ const createServingRole = (link: MainLink, processes: number): ProcessRole => {
   };
 };
 
+interface Serving {
+  readonly forebay: Forebay;
+  readonly telemetry: Telemetry;
+  readonly usages: UsageLedger;
+}
+
+/** A process that is killed loses the usage of at most this time. */
+const USAGE_MS = 1_000;
+
+const reportUsage = (usages: UsageLedger, channel: Channel): void => {
+  const changes = usages.takeChanges();
+  if (changes.length > 0) {
+    channel.notify("addUsage", changes);
+  }
+};
+
 /** Starts to serve, and reports the port to the main process. */
-const start = async (channel: Channel): Promise<[Forebay, Telemetry]> => {
+const start = async (channel: Channel): Promise<Serving> => {
   const { processes, ...received } = await channel.call("begin", null);
   const config = received.config as Config;
-  const telemetry = createTelemetry({ level: config.log.level });
+  const tracer = await loadTracer(config.tracing, process.env, readVersion());
+  const telemetry = createTelemetry({ level: config.log.level, tracer });
+  const usages = new UsageLedger({ topKeys: config.usage.topKeys, metrics: undefined });
   const link = new MainLink(channel, new LoopWatch());
-  const forebay = await createForebay(config, telemetry, createServingRole(link, processes));
+  const forebay = await createForebay(config, telemetry, createServingRole(link, usages, processes));
   channel.notify("listening", { port: Number(new URL(forebay.url).port) });
-  return [forebay, telemetry];
+  setInterval(() => reportUsage(usages, channel), USAGE_MS).unref();
+  return { forebay, telemetry, usages };
 };
 
 const serve = (channel: Channel): void => {
-  const started = Promise.withResolvers<[Forebay, Telemetry]>();
+  const started = Promise.withResolvers<Serving>();
   channel.offer({
     reload: async ({ config }) => {
-      const [forebay] = await started.promise;
+      const { forebay } = await started.promise;
       await forebay.reload(config as Config);
     },
     drain: async () => {
-      const [forebay, { log }] = await started.promise;
-      await forebay.drain().catch((err: unknown) => log.error({ err }, "draining failed"));
+      const { forebay, telemetry } = await started.promise;
+      await forebay.drain().catch((err: unknown) => telemetry.log.error({ err }, "draining failed"));
       process.exit(0);
     },
     metrics: async () => {
-      const [, { registry }] = await started.promise;
-      return registry.getMetricsAsJSON();
+      const { telemetry } = await started.promise;
+      return telemetry.registry.getMetricsAsJSON();
+    },
+    reportUsage: async () => {
+      const { usages } = await started.promise;
+      reportUsage(usages, channel);
     },
     ping: () => undefined,
   });
   start(channel).then(started.resolve, (error: unknown) => {
     channel.notify("failed", { message: error instanceof Error ? error.message : String(error) });
-    process.disconnect?.();
+    // The message is sent at the end of this turn of the event loop.
+    setImmediate(() => process.disconnect?.());
   });
 };
 
 const channel: Channel = new ProcessChannel(
-  (message) => {
-    process.send?.(message, undefined, {}, () => undefined);
+  (messages) => {
+    process.send?.(messages, undefined, {}, () => undefined);
   },
   (error) => {
     // A lost message can leave an old view: the process is replaced.

@@ -4,7 +4,7 @@ import { CopiedIdentity } from "../cluster/copiedIdentity.ts";
 import type { MainLink } from "../cluster/mainLink.ts";
 import { createRemoteExecution } from "../cluster/remoteExecution.ts";
 import { createRemoteFilters } from "../cluster/remoteFilters.ts";
-import { createRemoteState } from "../cluster/remoteState.ts";
+import { RemoteState } from "../cluster/remoteState.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { SenderCache } from "../evm/senders/senderCache.ts";
 import { createRecentFlashblocks } from "../feed/recentFlashblocks.ts";
@@ -53,6 +53,18 @@ const relayed = (chain: string, cache: NegativeCache, main: MainChannel): Negati
   },
 });
 
+const createState = (
+  key: string,
+  { name: chain }: ChainConfig,
+  { telemetry: { metrics } }: Shared,
+  { channel }: MainLink,
+): RemoteState =>
+  new RemoteState({
+    chain: key,
+    main: channel,
+    onHit: (method) => metrics.stateLookups.inc({ chain, method, outcome: "hit" }),
+  });
+
 /** Creates the sources of a chain in a serving process: its own nodes and cache, and the views of the main process. */
 export const createServingSources = (
   config: ChainConfig,
@@ -66,9 +78,11 @@ export const createServingSources = (
   const copy = link.createCopy({
     chain: key,
     onNodes: (facts) => identity.apply(facts),
+    onStateDropped: () => state.drop(),
     onExpected: ({ hashes, block }) => negativeCache.expectTransactions(hashes, block),
     onError: (err) => log.error({ err, chain: config.name }, "a listener to heads failed"),
   });
+  const state = createState(key, config, shared, link);
   const identity = new CopiedIdentity({ nodes: () => upstreams.nodes, info: () => copy.info, signal });
   const followed: FollowedChain = {
     heads: copy,
@@ -85,17 +99,17 @@ export const createServingSources = (
     upstreams,
     signal,
   );
-  const state = createRemoteState(key, link.channel);
   return {
     upstreams,
     pipeline,
     views: createViews(key, copy, link, () => link.remove(key)),
     state: {
       get reads() {
-        return copy.info.followsState ? state : undefined;
+        return copy.info.followsState ? state.reads : undefined;
       },
-      // Calls are answered from earlier answers only where state is followed.
-      answers: undefined,
+      get answers() {
+        return copy.info.answersCalls ? state.answers : undefined;
+      },
     },
     filters: createRemoteFilters(key, link.channel),
     gate: copy.gate,

@@ -6,8 +6,6 @@ export interface AdmittingLruOptions {
   readonly maxSize: number;
   readonly maxEntrySize: number;
   readonly onEvict: () => void;
-  /** Called after a request has moved an entry, which may have evicted others. */
-  readonly onAdmit: () => void;
 }
 
 /** Share of entries that were asked for once. */
@@ -22,10 +20,10 @@ export class AdmittingLru<V extends object> {
   readonly #main: LRUCache<string, V>;
   readonly #new: LRUCache<string, V>;
   readonly #evicted = new RecentKeys();
-  readonly #onAdmit: () => void;
+  readonly #maxEntrySize: number;
 
-  constructor({ maxSize, maxEntrySize, onEvict, onAdmit }: AdmittingLruOptions) {
-    this.#onAdmit = onAdmit;
+  constructor({ maxSize, maxEntrySize, onEvict }: AdmittingLruOptions) {
+    this.#maxEntrySize = maxEntrySize;
     const dispose = (_value: V, key: string, reason: LRUCache.DisposeReason): void => {
       if (reason === "evict") {
         this.#evicted.add(key);
@@ -49,18 +47,18 @@ export class AdmittingLru<V extends object> {
     return this.#main.get(key) ?? this.#admit(key);
   }
 
-  /** Returns the entry without the effects of a request. */
-  peek(key: string): V | undefined {
-    return this.#main.peek(key) ?? this.#new.peek(key);
-  }
-
-  /** An entry above `maxEntrySize` is not stored, and the old one with its key is removed. */
-  set(key: string, value: V, size: number): void {
-    const list = this.#main.has(key) || this.#evicted.has(key) ? this.#main : this.#new;
+  /** Returns false for an entry above `maxEntrySize`. It is not stored, and the old one with its key is removed. */
+  set(key: string, value: V, size: number): boolean {
     // lru-cache updates a size only if the value changes. Delete the entry first.
-    this.#main.delete(key);
-    this.#new.delete(key);
-    list.set(key, value, { size });
+    const wasMain = this.#main.delete(key);
+    if (!wasMain) {
+      this.#new.delete(key);
+    }
+    if (size > this.#maxEntrySize) {
+      return false;
+    }
+    (wasMain || this.#evicted.has(key) ? this.#main : this.#new).set(key, value, { size });
+    return true;
   }
 
   /** Moves an entry that is requested again to the main list. */
@@ -69,7 +67,6 @@ export class AdmittingLru<V extends object> {
     if (value !== undefined) {
       this.#new.delete(key);
       this.#main.set(key, value, { size });
-      this.#onAdmit();
     }
     return value;
   }

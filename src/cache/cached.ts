@@ -35,6 +35,7 @@ const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 export const cached = (source: RpcSource, options: CachedOptions): RpcSource => {
   const { memory, redis, negativeCache } = options;
   const count = createLookupCounters(options);
+  const storage: Storage = { memory, redis, negativeCache, countStored: createStoredCounters(options) };
   const { cacheAgeSeconds } = options.telemetry.metrics;
   const observeAge = (entry: CacheEntry) => cacheAgeSeconds.observe((Date.now() - entry.storedAtMs) / 1000);
 
@@ -68,7 +69,7 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
       if (response.status.hit !== undefined) {
         return response;
       }
-      const stored = storeResponse(key, request, { heads, response }, options);
+      const stored = storeResponse(key, request, { heads, response }, storage);
       return { ...response, status: { ...response.status, fwd: context.bypassCache ? "request" : "miss", stored } };
     });
   };
@@ -118,19 +119,28 @@ const forward = (source: RpcSource, request: RpcRequest, context: RequestContext
 
 /** Marks a request for a transaction that exists, so that a `null` is retried on another node. */
 const withExpectation = (request: RpcRequest, heads: Heads, negativeCache: NegativeCache): RpcRequest => {
+  if (!RETENTION[request.retention].cachesNull) {
+    return request;
+  }
   const hash = String(request.params[0]);
-  if (!RETENTION[request.retention].cachesNull || !negativeCache.isExpected(hash, heads)) {
+  if (!negativeCache.isExpected(hash, heads)) {
     return request;
   }
   return { ...request, nullIsError: true, isInKnownBlock: negativeCache.isSealed(hash, heads) };
 };
+
+/** The places where responses are cached. */
+interface Storage extends Pick<CachedOptions, "memory" | "negativeCache"> {
+  readonly redis: RedisStore | undefined;
+  countStored(retention: RetentionClass): void;
+}
 
 /** Caches a response if that is allowed. Returns whether it is cached. `heads` are those of the key. */
 const storeResponse = (
   key: string,
   request: RpcRequest,
   { heads, response }: { readonly heads: Heads; readonly response: RpcResponse },
-  options: CachedOptions,
+  storage: Storage,
 ): boolean => {
   const { retention } = request;
   const rule = RETENTION[retention];
@@ -140,20 +150,20 @@ const storeResponse = (
     return false;
   }
   if (isNull(response)) {
-    return rule.cachesNull && options.negativeCache.add(request, heads);
+    return rule.cachesNull && storage.negativeCache.add(request, heads);
   }
   const entry = createEntry(request, heads, body, response);
   if (entry === undefined) {
     return false;
   }
   if (rule.listsNewTransactions && response.block && listsTransactions(request, body)) {
-    options.negativeCache.expectTransactions(scanTransactionHashes(body), response.block);
+    storage.negativeCache.expectTransactions(scanTransactionHashes(body), response.block);
   }
-  return storeEntry(key, entry, retention, options);
+  return storeEntry(key, entry, retention, storage);
 };
 
-const storeEntry = (key: string, entry: CacheEntry, retention: RetentionClass, options: CachedOptions): boolean => {
-  const { chain, memory, redis, telemetry } = options;
+const storeEntry = (key: string, entry: CacheEntry, retention: RetentionClass, storage: Storage): boolean => {
+  const { memory, redis } = storage;
   const inMemory = memory.set(key, entry);
   const seconds = redis && redisSeconds(entry, retention);
   const inRedis = seconds !== undefined;
@@ -161,7 +171,7 @@ const storeEntry = (key: string, entry: CacheEntry, retention: RetentionClass, o
     redis?.set(key, entry, seconds);
   }
   if (inMemory || inRedis) {
-    telemetry.metrics.cacheStored.inc({ chain, class: retention });
+    storage.countStored(retention);
   }
   return inMemory || inRedis;
 };
@@ -211,6 +221,19 @@ const createLookupCounters = ({ chain, telemetry }: CachedOptions) => {
     if (counter === undefined) {
       counter = telemetry.metrics.cacheLookups.series({ chain, class: retention, outcome });
       ofClass.set(outcome, counter);
+    }
+    counter.inc();
+  };
+};
+
+/** Creates the counters of cached responses. Each series is created on first use. */
+const createStoredCounters = ({ chain, telemetry }: CachedOptions): Storage["countStored"] => {
+  const counters = new Map<RetentionClass, CounterSeries>();
+  return (retention) => {
+    let counter = counters.get(retention);
+    if (counter === undefined) {
+      counter = telemetry.metrics.cacheStored.series({ chain, class: retention });
+      counters.set(retention, counter);
     }
     counter.inc();
   };

@@ -2,8 +2,12 @@ import type { HeadChange, Heads } from "../core/heads.ts";
 import type { RequestContext, RpcRequest, RpcSource } from "../core/rpcSource.ts";
 import type { Log } from "../telemetry/telemetry.ts";
 
-/** Prefetch stops if no client has read the newest block in this time. */
+/** Prefetch stops if no client has read the newest block or its receipts in this time. Reads of state are no such read. */
 const RECENT_USE_MS = 30_000;
+
+/** Whether a response is a block or its receipts. */
+const isBlockRead = (blockField: RpcRequest["blockField"]): boolean =>
+  blockField === "hash" || blockField === "firstBlockHash";
 
 export interface HeadPrefetchOptions {
   /** Returns the requests that clients send most for a new head. */
@@ -31,7 +35,7 @@ export const prefetched = (source: RpcSource, { requestsOf, contextOf, log }: He
   const lastUses = new Map<string, number>();
 
   const recordUse = ({ block, canonicalParams, blockField }: RpcRequest, { view }: RequestContext): void => {
-    if (block === undefined || block.number !== view.heads.latest.number) {
+    if (block === undefined || block.number !== view.heads.latest.number || !isBlockRead(blockField)) {
       return;
     }
     lastUseMs = performance.now();

@@ -35,29 +35,20 @@ export const createMemoryStore = ({ maxBytes, telemetry }: MemoryStoreOptions): 
   if (maxBytes < ENTRY_BYTES) {
     return { get: () => undefined, set: () => false, bytes: 0, entries: 0 };
   }
-  const { cacheBytes, cacheEntries, cacheEvictions } = telemetry.metrics;
-  const report = (): void => {
-    cacheBytes.set(lru.size);
-    cacheEntries.set(lru.entries);
-  };
+  const { memoryCaches, cacheEvictions } = telemetry.metrics;
+  const evictions = cacheEvictions.series({});
   const lru = new AdmittingLru<CachedResponse>({
     maxSize: maxBytes,
     maxEntrySize: Math.max(ENTRY_BYTES, Math.floor(maxBytes * MAX_SHARE)),
-    onEvict: () => cacheEvictions.inc(),
-    onAdmit: report,
+    onEvict: () => evictions.inc(),
   });
 
-  const set = (key: string, entry: CacheEntry): boolean => {
-    const body = ownBytes(entry.body);
-    const cachedResponse = new CachedResponse(entry, body);
-    lru.set(key, cachedResponse, entryBytes(key, body));
-    report();
-    return lru.peek(key) === cachedResponse;
-  };
-
-  return {
+  const store: MemoryStore = {
     get: (key) => lru.get(key),
-    set,
+    set: (key, entry) => {
+      const body = ownBytes(entry.body);
+      return lru.set(key, new CachedResponse(entry, body), entryBytes(key, body));
+    },
     get bytes() {
       return lru.size;
     },
@@ -65,6 +56,8 @@ export const createMemoryStore = ({ maxBytes, telemetry }: MemoryStoreOptions): 
       return lru.entries;
     },
   };
+  memoryCaches.add(store);
+  return store;
 };
 
 const entryBytes = (key: string, body: Uint8Array): number => ENTRY_BYTES + key.length + body.buffer.byteLength;

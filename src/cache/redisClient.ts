@@ -1,10 +1,14 @@
 import { createRequire } from "node:module";
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from "ioredis";
+import { guardRedisReplies } from "./guardRedisReplies.ts";
 import type { RedisAddress } from "./redisUrl.ts";
 
 const require = createRequire(import.meta.url);
 /** Loaded if a Redis is configured. */
-const loadRedis = (): typeof import("ioredis") => require("ioredis");
+const loadRedis = (): typeof import("ioredis") => {
+  guardRedisReplies();
+  return require("ioredis");
+};
 
 const CONNECT_TIMEOUT_MS = 2_000;
 /**

@@ -1,5 +1,4 @@
 import { hash } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Cluster, Redis } from "ioredis";
 import type { RunScript } from "../core/runScript.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -34,23 +33,31 @@ export const createScripts = (client: Redis | Cluster, telemetry: Telemetry): Ru
     }
   };
 
-  return async (lua, key, args) => {
-    const startMs = performance.now();
-    const done = new AbortController();
-    const timeoutError = new Error(`Redis did not respond to a script within ${TIMEOUT_MS} ms`);
-    const timeout = sleep(TIMEOUT_MS, undefined, { signal: done.signal }).then(() => Promise.reject(timeoutError));
-    // It rejects when `done` aborts it, and nobody waits for it then.
-    timeout.catch(() => undefined);
-    try {
-      const reply = await Promise.race([send(lua, key, args), timeout]);
-      health.succeeded();
-      telemetry.metrics.redisSeconds.observe({ operation: "script" }, (performance.now() - startMs) / 1000);
-      return reply;
-    } catch (error) {
-      health.failed(error === timeoutError ? "timeout" : failureReason(error), 1, error);
-      throw error;
-    } finally {
-      done.abort();
-    }
-  };
+  return (lua, key, args) =>
+    new Promise((resolve, reject) => {
+      const startMs = performance.now();
+      let isLate = false;
+      const timer = setTimeout(() => {
+        isLate = true;
+        const error = new Error(`Redis did not respond to a script within ${TIMEOUT_MS} ms`);
+        health.failed("timeout", 1, error);
+        reject(error);
+      }, TIMEOUT_MS);
+      const onReply = (reply: unknown): void => {
+        if (!isLate) {
+          clearTimeout(timer);
+          health.succeeded();
+          telemetry.metrics.redisSeconds.observe({ operation: "script" }, (performance.now() - startMs) / 1000);
+          resolve(reply);
+        }
+      };
+      const onError = (error: unknown): void => {
+        if (!isLate) {
+          clearTimeout(timer);
+          health.failed(failureReason(error), 1, error);
+          reject(error);
+        }
+      };
+      send(lua, key, args).then(onReply, onError);
+    });
 };

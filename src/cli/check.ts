@@ -1,4 +1,5 @@
 import type { ChainConfig, Config } from "../config/schema.ts";
+import { checkFacilitator } from "./checkFacilitator.ts";
 import { checkFeed } from "./checkFeed.ts";
 import { type CheckedNode, checkNode } from "./checkNode.ts";
 import { checkRedis } from "./checkRedis.ts";
@@ -35,11 +36,12 @@ const checkChain = async (chain: ChainConfig): Promise<readonly CheckResult[]> =
   return [...nodes.flatMap(({ results }) => results), ...compareIds(chain, nodes), ...feedResults];
 };
 
-/** Checks every node (HTTP, WebSocket), feed and Redis of a configuration. Never rejects. */
-export const checkConfig = async ({ chains, cache }: Config): Promise<readonly CheckResult[]> => {
+/** Checks every node (HTTP, WebSocket), feed, Redis and the facilitator of a configuration. Never rejects. */
+export const checkConfig = async ({ chains, cache, access: { payment } }: Config): Promise<readonly CheckResult[]> => {
   const results = await Promise.all([
     ...chains.map(checkChain),
     ...(cache.redis === undefined ? [] : [checkRedis(cache.redis).then((result) => [result])]),
+    ...(payment === undefined ? [] : [checkFacilitator(payment).then((result) => [result])]),
   ]);
   return results.flat();
 };

@@ -13,7 +13,7 @@ const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
   forebay --upstream URL [options]     one chain
   forebay --provider NAME:KEY --chain NAMES   chains of a provider
   forebay --config FILE                more chains, nodes and limits (YAML)
-  forebay check ...                    validate, and try every node, WebSocket, feed and Redis
+  forebay check ...                    validate, and try nodes, feeds, Redis, facilitator
   forebay health ...                   exit code 1 if the running forebay is not healthy
   forebay init [options]               print a commented configuration file
   forebay schema                       print the JSON Schema of the configuration

@@ -36,6 +36,7 @@ const UNKNOWN: ChainInfo = {
   isKnown: false,
   executes: false,
   followsState: false,
+  answersCalls: false,
 };
 
 /** One chain in a serving process: a copy of the views of the main process. */
@@ -137,7 +138,7 @@ export class ChainCopy implements HeadTracker {
   prepare(round: number, update: Uint8Array): void {
     const { main, chain } = this.#options;
     this.gate.hold();
-    main.notify("acknowledge", { chain, round });
+    main.notifyNow("acknowledge", { chain, round });
     this.#prepared = { round, update: deserialize(update) as ViewUpdate };
   }
 

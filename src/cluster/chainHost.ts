@@ -7,17 +7,18 @@ import type { PendingChange, PendingView, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import type { HeadTracker } from "../heads/headTracker.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { pendingState } from "../pending/pendingState.ts";
 import type { Simulator } from "../simulation/simulator.ts";
-import type { StateReads } from "../state/stateReads.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
 import type {
   ExpectedTransactions,
   FilterCall,
   NodeFacts,
   PlainChange,
+  RemoteAnswerCall,
   RemoteRun,
   RemoteState,
   RemoteStateRead,
@@ -25,7 +26,7 @@ import type {
   ViewUpdate,
 } from "./chainProtocol.ts";
 import { diffHeads } from "./headsUpdate.ts";
-import { HostedState } from "./hostedState.ts";
+import { HostedState, type KnownState } from "./hostedState.ts";
 import { PendingEncoder } from "./pendingUpdate.ts";
 import type { RemoteCall } from "./processChannel.ts";
 import { type ViewMember, ViewRounds, type ViewRoundsOptions } from "./viewRounds.ts";
@@ -51,14 +52,14 @@ export interface HostedChain {
   };
   /** Filters of clients of all serving processes. */
   readonly filters: FilterStore;
-  /** Known values of the state. */
-  readonly state: { readonly reads: Pick<StateReads, "request" | "forget"> | undefined };
+  readonly state: KnownState;
 }
 
 /** A serving process that serves this chain. */
 export interface ChainMember extends ViewMember {
   setNodes(nodes: readonly NodeFacts[]): void;
   expect(transactions: ExpectedTransactions): void;
+  dropState(): void;
 }
 
 export type ChainHostOptions = Pick<ViewRoundsOptions<unknown>, "onLagging" | "onRound">;
@@ -89,7 +90,7 @@ export class ChainHost {
 
   constructor(chain: HostedChain, options: ChainHostOptions) {
     this.#chain = chain;
-    this.#state = new HostedState(() => chain.state.reads, chain.heads);
+    this.#state = new HostedState(chain.state, chain.heads);
     this.#rounds = new ViewRounds({
       ...options,
       encode: (changes) => this.#encode(changes),
@@ -98,6 +99,7 @@ export class ChainHost {
     this.#stops.push(
       chain.heads.subscribe((heads) => this.#rounds.publish({ heads })),
       chain.views.subscribe((pending) => this.#rounds.publish({ pending })),
+      chain.state.subscribeDropped(() => this.#dropState()),
     );
     const timer = setInterval(() => this.#sendNodes(), NODES_MS);
     timer.unref();
@@ -167,8 +169,12 @@ export class ChainHost {
     return execution.simulator[kind](paramsText, base, { signal: call.signal, clientId, connection: call });
   }
 
-  readState(read: RemoteStateRead): Promise<StateOutcome> {
+  readState(read: RemoteStateRead): Awaitable<StateOutcome> {
     return this.#state.read(read);
+  }
+
+  answerCall(call: RemoteAnswerCall): Awaitable<StateOutcome> {
+    return this.#state.call(call);
   }
 
   enterState(asked: number, response: RpcResponse | undefined): void {
@@ -177,6 +183,7 @@ export class ChainHost {
 
   forgetState(): void {
     this.#chain.state.reads?.forget();
+    this.#dropState();
   }
 
   submit(raw: string): void {
@@ -280,10 +287,17 @@ export class ChainHost {
         isKnown: this.#isKnown,
         executes: views.execution !== undefined,
         followsState: state.reads !== undefined,
+        answersCalls: state.answers !== undefined,
       },
       nodes: this.#sentNodes,
     };
     return serialize(update);
+  }
+
+  #dropState(): void {
+    for (const member of this.#members) {
+      member.dropState();
+    }
   }
 
   #recordView(view: PendingView): void {

@@ -1,11 +1,16 @@
+import type { Limit, LimitedBy } from "../access/rateLimits.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Place } from "../limits/places.ts";
 import type { ParentBlock } from "../simulation/simulatedHeader.ts";
 import type { RunKind } from "../simulation/simulator.ts";
+import type { AnswerCall } from "../state/answers/answers.ts";
 import type { StateRead } from "../state/stateReads.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
+import type { UsageChange } from "../telemetry/usageLedger.ts";
 import type { HeadsUpdate } from "./headsUpdate.ts";
 import type { PendingUpdate } from "./pendingUpdate.ts";
 import type { RemoteCall } from "./processChannel.ts";
@@ -25,6 +30,8 @@ export interface ChainInfo {
   readonly executes: boolean;
   /** The main process knows values of the state. */
   readonly followsState: boolean;
+  /** The main process answers calls from earlier answers. */
+  readonly answersCalls: boolean;
 }
 
 /** The facts of a node that only the main process follows. */
@@ -60,10 +67,18 @@ export interface RemoteRun extends OfChain {
   readonly state: RemoteState;
 }
 
-/** One read of a state value: see StateRead. */
-export interface RemoteStateRead extends Pick<StateRead, "method" | "key" | "block"> {
+/** The part of a request's context that decides about known state. */
+export interface RemoteRead {
+  readonly block: BlockId;
   readonly bypassCache: boolean;
+  readonly clientId: string;
 }
+
+/** One read of a state value: see StateRead. */
+export type RemoteStateRead = RemoteRead & Pick<StateRead, "method" | "key">;
+
+/** One call: see AnswerCall. */
+export type RemoteAnswerCall = RemoteRead & Pick<AnswerCall, "method" | "key">;
 
 export interface StateOutcome {
   readonly body?: Uint8Array;
@@ -78,6 +93,14 @@ export interface ExpectedTransactions {
 export type FilterCall = {
   readonly [N in keyof FilterStore]: { readonly name: N; readonly args: Parameters<FilterStore[N]> };
 }[keyof FilterStore];
+
+/** Calls that are counted against a limit. */
+export interface CountedCalls {
+  readonly by: LimitedBy;
+  readonly id: string;
+  readonly limit: Limit;
+  readonly calls: number;
+}
 
 export interface ServingStart {
   /** The whole configuration. */
@@ -96,6 +119,13 @@ export type MainFunctions = {
   readonly listening: (body: { readonly port: number }) => void;
   /** The serving process cannot start. It ends after this message. */
   readonly failed: (body: { readonly message: string }) => void;
+  /** Returns the time until the window ends, in milliseconds, if the limit is exceeded. */
+  readonly countCalls: (body: CountedCalls) => Promise<number | undefined>;
+  /** Takes each of these places, or none. Returns the name of the first that is full. */
+  readonly takePlaces: (places: readonly Place[]) => string | undefined;
+  readonly releasePlaces: (names: readonly string[]) => void;
+  /** Adds to the usage by key. */
+  readonly addUsage: (changes: readonly UsageChange[]) => void;
   /** Sends the views of a chain from now on. Resolves when the first one is committed. Resolves at once if the chain has no view yet. */
   readonly attach: (body: OfChain) => Promise<void>;
   readonly detach: (body: OfChain) => void;
@@ -109,8 +139,10 @@ export type MainFunctions = {
   /** Executes. Reports the numbers of values that were read from nodes. */
   readonly run: (body: RemoteRun, call: RemoteCall) => Promise<RpcResponse>;
   /** Returns a known value, or the number under which the response of a node is expected, or nothing. */
-  readonly readState: (body: OfChain & RemoteStateRead) => Promise<StateOutcome>;
-  /** Sends the response of a node to a read whose value was not known. */
+  readonly readState: (body: OfChain & RemoteStateRead) => Awaitable<StateOutcome>;
+  /** The same for the answer to a call. */
+  readonly answerCall: (body: OfChain & RemoteAnswerCall) => Awaitable<StateOutcome>;
+  /** Sends the response of a node to a read or call whose answer was not known. */
   readonly enterState: (body: OfChain & { readonly asked: number; readonly response: RpcResponse | undefined }) => void;
   /** A request can have changed a node's state without a block. */
   readonly forgetState: (body: OfChain) => void;
@@ -130,11 +162,15 @@ export type ServingFunctions = {
   /** Serves until the end of the drain, and then ends the process. */
   readonly drain: (body: null) => void;
   readonly metrics: (body: null) => Promise<PlainMetrics>;
+  /** Calls `addUsage` before it returns. */
+  readonly reportUsage: (body: null) => Promise<void>;
   /** Shows that the event loop runs. */
   readonly ping: (body: null) => void;
   readonly prepare: (body: OfChain & { readonly round: number; readonly update: Uint8Array }) => void;
   readonly commit: (body: OfChain & { readonly round: number }) => void;
   readonly setNodes: (body: OfChain & { readonly nodes: readonly NodeFacts[] }) => void;
+  /** Values or answers of the known state were dropped. */
+  readonly dropState: (body: OfChain) => void;
   /** Another serving process has learned that transactions exist. */
   readonly expect: (body: OfChain & ExpectedTransactions) => void;
 };

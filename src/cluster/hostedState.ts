@@ -1,59 +1,58 @@
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { HeadTracker } from "../heads/headTracker.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
+import type { Answers } from "../state/answers/answers.ts";
 import type { StateReads } from "../state/stateReads.ts";
-import type { RemoteStateRead, StateOutcome } from "./chainProtocol.ts";
+import type { RemoteAnswerCall, RemoteRead, RemoteStateRead, StateOutcome } from "./chainProtocol.ts";
+
+/** The known state of one chain in the main process. */
+export interface KnownState {
+  readonly reads: Pick<StateReads, "request" | "forget"> | undefined;
+  readonly answers: Pick<Answers, "request"> | undefined;
+  /** Calls the listener when known values or answers are dropped. Returns the function that ends this. */
+  subscribeDropped(listener: () => void): () => void;
+}
 
 /** A serving process sends the response of a node within this time. */
 const RESPONSE_TIMEOUT_MS = 40_000;
+/** Nothing here is aborted: the serving process asks the nodes. */
+const NEVER_ABORTED = new AbortController().signal;
 
 interface OpenRead {
   resolve(response: RpcResponse): void;
   reject(error: Error): void;
 }
 
+type Request = (context: RequestContext, ask: () => Awaitable<RpcResponse>) => Awaitable<RpcResponse>;
+
 const expired = (): Error => unavailable("no response of a node came");
 
-/** Answers reads of serving processes from the known state. Their responses of nodes enter it. */
+const toOutcome = ({ body }: RpcResponse): StateOutcome => (body instanceof Uint8Array ? { body } : {});
+
+/** Answers reads and calls of serving processes from what is known. Their responses of nodes become known too. */
 export class HostedState {
-  readonly #reads: () => Pick<StateReads, "request"> | undefined;
+  readonly #known: Pick<KnownState, "reads" | "answers">;
   readonly #heads: Pick<HeadTracker, "current">;
   readonly #open = new Map<number, OpenRead>();
   #lastAsked = 0;
 
-  constructor(reads: () => Pick<StateReads, "request"> | undefined, heads: Pick<HeadTracker, "current">) {
-    this.#reads = reads;
+  constructor(known: Pick<KnownState, "reads" | "answers">, heads: Pick<HeadTracker, "current">) {
+    this.#known = known;
     this.#heads = heads;
   }
 
-  async read({ method, key, block, bypassCache }: RemoteStateRead): Promise<StateOutcome> {
-    const reads = this.#reads();
-    const heads = this.#heads.current();
-    if (reads === undefined || heads === undefined) {
-      return {};
-    }
-    const context: RequestContext = {
-      view: { heads },
-      signal: new AbortController().signal,
-      deadlineMs: performance.now() + RESPONSE_TIMEOUT_MS,
-      clientId: "forebay",
-      bypassCache,
-    };
-    const outcome = Promise.withResolvers<StateOutcome>();
-    const ask = (): Promise<RpcResponse> => {
-      this.#lastAsked++;
-      const asked = this.#lastAsked;
-      outcome.resolve({ asked });
-      return this.#response(asked);
-    };
-    Promise.try(() => reads.request({ method, key, block, context }, ask)).then(
-      ({ body }) => outcome.resolve(body instanceof Uint8Array ? { body } : {}),
-      () => outcome.resolve({}),
-    );
-    return outcome.promise;
+  read(read: RemoteStateRead): Awaitable<StateOutcome> {
+    const { reads } = this.#known;
+    return this.#request(read, reads && ((context, ask) => reads.request({ ...read, context }, ask)));
   }
 
-  /** Takes the response of a node. Undefined: the node did not respond. */
+  call(call: RemoteAnswerCall): Awaitable<StateOutcome> {
+    const { answers } = this.#known;
+    return this.#request(call, answers && ((context, ask) => answers.request({ ...call, context }, ask)));
+  }
+
+  /** Takes the response of a node. Undefined: the node did not respond, or its response is too large. */
   enter(asked: number, response: RpcResponse | undefined): void {
     const read = this.#open.get(asked);
     this.#open.delete(asked);
@@ -62,6 +61,33 @@ export class HostedState {
     } else {
       read?.resolve(response);
     }
+  }
+
+  /** Returns a known value without a promise. */
+  #request({ block, bypassCache, clientId }: RemoteRead, request: Request | undefined): Awaitable<StateOutcome> {
+    const heads = this.#heads.current();
+    if (request === undefined || heads === undefined || heads.at(block.number)?.hash !== block.hash) {
+      return {};
+    }
+    const deadlineMs = performance.now() + RESPONSE_TIMEOUT_MS;
+    const context: RequestContext = { view: { heads }, signal: NEVER_ABORTED, deadlineMs, clientId, bypassCache };
+    let asked: number | undefined;
+    const outcome = Promise.withResolvers<StateOutcome>();
+    const ask = (): Promise<RpcResponse> => {
+      this.#lastAsked++;
+      asked = this.#lastAsked;
+      outcome.resolve({ asked });
+      return this.#response(asked);
+    };
+    const response = request(context, ask);
+    if (!(response instanceof Promise)) {
+      return toOutcome(response);
+    }
+    response.then(
+      (found) => outcome.resolve(toOutcome(found)),
+      () => outcome.resolve({}),
+    );
+    return asked === undefined ? outcome.promise : { asked };
   }
 
   #response(asked: number): Promise<RpcResponse> {

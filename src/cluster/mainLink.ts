@@ -5,6 +5,8 @@ import type { LoopWatch } from "./viewGate.ts";
 export interface LinkedChainOptions extends Pick<ChainCopyOptions, "chain" | "onNodes" | "onError"> {
   /** Called if another process has learned that transactions exist. */
   onExpected(transactions: ExpectedTransactions): void;
+  /** Called if the main process has dropped what it knew of the state. */
+  onStateDropped(): void;
 }
 
 /** The link of a serving process to the main process. */
@@ -20,6 +22,7 @@ export class MainLink {
       prepare: ({ chain, round, update }) => this.#chains.get(chain)?.copy.prepare(round, update),
       commit: ({ chain, round }) => this.#chains.get(chain)?.copy.commit(round),
       setNodes: ({ chain, nodes }) => this.#chains.get(chain)?.options.onNodes(nodes),
+      dropState: ({ chain }) => this.#chains.get(chain)?.options.onStateDropped(),
       expect: ({ chain, ...transactions }) => this.#chains.get(chain)?.options.onExpected(transactions),
     });
   }

@@ -37,18 +37,23 @@ interface OpenCall {
 
 const ENDED = "the other process has ended";
 
-/** Calls functions of another process, and answers its calls. Calls arrive in the order in which they were sent. */
+/**
+ * Calls functions of another process, and answers its calls. Calls arrive in the order in which they were sent.
+ * The messages of one turn of the event loop are sent together, because each send is a system call on both sides.
+ */
 export class ProcessChannel<Theirs extends Protocol, Ours extends Protocol> {
-  readonly #post: (message: object) => void;
+  readonly #post: (messages: readonly object[]) => void;
   readonly #onError: (error: unknown) => void;
   readonly #open = new Map<number, OpenCall>();
   readonly #answering = new Map<number, AbortController>();
   #functions: Partial<Ours> = {};
   #lastId = 0;
   #isClosed = false;
+  /** Messages of this turn of the event loop. */
+  #unsent: Message[] = [];
 
   /** `onError` gets the errors of calls that wait for no result. */
-  constructor(post: (message: object) => void, onError: (error: unknown) => void) {
+  constructor(post: (messages: readonly object[]) => void, onError: (error: unknown) => void) {
     this.#post = post;
     this.#onError = onError;
   }
@@ -61,6 +66,12 @@ export class ProcessChannel<Theirs extends Protocol, Ours extends Protocol> {
   /** Calls a function without waiting for it. Does nothing if the other process has ended. */
   notify<N extends keyof Theirs & string>(name: N, body: Body<Theirs[N]>): void {
     this.#send({ kind: "call", name, body, id: undefined });
+  }
+
+  /** The same, without waiting for the end of this turn of the event loop. */
+  notifyNow<N extends keyof Theirs & string>(name: N, body: Body<Theirs[N]>): void {
+    this.notify(name, body);
+    this.#flush();
   }
 
   /** Calls a function and returns its result. Rejects with its error, with the reason of the signal, or if the process ends. */
@@ -91,9 +102,25 @@ export class ProcessChannel<Theirs extends Protocol, Ours extends Protocol> {
     }
   }
 
-  /** Takes a message of the other process. */
-  receive(message: unknown): void {
-    const received = message as Message;
+  /** Takes the messages of the other process. */
+  receive(messages: unknown): void {
+    for (const message of messages as readonly Message[]) {
+      this.#receive(message);
+    }
+  }
+
+  /** Rejects all open calls and aborts those of the other process. */
+  close(): void {
+    this.#isClosed = true;
+    for (const { reject } of this.#open.values()) {
+      reject(new Error(ENDED));
+    }
+    for (const controller of this.#answering.values()) {
+      controller.abort();
+    }
+  }
+
+  #receive(received: Message): void {
     switch (received.kind) {
       case "call":
         void this.#answer(received);
@@ -110,17 +137,6 @@ export class ProcessChannel<Theirs extends Protocol, Ours extends Protocol> {
       case "error":
         this.#open.get(received.id)?.reject(fromPlainError(received.error));
         break;
-    }
-  }
-
-  /** Rejects all open calls and aborts those of the other process. */
-  close(): void {
-    this.#isClosed = true;
-    for (const { reject } of this.#open.values()) {
-      reject(new Error(ENDED));
-    }
-    for (const controller of this.#answering.values()) {
-      controller.abort();
     }
   }
 
@@ -157,8 +173,20 @@ export class ProcessChannel<Theirs extends Protocol, Ours extends Protocol> {
   }
 
   #send(message: Message): void {
-    if (!this.#isClosed) {
-      this.#post(message);
+    if (this.#isClosed) {
+      return;
     }
+    if (this.#unsent.length === 0) {
+      setImmediate(this.#flush);
+    }
+    this.#unsent.push(message);
   }
+
+  readonly #flush = (): void => {
+    const messages = this.#unsent;
+    this.#unsent = [];
+    if (messages.length > 0 && !this.#isClosed) {
+      this.#post(messages);
+    }
+  };
 }

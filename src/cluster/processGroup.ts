@@ -4,7 +4,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ChainHost } from "./chainHost.ts";
 import type { PlainMetrics } from "./chainProtocol.ts";
 import { closeLostConnections } from "./lostConnections.ts";
-import { ServingMember } from "./servingMember.ts";
+import { type ServingChannel, ServingMember } from "./servingMember.ts";
 
 export interface ProcessGroupOptions {
   /** The module that a serving process runs. */
@@ -17,6 +17,8 @@ export interface ProcessGroupOptions {
   status(): Promise<string>;
   /** Returns the host of a chain by its key. */
   host(chain: string): ChainHost | undefined;
+  /** Offers more functions to a new process. The returned function is called when the process has ended. */
+  connect(channel: ServingChannel): () => void;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
@@ -115,12 +117,24 @@ export class ProcessGroup {
   }
 
   /** Returns the metrics of each process by its number. A process that does not answer is left out. */
-  async metrics(): Promise<ReadonlyMap<number, PlainMetrics>> {
+  metrics(): Promise<ReadonlyMap<number, PlainMetrics>> {
+    return this.#collect((channel, signal) => channel.call("metrics", null, { signal }));
+  }
+
+  /** Lets all processes report their usage by key. Resolves when the reports have come. */
+  async collectUsage(): Promise<void> {
+    await this.#collect((channel, signal) => channel.call("reportUsage", null, { signal }));
+  }
+
+  /** Calls each process. Returns the results by its number. A process that does not answer is left out. */
+  async #collect<T>(
+    read: (channel: ServingChannel, signal: AbortSignal) => Promise<T>,
+  ): Promise<ReadonlyMap<number, T>> {
     const signal = AbortSignal.timeout(METRICS_TIMEOUT_MS);
     const all = await Promise.all(
       [...this.#processes.values()].map(async ({ number, member }) => {
-        const metrics = await member.channel.call("metrics", null, { signal }).catch(() => undefined);
-        return metrics === undefined ? [] : [[number, metrics] as const];
+        const result = await read(member.channel, signal).catch(() => undefined);
+        return result === undefined ? [] : [[number, result] as const];
       }),
     );
     return new Map(all.flat());
@@ -133,7 +147,7 @@ export class ProcessGroup {
     const { promise: exited, resolve } = Promise.withResolvers<void>();
     const member = new ServingMember({
       // A process that ends takes no messages; its exit follows.
-      post: (message) => worker.isConnected() && worker.send(message as never, () => undefined),
+      post: (messages) => worker.isConnected() && worker.send(messages as never, () => undefined),
       host,
       onError: (err) => telemetry.log.error({ err, process: number }, "a message of a serving process failed"),
     });
@@ -152,10 +166,12 @@ export class ProcessGroup {
       listening: ({ port }) => this.#onListening(running, port),
       failed: ({ message }) => this.#started.reject(new Error(message)),
     });
+    const disconnect = this.#options.connect(member.channel);
     worker.on("message", (message: unknown) => member.channel.receive(message));
     worker.on("error", (err) => telemetry.log.debug({ err, process: number }, "a message was not sent"));
     worker.on("exit", (code, signal) => {
       member.close();
+      disconnect();
       resolve();
       this.#onExit(running, signal ?? code);
     });

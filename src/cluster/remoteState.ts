@@ -1,29 +1,110 @@
-import type { RpcResponse } from "../core/rpcSource.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import type { StateRead, StateReads } from "../state/stateReads.ts";
+import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
+import type { AnswerCall, Answers } from "../state/answers/answers.ts";
+import type { AnswerMethod } from "../state/answers/callRun.ts";
+import { READABLE_BLOCKS } from "../state/blockValues.ts";
+import type { StateMethod, StateRead, StateReads } from "../state/stateReads.ts";
 import type { MainChannel } from "./chainCopy.ts";
+import type { StateOutcome } from "./chainProtocol.ts";
+import { KnownBodies } from "./knownBodies.ts";
 
-/** Reads the known state of the main process. */
-export const createRemoteState = (chain: string, main: MainChannel): Pick<StateReads, "request" | "forget"> => {
-  const request = async (read: StateRead, ask: () => Awaitable<RpcResponse>): Promise<RpcResponse> => {
-    const { method, key, block, context } = read;
-    const { bypassCache } = context;
-    const { body, asked } = await main.call("readState", { chain, method, key, block, bypassCache });
-    if (body !== undefined) {
-      return { body, status: { hit: "state" } };
-    }
-    if (asked === undefined) {
+export interface RemoteStateOptions {
+  readonly chain: string;
+  readonly main: MainChannel;
+  /** Called with each answer that the main process was not asked for. */
+  onHit(method: StateMethod | AnswerMethod): void;
+}
+
+type Ask = () => Awaitable<RpcResponse>;
+
+const OLDEST = BigInt(READABLE_BLOCKS);
+/** Larger responses are not sent to the main process. */
+const MAX_ENTERED_BYTES = 131_072;
+
+const isEntered = ({ body }: RpcResponse): boolean => body instanceof Uint8Array && body.length <= MAX_ENTERED_BYTES;
+
+/** The known state of the main process. Answers that it gave for a block answer equal requests for this block here. */
+export class RemoteState {
+  readonly reads: Pick<StateReads, "request" | "forget">;
+  readonly answers: Pick<Answers, "request">;
+  readonly #options: RemoteStateOptions;
+  readonly #bodies = new KnownBodies();
+
+  constructor(options: RemoteStateOptions) {
+    this.#options = options;
+    this.reads = {
+      request: (read, ask) => this.#read(read, ask),
+      forget: () => {
+        this.drop();
+        options.main.notify("forgetState", { chain: options.chain });
+      },
+    };
+    this.answers = { request: (call, ask) => this.#call(call, ask) };
+  }
+
+  /** Forgets all answers, because the main process has dropped what it knew. */
+  drop(): void {
+    this.#bodies.clear();
+  }
+
+  #read({ method, key, block, context }: StateRead, ask: Ask): Awaitable<RpcResponse> {
+    const { chain, main } = this.#options;
+    const { bypassCache, clientId } = context;
+    const text = `${key.address}${key.slot ?? ""}`;
+    return this.#answer({ method, key: text, block, context }, ask, () =>
+      main.call("readState", { chain, method, key, block, bypassCache, clientId }),
+    );
+  }
+
+  #call({ method, key, block, context }: AnswerCall, ask: Ask): Awaitable<RpcResponse> {
+    const { chain, main } = this.#options;
+    const { bypassCache, clientId } = context;
+    return this.#answer({ method, key, block, context }, ask, () =>
+      main.call("answerCall", { chain, method, key, block, bypassCache, clientId }),
+    );
+  }
+
+  #answer(request: RemoteRequest, ask: Ask, askMain: () => Promise<StateOutcome>): Awaitable<RpcResponse> {
+    const { method, key, block, context } = request;
+    if (context.view.heads.latest.number - block.number >= OLDEST) {
       return ask();
     }
+    const name = `${block.hash}${method}${key}`;
+    const known = context.bypassCache ? undefined : this.#bodies.get(name);
+    if (known !== undefined) {
+      this.#options.onHit(method);
+      return known;
+    }
+    return this.#answerByMain(name, ask, askMain);
+  }
+
+  async #answerByMain(name: string, ask: Ask, askMain: () => Promise<StateOutcome>): Promise<RpcResponse> {
+    const add = this.#bodies.beginAdd(name);
+    const { body, asked } = await askMain();
+    if (body !== undefined) {
+      return add(body);
+    }
+    return asked === undefined ? ask() : this.#enterResponse(asked, ask);
+  }
+
+  async #enterResponse(asked: number, ask: Ask): Promise<RpcResponse> {
+    const { chain, main } = this.#options;
     const enter = (response: RpcResponse | undefined) => main.notify("enterState", { chain, asked, response });
     try {
-      const response = await ask();
-      enter(response.body instanceof Uint8Array ? response : undefined);
-      return response;
+      return await whenKnown(ask(), (response) => {
+        enter(isEntered(response) ? response : undefined);
+        return response;
+      });
     } catch (error) {
       enter(undefined);
       throw error;
     }
-  };
-  return { request, forget: () => main.notify("forgetState", { chain }) };
-};
+  }
+}
+
+interface RemoteRequest {
+  readonly method: StateMethod | AnswerMethod;
+  readonly key: string;
+  readonly block: StateRead["block"];
+  readonly context: RequestContext;
+}

@@ -5,7 +5,7 @@ import { ProcessChannel } from "./processChannel.ts";
 export type ServingChannel = ProcessChannel<ServingFunctions, MainFunctions>;
 
 export interface ServingMemberOptions {
-  post(message: object): void;
+  post(messages: readonly object[]): void;
   /** Returns the host of a chain by its key. */
   host(chain: string): ChainHost | undefined;
   onError(error: unknown): void;
@@ -45,6 +45,7 @@ export class ServingMember {
       refresh: (body) => hostOf(body).refresh(),
       run: (body, call) => hostOf(body).run(body, call),
       readState: (body) => hostOf(body).readState(body),
+      answerCall: (body) => hostOf(body).answerCall(body),
       enterState: (body) => hostOf(body).enterState(body.asked, body.response),
       forgetState: (body) => hostOf(body).forgetState(),
       submit: (body) => hostOf(body).submit(body.raw),
@@ -69,9 +70,10 @@ export class ServingMember {
     }
     const { channel } = this;
     const member: ChainMember = {
-      prepare: (round, update) => channel.notify("prepare", { chain, round, update }),
-      commit: (round) => channel.notify("commit", { chain, round }),
+      prepare: (round, update) => channel.notifyNow("prepare", { chain, round, update }),
+      commit: (round) => channel.notifyNow("commit", { chain, round }),
       setNodes: (nodes) => channel.notify("setNodes", { chain, nodes }),
+      dropState: () => channel.notify("dropState", { chain }),
       expect: (transactions) => channel.notify("expect", { chain, ...transactions }),
     };
     this.#attached.set(chain, { host, member });

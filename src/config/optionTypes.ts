@@ -8,6 +8,8 @@ export const count = (fallback: number) => z.number().int().positive().default(f
 export const lowerCaseName = z
   .string()
   .regex(/^[a-z][a-z0-9-]*$/, "lower-case letters, digits and dashes, a letter first");
+/** A method's name, or its beginning and a `*`. */
+export const methodPattern = z.string().regex(/^[A-Za-z0-9_]+\*?$/, "a method's name, or its beginning and a *");
 /** The URL standard also accepts `http:host`, which is a typing error here. */
 const beginsWith = (text: string, protocol: string): boolean =>
   text.slice(0, protocol.length + 3).toLowerCase() === `${protocol}://`;

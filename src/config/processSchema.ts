@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { parseNetwork } from "../access/trustedProxies.ts";
 import { PRICE_TABLES, type PriceTable } from "../state/providerUnits.ts";
-import { count, lowerCaseName, milliseconds, urlWith } from "./optionTypes.ts";
+import { count, lowerCaseName, methodPattern, milliseconds, urlWith } from "./optionTypes.ts";
+import { paymentSchema } from "./paymentSchema.ts";
 
 /** The options of the cache: `cache`. */
 export const cacheSchema = z.strictObject({
@@ -111,7 +112,7 @@ export const tracingSchema = z.strictObject({
     .describe("Share of calls without a parent that are recorded; default: as `OTEL_*` say, else all"),
 });
 
-const methods = z.array(z.string().regex(/^[A-Za-z0-9_]+\*?$/, "a method's name, or its beginning and a *"));
+const methods = z.array(methodPattern);
 /** Signatures with a public key. A shared secret would have to be in the configuration. */
 const ALGORITHMS = ["ES256", "ES384", "ES512", "EdDSA", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512"] as const;
 const limit = z.strictObject({
@@ -158,6 +159,9 @@ export const accessSchema = z.strictObject({
     })
     .optional()
     .describe("JSON Web Tokens as bearer tokens, beside keys (docs/deployment.md). With it, every client needs one"),
+  payment: paymentSchema
+    .optional()
+    .describe("HTTP 402 (x402): clients without a key or token pay for each request (docs/payments.md)"),
   limitPerKey: limit.optional().describe("Limit of each key without its own limit; none by default"),
   limitPerAddress: limit.optional().describe("Limit of each client address (IPv6: of each /64); none by default"),
   limitStore: z

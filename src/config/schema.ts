@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { chainSchema } from "./chainSchema.ts";
+import { lowerCaseName } from "./optionTypes.ts";
 import { accessSchema, cacheSchema, serverSchema, tracingSchema, usageSchema } from "./processSchema.ts";
 
 /** The whole configuration. The `describe` texts are copied into docs/configuration.md and the JSON Schema. */
@@ -29,13 +30,23 @@ export const configSchema = z
     error: "limits in Redis require cache.redis",
     path: ["access", "limitStore"],
   })
+  .refine(
+    ({ access: { payment }, cache: { redis }, server: { processes } }) =>
+      payment === undefined || redis !== undefined || processes === 1,
+    {
+      error: "payments require cache.redis with more than one process: each payment is reserved there",
+      path: ["access", "payment"],
+    },
+  )
   .superRefine(({ chains, server: { readiness } }, context) => {
     if (typeof readiness === "string") {
       return;
     }
-    const names = chains.map((each) => each.name);
+    // A text that is not a name may be a credential at the wrong place.
+    const isName = (text: string) => lowerCaseName.safeParse(text).success;
+    const names = chains.map((each) => each.name).filter(isName);
     for (const [index, unknown] of readiness.entries()) {
-      if (names.includes(unknown)) {
+      if (names.includes(unknown) || !isName(unknown)) {
         continue;
       }
       const message = `no chain has the name "${unknown}"; configured chains: ${names.join(", ")}`;

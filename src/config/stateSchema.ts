@@ -21,6 +21,17 @@ export const stateSchema = z.strictObject({
       values: limit(1_000).describe("Values of a trace that have to agree with a node, before they answer reads"),
     })
     .prefault({}),
+  learning: z
+    .strictObject({
+      share: z
+        .number()
+        .min(0)
+        .max(1)
+        .default(0.08)
+        .describe("Share of the provider units of forwarded state reads and calls that learning may cost"),
+      unitsPerMinute: limit(30_000).describe("Maximum provider units a minute of learning, on all nodes together"),
+    })
+    .prefault({}),
   never: z
     .array(z.string().regex(/^0x[0-9a-fA-F]{40}$/, "an address, 20 bytes of hex"))
     .default([])

@@ -6,6 +6,7 @@ import type { NodeSource, RequestContext, RpcResponse } from "./rpcSource.ts";
 export type NodeErrorKind =
   | "billing"
   | "rateLimited"
+  | "overloaded"
   | "tooLarge"
   | "tagUnsupported"
   | "missingData"

@@ -104,6 +104,13 @@ export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {
     logs: "nextRound",
     view: "never",
   },
+  overloaded: {
+    meaning: "the node has more calls than it answers in a second",
+    node: "never",
+    pool: "otherNode",
+    logs: "otherNode",
+    view: "never",
+  },
   timeout: {
     meaning: "the node did not respond in time",
     node: "never",

@@ -53,6 +53,8 @@ export type StateChanges = ReadonlyMap<Address, AccountChange>;
 /** State at one moment, read asynchronously. Sources with equal ids return equal values, so values may be cached under the id. */
 export interface StateSource {
   readonly id: string;
+  /** Values that a run probably reads. A private run has them from its start. */
+  readonly expected?: StateValues | undefined;
   read(keys: StateKeys, signal: AbortSignal): Promise<StateValues>;
 }
 

@@ -63,7 +63,9 @@ export interface PendingBlock extends BlockId {
   receipt(index: number): Body | undefined;
   /** Returns all receipts, in order. Returns `undefined` if one is missing: not executed yet, and not in the feed's metadata. */
   receipts(): Body | undefined;
-  /** Returns the logs in order, of the whole block or from a transaction index on. */
+  /** Whether all receipts are known: executed, or in the feed's metadata. Otherwise logs are missing. */
+  readonly hasAllReceipts: boolean;
+  /** Returns the known logs in order, of the whole block or from a transaction index on. */
   logs(fromTransaction?: number): readonly PendingLog[];
   formatLog(log: PendingLog, removed?: boolean): Body;
 }

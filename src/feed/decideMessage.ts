@@ -82,6 +82,10 @@ const decideFirst = (
   if (isIncomplete(state, parent) || lacksPredecessor(parent, message)) {
     return "gap";
   }
+  // The parent is of another branch, or its last message is lost.
+  if (state.hasSealedHashes && parent.messages.at(-1)?.diff.blockHash !== parentHash) {
+    return "unconfirmed";
+  }
   // The next head shows whether the parent is complete. A message that names its predecessor has shown it already.
   if (message.previous === undefined && endsInPause(parent.messages, message, usualPauseMs)) {
     return "unconfirmed";

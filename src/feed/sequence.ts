@@ -28,8 +28,10 @@ const begin = (state: SequenceState, message: Flashblock): SequenceState => {
   }
   const { blockNumber: number, parentHash } = message.base;
   const { payloadId } = message;
+  const parent = state.blocks.at(-1)?.messages.at(-1);
+  const hasSealedHashes = state.hasSealedHashes || parent?.diff.blockHash === parentHash;
   const blocks = [...state.blocks, { number, payloadId, parentHash, messages: [message] }];
-  return { ...state, hasBegun: true, blocks };
+  return { ...state, hasBegun: true, hasSealedHashes, blocks };
 };
 
 /** Replaces a message. Removes all messages after it, because they were built on it. */

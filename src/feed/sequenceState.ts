@@ -47,6 +47,8 @@ export interface SequenceState {
   readonly hasBegun: boolean;
   /** Whether messages too far above the head were discarded since the newest message that was applied. */
   readonly hasDropped: boolean;
+  /** Whether a next block named the hash of a block's last message as its parent. Most producers send hashes of unfinished headers. */
+  readonly hasSealedHashes: boolean;
 }
 
 export interface SequenceLimits {
@@ -63,6 +65,7 @@ export const emptySequence: SequenceState = {
   passed: [],
   hasBegun: false,
   hasDropped: false,
+  hasSealedHashes: false,
 };
 
 /** Returns a message's block number. Index 0 contains it; for a later index it comes from its payload or its metadata. */

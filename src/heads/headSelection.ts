@@ -10,6 +10,7 @@ import { type ChainPath, findChainPath } from "./chainPath.ts";
 import { readHeadEvidence } from "./headEvidence.ts";
 import { HeadLeader, type HeadLeaderOptions, hasBlock, isLinked } from "./headLeader.ts";
 import { ProvisionalHead, sealedBlocksOf } from "./provisionalHead.ts";
+import { readReplacedBlocks } from "./replacedBlocks.ts";
 
 export interface HeadSelectionOptions extends HeadLeaderOptions {
   readonly canonical: CanonicalChain;
@@ -31,6 +32,8 @@ const DISAGREEING_PERIOD_MS = 5_000;
 const UNCONFIRMED_MS = 30_000;
 /** A head is withdrawn if its node does not have it for this time: one machine of a node may be behind another. */
 const LOST_MS = 5_000;
+/** A reorganisation can go below a ring of fewer blocks, soon after the start. */
+const SHORT_RING_BLOCKS = 64;
 /** The blocks to serve next; `unchanged` for none; undefined if there is no decision yet. */
 type Decision = ChainPath | "unchanged" | undefined;
 
@@ -207,10 +210,23 @@ export class HeadSelection {
       return back;
     }
     if (path) {
-      return this.#decideUnlinked(node, head, { ring, path });
+      return (await this.#fillReplaced(node, ring)) ? undefined : this.#decideUnlinked(node, head, { ring, path });
     }
     await this.#verifyDisagreeing(node);
     return this.#reject(node, head);
+  }
+
+  /**
+   * Fills a short ring down to a reorganisation's fork, so that the published change has all its blocks.
+   * Returns whether it did. Then the head is decided again.
+   */
+  async #fillReplaced(node: UpstreamNode, ring: BlockRing): Promise<boolean> {
+    const { canonical, signal } = this.#options;
+    if (ring.length >= SHORT_RING_BLOCKS) {
+      return false;
+    }
+    const blocks = await readReplacedBlocks(node, ring, signal);
+    return blocks.length > 0 && canonical.ring === ring && canonical.fill(blocks);
   }
 
   /** Decides on a head that does not link to the ring. It is served only if its node or another one shows that it is of this chain. */

@@ -1,10 +1,13 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { clientOfAddress } from "../access/clientAddress.ts";
+import { LocalPlaces, type Places } from "../limits/places.ts";
 
 export interface ConnectionLimitOptions {
   /** Maximum of open connections of one client address. */
   readonly maxPerAddress: number;
+  /** Default: those of this process alone. */
+  readonly places?: Places | undefined;
   /** Whether connections from this address are not counted: a proxy has those of many clients. */
   isTrustedProxy(address: string): boolean;
   /** Called with each connection above the limit. */
@@ -17,12 +20,13 @@ const REFUSED_MS = 2_000;
 /** Counts the connections of a server by client address. A connection above the limit may read one error. */
 export class ConnectionLimit {
   readonly #options: ConnectionLimitOptions;
-  readonly #counts = new Map<string, number>();
+  readonly #places: Places;
   readonly #refused = new WeakSet<Socket>();
   #refusedCount = 0;
 
   constructor(options: ConnectionLimitOptions) {
     this.#options = options;
+    this.#places = options.places ?? new LocalPlaces();
   }
 
   watch(server: Server): void {
@@ -39,27 +43,34 @@ export class ConnectionLimit {
     if (remote === undefined || this.#options.isTrustedProxy(remote)) {
       return;
     }
-    const client = clientOfAddress(remote);
-    const count = this.#counts.get(client) ?? 0;
-    if (count >= this.#options.maxPerAddress) {
-      this.#refuse(socket);
-      return;
+    const name = `connections of ${clientOfAddress(remote)}`;
+    const full = this.#places.take([{ name, max: this.#options.maxPerAddress }]);
+    if (full instanceof Promise) {
+      // The connection is served until the main process has counted it.
+      full.then(
+        (known) => this.#onCounted(socket, name, known),
+        () => undefined,
+      );
+    } else {
+      this.#onCounted(socket, name, full);
     }
-    this.#counts.set(client, count + 1);
-    socket.once("close", () => this.#release(client));
   }
 
-  #release(client: string): void {
-    const count = (this.#counts.get(client) ?? 1) - 1;
-    if (count > 0) {
-      this.#counts.set(client, count);
+  #onCounted(socket: Socket, name: string, full: string | undefined): void {
+    if (full !== undefined) {
+      this.#refuse(socket);
+    } else if (socket.destroyed) {
+      this.#places.release([name]);
     } else {
-      this.#counts.delete(client);
+      socket.once("close", () => this.#places.release([name]));
     }
   }
 
   #refuse(socket: Socket): void {
     this.#options.onRefused();
+    if (socket.destroyed) {
+      return;
+    }
     this.#refused.add(socket);
     this.#refusedCount++;
     const timer = setTimeout(() => socket.destroy(), REFUSED_MS);

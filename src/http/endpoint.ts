@@ -7,6 +7,7 @@ import type { ResultMemory } from "../core/rpcSource.ts";
 import type { TraceHeaders } from "../core/trace.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Chunk } from "../jsonrpc/formatResponse.ts";
+import type { RpcError } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { BodyMemory } from "./readBody.ts";
 import { RequestMemory } from "./requestMemory.ts";
@@ -41,6 +42,10 @@ export interface EndpointResponse {
   readonly cacheStatus: string;
   /** Value of x-forebay-pending, for calls at `pending`. */
   readonly pending?: string | undefined;
+  /** The errors in the response. Complete when all chunks are read. */
+  readonly errors?: readonly RpcError[] | undefined;
+  /** Names and values of further headers, in one flat list. */
+  readonly headers?: readonly string[] | undefined;
 }
 
 /** Passes requests through that are not JSON-RPC. */

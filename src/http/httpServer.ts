@@ -1,10 +1,12 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
-import { type AuthenticatedRequest, allowEveryone, type Readmit } from "../access/accessControl.ts";
+import { type AuthenticatedRequest, allowEveryone, findChainRefusal, type Readmit } from "../access/accessControl.ts";
+import { needsKey } from "../access/payment/challenge.ts";
 import { listen } from "../core/listen.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import type { Places } from "../limits/places.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { ConnectionLimit } from "./connectionLimit.ts";
 import { type Cors, createCors } from "./cors.ts";
@@ -32,6 +34,8 @@ export interface HttpServerOptions
   isReady?(): boolean;
   /** Maximum of connections of one client address. */
   readonly maxConnectionsPerAddress: number;
+  /** Counts the connections. Default: those of this process alone. */
+  readonly places?: Places | undefined;
   /** Whether connections from this address are those of many clients. Default: none is. */
   isTrustedProxy?(address: string): boolean;
   /** Authenticates a request. Throws or rejects with RpcError if the client may call nothing. Default: anybody may call everything. */
@@ -43,7 +47,7 @@ export interface HttpServer {
   readonly port: number;
   /** Replaces the routes for new requests. Requests in flight finish at their old endpoint. */
   setRoutes(routes: HttpServerOptions["routes"]): void;
-  /** Closes upgraded connections that are passed through and whose key is not valid any more. */
+  /** Closes upgraded connections that are passed through and that the current rules do not admit. */
   readmit(readmit: Readmit): void;
   /** Adds `Connection: close` to every response from now on, so that clients connect to another replica. */
   startDraining(): void;
@@ -69,6 +73,12 @@ const isOurs = ({ path, endpoint }: Route): boolean => endpoint !== undefined ||
 const allowedMethods = ({ path, endpoint }: Route): string =>
   [endpoint && "POST", path === "/" && "GET, HEAD", "OPTIONS"].filter(Boolean).join(", ");
 
+/** An upgraded connection that is passed through. */
+interface PassedThrough {
+  readonly admitted: AuthenticatedRequest;
+  readonly chain: string | undefined;
+}
+
 class RoutedServer {
   readonly #options: HttpServerOptions;
   readonly #cors: Cors;
@@ -76,7 +86,7 @@ class RoutedServer {
   readonly #pages: InfoPages;
   readonly #server: Server;
   /** Upgraded connections that are passed through. */
-  readonly #upgraded = new Map<Duplex, AuthenticatedRequest>();
+  readonly #upgraded = new Map<Duplex, PassedThrough>();
   readonly #connectionLimit: ConnectionLimit;
   #route: (target: string) => Route;
   #routes: HttpServerOptions["routes"];
@@ -89,6 +99,7 @@ class RoutedServer {
     this.#route = createRouter(options.routes);
     this.#connectionLimit = new ConnectionLimit({
       maxPerAddress: options.maxConnectionsPerAddress,
+      places: options.places,
       isTrustedProxy: (address) => options.isTrustedProxy?.(address) === true,
       onRefused: () => options.metrics.accessRefused.inc({ reason: "connections" }),
     });
@@ -133,9 +144,9 @@ class RoutedServer {
   }
 
   readmit(readmit: Readmit): void {
-    for (const [socket, admitted] of this.#upgraded) {
+    for (const [socket, { admitted, chain }] of this.#upgraded) {
       try {
-        this.#upgraded.set(socket, readmit(admitted));
+        this.#upgraded.set(socket, { admitted: readmit(admitted, { chain, isSubscribed: false }), chain });
       } catch (error) {
         if (!(error instanceof RpcError)) {
           throw error;
@@ -195,10 +206,7 @@ class RoutedServer {
   /** Returns the route of an admitted request, or the error if its key may not use the chain. */
   #routeOf({ target, chains }: AuthenticatedRequest): Route | RpcError {
     const routing = this.#route(target);
-    const { chain } = routing;
-    return chains === undefined || chain === undefined || chains.has(chain)
-      ? routing
-      : new RpcError(CODES.UNAUTHORIZED, `the API key may not use the chain ${chain}`, { status: 403 });
+    return findChainRefusal({ chains }, routing.chain) ?? routing;
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
@@ -238,6 +246,8 @@ class RoutedServer {
       return;
     } else if (method === "OPTIONS" && isOurs(routing)) {
       this.#answerPreflight(routing, request, response);
+    } else if (passthrough !== undefined && admitted.payments !== undefined) {
+      this.#jsonRpc.reject(needsKey(), request, response);
     } else if (passthrough !== undefined) {
       request.url = routing.target;
       admitted.removeKey?.(request);
@@ -314,16 +324,20 @@ class RoutedServer {
       reject(admitted);
       return;
     }
+    if (admitted.payments !== undefined) {
+      reject(needsKey());
+      return;
+    }
     const routing = this.#routeOf(admitted);
     if (routing instanceof RpcError) {
       reject(routing);
       return;
     }
-    const { endpoint, passthrough, target } = routing;
+    const { endpoint, passthrough, target, chain } = routing;
     if (endpoint?.upgrade !== undefined) {
       endpoint.upgrade(request, socket, head, admitted);
     } else if (passthrough !== undefined) {
-      this.#upgraded.set(socket, admitted);
+      this.#upgraded.set(socket, { admitted, chain });
       socket.once("close", () => this.#upgraded.delete(socket));
       request.url = target;
       admitted.removeKey?.(request);

@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { AuthenticatedRequest } from "../access/accessControl.ts";
+import { PaymentError } from "../access/payment/challenge.ts";
+import type { Payments } from "../access/payment/payment.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { errorResult } from "../jsonrpc/dispatchResult.ts";
 import { NULL_ID, parseEnvelope } from "../jsonrpc/envelope.ts";
@@ -53,7 +55,10 @@ const MIN_HELD_BODY_BYTES = 4 * 1024;
 
 const DEFAULT_WRITE_TIMEOUT_MS = 30_000;
 
-const rejected = (error: RpcError): EndpointResponse => ({ ...errorResult(error), cacheStatus: REFUSED });
+const rejected = (error: RpcError, id?: Uint8Array): EndpointResponse => ({
+  ...errorResult(error, id),
+  cacheStatus: REFUSED,
+});
 
 const wrongType = (): RpcError =>
   new RpcError(CODES.INVALID_REQUEST, "Invalid request: Content-Type must be application/json, not encoded", {
@@ -88,6 +93,8 @@ interface Post {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly endpointRequest: HttpEndpointRequest;
+  /** Undefined unless the client pays for this request. */
+  readonly payments: Payments | undefined;
 }
 
 class PostHandler implements JsonRpcHandler {
@@ -108,7 +115,7 @@ class PostHandler implements JsonRpcHandler {
   handle(endpoint: Endpoint, request: IncomingMessage, response: ServerResponse, admitted: AuthenticatedRequest): void {
     const { memory } = this.#options;
     const endpointRequest = new HttpEndpointRequest(request, this.nextRequestId(request.headers), admitted, memory);
-    const post: Post = { endpoint, request, response, endpointRequest };
+    const post: Post = { endpoint, request, response, endpointRequest, payments: admitted.payments };
     const startMs = performance.now();
     this.#counts.begin();
     response.once("close", () => {
@@ -182,7 +189,10 @@ class PostHandler implements JsonRpcHandler {
     post.endpointRequest.usage?.receive(body.length);
     let endpointResponse: Awaitable<EndpointResponse>;
     try {
-      endpointResponse = post.endpoint.handle(body, post.endpointRequest);
+      endpointResponse =
+        post.payments === undefined
+          ? post.endpoint.handle(body, post.endpointRequest)
+          : this.#handlePaid(post, post.payments, body);
     } catch (error) {
       endpointResponse = this.#rejectedBy(error, post);
     }
@@ -193,6 +203,18 @@ class PostHandler implements JsonRpcHandler {
       this.#awaitResponse(post, endpointResponse);
     } else {
       this.#respond(post, endpointResponse);
+    }
+  }
+
+  /** Answers a request that is paid for. An error has the id of the call. */
+  async #handlePaid(post: Post, payments: Payments, body: Buffer): Promise<EndpointResponse> {
+    const { endpoint, endpointRequest, request } = post;
+    const payable = { body, chain: endpoint.chain ?? "", target: request.url ?? "/", client: endpointRequest };
+    try {
+      return await payments.handle(payable, () => endpoint.handle(body, endpointRequest));
+    } catch (error) {
+      const { headers = undefined } = error instanceof PaymentError ? error : {};
+      return { ...this.#rejectedBy(error, post, readId(body)), headers };
     }
   }
 
@@ -236,13 +258,16 @@ class PostHandler implements JsonRpcHandler {
 
   /** Returns the length of the body. */
   #write({ request, response, endpointRequest }: Post, endpointResponse: EndpointResponse): Awaitable<number> {
-    const { status, retryAfterSeconds, chunks, pending } = endpointResponse;
+    const { status, retryAfterSeconds, chunks, pending, headers: further } = endpointResponse;
     const headers = this.#headersOf(request, endpointRequest.requestId, endpointResponse.cacheStatus);
     if (pending !== undefined) {
       headers.push("x-forebay-pending", pending);
     }
     if (retryAfterSeconds !== undefined) {
       headers.push("Retry-After", String(retryAfterSeconds));
+    }
+    if (further !== undefined) {
+      headers.push(...further);
     }
     this.#counts.answered(status);
     response.statusCode = status;
@@ -274,15 +299,15 @@ class PostHandler implements JsonRpcHandler {
     this.#options.onError(error, endpointRequest.requestId);
   }
 
-  #rejectedBy(error: unknown, { endpointRequest }: Post): EndpointResponse {
+  #rejectedBy(error: unknown, { endpointRequest }: Post, id?: Uint8Array): EndpointResponse {
     if (error instanceof RpcError) {
-      return rejected(error);
+      return rejected(error, id);
     }
     // A client that disconnects is not an error.
     if (!endpointRequest.hasLeft) {
       this.#options.onError(error, endpointRequest.requestId);
     }
-    return rejected(new RpcError(CODES.INTERNAL, "Internal error"));
+    return rejected(new RpcError(CODES.INTERNAL, "Internal error"), id);
   }
 
   /** Sends the error of a body that is not read. Ends the connection after the sender had time to read the error. */

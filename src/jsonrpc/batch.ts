@@ -240,7 +240,7 @@ export const runBatch = <R extends Reply>(
   return whenKnown(batch.complete(), (completed): DispatchResult<R> => {
     const { replies, errors } = batch;
     if (completed === undefined) {
-      return { status: 200, chunks: [batch.stream()], replies: [...replies], errors: [...errors] };
+      return { status: 200, chunks: [batch.stream()], replies: [...replies], errors };
     }
     const chunks = joinResponses(completed);
     return chunks.length === 0 ? noContent : { status: 200, chunks, replies, errors };

@@ -59,20 +59,20 @@ class RunningCall<C, R extends Reply> {
     this.#context = options.beginCall === undefined ? context : options.beginCall(item.call, context);
   }
 
-  /** Runs the call. A call whose handler returns its reply at once is complete at once. */
-  run(): Awaitable<CompletedCall<R>> {
+  /** Runs the call, and applies `finish` to its outcome. A call whose handler returns its reply at once is complete at once. */
+  run<T>(finish: (completed: CompletedCall<R>) => T): Awaitable<T> {
     let reply: Awaitable<R>;
     try {
       reply = this.#handle();
     } catch (thrown) {
-      return this.#fail(thrown);
+      return finish(this.#fail(thrown));
     }
     return reply instanceof Promise
       ? reply.then(
-          (known) => this.#onReply(known),
-          (thrown: unknown) => this.#fail(thrown),
+          (known) => whenKnown(this.#onReply(known), finish),
+          (thrown: unknown) => finish(this.#fail(thrown)),
         )
-      : this.#onReply(reply);
+      : whenKnown(this.#onReply(reply), finish);
   }
 
   #handle(): Awaitable<R> {
@@ -130,6 +130,8 @@ class RunningCall<C, R extends Reply> {
   }
 }
 
+const unchanged = <T>(completed: T): T => completed;
+
 /** Returns the response to a single call. */
 const toResult = <R extends Reply>(completed: CompletedCall<R>): DispatchResult<R> => {
   const { id, reply, error } = completed;
@@ -149,12 +151,12 @@ const toResult = <R extends Reply>(completed: CompletedCall<R>): DispatchResult<
 export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R>): Dispatch<C, R> => {
   const { maxBatch, maxResponseBytes, concurrency = DEFAULT_CONCURRENCY } = options;
 
-  const run = (item: Item, context: C): Awaitable<CompletedCall<R>> => {
+  const run = <T>(item: Item, context: C, finish: (completed: CompletedCall<R>) => T): Awaitable<T> => {
     if ("error" in item) {
       options.onInvalid?.(context);
-      return item;
+      return finish(item);
     }
-    return new RunningCall(options, item, context).run();
+    return new RunningCall(options, item, context).run(finish);
   };
 
   return (bytes, context) => {
@@ -170,8 +172,8 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
     }
     const [first] = envelope.items;
     if (envelope.batch || first === undefined) {
-      return runBatch(envelope.items, (item) => run(item, context), { concurrency, maxResponseBytes });
+      return runBatch(envelope.items, (item) => run(item, context, unchanged), { concurrency, maxResponseBytes });
     }
-    return whenKnown(run(first, context), toResult);
+    return run<DispatchResult<R>>(first, context, toResult);
   };
 };

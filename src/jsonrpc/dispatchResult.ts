@@ -12,7 +12,7 @@ export interface DispatchResult<R extends Reply> {
   readonly chunks: readonly Chunk[];
   /** The replies in the response. For a batch that streams: only those before its first byte. */
   readonly replies: readonly R[];
-  /** The errors in the response. For a batch that streams: only those before its first byte. */
+  /** The errors in the response. A batch that streams adds those of later calls before its end. */
   readonly errors: readonly RpcError[];
 }
 

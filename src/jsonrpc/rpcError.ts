@@ -1,6 +1,6 @@
 /**
  * All codes of forebay's own errors.
- * Sources: JSON-RPC 2.0, section 5.1; EIP-1474; geth, internal/ethapi/errors.go.
+ * Sources: JSON-RPC 2.0, section 5.1; EIP-1474; geth, internal/ethapi/errors.go; x402, transport over JSON-RPC (MCP).
  */
 export const CODES = {
   PARSE: -32700,
@@ -12,6 +12,7 @@ export const CODES = {
   UNAUTHORIZED: -32001,
   RESPONSE_TOO_LARGE: -32003,
   RATE_LIMITED: -32005,
+  PAYMENT_REQUIRED: 402,
 } as const;
 
 export interface RpcErrorOptions {

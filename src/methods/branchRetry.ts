@@ -13,6 +13,9 @@ const UNAVAILABLE_STATUS = 503;
 
 /** Returns how a request with this error is retried in a view. */
 const viewRetry = (error: unknown): RetryRule["view"] => {
+  if (error instanceof NodeError && error.kind === "overloaded") {
+    return RETRY_RULES.overloaded.view;
+  }
   const { view } = error instanceof NodeError ? RETRY_RULES[retryCause(error)] : RETRY_RULES.other;
   const isUnavailable = error instanceof RpcError && error.status === UNAVAILABLE_STATUS;
   return view === "never" && isUnavailable ? RETRY_RULES.unavailable.view : view;

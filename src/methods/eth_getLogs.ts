@@ -3,12 +3,14 @@ import { type LogRange, resolveLogRange } from "../core/logRange.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Body, PendingBlock, PendingView } from "../core/view.ts";
 import { type LogFilter, type LogQuery, matchesLog, parseLogQuery } from "../ethereum/logFilter.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { appendLogs } from "./appendLogs.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import type { Chain, Method, MethodInput } from "./method.ts";
 import { nodePendingLogs } from "./nodePendingLogs.ts";
 import { type CanonicalJson, readAny, required } from "./paramSpec.ts";
 import { parseParams } from "./parseParams.ts";
+import { withPendingMode } from "./pendingModeErrors.ts";
 import { viewResponse } from "./pendingReads.ts";
 
 type Range = Exclude<LogQuery["blocks"], { readonly blockHash: unknown }>;
@@ -37,18 +39,32 @@ const answerInView = async (input: MethodInput, { filter, blocks }: LogQuery): P
     if (pending === undefined || block === undefined) {
       return chain.logs.request(filter, blocks, context);
     }
-    return { ...fromBlock(block, filter), pending: pending.mode };
+    return withPendingMode(pending.mode, fromBlock(block, filter));
   }
   const { resolved, at } = await resolve(chain, blocks, context);
   const { pending } = at.view;
-  const sealed: RpcResponse = resolved.sealed
-    ? await chain.logs.request(filter, resolved.sealed, at)
-    : { body: Buffer.from("[]"), status: { hit: "view" } };
+  const readSealed = async (): Promise<RpcResponse> =>
+    resolved.sealed
+      ? chain.logs.request(filter, resolved.sealed, at)
+      : { body: Buffer.from("[]"), status: { hit: "view" } };
   if (blocks.fromBlock !== "pending" && blocks.toBlock !== "pending" && resolved.pending === undefined) {
-    return sealed;
+    return readSealed();
   }
-  const logs = await logsAbove(input, filter, resolved, at);
-  return { ...sealed, body: appendLogs(sealed.body, logs), ...(pending && { pending: pending.mode }) };
+  const read = async (): Promise<RpcResponse> => {
+    rejectUnknownLogs(pending, resolved);
+    const sealed = await readSealed();
+    const logs = await logsAbove(input, filter, resolved, at);
+    return { ...sealed, body: appendLogs(sealed.body, logs) };
+  };
+  return pending === undefined ? read() : withPendingMode(pending.mode, read());
+};
+
+/** Throws RpcError if a requested pending block has transactions without receipts, so that logs would be left out. */
+const rejectUnknownLogs = (pending: PendingView | undefined, { pending: range }: LogRange): void => {
+  const block = range && pending && blocksIn(pending, range.from, range.to).find((each) => !each.hasAllReceipts);
+  if (block !== undefined) {
+    throw unknownLogs(block);
+  }
 };
 
 /** Resolves the requested blocks in one view: the request's, or a refreshed one if a bound is above the request's view. */
@@ -73,7 +89,10 @@ const resolve = async (
   return { resolved, at: deriveContext(context, { view: { heads: latest } }) };
 };
 
-const fromBlock = (block: PendingBlock, filter: LogFilter): RpcResponse => {
+const fromBlock = async (block: PendingBlock, filter: LogFilter): Promise<RpcResponse> => {
+  if (!block.hasAllReceipts) {
+    throw unknownLogs(block);
+  }
   const logs = block.logs().filter((log) => matchesLog(filter, log));
   return {
     ...viewResponse([]),
@@ -83,6 +102,12 @@ const fromBlock = (block: PendingBlock, filter: LogFilter): RpcResponse => {
     ),
   };
 };
+
+const unknownLogs = ({ number }: PendingBlock): RpcError =>
+  new RpcError(
+    CODES.SERVER,
+    `the logs of pending block ${number} are not known: it is not executed, and the feed sent no receipts`,
+  );
 
 /** Returns the pending logs of the requested blocks, above the sealed ones. */
 const logsAbove = async (
@@ -100,12 +125,13 @@ const logsAbove = async (
   return logsIn(pending, range.from, range.to, filter);
 };
 
+const blocksIn = ({ blocks }: PendingView, from: bigint, to: bigint): readonly PendingBlock[] =>
+  blocks.filter(({ number }) => number >= from && number <= to);
+
 const logsIn = (pending: PendingView, from: bigint, to: bigint, filter: LogFilter): readonly Body[] =>
-  pending.blocks
-    .filter(({ number }) => number >= from && number <= to)
-    .flatMap((block) =>
-      block
-        .logs()
-        .filter((log) => matchesLog(filter, log))
-        .map((log) => block.formatLog(log)),
-    );
+  blocksIn(pending, from, to).flatMap((block) =>
+    block
+      .logs()
+      .filter((log) => matchesLog(filter, log))
+      .map((log) => block.formatLog(log)),
+  );

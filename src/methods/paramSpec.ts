@@ -150,10 +150,19 @@ const setField = (fields: Record<string, CanonicalJson>, key: string, value: Can
   }
 };
 
+const isSorted = (keys: readonly string[]): boolean => {
+  for (let index = 1; index < keys.length; index++) {
+    if ((keys[index - 1] ?? "") > (keys[index] ?? "")) {
+      return false;
+    }
+  }
+  return true;
+};
+
 /** Returns the object with its keys in order; the same object if they are. */
-export const sortFields = (fields: Fields): Fields => {
+const sortFields = (fields: Fields): Fields => {
   const keys = Object.keys(fields);
-  if (keys.every((key, index) => index === 0 || (keys[index - 1] ?? "") < key)) {
+  if (isSorted(keys)) {
     return fields;
   }
   const sorted: Record<string, CanonicalJson> = {};
@@ -163,19 +172,44 @@ export const sortFields = (fields: Fields): Fields => {
   return sorted;
 };
 
+const isSet = (value: unknown): boolean => value !== null && value !== undefined;
+
+/** The keys of an object, each with its parser, and their older names. */
+interface ObjectKeys {
+  readonly parsers: Readonly<Record<string, Parser>>;
+  /** A value with the newer name wins. */
+  readonly oldNames: Readonly<Record<string, string>>;
+}
+
+const readField = (
+  fields: Record<string, CanonicalJson>,
+  object: Readonly<Record<string, unknown>>,
+  key: string,
+  { parsers, oldNames, name }: ObjectKeys & { readonly name: string },
+): void => {
+  const read = Object.hasOwn(parsers, key) ? parsers[key] : undefined;
+  const parsed = (read ?? readAny)(object[key], `${name}.${key}`);
+  const newName = Object.hasOwn(oldNames, key) ? oldNames[key] : undefined;
+  if (newName === undefined || !isSet(object[newName])) {
+    setField(fields, newName ?? key, parsed);
+  }
+};
+
 /** Parses an object with one parser per key. Unknown keys keep their values, because a node may know them. Null values are removed. */
 export const objectOf =
-  (keys: Readonly<Record<string, Parser>>): Parser<{ readonly [key: string]: CanonicalJson }> =>
+  (
+    parsers: ObjectKeys["parsers"],
+    oldNames: ObjectKeys["oldNames"] = {},
+  ): Parser<{ readonly [key: string]: CanonicalJson }> =>
   (value, name) => {
     if (!isRecord(value)) {
       throw invalidParams(`invalid ${name}: want an object`);
     }
     const fields: Record<string, CanonicalJson> = {};
+    const keys = { parsers, oldNames, name };
     for (const key of Object.keys(value)) {
-      const item = value[key];
-      if (item !== null && item !== undefined) {
-        const read = Object.hasOwn(keys, key) ? keys[key] : undefined;
-        setField(fields, key, (read ?? readAny)(item, `${name}.${key}`));
+      if (isSet(value[key])) {
+        readField(fields, value, key, keys);
       }
     }
     return sortFields(fields);

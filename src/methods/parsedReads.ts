@@ -1,3 +1,4 @@
+import { crc32 } from "node:zlib";
 import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
@@ -16,14 +17,17 @@ export interface ParsedRead {
 /** A longer text is parsed each time. */
 const MAX_TEXT_LENGTH = 512;
 const MAX_ENTRIES = 1_024;
+/** The texts that were parsed once are remembered by their hash. A later text replaces one with the same place. */
+const PLACES = 4_096;
 
 /**
  * Parsed parameters by method and text, because a call whose response is cached mostly has a text that was parsed before.
- * Holds the last 1,024 to 2,048 texts.
+ * Holds the last 1,024 to 2,048 texts that were parsed twice. Objects of other texts would outlive the young generation.
  */
 export class ParsedReads {
   #recent = new Map<string, ParsedRead>();
   #older: ReadonlyMap<string, ParsedRead> = new Map();
+  readonly #parsedOnce = new Uint32Array(PLACES);
 
   /** Returns what `parse` returned for the same call. Errors are not stored. */
   get(call: Call, parse: (call: Call) => ParsedRead): ParsedRead {
@@ -36,12 +40,27 @@ export class ParsedReads {
     if (recent !== undefined) {
       return recent;
     }
-    const parsed = this.#older.get(key) ?? parse(call);
+    const older = this.#older.get(key);
+    const parsed = older ?? parse(call);
+    if (older === undefined && this.#isNew(key)) {
+      return parsed;
+    }
     if (this.#recent.size >= MAX_ENTRIES) {
       this.#older = this.#recent;
       this.#recent = new Map();
     }
     this.#recent.set(key, parsed);
     return parsed;
+  }
+
+  /** Whether the text was not parsed before. Remembers it. */
+  #isNew(key: string): boolean {
+    const hash = crc32(key);
+    const place = hash % PLACES;
+    if (this.#parsedOnce[place] === hash) {
+      return false;
+    }
+    this.#parsedOnce[place] = hash;
+    return true;
   }
 }

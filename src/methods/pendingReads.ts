@@ -1,8 +1,9 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { formatData, formatQuantity, type Hash, isQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { PendingRead } from "./blockReadSpec.ts";
-import type { CanonicalJson } from "./paramSpec.ts";
+import { type CanonicalJson, isRecord } from "./paramSpec.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -34,9 +35,26 @@ export const pendingReceipts = async ({ input, pending, atBase }: PendingRead): 
     return viewResponse(body);
   }
   const { chain, context } = input;
-  return chain.reads.request(
+  const response = await chain.reads.request(
     { ...createCall("eth_getBlockReceipts", ["pending"]), retention: "never", canonicalParams: "" },
     context,
+  );
+  if (!hasReceiptsOf(response, pending.newest.transactionHashes)) {
+    throw new RpcError(
+      CODES.SERVER,
+      `the receipts of pending block ${pending.newest.number} are not known: it is not executed, and the feed sent none`,
+    );
+  }
+  return response;
+};
+
+/** Whether a node's receipts are those of these transactions. Its pending block may be another one, or have fewer transactions. */
+const hasReceiptsOf = ({ body }: RpcResponse, hashes: readonly Hash[]): boolean => {
+  const receipts: unknown = body instanceof Uint8Array ? JSON.parse(decoder.decode(body)) : undefined;
+  return (
+    Array.isArray(receipts) &&
+    receipts.length === hashes.length &&
+    receipts.every((receipt, index) => isRecord(receipt) && receipt.transactionHash === hashes[index])
   );
 };
 

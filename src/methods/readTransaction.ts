@@ -10,7 +10,6 @@ import {
   readHash,
   readQuantity,
   readSlot,
-  sortFields,
 } from "./paramSpec.ts";
 
 const accessListFields = { address: readAddress, storageKeys: listOf(readHash) };
@@ -43,17 +42,9 @@ const transactionFields = {
   blobVersionedHashes: listOf(readHash),
   authorizationList: listOf(authorization),
 };
-const readFields = objectOf(transactionFields);
 
 /** GenericTransaction of the execution API. `data` is the older name of `input`. If both are set, `input` is used, as in geth. */
-export const readTransaction: Parser<{ readonly [key: string]: CanonicalJson }> = (value, name) => {
-  const transaction = readFields(value, name);
-  if (transaction.data === undefined) {
-    return transaction;
-  }
-  const { data, ...rest } = transaction;
-  return sortFields({ input: data, ...rest });
-};
+export const readTransaction = objectOf(transactionFields, { data: "input" });
 
 const slots = mapOf(readSlot, readSlot);
 
@@ -70,7 +61,8 @@ export const hasKnownFields = (call: CanonicalJson, stateOverrides: CanonicalJso
   return (
     hasOnly(call, transactionFields) &&
     accessList.every((entry: CanonicalJson) => hasOnly(entry, accessListFields)) &&
-    Object.values(stateOverrides ?? {}).every((override: CanonicalJson) => hasOnly(override, overrideFields))
+    (stateOverrides === null ||
+      Object.values(stateOverrides).every((override: CanonicalJson) => hasOnly(override, overrideFields)))
   );
 };
 

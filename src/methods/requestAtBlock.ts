@@ -1,7 +1,8 @@
+import type { RequestBlock, RetentionClass } from "../core/retention.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
 import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
-import { type Call, createCall } from "../jsonrpc/call.ts";
+import { createCall } from "../jsonrpc/call.ts";
 import { formatBlock } from "./blockParams.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
@@ -26,21 +27,17 @@ export const requestAtBlock = (read: BlockReadInput, block: ResolvedBlock): RpcR
   switch (block.kind) {
     case "pending":
     case "tagUnavailable":
-      return { ...withParameter(read), retention: "never", canonicalParams: read.canonicalParams };
+      return uncached(read, requestedBlock(read));
     case "hash":
       return atHash(read);
     case "aboveHead":
-      return {
-        ...withBlock(read, formatQuantity(block.number)),
-        retention: "never",
-        canonicalParams: read.canonicalParams,
-      };
+      return uncached(read, formatQuantity(block.number));
     case "outsideRing":
-      return { ...withBlock(read, formatQuantity(block.number)), ...commonFields(read), retention: "never", block };
+      return atNumber(read, formatQuantity(block.number), "never", block);
     case "final": {
       const { parameter } = read;
       const value = canonicalOnly(parameter) ? formatBlock(parameter) : formatQuantity(block.number);
-      return { ...withBlock(read, value), ...commonFields(read), retention: "final", block };
+      return atNumber(read, value, "final", block);
     }
     case "recent":
       return atRecent(read, block);
@@ -49,38 +46,65 @@ export const requestAtBlock = (read: BlockReadInput, block: ResolvedBlock): RpcR
 
 const canonicalOnly = (block: BlockParameter): boolean => "hash" in block && block.requireCanonical;
 
-const withBlock = ({ spec, values, position }: BlockReadInput, value: CanonicalJson): Call =>
-  createCall(spec.name, values.with(position, value));
+const requestedBlock = ({ values, position }: BlockReadInput): CanonicalJson => values[position] ?? null;
 
-const withParameter = (read: BlockReadInput): Call => withBlock(read, read.values[read.position] ?? null);
-
-const commonFields = (read: BlockReadInput): Pick<RpcRequest, "canonicalParams" | "blockField" | "nullIsError"> => ({
-  canonicalParams: read.canonicalParams,
-  ...(read.spec.blockField && { blockField: read.spec.blockField }),
-  ...(read.spec.nullIsError && { nullIsError: true }),
+/** A request with this block parameter whose response is never cached. */
+const uncached = ({ spec, values, position, canonicalParams }: BlockReadInput, value: CanonicalJson): RpcRequest => ({
+  method: spec.name,
+  params: values.with(position, value),
+  retention: "never",
+  canonicalParams,
 });
+
+/** Without spreads, because each miss of a read at a block creates one. */
+const atNumber = (
+  { spec, values, position, canonicalParams }: BlockReadInput,
+  value: CanonicalJson,
+  retention: RetentionClass,
+  block: RequestBlock,
+): RpcRequest => {
+  const request: Writable<RpcRequest> = {
+    method: spec.name,
+    params: values.with(position, value),
+    retention,
+    canonicalParams,
+    block,
+  };
+  if (spec.blockField !== undefined) {
+    request.blockField = spec.blockField;
+  }
+  if (spec.nullIsError === true) {
+    request.nullIsError = true;
+  }
+  return request;
+};
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** A read at a hash that is not in the block ring. */
 const atHash = (read: BlockReadInput): RpcRequest => {
   const { spec, values, position, parameter } = read;
-  const call = withParameter(read);
+  const request = uncached(read, requestedBlock(read));
   // A read with requireCanonical has no result once the block is not canonical any more.
   if (spec.kind === "state" || canonicalOnly(parameter)) {
-    return { ...call, retention: "never", canonicalParams: read.canonicalParams };
+    return request;
   }
   const canonicalParams = JSON.stringify([spec.name, values.with(position, formatBlock(parameter))]);
-  return { ...call, retention: "byHash", canonicalParams };
+  return { ...request, retention: "byHash", canonicalParams };
 };
 
 const atRecent = (read: BlockReadInput, block: Extract<ResolvedBlock, { readonly kind: "recent" }>): RpcRequest => {
   const { spec, values, position, parameter } = read;
   const retention = spec.kind === "state" ? "recentState" : "recent";
-  const byNumber = withBlock(read, formatQuantity(block.number));
-  if (spec.byNumberOnly) {
-    return { ...byNumber, ...commonFields(read), retention, block };
+  const request: Writable<RpcRequest> = atNumber(read, formatQuantity(block.number), retention, block);
+  if (spec.byNumberOnly === true) {
+    return request;
   }
-  const byHash = spec.byHashMethod
+  request.byHash = spec.byHashMethod
     ? createCall(spec.byHashMethod, values.with(position, block.hash))
-    : withBlock(read, canonicalOnly(parameter) ? formatBlock(parameter) : { blockHash: block.hash });
-  return { ...byNumber, ...commonFields(read), retention, block, byHash };
+    : createCall(
+        spec.name,
+        values.with(position, canonicalOnly(parameter) ? formatBlock(parameter) : { blockHash: block.hash }),
+      );
+  return request;
 };

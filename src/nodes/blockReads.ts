@@ -18,6 +18,14 @@ export const readBlock = async (
   signal: AbortSignal,
 ): Promise<SealedBlock | undefined> => readSealedBlock(await node.send(blockCall(block), reach(signal)));
 
+/** Reads a block of any branch. Returns undefined if the node does not have it. */
+export const readBlockByHash = async (
+  node: UpstreamNode,
+  hash: Hash,
+  signal: AbortSignal,
+): Promise<SealedBlock | undefined> =>
+  readSealedBlock(await node.send(createCall("eth_getBlockByHash", [hash, false]), reach(signal)));
+
 /** Reads blocks by number or tag in one batch, in their order; undefined for each block that the node did not return. */
 export const readBlocks = async (
   node: UpstreamNode,

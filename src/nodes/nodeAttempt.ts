@@ -19,9 +19,12 @@ export interface NodeAttempt {
   readonly block?: bigint | undefined;
 }
 
+const METHOD = Object.freeze({ fwd: "method" } as const);
+const MISS = Object.freeze({ fwd: "miss" } as const);
+
 const createResponse = (node: UpstreamNode, body: Uint8Array, request: RpcRequest): RpcResponse => {
   const block = readResponseBlock(body, request.blockField);
-  const status = { fwd: request.write ? "method" : "miss" } as const;
+  const status = request.write ? METHOD : MISS;
   return block ? { body, node: node.name, status, block } : { body, node: node.name, status };
 };
 

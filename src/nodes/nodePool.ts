@@ -18,6 +18,8 @@ export interface NodePoolOptions {
   readonly onHedge: (reason: HedgeReason) => void;
 }
 
+const isIdentified = ({ identified }: UpstreamNode): boolean => identified;
+
 /** The nodes of a chain as one source. A read is retried on other nodes, a write is sent once. */
 class NodePool implements NodeSource {
   readonly #nodes: readonly UpstreamNode[];
@@ -45,17 +47,37 @@ class NodePool implements NodeSource {
     return node ? node.request(request, context) : Promise.reject(unavailable("no node has responded yet"));
   }
 
-  async #read(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
-    const { attempts } = this.#options;
+  /** Most reads end with the first attempt. */
+  #read(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
     const read = new PoolRead(request, context);
-    for (let attempt = 1; attempt <= attempts; attempt += 1) {
+    let choice: NodeChoice | undefined;
+    try {
+      choice = read.choose(this.#rank(request, context.view));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    if (choice === undefined) {
+      return this.#readAgain(read, request, context);
+    }
+    const { node } = choice;
+    return this.#send(choice, request, context).then(
+      (response) => (read.accept(node, response) ? response : this.#readAgain(read, request, context)),
+      (error: unknown) => {
+        read.recordError(node, error);
+        return this.#readAgain(read, request, context);
+      },
+    );
+  }
+
+  /** Tries the other nodes after the first attempt. */
+  async #readAgain(read: PoolRead, request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+    const { attempts } = this.#options;
+    for (let attempt = 2; attempt <= attempts; attempt += 1) {
       const choice = read.choose(this.#rank(request, context.view));
       if (!choice) {
         break;
       }
-      if (attempt > 1) {
-        await this.#prepareRetry(choice, { attempt, cause: read.lastCause }, context);
-      }
+      await this.#prepareRetry(choice, { attempt, cause: read.lastCause }, context);
       const { node } = choice;
       try {
         const response = await this.#send(choice, request, context);
@@ -70,7 +92,7 @@ class NodePool implements NodeSource {
   }
 
   #rank(request: RpcRequest, { heads }: View): readonly UpstreamNode[] {
-    const identified = this.#nodes.filter(({ identified }) => identified);
+    const identified = this.#nodes.every(isIdentified) ? this.#nodes : this.#nodes.filter(isIdentified);
     const { filterOwner } = request;
     const allowed = filterOwner === undefined ? identified : identified.filter(({ name }) => name === filterOwner);
     return rankNodes(allowed, neededBlock(request, heads), heads);

@@ -9,11 +9,12 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { BatchLimit } from "./batchLimit.ts";
 import { type Breaker, type BreakerOptions, createBreaker } from "./breaker.ts";
 import { type Budget, createBudget } from "./budget.ts";
+import { CallAdmission } from "./callAdmission.ts";
 import { CallBatcher } from "./callBatcher.ts";
 import { budgetError, createNodeClient, type NodeClient } from "./nodeClient.ts";
 import { NodeCounts } from "./nodeCounts.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
-import { type CallOutcome, type Leaving, SentCall } from "./sentCall.ts";
+import { type CallOutcome, type CallSender, type Leaving, SentCall } from "./sentCall.ts";
 import type { CallOptions } from "./upstreamNode.ts";
 
 /** `maxWaitMs`: the time that a call waits for others; 0 for one turn of the event loop. */
@@ -73,6 +74,11 @@ export class NodeSender {
   readonly #breaker: Breaker;
   readonly #client: NodeClient;
   readonly #batcher: CallBatcher;
+  readonly #admission: CallAdmission;
+  readonly #callSender: CallSender = {
+    createError: (why, sent) => this.#leftError(why, sent),
+    settle: (sent, outcome, why) => this.#settle(sent, outcome, why),
+  };
 
   constructor(options: NodeSenderOptions, { log, metrics }: Telemetry) {
     const { chain, name, concurrency = DEFAULT_CONCURRENCY, onLost } = options;
@@ -100,6 +106,7 @@ export class NodeSender {
         }
       },
     });
+    this.#admission = new CallAdmission({ minCalls: concurrency, now: () => performance.now() });
     this.#batcher = new CallBatcher({
       client: this.#client,
       limit: new BatchLimit(options.batch === "off" ? 1 : options.batch.maxCalls),
@@ -199,6 +206,10 @@ export class NodeSender {
     if (isAborted(reach)) {
       return Promise.reject(this.#leftError("disconnected"));
     }
+    // Calls of forebay itself have no connection, and never wait.
+    if (reach.connection !== undefined && !this.#admission.begin(reach.clientId ?? "")) {
+      return Promise.reject(this.#overloadError());
+    }
     return new Promise((resolve, reject) => {
       const sent = this.#createCall(call, reach, isVerified, (outcome) => {
         if (outcome instanceof NodeError) {
@@ -218,22 +229,24 @@ export class NodeSender {
   #createCall(call: Call, reach: Reach, isVerified: boolean, onOutcome: (outcome: CallOutcome) => void): SentCall {
     this.#counts.addCall(call.method);
     this.#options.health.recordStart();
-    return new SentCall({
-      call,
-      reach,
-      isVerified,
-      createError: (why, sent) => this.#leftError(why, sent),
-      onSettled: (sent, outcome, why) => {
-        this.#onSettled(sent, outcome, why);
-        onOutcome(hasRoom(reach, outcome) ? outcome : budgetError(this.#options.name));
-      },
-    });
+    return new SentCall(this.#callSender, { call, reach, isVerified, onOutcome });
   }
 
   /** Returns the time until the budget allows the calls, or an error if that is after the deadline. */
   #takeBudget(calls: number, { deadlineMs }: Reach): number | NodeError {
     const { delayMs } = this.#budget;
     return delayMs > deadlineMs - performance.now() ? this.#budgetError(delayMs) : this.#budget.take(calls);
+  }
+
+  /** A call that is refused at once costs its client less than one that is answered too late. */
+  #overloadError(): NodeError {
+    const { name } = this.#options;
+    const error = new NodeError("overloaded", name, `${name}: too many calls are waiting`, {
+      status: 503,
+      retryAfterSeconds: 1,
+    });
+    this.#counts.addOutcome(error.kind, 0);
+    return error;
   }
 
   #budgetError(delayMs: number): NodeError {
@@ -280,11 +293,18 @@ export class NodeSender {
     this.#options.health.recordOutcome(durationMs, end === "fault");
   }
 
-  #onSettled({ call, startMs }: SentCall, outcome: CallOutcome, why: Leaving | undefined): void {
+  #settle({ call, reach, startMs }: SentCall, outcome: CallOutcome, why: Leaving | undefined): CallOutcome {
     this.#options.health.recordEnd();
-    if (why === "disconnected") {
-      return;
+    if (reach.connection !== undefined) {
+      this.#admission.end(reach.clientId ?? "", why === undefined);
     }
+    if (why !== "disconnected") {
+      this.#countOutcome(call, outcome, startMs);
+    }
+    return hasRoom(reach, outcome) ? outcome : budgetError(this.#options.name);
+  }
+
+  #countOutcome(call: Call, outcome: CallOutcome, startMs: number): void {
     const isError = outcome instanceof NodeError;
     this.#counts.addOutcome(isError ? outcome.kind : "ok", performance.now() - startMs);
     if (!isError) {

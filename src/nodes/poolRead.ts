@@ -22,7 +22,8 @@ export interface NodeChoice {
 export class PoolRead {
   readonly #request: RpcRequest;
   readonly #context: RequestContext;
-  readonly #tried = new Set<UpstreamNode>();
+  /** An array, because most reads try one node. */
+  readonly #tried: UpstreamNode[] = [];
   #lastError: NodeError | undefined;
   #lastCause: RetryCause = "unavailable";
   /** The first response that is not usable: it is returned if no node has a better one. */
@@ -44,9 +45,11 @@ export class PoolRead {
    */
   choose(ranked: readonly UpstreamNode[]): NodeChoice | undefined {
     const tried = this.#tried;
-    const [node, next] = tried.size === 0 ? ranked : ranked.filter((each) => !tried.has(each));
+    const untried = tried.length === 0 ? ranked : ranked.filter((each) => !tried.includes(each));
+    const node = untried[0];
+    const next = untried[1];
     if (node) {
-      tried.add(node);
+      tried.push(node);
       return { node, next, isRepeated: false };
     }
     if (this.#fallback || (this.#lastError && !isTransient(this.#lastError))) {

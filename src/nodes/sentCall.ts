@@ -17,15 +17,21 @@ export interface CallCarrier {
   release(why: Leaving | undefined): void;
 }
 
+/** The sender of all calls to one node. */
+export interface CallSender {
+  /** Creates the error of a call whose client ended it. */
+  createError(why: Leaving, sent: SentCall): NodeError;
+  /** Called once for each call. Returns the outcome for its client. `why` is undefined if the node decided the outcome. */
+  settle(sent: SentCall, outcome: CallOutcome, why: Leaving | undefined): CallOutcome;
+}
+
 export interface SentCallOptions {
   readonly call: Call;
   readonly reach: Reach;
   /** The caller rejects a result that is not one JSON value. */
   readonly isVerified: boolean;
-  /** Creates the error of a call whose client ended it. */
-  createError(why: Leaving, sent: SentCall): NodeError;
-  /** Called once. `why` is undefined if the node decided the outcome. */
-  onSettled(sent: SentCall, outcome: CallOutcome, why: Leaving | undefined): void;
+  /** Called once. */
+  readonly onOutcome: (outcome: CallOutcome) => void;
 }
 
 /** One call to a node, from its start to its outcome. It travels in one HTTP request, and in a second one if that is slow. */
@@ -34,18 +40,20 @@ export class SentCall {
   readonly reach: Reach;
   readonly isVerified: boolean;
   readonly startMs = performance.now();
-  readonly #options: SentCallOptions;
+  readonly #sender: CallSender;
+  readonly #onOutcome: SentCallOptions["onOutcome"];
   readonly #onAbort = (): void => this.#leave(isTimeout(this.reach) ? "timeout" : "disconnected");
   #first: CallCarrier | undefined;
   #second: CallCarrier | undefined;
   #isSettled = false;
 
-  constructor(options: SentCallOptions) {
-    this.call = options.call;
-    this.reach = options.reach;
-    this.isVerified = options.isVerified;
-    this.#options = options;
-    onAbort(options.reach, this.#onAbort);
+  constructor(sender: CallSender, { call, reach, isVerified, onOutcome }: SentCallOptions) {
+    this.call = call;
+    this.reach = reach;
+    this.isVerified = isVerified;
+    this.#sender = sender;
+    this.#onOutcome = onOutcome;
+    onAbort(reach, this.#onAbort);
   }
 
   get isSettled(): boolean {
@@ -83,7 +91,7 @@ export class SentCall {
     offAbort(this.reach, this.#onAbort);
     this.#first?.release(why);
     this.#second?.release(why);
-    this.#options.onSettled(this, outcome, why);
+    this.#onOutcome(this.#sender.settle(this, outcome, why));
   }
 
   /** Ends the call at its deadline. */
@@ -93,7 +101,7 @@ export class SentCall {
 
   #leave(why: Leaving): void {
     if (!this.#isSettled) {
-      this.settle(this.#options.createError(why, this), why);
+      this.settle(this.#sender.createError(why, this), why);
     }
   }
 }

@@ -5,6 +5,7 @@ import { NodeError } from "../core/node.ts";
 import { RETENTION } from "../core/retention.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { Verifier } from "../verification/verifier.ts";
@@ -78,53 +79,63 @@ export class VerifiedRequests {
   #send(request: RpcRequest, context: RequestContext, isByHash: boolean): Promise<RpcResponse> {
     const delays = RETRY_LIMITS.node.delaysMs.values();
     const { byHash } = request;
-    if (!isByHash || byHash === undefined) {
-      return this.#sendByNumber(request, context, delays, needsNoBlock(request));
-    }
-    return this.#tryByHash(byHash, request, context, delays).then((fromHash) => {
-      if (fromHash !== undefined && fromHash !== "unsupported") {
-        return fromHash;
+    return isByHash && byHash !== undefined
+      ? this.#sendByHash(byHash, request, context, delays)
+      : this.#sendByNumber(request, context, delays, needsNoBlock(request));
+  }
+
+  /** Sends the request by hash. If the node does not know the hash or the form, sends it by number. */
+  #sendByHash(byHash: Call, request: RpcRequest, context: RequestContext, delays: Delays): Promise<RpcResponse> {
+    const attempt = (): Promise<NodeAttempt> => attemptOnNode(this.#sender, byHash, request, context);
+    const onOutcome = (outcome: NodeAttempt): Awaitable<RpcResponse> =>
+      acceptByHash(outcome, request, context) ?? this.#sendByNumber(request, context, delays, true);
+    const onError = (error: unknown): Promise<RpcResponse> => {
+      if (!isByHashRequest(error, request)) {
+        throw error;
       }
-      const isOnce = needsNoBlock(request) || fromHash === undefined;
-      const response = this.#sendByNumber(request, context, delays, isOnce);
-      return fromHash === undefined
-        ? response
-        : response.then((known) => {
-            this.#byHashSupport.markUnsupported(byHash.method);
-            return known;
-          });
-    });
+      return this.#sendByNumber(request, context, delays, needsNoBlock(request)).then((known) => {
+        this.#byHashSupport.markUnsupported(byHash.method);
+        return known;
+      });
+    };
+    return attempt().then((first) => {
+      if (!this.#hasAnnounced(first)) {
+        return onOutcome(first);
+      }
+      const isReplaced = (): Promise<boolean> => this.#isReplaced(request);
+      return this.#retryLater(first, attempt, { context, delays, isReplaced }).then(onOutcome, onError);
+    }, onError);
+  }
+
+  /** Whether the node has another block. Waiting does not bring back a block that a reorganisation replaced. */
+  async #isReplaced({ block }: RpcRequest): Promise<boolean> {
+    const { number, hash } = block ?? {};
+    return number !== undefined && hash !== undefined && (await this.#readPresence({ number, hash })) === "replaced";
   }
 
   /** `isOnce`: a missing block is not requested again. */
   #sendByNumber(request: RpcRequest, context: RequestContext, delays: Delays, isOnce: boolean): Promise<RpcResponse> {
     const attempt = (): Promise<NodeAttempt> => this.#attemptByNumber(request, context);
-    return (isOnce ? attempt() : this.#retryMissing(attempt, context, delays)).then(
-      ({ response, error, isMissing }) => {
-        if (response === undefined) {
-          throw error;
-        }
-        // The pool and the method decide about `null`. Any other response belongs to another block.
-        if (isMissing && !isNull(response) && !RETENTION[request.retention].cachesNull) {
-          throw this.#otherBranch(request);
-        }
-        return response;
-      },
+    const onOutcome = (outcome: NodeAttempt): RpcResponse => this.#acceptByNumber(outcome, request);
+    return attempt().then((first) =>
+      isOnce || !this.#hasAnnounced(first)
+        ? onOutcome(first)
+        : this.#retryLater(first, attempt, { context, delays, isReplaced: undefined }).then(onOutcome),
     );
+  }
+
+  #acceptByNumber({ response, error, isMissing }: NodeAttempt, request: RpcRequest): RpcResponse {
+    if (response === undefined) {
+      throw error;
+    }
+    // The pool and the method decide about `null`. Any other response belongs to another block.
+    if (isMissing && !isNull(response) && !RETENTION[request.retention].cachesNull) {
+      throw this.#otherBranch(request);
+    }
+    return response;
   }
 
   /** Repeats the attempt while the node lacks a block that it announced, after each of the delays. */
-  #retryMissing(
-    attempt: () => Promise<NodeAttempt>,
-    context: RequestContext,
-    delays: Delays,
-    isReplaced?: () => Promise<boolean>,
-  ): Promise<NodeAttempt> {
-    return attempt().then((first) =>
-      this.#hasAnnounced(first) ? this.#retryLater(first, attempt, { context, delays, isReplaced }) : first,
-    );
-  }
-
   async #retryLater(
     first: NodeAttempt,
     attempt: () => Promise<NodeAttempt>,
@@ -147,29 +158,6 @@ export class VerifiedRequests {
   #hasAnnounced({ isMissing, block }: NodeAttempt): boolean {
     const { announced } = this.#node;
     return isMissing && block !== undefined && announced !== undefined && block <= announced;
-  }
-
-  /** Returns undefined if the node does not know the hash, or may not know it (`null`). */
-  #tryByHash(
-    call: Call,
-    request: RpcRequest,
-    context: RequestContext,
-    delays: Delays,
-  ): Promise<RpcResponse | "unsupported" | undefined> {
-    const { number, hash } = request.block ?? {};
-    // Waiting does not bring back a block that a reorganisation replaced.
-    const isReplaced = async (): Promise<boolean> =>
-      number !== undefined && hash !== undefined && (await this.#readPresence({ number, hash })) === "replaced";
-    const attempt = () => attemptOnNode(this.#sender, call, request, context);
-    return this.#retryMissing(attempt, context, delays, isReplaced).then(
-      (outcome) => acceptByHash(outcome, request, context),
-      (error: unknown) => {
-        if (isByHashRequest(error, request)) {
-          return "unsupported";
-        }
-        throw error;
-      },
-    );
   }
 
   /** Sends the request by number, or without a block. The response is of the node's own branch, which is then verified. */

@@ -49,6 +49,13 @@ export class BaseState {
     return this.#known;
   }
 
+  /** Returns the same values at the same block. This one must be reset afterwards, because both would add to them. */
+  fork(): BaseState {
+    const fork = new BaseState(this.#options, this.#base);
+    fork.#known = this.#known;
+    return fork;
+  }
+
   /** Fetches the keys whose values are not cached. */
   async fetch(keys: StateKeys, hint: readonly PlainCall[]): Promise<StateFetchResult> {
     const base = this.#base;

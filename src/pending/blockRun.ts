@@ -47,12 +47,20 @@ export class BlockRun {
     this.block = blockOf(job.environment, ancestors, reader);
   }
 
-  /** Executes until a value is missing and returns its key, or `undefined` at the end. Throws TransactionError. */
-  async advance(): Promise<StateKeys | undefined> {
-    const { known, layers, transactions } = this.#options;
+  /** Whether all transactions were executed. */
+  get isDone(): boolean {
+    return this.#startCalls.length === 0 && this.executed.length === this.#options.transactions.length;
+  }
+
+  /**
+   * Executes until a value is missing and returns its key. Returns `undefined` at the end, or after that many calls and
+   * transactions. Throws TransactionError.
+   */
+  async advance(maxSteps = Number.POSITIVE_INFINITY): Promise<StateKeys | undefined> {
+    const { known, layers } = this.#options;
     const missing = createStrictState();
     this.#reader = layered(known.reader(missing), layers);
-    while (this.#startCalls.length > 0 || this.executed.length < transactions.length) {
+    for (let steps = 0; steps < maxSteps && !this.isDone; steps++) {
       try {
         await this.#step();
       } catch (error) {

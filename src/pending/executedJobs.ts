@@ -7,6 +7,16 @@ export class ExecutedJobs {
   /** The base includes the jobs up to this id. */
   #passedThrough = 0;
 
+  /** Returns a copy that later changes do not affect. */
+  fork(): ExecutedJobs {
+    const fork = new ExecutedJobs();
+    fork.#passedThrough = this.#passedThrough;
+    for (const [id, executed] of this.#executed) {
+      fork.#executed.set(id, executed);
+    }
+    return fork;
+  }
+
   has(id: number): boolean {
     return this.#executed.has(id);
   }

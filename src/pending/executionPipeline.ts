@@ -3,9 +3,10 @@ import { ZERO_HASH } from "../ethereum/hex.ts";
 import type { Flashblock } from "../feed/message.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
 import { AppliedChain } from "./appliedChain.ts";
-import { type ExtraBlockFields, environmentOf, type PendingChain } from "./applyFlashblock.ts";
-import { decodeOnly, type KnownSender } from "./decode.ts";
+import type { ExtraBlockFields, PendingChain } from "./applyFlashblock.ts";
+import type { KnownSender } from "./decode.ts";
 import type { Execution, Executor, FlashblockJob } from "./execution.ts";
+import { createJob, decodeMessage, type FeedMessage, type QueuedMessage } from "./queuedMessage.ts";
 
 export interface ExecutionPipelineOptions {
   readonly executor: Executor;
@@ -35,6 +36,10 @@ export interface ExecutionPipeline {
   awaits(number: bigint): boolean;
   /** Returns all messages up to the first whose execution still runs. */
   chain(): PendingChain;
+  /** Returns the id of a message's job. Undefined if the message is not above the base. */
+  jobOf(message: Flashblock): number | undefined;
+  /** Executes the last transactions of a sealed block beside the messages: see Executor. */
+  executeRest(job: Omit<FlashblockJob, "id">): Promise<Execution>;
   close(): void;
 }
 
@@ -43,52 +48,6 @@ const BEHIND_MS = 100;
 
 /** The base before the first head. */
 const NO_BASE: BlockId = { number: 0n, hash: ZERO_HASH };
-
-interface FeedMessage {
-  readonly block: BlockMessages;
-  readonly message: Flashblock;
-}
-
-interface QueuedMessage extends FeedMessage {
-  readonly id: number;
-  readonly number: bigint;
-  /** The base at the start of the execution. */
-  readonly base: BlockId;
-  execution: Execution | undefined;
-  timer: NodeJS.Timeout | undefined;
-}
-
-const createJob = (
-  id: number,
-  before: number | undefined,
-  { block, message }: FeedMessage,
-): FlashblockJob | undefined => {
-  const environment = environmentOf(block.messages[0]);
-  if (!environment) {
-    return undefined;
-  }
-  const { transactions, gasUsed, logsBloom, receiptsRoot, postExecTransaction } = message.diff;
-  return {
-    id,
-    before,
-    environment,
-    index: message.index,
-    transactions,
-    accessList: message.accessList,
-    hasPostExec: postExecTransaction !== undefined,
-    expected: { gasUsed, logsBloom, receiptsRoot },
-  };
-};
-
-/** Decodes a message that is shown without state. */
-const decodeMessage = (
-  { block, message }: FeedMessage,
-  unverified: "late" | "failed",
-  senderOf: KnownSender | undefined,
-): Execution => {
-  const blockTransactions = block.messages.slice(0, message.index + 1).flatMap(({ diff }) => diff.transactions);
-  return decodeOnly(blockTransactions, message.diff.transactions, unverified, senderOf);
-};
 
 class MessageQueue implements ExecutionPipeline {
   readonly #options: ExecutionPipelineOptions;
@@ -133,6 +92,14 @@ class MessageQueue implements ExecutionPipeline {
 
   chain(): PendingChain {
     return this.#applied.extend(this.#queue);
+  }
+
+  jobOf(message: Flashblock): number | undefined {
+    return this.#queue.find((queued) => queued.message === message)?.id;
+  }
+
+  executeRest(job: Omit<FlashblockJob, "id">): Promise<Execution> {
+    return this.#options.executor.executeRest({ ...job, id: this.#nextId++ });
   }
 
   close(): void {

@@ -3,28 +3,21 @@ import type { Reach } from "../core/node.ts";
 import { reachWithin } from "../state/sources/askSourceNode.ts";
 import type { BlockContent } from "../state/sources/blockContent.ts";
 import { composeChanges } from "../state/sources/executedWrites.ts";
-import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
+import { type BlockContentOptions, readBlockContent, withinReach } from "../state/sources/readBlockContent.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../state/writeSet.ts";
-import type { Execution, Executor, FlashblockJob, UnverifiedReason } from "./execution.ts";
+import type { Execution, Executor, FlashblockJob } from "./execution.ts";
+import { writeSetFailureOf } from "./executionFailure.ts";
 
-export interface ExecutionSourceOptions {
+export interface ExecutionSourceOptions extends BlockContentOptions {
   readonly executor: Executor;
-  readonly thread: Pick<WriteSetThread, "run">;
   /** Whether the executor makes every write of the block: those of OP stacks, whose rules are known. */
   readonly isExecutable: (block: BlockId) => boolean;
-  /** Returns the JSON text of the block with whole transactions. Rejects if no node has it. */
-  readonly readBlock: (block: BlockId, reach: Reach) => Promise<Uint8Array>;
   readonly blockTimeMs: () => number;
   readonly unitsOf: (method: string) => number;
 }
 
 /** The estimated number of values that the execution of a block reads from nodes. */
 const VALUES_PER_BLOCK = 20;
-
-const MISMATCHES: ReadonlySet<UnverifiedReason> = new Set(["gas", "bloom", "receiptsRoot"]);
-
-const failureOf = (unverified: UnverifiedReason | undefined): WriteSetFailure =>
-  unverified !== undefined && MISMATCHES.has(unverified) ? "mismatch" : "error";
 
 const jobOf = (id: number, { environment, transactions, ...expected }: BlockContent): FlashblockJob => ({
   id,
@@ -70,34 +63,27 @@ export class ExecutionSource implements WriteSetSource {
       return "unsupported";
     }
     const reach = reachWithin(blockTimeMs(), signal);
-    const body = new Uint8Array(await readBlock(block, reach));
-    const output = await thread.run({ kind: "content", block, body }, [body.buffer], reach);
-    if (output.kind !== "content") {
-      return output.kind === "failed" ? output.reason : "error";
+    const content = await readBlockContent({ readBlock, thread }, block, reach);
+    if (typeof content === "string") {
+      return content;
     }
-    const execution = await this.#execute(block, output.content, reach);
+    const execution = await this.#execute(block, content, reach);
     if (execution === "late") {
       return "late";
     }
     const { outcome, unverified } = execution;
     if (outcome === undefined) {
-      return failureOf(unverified);
+      return writeSetFailureOf(unverified);
     }
     this.#executed = { block, id: this.#lastId };
     return { block, accounts: composeChanges([outcome.changes]) };
   }
 
-  #execute(block: BlockId, content: BlockContent, { deadlineMs, signal }: Reach): Promise<Execution | "late"> {
+  #execute(block: BlockId, content: BlockContent, reach: Reach): Promise<Execution | "late"> {
     const { executor } = this.#options;
     const parent = { number: block.number - 1n, hash: content.environment.parentHash };
     executor.rebase(parent, this.#executed?.block.hash === parent.hash ? this.#executed.id : undefined);
     this.#executed = undefined;
-    const limit = AbortSignal.any([
-      signal,
-      AbortSignal.timeout(Math.max(0, Math.ceil(deadlineMs - performance.now()))),
-    ]);
-    const late = Promise.withResolvers<"late">();
-    limit.addEventListener("abort", () => late.resolve("late"), { once: true });
-    return Promise.race([executor.execute(jobOf(++this.#lastId, content)), late.promise]);
+    return withinReach(executor.execute(jobOf(++this.#lastId, content)), reach);
   }
 }

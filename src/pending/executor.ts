@@ -54,12 +54,20 @@ class ThreadExecutor implements Executor {
   }
 
   execute(job: FlashblockJob): Promise<Execution> {
+    return this.#run("run", job);
+  }
+
+  executeRest(job: FlashblockJob): Promise<Execution> {
+    return this.#run("runRest", job);
+  }
+
+  #run(kind: "run" | "runRest", job: FlashblockJob): Promise<Execution> {
     return new Promise((resolve, reject) => {
       this.#waiting.set(job.id, { resolve, reject });
       const { number, timestamp } = job.environment;
       const forks = this.#options.forks();
       const isExecutable = areRulesKnown(forks, timestamp);
-      const run = { kind: "run", rules: newestRulesAt(forks, number, timestamp), isExecutable } as const;
+      const run = { kind, rules: newestRulesAt(forks, number, timestamp), isExecutable };
       const senders = this.#options.senders?.of(job.transactions) ?? [];
       const withSenders = (known: Senders): ToExecutor => ({ ...run, job: { ...job, senders: known } });
       this.#posts.post(senders instanceof Promise ? senders.then(withSenders) : withSenders(senders));

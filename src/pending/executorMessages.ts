@@ -9,6 +9,8 @@ import type { Execution, FlashblockJob } from "./execution.ts";
 export type ToExecutor =
   /** If not `isExecutable`, the block's own rules are not known: the thread only decodes the transactions. */
   | { readonly kind: "run"; readonly job: FlashblockJob; readonly rules: Rules; readonly isExecutable: boolean }
+  /** Runs a job after one that the last change of base discarded: see Executor.executeRest. */
+  | { readonly kind: "runRest"; readonly job: FlashblockJob; readonly rules: Rules; readonly isExecutable: boolean }
   | { readonly kind: "rebase"; readonly base: BlockId; readonly through: number | undefined }
   | { readonly kind: "values"; readonly id: number; readonly values: StateValues }
   | { readonly kind: "noValues"; readonly id: number; readonly message: string };

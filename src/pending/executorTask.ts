@@ -11,8 +11,25 @@ import { JobCancelledError } from "./stateRounds.ts";
 
 const MAX_CODE_BYTES = 128 * 1024 * 1024;
 
-/** The next block waits this long for the jobs of a sealed block. Then it is executed on fetched state. */
+/**
+ * The next block waits this long for the jobs of a sealed block. Then it is executed on fetched state. The rest of a sealed
+ * block has the same time.
+ */
 const MAX_AFTER_SEALED_MS = 2_000;
+
+type Run = Pick<ToExecutor & { kind: "run" }, "job" | "rules" | "isExecutable">;
+
+const runJob = async (executor: FlashblockExecutor, { job, rules, isExecutable }: Run): Promise<FromExecutor> => {
+  const { id } = job;
+  try {
+    return { kind: "done", id, execution: await executor.run(job, rules, isExecutable) };
+  } catch (error) {
+    if (error instanceof JobCancelledError) {
+      return { kind: "cancelled", id };
+    }
+    return { kind: "failed", id, message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+  }
+};
 
 /** The executor's side in the worker thread. It takes jobs and changes of base in the order of their messages. */
 class ExecutorThread {
@@ -25,6 +42,8 @@ class ExecutorThread {
   /** Jobs up to `through` belong to a sealed block, and some of them have not ended. */
   #sealed: { readonly through: number; readonly atMs: number } | undefined;
   #queue: Promise<void> = Promise.resolve();
+  /** The jobs and the state that the last change of base discarded. */
+  #discarded: FlashblockExecutor | undefined;
 
   constructor(send: (message: FromExecutor) => void, engine: Engines, { nativeContracts }: ExecutorData) {
     this.#send = send;
@@ -53,6 +72,10 @@ class ExecutorThread {
         }
         this.#enqueue(async () => this.#send(await this.#run(message)));
         break;
+      case "runRest":
+        // The queue does not wait for the rest.
+        this.#enqueue(() => void this.#runRest(message));
+        break;
       case "rebase":
         this.#rebase(message);
         break;
@@ -75,19 +98,16 @@ class ExecutorThread {
     this.#queue = this.#queue.then(() => nextTurn()).then(step);
   }
 
-  async #run({ job, rules, isExecutable }: ToExecutor & { kind: "run" }): Promise<FromExecutor> {
-    const { id } = job;
-    if (id <= this.#cancelledThrough) {
-      return { kind: "cancelled", id };
-    }
-    try {
-      return { kind: "done", id, execution: await this.#executor.run(job, rules, isExecutable) };
-    } catch (error) {
-      if (error instanceof JobCancelledError) {
-        return { kind: "cancelled", id };
-      }
-      return { kind: "failed", id, message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
-    }
+  async #run({ job, rules, isExecutable }: Run): Promise<FromExecutor> {
+    return job.id <= this.#cancelledThrough
+      ? { kind: "cancelled", id: job.id }
+      : runJob(this.#executor, { job, rules, isExecutable });
+  }
+
+  async #runRest({ job, rules, isExecutable }: Run): Promise<void> {
+    const executor = this.#discarded;
+    const hasState = executor !== undefined && job.before !== undefined && executor.hasState(job.before);
+    this.#send(hasState ? await runJob(executor, { job, rules, isExecutable }) : { kind: "cancelled", id: job.id });
   }
 
   #rebase({ base, through }: ToExecutor & { kind: "rebase" }): void {
@@ -99,6 +119,8 @@ class ExecutorThread {
       if (through === this.#sealed?.through) {
         this.#sealed = undefined;
       }
+      this.#discarded =
+        through === undefined ? this.#executor.fork(performance.now() + MAX_AFTER_SEALED_MS) : undefined;
       this.#executor.rebase(base, through);
     });
   }

@@ -5,18 +5,17 @@ import type { Hash } from "../ethereum/hex.ts";
 import { type LeafCache, orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
-import { NotExecutableError } from "../evm/notExecutableError.ts";
-import { TransactionError } from "../evm/transactionError.ts";
 import { BaseState, type BaseStateOptions } from "./baseState.ts";
 import { BlockRun } from "./blockRun.ts";
 import { overwritten } from "./blockState.ts";
-import { createEngineQueue } from "./engineQueue.ts";
+import { createEngineQueue, type EngineQueue } from "./engineQueue.ts";
 import { appendExecuted, type ExecutedFlashblock, findMismatch } from "./executedFlashblock.ts";
 import { ExecutedJobs, layersOf } from "./executedJobs.ts";
-import type { Execution, FlashblockJob, Outcome, UnverifiedReason } from "./execution.ts";
+import type { Execution, FlashblockJob, Outcome } from "./execution.ts";
 import { type PreparedJob, PreparedJobs } from "./preparedJobs.ts";
 import { type Layer, layerFromChanges } from "./stateLayers.ts";
-import { JobCancelledError, UnreadableStateError } from "./stateRounds.ts";
+import { JobCancelledError } from "./stateRounds.ts";
+import { unverifiedReasonOf } from "./unverifiedReason.ts";
 
 export interface FlashblockExecutorOptions extends BaseStateOptions {
   readonly engine: (rules: Rules) => Engine;
@@ -48,23 +47,41 @@ interface Attempt extends Pick<Execution, "outcome" | "unverified" | "cause"> {
   readonly executed?: ExecutedFlashblock;
 }
 
+/** The state, the jobs and the pace of a new executor. */
+interface ExecutorStart {
+  readonly base: BaseState;
+  readonly executed: ExecutedJobs;
+  readonly engineQueue: EngineQueue;
+  /** Calls and transactions that run without a pause. */
+  readonly maxSteps: number;
+}
+
 export const createFlashblockExecutor = (options: FlashblockExecutorOptions, base: BlockId): FlashblockExecutor =>
-  new FlashblockExecutor(options, base);
+  new FlashblockExecutor(options, {
+    base: new BaseState(options, base),
+    executed: new ExecutedJobs(),
+    engineQueue: createEngineQueue(),
+    maxSteps: Number.POSITIVE_INFINITY,
+  });
 
 /** Executes jobs one after another, each on the outcome of another. It keeps the base's values from block to block. */
 export class FlashblockExecutor {
   readonly #options: FlashblockExecutorOptions;
   readonly #base: BaseState;
-  readonly #engineQueue = createEngineQueue();
-  readonly #executed = new ExecutedJobs();
+  readonly #engineQueue: EngineQueue;
+  readonly #executed: ExecutedJobs;
+  readonly #maxSteps: number;
   readonly #jobs: PreparedJobs;
   /** A block's root is computed again for each of its messages. */
   readonly #leaves: LeafCache = new WeakMap();
   #current: RunningJob | undefined;
 
-  constructor(options: FlashblockExecutorOptions, base: BlockId) {
+  constructor(options: FlashblockExecutorOptions, { base, executed, engineQueue, maxSteps }: ExecutorStart) {
     this.#options = options;
-    this.#base = new BaseState(options, base);
+    this.#base = base;
+    this.#executed = executed;
+    this.#engineQueue = engineQueue;
+    this.#maxSteps = maxSteps;
     this.#jobs = new PreparedJobs({
       base: this.#base,
       engine: options.engine,
@@ -92,6 +109,24 @@ export class FlashblockExecutor {
     } finally {
       this.#jobs.end(job);
     }
+  }
+
+  /**
+   * Returns an executor of the same jobs on the same state, before a change of base that discards both here. It executes one
+   * transaction at a time, while this one waits for state.
+   */
+  fork(deadlineMs: number): FlashblockExecutor {
+    const { engine, fetch, codes, isNative } = this.#options;
+    const { idle } = this.#engineQueue;
+    return new FlashblockExecutor(
+      { engine, fetch, codes, isNative, deadlineMs: () => deadlineMs },
+      { base: this.#base.fork(), executed: this.#executed.fork(), engineQueue: { urgent: idle, idle }, maxSteps: 1 },
+    );
+  }
+
+  /** Whether the state after this job is here. */
+  hasState(job: number): boolean {
+    return this.#executed.has(job);
   }
 
   /** The base is another block now. `through`: the job whose outcome is that block's state; `undefined` if there is none. */
@@ -145,7 +180,7 @@ export class FlashblockExecutor {
         throw error;
       }
       const cause = error instanceof Error ? error.message : String(error);
-      return { outcome: undefined, unverified: reasonOf(error), cause };
+      return { outcome: undefined, unverified: unverifiedReasonOf(error), cause };
     }
   }
 
@@ -167,12 +202,11 @@ export class FlashblockExecutor {
     });
     this.#current = { run, layers };
     try {
-      for (;;) {
-        const missing = await this.#engineQueue.urgent(() => run.advance());
-        if (!missing) {
-          break;
+      while (!run.isDone) {
+        const missing = await this.#engineQueue.urgent(() => run.advance(this.#maxSteps));
+        if (missing) {
+          await this.#jobs.wait(rounds.fetch(missing, run.executed.length));
         }
-        await this.#jobs.wait(rounds.fetch(missing, run.executed.length));
       }
     } finally {
       this.#current = undefined;
@@ -213,13 +247,3 @@ const rawsOf = ({ decoded }: PreparedJob): readonly Uint8Array[] => decoded.map(
 /** Hashes of blocks that are not sealed here yet, by number: the block that follows has the hash of its parent. */
 const parentHashes = (jobs: readonly { readonly environment: PendingEnvironment }[]): ReadonlyMap<bigint, Hash> =>
   new Map(jobs.map(({ environment: { number, parentHash } }) => [number - 1n, parentHash]));
-
-const reasonOf = (error: unknown): UnverifiedReason => {
-  if (error instanceof NotExecutableError) {
-    return "unexecutable";
-  }
-  if (error instanceof UnreadableStateError) {
-    return error.reason;
-  }
-  return error instanceof TransactionError ? "rejected" : "failed";
-};

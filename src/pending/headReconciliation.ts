@@ -1,5 +1,5 @@
 import type { Heads, RingBlock } from "../core/heads.ts";
-import type { SealedExecution } from "../state/sources/feedSource.ts";
+import type { PartialExecution, SealedExecution } from "../state/sources/feedSource.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { createDroppedTransactions } from "./droppedTransactions.ts";
 import type { ExecutionPipeline } from "./executionPipeline.ts";
@@ -8,6 +8,7 @@ import type { TransactionFields } from "./nodeTransactionFields.ts";
 import { extraBlockFieldsOf } from "./pendingHeads.ts";
 import { type Passed, type ReconcileOptions, reconcile } from "./reconcile.ts";
 import { sealedExecutions } from "./sealedExecutions.ts";
+import { createPartialExecution } from "./sealedRest.ts";
 
 export interface HeadReconciliationOptions extends ReconcileOptions {
   /** Label of metrics. */
@@ -16,8 +17,13 @@ export interface HeadReconciliationOptions extends ReconcileOptions {
   readonly pipeline: ExecutionPipeline;
   readonly transactionFields: Pick<TransactionFields, "hasTimestamp">;
   readonly dropped: Pick<ReturnType<typeof createDroppedTransactions>, "resolve">;
-  /** Called after each comparison of heads with the pending blocks, with the blocks that equal their execution. */
-  readonly onReconciled?: ((heads: Heads, executed: readonly SealedExecution[]) => void) | undefined;
+  /**
+   * Called after each comparison of heads with the pending blocks, with the blocks that equal their execution. `partial`: the
+   * first other block, if its end alone differs.
+   */
+  readonly onReconciled?:
+    | ((heads: Heads, executed: readonly SealedExecution[], partial?: PartialExecution) => void)
+    | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
@@ -54,7 +60,9 @@ export class HeadReconciliation {
       return;
     }
     const { name, passed, isExecuted } = reconcile(pending, { heads: head, from: replaced, to: [] }, this.#options);
-    this.#options.onReconciled?.(head, sealedExecutions(pending, head, passed, this.#options));
+    const { executed, differing } = sealedExecutions(pending, head, passed, this.#options);
+    const partial = differing && createPartialExecution(differing, pipeline, this.#options);
+    this.#options.onReconciled?.(head, executed, partial);
     if (name === "reorganised") {
       telemetry.log.warn({ chain, head: head.latest.number }, "pending blocks were orphaned");
     }

@@ -40,6 +40,7 @@ class FormattedBlock implements PendingBlock {
   #fullBody: Body | undefined;
   /** `null` if a receipt is missing. */
   #receipts: Body | null | undefined;
+  #hasAllReceipts: boolean | undefined;
   #logs: readonly PendingLog[] | undefined;
 
   constructor(block: PendingBlockState, formatter: TransactionFormatter) {
@@ -85,6 +86,11 @@ class FormattedBlock implements PendingBlock {
       this.#receipts = this.#formatReceipts();
     }
     return this.#receipts ?? undefined;
+  }
+
+  get hasAllReceipts(): boolean {
+    this.#hasAllReceipts ??= this.#getTransactions().every(({ receipt }) => receipt !== undefined);
+    return this.#hasAllReceipts;
   }
 
   logs(fromTransaction = 0): readonly PendingLog[] {

@@ -1,8 +1,8 @@
-import type { HeaderFields, Heads } from "../core/heads.ts";
+import type { BlockId, HeaderFields, Heads } from "../core/heads.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { isQuantity } from "../ethereum/hex.ts";
 import type { SealedExecution } from "../state/sources/feedSource.ts";
-import type { PendingChain } from "./applyFlashblock.ts";
+import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
 import type { Passed, ReconcileOptions } from "./reconcile.ts";
 
 const isNumber = (value: unknown, expected: bigint): boolean => isQuantity(value) && BigInt(value) === expected;
@@ -24,23 +24,36 @@ const hasEnvironment = (
   (header.parentBeaconBlockRoot === undefined ||
     isHex(header.parentBeaconBlockRoot, environment.parentBeaconBlockRoot));
 
+/** A sealed block with other transactions than its pending block, which has its environment and its parent. */
+export interface DifferingBlock {
+  readonly sealed: BlockId;
+  readonly pending: PendingBlockState;
+}
+
+export interface SealedExecutions {
+  /** The blocks that equal their execution, oldest first. */
+  readonly executed: readonly SealedExecution[];
+  /** The first block that differs, if only its transactions do. */
+  readonly differing: DifferingBlock | undefined;
+}
+
 /**
- * Returns the sealed blocks that equal their execution, oldest first. Execution and block have one parent, whose execution
- * equals it too. Gas, bloom and receipts root do not prove storage, so an execution on another state does not count.
+ * Returns the sealed blocks that equal their execution. Execution and block have one parent, whose execution equals it too.
+ * Gas, bloom and receipts root do not prove storage, so an execution on another state does not count.
  */
 export const sealedExecutions = (
   { base }: PendingChain,
   heads: Heads,
   passed: readonly Passed[],
   options: ReconcileOptions,
-): readonly SealedExecution[] => {
-  const executions: SealedExecution[] = [];
+): SealedExecutions => {
+  const executed: SealedExecution[] = [];
   let parent = heads.at(base.number);
   if (parent?.hash !== base.hash) {
-    return executions;
+    return { executed, differing: undefined };
   }
-  for (const { block, differences } of passed) {
-    const { environment, parts } = block;
+  for (const { block: pending, differences } of passed) {
+    const { environment, parts } = pending;
     const sealed = heads.at(environment.number);
     const header = heads.header(environment.number);
     const isOnParent: boolean =
@@ -48,14 +61,17 @@ export const sealedExecutions = (
       environment.number === parent.number + 1n &&
       environment.parentHash === parent.hash &&
       sealed?.parentHash === parent.hash;
-    if (!sealed || !header || !isOnParent || differences.length > 0 || !hasEnvironment(header, environment, options)) {
+    if (!sealed || !header || !isOnParent || !hasEnvironment(header, environment, options)) {
       break;
+    }
+    if (differences.length > 0) {
+      return { executed, differing: differences.includes("transactions") ? { sealed, pending } : undefined };
     }
     const changes = parts.flatMap((part) => part.changes ?? []);
     if (changes.length === parts.length) {
-      executions.push({ block: { number: sealed.number, hash: sealed.hash }, changes });
+      executed.push({ block: { number: sealed.number, hash: sealed.hash }, changes });
     }
     parent = sealed;
   }
-  return executions;
+  return { executed, differing: undefined };
 };

@@ -304,10 +304,13 @@ export class BlockValues {
     if (!table.isOfBlock(entry, number) || !table.has(entry, WRITTEN)) {
       return;
     }
-    table.removeOlder(entry);
     if (table.field(entry) === FIELD_CODES.storage) {
+      // It removes the marker itself: a pass that runs may still need that of an earlier block.
       this.#cleared.retire(entry);
-    } else if (!table.has(entry, KNOWN)) {
+      return;
+    }
+    table.removeOlder(entry);
+    if (!table.has(entry, KNOWN)) {
       table.remove(entry);
     }
   }

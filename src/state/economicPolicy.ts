@@ -1,4 +1,4 @@
-import type { CountedRead, FollowPolicy } from "./followPolicy.ts";
+import type { CountedRead, FollowPolicy, ProbationLeft } from "./followPolicy.ts";
 import type { UnitsOf } from "./providerUnits.ts";
 import { SlidingSum } from "./slidingSum.ts";
 import type { UnitLedger } from "./unitLedger.ts";
@@ -10,8 +10,12 @@ export const PERIOD_MS = 60_000;
 const IDLE_MS = 30_000;
 /** Following must save this many times its cost. */
 const MIN_GAIN = 2;
+/** A probation must pay for itself within this time. */
+const HORIZON_MS = 600_000;
 /** The state cache serves this number of blocks. Write sets of older blocks are of no use. */
 const SERVED_BLOCKS = 256;
+
+const NO_PROBATION: ProbationLeft = { blocksLeft: 0, valuesLeft: 0 };
 
 export interface EconomicPolicyOptions {
   readonly unitsOf: UnitsOf;
@@ -34,6 +38,8 @@ export interface CountedCall extends Omit<CountedRead, "key"> {
 export class EconomicPolicy implements FollowPolicy {
   readonly #options: EconomicPolicyOptions;
   readonly #repeatedUnits = new SlidingSum(PERIOD_MS);
+  /** Repeated reads of single values. Their responses are compared during probation. */
+  readonly #repeatedReads = new SlidingSum(PERIOD_MS);
   readonly #blocks = new SlidingSum(PERIOD_MS);
   #newestBlock = 0n;
   #lastReadMs = Number.NEGATIVE_INFINITY;
@@ -44,7 +50,11 @@ export class EconomicPolicy implements FollowPolicy {
 
   /** Counts a read that the state cache can answer once it has the value. */
   onRead({ method, key, block, isHit, client }: CountedRead): void {
-    this.#count({ method, block, isHit, repetition: this.#options.usedKeys.record(key, block, client) });
+    const repetition = this.#options.usedKeys.record(key, block, client);
+    if (repetition === "repeated") {
+      this.#repeatedReads.add(1, this.#options.nowMs());
+    }
+    this.#count({ method, block, isHit, repetition });
   }
 
   /** Counts a call whose answer can hold for several blocks. */
@@ -69,7 +79,7 @@ export class EconomicPolicy implements FollowPolicy {
   }
 
   /** Whether the write set of the next block is worth its units. */
-  shouldFollow(unitsPerBlock: number): boolean {
+  shouldFollow(unitsPerBlock: number, probation?: ProbationLeft): boolean {
     if (unitsPerBlock === 0) {
       return true;
     }
@@ -78,7 +88,15 @@ export class EconomicPolicy implements FollowPolicy {
       return false;
     }
     const blocks = Math.max(1, this.#blocks.total(nowMs));
-    return this.#repeatedUnits.total(nowMs) >= MIN_GAIN * unitsPerBlock * blocks;
+    const saved = this.#repeatedUnits.total(nowMs) * this.#savingShare(blocks, nowMs, probation);
+    return saved >= MIN_GAIN * unitsPerBlock * blocks;
+  }
+
+  /** Returns the share of the horizon in which the source saves: the time after its probation. */
+  #savingShare(blocks: number, nowMs: number, { blocksLeft, valuesLeft }: ProbationLeft = NO_PROBATION): number {
+    const values = Math.max(1, this.#repeatedReads.total(nowMs));
+    const periods = Math.max(blocksLeft / blocks, valuesLeft / values);
+    return Math.max(0, 1 - (periods * PERIOD_MS) / HORIZON_MS);
   }
 
   /** Whether the write sets of a pause cost less than reading the values of the last minute again, one by one. */

@@ -1,3 +1,4 @@
+import type { Probation } from "./probation.ts";
 import type { StateKey } from "./stateKey.ts";
 
 /** One read of a state value at a sealed block within the newest 256. */
@@ -12,10 +13,16 @@ export interface CountedRead {
   readonly client?: string;
 }
 
+/** The agreements that a source still needs. */
+export type ProbationLeft = Pick<Probation, "blocksLeft" | "valuesLeft">;
+
 /** Decides whether write sets are worth the provider units that they cost. Free sources are always followed. */
 export interface FollowPolicy {
-  /** Whether to read the write set of a new block for this number of units. Called once for each paid source and head. */
-  shouldFollow(unitsPerBlock: number): boolean;
+  /**
+   * Whether to read the write set of a new block for this number of units. Called once for each paid source and head.
+   * `probation`: until it is over, the source saves nothing.
+   */
+  shouldFollow(unitsPerBlock: number, probation?: ProbationLeft): boolean;
   /** Whether to read the write sets of blocks that were missed during a pause. If not, known values are dropped. */
   shouldCatchUp(missedBlocks: number, unitsPerBlock: number): boolean;
   /** Called with each read, also while no block is followed. It is on the path of a cache hit. */

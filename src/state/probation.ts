@@ -23,7 +23,17 @@ export class Probation {
   }
 
   get isOver(): boolean {
-    return this.#blocks >= this.#limits.blocks && this.#values >= this.#limits.values;
+    return this.blocksLeft === 0 && this.valuesLeft === 0;
+  }
+
+  /** Blocks at which a value must still agree. */
+  get blocksLeft(): number {
+    return Math.max(0, this.#limits.blocks - this.#blocks);
+  }
+
+  /** Values that must still agree. */
+  get valuesLeft(): number {
+    return Math.max(0, this.#limits.values - this.#values);
   }
 
   /** Called when a node returned the value that write sets of the source had predicted for this block. */

@@ -126,7 +126,7 @@ export class StateFollower {
     return sources.filter(
       (source) =>
         this.#sourced.isUsable(source, latest) &&
-        (source.unitsPerBlock === 0 || policy.shouldFollow(source.unitsPerBlock)),
+        (source.unitsPerBlock === 0 || policy.shouldFollow(source.unitsPerBlock, source.probation)),
     );
   }
 

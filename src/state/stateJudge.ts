@@ -32,16 +32,15 @@ export class StateJudge {
 
   constructor(options: StateJudgeOptions) {
     const { chain, values, follower, economics, fetch, nowMs, telemetry } = options;
-    const { unitsOf, ledger, usedKeys, trust } = economics;
+    const { unitsOf, ledger, learning: budget, usedKeys, trust, sampleRate } = economics;
     const reader = new BulkReader({ fetch, unitsOf, nowMs });
     const comparison = (kind: "audit" | "sample") => ({
       onCompared: (count: number) => telemetry.metrics.stateCompared.inc({ chain, kind }, count),
       onDifference: createDifferenceHandler({ chain, trust, follower, telemetry }, kind),
     });
-    const random = Math.random;
-    this.#audit = new StateAudit({ values, usedKeys, reader, ledger, random, ...comparison("audit") });
-    this.#samples = new StateSamples({ reader, ledger, nowMs, random, ...comparison("sample") });
-    this.#learner = new StateLearner({ values, follower, usedKeys, reader, ledger, unitsOf, nowMs });
+    this.#audit = new StateAudit({ values, usedKeys, reader, ledger, random: Math.random, ...comparison("audit") });
+    this.#samples = new StateSamples({ reader, ledger, rate: sampleRate, ...comparison("sample") });
+    this.#learner = new StateLearner({ values, follower, usedKeys, reader, budget, unitsOf, nowMs });
     this.#timer = setInterval(() => void this.#audit.run(), AUDIT_INTERVAL_MS).unref();
   }
 

@@ -1,9 +1,9 @@
 import type { BlockValues } from "./blockValues.ts";
 import type { BulkReader } from "./bulkReader.ts";
+import type { LearningBudget } from "./learningBudget.ts";
 import type { UnitsOf } from "./providerUnits.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateKey } from "./stateKey.ts";
-import type { UnitLedger } from "./unitLedger.ts";
 import type { UsedKeys } from "./usedKeys.ts";
 
 export interface StateLearnerOptions {
@@ -11,7 +11,7 @@ export interface StateLearnerOptions {
   readonly follower: Pick<StateFollower, "enter" | "generation" | "isFollowing">;
   readonly usedKeys: Pick<UsedKeys, "mostUsedByClient">;
   readonly reader: Pick<BulkReader, "unitsFor" | "read">;
-  readonly ledger: Pick<UnitLedger, "learningUnits" | "spend">;
+  readonly budget: Pick<LearningBudget, "units" | "spend">;
   readonly unitsOf: UnitsOf;
   readonly nowMs: () => number;
 }
@@ -37,14 +37,14 @@ export class StateLearner {
 
   /** Learns at the newest block whose state can be read. Never rejects. */
   async learn(): Promise<void> {
-    const { values, follower, usedKeys, reader, ledger, unitsOf, nowMs } = this.#options;
+    const { values, follower, usedKeys, reader, budget, unitsOf, nowMs } = this.#options;
     const block = values.head;
     if (block === undefined || !follower.isFollowing || nowMs() - this.#lastMs < MIN_INTERVAL_MS) {
       return;
     }
     const isUnknown = (key: StateKey) => key.field !== "nonce" && values.get(key, block) === undefined;
     let keys = usedKeys.mostUsedByClient(MAX_VALUES).filter(isUnknown);
-    while (reader.unitsFor(keys, block) > ledger.learningUnits) {
+    while (reader.unitsFor(keys, block) > budget.units) {
       keys = keys.slice(0, keys.length >> 1);
     }
     if (reader.unitsFor(keys, block) >= MAX_SHARE * keys.length * unitsOf("eth_getStorageAt")) {
@@ -52,7 +52,7 @@ export class StateLearner {
     }
     this.#lastMs = nowMs();
     const { generation } = follower;
-    const learned = await reader.read(keys, block, (units) => ledger.spend("learning", units));
+    const learned = await reader.read(keys, block, (units) => budget.spend(units));
     for (const [key, value] of learned) {
       follower.enter(key, block, value, generation);
     }

@@ -26,6 +26,8 @@ export interface StateReadsOptions {
   readonly waitMs: number;
   readonly blockTimeMs: () => number;
   onLookup(method: StateMethod, isHit: boolean): void;
+  /** Called if a node was asked. */
+  onAsked(method: StateMethod): void;
   onWait(result: WaitResult): void;
   /** Called with each answer that needed no node. */
   onLocalAnswer(key: StateKey, block: BlockId, body: Uint8Array): void;
@@ -44,6 +46,13 @@ const OLDEST = BigInt(READABLE_BLOCKS);
 
 const isRecent = ({ number }: BlockId, { latest }: Heads): boolean => latest.number - number < OLDEST;
 
+/**
+ * Whether a node gave this response for this request and a block's hash. A cached response may be older than the last time that
+ * all values were dropped. The same applies to a response that another request began.
+ */
+const isAsked = ({ verified, status }: RpcResponse): boolean =>
+  verified === true && status.hit === undefined && status.collapsed !== true;
+
 /** Answers reads of single values from the known state of the newest blocks. Nodes answer the others, and their values become known. */
 export class StateReads {
   readonly #options: StateReadsOptions;
@@ -54,13 +63,13 @@ export class StateReads {
 
   /** Answers a read. `ask` sends it to a node. A known value is returned without a promise. */
   request(read: StateRead, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
-    const { key, block, context } = read;
+    const { method, key, block, context } = read;
     const { never } = this.#options;
     if (never.has(key.address) || !isRecent(block, context.view.heads)) {
       return ask();
     }
     if (context.bypassCache) {
-      return this.#enterResponse(key, ask);
+      return this.#enterResponse({ method, key }, ask);
     }
     const known = this.#find(key, block);
     if (known !== undefined) {
@@ -118,25 +127,27 @@ export class StateReads {
 
   #ask(read: StateRead, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
     this.#count(read, false);
-    return this.#enterResponse(read.key, ask);
+    return this.#enterResponse(read, ask);
   }
 
-  #enterResponse(key: StateKey, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
+  #enterResponse(
+    { method, key }: Pick<StateRead, "method" | "key">,
+    ask: () => Awaitable<RpcResponse>,
+  ): Awaitable<RpcResponse> {
     const { generation } = this.#options.follower;
     return whenKnown(ask(), (response) => {
-      this.#enter(key, response, generation);
+      if (isAsked(response)) {
+        this.#options.onAsked(method);
+        this.#enter(key, response, generation);
+      }
       return response;
     });
   }
 
-  /**
-   * Adds the value of a response that a node gave for a block's hash. A cached response does not enter: it may be older than
-   * the last time that all values were dropped. The same applies to a response that another request began.
-   */
-  #enter(key: StateKey, { body, verified, block, status }: RpcResponse, generation: number): void {
+  /** Adds the value of a response that a node gave for a block's hash. */
+  #enter(key: StateKey, { body, block }: RpcResponse, generation: number): void {
     const { follower } = this.#options;
-    const isAsked = verified === true && status.hit === undefined && status.collapsed !== true;
-    if (!isAsked || block === undefined || !follower.isFollowing || !(body instanceof Uint8Array)) {
+    if (block === undefined || !follower.isFollowing || !(body instanceof Uint8Array)) {
       return;
     }
     const value = parseStateBody(key.field, body);

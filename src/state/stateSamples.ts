@@ -1,5 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import type { BulkReader } from "./bulkReader.ts";
+import type { SampleRate } from "./sampleRate.ts";
 import { parseSingle } from "./singleReads.ts";
 import type { StateDifference } from "./stateAudit.ts";
 import type { StateKey } from "./stateKey.ts";
@@ -8,22 +9,16 @@ import type { UnitLedger } from "./unitLedger.ts";
 export interface StateSamplesOptions {
   readonly reader: Pick<BulkReader, "readSingly">;
   readonly ledger: Pick<UnitLedger, "spend">;
-  readonly nowMs: () => number;
-  readonly random: () => number;
+  readonly rate: Pick<SampleRate, "take">;
   onCompared(values: number): void;
   onDifference(difference: StateDifference): void;
 }
-
-/** The share of local answers that are compared, limited to one a second. */
-const SHARE = 0.01;
-const MIN_INTERVAL_MS = 1_000;
 
 const decoder = new TextDecoder();
 
 /** Compares a share of local answers with a node, at the block of the answer. */
 export class StateSamples {
   readonly #options: StateSamplesOptions;
-  #lastMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: StateSamplesOptions) {
     this.#options = options;
@@ -31,12 +26,9 @@ export class StateSamples {
 
   /** Called with each local answer. */
   consider(key: StateKey, block: BlockId, body: Uint8Array): void {
-    const { nowMs, random } = this.#options;
-    if (random() >= SHARE || nowMs() - this.#lastMs < MIN_INTERVAL_MS) {
-      return;
+    if (this.#options.rate.take()) {
+      void this.#compare(key, block, body);
     }
-    this.#lastMs = nowMs();
-    void this.#compare(key, block, body);
   }
 
   async #compare(key: StateKey, block: BlockId, body: Uint8Array): Promise<void> {

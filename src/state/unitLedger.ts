@@ -1,5 +1,4 @@
 import type { Metrics } from "../telemetry/telemetry.ts";
-import { SlidingSum } from "./slidingSum.ts";
 
 type UnitMetrics = Pick<Metrics, "stateUnitsSpent" | "stateUnitsSaved">;
 
@@ -11,32 +10,20 @@ const AUDIT_SHARE = 0.02;
 /** Unused units for audits add up to this limit, so that a busy hour does not pay for audits of a quiet one. */
 export const MAX_AUDIT_UNITS = 10_000;
 
-/** Learning of one chain may cost this many units a minute, on all its nodes together. So no node is asked for more. */
-export const MAX_LEARNING_UNITS = 6_000;
-const LEARNING_PERIOD_MS = 60_000;
-
 /** Counts the provider units that following state costs and saves on one chain. */
 export class UnitLedger {
   readonly #chain: string;
   readonly #metrics: UnitMetrics;
-  readonly #nowMs: () => number;
-  readonly #learning = new SlidingSum(LEARNING_PERIOD_MS);
   #auditUnits = 0;
 
-  constructor(chain: string, metrics: UnitMetrics, nowMs: () => number = () => performance.now()) {
+  constructor(chain: string, metrics: UnitMetrics) {
     this.#chain = chain;
     this.#metrics = metrics;
-    this.#nowMs = nowMs;
   }
 
   /** Units that the next audit may cost. Below 0 after an audit that cost more than expected. */
   get auditUnits(): number {
     return this.#auditUnits;
-  }
-
-  /** Units that learning may cost now. */
-  get learningUnits(): number {
-    return Math.max(0, MAX_LEARNING_UNITS - this.#learning.total(this.#nowMs()));
   }
 
   /** Counts the units of a read that state answered. */
@@ -49,8 +36,6 @@ export class UnitLedger {
     this.#metrics.stateUnitsSpent.inc({ chain: this.#chain, purpose }, units);
     if (purpose === "audit") {
       this.#auditUnits -= units;
-    } else if (purpose === "learning") {
-      this.#learning.add(units, this.#nowMs());
     }
   }
 }

@@ -2,12 +2,13 @@ import { deriveContext } from "../core/deriveContext.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { Hash } from "../ethereum/hex.ts";
 import type { LogQuery } from "../ethereum/logFilter.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { formatList } from "../logs/mergeLogs.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
 import { markRemoved, readFilterLogs, removableLogs } from "./filterLogs.ts";
-import { blocksOf, type FilterStep, filterStep } from "./filterStep.ts";
+import { blocksOf, type FilterStep, filterStep, withAddedFrom } from "./filterStep.ts";
 import { type FilterAdvance, type FilterCursor, type FilterStore, finalizedNumber } from "./filterStore.ts";
 
 /** A filter, the store that has it, and its state at the start of a poll. */
@@ -71,12 +72,20 @@ const readBlockLogs = async (logs: SplitLogs, query: LogQuery, block: BlockId, c
   return readFilterLogs(await logs.request(query.filter, { blockHash: block.hash }, deriveContext(context, { view })));
 };
 
+/** Returns the parent's hash of a block of any branch, or undefined if no node has the block. */
+export type ParentHashReader = (hash: Hash, context: RequestContext) => Promise<Hash | undefined>;
+
+/** A filter that is older than the block ring has few reported blocks. A reorganisation may go this far below them. */
+const MAX_BLOCKS_BELOW = 64;
+
 /** Reads the changes of polled filters. */
 export class FilterChanges {
   readonly #logs: SplitLogs;
+  readonly #parentHashOf: ParentHashReader;
 
-  constructor(logs: SplitLogs) {
+  constructor(logs: SplitLogs, parentHashOf: ParentHashReader) {
     this.#logs = logs;
+    this.#parentHashOf = parentHashOf;
   }
 
   /** Reads the changes that a filter has not reported yet. Returns `undefined` if another replica answered a poll in the meantime. */
@@ -90,7 +99,7 @@ export class FilterChanges {
     if (reported === undefined) {
       return undefined;
     }
-    const step = filterStep(reported, heads);
+    const step = await this.#withBlocksBelow(filterStep(reported, heads), context);
     const blocks = step.added ? blocksOf(step.added, heads) : [];
     const { response, added } = query
       ? await this.#readLogs(filter, query, step, context)
@@ -106,6 +115,22 @@ export class FilterChanges {
       finalized: finalizedNumber(heads),
     };
     return { response, advance };
+  }
+
+  /** If a reorganisation replaced all reported blocks, it may have replaced blocks below them too. Adds their successors. */
+  async #withBlocksBelow(step: FilterStep, context: RequestContext): Promise<FilterStep> {
+    const { heads } = context.view;
+    let below = step.stayed.length === 0 ? step.gone[0] : undefined;
+    for (let count = 0; below !== undefined && count < MAX_BLOCKS_BELOW; count++) {
+      const number = below.number - 1n;
+      const hash = await this.#parentHashOf(below.hash, context);
+      const canonical = heads.at(number);
+      if (hash === undefined || canonical === undefined || canonical.hash === hash) {
+        break;
+      }
+      below = { number, hash };
+    }
+    return below === undefined ? step : withAddedFrom(step, below.number, heads);
   }
 
   async #readLogs(filter: StoredFilter, query: LogQuery, step: FilterStep, context: RequestContext): Promise<ReadLogs> {

@@ -23,6 +23,12 @@ export const filterStep = (reported: readonly BlockId[], heads: Heads): FilterSt
   return { gone, stayed, added: last < to ? { from: last + 1n, to } : undefined };
 };
 
+/** Returns the step with all blocks from a number on as added. */
+export const withAddedFrom = (step: FilterStep, from: bigint, { latest: { number: to } }: Heads): FilterStep => ({
+  ...step,
+  added: from <= to ? { from, to } : undefined,
+});
+
 /** Returns the blocks of a range that the ring has, oldest first. */
 export const blocksOf = ({ from, to }: BlockRange, heads: Heads): BlockId[] => {
   const blocks: BlockId[] = [];

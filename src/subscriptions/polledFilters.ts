@@ -4,13 +4,14 @@ import type { Hex } from "../ethereum/hex.ts";
 import type { LogQuery } from "../ethereum/logFilter.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
-import { FilterChanges, type StoredFilter, throwUnreadable } from "./filterChanges.ts";
+import { FilterChanges, type ParentHashReader, type StoredFilter, throwUnreadable } from "./filterChanges.ts";
 import { blocksOf } from "./filterStep.ts";
 import type { FilterStore } from "./filterStore.ts";
 import { createKeyedQueue } from "./keyedQueue.ts";
 
 export interface FiltersOptions {
   readonly logs: SplitLogs;
+  readonly parentHashOf: ParentHashReader;
   /** The filters of this process. */
   readonly local: FilterStore;
   /** The filters of all replicas that share a Redis. While it fails, new filters are local. */
@@ -59,7 +60,7 @@ class PolledFilters implements Filters {
   constructor(options: FiltersOptions) {
     this.#options = options;
     this.#replica = options.replica ?? createReplica();
-    this.#changes = new FilterChanges(options.logs);
+    this.#changes = new FilterChanges(options.logs, options.parentHashOf);
   }
 
   newLogFilter(query: LogQuery, context: RequestContext): Promise<Hex> {

@@ -12,7 +12,7 @@ export const accessMetrics = (metrics: MetricFactory) => ({
   chargedCalls: metrics.counter(
     "access_charged_total",
     "Calls counted against a client's limit without a handled call, by reason",
-    { reason: ["stateReads", "invalid", "method", "key"] },
+    { reason: ["stateReads", "invalid", "method", "key", "payment"] },
   ),
   limiterFailures: metrics.total("limiter_failures_total", "Rate limits not applied because their store failed"),
   reloads: metrics.counter("config_reloads_total", "Configuration reloads by outcome", {

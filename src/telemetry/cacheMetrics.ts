@@ -12,16 +12,20 @@ const AGE_SECONDS = [0.1, 1, 10, 60, 600, 3600, 86_400, 604_800];
 /** Declares the metrics of the cache, in memory and in Redis. */
 export const cacheMetrics = (metrics: MetricFactory) => {
   const redis = metrics.with("redis");
+  const memoryCaches = new Set<{ readonly bytes: number; readonly entries: number }>();
+  const sum = (field: "bytes" | "entries"): number => [...memoryCaches].reduce((total, each) => total + each[field], 0);
   return {
+    /** The caches whose sizes are read before each scrape. */
+    memoryCaches,
     cacheLookups: metrics.counter("cache_lookups_total", "Cache look-ups by outcome", {
       chain: CHAIN,
       class: CLASSES,
       outcome: LOOKUPS,
     }),
     cacheStored: metrics.counter("cache_stored_total", "Responses cached", { chain: CHAIN, class: CLASSES }),
-    cacheBytes: metrics.level("cache_bytes", "Bytes in the memory cache"),
-    cacheEntries: metrics.level("cache_entries", "Entries in the memory cache"),
-    cacheEvictions: metrics.total("cache_evictions_total", "Entries evicted from memory"),
+    cacheBytes: metrics.level("cache_bytes", "Bytes in the memory cache", (gauge) => gauge.set(sum("bytes"))),
+    cacheEntries: metrics.level("cache_entries", "Entries in the memory cache", (gauge) => gauge.set(sum("entries"))),
+    cacheEvictions: metrics.counter("cache_evictions_total", "Entries evicted from memory", {}),
     cacheAgeSeconds: metrics.distribution("cache_hit_age_seconds", "Age of an entry when it was served", AGE_SECONDS),
     // An alert takes 0 for a fault.
     redisUp: redis.absentLevel("redis_up", "1 while Redis answers within its deadline; absent without Redis", "min"),

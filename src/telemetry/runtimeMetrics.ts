@@ -77,10 +77,12 @@ export const runtimeMetrics = (metrics: MetricFactory) => {
   });
   observeCollections((kind, seconds) => gcSeconds.observe({ kind }, seconds));
   return {
-    buildInfo: metrics.gauge("build_info", "1, with the versions of forebay and Node.js", {
-      version: { first: [] },
-      node_version: { first: [] },
-    }),
+    buildInfo: metrics.gauge(
+      "build_info",
+      "1, with the versions of forebay and Node.js",
+      { version: { first: [] }, node_version: { first: [] } },
+      "max",
+    ),
     eventLoopSeconds: metrics.level(
       "event_loop_delay_seconds",
       "Event loop delay, 99th percentile since the last scrape",

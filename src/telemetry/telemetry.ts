@@ -6,6 +6,7 @@ import { headMetrics, logMetrics } from "./chainMetrics.ts";
 import { clusterMetrics } from "./clusterMetrics.ts";
 import { createErrorSampling } from "./lineSampler.ts";
 import { MetricFactory } from "./metricFactory.ts";
+import { paymentMetrics } from "./paymentMetrics.ts";
 import { feedMetrics, pendingMetrics } from "./pendingMetrics.ts";
 import { Registry } from "./promClient.ts";
 import { requestMetrics } from "./requestMetrics.ts";
@@ -36,6 +37,7 @@ const declareMetrics = (factory: MetricFactory) => ({
   ...stateUnitMetrics(factory),
   ...subscriptionMetrics(factory),
   ...accessMetrics(factory),
+  ...paymentMetrics(factory),
   ...runtimeMetrics(factory),
   ...clusterMetrics(factory),
 });

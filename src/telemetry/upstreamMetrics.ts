@@ -6,6 +6,7 @@ import { CHAIN, METHOD, type MetricFactory, NODE } from "./metricFactory.ts";
 const OUTCOMES = [
   "ok",
   "billing",
+  "overloaded",
   "rateLimited",
   "tooLarge",
   "tagUnsupported",

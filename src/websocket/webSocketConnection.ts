@@ -30,6 +30,8 @@ export interface WebSocketConnectionOptions {
   /** The upgrade request. */
   readonly request: IncomingMessage;
   readonly admitted: AuthenticatedRequest;
+  /** The name of the chain. */
+  readonly chain: string;
   readonly requestId: string;
   readonly handle: HandleMessage;
   readonly maxBufferBytes: number;
@@ -42,7 +44,7 @@ export interface WebSocketConnectionOptions {
 }
 
 export interface WebSocketConnection {
-  /** Applies the current rules. Closes the connection (1008) if its key is not valid any more. */
+  /** Applies the current rules. Closes the connection (1008) if they do not admit it. */
   readmit(readmit: Readmit): void;
   /** Whether there is no call in flight, no subscription, and no call in the last `forMs`. */
   isIdle(forMs: number): boolean;
@@ -141,13 +143,14 @@ class ServedConnection implements WebSocketConnection {
 
   readmit(readmit: Readmit): void {
     try {
-      this.#admitted = readmit(this.#admitted);
+      const isSubscribed = this.#subscriptions.size > 0;
+      this.#admitted = readmit(this.#admitted, { chain: this.#options.chain, isSubscribed });
     } catch (error) {
       if (!(error instanceof RpcError)) {
         throw error;
       }
       this.stop();
-      this.close(POLICY_VIOLATION, "the API key is not valid any more");
+      this.close(POLICY_VIOLATION, error.status === 401 ? "the API key is not valid any more" : error.message);
     }
   }
 

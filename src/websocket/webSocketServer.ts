@@ -8,6 +8,7 @@ import { createRequestIds } from "../http/endpoint.ts";
 import { endUpgrade, rejectUpgrade } from "../http/endUpgrade.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
+import { LocalPlaces, type Places } from "../limits/places.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { type HandleMessage, openWebSocket, type WebSocketConnection } from "./webSocketConnection.ts";
 
@@ -20,6 +21,8 @@ export interface WebSocketServerOptions {
   readonly maxBodyBytes: number;
   readonly maxWebSockets: number;
   readonly maxWebSocketsPerAddress: number;
+  /** Counts the WebSockets. Default: those of this process alone. */
+  readonly places?: Places | undefined;
   /** Limit for the unsent bytes of a connection. Above it, the connection is closed. */
   readonly webSocketBufferBytes: number;
   readonly webSocketPingMs: number;
@@ -40,6 +43,8 @@ export interface UpgradeRequest {
   /** The first bytes after the request. */
   readonly head: Buffer;
   readonly admitted: AuthenticatedRequest;
+  /** The name of the chain. */
+  readonly chain: string;
 }
 
 /** All WebSocket connections of the process. */
@@ -49,20 +54,23 @@ export interface WebSockets {
    * `maxWebSocketsPerAddress`.
    */
   accept(upgrade: UpgradeRequest, handle: HandleMessage): void;
-  /** Applies the current rules to open connections. Closes those whose key is not valid any more. */
+  /** Applies the current rules to open connections. Closes those that they do not admit. */
   readmit(readmit: Readmit): void;
   /** Accepts no more calls and waits up to `timeoutMs` for those in flight. Then closes each connection with 1001. */
   close(timeoutMs: number): Promise<void>;
 }
 
 const GOING_AWAY = 1001;
+const UNAVAILABLE = "503 Service Unavailable";
+/** The name of the places of all WebSockets. */
+const ALL = "WebSockets";
 /** Time for the client to answer the close frame. */
 const CLOSE_GRACE_MS = 1_000;
 
 class ConnectionSet implements WebSockets {
   readonly #options: WebSocketServerOptions;
   readonly #connections = new Set<WebSocketConnection>();
-  readonly #countByAddress = new Map<string, number>();
+  readonly #places: Places;
   readonly #nextRequestId = createRequestIds();
   readonly #timer: NodeJS.Timeout;
   #server: WebSocketServer | undefined;
@@ -70,21 +78,49 @@ class ConnectionSet implements WebSockets {
 
   constructor(options: WebSocketServerOptions) {
     this.#options = options;
+    this.#places = options.places ?? new LocalPlaces();
     this.#timer = setInterval(() => this.#closeIdle(), options.webSocketPingMs);
     this.#timer.unref();
   }
 
   accept(upgrade: UpgradeRequest, handle: HandleMessage): void {
-    const { request, stream, head, admitted } = upgrade;
+    const { request, stream, admitted } = upgrade;
     const status = this.#findRejection(request);
     if (status !== undefined) {
       endUpgrade(stream, status);
       return;
     }
-    if ((this.#countByAddress.get(admitted.address) ?? 0) >= this.#options.maxWebSocketsPerAddress) {
-      this.#rejectAddress(upgrade);
-      return;
+    const { maxWebSockets, maxWebSocketsPerAddress } = this.#options;
+    const perAddress = { name: `WebSockets of ${admitted.address}`, max: maxWebSocketsPerAddress };
+    const full = this.#places.take([{ name: ALL, max: maxWebSockets }, perAddress]);
+    if (full instanceof Promise) {
+      full.then(
+        (known) => this.#onCounted(upgrade, handle, [ALL, perAddress.name], known),
+        // The main process has ended, and this process ends too.
+        () => stream.destroy(),
+      );
+    } else {
+      this.#onCounted(upgrade, handle, [ALL, perAddress.name], full);
     }
+  }
+
+  /** Opens the WebSocket, unless one of its places is full. */
+  #onCounted(upgrade: UpgradeRequest, handle: HandleMessage, names: readonly string[], full: string | undefined): void {
+    const { stream } = upgrade;
+    if (full === ALL) {
+      endUpgrade(stream, UNAVAILABLE);
+    } else if (full !== undefined) {
+      this.#rejectAddress(upgrade);
+    } else if (stream.destroyed || this.#isClosing) {
+      this.#places.release(names);
+      endUpgrade(stream, UNAVAILABLE);
+    } else {
+      stream.once("close", () => this.#places.release(names));
+      this.#open(upgrade, handle);
+    }
+  }
+
+  #open({ request, stream, head, admitted, chain }: UpgradeRequest, handle: HandleMessage): void {
     this.#server ??= this.#createServer();
     this.#server.handleUpgrade(request, stream, head, (socket) => {
       const connection = openWebSocket({
@@ -92,6 +128,7 @@ class ConnectionSet implements WebSockets {
         stream,
         request,
         admitted,
+        chain,
         handle,
         requestId: this.#nextRequestId(request.headers),
         maxBufferBytes: this.#options.webSocketBufferBytes,
@@ -101,11 +138,9 @@ class ConnectionSet implements WebSockets {
         onError: this.#options.onError,
       });
       this.#connections.add(connection);
-      this.#countAddress(admitted.address, 1);
       this.#report();
       socket.once("close", () => {
         this.#connections.delete(connection);
-        this.#countAddress(admitted.address, -1);
         this.#report();
       });
     });
@@ -149,12 +184,11 @@ class ConnectionSet implements WebSockets {
 
   /** Returns the HTTP status of a request that must not be upgraded. */
   #findRejection({ headers: { origin } }: IncomingMessage): string | undefined {
-    const { corsOrigins, maxWebSockets } = this.#options;
+    const { corsOrigins } = this.#options;
     if (corsOrigins !== "*" && origin !== undefined && !corsOrigins.includes(origin)) {
       return "403 Forbidden";
     }
-    const isFull = this.#isClosing || this.#connections.size >= maxWebSockets;
-    return isFull ? "503 Service Unavailable" : undefined;
+    return this.#isClosing ? UNAVAILABLE : undefined;
   }
 
   #rejectAddress({ request, stream }: UpgradeRequest): void {
@@ -163,15 +197,6 @@ class ConnectionSet implements WebSockets {
     const message = `too many WebSockets: at most ${maxWebSocketsPerAddress} from one address`;
     const error = new RpcError(CODES.RATE_LIMITED, message, { status: 429, retryAfterSeconds: 1 });
     rejectUpgrade(stream, error, this.#nextRequestId(request.headers));
-  }
-
-  #countAddress(address: string, by: 1 | -1): void {
-    const count = (this.#countByAddress.get(address) ?? 0) + by;
-    if (count > 0) {
-      this.#countByAddress.set(address, count);
-    } else {
-      this.#countByAddress.delete(address);
-    }
   }
 
   /** Closes idle connections and sends a ping to the others. */

@@ -1,12 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createUnitsOf } from "../../src/state/providerUnits.ts";
 import { until } from "../support/clients/until.ts";
 import { type Child, startChild } from "./support/child.ts";
-import type { Server } from "./support/compareServers.ts";
-import { startConfigured } from "./support/forebay.ts";
+import { type ForebayServer, startConfigured } from "./support/forebay.ts";
 import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
 import { startWalletClients, type WalletClients } from "./support/walletClients.ts";
-import type { NodeCounts, NodePorts, WalletNodesOptions } from "./support/walletNode.ts";
+import {
+  describeWallets,
+  NO_SAMPLE,
+  readStateCounts,
+  type WalletFigures,
+  type WalletSample,
+} from "./support/walletFigures.ts";
+import type { NodeCounts, NodesUrls, NodeUrls, WalletNodesOptions, WalletSource } from "./support/walletNode.ts";
 
 const POOLS = 30;
 const QUOTES_PER_SECOND = 50;
@@ -17,75 +22,46 @@ const FEW_WALLETS_SHORT = [5];
 const SETTLE_MS = 3_000;
 const MINUTE_MS = 60_000;
 const FIRST_MS = 2 * MINUTE_MS;
-const CALLS = 1_000;
-/** `ONLY=text` selects services by a part of their name. */
-const only = process.env.ONLY;
+/** `ONLY="trace;access list"` selects services by name. `BLOCKS=200` selects the chain with blocks of 200 ms. */
+const only = process.env.ONLY?.split(";");
+const onlyBlocks = process.env.BLOCKS;
 
 interface Measured {
   readonly name: string;
-  /** The write sets that the node has. */
-  readonly source: "trace" | "accessList" | "none";
-  readonly follow: "auto" | "false";
+  readonly source: WalletSource;
+  readonly follow: "auto" | "plain" | "false";
   readonly wallets: number;
 }
 
 const measuredServices = (fewWallets: readonly number[]): readonly Measured[] =>
   [
     { name: "follow: false", source: "none", follow: "false", wallets: MANY_WALLETS } as const,
+    { name: "feed", source: "feed", follow: "auto", wallets: MANY_WALLETS } as const,
     { name: "trace", source: "trace", follow: "auto", wallets: MANY_WALLETS } as const,
     { name: "access list", source: "accessList", follow: "auto", wallets: MANY_WALLETS } as const,
+    { name: "plain reads, trace", source: "trace", follow: "plain", wallets: MANY_WALLETS } as const,
     { name: "no source", source: "none", follow: "auto", wallets: MANY_WALLETS } as const,
     ...fewWallets.flatMap((wallets) => [
       { name: `${wallets} wallets, follow: false`, source: "none", follow: "false", wallets } as const,
       { name: `${wallets} wallets, trace`, source: "trace", follow: "auto", wallets } as const,
     ]),
-  ].filter(({ name }) => only === undefined || name.includes(only) || name === "follow: false");
-
-type Counts = Readonly<Record<string, number>>;
-
-/** Calls of a service's clients, and calls of the service to its node, since the start. */
-interface Sample {
-  readonly asked: Counts;
-  readonly sent: Counts;
-}
-
-const unitsOf = createUnitsOf();
-const sum = (counts: Counts, weightOf: (method: string) => number): number =>
-  Object.entries(counts).reduce((total, [method, count]) => total + count * weightOf(method), 0);
-const subtract = (after: Counts, before: Counts): Counts =>
-  Object.fromEntries(Object.entries(after).map(([method, count]) => [method, count - (before[method] ?? 0)]));
-
-interface Row {
-  readonly callsPerThousand: number;
-  readonly unitsPerThousand: number;
-  /** Units as a share of asking the node directly. */
-  readonly ofDirect: number;
-  /** The part of `ofDirect` that eth_call costs. Reads of single values do not change it. */
-  readonly callsOfDirect: number;
-}
-
-/** Describes the time between two samples, per 1,000 client calls. */
-const describe = (before: Sample, after: Sample): Row => {
-  const asked = subtract(after.asked, before.asked);
-  const sent = subtract(after.sent, before.sent);
-  const calls = sum(asked, () => 1) / CALLS;
-  return {
-    callsPerThousand: round(sum(sent, () => 1) / calls, 1),
-    unitsPerThousand: round(sum(sent, unitsOf) / calls, 0),
-    ofDirect: round(sum(sent, unitsOf) / sum(asked, unitsOf), 4),
-    callsOfDirect: round(((sent.eth_call ?? 0) * unitsOf("eth_call")) / sum(asked, unitsOf), 4),
-  };
-};
+  ].filter(({ name }) => only === undefined || only.includes(name));
 
 interface Running {
   readonly service: Measured;
-  readonly server: Server;
+  readonly server: ForebayServer;
   readonly clients: WalletClients;
 }
 
+/** Only blocks from Amsterdam on have access lists. */
+const forkOf = (source: Measured["source"]): string => (source === "accessList" ? "amsterdam" : "prague");
+
 /** Starts a service, and waits until it knows its chain. */
-const startMeasured = async (service: Measured, nodeUrl: string | undefined, { blockMs, probation }: Phases) => {
-  const chain = { name: "chain", nodes: [{ url: nodeUrl }], blockTimeMs: blockMs, forks: "prague" };
+const startMeasured = async (service: Measured, urls: NodeUrls | undefined, { blockMs, probation }: Phases) => {
+  const chain = {
+    ...{ name: "chain", nodes: [{ url: urls?.url }], blockTimeMs: blockMs, forks: forkOf(service.source) },
+    pending: { feeds: urls?.feedUrl === undefined ? [] : [urls.feedUrl] },
+  };
   const server = await startConfigured({
     chains: [{ ...chain, ...stateOf(service, probation) }],
     server: { port: 0, opsPort: 0 },
@@ -104,9 +80,9 @@ const startMeasured = async (service: Measured, nodeUrl: string | undefined, { b
   return server;
 };
 
-const urlOf = ({ port }: Server): string => `http://127.0.0.1:${port}`;
+const urlOf = ({ port }: ForebayServer): string => `http://127.0.0.1:${port}`;
 
-const startServices = async (services: readonly Measured[], urls: NodePorts, phases: Phases): Promise<Running[]> => {
+const startServices = async (services: readonly Measured[], urls: NodesUrls, phases: Phases): Promise<Running[]> => {
   const servers = await Promise.all(services.map((service) => startMeasured(service, urls[service.name], phases)));
   await sleep(SETTLE_MS);
   return services.flatMap((service, index) => {
@@ -122,20 +98,23 @@ const startServices = async (services: readonly Measured[], urls: NodePorts, pha
 };
 
 const stateOf = ({ follow, source }: Measured, probation: Phases["probation"]): object => ({
-  state: { follow: follow === "auto" ? "auto" : false, ...(source === "trace" && { source }), probation },
+  state: { follow: follow === "false" ? false : follow, ...(source === "trace" && { source }), probation },
 });
 
 interface Samples {
   readonly blocks: number;
-  readonly services: ReadonlyMap<string, Sample>;
+  readonly services: ReadonlyMap<string, WalletSample>;
 }
 
 const readSamples = async (node: Child, running: readonly Running[]): Promise<Samples> => {
   node.send("counts");
   const { calls, blocks } = (await node.message()) as NodeCounts;
-  const services = running.map(({ service: { name }, clients }) => {
-    return [name, { asked: Object.fromEntries(clients.calls), sent: calls[name] ?? {} }] as const;
-  });
+  const services = await Promise.all(
+    running.map(async ({ service: { name }, server, clients }) => {
+      const asked = Object.fromEntries(clients.calls);
+      return [name, { asked, sent: calls[name] ?? {}, ...(await readStateCounts(server.opsUrl)) }] as const;
+    }),
+  );
   return { blocks, services: new Map(services) };
 };
 
@@ -150,35 +129,33 @@ interface Phases {
 
 /** With fewer blocks than this share, the machine was too slow for significant figures. */
 const MIN_BLOCK_SHARE = 0.95;
-const NOTHING: Sample = { asked: {}, sent: {} };
 
 /** Runs all services on one chain at once. Returns the rows of the first time and of the rest, by service. */
 const measure = async (phases: Phases) => {
   const { fewWallets, blockMs, firstMs, wholeMs } = phases;
+  if (onlyBlocks !== undefined && onlyBlocks !== String(blockMs)) {
+    return [];
+  }
   const services = measuredServices(fewWallets);
   const node = startChild("walletNode.ts");
   let running: readonly Running[] = [];
   try {
     const options: WalletNodesOptions = {
       ...{ blockMs, wallets: MANY_WALLETS, pools: POOLS },
-      nodes: services.map(({ name, source }) => ({
-        name,
-        hasTraces: source === "trace",
-        hasAccessLists: source === "accessList",
-      })),
+      nodes: services.map(({ name, source }) => ({ name, source })),
     };
     node.send(options);
-    running = await startServices(services, (await node.message()) as NodePorts, phases);
+    running = await startServices(services, (await node.message()) as NodesUrls, phases);
     const begin = await readSamples(node, running);
     await sleep(firstMs);
     const first = await readSamples(node, running);
     await sleep(wholeMs - firstMs);
     const last = await readSamples(node, running);
-    const between = (before: Samples, after: Samples, name: string): Row =>
-      describe(before.services.get(name) ?? NOTHING, after.services.get(name) ?? NOTHING);
+    const between = (before: Samples, after: Samples, name: string): WalletFigures =>
+      describeWallets(before.services.get(name) ?? NO_SAMPLE, after.services.get(name) ?? NO_SAMPLE);
     const isSlow = last.blocks - begin.blocks < MIN_BLOCK_SHARE * (wholeMs / blockMs);
     return running.map(({ service: { name }, clients }) => ({
-      ...{ blocks: `${blockMs} ms`, name, errors: clients.errors, isSlow },
+      ...{ blocks: `${blockMs} ms`, name, errors: clients.errors, hitP99Ms: p99Of(clients.hitsMs), isSlow },
       first: between(begin, first, name),
       later: between(first, last, name),
       whole: between(begin, last, name),
@@ -190,23 +167,37 @@ const measure = async (phases: Phases) => {
   }
 };
 
+const p99Of = (values: readonly number[]): number | undefined => {
+  const value = values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)];
+  return value && round(value, 1);
+};
+
 type Rows = Awaited<ReturnType<typeof measure>>;
 
+/** Prints totals, then what the later time consists of. */
 const print = (rows: Rows): void => {
+  printTotals(rows);
+  for (const { blocks, name, later } of rows) {
+    const { percentByMethod, percentByPurpose, events } = later;
+    console.log(JSON.stringify({ blocks, name, percentByMethod, percentByPurpose, events }));
+  }
+};
+
+const printTotals = (rows: Rows): void => {
   console.table(
-    rows.map(({ blocks, name, first, later, whole, errors }) => {
+    rows.map(({ blocks, name, first, later, whole, errors, hitP99Ms }) => {
       const unfollowed = rows.find(
-        (row) => row.name === name.replace(/(trace|access list|no source)$/, "follow: false"),
+        (row) => row.name === name.replace(/(plain reads, trace|trace|feed|access list|no source)$/, "follow: false"),
       );
       return {
-        ...{ blocks, name, errors },
+        ...{ blocks, name, errors, "hits, p99 ms": hitP99Ms },
         "calls per 1,000, first": first.callsPerThousand,
         "calls, later": later.callsPerThousand,
         "units per 1,000, first": first.unitsPerThousand,
         "units, later": later.unitsPerThousand,
         "% of direct, first": round(100 * first.ofDirect, 1),
         "% of direct, later": round(100 * later.ofDirect, 1),
-        "of it eth_call": round(100 * later.callsOfDirect, 1),
+        "of it eth_call": later.percentByMethod.eth_call ?? 0,
         "first / follow: false": round(first.unitsPerThousand / (unfollowed?.first.unitsPerThousand ?? 0), 2),
         "whole / follow: false": round(whole.unitsPerThousand / (unfollowed?.whole.unitsPerThousand ?? 0), 2),
       };
@@ -244,9 +235,12 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     yardstick,
     unit: "share of the units of asking directly",
     unreadable: [...slow, ...fast].some(({ isSlow }) => isSlow),
+    feed: shareOf(slow, "feed"),
     accessList: shareOf(slow, "access list"),
+    plainReads: shareOf(slow, "plain reads, trace"),
     noSource: shareOf(slow, "no source"),
     fastBlocks: shareOf(fast, "trace"),
+    fastBlocksFeed: shareOf(fast, "feed"),
     fastBlocksAccessList: shareOf(fast, "access list"),
     fastBlocksUnfollowed: shareOf(fast, "follow: false"),
     errors: [...slow, ...fast].reduce((total, { errors }) => total + errors, 0),

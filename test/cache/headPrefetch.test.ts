@@ -56,3 +56,14 @@ test("the block is prefetched in the requested forms", (t) => {
   assert.deepEqual(fetchedAfter(t, ["fullBlock"], 0), ["receipts", "full"]);
   assert.deepEqual(fetchedAfter(t, ["block", "fullBlock"], 0), ["receipts", "block", "full"]);
 });
+
+test("reads of state at the newest block prefetch nothing", async (t) => {
+  t.mock.method(performance, "now", () => 1_000_000);
+  const source = countingSource(() => createResponse("{}"));
+  const heads = createHeads({ latest: 10 });
+  const warm = prefetched(source, { requestsOf, contextOf: (head) => createContext({ heads: head }), log });
+  await warm.request(createRequest({ method: "eth_getBalance", block: heads.latest }), createContext({ heads }));
+  assert.equal(source.requests, 1);
+  warm.onChange(changeTo(11));
+  assert.equal(source.requests, 1);
+});

@@ -1,40 +1,77 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { connect, createServer } from "node:net";
-import { test } from "node:test";
-import { createRedisStore } from "../../src/cache/redisStore.ts";
+import { type TestContext, test } from "node:test";
+import { createRedisStore, type RedisStore } from "../../src/cache/redisStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { until } from "../support/clients/until.ts";
-import { startRedis } from "../support/servers/redis.ts";
+import { type SpoiledRedis, startSpoiledRedis } from "../support/servers/spoiledRedis.ts";
 
-test("a reply to MGET that is no list is a miss", async (t) => {
-  const redis = await startRedis(t);
-  let spoilt = 0;
-  const server = createServer((client) => {
-    const upstream = connect(redis.port, "127.0.0.1");
-    let isRead = false;
-    client.on("data", (chunk: Buffer) => {
-      isRead = chunk.toString("latin1").toLowerCase().includes("mget");
-      upstream.write(chunk);
-    });
-    upstream.on("data", (chunk: Buffer) => {
-      spoilt += isRead ? 1 : 0;
-      client.write(isRead ? "*-1\r\n" : chunk);
-    });
-    upstream.on("error", () => client.destroy());
-    client.on("error", () => upstream.destroy()).on("close", () => upstream.destroy());
+const ENTRY = { body: Buffer.from('"0x1"'), isFinal: true, storedAtMs: 1 };
+
+const startStore = async (t: TestContext): Promise<{ redis: SpoiledRedis; store: RedisStore }> => {
+  const redis = await startSpoiledRedis(t);
+  const store = createRedisStore({
+    url: redis.url,
+    timeoutMs: 1_000,
+    telemetry: createTelemetry({ level: "silent" }),
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const address = server.address();
-  assert.ok(typeof address === "object" && address !== null);
-  const url = `redis://127.0.0.1:${address.port}`;
-  const store = createRedisStore({ url, timeoutMs: 1_000, telemetry: createTelemetry({ level: "silent" }) });
-  t.after(() => {
-    store.close();
-    server.close();
-  });
+  t.after(() => store.close());
   await until(async () => {
-    assert.equal(await store.get("key"), undefined);
-    return spoilt > 0;
-  }, "a reply was spoilt");
+    store.set("key", ENTRY, 60);
+    return (await store.get("key")) !== undefined;
+  }, "an entry is read");
+  return { redis, store };
+};
+
+/** A client that has lost a connection pauses, and then connects again. */
+const untilRead = (store: RedisStore): Promise<void> =>
+  until(async () => (await store.get("key")) !== undefined, "an entry is read again");
+
+const REPLIES: Readonly<Record<string, string>> = {
+  "null instead of a list": "*-1\r\n",
+  "a push without a type": ">1\r\n_\r\n",
+  "a push of an empty list": ">1\r\n*0\r\n",
+  "a subscription without a channel": ">1\r\n$9\r\nsubscribe\r\n",
+  "more replies than commands": "*1\r\n$-1\r\n_\r\n_\r\n",
+  "an unknown type": "?\r\n",
+  "a length that is not a number": "*1\r\n$abc\r\n",
+  "a list of two billion items": "*2000000000\r\n",
+};
+
+for (const [name, reply] of Object.entries(REPLIES)) {
+  test(`a reply of Redis is a miss, and the next reads work: ${name}`, async (t) => {
+    const { redis, store } = await startStore(t);
+    redis.spoil((client) => client.write(reply));
+    await until(async () => {
+      assert.equal(await store.get("key"), undefined);
+      return redis.spoiled() > 0;
+    }, "a reply was spoiled");
+    redis.spoil(undefined);
+    await untilRead(store);
+  });
+}
+
+test("a value of Redis that claims 1 GiB closes the connection before it is received", async (t) => {
+  const { redis, store } = await startStore(t);
+  let sentBytes = 0;
+  const part = Buffer.alloc(65_536, 0x61);
+  const closed = Promise.withResolvers<void>();
+  redis.spoil((client) => {
+    client.once("close", () => closed.resolve());
+    const send = async (): Promise<void> => {
+      client.write("*1\r\n$1073741824\r\n");
+      while (!client.destroyed && sentBytes < 1_073_741_824) {
+        sentBytes += part.length;
+        if (!client.write(part)) {
+          await Promise.race([once(client, "drain").catch(() => undefined), closed.promise]);
+        }
+      }
+    };
+    void send();
+  });
+  assert.equal(await store.get("key"), undefined);
+  await closed.promise;
+  assert.ok(sentBytes < 64 * 1024 * 1024, `${sentBytes} bytes were sent`);
+  redis.spoil(undefined);
+  await untilRead(store);
 });

@@ -103,6 +103,21 @@ test("all faults are reported together, each with its path, never with a URL", (
   );
 });
 
+test("a text at the place of a chain's name is not repeated in an error", () => {
+  withFile(
+    "chains:\n  - { name: 'user:secret', nodes: [{ url: 'http://a' }] }\n  - { name: op, nodes: [{ url: 'http://b' }] }\n" +
+      "server: { readiness: [user:secret, base] }\n",
+    (file) => {
+      const faults = faultsOf(() => read(["--config", file]));
+      assert.doesNotMatch(faults.join("\n"), /secret/);
+      assert.deepEqual(faults.slice(1), [
+        "server.readiness[0]: lower-case letters, digits and dashes, a letter first",
+        'server.readiness[1]: no chain has the name "base"; configured chains: op',
+      ]);
+    },
+  );
+});
+
 test("names of chains must differ", () => {
   withFile(
     "chains:\n  - { name: op, nodes: [{ url: 'http://a' }] }\n  - { name: op, nodes: [{ url: 'http://b' }] }\n",
@@ -169,4 +184,34 @@ test("a key without a colon is named without the value behind it", () => {
     assert.ok(faults.includes('chains[0].nodes[0]: unknown key "url…"'), faults.join("\n"));
     assert.doesNotMatch(faults.join("\n"), /s3cret/);
   });
+});
+
+test("payments with several processes need Redis, and exactly one kind of price", () => {
+  const address = `"0x${"0".repeat(40)}"`;
+  const configOf = (price: string, more = "") => `
+chains: [{ name: op, nodes: [{ url: "http://a" }] }]
+server: { processes: 2 }
+access:
+  payment:
+    payTo: ${address}
+    network: eip155:8453
+    asset: { address: ${address}, name: USD Coin, version: "2" }
+    price: ${price}
+    facilitator: { url: "http://f" }
+${more}`;
+  const faults = (content: string): readonly string[] => {
+    let found: readonly string[] = [];
+    withFile(content, (file) => {
+      found = faultsOf(() => read(["--config", file]));
+    });
+    return found;
+  };
+  assert.deepEqual(faults(configOf('{ default: "0.1" }', 'cache: { redis: "redis://r" }')), []);
+  assert.deepEqual(faults(configOf('{ default: "0.1" }')), [
+    "access.payment: payments require cache.redis with more than one process: each payment is reserved there",
+  ]);
+  const both = configOf('{ default: "0.1", perUnit: "0.1" }', 'cache: { redis: "redis://r" }');
+  assert.deepEqual(faults(both), ["access.payment.price: set either default or perUnit"]);
+  const number = configOf("{ default: 0.1 }", 'cache: { redis: "redis://r" }');
+  assert.equal(faults(number).length, 1);
 });

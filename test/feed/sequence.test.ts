@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { BlockId } from "../../src/core/heads.ts";
+import type { Hash } from "../../src/ethereum/hex.ts";
 import type { Flashblock } from "../../src/feed/message.ts";
 import { follow, isDegraded, receive } from "../../src/feed/sequence.ts";
 import { type Decision, emptySequence, type SequenceState } from "../../src/feed/sequenceState.ts";
@@ -118,6 +119,23 @@ test("after an unusually long pause the next block waits for the head", () => {
   assert.ok(!isDegraded(passed));
   const found = play(timed(101n, [0, 20, 130, 330, 530, 1_040]).slice(-1), short.state);
   assert.deepEqual(shape(found.state), ["101: 0 1 2 3 4 5", "102: 0 1"], "a second feed brings the last message");
+});
+
+/** Blocks whose last message has the sealed block's hash. */
+const sealedHashes = (number: bigint, parentHash?: Hash): readonly Flashblock[] => [
+  flashblock(0, { number, ...(parentHash && { parentHash }) }),
+  flashblock(1, { number, blockHash: hashOf(number) }),
+];
+
+test("if last messages have sealed hashes, a block on another parent waits for the head", () => {
+  const { state, decisions } = play([...sealedHashes(101n), ...sealedHashes(102n)]);
+  assert.deepEqual(decisions, ["first", "next", "firstOfNextBlock", "next"]);
+  const other = play(sealedHashes(103n, hashOf(0xbad)), state);
+  assert.deepEqual(other.decisions, ["unconfirmed", "waiting"]);
+  assert.deepEqual(shape(other.state), ["101: 0 1", "102: 0 1"]);
+  const followed = follow(other.state, { number: 102n, hash: hashOf(0xbad) }, LIMITS);
+  assert.deepEqual(shape(followed), ["103: 0 1"]);
+  assert.ok(!isDegraded(followed));
 });
 
 test("messages too far above the head count as missing until one is applied", () => {

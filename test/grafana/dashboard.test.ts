@@ -34,6 +34,7 @@ test("the dashboard has these rows, in the order of a request", () => {
       "Overview",
       "Requests",
       "Usage by key",
+      "Payments",
       "Cache",
       "Logs",
       "Upstream",

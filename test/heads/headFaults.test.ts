@@ -18,6 +18,18 @@ test("a reorganisation is published with the replaced and the new blocks", async
   assert.match(await setup.telemetry.registry.metrics(), /forebay_reorgs_total\{chain="test"\} 1/);
 });
 
+test("soon after the start, a reorganisation below the short ring is published with all its blocks", async (t) => {
+  const setup = await trackHeads(t, { height: 50 });
+  const oldest = setup.heads.current()?.oldest;
+  assert.ok(oldest !== undefined && oldest > 44n, "the ring is short");
+  const before = hashesOf(setup.chain.blocks.slice(-8));
+  setup.chain.reorg(8, 9);
+  await setup.heads.refresh();
+  const change = setup.changes.findLast(({ from }) => from.length > 0);
+  assert.deepEqual(hashesOf(change?.from ?? []), before);
+  assert.deepEqual(hashesOf(change?.to ?? []), hashesOf(setup.chain.blocks.slice(-9)));
+});
+
 test("the served chain follows a reorganisation at the same height, to a shorter chain, and of all blocks", async (t) => {
   const setup = await trackHeads(t, { height: 40, finality: { depth: 5 } });
   await mineFor(setup, 10_000, 2_000, () => setup.heads.markActive());

@@ -141,10 +141,22 @@ for (const name of CI) {
   });
 }
 
+const ADDRESS = `0x${"a".repeat(40)}`;
+const PAYMENT = [
+  `payTo=${ADDRESS}`,
+  "network=eip155:8453",
+  `asset.address=${ADDRESS}`,
+  "asset.name=USDC",
+  "asset.version=v2",
+  "price.default=0.1",
+  "facilitator.url=http://facilitator",
+].map((option) => `config.access.payment.${option}`);
+
 const refusals: readonly (readonly [what: string, values: readonly string[], reason: RegExp])[] = [
   ["an ingress without hosts", ["ingress.enabled=true"], /ingress.hosts: an ingress needs one or more hosts/],
   ["a route without a gateway", ["httpRoute.enabled=true"], /httpRoute.parentRefs: a route needs one or more gateways/],
   ["two forms of Redis", ["redis.existingSecret.name=other"], /redis: set url or existingSecret, not both/],
+  ["payments on several replicas without Redis", ["redis.url=", ...PAYMENT], /several replicas need a Redis, which/],
   ["a grace period below the time of draining", ["terminationGracePeriodSeconds=30"], /30 s is less than the 40000 ms/],
   ["an invalid digest", ["image.digest=latest"], /digest/],
 ];

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { brotliCompressSync } from "node:zlib";
+import { createRedisStore } from "../../src/cache/redisStore.ts";
 import { decodeValue, encodeValue } from "../../src/cache/redisValue.ts";
 import type { BlockId } from "../../src/core/heads.ts";
 import { decodeFrame } from "../../src/feed/frame.ts";
@@ -8,7 +9,11 @@ import { receive } from "../../src/feed/sequence.ts";
 import { emptySequence, type SequenceState } from "../../src/feed/sequenceState.ts";
 import { parseEnvelope } from "../../src/jsonrpc/envelope.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
+import { READ_FILTER } from "../../src/subscriptions/filterScripts.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { flashblock, hashOf } from "../support/builders/flashblocks.ts";
+import { until } from "../support/clients/until.ts";
+import { startRedis } from "../support/servers/redis.ts";
 
 const MAX_STALL_MS = 50;
 const BODY_BYTES = 5 * 1024 * 1024;
@@ -154,4 +159,27 @@ test("a Redis value that claims and holds more than its limit is rejected before
   assert.equal(await decodeValue("key", value), undefined);
   const { user, system } = process.threadCpuUsage(before);
   assertShort(t, (user + system) / 1_000);
+});
+
+test("1,000 lookups of unknown filters in Redis", async (t) => {
+  const redis = await startRedis(t);
+  const url = `redis://127.0.0.1:${redis.port}`;
+  const store = createRedisStore({ url, timeoutMs: 1_000, telemetry: createTelemetry({ level: "silent" }) });
+  t.after(() => store.close());
+  await until(
+    () =>
+      store.run(READ_FILTER, "filter", []).then(
+        () => true,
+        () => false,
+      ),
+    "a script runs",
+  );
+  const lookups: Promise<unknown>[] = [];
+  const sendMs = cpuMs(() => {
+    for (let id = 0; id < 1_000; id++) {
+      lookups.push(store.run(READ_FILTER, `filter${id}`, []));
+    }
+  });
+  assertShort(t, sendMs);
+  assert.deepEqual(new Set(await Promise.all(lookups)), new Set([null]));
 });

@@ -39,7 +39,11 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
   execution: undefined,
   pendingNumber: "same",
   logs,
-  filters: createFilters({ logs, local: createLocalFilters({ maxPerClient: 9, maxBytesPerClient: 1_000_000 }) }),
+  filters: createFilters({
+    logs,
+    parentHashOf: async () => undefined,
+    local: createLocalFilters({ maxPerClient: 9, maxBytesPerClient: 1_000_000 }),
+  }),
   logLimits: { maxAddresses: 9, maxTopics: 9, maxBlocks: 9 },
   heads: { blockTimeMs: 2_000, refresh },
 });

@@ -34,12 +34,14 @@ before(async () => {
 
 after(() => rm(folder, { recursive: true, force: true }));
 
-test("the manifest has no requirements except the dependencies, and tracing as an option", () => {
+test("the manifest has no requirements except the dependencies, and tracing and payments as options", () => {
   const manifest: Record<string, unknown> = JSON.parse(readFileSync(join(built(), "package.json"), "utf8"));
   const own: Record<string, unknown> = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
   assert.deepEqual(manifest.dependencies, own.dependencies);
   assert.deepEqual(manifest.bin, { forebay: "lib/cli/launch.js" });
-  assert.ok(Object.keys(Object(manifest.optionalDependencies)).every((name) => name.startsWith("@opentelemetry/")));
+  assert.ok(
+    Object.keys(Object(manifest.optionalDependencies)).every((name) => /^@(?:opentelemetry|x402)\//.test(name)),
+  );
   for (const key of ["devDependencies", "scripts"]) {
     assert.ok(!(key in manifest), key);
   }

@@ -13,7 +13,7 @@ const chain = createFakeChain({ height: 20 });
 const head = Number(chain.latest.number);
 const block = (tag: unknown) => {
   if (tag === "pending") {
-    return { ...chain.latest.json, number: quantity(head + 1), hash: null };
+    return { ...chain.latest.json, number: quantity(head + 1), parentHash: chain.latest.hash, hash: null };
   }
   const depths: Record<string, number> = { latest: 0, safe: 2, finalized: 4 };
   const depth = depths[String(tag)];
@@ -125,6 +125,55 @@ test("a number above the head is an error until a node has that block, so that a
     growing.mine();
     assert.deepEqual((await page()).result, [log(next, growing.latest.hash, "01")], mode);
   }
+});
+
+test("logs of a node whose pending block is far above the served head leave out no block between them", async (t) => {
+  const growing = createFakeChain({ height: 20 });
+  let sealed = growing.latest;
+  const newest = (): number => Number(growing.latest.number);
+  const growingNode = await createFakeNode({
+    chain: growing,
+    handlers: {
+      // The node has mined, and still answers with its old head, as behind a slow load balancer.
+      eth_getBlockByNumber: ([tag]) => {
+        if (tag === "pending") {
+          return {
+            ...growing.latest.json,
+            number: quantity(newest() + 1),
+            parentHash: growing.latest.hash,
+            hash: null,
+          };
+        }
+        return tag === "latest" ? sealed.json : (growing.blocks[Number(tag)] ?? sealed).json;
+      },
+      eth_getLogs: ([filter]) => {
+        const { fromBlock, toBlock } = filter as { readonly fromBlock: string; readonly toBlock: string };
+        return fromBlock === "pending"
+          ? [log(newest() + 1, hash("bb"), "02")]
+          : growing.blocks
+              .filter(({ number }) => number >= Number(fromBlock) && number <= Number(toBlock))
+              .map(({ number, hash: blockHash }) => log(Number(number), blockHash, "01"));
+      },
+    },
+  });
+  t.after(() => growingNode.close());
+  const indexer = await createService({ nodes: [{ url: growingNode.url }], pending: { mode: "node" }, forks: "none" });
+  t.after(() => indexer.close());
+  const read = () => rpc(indexer.url, "eth_getLogs", [{ fromBlock: quantity(sealed.number), toBlock: "pending" }]);
+  const numbersOf = ({ body }: RpcAnswer) =>
+    (body.result as readonly { blockNumber: string }[]).map(({ blockNumber }) => Number(blockNumber));
+  await until(async () => (await read()).headers.get("x-forebay-pending") === "node", "the pending block is known");
+  const first = Number(sealed.number);
+  assert.deepEqual(numbersOf(await read()), [first, first + 1]);
+  growing.mine(3);
+  assert.match((await read()).body.error?.message ?? "", /does not continue the served head/);
+  sealed = growing.latest;
+  await until(async () => {
+    const numbers = numbersOf(
+      await rpc(indexer.url, "eth_getLogs", [{ fromBlock: quantity(first), toBlock: "pending" }]),
+    );
+    return numbers.length >= 4 && numbers.every((number, index) => number === first + index);
+  }, "the head follows, and no block is left out");
 });
 
 test("a transaction index outside the node's pending block is not answered from the sealed block", async () => {

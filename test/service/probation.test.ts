@@ -65,7 +65,11 @@ test("a trace answers no read until enough of its values agreed with the node", 
 });
 
 test("a trace on probation that misses a write answers nothing, and rests", async (t) => {
-  const { service, turn, traces } = await startTraced(t, { blocks: 1_000, values: 1_000 });
+  const { service, turn, traces } = await startTraced(t, { blocks: 8, values: 60 });
+  // Until the reads pay for the probation, a value that is read in bulk answers reads of its own block.
+  while (traces() === 0) {
+    await turn();
+  }
   while (traces() < 3) {
     assert.equal(await turn(), 0);
   }

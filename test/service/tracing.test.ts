@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { EventEmitter, once } from "node:events";
-import { createServer } from "node:http";
-import { type TestContext, test } from "node:test";
-import { z } from "zod";
+import { test } from "node:test";
+import type { z } from "zod";
 import { createForebay } from "../../src/app/main.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { loadTracer } from "../../src/telemetry/loadTracer.ts";
@@ -12,46 +10,11 @@ import { createDevnet } from "../devnet/devnet.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { startRedis } from "../support/servers/redis.ts";
+import { type ReceivedSpan, startTraceReceiver } from "../support/servers/traceReceiver.ts";
 
 const OWNER = `0x${"1".repeat(40)}`;
 const TRACE_ID = "0af7651916cd43dd8448eb211c80319c";
 const PARENT_ID = "b7ad6b7169203331";
-
-const value = z.object({ stringValue: z.string().optional(), intValue: z.coerce.number().optional() });
-const spanSchema = z.object({
-  traceId: z.string(),
-  spanId: z.string(),
-  parentSpanId: z.string().optional(),
-  traceState: z.string().optional(),
-  name: z.string(),
-  attributes: z.array(z.object({ key: z.string(), value })),
-  status: z.object({ code: z.number().optional() }),
-});
-const exported = z.object({
-  resourceSpans: z.array(z.object({ scopeSpans: z.array(z.object({ spans: z.array(spanSchema) })) })),
-});
-type ReceivedSpan = z.infer<typeof spanSchema>;
-
-/** Starts a receiver of OTLP over HTTP with JSON. */
-const startReceiver = async (t: TestContext) => {
-  const spans: ReceivedSpan[] = [];
-  const events = new EventEmitter();
-  const server = createServer(async (request, response) => {
-    const chunks = await request.toArray();
-    const body = exported.parse(JSON.parse(Buffer.concat(chunks).toString()));
-    spans.push(...body.resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans)));
-    response.writeHead(200, { "content-type": "application/json" }).end("{}");
-    events.emit("spans");
-  });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  t.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const address = server.address();
-  assert.ok(typeof address === "object" && address !== null);
-  return { spans, endpoint: `http://127.0.0.1:${address.port}/v1/traces` };
-};
 
 /** Starts a forebay with tracing. Closing it sends the spans that wait. */
 const start = async (endpoint: string, config: z.input<typeof configSchema>) => {
@@ -69,7 +32,7 @@ const childrenOf = (spans: readonly ReceivedSpan[], { spanId }: ReceivedSpan): r
   spans.filter(({ parentSpanId }) => parentSpanId === spanId);
 
 test("each call is a span with its node and cache, and the request to the node is its child", async (t) => {
-  const { spans, endpoint } = await startReceiver(t);
+  const { spans, endpoint } = await startTraceReceiver(t);
   const node = await createFakeNode({ handlers: { eth_getBalance: () => "0x1" } });
   t.after(() => node.close());
   const forebay = await start(endpoint, {
@@ -116,7 +79,7 @@ test("each call is a span with its node and cache, and the request to the node i
 });
 
 test("look-ups in Redis, and simulations with their reads of state, are steps of the call", async (t) => {
-  const { spans, endpoint } = await startReceiver(t);
+  const { spans, endpoint } = await startTraceReceiver(t);
   const [redis, devnet] = await Promise.all([startRedis(t), createDevnet({ network: "ethereum" })]);
   t.after(() => devnet.close());
   const forebay = await start(endpoint, {
@@ -136,7 +99,7 @@ test("look-ups in Redis, and simulations with their reads of state, are steps of
 });
 
 test("a call whose client does not sample it, and a share of 0, record nothing", async (t) => {
-  const { spans, endpoint } = await startReceiver(t);
+  const { spans, endpoint } = await startTraceReceiver(t);
   const tracer = await loadTracer({ endpoint, sampleShare: 0 }, {}, "0.0.0");
   assert.equal(tracer?.begin("eth_chainId", undefined, {}), undefined);
   const all = await loadTracer({ endpoint }, {}, "0.0.0");

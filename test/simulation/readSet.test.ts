@@ -99,3 +99,16 @@ test("eth_simulateV1 returns the reads of all its calls", async () => {
     [...READS, `balance ${SENDER}`, `code ${RICH}`, `emptiness ${RICH}`, `nonce ${SENDER}`].sort(),
   );
 });
+
+test("a private run has expected values from its start, and requests the others", async () => {
+  const call = [{ from: SENDER, to: READER }];
+  const requestsOf = async (accounts: readonly Address[]) => {
+    const source = plainSource(`private${accounts.length}`, STATE);
+    const signal = new AbortController().signal;
+    const expected = await source.read({ accounts, slots: [[READER, SLOT]], blockHashes: [] }, signal);
+    assert.deepEqual(await run("call", call, { source: { ...source, expected }, isPrivate: true }), READS);
+    return source.reads.slice(1).map((keys) => keys.accounts);
+  };
+  assert.deepEqual(await requestsOf([SENDER, READER, RICH]), []);
+  assert.deepEqual(await requestsOf([SENDER, READER]), [[RICH]]);
+});

@@ -17,6 +17,10 @@ export interface SoakWorld {
   readonly redis: RedisServer;
   readonly replicas: SoakReplicas;
   readonly random: (below: number) => number;
+  /** Heaps are compared from now on, so that only a serving process may be killed. */
+  readonly areHeapsCompared: () => boolean;
+  /** Allows a longer lag. Returns the function that ends it. */
+  readonly allowLag: () => () => void;
   /** Runs a change of the chain between two blocks. */
   readonly change: (act: () => Promise<void>) => Promise<void>;
 }
@@ -25,10 +29,14 @@ export interface SoakWorld {
 interface SoakFault {
   readonly name: string;
   readonly run: (world: SoakWorld) => Promise<void>;
+  /** The chain changes, and nothing delays forebay. */
+  readonly isOfChain?: true;
 }
 
 /** While Redis is paused, a new filter is local to its replica (docs/deployment.md). */
 export const PAUSED_REDIS = "paused Redis";
+/** The deadline of the replicas: on a slow machine, only a paused Redis misses it. */
+export const REDIS_TIMEOUT_MS = 500;
 const FAULT_MS = 2_500;
 const PAUSED_REDIS_MS = 1_500;
 const SLOW_MS = 400;
@@ -40,6 +48,7 @@ const second = ({ nodes }: SoakWorld): SoakNode | undefined => nodes[1];
 const SOAK_FAULTS: readonly SoakFault[] = [
   {
     name: "reorganisation",
+    isOfChain: true,
     run: async ({ chain, change, random }) => {
       const depth = 1 + random(MAX_REORG);
       await change(() => chain.reorg(depth, depth + random(2)));
@@ -47,6 +56,7 @@ const SOAK_FAULTS: readonly SoakFault[] = [
   },
   {
     name: "reorganisation of one block",
+    isOfChain: true,
     run: ({ chain, change }) => change(() => chain.reorg(1, 1)),
   },
   {
@@ -82,10 +92,22 @@ const SOAK_FAULTS: readonly SoakFault[] = [
   },
   {
     name: "killed replica",
-    run: async ({ replicas, random }) => {
+    run: async ({ replicas, random, areHeapsCompared }) => {
+      if (areHeapsCompared()) {
+        replicas.killServing();
+        await sleep(FAULT_MS);
+        return;
+      }
       const index = random(replicas.length);
       await replicas.kill(index);
       await replicas.launch(index);
+    },
+  },
+  {
+    name: "killed serving process",
+    run: async ({ replicas }) => {
+      replicas.killServing();
+      await sleep(FAULT_MS);
     },
   },
   {
@@ -159,9 +181,11 @@ export const runFaults = async (
     if (fault === undefined) {
       return;
     }
+    const endLag = fault.isOfChain ? undefined : world.allowLag();
     recorder.beginFault(fault.name);
     await fault.run(world);
     recorder.endFault(fault.name);
+    endLag?.();
     await sleep(random(MAX_PAUSE_MS));
   }
 };

@@ -9,7 +9,7 @@ import { Recorder } from "./checker/recorder.ts";
 import { runFilterClient } from "./clients/filterClient.ts";
 import { type ClientOptions, runHttpClient, type SoakTarget } from "./clients/httpClient.ts";
 import { runSocketClient } from "./clients/socketClient.ts";
-import { runFaults, type SoakWorld } from "./faults.ts";
+import { REDIS_TIMEOUT_MS, runFaults, type SoakWorld } from "./faults.ts";
 import { plantedFaultOf } from "./plantedFaults.ts";
 import { startRoundRobin } from "./servers/roundRobin.ts";
 import { startSoakNode } from "./servers/soakNode.ts";
@@ -34,6 +34,15 @@ const END_MS = 60_000;
 const LIFE = { minMs: 8_000, maxMs: 40_000 };
 const PLANTED_LIFE = { minMs: 5_000, maxMs: 7_000 };
 const HEAP_PERIOD_MS = 60_000;
+/** Heaps are compared from this time, or from a third of a shorter run. */
+const COMPARED_FROM_MS = 600_000;
+/** Between the tenth minute and the end. Shorter runs only print the growth. */
+const MAX_HEAP_GROWTH_BYTES = 5 * 1024 * 1024;
+const MIN_COMPARED_MS = 600_000;
+/** The cache is full long before heaps are compared. */
+const CACHE_BYTES = 4 * 1024 * 1024;
+/** The processes of the second replica. */
+const PROCESSES = 2;
 const HTTP_CLIENTS = 10;
 const BATCH_CLIENTS = 4;
 const SOCKET_CLIENTS = 3;
@@ -78,7 +87,8 @@ const mine = async (chain: SoakChain, random: (below: number) => number, signal:
   }
 };
 
-const startWorld = async (t: Lifespan, { seed, planted }: SoakOptions, recorder: Recorder) => {
+const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, recorder: Recorder) => {
+  const comparedMs = performance.now() + comparedFromMs(seconds);
   const random = createRandom(seed);
   const [chain, other] = await Promise.all([SoakChain.create(CHAIN_ID, seed), SoakChain.create(OTHER_CHAIN_ID, seed)]);
   const nodes = [await startSoakNode(t, chain), await startSoakNode(t, chain)];
@@ -110,16 +120,37 @@ const startWorld = async (t: Lifespan, { seed, planted }: SoakOptions, recorder:
           forks: "prague",
         },
       ],
-      cache: { redis: redis.url },
+      cache: { redis: redis.url, redisTimeoutMs: REDIS_TIMEOUT_MS, memoryBytes: CACHE_BYTES },
+      ...(index > 0 && { server: { processes: PROCESSES } }),
     }),
     onUnexpectedEnd: (text) => recorder.find("ended", text),
   });
   const world: SoakWorld = {
     ...{ chain, nodes, liar, redis, replicas, random, feed: feed.faults },
     change: createTurns(),
+    areHeapsCompared: () => performance.now() >= comparedMs,
+    allowLag: () => {
+      const ends = [chain.lagBound.beginFault(), other.lagBound.beginFault()];
+      return () => {
+        for (const end of ends) {
+          end();
+        }
+      };
+    },
   };
   return { world, other };
 };
+
+const comparedFromMs = (seconds: number): number => Math.min(COMPARED_FROM_MS, (seconds * 1_000) / 3);
+
+/** Returns the growth of each heap between two measurements, in bytes, by process. Processes that ended in between are left out. */
+const growthOf = (
+  first: Readonly<Record<string, number>>,
+  last: Readonly<Record<string, number>>,
+): Readonly<Record<string, number>> =>
+  Object.fromEntries(
+    Object.entries(first).flatMap(([name, bytes]) => (name in last ? [[name, (last[name] ?? 0) - bytes]] : [])),
+  );
 
 /** Runs clients, faults and chains until the time is over, and compares each answer with the record. */
 export const runSoak = async (options: SoakOptions) => {
@@ -158,16 +189,26 @@ export const runSoak = async (options: SoakOptions) => {
     const failed = Promise.all(running);
     const startMs = performance.now();
     const heaps: Readonly<Record<string, number>>[] = [];
+    let compared: Readonly<Record<string, number>> | undefined;
     while (performance.now() < startMs + seconds * 1_000 && !isFound()) {
       if (performance.now() >= startMs + heaps.length * HEAP_PERIOD_MS) {
         heaps.push(await world.replicas.heaps());
       }
+      if (compared === undefined && world.areHeapsCompared()) {
+        compared = await world.replicas.heaps();
+      }
       await Promise.race([sleep(CHECK_MS), failed]);
+    }
+    const heapGrowth = fault === undefined ? growthOf(compared ?? {}, await world.replicas.heaps()) : {};
+    if (seconds * 1_000 - comparedFromMs(seconds) >= MIN_COMPARED_MS) {
+      for (const [name, bytes] of Object.entries(heapGrowth).filter(([, bytes]) => bytes > MAX_HEAP_GROWTH_BYTES)) {
+        recorder.find("heap", `${name} grew by ${bytes} bytes`);
+      }
     }
     ending.abort();
     await Promise.race([failed, sleep(END_MS, undefined, { ref: false }).then(throwStuck)]);
     const passed = fault === undefined ? recorder.findings.length === 0 && recorder.answers > 0 : isFound();
-    return { passed, seed, seconds, planted, blocks: world.chain.head.number, heaps, ...recorder.report() };
+    return { passed, seed, seconds, planted, blocks: world.chain.head.number, heaps, heapGrowth, ...recorder.report() };
   } finally {
     for (const end of ends) {
       await end();

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
+import type { Address } from "../../src/ethereum/hex.ts";
 import { BlockValues } from "../../src/state/blockValues.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import type { AccountWrites, WriteSet } from "../../src/state/writeSet.ts";
@@ -39,6 +40,7 @@ test("values are right while entries are evicted", () => {
 });
 
 const ALICE = addressOf(0);
+const BOB = addressOf(1);
 const HEX_ONE = "1".padStart(64, "0");
 const BALANCE: StateKey = { address: ALICE, field: "balance", slot: undefined };
 const slotKey = (slot: number): StateKey => ({
@@ -85,6 +87,32 @@ test("slots that were cleared are removed once no reader can see them", () => {
     write(values, block(number), {});
   }
   assert.equal(values.size, 0);
+});
+
+test("an account whose slots end in every block loses no values of others while a large table is swept", () => {
+  const values = new BlockValues(LARGE_BYTES);
+  values.begin(block(0));
+  const written = 80;
+  const slotOf = (number: number, index: number): StateKey => ({ ...slotKey(number * written + index), address: BOB });
+  const count = 700;
+  for (let number = 1; number <= count; number++) {
+    const slots = new Map(
+      Array.from({ length: written }, (_, index) => [slotOf(number, index).slot ?? "0x", Uint8Array.of(1)] as const),
+    );
+    const accounts = new Map<Address, AccountWrites>([
+      [ALICE, { slots: new Map(), otherSlots: "unknown" }],
+      [BOB, { slots }],
+    ]);
+    assert.equal(runAll(values.apply({ block: block(number), accounts })), true);
+    values.enter(slotKey(1), block(number), HEX_ONE);
+    runAll(values.tidy());
+  }
+  for (let number = count - 200; number <= count; number++) {
+    for (let index = 0; index < written; index++) {
+      assert.equal(values.get(slotOf(number, index), block(count)), HEX_ONE);
+    }
+    assert.equal(values.get(slotKey(1), block(number)), HEX_ONE);
+  }
 });
 
 test("values stay within the limit, and those that are read stay longest", () => {

@@ -63,6 +63,25 @@ test("a trace is followed once repeated reads cost twice as much, and not before
   assert.equal(policy.shouldFollow(TRACE), true, "9 wallets cost 45 units/s");
 });
 
+test("few wallets do not pay for the probation of a trace, which saves nothing until it is over", () => {
+  const { policy, run } = createWallets();
+  const whole = { blocksLeft: 32, valuesLeft: 1_000 };
+  run(60 * SECOND_MS, { wallets: 9, blockMs: 2 * SECOND_MS });
+  assert.equal(policy.shouldFollow(TRACE), true);
+  assert.equal(
+    policy.shouldFollow(TRACE, whole),
+    false,
+    "135 values a minute agree, so that it lasts 7.4 minutes of 10",
+  );
+  assert.equal(policy.shouldFollow(TRACE, { blocksLeft: 0, valuesLeft: 100 }), true, "it is nearly over");
+  run(60 * SECOND_MS, { wallets: 20, blockMs: 2 * SECOND_MS });
+  assert.equal(
+    policy.shouldFollow(TRACE, whole),
+    true,
+    "it lasts 3.3 minutes, and saves 6,000 units a minute afterwards",
+  );
+});
+
 test("the same wallets do not pay for a trace of blocks of 200 ms", () => {
   const { policy, run } = createWallets();
   run(60 * SECOND_MS, { wallets: 50, blockMs: 200 });

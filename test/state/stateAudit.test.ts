@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
+import { SampleRate } from "../../src/state/sampleRate.ts";
 import { StateAudit, type StateDifference } from "../../src/state/stateAudit.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateSamples } from "../../src/state/stateSamples.ts";
@@ -96,7 +97,10 @@ test("one answer in a hundred is compared, limited to one a second", async () =>
   const { options, keys, reads, differences } = createParts(10);
   const [key = keyOf(0)] = keys.slice(3);
   const clock = { nowMs: 0, random: 0.02 };
-  const samples = new StateSamples({ ...options, nowMs: () => clock.nowMs, random: () => clock.random });
+  const samples = new StateSamples({
+    ...options,
+    rate: new SampleRate({ nowMs: () => clock.nowMs, random: () => clock.random }),
+  });
   const body = new TextEncoder().encode('"0x3"');
   samples.consider(key, BLOCK, body);
   assert.equal(reads.length, 0);

@@ -28,9 +28,9 @@ const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = [
         return new Map(asked.map((key) => [key, VALUE]));
       },
     },
-    ledger: {
-      learningUnits,
-      spend: (_purpose, units) => {
+    budget: {
+      units: learningUnits,
+      spend: (units) => {
         spent += units;
       },
     },

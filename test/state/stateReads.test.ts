@@ -57,6 +57,7 @@ const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS } = {}) => {
     waitMs,
     blockTimeMs: () => blockTimeMs,
     onLookup: (method, isHit) => lookups.push(`${method} ${isHit ? "hit" : "miss"}`),
+    onAsked: () => undefined,
     onWait: (result) => waits.push(result),
     onLocalAnswer: () => undefined,
   });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MAX_LEARNING_UNITS, UnitLedger } from "../../src/state/unitLedger.ts";
+import { UnitLedger } from "../../src/state/unitLedger.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 
 test("units spent and saved are counted, and audits may cost 2 % of what is saved", async () => {
@@ -26,16 +26,4 @@ test("units spent and saved are counted, and audits may cost 2 % of what is save
       ["writeSets", 40],
     ],
   );
-});
-
-test("learning may cost a number of units in a minute", () => {
-  const { metrics } = createTelemetry({ level: "silent" });
-  const clock = { nowMs: 1_000_000 };
-  const ledger = new UnitLedger("chain", metrics, () => clock.nowMs);
-  ledger.spend("learning", MAX_LEARNING_UNITS - 100);
-  assert.equal(ledger.learningUnits, 100);
-  ledger.spend("learning", 200);
-  assert.equal(ledger.learningUnits, 0);
-  clock.nowMs += 61_000;
-  assert.equal(ledger.learningUnits, MAX_LEARNING_UNITS);
 });

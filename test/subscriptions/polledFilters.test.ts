@@ -60,7 +60,8 @@ const isResolved = (promise: Promise<unknown>): Promise<boolean> =>
 const createReplica = (stores: { readonly local?: FilterStore; readonly shared?: FilterStore }) => {
   const node = createFakeLogNode({ chain });
   const { local = createLocalFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES }), shared } = stores;
-  const filters = createFilters({ logs: createSplit([node]), local, shared, replica: REPLICA });
+  const parentHashOf = async (hash: string) => [...chain, ...fork].find((block) => block.hash === hash)?.parentHash;
+  const filters = createFilters({ logs: createSplit([node]), parentHashOf, local, shared, replica: REPLICA });
   return { node, filters };
 };
 
@@ -72,6 +73,22 @@ for (const [name, createStore] of [
     const store = await createStore(t, ...limits);
     return createReplica(name === "in Redis" ? { shared: store } : { local: store });
   };
+
+  test(`${name}: a filter of a short block ring reports all blocks of a reorganisation below it`, async (t) => {
+    const { node, filters } = await create(t);
+    const short = createContext({ heads: fakeHeads(chain, { latest: 51, ring: 2 }), clientId: "client" });
+    const logFilter = await filters.newLogFilter(query(), short);
+    const blockFilter = await filters.newBlockFilter(short);
+    node.options.chain = fork;
+    assert.deepEqual(
+      await readLogs(await filters.changes(blockFilter, at(fork, 52))),
+      fork.slice(48, 53).map(({ hash }) => hash),
+    );
+    assert.deepEqual(
+      await readLogs(await filters.changes(logFilter, at(fork, 52))),
+      plainScan(fork, ANY, range(48, 52)),
+    );
+  });
 
   test(`${name}: each log is reported once, and those of a reorganised block again with removed: true`, async (t) => {
     const { node, filters } = await create(t);

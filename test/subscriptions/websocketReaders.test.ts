@@ -35,7 +35,7 @@ const connect = async (context: TestContext, handle: HandleMessage, options: Par
   const server = createServer();
   const subscriber = Promise.withResolvers<Subscriber>();
   server.on("upgrade", (request, stream, head) =>
-    webSockets.accept({ request, stream, head, admitted: allowEveryone(request) }, (body, message) => {
+    webSockets.accept({ request, stream, head, admitted: allowEveryone(request), chain: "chain" }, (body, message) => {
       subscriber.resolve(message.subscriber);
       return handle(body, message);
     }),

@@ -32,7 +32,7 @@ class StateCaches {
   });
   readonly #states = new LRUCache<string, KnownState>({ max: MAX_STATES });
 
-  of({ chain, stateId, nativeContracts, isPrivate }: EvmRun): KnownState {
+  of({ chain, stateId, nativeContracts, isPrivate, expected }: EvmRun): KnownState {
     const key = `${chain} ${stateId}`;
     const cached = isPrivate ? undefined : this.#states.get(key);
     if (cached !== undefined && cached.size < MAX_VALUES) {
@@ -44,6 +44,8 @@ class StateCaches {
     });
     if (!isPrivate) {
       this.#states.set(key, state);
+    } else if (expected !== undefined) {
+      state.add(expected);
     }
     return state;
   }

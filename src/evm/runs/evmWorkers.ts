@@ -122,6 +122,7 @@ export class EvmWorkers {
       forwardedCodes,
       compares,
       isPrivate,
+      expected: isPrivate ? source.expected : undefined,
       tracesReads,
       timeLimitMs: timeoutMs - ABORT_AHEAD_MS,
       input,

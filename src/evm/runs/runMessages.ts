@@ -1,4 +1,5 @@
 import type { ReadSet } from "../../core/readSet.ts";
+import type { StateValues } from "../../core/stateReader.ts";
 import type { Hash } from "../../ethereum/hex.ts";
 import type { Comparison } from "../comparison/compareEngines.ts";
 import type { EngineKind } from "../engineKind.ts";
@@ -24,6 +25,8 @@ export interface EvmRun extends EvmTaskData {
   readonly compares: boolean;
   /** The thread caches no value of this state, only its codes. */
   readonly isPrivate: boolean;
+  /** Values of a private state that the run probably reads. */
+  readonly expected: StateValues | undefined;
   /** Return what the run read of the state, too. */
   readonly tracesReads: boolean;
   /** The thread aborts the run after this time. The wait for the thread does not count. */

@@ -45,7 +45,7 @@ const hasSameWarmAccount = ({ reads: { addresses }, header }: Answer, { feeRecip
 export const validityAt = (
   answer: Answer,
   block: BlockId,
-  values: Pick<BlockValues, "get" | "isProven" | "isReadable" | "isWrittenSince">,
+  values: Pick<BlockValues, "get" | "isProven" | "isApplied" | "isWrittenSince">,
   heads: Pick<Heads, "header">,
 ): Validity => {
   if (block.hash === answer.block.hash) {
@@ -54,11 +54,11 @@ export const validityAt = (
   if (!values.isProven) {
     return "unknown";
   }
-  if (block.number <= answer.block.number || !values.isReadable(answer.block)) {
+  if (block.number <= answer.block.number || !values.isApplied(answer.block)) {
     return "ended";
   }
   const header = answerHeader(heads.header(block.number));
-  if (header === undefined || !values.isReadable(block)) {
+  if (header === undefined || !values.isApplied(block)) {
     return "unknown";
   }
   const isSame = hasSameOpcodes(answer, header) && hasSameWarmAccount(answer, header);

@@ -5,47 +5,18 @@ import { resolvesWithin } from "../resolvesWithin.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { StateKey } from "../stateKey.ts";
 import { type Answer, answerHeader } from "./answer.ts";
-import { type AnswerReads, answerReads } from "./answerReads.ts";
+import { answerReads } from "./answerReads.ts";
 import { isRepeatableCall } from "./answerReruns.ts";
-import type { AnswerMethod, CallOutcome } from "./callRun.ts";
+import type { CallOutcome } from "./callRun.ts";
 import type { ForwardedContracts } from "./forwardedContracts.ts";
 import { type KnownRunOptions, runOnKnownState } from "./knownRun.ts";
-import type { LearningBudget } from "./learningBudget.ts";
 import type { NodeDefaults } from "./nodeDefaults.ts";
-import type { ValueLoader } from "./valueLoader.ts";
+import type { Refusal, Sighting } from "./sighting.ts";
+import { ValueLoads, type ValueLoadsOptions, type WantedValues } from "./valueLoads.ts";
 
-/** A node's answer to a call, from which forebay can learn what the call reads. */
-export interface Sighting {
-  /** The canonical text of method and parameters without the block. */
-  readonly key: string;
-  readonly method: AnswerMethod;
-  readonly body: Uint8Array;
-  readonly block: BlockId;
-  /** The name of the node that answered. */
-  readonly node: string;
-  /** Of the state follower, before the node was asked. */
-  readonly generation: number;
-  readonly clientId: string;
-  /** The reads of an earlier execution. */
-  readonly expected: AnswerReads | undefined;
-}
-
-/**
- * Why an answer was not learned. A label value of a metric.
- * `mismatch`: the execution here returns other bytes. `unknown`: a value could not be read, or there are too many.
- */
-export type Refusal =
-  | ("mismatch" | "failed" | "gas" | "defaults" | "unknown" | "never" | "forwarded")
-  /** The values would cost more than learning may cost now. */
-  | "budget"
-  /** The block, or all values, are gone. */
-  | "late";
-
-export interface AnswerLearnerOptions extends KnownRunOptions {
-  readonly values: Pick<BlockValues, "get" | "code" | "isProven" | "isReadable">;
+export interface AnswerLearnerOptions extends KnownRunOptions, ValueLoadsOptions {
+  readonly values: Pick<BlockValues, "get" | "code" | "isReadable">;
   readonly follower: Pick<StateFollower, "generation" | "untilApplied">;
-  readonly loader: Pick<ValueLoader, "load" | "unitsFor">;
-  readonly budget: Pick<LearningBudget, "canSpend">;
   readonly never: ReadonlySet<Address>;
   readonly forwarded: Pick<ForwardedContracts, "has">;
   headerOf(block: BlockId): HeaderFields | undefined;
@@ -76,6 +47,10 @@ interface Attempt {
   readonly loaded: Set<string>;
 }
 
+interface LackingAttempt extends WantedValues {
+  readonly attempt: Attempt;
+}
+
 /** The result of one execution: what it lacks, or its end. */
 type Round = { readonly missing: readonly StateKey[] } | { readonly refusal: Refusal } | { readonly answer: Answer };
 
@@ -87,12 +62,14 @@ const nameOf = ({ field, address, slot }: StateKey): string => field + address +
  */
 export class AnswerLearner {
   readonly #options: AnswerLearnerOptions;
+  readonly #loads: ValueLoads;
   #queue: Sighting[] = [];
   #isRunning = false;
   #isClosed = false;
 
   constructor(options: AnswerLearnerOptions) {
     this.#options = options;
+    this.#loads = new ValueLoads(options);
   }
 
   /** Queues an answer. Does nothing if the client or all clients have too many in the queue. */
@@ -148,24 +125,20 @@ export class AnswerLearner {
     }
     const { values } = this.#options;
     // A source on probation has no values for executions.
-    if (!values.isReadable(block) || !values.isProven) {
+    if (!values.isReadable(block)) {
       this.#refuseAll(batch, "late");
       return;
     }
     let attempts = await this.#begin(batch);
     for (let round = 0; round < MAX_ROUNDS && attempts.length > 0; round++) {
-      const missing = new Map<Attempt, readonly StateKey[]>();
+      const lacking: LackingAttempt[] = [];
       for (const attempt of attempts) {
-        const lacking = await this.#attempt(attempt);
-        if (lacking.length > 0) {
-          missing.set(attempt, lacking);
+        const keys = await this.#attempt(attempt);
+        if (keys.length > 0) {
+          lacking.push({ attempt, clientId: attempt.sighting.clientId, keys });
         }
       }
-      attempts = this.#affordable([...missing.keys()], missing, block);
-      await this.#options.loader.load(
-        attempts.flatMap((attempt) => missing.get(attempt) ?? []),
-        block,
-      );
+      attempts = await this.#load(lacking, block);
     }
     this.#refuseAll(
       attempts.map(({ sighting }) => sighting),
@@ -173,23 +146,16 @@ export class AnswerLearner {
     );
   }
 
-  /** Returns the attempts whose values may be loaded now: all, or the first half of them, and so on. */
-  #affordable(
-    attempts: readonly Attempt[],
-    missing: ReadonlyMap<Attempt, readonly StateKey[]>,
-    block: BlockId,
-  ): readonly Attempt[] {
-    const { budget, loader } = this.#options;
-    const keysOf = (count: number) => attempts.slice(0, count).flatMap((attempt) => missing.get(attempt) ?? []);
-    let count = attempts.length;
-    while (count > 0 && !budget.canSpend(loader.unitsFor(keysOf(count), block))) {
-      count = Math.floor(count / 2);
-    }
+  /** Loads what the attempts lack. Returns those that the budget allows, and refuses the others. */
+  async #load(lacking: readonly LackingAttempt[], block: BlockId): Promise<readonly Attempt[]> {
+    const loaded = this.#loads.affordable(lacking, block);
+    const refused = lacking.filter((each) => !loaded.includes(each));
     this.#refuseAll(
-      attempts.slice(count).map(({ sighting }) => sighting),
+      refused.map(({ attempt }) => attempt.sighting),
       "budget",
     );
-    return attempts.slice(0, count);
+    await this.#loads.load(loaded, block);
+    return loaded.map(({ attempt }) => attempt);
   }
 
   #refuseAll(sightings: readonly Sighting[], refusal: Refusal): void {

@@ -3,6 +3,7 @@ import { NodeError } from "../../core/node.ts";
 import type { StateFetch } from "../../core/stateReader.ts";
 import { createCall } from "../../jsonrpc/call.ts";
 import type { UnitsOf } from "../providerUnits.ts";
+import type { SampleRate } from "../sampleRate.ts";
 import type { UnitLedger } from "../unitLedger.ts";
 import type { AnswerReads } from "./answerReads.ts";
 import type { AnswerMethod } from "./callRun.ts";
@@ -20,16 +21,12 @@ export interface AnswerSamplesOptions {
   readonly fetch: StateFetch;
   readonly unitsOf: UnitsOf;
   readonly ledger: Pick<UnitLedger, "spend">;
-  readonly nowMs: () => number;
-  readonly random: () => number;
+  readonly rate: Pick<SampleRate, "take">;
   onCompared(method: AnswerMethod): void;
   /** Called with the node's result of an answer that differs. */
   onDifference(answer: LocalAnswer, actual: unknown): void;
 }
 
-/** The share of local answers that are compared, limited to one a second. */
-const SHARE = 0.01;
-const MIN_INTERVAL_MS = 1_000;
 /** The position of the block parameter. */
 const BLOCK = 1;
 
@@ -41,7 +38,6 @@ const isFailure = (outcome: unknown): boolean => outcome instanceof NodeError &&
 /** Compares a share of local answers with a node, at the block of the answer. */
 export class AnswerSamples {
   readonly #options: AnswerSamplesOptions;
-  #lastMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: AnswerSamplesOptions) {
     this.#options = options;
@@ -49,12 +45,9 @@ export class AnswerSamples {
 
   /** Called with each local answer. */
   consider(answer: LocalAnswer): void {
-    const { nowMs, random } = this.#options;
-    if (random() >= SHARE || nowMs() - this.#lastMs < MIN_INTERVAL_MS) {
-      return;
+    if (this.#options.rate.take()) {
+      void this.#ask(answer);
     }
-    this.#lastMs = nowMs();
-    void this.#ask(answer);
   }
 
   /** Compares a local answer with the result of a node at the same block, or with the node's error. */

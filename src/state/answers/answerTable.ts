@@ -7,6 +7,7 @@ import type { Repetition } from "../usedKeys.ts";
 import { type Answer, answerHeader, validityAt } from "./answer.ts";
 import type { AnswerReads } from "./answerReads.ts";
 import type { AnswerMethod } from "./callRun.ts";
+import { SeenCalls } from "./seenCalls.ts";
 
 /** The answer to one call, or the facts that decide whether to learn one. */
 export interface CallEntry {
@@ -26,7 +27,7 @@ export interface CallEntry {
 }
 
 export interface AnswerTableOptions {
-  readonly values: Pick<BlockValues, "get" | "isProven" | "isReadable" | "isWrittenSince">;
+  readonly values: Pick<BlockValues, "get" | "isProven" | "isApplied" | "isWrittenSince">;
   readonly follower: Pick<StateFollower, "generation">;
   readonly maxBytes: number;
   readonly nowMs: () => number;
@@ -51,18 +52,26 @@ const bytesOf = ({ answer }: CallEntry, key: string): number => {
   return ENTRY_BYTES + BYTES_OF_CHARACTER * key.length + KEY_BYTES * keys + (answer?.body.length ?? 0);
 };
 
-/** Returns whether a request at a block repeats one of an older block. */
-export const repetitionOf = (entry: CallEntry | undefined, block: BlockId): Repetition => {
-  if (entry === undefined) {
-    return "new";
-  }
-  return entry.block >= block.number ? "sameBlock" : "repeated";
-};
+const createEntry = (method: AnswerMethod, { number }: BlockId): CallEntry => ({
+  method,
+  block: number,
+  answer: undefined,
+  validAt: undefined,
+  rerun: undefined,
+  retryAt: 0n,
+  refusals: 0,
+  usedUntilMs: 0,
+});
 
-/** Calls with their answers, by the canonical text of method and parameters. The least used ones are evicted. */
+/**
+ * Calls with their answers, by the canonical text of method and parameters. The least used ones are evicted.
+ * A call gets an entry when it is requested at a second block.
+ */
 export class AnswerTable {
   readonly #options: AnswerTableOptions;
   readonly #entries: LRUCache<string, CallEntry>;
+  /** The calls without an entry. Created with the first call. */
+  #seen: SeenCalls | undefined;
 
   constructor(options: AnswerTableOptions) {
     this.#options = options;
@@ -73,21 +82,21 @@ export class AnswerTable {
     return this.#entries.get(key);
   }
 
-  /** Records a request. */
-  record(key: string, entry: CallEntry | undefined, method: AnswerMethod, block: BlockId): void {
+  /** Records a request. Returns whether it repeats one of an older block. */
+  record(key: string, entry: CallEntry | undefined, method: AnswerMethod, block: BlockId): Repetition {
     if (entry === undefined) {
-      const rest = {
-        answer: undefined,
-        validAt: undefined,
-        rerun: undefined,
-        retryAt: 0n,
-        refusals: 0,
-        usedUntilMs: 0,
-      };
-      this.#entries.set(key, { method, block: block.number, ...rest });
-    } else if (entry.block < block.number) {
-      entry.block = block.number;
+      this.#seen ??= new SeenCalls();
+      const repetition = this.#seen.record(key, block);
+      if (repetition === "repeated") {
+        this.#entries.set(key, createEntry(method, block));
+      }
+      return repetition;
     }
+    if (entry.block >= block.number) {
+      return "sameBlock";
+    }
+    entry.block = block.number;
+    return "repeated";
   }
 
   /** Stores an answer. Does nothing if the call was evicted, or if its answer is of a later block. */
@@ -104,6 +113,7 @@ export class AnswerTable {
   /** Drops all answers. */
   clear(): void {
     this.#entries.clear();
+    this.#seen = undefined;
   }
 
   /** Records that the answer of a block could not be learned. `isPassing`: the next one may be. */

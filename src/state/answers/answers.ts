@@ -7,11 +7,11 @@ import { resolvesWithin } from "../resolvesWithin.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { Repetition } from "../usedKeys.ts";
 import type { Answer } from "./answer.ts";
-import type { Sighting } from "./answerLearner.ts";
 import type { AnswerReruns } from "./answerReruns.ts";
 import type { LocalAnswer } from "./answerSamples.ts";
-import { type AnswerTable, type CallEntry, repetitionOf } from "./answerTable.ts";
+import type { AnswerTable, CallEntry } from "./answerTable.ts";
 import type { AnswerMethod } from "./callRun.ts";
+import type { Sighting } from "./sighting.ts";
 
 export interface AnswersOptions {
   readonly table: AnswerTable;
@@ -184,9 +184,8 @@ export class Answers {
   /** Counts a request. Returns whether it repeats one of an older block. */
   #count(entry: CallEntry | undefined, { key, method, block }: AnswerCall, isHit: boolean): Repetition {
     const { table, policy, onLookup } = this.#options;
-    const repetition = repetitionOf(entry, block);
     onLookup(method, isHit);
-    table.record(key, entry, method, block);
+    const repetition = table.record(key, entry, method, block);
     // A call that cannot be learned does not pay for write sets.
     if (entry === undefined || entry.retryAt <= block.number) {
       policy.onCall({ method, block: block.number, repetition, isHit });
@@ -196,9 +195,12 @@ export class Answers {
 
   #learn({ key, method, context }: AnswerCall, { response, generation, repetition }: AskedResponse): void {
     const { table, learner, follower, values, onEvent } = this.#options;
+    if (repetition !== "repeated" || !follower.isFollowing || !values.isProven) {
+      return;
+    }
     const { body, block, node } = response;
     const entry = table.get(key);
-    if (repetition !== "repeated" || entry === undefined || !follower.isFollowing || !values.isProven) {
+    if (entry === undefined) {
       return;
     }
     if (block === undefined || node === undefined || entry.retryAt > block.number) {

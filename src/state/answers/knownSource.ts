@@ -18,7 +18,7 @@ export interface KnownValues {
 
 type GuessedField = "balance" | "nonce";
 
-/** Keys that a run probably reads. Their known values are sent with the first request. */
+/** Keys that a run probably reads. Their known values are sent with the run. */
 export interface ExpectedReads {
   readonly accounts: readonly Address[];
   readonly slots: readonly (readonly [Address, Hash])[];
@@ -36,7 +36,7 @@ export class KnownSource implements StateSource {
   readonly #values: Pick<BlockValues, "get" | "code">;
   readonly #hashOf: KnownValues["ancestorHash"];
   readonly #block: BlockId;
-  #expected: ExpectedReads | undefined;
+  readonly expected: StateValues | undefined;
   readonly #guessed = new Map<Address, Set<GuessedField>>();
   /** Accounts that are empty only because of a guess. */
   readonly #guessedEmpty = new Set<Address>();
@@ -48,7 +48,7 @@ export class KnownSource implements StateSource {
     this.#values = state.values;
     this.#hashOf = state.ancestorHash;
     this.#block = block;
-    this.#expected = expected;
+    this.expected = expected && this.#findExpected(expected);
   }
 
   async read({ accounts, slots, blockHashes }: StateKeys): Promise<StateValues> {
@@ -67,7 +67,6 @@ export class KnownSource implements StateSource {
     if (missing.length > 0 || hashes.length < blockHashes.length) {
       throw new MissingValuesError(missing);
     }
-    this.#addExpected(found);
     return { ...found, blockHashes: hashes };
   }
 
@@ -135,17 +134,16 @@ export class KnownSource implements StateSource {
     }
   }
 
-  #addExpected(found: Found): void {
-    const expected = this.#expected;
-    this.#expected = undefined;
-    for (const address of expected?.accounts ?? []) {
-      if (!this.#sent.has(address)) {
-        this.#findAccount(address, found, []);
-      }
+  /** Values that are not known are left to the run, which may not read them. */
+  #findExpected({ accounts, slots }: ExpectedReads): StateValues {
+    const found: Found = { accounts: [], codes: [], slots: [] };
+    for (const address of accounts) {
+      this.#findAccount(address, found, []);
     }
-    for (const [address, slot] of expected?.slots ?? []) {
+    for (const [address, slot] of slots) {
       this.#findSlot(address, slot, found, []);
     }
+    return { ...found, blockHashes: [] };
   }
 }
 

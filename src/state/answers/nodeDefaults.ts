@@ -7,7 +7,7 @@ import { type Call, createCall } from "../../jsonrpc/call.ts";
 export interface NodeDefaults {
   /** The gas of a call that names none. */
   readonly gas: bigint;
-  /** The sender and the price of such a call are zero, as they are here. */
+  /** The sender and the price of such a call are zero, as they are here, and the sender pays no fee. */
   readonly hasZeroSender: boolean;
   /** Opcodes that return the value of the block's header. BASEFEE is zero for a call without a price. */
   readonly fromHeader: ReadonlySet<EnvironmentOpcode>;
@@ -25,13 +25,15 @@ const OPCODES = [
   ["PREVRANDAO", "44"],
   ["GASLIMIT", "45"],
   ["BASEFEE", "48"],
+  // The balance of the sender: ORIGIN, BALANCE.
+  ["BALANCE", "3231"],
   ["BLOBBASEFEE", "4a"],
 ] as const;
 type Name = (typeof OPCODES)[number][0];
 
 /** An account that does not exist. */
 const PROBE: Address = "0xf04eba7f04eba7f04eba7f04eba7f04eba700003";
-/** Some nodes charge calls for L1 data, also without a price. */
+/** Some nodes charge calls for L1 data, also without a price. Then an answer depends on the balance of its sender. */
 const SENDER_BALANCE = "0xffffffffffffffffffffffff";
 const WORD_BYTES = 32;
 const DIGITS = 2 * WORD_BYTES;
@@ -96,7 +98,8 @@ export const parseDefaults = (results: readonly unknown[], header: HeaderFields)
   }
   return {
     gas: (words.get("GAS") ?? 0n) + GAS_BEFORE,
-    hasZeroSender: isZero("ORIGIN") && isZero("CALLER") && isZero("GASPRICE"),
+    hasZeroSender:
+      isZero("ORIGIN") && isZero("CALLER") && isZero("GASPRICE") && words.get("BALANCE") === BigInt(SENDER_BALANCE),
     fromHeader,
   };
 };

@@ -8,6 +8,8 @@ export interface NodeDefaultsCacheOptions {
   headerOf(block: BlockId): HeaderFields | undefined;
   readonly nowMs: () => number;
   onSpent(calls: number): void;
+  /** Called if answers that a node gave before may differ from those that it gives now. */
+  onOutdated(node: string): void;
 }
 
 /** A node may be replaced by another version, or get another option. */
@@ -19,7 +21,12 @@ interface Known {
   readonly untilMs: number;
   readonly defaults: Promise<NodeDefaults | undefined>;
   readonly found: NodeDefaults | undefined;
+  /** The most gas of a call since `onOutdated`. */
+  readonly mostGas: bigint;
 }
+
+/** Answers hold with half of the gas of a call. */
+const LEAST_SHARE = 2n;
 
 /** Asks each node for the environment of its calls, and caches it for ten minutes. */
 export class NodeDefaultsCache {
@@ -38,10 +45,17 @@ export class NodeDefaultsCache {
     }
     const defaults = this.#ask(node, block);
     // Until the node answers, the defaults of its last answer apply.
-    this.#known.set(node, { defaults, found: known?.found, untilMs: this.#options.nowMs() + RETRY_MS });
+    const { found: before, mostGas = 0n } = known ?? {};
+    this.#known.set(node, { defaults, found: before, mostGas, untilMs: this.#options.nowMs() + RETRY_MS });
     const found = await defaults;
     const maxAgeMs = found === undefined ? RETRY_MS : MAX_AGE_MS;
-    this.#known.set(node, { defaults, found, untilMs: this.#options.nowMs() + maxAgeMs });
+    const hasLess = found !== undefined && found.gas * LEAST_SHARE < mostGas;
+    const gas = found?.gas ?? 0n;
+    const most = hasLess || gas > mostGas ? gas : mostGas;
+    this.#known.set(node, { defaults, found, mostGas: most, untilMs: this.#options.nowMs() + maxAgeMs });
+    if (hasLess || (before?.hasZeroSender === true && found?.hasZeroSender === false)) {
+      this.#options.onOutdated(node);
+    }
     return found;
   }
 

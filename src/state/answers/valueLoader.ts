@@ -14,7 +14,6 @@ export interface ValueLoaderOptions {
   readonly reader: Pick<BulkReader, "unitsFor" | "read">;
   readonly fetch: StateFetch;
   readonly unitsOf: UnitsOf;
-  onSpent(units: number): void;
 }
 
 const nameOf = ({ field, address, slot }: StateKey): string => field + address + (slot ?? "");
@@ -35,8 +34,8 @@ export class ValueLoader {
   }
 
   /** Loads values after a block. A value that no node returns stays unknown. Never rejects. */
-  async load(keys: readonly StateKey[], block: BlockId): Promise<void> {
-    const { follower, reader, onSpent } = this.#options;
+  async load(keys: readonly StateKey[], block: BlockId, onSpent: (units: number) => void): Promise<void> {
+    const { follower, reader, unitsOf } = this.#options;
     const { generation } = follower;
     const { unknown } = this.#plan(keys, block);
     for (const [key, value] of unknown.length === 0 ? [] : await reader.read(unknown, block, onSpent)) {
@@ -44,6 +43,7 @@ export class ValueLoader {
     }
     const { codes } = this.#plan(keys, block);
     if (codes.length > 0) {
+      onSpent(codes.length * unitsOf("eth_getCode"));
       await this.#loadCodes(codes, block, generation);
     }
   }
@@ -65,9 +65,8 @@ export class ValueLoader {
   }
 
   async #loadCodes(keys: readonly StateKey[], block: BlockId, generation: number): Promise<void> {
-    const { fetch, unitsOf, follower, onSpent } = this.#options;
+    const { fetch, follower } = this.#options;
     const calls = keys.map((key) => singleCall(key, block.hash));
-    onSpent(calls.length * unitsOf("eth_getCode"));
     const outcomes = await fetch(calls, block).catch(() => []);
     for (const [index, key] of keys.entries()) {
       const outcome = outcomes[index];

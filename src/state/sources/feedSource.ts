@@ -2,6 +2,7 @@ import type { BlockId, Heads } from "../../core/heads.ts";
 import type { StateChanges } from "../../core/stateReader.ts";
 import type { Hash } from "../../ethereum/hex.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
+import type { BlockContent } from "./blockContent.ts";
 import { composeChanges } from "./executedWrites.ts";
 
 /** A sealed block that equals a verified execution, system writes included. */
@@ -9,6 +10,13 @@ export interface SealedExecution {
   readonly block: BlockId;
   /** The writes of the block's parts, oldest first. */
   readonly changes: readonly StateChanges[];
+}
+
+/** A sealed block whose first transactions were executed. */
+export interface PartialExecution {
+  readonly block: BlockId;
+  /** Executes the other transactions. Returns the writes of the whole block, oldest first, or why there are none. May reject. */
+  complete(content: BlockContent): Promise<readonly StateChanges[] | WriteSetFailure>;
 }
 
 /** Executions of older blocks are discarded. A follower reads each block once it is the head. */
@@ -21,12 +29,14 @@ export class FeedSource implements WriteSetSource {
   readonly origin = "feed";
   readonly unitsPerBlock = 0;
   readonly #executions = new Map<Hash, SealedExecution>();
+  #partial: PartialExecution | undefined;
   /** The newest heads that were compared with the pending blocks. */
   #heads: Heads | undefined;
   #compared = Promise.withResolvers<void>();
 
   /** Records a comparison of heads with the pending blocks. `executed`: the blocks that equal their execution. */
-  readonly record = (heads: Heads, executed: readonly SealedExecution[]): void => {
+  readonly record = (heads: Heads, executed: readonly SealedExecution[], partial?: PartialExecution): void => {
+    this.#partial = partial;
     for (const execution of executed) {
       this.#executions.set(execution.block.hash, execution);
     }
@@ -50,6 +60,11 @@ export class FeedSource implements WriteSetSource {
       return { block, accounts: composeChanges(execution.changes) };
     }
     return this.#isCompared(block) ? "incomplete" : "late";
+  }
+
+  /** Returns the execution of the first transactions of the newest block, if it has others at its end. */
+  partial({ hash }: BlockId): PartialExecution | undefined {
+    return this.#partial?.block.hash === hash ? this.#partial : undefined;
   }
 
   #isCompared({ number, hash }: BlockId): boolean {

@@ -10,6 +10,11 @@ import type { Server } from "./compareServers.ts";
 /** The root of this checkout. */
 export const THIS_TREE = new URL("../../../", import.meta.url);
 
+/** A process of forebay, with the URL of its metrics. */
+export interface ForebayServer extends Server {
+  readonly opsUrl: string;
+}
+
 /** Reads the entry file of `forebay` from a checkout's manifest. */
 const binOf = (tree: URL): string => {
   const manifest: { bin: { forebay: string } } = JSON.parse(readFileSync(new URL("package.json", tree), "utf8"));
@@ -21,11 +26,11 @@ export const startForebay = (
   upstreamPort: number,
   tree: URL = THIS_TREE,
   env: NodeJS.ProcessEnv = process.env,
-): Promise<Server> =>
+): Promise<ForebayServer> =>
   start(["--upstream", `http://127.0.0.1:${upstreamPort}`, "--port", "0", "--ops-port", "0"], tree, env);
 
 /** Starts a process with a configuration. Its ports must be 0. */
-export const startConfigured = async (config: object): Promise<Server> => {
+export const startConfigured = async (config: object): Promise<ForebayServer> => {
   const folder = mkdtempSync(join(tmpdir(), "forebay-bench-"));
   const file = join(folder, "config.yaml");
   writeFileSync(file, JSON.stringify(config));
@@ -37,24 +42,32 @@ export const startConfigured = async (config: object): Promise<Server> => {
   return { ...server, end };
 };
 
-/** The process prints its URL as a line of JSON. */
-const start = async (options: readonly string[], tree: URL, env: NodeJS.ProcessEnv): Promise<Server> => {
+/** The line that a process prints once it listens. */
+interface Started {
+  readonly listening: string;
+  readonly ops: string;
+}
+
+/** The process prints its URLs as a line of JSON. */
+const start = async (options: readonly string[], tree: URL, env: NodeJS.ProcessEnv): Promise<ForebayServer> => {
   const child = spawn(process.execPath, [binOf(tree), ...options], { stdio: ["ignore", "pipe", "inherit"], env });
   const ended = once(child, "exit");
-  const url = Promise.withResolvers<string>();
+  const said = Promise.withResolvers<Started>();
   createInterface({ input: child.stdout }).on("line", (line) => {
     try {
-      const said: unknown = JSON.parse(line);
-      if (typeof said === "object" && said !== null && "listening" in said && typeof said.listening === "string") {
-        url.resolve(said.listening);
+      const { listening, ops }: Partial<Started> = JSON.parse(line) ?? {};
+      if (typeof listening === "string") {
+        said.resolve({ listening, ops: ops ?? "" });
       }
     } catch {
       // Ignore lines that are not JSON.
     }
   });
-  ended.then(([code]) => url.reject(new Error(`forebay ended with ${code} before it printed its URL`)));
+  ended.then(([code]) => said.reject(new Error(`forebay ended with ${code} before it printed its URL`)));
+  const { listening, ops } = await said.promise;
   return {
-    port: Number(new URL(await url.promise).port),
+    port: Number(new URL(listening).port),
+    opsUrl: ops,
     path: "/",
     pids: [child.pid ?? 0],
     end: async () => {

@@ -14,6 +14,8 @@ export interface WalletClients {
   /** Answered calls by method. */
   readonly calls: ReadonlyMap<string, number>;
   readonly errors: number;
+  /** Times until the answers that known state gave, as the clients measure them. */
+  readonly hitsMs: readonly number[];
   stop(): Promise<void>;
 }
 
@@ -29,14 +31,19 @@ export const startWalletClients = ({ url, wallets, pools, quotesPerSecond }: Wal
   const pool = new Pool(url, { connections: CONNECTIONS });
   const calls = new Map<string, number>();
   const pending = new Set<Promise<void>>();
+  const hitsMs: number[] = [];
   let errors = 0;
   const send = async ({ method, params }: WalletCall): Promise<void> => {
     calls.set(method, (calls.get(method) ?? 0) + 1);
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
     const headers = { "content-type": "application/json" };
+    const startMs = performance.now();
     const answer = await pool.request({ path: "/", method: "POST", headers, body });
     const { error } = (await answer.body.json()) as { readonly error?: unknown };
     errors += error === undefined ? 0 : 1;
+    if (String(answer.headers["cache-status"]).includes("detail=state")) {
+      hitsMs.push(performance.now() - startMs);
+    }
   };
   const track = (call: WalletCall): void => {
     const sent = send(call).catch(() => {
@@ -64,7 +71,7 @@ export const startWalletClients = ({ url, wallets, pools, quotesPerSecond }: Wal
     repeat(() => track(createQuoteCall(random, pools)), SECOND_MS / quotesPerSecond, 0);
   }
   return {
-    calls,
+    ...{ calls, hitsMs },
     get errors() {
       return errors;
     },

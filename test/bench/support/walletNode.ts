@@ -1,16 +1,22 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { createFeedServer } from "../../devnet/feedServer.ts";
+import { createRandom } from "../../support/builders/randomValues.ts";
+import { FeedWorld } from "../../support/standIn/feedWorld.ts";
 import { StandInCalls } from "../../support/standIn/standInCalls.ts";
 import { StandInChain, type StandInFork } from "../../support/standIn/standInChain.ts";
 import { StandInNode } from "../../support/standIn/standInNode.ts";
-import { WalletWorld } from "../../support/standIn/walletWorld.ts";
+import { WalletWorld, type WalletWorldOptions } from "../../support/standIn/walletWorld.ts";
 
-/** A node of the bench: which write sets it has. */
+/** The write sets that a node has, or that its sequencer's feed shows. */
+export type WalletSource = "trace" | "accessList" | "feed" | "none";
+
+/** A node of the bench. */
 export interface WalletNodeOptions {
   readonly name: string;
-  readonly hasTraces: boolean;
-  readonly hasAccessLists: boolean;
+  readonly source: WalletSource;
 }
 
-/** Starts a chain with nodes of different abilities. They answer "counts" with their calls by node and method. */
+/** Starts a chain with nodes of different abilities. They answer "counts" with their calls by node and method, and "stop" after the last block. */
 export interface WalletNodesOptions {
   readonly blockMs: number;
   readonly wallets: number;
@@ -18,7 +24,13 @@ export interface WalletNodesOptions {
   readonly nodes: readonly WalletNodeOptions[];
 }
 
-export type NodePorts = Readonly<Record<string, string>>;
+/** The URLs of a node, and of the feed of its chain. */
+export interface NodeUrls {
+  readonly url: string;
+  readonly feedUrl: string | undefined;
+}
+/** By the name of the node. */
+export type NodesUrls = Readonly<Record<string, NodeUrls>>;
 /** Calls by node and method, and the number of blocks since the start. */
 export interface NodeCounts {
   readonly calls: Readonly<Record<string, Readonly<Record<string, number>>>>;
@@ -31,42 +43,100 @@ const TRACE_MS = 80;
 const ACCESS_LIST_MS = 10;
 const SEED = 15;
 
-/** Starts a world whose blocks have access lists, or not. */
-const startWorld = async ({ blockMs, wallets, pools }: WalletNodesOptions, fork: StandInFork) => {
+const FLASHBLOCK_MS = 200;
+const MIN_MESSAGES = 2;
+
+/** A chain on which blocks are sealed. */
+interface RunningWorld {
+  readonly chain: StandInChain;
+  readonly execution: StandInCalls;
+  readonly feedUrl: string | undefined;
+}
+
+/** The chains have no further blocks. */
+let isStopped = false;
+
+/** Calls an action at an interval, late by as much as the last call took too long. Failures end the process. */
+const repeat = async (everyMs: number, action: () => Promise<void> | void): Promise<void> => {
+  for (let dueMs = performance.now() + everyMs; !isStopped; dueMs += everyMs) {
+    await sleep(Math.max(0, dueMs - performance.now()));
+    if (!isStopped) {
+      await action();
+    }
+  }
+};
+
+/** Announces each block in messages, and seals it. Returns the URL of the feed. */
+const startSequencer = async (chain: StandInChain, options: WalletWorldOptions, blockMs: number): Promise<string> => {
+  const feed = await createFeedServer("text");
+  const world = await FeedWorld.create(chain, options, createRandom(SEED));
+  const messages = Math.max(MIN_MESSAGES, Math.round(blockMs / FLASHBLOCK_MS));
+  let index = 0;
+  const next = async (): Promise<void> => {
+    if (index === messages) {
+      world.seal();
+      index = 0;
+    }
+    feed.send(index === 0 ? await world.begin() : await world.step(1 / (messages - index)));
+    index++;
+  };
+  void repeat(blockMs / messages, next);
+  return feed.url;
+};
+
+/** Starts a world whose blocks have access lists, or are announced by a feed, or neither. */
+const startWorld = async (
+  { blockMs, wallets, pools }: WalletNodesOptions,
+  source: WalletSource,
+): Promise<RunningWorld> => {
+  const fork: StandInFork = source === "accessList" ? "amsterdam" : "prague";
   const chain = new StandInChain(fork);
-  const world = new WalletWorld(chain, { wallets, pools, seed: SEED });
+  const options = { wallets, pools, seed: SEED };
+  const world = new WalletWorld(chain, options);
   await world.genesis();
   for (let index = 0; index < FIRST_BLOCKS; index++) {
     world.mine();
   }
-  setInterval(() => world.mine(), blockMs);
-  return { chain, execution: await StandInCalls.create(chain) };
+  const execution = await StandInCalls.create(chain);
+  if (source === "feed") {
+    return { chain, execution, feedUrl: await startSequencer(chain, options, blockMs) };
+  }
+  void repeat(blockMs, () => world.mine());
+  return { chain, execution, feedUrl: undefined };
 };
 
 const start = async (options: WalletNodesOptions) => {
-  const listed = await startWorld(options, "amsterdam");
-  const plain = await startWorld(options, "prague");
+  const worlds = new Map<string, Promise<RunningWorld>>();
+  /** Nodes with traces and nodes without a source share a chain. */
+  const worldOf = (source: WalletSource): Promise<RunningWorld> => {
+    const name = source === "trace" ? "none" : source;
+    const world = worlds.get(name) ?? startWorld(options, source);
+    worlds.set(name, world);
+    return world;
+  };
   const started = await Promise.all(
-    options.nodes.map(async ({ name, hasTraces, hasAccessLists }) => {
+    options.nodes.map(async ({ name, source }) => {
+      const { chain, execution, feedUrl } = await worldOf(source);
       const node = await StandInNode.start({
-        ...(hasAccessLists ? listed : plain),
-        traces: hasTraces ? "geth" : undefined,
-        hasAccessLists,
+        ...{ chain, execution },
+        traces: source === "trace" ? "geth" : undefined,
+        hasAccessLists: source === "accessList",
         delayMs: { debug_traceBlockByHash: TRACE_MS, eth_getBlockAccessList: ACCESS_LIST_MS },
       });
-      return [name, node] as const;
+      return { name, node, chain, urls: { url: node.url, feedUrl } };
     }),
   );
-  process.send?.(Object.fromEntries(started.map(([name, node]) => [name, node.url])));
+  process.send?.(Object.fromEntries(started.map(({ name, urls }) => [name, urls])));
   return (): NodeCounts => ({
-    calls: Object.fromEntries(started.map(([name, { calls }]) => [name, Object.fromEntries(calls)])),
-    blocks: plain.chain.height,
+    calls: Object.fromEntries(started.map(({ name, node: { calls } }) => [name, Object.fromEntries(calls)])),
+    blocks: Math.min(...started.map(({ chain }) => chain.height)),
   });
 };
 
 let readCounts: (() => NodeCounts) | undefined;
-process.on("message", async (message: WalletNodesOptions | "counts") => {
-  if (message === "counts") {
+process.on("message", async (message: WalletNodesOptions | "counts" | "stop") => {
+  if (message === "counts" || message === "stop") {
+    isStopped ||= message === "stop";
     process.send?.(readCounts?.() ?? { calls: {}, blocks: 0 });
   } else {
     readCounts = await start(message);

@@ -4,11 +4,12 @@ import { formatData, type Hash } from "../../../src/ethereum/hex.ts";
 import { BEACON_ROOTS, BLOCK_HASHES } from "../../../src/evm/systemCalls.ts";
 import { createDevnet, type Devnet } from "../../devnet/devnet.ts";
 import { L1_BLOCK } from "../../devnet/l1Attributes.ts";
-import { startTraffic } from "../../devnet/traffic.ts";
+import { startTraffic, type Traffic } from "../../devnet/traffic.ts";
 import { createRandom } from "../../support/builders/randomValues.ts";
 import { NodeStateComparison } from "../../support/clients/compareNodeState.ts";
 import { createBatch, watchTraffic } from "../../support/clients/comparePending.ts";
 import { createService } from "../../support/servers/service.ts";
+import { collectedHeapMiB } from "./memory.ts";
 import { countedBy, stateCounts } from "./stateCounts.ts";
 
 export interface DevnetVariant {
@@ -18,6 +19,8 @@ export interface DevnetVariant {
 }
 
 const BLOCK_MS = 1_000;
+/** Half of a second, for the two halves of a run. */
+const HALF_MS = 500;
 const RATE = 30;
 const CLIENTS = 4;
 const SYSTEM_SLOTS = 40;
@@ -27,23 +30,40 @@ const REORG_MS = 6_000;
 const MAX_REORG = 64;
 const SMALL_REORG = 3;
 const DEEP_SHARE = 0.15;
+/** The chance of each message but the first that the feed loses it and the others of its block. */
+const LOSS_SHARE = 0.1;
 
 const slotOf = (slot: number): Hash => formatData(Uint8Array.fromHex(slot.toString(16).padStart(64, "0")));
 const firstSlots = (count: number): readonly Hash[] => Array.from({ length: count }, (_, slot) => slotOf(slot));
 
 /** Replaces blocks until the signal aborts. */
-const reorganise = async (devnet: Devnet, random: () => number, signal: AbortSignal): Promise<number> => {
+const reorganise = async (devnet: Devnet, traffic: Traffic, random: () => number, signal: AbortSignal) => {
   let reorganisations = 0;
+  let replacedBlocks = 0;
   while (!signal.aborted) {
     await sleep(random() * 2 * REORG_MS, undefined, { signal }).catch(() => undefined);
     const height = Number(await devnet.rpc("eth_blockNumber"));
     const depth = 1 + Math.floor(random() * (random() < DEEP_SHARE ? MAX_REORG : SMALL_REORG));
     if (!signal.aborted && depth < height) {
       await devnet.reorg(depth);
+      traffic.resetNonces();
       reorganisations++;
+      replacedBlocks += depth;
     }
   }
-  return reorganisations;
+  return { reorganisations, replacedBlocks };
+};
+
+/** Lets the feed lose the last messages of some blocks. Returns the payloads of these blocks. */
+const loseLastMessages = ({ faults }: Devnet, random: () => number): ReadonlySet<string> => {
+  const lossy = new Set<string>();
+  faults.lose(({ payload_id, index }) => {
+    if (index > 0 && random() < LOSS_SHARE) {
+      lossy.add(payload_id);
+    }
+    return lossy.has(payload_id);
+  });
+  return lossy;
 };
 
 const isDeployed = async (devnet: Devnet, token: string): Promise<boolean> =>
@@ -73,16 +93,22 @@ const run = async (devnet: Devnet, { source, seconds, seed }: DevnetVariant) => 
         [BLOCK_HASHES, firstSlots(SYSTEM_SLOTS)],
       ]),
     });
-    const reorganising = reorganise(devnet, random, ending.signal);
+    const lossy = loseLastMessages(devnet, createRandom(seed + 1));
+    const reorganising = reorganise(devnet, traffic, random, ending.signal);
     const clients = Array.from({ length: CLIENTS }, () => compared.run(ending.signal));
-    await sleep(seconds * 1_000);
+    await sleep(seconds * HALF_MS);
+    const middleMiB = collectedHeapMiB();
+    await sleep(seconds * HALF_MS);
     ending.abort();
-    const [reorganisations] = await Promise.all([reorganising, ...clients]);
+    const [replaced] = await Promise.all([reorganising, ...clients]);
     const { hit = 0, miss = 0 } = await countedBy(service, "stateLookups", "outcome");
     return {
       ...compared.tally,
       blocks: Number(await devnet.rpc("eth_blockNumber")),
-      reorganisations,
+      ...replaced,
+      lossyBlocks: lossy.size,
+      // This process has the service, the sequencer and the clients.
+      heapMiB: { middle: middleMiB, end: collectedHeapMiB() },
       ...(await stateCounts(service)),
       localShare: Number((hit / Math.max(1, hit + miss)).toFixed(3)),
       failures: devnet.failures.map(String),

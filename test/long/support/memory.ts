@@ -1,3 +1,6 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+
 /** Options of every long run. Without `seconds` it runs until its whole claim is shown. */
 export interface LongOptions {
   readonly seconds: number | undefined;
@@ -12,4 +15,12 @@ export const MAX_GROWTH = 0.05;
 export const growth = (samples: readonly number[]): number => {
   const third = Math.max(1, Math.floor(samples.length / 3));
   return mean(samples.slice(-third)) / mean(samples.slice(0, third)) - 1;
+};
+
+/** Returns the heap in use after garbage was collected, in MiB. */
+export const collectedHeapMiB = (): number => {
+  setFlagsFromString("--expose-gc");
+  const gc: () => void = runInNewContext("gc");
+  gc();
+  return Number((process.memoryUsage().heapUsed / 2 ** 20).toFixed(1));
 };

@@ -1,6 +1,6 @@
 import type { Service } from "../../support/servers/service.ts";
 
-type Counter = "stateWriteSets" | "stateDrops" | "stateWaits" | "stateLookups";
+type Counter = "stateWriteSets" | "stateDrops" | "stateWaits" | "stateLookups" | "stateUnitsSpent";
 
 /** Returns the values of a metric by one of its labels. */
 export const countedBy = async ({ telemetry }: Service, name: Counter, label: string) => {
@@ -27,5 +27,6 @@ export const stateCounts = async (service: Service) => ({
   sources: await countedBy(service, "stateWriteSets", "source"),
   writeSets: await countedBy(service, "stateWriteSets", "outcome"),
   drops: await countedBy(service, "stateDrops", "reason"),
+  unitsSpent: await countedBy(service, "stateUnitsSpent", "purpose"),
   waits: await countedBy(service, "stateWaits", "result"),
 });

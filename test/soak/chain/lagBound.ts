@@ -2,17 +2,57 @@ const PERIOD_MS = 50;
 const KEPT_MS = 20_000;
 /** The time in which forebay learns of a new head, also while a node is slow or lies. */
 const MAX_LAG_MS = 5_000;
+/** The same while no fault is active: a poll is due each quarter of a block, and its response is verified. */
+const QUIET_LAG_MS = 1_000;
+/** The effects of a fault last for up to this time after its end. */
+const RECOVERY_MS = 1_500;
 /** A step of forebay takes several turns of several processes. */
 const TURNS = 20;
+const MAX_PERIODS = 64;
+
+interface Period {
+  readonly startMs: number;
+  endMs: number;
+}
 
 /** The longest lag that is allowed: a constant, and more while other programs take the processor from this one. */
 export class LagBound {
   readonly #delays: { readonly atMs: number; readonly delayMs: number }[] = [];
+  readonly #faults: Period[] = [];
   #dueMs = performance.now() + PERIOD_MS;
   readonly #timer = setInterval(() => this.#measure(), PERIOD_MS).unref();
 
-  /** Returns the longest allowed lag of what began at `fromMs`. */
+  /** Returns the longest allowed lag of what began at `fromMs`, with or without a fault. */
   since(fromMs: number): number {
+    return MAX_LAG_MS + this.#slownessSince(fromMs);
+  }
+
+  /** Returns the longest allowed lag of an answer. Without a fault, it is a second. */
+  ofAnswer(startMs: number, endMs: number): number {
+    const isFaulty = this.#faults.some((fault) => fault.startMs <= endMs && fault.endMs + RECOVERY_MS >= startMs);
+    return (isFaulty ? MAX_LAG_MS : QUIET_LAG_MS) + this.#slownessSince(startMs);
+  }
+
+  /** Whether other programs took the processor for this time, shortly before or since `fromMs`. */
+  wasSlow(fromMs: number, delayMs: number): boolean {
+    return this.#slownessSince(fromMs) >= TURNS * delayMs;
+  }
+
+  /** Returns the function that ends the fault. */
+  beginFault(): () => void {
+    const period: Period = { startMs: performance.now(), endMs: Number.POSITIVE_INFINITY };
+    this.#faults.push(period);
+    this.#faults.splice(0, this.#faults.length - MAX_PERIODS);
+    return () => {
+      period.endMs = performance.now();
+    };
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #slownessSince(fromMs: number): number {
     let longest = 0;
     for (let index = this.#delays.length - 1; index >= 0; index--) {
       const delay = this.#delays[index];
@@ -21,11 +61,7 @@ export class LagBound {
       }
       longest = Math.max(longest, delay.delayMs);
     }
-    return MAX_LAG_MS + TURNS * longest;
-  }
-
-  close(): void {
-    clearInterval(this.#timer);
+    return TURNS * longest;
   }
 
   #measure(): void {

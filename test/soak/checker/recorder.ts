@@ -1,9 +1,20 @@
 import type { SoakChain } from "../chain/soakChain.ts";
+import { AnnouncedHeads } from "./announcedHeads.ts";
 import type { EventBook } from "./eventBook.ts";
 import type { HeadOrder } from "./headOrder.ts";
+import { Staleness } from "./staleness.ts";
 import { judge, type SoakAnswer } from "./verdict.ts";
 
-export type FindingKind = "wrong" | "stale" | "headBack" | "lost" | "repeated" | "orphaned" | "ended" | "internal";
+export type FindingKind =
+  | "wrong"
+  | "stale"
+  | "headBack"
+  | "lost"
+  | "repeated"
+  | "orphaned"
+  | "ended"
+  | "internal"
+  | "heap";
 
 export interface Finding {
   readonly kind: FindingKind;
@@ -37,7 +48,8 @@ export class Recorder {
   books = 0;
   /** Blocks that were sent again after a replica had left their branch. */
   returns = 0;
-  longestLagMs = 0;
+  readonly #staleness = new Staleness();
+  readonly #announced = new Map<SoakChain, AnnouncedHeads>();
   longestStepBackMs = 0;
   readonly #startMs = performance.now();
 
@@ -49,13 +61,18 @@ export class Recorder {
     }
   }
 
-  /** Compares an answer with the record. */
-  answer(chain: SoakChain, answer: SoakAnswer, source: string): void {
+  /** Compares an answer with the record. `replica` is the one that answered, if that is known. */
+  answer(chain: SoakChain, answer: SoakAnswer, source: string, replica?: string): void {
     this.answers++;
     increment(this.answersByMethod, answer.call.method);
-    const verdict = judge(chain, answer);
+    const announced = this.#announced.get(chain) ?? new AnnouncedHeads();
+    this.#announced.set(chain, announced);
+    const verdict = judge(chain, answer, replica === undefined ? undefined : announced.before(replica, answer.startMs));
+    if (replica !== undefined && verdict.kind === "true") {
+      announced.add(replica, chain, answer);
+    }
     if (verdict.kind === "true") {
-      this.longestLagMs = Math.max(this.longestLagMs, verdict.lagMs);
+      this.#staleness.add(verdict.lagMs);
     } else if (verdict.kind === "error") {
       increment(this.errors, verdict.text);
     } else {
@@ -103,6 +120,10 @@ export class Recorder {
   report(): object {
     return {
       answers: this.answers,
+      answersASecond: Math.round((this.answers / (performance.now() - this.#startMs)) * 1_000),
+      lostEvents: this.findingsByKind.get("lost") ?? 0,
+      repeatedEvents: this.findingsByKind.get("repeated") ?? 0,
+      unexpectedEnds: this.findingsByKind.get("ended") ?? 0,
       hits: this.hits,
       unanswered: this.unanswered,
       errors: Object.fromEntries(this.errors),
@@ -111,7 +132,7 @@ export class Recorder {
       returns: this.returns,
       modes: Object.fromEntries(this.modes),
       faults: Object.fromEntries(this.faults),
-      longestLagMs: Math.round(this.longestLagMs),
+      staleness: this.#staleness.report(),
       longestStepBackMs: Math.round(this.longestStepBackMs),
       methods: Object.fromEntries(this.answersByMethod),
       findings: Object.fromEntries(this.findingsByKind),

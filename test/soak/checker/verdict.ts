@@ -24,6 +24,8 @@ export type Verdict =
 
 /** Older views only separate a stale answer from one that never was true. */
 const STALE_MS = 60_000;
+/** An execution of a flashblock ends within a block time. Until then the message before it is served. */
+const EXECUTION_MS = 1_000;
 /** `safe` and `finalized` are read every 12 s. */
 const FINALITY_PERIOD_MS = 12_000;
 
@@ -102,9 +104,10 @@ const isTrueOfHead = (chain: SoakChain, head: SoakBlock, { call, result }: SoakA
 
 /**
  * Decides from the record of the devnet whether an answer was true at some moment between request and response.
- * A view also counts if it ended before the request by no more than the allowed lag.
+ * A view also counts if it ended before the request by no more than the allowed lag. `announcedMs` is the time of the
+ * newest head that the same replica had shown before the request: an older view does not count.
  */
-export const judge = (chain: SoakChain, answer: SoakAnswer): Verdict => {
+export const judge = (chain: SoakChain, answer: SoakAnswer, announcedMs?: number): Verdict => {
   const { call, error, result, startMs, endMs } = answer;
   if (error !== undefined) {
     return error.message === "Internal error"
@@ -112,22 +115,32 @@ export const judge = (chain: SoakChain, answer: SoakAnswer): Verdict => {
       : { kind: "error", text: `${error.code} ${error.message.replace(/0x[0-9a-f]+|\d+/g, "N")}` };
   }
   const isOfFinality = isFinalityCall(call);
-  const maxLagMs = chain.lagBound.since(startMs) + (isOfFinality ? FINALITY_PERIOD_MS : 0);
+  const maxLagMs = maxLagOf(chain, answer, announcedMs);
   const lagMs = findLag(chain, answer, maxLagMs);
   if (lagMs !== undefined) {
     return { kind: "true", lagMs: isOfFinality ? 0 : lagMs };
   }
   const heads = chain.headsBetween(startMs - maxLagMs, endMs);
-  const views = heads.map(({ number, hash }) => `${number} ${hash.slice(0, HASH_START)}`);
+  const views = heads.map(({ number, hash, logs }) => `${number} ${hash.slice(0, HASH_START)} (${logs.length})`);
   const prefixes = chain
     .prefixesBetween(startMs - maxLagMs, endMs)
     .map(({ number, hashes }) => `${number}: ${hashes.map((hash) => hash.slice(0, HASH_START)).join(" ")}`);
   const seen = `heads ${views.join(", ")}; feed ${prefixes.slice(0, MAX_PREFIXES).join(", ")}`;
-  const text = `${call.method} ${JSON.stringify(call.params)}: ${summarize(result)}, with ${seen}`;
+  const times = `${Math.round(endMs - startMs)} ms, lag ${Math.round(maxLagMs)} ms`;
+  const text = `${call.method} ${JSON.stringify(call.params)}, ${times}: ${summarize(result)}, with ${seen}`;
   const staleMs = findLag(chain, answer, STALE_MS);
   return staleMs === undefined
     ? { kind: "wrong", text }
     : { kind: "stale", text: `${Math.round(staleMs)} ms too late: ${text}` };
+};
+
+/** Returns for how long the view of an answer may have been over when its request began. */
+const maxLagOf = (chain: SoakChain, { call, startMs, endMs }: SoakAnswer, announcedMs = 0): number => {
+  if (isFinalityCall(call)) {
+    return chain.lagBound.since(startMs) + FINALITY_PERIOD_MS;
+  }
+  const ofExecution = isPendingCall(call) || isByTransaction(call) ? EXECUTION_MS : 0;
+  return Math.min(chain.lagBound.ofAnswer(startMs, endMs) + ofExecution, Math.max(0, startMs - announcedMs));
 };
 
 /** Returns for how long the newest view that makes the answer true was over at its start. Undefined if no view makes it true. */

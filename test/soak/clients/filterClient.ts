@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { EMITTER } from "../chain/emitter.ts";
 import { EventBook } from "../checker/eventBook.ts";
-import { PAUSED_REDIS } from "../faults.ts";
+import { PAUSED_REDIS, REDIS_TIMEOUT_MS } from "../faults.ts";
 import { type ClientOptions, post } from "./httpClient.ts";
 
 const MAX_POLL_MS = 700;
+/** If processes wait as long, Redis may miss the deadline of the replicas. A new filter is then local too. */
+const SLOW_REDIS_MS = REDIS_TIMEOUT_MS / 4;
 
 /** Creates a polled filter, polls it on any replica, and creates the next. */
 export const runFilterClient = async (options: ClientOptions, kind: "blockFilter" | "logFilter"): Promise<void> => {
@@ -21,7 +23,9 @@ export const runFilterClient = async (options: ClientOptions, kind: "blockFilter
       await sleep(random(MAX_POLL_MS));
       continue;
     }
-    const isLocal = recorder.wasActive(PAUSED_REDIS, created.startMs);
+    const isLocal =
+      recorder.wasActive(PAUSED_REDIS, created.startMs) ||
+      target.chain.lagBound.wasSlow(created.startMs, SLOW_REDIS_MS);
     const book = new EventBook(kind, target.chain, created.startMs, created.endMs);
     const closeMs = performance.now() + life.minMs + random(life.maxMs - life.minMs);
     const endMs = await pollUntil(options, { book, id, isLocal, closeMs });

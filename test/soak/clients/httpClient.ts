@@ -113,7 +113,7 @@ export const runHttpClient = async (options: ClientOptions, isBatching: boolean)
     for (const [index, call] of calls.entries()) {
       const response = responses.find(({ id }) => id === index) ?? responses[0];
       const answer = { call, result: response?.result, error: response?.error, startMs, endMs };
-      recorder.answer(chain, answer, `${replica} ${cacheStatus}`);
+      recorder.answer(chain, answer, `${replica} ${cacheStatus}`, replica);
       const head = headOf(answer);
       const order = orders.get(chain);
       if (head !== undefined && order !== undefined) {

@@ -5,11 +5,13 @@ import { fileURLToPath } from "node:url";
 import { freePort } from "../../bench/support/nginx.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { launchReplica, type Replica } from "../../support/servers/replica.ts";
+import { ReplicaProcesses } from "./replicaProcesses.ts";
 import type { Target } from "./roundRobin.ts";
 
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 const MAX_LINES = 40;
-const HEAP_LINE = '{"heapBytes"';
+/** Time in which the serving processes end after their main process was killed. */
+const END_MS = 15_000;
 
 export interface SoakReplicasOptions {
   readonly count: number;
@@ -34,7 +36,7 @@ interface Slot {
   starts: number;
   isUp: boolean;
   replica: Replica | undefined;
-  onHeap: ((bytes: number) => void) | undefined;
+  readonly processes: ReplicaProcesses;
 }
 
 /** Processes of forebay that can be killed and started again. */
@@ -58,7 +60,8 @@ export class SoakReplicas {
         const file = join(folder, `${index}.yaml`);
         await writeFile(file, JSON.stringify(config));
         const name = String.fromCharCode("a".charCodeAt(0) + index);
-        return { name, port, opsPort, file, lines: [], starts: 0, isUp: false, replica: undefined, onHeap: undefined };
+        const processes = new ReplicaProcesses();
+        return { name, port, opsPort, file, lines: [], starts: 0, isUp: false, replica: undefined, processes };
       }),
     );
     const replicas = new SoakReplicas(options, slots);
@@ -91,30 +94,30 @@ export class SoakReplicas {
       slot.replica = undefined;
       replica.kill();
       await replica.ended;
-    }
-  }
-
-  /** Sends a signal to a process that continues. */
-  signal(index: number, signal: NodeJS.Signals): void {
-    const pid = this.#slots[index]?.replica?.pid;
-    if (pid !== undefined) {
-      process.kill(pid, signal);
-    }
-  }
-
-  /** Returns the bytes of each heap after a full collection, by the label of the process. */
-  async heaps(): Promise<Readonly<Record<string, number>>> {
-    const sizes = this.#slots.map(async (slot, index) => {
-      if (!slot.isUp) {
-        return [];
+      if (!(await slot.processes.haveEnded(END_MS))) {
+        this.#options.onUnexpectedEnd(`${slot.name}: a serving process outlived its main process`);
+        slot.processes.signal("SIGKILL");
       }
-      const { promise, resolve } = Promise.withResolvers<number>();
-      slot.onHeap = resolve;
-      this.signal(index, "SIGWINCH");
-      const ended = slot.replica?.ended.then(() => undefined);
-      const bytes = await Promise.race([promise, ended]);
-      return bytes === undefined ? [] : [[`${slot.name}${slot.starts}`, bytes] as const];
-    });
+    }
+  }
+
+  /** Kills one serving process of each replica that has several. Forebay replaces it. */
+  killServing(): void {
+    for (const { processes } of this.#slots) {
+      processes.killServing();
+    }
+  }
+
+  /** Sends a signal to all processes of a replica. They continue. */
+  signal(index: number, signal: NodeJS.Signals): void {
+    this.#slots[index]?.processes.signal(signal);
+  }
+
+  /** Returns the bytes of each heap after a full collection, by replica, start and process. */
+  async heaps(): Promise<Readonly<Record<string, number>>> {
+    const sizes = this.#slots.map(async ({ name, starts, processes }) =>
+      [...(await processes.heaps())].map(([pid, bytes]) => [`${name}${starts} ${pid}`, bytes] as const),
+    );
     return Object.fromEntries((await Promise.all(sizes)).flat());
   }
 
@@ -133,9 +136,11 @@ export class SoakReplicas {
       ],
       environment: planted === undefined ? {} : { FAULT: planted },
       onLine: (line) => {
-        if (line.startsWith(HEAP_LINE)) {
-          slot.onHeap?.(Number(JSON.parse(line).heapBytes));
+        if (slot.processes.readLine(line)) {
           return;
+        }
+        if (slot.processes.isUnexpectedEnd(line) && !this.#isEnding) {
+          this.#options.onUnexpectedEnd(`${slot.name}: ${line}`);
         }
         slot.lines.push(line);
         slot.lines.splice(0, slot.lines.length - MAX_LINES);
@@ -155,9 +160,10 @@ export class SoakReplicas {
   async #end(): Promise<void> {
     this.#isEnding = true;
     await Promise.all(
-      this.#slots.map(async ({ replica }) => {
+      this.#slots.map(async ({ replica, processes }) => {
         replica?.kill();
         await replica?.ended;
+        processes.signal("SIGKILL");
       }),
     );
   }

@@ -6,6 +6,7 @@ import { AnswerDifferences } from "../../../src/state/answers/answerDifferences.
 import { AnswerSamples, type LocalAnswer } from "../../../src/state/answers/answerSamples.ts";
 import { ForwardedContracts } from "../../../src/state/answers/forwardedContracts.ts";
 import { defaultsCalls, parseDefaults } from "../../../src/state/answers/nodeDefaults.ts";
+import { SampleRate } from "../../../src/state/sampleRate.ts";
 import type { StateDifference } from "../../../src/state/stateAudit.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 
@@ -33,8 +34,7 @@ const sample = async (outcome: unknown): Promise<readonly unknown[]> => {
     },
     unitsOf: () => 26,
     ledger: { spend: () => undefined },
-    nowMs: () => 0,
-    random: () => 0,
+    rate: new SampleRate({ nowMs: () => 0, random: () => 0 }),
     onCompared: () => undefined,
     onDifference: (_answer, actual) => found.push(actual),
   });
@@ -82,9 +82,9 @@ test("a difference with right values leaves the code to the nodes", async () => 
 
 const word = (value: bigint): string => value.toString(16).padStart(64, "0");
 const HEADER = { miner: CONTRACT, timestamp: "0x64", number: "0x7", mixHash: HASH, gasLimit: "0x1c9c380" };
-/** GAS, ORIGIN, CALLER, GASPRICE, COINBASE, TIMESTAMP, NUMBER, PREVRANDAO, GASLIMIT, BASEFEE, BLOBBASEFEE. */
-const wordsOf = (caller: bigint, number: bigint, baseFee: bigint): readonly bigint[] => [
-  ...[49_978_998n, 0n, caller, 0n, BigInt(CONTRACT), 100n, number, BigInt(HASH), 30_000_000n, baseFee, 1n],
+/** GAS, ORIGIN, CALLER, GASPRICE, COINBASE, TIMESTAMP, NUMBER, PREVRANDAO, GASLIMIT, BASEFEE, the balance of ORIGIN, BLOBBASEFEE. */
+const wordsOf = (caller: bigint, number: bigint, baseFee: bigint, balance = 2n ** 96n - 1n): readonly bigint[] => [
+  ...[49_978_998n, 0n, caller, 0n, BigInt(CONTRACT), 100n, number, BigInt(HASH), 30_000_000n, baseFee, balance, 1n],
 ];
 const resultOf = (words: readonly bigint[]): string => `0x${words.map(word).join("")}`;
 
@@ -100,6 +100,8 @@ test("the defaults of a node are its gas, its sender, and the opcodes that retur
     "PREVRANDAO",
     "TIMESTAMP",
   ]);
+  const charging = parseDefaults([resultOf(wordsOf(0n, 7n, 0n, 1n))], HEADER);
+  assert.equal(charging?.hasZeroSender, false, "an answer depends on the balance of the sender that pays");
   const other = parseDefaults([resultOf(wordsOf(5n, 99n, 8n))], HEADER);
   assert.equal(other?.hasZeroSender, false);
   assert.deepEqual([...other.fromHeader].sort(), ["COINBASE", "GASLIMIT", "PREVRANDAO", "TIMESTAMP"]);

@@ -4,14 +4,10 @@ import type { BlockId } from "../../../src/core/heads.ts";
 import type { ReadSet } from "../../../src/core/readSet.ts";
 import type { Address, Data, Hash } from "../../../src/ethereum/hex.ts";
 import type { Answer } from "../../../src/state/answers/answer.ts";
-import {
-  AnswerLearner,
-  type AnswerLearnerOptions,
-  type Refusal,
-  type Sighting,
-} from "../../../src/state/answers/answerLearner.ts";
+import { AnswerLearner, type AnswerLearnerOptions } from "../../../src/state/answers/answerLearner.ts";
 import type { CallRun } from "../../../src/state/answers/callRun.ts";
 import type { NodeDefaults } from "../../../src/state/answers/nodeDefaults.ts";
+import type { Refusal, Sighting } from "../../../src/state/answers/sighting.ts";
 import { BlockValues } from "../../../src/state/blockValues.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { until } from "../../support/clients/until.ts";
@@ -50,6 +46,12 @@ const runContract = async ({ source }: CallRun) => {
   return { result: RESULT, holdsWithLessGas: true, reads: READS };
 };
 
+const budgetOf = (units: number): AnswerLearnerOptions["budget"] => ({
+  units,
+  unitsFor: () => units,
+  spend: () => undefined,
+});
+
 /** A learner on values that can be loaded, and its results. */
 const createRig = (options: Partial<AnswerLearnerOptions> = {}) => {
   const values = new BlockValues(1_000_000);
@@ -69,7 +71,7 @@ const createRig = (options: Partial<AnswerLearnerOptions> = {}) => {
         }
       },
     },
-    budget: { canSpend: () => true },
+    budget: budgetOf(Number.POSITIVE_INFINITY),
     run: runContract,
     never: new Set(),
     forwarded: { has: () => false },
@@ -118,7 +120,7 @@ test("an answer is refused with the reason", async () => {
     [{ forwarded: { has: () => true } }, "forwarded"],
     [{ defaultsOf: async () => undefined }, "defaults"],
     [{ defaultsOf: async () => ({ ...DEFAULTS, hasZeroSender: false }) }, "defaults"],
-    [{ budget: { canSpend: (units: number) => units === 0 } }, "budget"],
+    [{ budget: budgetOf(0) }, "budget"],
     [{ loader: { unitsFor: () => 0, load: async () => undefined } }, "unknown"],
     [{ follower: { generation: 1, untilApplied: () => undefined } }, "late"],
     [{ headerOf: () => undefined }, "late"],

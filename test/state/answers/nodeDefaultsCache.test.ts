@@ -6,15 +6,17 @@ import { NodeDefaultsCache } from "../../../src/state/answers/nodeDefaultsCache.
 const NODE = "node";
 const BLOCK: BlockId = { number: 1n, hash: `0x${"1".repeat(64)}` };
 const TEN_MINUTES_MS = 600_000;
-const WORDS = 11;
+const WORDS = 12;
+const BALANCE_WORD = 10;
+/** The probe gives this to the sender. */
+const BALANCE = 2n ** 96n - 1n;
 const GAS_BEFORE = 21_002n;
 
-/** The result of the probe: the gas, and zero for all other opcodes. */
-const words = (gas: bigint): string =>
-  `0x${gas
-    .toString(16)
-    .padStart(64, "0")
-    .padEnd(64 * WORDS, "0")}`;
+/** The result of the probe: the gas, the sender's balance, and zero for all other opcodes. */
+const words = (gas: bigint, balance = BALANCE): string => {
+  const values = Array.from({ length: WORDS }, (_, at) => (at === 0 ? gas : at === BALANCE_WORD ? balance : 0n));
+  return `0x${values.map((value) => value.toString(16).padStart(64, "0")).join("")}`;
+};
 
 test("the defaults of a node that executions alone use are read again after ten minutes", async () => {
   let nowMs = 0;
@@ -28,6 +30,7 @@ test("the defaults of a node that executions alone use are read again after ten 
     headerOf: () => ({}),
     nowMs: () => nowMs,
     onSpent: () => undefined,
+    onOutdated: () => undefined,
   });
   const known = () => cache.known(NODE, BLOCK)?.gas;
   assert.equal(known(), undefined);
@@ -46,4 +49,40 @@ test("the defaults of a node that executions alone use are read again after ten 
   known();
   await cache.get(NODE, BLOCK);
   assert.equal(known(), undefined);
+});
+
+/** Returns how often answers were outdated, after each of these results. */
+const outdatedAfter = async (...results: readonly unknown[]): Promise<readonly number[]> => {
+  let nowMs = 0;
+  let outdated = 0;
+  let result: unknown;
+  const cache = new NodeDefaultsCache({
+    callNode: async (_node, calls) => calls.map(() => result),
+    headerOf: () => ({}),
+    nowMs: () => nowMs,
+    onSpent: () => undefined,
+    onOutdated: () => {
+      outdated++;
+    },
+  });
+  const counts: number[] = [];
+  for (const each of results) {
+    result = each;
+    nowMs += TEN_MINUTES_MS;
+    await cache.get(NODE, BLOCK);
+    counts.push(outdated);
+  }
+  return counts;
+};
+
+test("answers are outdated once a node gives calls less than half of the gas that it gave before", async () => {
+  const failure = new Error("no answer");
+  const gas = [1_000_000n, 700_000n, failure, 500_000n, 400_000n, 300_000n, 150_000n];
+  const results = gas.map((each) => (typeof each === "bigint" ? words(each) : each));
+  assert.deepEqual(await outdatedAfter(...results), [0, 0, 0, 0, 1, 1, 2]);
+});
+
+test("a sender that pays a fee has no defaults of zero, and answers from before are outdated", async () => {
+  assert.deepEqual(await outdatedAfter(words(1n, BALANCE - 1n), words(1n, BALANCE - 1n)), [0, 0]);
+  assert.deepEqual(await outdatedAfter(words(1n), words(1n, BALANCE - 1n), words(1n, BALANCE - 1n)), [0, 1, 1]);
 });

@@ -78,6 +78,7 @@ export const createPendingBlock = (
             logs: logs.filter(({ transactionIndex }) => transactionIndex === at),
           }),
     receipts: () => undefined,
+    hasAllReceipts: transactions.every(({ isLate }) => isLate !== true),
     logs: (from = 0) => logs.filter(({ transactionIndex }) => transactionIndex >= from),
     formatLog,
   };

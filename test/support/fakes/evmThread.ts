@@ -39,6 +39,7 @@ export const startEvmThread = async (
         compares: false,
         tracesReads: false,
         isPrivate: false,
+        expected: undefined,
         timeLimitMs: Number.POSITIVE_INFINITY,
         ...run,
       };

@@ -24,6 +24,8 @@ export interface FakeChain {
   readonly chainId: number;
   readonly blocks: readonly FakeBlock[];
   readonly latest: FakeBlock;
+  /** Returns a block of any branch, as a node does that keeps replaced blocks. */
+  byHash(hash: unknown): FakeBlock | undefined;
   mine(count?: number): void;
   /** Drops the newest `depth` blocks and mines `count` others in their place. */
   reorg(depth: number, count: number): void;
@@ -40,6 +42,7 @@ export const createFakeChain = (options: FakeChainOptions = {}): FakeChain => {
   const { secondsPerBlock = 2, startSeconds = 1_700_000_000, seed = "seed", height = 10 } = options;
   const listeners = new Set<(blocks: readonly FakeBlock[]) => void>();
   const blocks: FakeBlock[] = [];
+  const known = new Map<unknown, FakeBlock>();
   let branch = 0;
 
   const block = (number: number): FakeBlock => {
@@ -75,6 +78,7 @@ export const createFakeChain = (options: FakeChainOptions = {}): FakeChain => {
     const added = Array.from({ length: count }, () => {
       const next = block(blocks.length);
       blocks.push(next);
+      known.set(next.hash, next);
       return next;
     });
     for (const listener of listeners) {
@@ -93,6 +97,7 @@ export const createFakeChain = (options: FakeChainOptions = {}): FakeChain => {
       }
       return latest;
     },
+    byHash: (hash) => known.get(hash),
     mine: (count = 1) => grow(count),
     reorg: (depth, count) => {
       branch += 1;

@@ -16,10 +16,12 @@ export interface FakeRun {
 /** Creates an executor that executes nothing. Each message has the result that the test defines, at once or on release. */
 export const createFakeExecutor = () => {
   const jobs: FlashblockJob[] = [];
+  const rests: FlashblockJob[] = [];
   const rebased: { readonly base: BlockId; readonly through: number | undefined }[] = [];
   const runs = new Map<string, FakeRun>();
   const roots = new Map<number, readonly `0x${string}`[]>();
   let gate: Promise<void> = Promise.resolve();
+  let restGate: Promise<void> = Promise.resolve();
 
   const run = (job: FlashblockJob): Execution => {
     const { logs = [], changes = [], unverified } = runs.get(`${job.environment.number}-${job.index}`) ?? {};
@@ -53,15 +55,29 @@ export const createFakeExecutor = () => {
       await gate;
       return execution;
     },
+    executeRest: async (job) => {
+      rests.push(job);
+      const execution = run(job);
+      await restGate;
+      return execution;
+    },
     rebase: (base, through) => rebased.push({ base, through }),
     close: async () => {},
   };
   return {
     executor,
     jobs,
+    /** The jobs for the last transactions of sealed blocks. */
+    rests,
     rebased,
     /** Defines the result of the message `<block>-<index>`. */
     say: (id: string, fake: FakeRun) => runs.set(id, fake),
+    /** Delays the results for the last transactions of sealed blocks. Returns the function that releases them. */
+    holdRests: () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      restGate = promise;
+      return resolve;
+    },
     /** Delays all results from now on. Returns the function that releases them. */
     hold: () => {
       const { promise, resolve } = Promise.withResolvers<void>();

@@ -70,7 +70,8 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
       if (method === "eth_chainId") {
         return encoder.encode(JSON.stringify(`0x${node.chain.chainId.toString(16)}`));
       }
-      return encoder.encode(JSON.stringify(block(tag)?.json ?? null));
+      const found = method === "eth_getBlockByHash" ? node.chain.byHash(tag) : block(tag);
+      return encoder.encode(JSON.stringify(found?.json ?? null));
     },
     probe: (calls, reach) => node.batch(calls, reach),
     requireIdentityCheck: () => undefined,

@@ -60,11 +60,22 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
   });
   const server = createServer();
   server.on("upgrade", (request, stream, head) =>
-    webSockets.accept({ request, stream, head, admitted: allowEveryone(request) }, async (body, message) => {
-      const { subscriber, onAnswered, signal, clientId } = message;
-      const context = { view: { heads }, deadlineMs: 0, bypassCache: false, subscriber, onAnswered, signal, clientId };
-      return dispatch(body, context);
-    }),
+    webSockets.accept(
+      { request, stream, head, admitted: allowEveryone(request), chain: "chain" },
+      async (body, message) => {
+        const { subscriber, onAnswered, signal, clientId } = message;
+        const context = {
+          view: { heads },
+          deadlineMs: 0,
+          bypassCache: false,
+          subscriber,
+          onAnswered,
+          signal,
+          clientId,
+        };
+        return dispatch(body, context);
+      },
+    ),
   );
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

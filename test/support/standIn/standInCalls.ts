@@ -44,7 +44,7 @@ export class StandInCalls {
   readonly #chain: StandInChain;
   readonly #engine: Engine;
   readonly #results = new LRUCache<string, Promise<TransactionResult>>({ max: MAX_RESULTS });
-  readonly #codeHashes = new Map<Data, Hash>([["0x", EMPTY_CODE_HASH]]);
+  readonly #codeHashes = new CodeHashes();
 
   private constructor(chain: StandInChain, engine: Engine) {
     this.#chain = chain;
@@ -65,7 +65,7 @@ export class StandInCalls {
   }
 
   #execute(block: StandInBlock, call: CallObject, overrides: CodeOverrides): Promise<TransactionResult> {
-    const state = this.#engine.createState(this.#readerAt(block, overrides));
+    const state = this.#engine.createState(stateReaderAt(this.#chain, block.hash, this.#codeHashes, overrides));
     const { header } = block;
     const environment = {
       number: header.number,
@@ -86,32 +86,43 @@ export class StandInCalls {
     });
     return this.#engine.transact({ state, block: environment }, message, CALL_OPTIONS);
   }
+}
 
-  #readerAt({ hash }: StandInBlock, overrides: CodeOverrides): StateReader {
-    const state = this.#chain.stateAt(hash);
-    const codes = new Map(Object.entries(overrides).map(([address, { code }]) => [lower(address), code]));
-    const codeOf = (address: Address): Data => codes.get(address) ?? state.code(address);
-    return {
-      account: (address) =>
-        state.exists(address) || codes.has(address)
-          ? {
-              balance: state.balance(address),
-              nonce: state.nonce(address),
-              codeHash: this.#hashOf(codeOf(address)),
-            }
-          : undefined,
-      code: (_hash, address) => parseData(codeOf(address)),
-      storage: (address, slot) => stripZeros(parseData(state.slot(address, slot))),
-      blockHash: (number) => this.#chain.at(Number(number))?.hash ?? ZERO_HASH,
-    };
-  }
+/** The hashes of codes, each computed once. */
+export class CodeHashes {
+  readonly #hashes = new Map<Data, Hash>([["0x", EMPTY_CODE_HASH]]);
 
-  #hashOf(code: Data): Hash {
-    const known = this.#codeHashes.get(code) ?? keccak256Hex(parseData(code));
-    this.#codeHashes.set(code, known);
+  of(code: Data): Hash {
+    const known = this.#hashes.get(code) ?? keccak256Hex(parseData(code));
+    this.#hashes.set(code, known);
     return known;
   }
 }
+
+/** Reads the state after a block of any branch, with some codes replaced. */
+export const stateReaderAt = (
+  chain: StandInChain,
+  hash: Hash,
+  codeHashes: CodeHashes,
+  overrides: CodeOverrides = {},
+): StateReader => {
+  const state = chain.stateAt(hash);
+  const codes = new Map(Object.entries(overrides).map(([address, { code }]) => [lower(address), code]));
+  const codeOf = (address: Address): Data => codes.get(address) ?? state.code(address);
+  return {
+    account: (address) =>
+      state.exists(address) || codes.has(address)
+        ? {
+            balance: state.balance(address),
+            nonce: state.nonce(address),
+            codeHash: codeHashes.of(codeOf(address)),
+          }
+        : undefined,
+    code: (_hash, address) => parseData(codeOf(address)),
+    storage: (address, slot) => stripZeros(parseData(state.slot(address, slot))),
+    blockHash: (number) => chain.at(Number(number))?.hash ?? ZERO_HASH,
+  };
+};
 
 /** The gas price of the stand-in. */
 export const GAS_PRICE = formatQuantity(1_000_000_007n);

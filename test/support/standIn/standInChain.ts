@@ -32,6 +32,8 @@ export interface BlockContent {
   readonly withdrawals: readonly StandInWithdrawal[];
   readonly feeRecipient: Address;
   readonly timestamp: bigint;
+  /** Undefined: each transaction costs 21,000 gas and has no logs, and the root is that of no receipts. */
+  readonly execution?: Pick<BlockHeader, "gasUsed" | "receiptsRoot" | "logsBloom"> | undefined;
 }
 
 export interface StandInBlock {
@@ -48,7 +50,7 @@ export interface StandInBlock {
 
 export const CHAIN_ID = 1_337n;
 export const BASE_FEE = 7n;
-const GAS_LIMIT = 30_000_000n;
+export const GAS_LIMIT = 30_000_000n;
 
 const encodeWithdrawal = ({ address, amount }: StandInWithdrawal, index: number): Uint8Array =>
   encodeList([encodeNumber(index), encodeNumber(index), encodeBytes(parseData(address)), encodeNumber(amount)]);
@@ -138,7 +140,7 @@ export class StandInChain {
   }
 
   #createBlock(
-    { transactions: own, withdrawals, feeRecipient, timestamp }: BlockContent,
+    { transactions: own, withdrawals, feeRecipient, timestamp, execution }: BlockContent,
     accessList: BlockAccessList | undefined,
     traceOf: (hashes: readonly Hash[]) => StandInBlock["trace"],
   ): StandInBlock {
@@ -159,6 +161,7 @@ export class StandInChain {
       extraData: "0x",
       mixHash: ZERO_HASH,
       baseFeePerGas: BASE_FEE,
+      ...execution,
       withdrawalsRoot: orderedTrieRoot(withdrawals.map(encodeWithdrawal)),
       ...(this.fork === "shanghai" ? {} : { ...CANCUN_FIELDS, requestsHash: EMPTY_REQUESTS_HASH }),
       ...(accessList && { blockAccessListHash: accessList.hash, slotNumber: BigInt(this.#canonical.length) }),

@@ -9,6 +9,7 @@ import { formatReturnData, StandInCalls } from "./standInCalls.ts";
 import { StandInChain, type StandInTransaction } from "./standInChain.ts";
 import { createTransaction } from "./standInTransactions.ts";
 import { wordOf } from "./stateKeys.ts";
+import { walletAddress } from "./walletKeys.ts";
 
 export interface WalletWorldOptions {
   readonly wallets: number;
@@ -27,11 +28,13 @@ const AMOUNTS = [1n, 5n, 10n, 50n, 100n].map((units) => units * 10n ** 15n);
 
 const address = (kind: number, index: number): Address =>
   `0x${kind.toString(16).padStart(4, "0")}${(index + 1).toString(16).padStart(36, "0")}`;
-const wallet = (index: number): Address => address(0xa11, index);
+const wallet = walletAddress;
 const token = (index: number): Address => address(0x70c, index);
-const pool = (index: number): Address => address(0x900, index);
+/** Returns the address of a pool. */
+export const poolAddress = (index: number): Address => address(0x900, index);
+const pool = poolAddress;
 const MULTICALL = address(0xca11, 0);
-const FEE_RECIPIENT = address(0xfee, 0);
+export const FEE_RECIPIENT = address(0xfee, 0);
 
 const balanceSlot = (owner: Address): Hash =>
   keccak256(concatBytes([parseData(wordOf(BigInt(owner))), parseData(wordOf(0n))]));
@@ -40,6 +43,25 @@ const RESERVES_SLOT = wordOf(2n);
 
 const randomReserves = (random: () => number): bigint =>
   ((10n ** 20n + BigInt(Math.floor(random() * 1e15))) << 112n) | (10n ** 20n + BigInt(Math.floor(random() * 1e15)));
+
+/** One transaction: a wallet sends a token to another one, or trades with a pool. */
+export type Touched =
+  | { readonly kind: "send"; readonly sender: number; readonly receiver: number }
+  | { readonly kind: "trade"; readonly sender: number; readonly pool: number };
+
+/** Draws the transactions of one block: half of the touched wallets send to the other half, and a third of the pools trade. */
+export const drawTouched = (random: () => number, { wallets, pools }: WalletWorldOptions): readonly Touched[] => {
+  const pick = (count: number): number => Math.floor(random() * count);
+  const pairs = Math.max(1, (wallets * TOUCHED_WALLETS) / 2);
+  const first = pick(pools);
+  return [
+    ...Array.from({ length: pairs }, () => ({ kind: "send", sender: pick(wallets), receiver: pick(wallets) }) as const),
+    ...Array.from(
+      { length: Math.round(pools * TOUCHED_POOLS) },
+      (_, offset) => ({ kind: "trade", sender: pick(wallets), pool: (first + offset) % pools }) as const,
+    ),
+  ];
+};
 
 /** Wallets with balances of tokens, and pools, on a stand-in chain. Blocks write a share of both. */
 export class WalletWorld {
@@ -88,26 +110,23 @@ export class WalletWorld {
   mine(): void {
     const draft = this.#chain.draft();
     draft.endPhase();
-    const { wallets, pools } = this.#options;
-    const transactions: StandInTransaction[] = [];
-    for (let pair = 0; pair < Math.max(1, (wallets * TOUCHED_WALLETS) / 2); pair++) {
-      transactions.push(this.#send(draft, this.#pick(wallets), this.#pick(wallets)));
-    }
-    const first = this.#pick(pools);
-    for (let offset = 0; offset < Math.round(pools * TOUCHED_POOLS); offset++) {
-      const sender = this.#pick(wallets);
-      const traded = pool((first + offset) % pools);
-      const transaction = this.#charge(draft, wallet(sender), traded);
-      draft.setSlot(traded, RESERVES_SLOT, randomReserves(this.#random));
-      draft.endPhase();
-      transactions.push(transaction);
-    }
+    const transactions = drawTouched(this.#random, this.#options).map((touched) =>
+      touched.kind === "send"
+        ? this.#send(draft, touched.sender, touched.receiver)
+        : this.#trade(draft, touched.sender, poolAddress(touched.pool)),
+    );
     draft.endPhase();
     this.#seal(draft, transactions);
   }
 
-  #pick(count: number): number {
-    return Math.floor(this.#random() * count);
+  /** Seals a block in which each wallet sends a token to the next one. */
+  mineTransfers(): void {
+    const draft = this.#chain.draft();
+    draft.endPhase();
+    const { wallets } = this.#options;
+    const transactions = Array.from({ length: wallets }, (_, index) => this.#send(draft, index, (index + 1) % wallets));
+    draft.endPhase();
+    this.#seal(draft, transactions);
   }
 
   #charge(draft: BlockDraft, sender: Address, to: Address): StandInTransaction {
@@ -131,13 +150,21 @@ export class WalletWorld {
     return transaction;
   }
 
+  #trade(draft: BlockDraft, sender: number, traded: Address): StandInTransaction {
+    const transaction = this.#charge(draft, wallet(sender), traded);
+    draft.setSlot(traded, RESERVES_SLOT, randomReserves(this.#random));
+    draft.endPhase();
+    return transaction;
+  }
+
   #seal(draft: BlockDraft, transactions: readonly StandInTransaction[]): void {
     const timestamp = BigInt(this.#startSeconds + this.#chain.height + 1);
     this.#chain.seal(draft, { transactions, withdrawals: [], feeRecipient: FEE_RECIPIENT, timestamp });
   }
 }
 
-const shownTokens = (index: number): readonly Address[] =>
+/** Returns the tokens whose balances a wallet shows. */
+export const shownTokens = (index: number): readonly Address[] =>
   Array.from({ length: SHOWN_TOKENS }, (_, offset) => token((index + offset) % TOKENS));
 
 const SOLIDITY = join(import.meta.dirname, "../../evm/Contracts.sol");

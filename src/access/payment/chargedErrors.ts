@@ -1,0 +1,28 @@
+import { NodeError, type NodeErrorKind } from "../../core/node.ts";
+import { CODES, type RpcError } from "../../jsonrpc/rpcError.ts";
+
+/** Execution reverted: geth, and Parity. The error has the return data, which is the answer. */
+const REVERTED = [3, -32015];
+/** The client caused these errors. */
+const CHARGED_CODES: ReadonlySet<number> = new Set([...REVERTED, CODES.INVALID_REQUEST, CODES.INVALID_PARAMS]);
+/** The node's answer to this call, whatever its code. */
+const CHARGED_KINDS: ReadonlySet<NodeErrorKind> = new Set(["revert", "rejected"]);
+/** The node, and not the call, is the cause of these. */
+const FAULTS: ReadonlySet<NodeErrorKind> = new Set([
+  "billing",
+  "rateLimited",
+  "unauthorized",
+  "unreachable",
+  "timeout",
+]);
+
+/** Whether a call that ended with this error costs its price. Any error that may be that of forebay or a node costs nothing. */
+export const isCharged = (error: RpcError): boolean => {
+  if (error.status >= 400) {
+    return false;
+  }
+  if (error instanceof NodeError) {
+    return CHARGED_KINDS.has(error.kind) || (CHARGED_CODES.has(error.code) && !FAULTS.has(error.kind));
+  }
+  return CHARGED_CODES.has(error.code);
+};

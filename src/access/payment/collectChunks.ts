@@ -1,0 +1,24 @@
+import type { ResultMemory } from "../../core/rpcSource.ts";
+import { type Chunk, isStream } from "../../jsonrpc/formatResponse.ts";
+import { overBudget } from "../../limits/memoryBudget.ts";
+
+/** Reads the streams of a response into memory. Rejects if a stream fails, or with RpcError (503) without room. */
+export const collectChunks = async (
+  chunks: readonly Chunk[],
+  memory: ResultMemory | undefined,
+): Promise<readonly Uint8Array[]> => {
+  const whole: Uint8Array[] = [];
+  for (const chunk of chunks) {
+    if (!isStream(chunk)) {
+      whole.push(chunk);
+      continue;
+    }
+    for await (const part of chunk) {
+      if (memory?.hold(part.length) === false) {
+        throw overBudget();
+      }
+      whole.push(part);
+    }
+  }
+  return whole;
+};

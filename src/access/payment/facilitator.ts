@@ -1,0 +1,151 @@
+import type { PaymentPayload, PaymentRequirements, SettleResponse } from "@x402/core/types";
+import { connectionFault } from "../../core/connectionFault.ts";
+import { type RpcError, unavailable } from "../../jsonrpc/rpcError.ts";
+import type { QueueOwner } from "../../limits/fairQueue.ts";
+import { FairSlots } from "../../limits/fairSlots.ts";
+import type { Telemetry } from "../../telemetry/telemetry.ts";
+import type { X402 } from "./loadX402.ts";
+import type { FacilitatorOptions } from "./paymentOptions.ts";
+
+/** A payment and the terms of its request. */
+export interface Payable {
+  readonly payload: PaymentPayload;
+  readonly required: PaymentRequirements;
+}
+
+/** `unknown`: the facilitator did not answer. The payment may be settled. */
+export type Settlement =
+  | { readonly kind: "settled" | "failed"; readonly response: SettleResponse }
+  | { readonly kind: "unknown" };
+
+/** Verifies and settles payments. */
+export interface Facilitator {
+  /** Returns why a payment is not valid, or undefined. Rejects with RpcError (503) if the facilitator does not answer. */
+  verify(payable: Payable, owner: QueueOwner): Promise<string | undefined>;
+  /** Settles a payment. Never rejects. */
+  settle(payable: Payable, owner: QueueOwner): Promise<Settlement>;
+}
+
+type Operation = "verify" | "settle";
+
+/** Verifications that wait for their turn. */
+const MAX_WAITING = 1_000;
+/** A facilitator settles one payment once, so that a request without an answer is sent again. */
+const SETTLE_ATTEMPTS = 2;
+const RETRY_AFTER_SECONDS = 5;
+/** x402: the transfer was sent and is not mined yet. */
+const PENDING = "settlement_pending";
+const SERVER_FAULT = 500;
+const OVERLOADED = "payments are not available: too many payments wait for the facilitator";
+
+/** Other texts of the facilitator are not repeated to a client. */
+const REASON = /^[\w.: -]{1,100}$/;
+const reasonOf = (reason: string | undefined): string =>
+  reason !== undefined && REASON.test(reason) ? reason : "the facilitator gave no reason";
+
+/** Creates the error of a facilitator, or of a store, that does not answer. The client keeps its payment. */
+export const paymentsUnavailable = (part: string): RpcError =>
+  unavailable(`payments are not available: ${part} does not answer, and nothing was charged`, RETRY_AFTER_SECONDS);
+
+class HttpFacilitator implements Facilitator {
+  readonly #x402: X402;
+  readonly #telemetry: Pick<Telemetry, "log" | "metrics">;
+  readonly #verifier: InstanceType<X402["HTTPFacilitatorClient"]>;
+  readonly #settler: InstanceType<X402["HTTPFacilitatorClient"]>;
+  readonly #verifications: FairSlots;
+  /** Without a limit of those that wait: each has a verified payment, and a response that is ready. */
+  readonly #settlements: FairSlots;
+  #isFailing = false;
+
+  constructor(options: FacilitatorOptions, x402: X402, telemetry: Pick<Telemetry, "log" | "metrics">) {
+    const { url, headers, timeoutMs, settleTimeoutMs, maxConcurrent: max } = options;
+    this.#x402 = x402;
+    this.#telemetry = telemetry;
+    const createAuthHeaders = async () => ({ verify: headers, settle: headers, supported: headers });
+    this.#verifier = new x402.HTTPFacilitatorClient({ url, timeoutMs, createAuthHeaders });
+    this.#settler = new x402.HTTPFacilitatorClient({ url, timeoutMs: settleTimeoutMs, createAuthHeaders });
+    this.#verifications = new FairSlots({ max, maxWaiting: MAX_WAITING, overloaded: OVERLOADED });
+    this.#settlements = new FairSlots({ max, overloaded: OVERLOADED });
+  }
+
+  verify({ payload, required }: Payable, owner: QueueOwner): Promise<string | undefined> {
+    return this.#verifications.run(owner, async () => {
+      try {
+        const { isValid, invalidReason } = await this.#timed("verify", () => this.#verifier.verify(payload, required));
+        return isValid ? undefined : reasonOf(invalidReason);
+      } catch (error) {
+        if (error instanceof this.#x402.VerifyError && error.statusCode < SERVER_FAULT) {
+          return reasonOf(error.invalidReason);
+        }
+        this.#recordFailure("verify", error);
+        throw paymentsUnavailable("the facilitator");
+      }
+    });
+  }
+
+  settle(payable: Payable, owner: QueueOwner): Promise<Settlement> {
+    return this.#settlements.run(owner, async () => {
+      for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
+        const settlement = await this.#trySettle(payable);
+        if (settlement.kind !== "unknown") {
+          return settlement;
+        }
+      }
+      return { kind: "unknown" };
+    });
+  }
+
+  async #trySettle({ payload, required }: Payable): Promise<Settlement> {
+    let response: SettleResponse;
+    try {
+      response = await this.#timed("settle", () => this.#settler.settle(payload, required));
+    } catch (error) {
+      if (!(error instanceof this.#x402.SettleError) || error.statusCode >= SERVER_FAULT) {
+        this.#recordFailure("settle", error);
+        return { kind: "unknown" };
+      }
+      const { errorReason, transaction, payer } = error;
+      response = {
+        success: false,
+        transaction: transaction ?? "",
+        network: required.network,
+        ...(errorReason !== undefined && { errorReason }),
+        ...(payer !== undefined && { payer }),
+      };
+    }
+    if (response.success) {
+      return { kind: "settled", response };
+    }
+    return response.errorReason === PENDING
+      ? { kind: "unknown" }
+      : { kind: "failed", response: { ...response, errorReason: reasonOf(response.errorReason) } };
+  }
+
+  async #timed<T>(operation: Operation, send: () => Promise<T>): Promise<T> {
+    const startMs = performance.now();
+    const result = await send();
+    this.#telemetry.metrics.facilitatorSeconds.observe({ operation }, (performance.now() - startMs) / 1_000);
+    if (this.#isFailing) {
+      this.#isFailing = false;
+      this.#telemetry.log.info("the facilitator answers again");
+    }
+    return result;
+  }
+
+  /** Logs the first failure in a row. The text of the error may quote the facilitator's URL. */
+  #recordFailure(operation: Operation, error: unknown): void {
+    const { log, metrics } = this.#telemetry;
+    metrics.facilitatorFailures.inc({ operation });
+    if (!this.#isFailing) {
+      log.warn({ operation, reason: connectionFault(error) }, "the facilitator does not answer");
+    }
+    this.#isFailing = true;
+  }
+}
+
+/** Creates the client of a facilitator. */
+export const createFacilitator = (
+  options: FacilitatorOptions,
+  x402: X402,
+  telemetry: Pick<Telemetry, "log" | "metrics">,
+): Facilitator => new HttpFacilitator(options, x402, telemetry);

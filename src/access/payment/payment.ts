@@ -1,0 +1,244 @@
+import { hash } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import type { PaymentRequirements } from "@x402/core/types";
+import type { ResultMemory } from "../../core/rpcSource.ts";
+import type { Awaitable } from "../../jsonrpc/awaitable.ts";
+import type { Chunk } from "../../jsonrpc/formatResponse.ts";
+import { CODES, RpcError } from "../../jsonrpc/rpcError.ts";
+import { ownerOf } from "../../limits/fairQueue.ts";
+import type { PaymentResult } from "../../telemetry/paymentMetrics.ts";
+import type { Telemetry } from "../../telemetry/telemetry.ts";
+import type { Charge } from "../charge.ts";
+import { type Bill, type BillOf, createBills } from "./bill.ts";
+import { createChallenge, EXPOSED, requirementsOf, resourceUrl } from "./challenge.ts";
+import { isCharged } from "./chargedErrors.ts";
+import { collectChunks } from "./collectChunks.ts";
+import { type Facilitator, paymentsUnavailable } from "./facilitator.ts";
+import type { X402 } from "./loadX402.ts";
+import type { PaymentOptions } from "./paymentOptions.ts";
+import { type ReadPayment, readPayment } from "./readPayment.ts";
+import type { Reservation, Reservations } from "./reservations.ts";
+
+/** The client of a request that is paid for. */
+interface PayingClient {
+  readonly headers: IncomingHttpHeaders;
+  readonly clientId: string;
+  readonly connection: object;
+  readonly signal: AbortSignal;
+  readonly memory?: ResultMemory | undefined;
+  readonly charge?: Charge | undefined;
+}
+
+/** A POST of a client without a key. */
+export interface PayableRequest {
+  readonly body: Uint8Array;
+  /** The name of the chain. */
+  readonly chain: string;
+  readonly target: string;
+  readonly client: PayingClient;
+}
+
+/** The part of a response that decides whether it is charged. */
+export interface PayableResponse {
+  readonly status: number;
+  readonly chunks: readonly Chunk[];
+  /** The errors in the response. Complete when all chunks are read. */
+  readonly errors?: readonly RpcError[] | undefined;
+  readonly headers?: readonly string[] | undefined;
+}
+
+export interface PaymentsOptions {
+  readonly payment: PaymentOptions;
+  readonly x402: X402;
+  readonly facilitator: Facilitator;
+  readonly reservations: Reservations;
+  readonly maxBatch: number;
+  /** Returns the units of one call. */
+  unitsOf(chain: string, method: string): number;
+  readonly telemetry: Pick<Telemetry, "log" | "metrics">;
+}
+
+/** Answers the requests of clients without a key after they have paid. */
+export interface Payments {
+  /**
+   * Serves a request into memory, settles its payment, and returns the response. A free request is served at once.
+   * Rejects with PaymentError (402) without a valid payment, and with RpcError if payments are not available.
+   */
+  handle<R extends PayableResponse>(request: PayableRequest, serve: () => Awaitable<R>): Promise<R>;
+}
+
+/** One request with its terms. */
+interface Sale {
+  readonly request: PayableRequest;
+  readonly bill: Bill;
+  readonly required: PaymentRequirements;
+}
+
+interface PaidSale extends Sale {
+  readonly payment: ReadPayment;
+  readonly reservation: Reservation;
+}
+
+const MS_PER_SECOND = 1_000;
+
+/** Returns the error instead of a batch. Its other results are not sent, because nobody paid for them. */
+const unchargedBatch = ({ code, message, status, retryAfterSeconds }: RpcError): RpcError =>
+  new RpcError(code, `a call of the batch failed, and nothing was charged: ${message}`, {
+    status,
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+  });
+
+class ConfiguredPayments implements Payments {
+  readonly #options: PaymentsOptions;
+  readonly #billOf: BillOf;
+
+  constructor(options: PaymentsOptions) {
+    this.#options = options;
+    this.#billOf = createBills(options);
+  }
+
+  async handle<R extends PayableResponse>(request: PayableRequest, serve: () => Awaitable<R>): Promise<R> {
+    const bill = this.#billOf(request);
+    if (bill === undefined || bill.amount === 0n) {
+      return serve();
+    }
+    const sale: Sale = { request, bill, required: requirementsOf(this.#options.payment, bill.amount) };
+    const header = request.client.headers["payment-signature"];
+    if (typeof header !== "string") {
+      throw this.#refuse(sale, "unpaid", "payment required");
+    }
+    const { x402 } = this.#options;
+    const payment = readPayment(x402, header, sale.required, Math.floor(Date.now() / MS_PER_SECOND));
+    if ("fault" in payment) {
+      throw this.#refuse(sale, payment.fault, payment.message);
+    }
+    const reservation = await this.#reserve(sale, payment);
+    return this.#handleReserved({ ...sale, payment, reservation }, serve);
+  }
+
+  async #reserve(sale: Sale, { id, seconds }: ReadPayment): Promise<Reservation> {
+    const { body, chain } = sale.request;
+    const digest = hash("sha256", Buffer.concat([Buffer.from(`${chain}\n`), body]));
+    let reservation: Reservation | undefined;
+    try {
+      reservation = await this.#options.reservations.reserve({ id, digest, seconds });
+    } catch {
+      // The store counts and logs its failures.
+      this.#count("unavailable");
+      throw paymentsUnavailable("the store of payments");
+    }
+    if (reservation === undefined) {
+      throw this.#refuse(sale, "replayed", "the payment was already used");
+    }
+    return reservation;
+  }
+
+  /** Serves and settles. Every other end releases the payment. */
+  async #handleReserved<R extends PayableResponse>(sale: PaidSale, serve: () => Awaitable<R>): Promise<R> {
+    const { reservation } = sale;
+    let served: R;
+    try {
+      if (reservation.state === "new") {
+        await this.#verify(sale);
+      }
+      served = await this.#serve(sale, serve);
+    } catch (error) {
+      await this.#end(() => reservation.release());
+      throw error;
+    }
+    const { errors = [] } = served;
+    if (sale.request.client.signal.aborted || errors.some((error) => !isCharged(error))) {
+      await this.#end(() => reservation.release());
+      this.#count(sale.request.client.signal.aborted ? "left" : "failed");
+      return served;
+    }
+    return this.#settle(sale, served);
+  }
+
+  async #verify(sale: PaidSale): Promise<void> {
+    const { payment, required, request } = sale;
+    let reason: string | undefined;
+    try {
+      reason = await this.#options.facilitator.verify({ payload: payment.payload, required }, ownerOf(request.client));
+    } catch (error) {
+      this.#count("unavailable");
+      throw error;
+    }
+    if (reason !== undefined) {
+      throw this.#refuse(sale, "invalid", `the payment is not valid: ${reason}`);
+    }
+  }
+
+  /** Returns the whole response in memory. Of a batch with an error that is not charged, only that error is returned. */
+  async #serve<R extends PayableResponse>({ request, bill }: PaidSale, serve: () => Awaitable<R>): Promise<R> {
+    let served: R;
+    try {
+      const response = await serve();
+      served = { ...response, chunks: await collectChunks(response.chunks, request.client.memory) };
+    } catch (error) {
+      this.#count("failed");
+      throw error;
+    }
+    const uncharged = bill.isBatch ? served.errors?.find((error) => !isCharged(error)) : undefined;
+    if (uncharged !== undefined) {
+      this.#count("failed");
+      throw unchargedBatch(uncharged);
+    }
+    return served;
+  }
+
+  async #settle<R extends PayableResponse>(sale: PaidSale, served: R): Promise<R> {
+    const { x402, facilitator, payment: options, telemetry } = this.#options;
+    const { payment, required, reservation, request, bill } = sale;
+    const settlement = await facilitator.settle({ payload: payment.payload, required }, ownerOf(request.client));
+    if (settlement.kind === "unknown") {
+      await this.#end(() => reservation.suspend());
+      this.#count("unknown");
+      telemetry.log.warn({ chain: request.chain, payer: payment.payer }, "a settlement has no outcome");
+      throw paymentOpen();
+    }
+    const headers = ["PAYMENT-RESPONSE", x402.encodePaymentResponseHeader(settlement.response)];
+    if (settlement.kind === "failed") {
+      await this.#end(() => reservation.release());
+      const { errorReason } = settlement.response;
+      throw this.#refuse(sale, "unsettled", `the payment was not settled: ${errorReason}`, headers);
+    }
+    this.#count("paid");
+    telemetry.metrics.paidTokens.inc(Number(bill.amount) / 10 ** options.asset.decimals);
+    const { chain } = request;
+    const { transaction } = settlement.response;
+    telemetry.log.info({ chain, payer: payment.payer, amount: required.amount, transaction }, "a payment was settled");
+    return { ...served, headers: [...headers, ...EXPOSED] };
+  }
+
+  /** Ends a reservation. If the store fails, the reservation ends when the payment expires. */
+  async #end(end: () => Promise<void>): Promise<void> {
+    await end().catch(() => undefined);
+  }
+
+  #refuse({ request, required }: Sale, result: PaymentResult, message: string, headers: readonly string[] = []) {
+    this.#count(result);
+    if (result !== "unpaid") {
+      request.client.charge?.(1, "payment");
+      this.#options.telemetry.log.debug({ chain: request.chain, result, reason: message }, "a payment was refused");
+    }
+    const url = resourceUrl(this.#options.payment.publicUrl, request.client.headers.host, request.target);
+    return createChallenge(this.#options.x402, message, { required, url, headers });
+  }
+
+  #count(result: PaymentResult): void {
+    this.#options.telemetry.metrics.payments.inc({ result });
+  }
+}
+
+const RETRY_AFTER_SECONDS = 5;
+
+const paymentOpen = (): RpcError =>
+  new RpcError(
+    CODES.INTERNAL,
+    "the facilitator did not confirm the payment: send the same request with the same payment again. It is charged once",
+    { status: 503, retryAfterSeconds: RETRY_AFTER_SECONDS },
+  );
+
+/** Creates the payments of one configuration. */
+export const createPayments = (options: PaymentsOptions): Payments => new ConfiguredPayments(options);

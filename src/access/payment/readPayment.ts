@@ -1,0 +1,122 @@
+import type { PaymentPayload, PaymentRequirements } from "@x402/core/types";
+import { z } from "zod";
+import type { X402 } from "./loadX402.ts";
+
+/** A longer header is not decoded. A payment with a signature of a smart account has about 2 KB. */
+const MAX_PAYMENT_BYTES = 8_192;
+/** The clock of a client may differ by this time: clients sign authorizations that began ten minutes ago. */
+const CLOCK_SKEW_SECONDS = 600;
+/** A settlement that was sent in time may be mined a little later. */
+const EXPIRY_MARGIN_SECONDS = 60;
+
+/** The reason why a payment is refused; a metric label. */
+export type PaymentFault = "invalid" | "expired";
+
+/** A payment that a client sent, with the right terms. Its signature is not verified. */
+export interface ReadPayment {
+  readonly payload: PaymentPayload;
+  readonly payer: string;
+  /** Identifies the payment, whatever the case of its digits. */
+  readonly id: string;
+  /** No settlement is possible after this time. */
+  readonly seconds: number;
+}
+
+export interface RefusedPayment {
+  readonly fault: PaymentFault;
+  readonly message: string;
+}
+
+const address = z.string().regex(/^0x[0-9a-f]{40}$/i);
+const integer = z.string().regex(/^\d{1,78}$/);
+
+/** The payload of the scheme `exact` with EIP-3009. */
+const authorizationSchema = z.looseObject({
+  signature: z.string().regex(/^0x[0-9a-f]+$/i),
+  authorization: z.strictObject({
+    from: address,
+    to: address,
+    value: integer,
+    validAfter: integer,
+    validBefore: integer,
+    nonce: z.string().regex(/^0x[0-9a-f]{64}$/i),
+  }),
+});
+
+const invalid = (message: string): RefusedPayment => ({ fault: "invalid", message });
+const isSame = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase();
+
+const decode = (x402: X402, header: string): PaymentPayload | undefined => {
+  try {
+    const parsed = x402.parsePaymentPayload(x402.decodePaymentSignatureHeader(header));
+    return parsed.success && parsed.data.x402Version === 2 ? (parsed.data as PaymentPayload) : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
+/** Returns the first difference between the terms that the client accepted and those of this request. */
+const differenceOf = (accepted: PaymentRequirements, required: PaymentRequirements): string | undefined => {
+  const { scheme, network, asset, payTo, amount, extra } = accepted;
+  if (scheme !== required.scheme) {
+    return `wrong scheme: expected ${required.scheme}`;
+  }
+  if (network !== required.network) {
+    return `wrong network: expected ${required.network}`;
+  }
+  if (!isSame(asset, required.asset)) {
+    return `wrong asset: expected ${required.asset}`;
+  }
+  if (!isSame(payTo, required.payTo)) {
+    return `wrong recipient: expected ${required.payTo}`;
+  }
+  if (amount !== required.amount) {
+    return `wrong amount: expected ${required.amount}`;
+  }
+  const isOtherMethod = extra?.assetTransferMethod !== undefined && extra.assetTransferMethod !== "eip3009";
+  return isOtherMethod ? "wrong asset transfer method: expected eip3009" : undefined;
+};
+
+/** Decodes the header PAYMENT-SIGNATURE and compares its terms with those of the request. Returns why it is refused. */
+export const readPayment = (
+  x402: X402,
+  header: string,
+  required: PaymentRequirements,
+  nowSeconds: number,
+): ReadPayment | RefusedPayment => {
+  if (header.length > MAX_PAYMENT_BYTES) {
+    return invalid(`the header PAYMENT-SIGNATURE is longer than ${MAX_PAYMENT_BYTES} bytes`);
+  }
+  const payload = decode(x402, header);
+  if (payload === undefined) {
+    return invalid("the header PAYMENT-SIGNATURE is not a payment of x402 version 2");
+  }
+  const difference = differenceOf(payload.accepted, required);
+  if (difference !== undefined) {
+    return invalid(difference);
+  }
+  const authorization = authorizationSchema.safeParse(payload.payload);
+  if (!authorization.success) {
+    return invalid("the payment is not an authorization of EIP-3009");
+  }
+  const { from, to, value, validBefore, nonce } = authorization.data.authorization;
+  if (!isSame(to, required.payTo)) {
+    return invalid(`wrong recipient: expected ${required.payTo}`);
+  }
+  if (BigInt(value) !== BigInt(required.amount)) {
+    return invalid(`wrong amount: expected ${required.amount}`);
+  }
+  const restSeconds = BigInt(validBefore) - BigInt(nowSeconds);
+  if (restSeconds <= 0n) {
+    return { fault: "expired", message: "the payment has expired" };
+  }
+  if (restSeconds > BigInt(required.maxTimeoutSeconds + CLOCK_SKEW_SECONDS)) {
+    return invalid(`the payment is valid for longer than ${required.maxTimeoutSeconds} seconds`);
+  }
+  return {
+    payload,
+    payer: from,
+    id: [required.network, required.asset, from, nonce].join(":").toLowerCase(),
+    seconds: Number(restSeconds) + EXPIRY_MARGIN_SECONDS,
+  };
+};

@@ -1,0 +1,57 @@
+import { createFacilitator } from "../access/payment/facilitator.ts";
+import { loadX402, type X402 } from "../access/payment/loadX402.ts";
+import { createPayments, type Payments } from "../access/payment/payment.ts";
+import {
+  createLocalReservations,
+  createSharedReservations,
+  type Reservations,
+} from "../access/payment/reservations.ts";
+import type { Config } from "../config/schema.ts";
+import type { RunScript } from "../core/runScript.ts";
+import { createUnitsOf, createUnitTable, type UnitsOf } from "../state/providerUnits.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+
+/** Creates payments from a configuration. */
+export interface PaymentSource {
+  /** Returns undefined without `access.payment`. `load` must have been called for this configuration. */
+  create(config: Config): Payments | undefined;
+  /** Loads the package if the configuration needs it. Rejects if it is not installed. */
+  load(config: Config): Promise<void>;
+}
+
+const createUnits = ({ chains, usage: { prices, units } }: Config): ((chain: string, method: string) => number) => {
+  const tables = new Map<string, UnitsOf>(
+    chains.map(({ name, state }) => [name, createUnitsOf(createUnitTable(prices, units, state.units))]),
+  );
+  return (chain, method) => tables.get(chain)?.(method) ?? 0;
+};
+
+/** Creates the source of payments. Reservations continue after a reload. `run` is that of Redis. */
+export const createPaymentSource = (telemetry: Telemetry, run: RunScript | undefined): PaymentSource => {
+  let reservations: Reservations | undefined;
+  let x402: X402 | undefined;
+  return {
+    load: async ({ access: { payment } }) => {
+      x402 ??= payment && (await loadX402());
+    },
+    create: (config) => {
+      const { payment } = config.access;
+      if (payment === undefined) {
+        return undefined;
+      }
+      if (x402 === undefined) {
+        throw new Error("the package of payments is not loaded");
+      }
+      reservations ??= run === undefined ? createLocalReservations() : createSharedReservations(run);
+      return createPayments({
+        payment,
+        x402,
+        facilitator: createFacilitator(payment.facilitator, x402, telemetry),
+        reservations,
+        maxBatch: config.server.maxBatch,
+        unitsOf: createUnits(config),
+        telemetry,
+      });
+    },
+  };
+};

@@ -1,0 +1,42 @@
+import { loadX402 } from "../access/payment/loadX402.ts";
+import type { PaymentOptions } from "../access/payment/paymentOptions.ts";
+import { connectionFault, connectionHint } from "../core/connectionFault.ts";
+import { CHECK_TIMEOUT_MS, type CheckResult, checked, withHint } from "./checkResult.ts";
+
+const X402_VERSION = 2;
+
+/** The library names the URL in no error. Its texts about HTTP have the status, and an excerpt of the body. */
+const STATUS = /\((\d{3})\)/;
+
+const reasonOf = (host: string, error: unknown): string => {
+  const status = error instanceof Error ? STATUS.exec(error.message)?.[1] : undefined;
+  if (status !== undefined) {
+    return `${host}: HTTP status ${status}`;
+  }
+  const fault = connectionFault(error);
+  return withHint(`${host}: ${fault}`, connectionHint(fault));
+};
+
+/** Asks the facilitator which payments it settles. Never rejects. */
+export const checkFacilitator = ({
+  network,
+  facilitator: { url, headers },
+}: Pick<PaymentOptions, "network" | "facilitator">): Promise<CheckResult> => {
+  const { host } = new URL(url);
+  const run = async (): Promise<Omit<CheckResult, "subject">> => {
+    const { HTTPFacilitatorClient } = await loadX402();
+    const createAuthHeaders = async () => ({ verify: headers, settle: headers, supported: headers });
+    const client = new HTTPFacilitatorClient({ url, timeoutMs: CHECK_TIMEOUT_MS, createAuthHeaders });
+    const { kinds } = await client.getSupported();
+    const isSupported = kinds.some(
+      (kind) =>
+        kind.x402Version === X402_VERSION &&
+        kind.scheme === "exact" &&
+        (kind.network === network || kind.network === "eip155:*"),
+    );
+    return isSupported
+      ? { level: "ok", text: `${host}: settles x402 version 2, scheme exact, on ${network}` }
+      : { level: "fault", text: `${host}: does not settle x402 version 2, scheme exact, on ${network}` };
+  };
+  return checked("facilitator", run, (error) => reasonOf(host, error));
+};

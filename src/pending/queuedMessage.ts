@@ -1,0 +1,55 @@
+import type { BlockId } from "../core/heads.ts";
+import type { Flashblock } from "../feed/message.ts";
+import type { BlockMessages } from "../feed/sequenceState.ts";
+import { environmentOf } from "./applyFlashblock.ts";
+import { decodeOnly, type KnownSender } from "./decode.ts";
+import type { Execution, FlashblockJob } from "./execution.ts";
+
+/** A message with its block. */
+export interface FeedMessage {
+  readonly block: BlockMessages;
+  readonly message: Flashblock;
+}
+
+/** A message whose execution was requested. */
+export interface QueuedMessage extends FeedMessage {
+  readonly id: number;
+  readonly number: bigint;
+  /** The base at the start of the execution. */
+  readonly base: BlockId;
+  execution: Execution | undefined;
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** Returns undefined if the first message of the block is missing. */
+export const createJob = (
+  id: number,
+  before: number | undefined,
+  { block, message }: FeedMessage,
+): FlashblockJob | undefined => {
+  const environment = environmentOf(block.messages[0]);
+  if (!environment) {
+    return undefined;
+  }
+  const { transactions, gasUsed, logsBloom, receiptsRoot, postExecTransaction } = message.diff;
+  return {
+    id,
+    before,
+    environment,
+    index: message.index,
+    transactions,
+    accessList: message.accessList,
+    hasPostExec: postExecTransaction !== undefined,
+    expected: { gasUsed, logsBloom, receiptsRoot },
+  };
+};
+
+/** Decodes a message that is shown without state. */
+export const decodeMessage = (
+  { block, message }: FeedMessage,
+  unverified: "late" | "failed",
+  senderOf: KnownSender | undefined,
+): Execution => {
+  const blockTransactions = block.messages.slice(0, message.index + 1).flatMap(({ diff }) => diff.transactions);
+  return decodeOnly(blockTransactions, message.diff.transactions, unverified, senderOf);
+};

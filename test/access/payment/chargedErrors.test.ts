@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { isCharged } from "../../../src/access/payment/chargedErrors.ts";
+import { NodeError } from "../../../src/core/node.ts";
+import { CODES, invalidParams, RpcError, unavailable, upstreamTimeout } from "../../../src/jsonrpc/rpcError.ts";
+
+test("an error costs the price of its call only if the client caused it", () => {
+  const charged = [
+    invalidParams("x"),
+    new RpcError(CODES.INVALID_REQUEST, "x"),
+    new RpcError(3, "execution reverted"),
+    new NodeError("revert", "n", "execution reverted", { code: -32000 }),
+    new NodeError("rejected", "n", "nonce too low", { code: -32000 }),
+    new NodeError("other", "n", "invalid argument", { code: -32602 }),
+  ];
+  const free = [
+    unavailable("x"),
+    upstreamTimeout("x"),
+    new RpcError(CODES.INTERNAL, "Internal error"),
+    new RpcError(CODES.METHOD_NOT_FOUND, "x"),
+    new RpcError(CODES.RATE_LIMITED, "x", { status: 429 }),
+    new RpcError(CODES.RESPONSE_TOO_LARGE, "x"),
+    new RpcError(CODES.SERVER, "header not found"),
+    new NodeError("unauthorized", "n", "x", { code: -32602 }),
+    new NodeError("other", "n", "x", { code: -32603 }),
+    new NodeError("missingData", "n", "missing trie node", { code: -32000 }),
+  ];
+  assert.deepEqual(
+    charged.filter((error) => !isCharged(error)),
+    [],
+  );
+  assert.deepEqual(free.filter(isCharged), []);
+});

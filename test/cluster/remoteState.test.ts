@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { HostedState, type KnownState } from "../../src/cluster/hostedState.ts";
+import { RemoteState } from "../../src/cluster/remoteState.ts";
+import type { RpcResponse } from "../../src/core/rpcSource.ts";
+import type { Address } from "../../src/ethereum/hex.ts";
+import type { Awaitable } from "../../src/jsonrpc/awaitable.ts";
+import { createContext, createResponse } from "../support/builders/request.ts";
+import { until } from "../support/clients/until.ts";
+import { createChannelPair } from "../support/fakes/channelPair.ts";
+import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
+
+type Ask = () => Awaitable<RpcResponse>;
+
+const ADDRESS: Address = "0x00000000000000000000000000000000000a11ce";
+const CALL_KEY = '["eth_call",[{"to":"0x00000000000000000000000000000000000b0b00"}]]';
+const balanceOf = (address: Address) => ({ field: "balance", address, slot: undefined }) as const;
+const textOf = ({ body }: RpcResponse): string => Buffer.from(body as Uint8Array).toString();
+
+/** The answers that the main process knows, by the address of a balance or the text of a call. */
+const createKnown = () => {
+  const bodies = new Map<string, RpcResponse["body"]>();
+  const log: string[] = [];
+  const request = (name: string, clientId: string, ask: Ask): Awaitable<RpcResponse> => {
+    log.push(`${clientId} reads ${name}`);
+    const body = bodies.get(name);
+    if (body !== undefined) {
+      return { body, status: { hit: "state" } };
+    }
+    return Promise.resolve(ask()).then(
+      (response) => {
+        bodies.set(name, response.body);
+        log.push(`entered ${name} of ${response.node}`);
+        return response;
+      },
+      (error: Error) => {
+        log.push(`not entered: ${error.message}`);
+        throw error;
+      },
+    );
+  };
+  const known: Pick<KnownState, "reads" | "answers"> = {
+    reads: {
+      request: ({ key, context }, ask) => request(key.address, context.clientId, ask),
+      forget: () => bodies.clear(),
+    },
+    answers: { request: ({ key, context }, ask) => request(key, context.clientId, ask) },
+  };
+  return { known, log };
+};
+
+const createRig = () => {
+  const heads = createFakeHeads(100n);
+  const { serving, main, sends } = createChannelPair();
+  const { known, log } = createKnown();
+  const hosted = new HostedState(known, heads);
+  const hits: string[] = [];
+  const state = new RemoteState({ chain: "chain", main: serving, onHit: (method) => hits.push(method) });
+  main.offer({
+    readState: (body) => hosted.read(body),
+    answerCall: (body) => hosted.call(body),
+    enterState: ({ asked, response }) => hosted.enter(asked, response),
+    forgetState: () => known.reads?.forget(),
+  });
+  serving.offer({ dropState: () => state.drop() });
+  const node = { asked: 0, respond: (): Awaitable<RpcResponse> => createResponse('"0x7"') };
+  const ask = (): Awaitable<RpcResponse> => {
+    node.asked++;
+    return node.respond();
+  };
+  const context = () => createContext({ heads: heads.current(), clientId: "alice" });
+  /** Reads the balance of an account at the served head, or at another block. */
+  const balance = async (block = heads.current().latest, address = ADDRESS): Promise<RpcResponse> =>
+    state.reads.request({ method: "eth_getBalance", key: balanceOf(address), block, context: context() }, ask);
+  const call = async (): Promise<RpcResponse> => {
+    const block = heads.current().latest;
+    return state.answers.request({ method: "eth_call", key: CALL_KEY, block, context: context() }, ask);
+  };
+  return { heads, main, sends, log, hits, state, node, balance, call };
+};
+
+/** Waits until the main process has logged a line. */
+const logged = (log: readonly string[], line: string): Promise<void> => until(() => log.includes(line), line);
+
+test("the response of a node enters the main process, and answers requests at later blocks", async () => {
+  const { heads, balance, call, log, node } = createRig();
+  assert.equal((await balance()).status.hit, undefined);
+  assert.equal((await call()).status.hit, undefined);
+  await logged(log, `entered ${ADDRESS} of node1`);
+  await logged(log, `entered ${CALL_KEY} of node1`);
+  assert.equal(log[0], `alice reads ${ADDRESS}`, "the main process counts the client");
+  heads.move({ number: 101n });
+  for (const response of [await balance(), await call()]) {
+    assert.deepEqual(response.status, { hit: "state" });
+    assert.equal(textOf(response), '"0x7"');
+  }
+  assert.equal(node.asked, 2);
+});
+
+test("an answer of the main process answers equal requests at its block, and no others", async () => {
+  const { heads, balance, log, hits, node } = createRig();
+  const reads = () => log.filter((line) => line.includes("reads")).length;
+  await balance();
+  await logged(log, `entered ${ADDRESS} of node1`);
+  await balance();
+  await balance();
+  assert.equal(reads(), 2);
+  assert.deepEqual(hits, ["eth_getBalance"]);
+  heads.move({ number: 101n });
+  await balance();
+  assert.equal(reads(), 3, "the main process is asked at the next block");
+  await balance(heads.current().latest, "0x00000000000000000000000000000000000b0b00");
+  assert.equal(node.asked, 2, "another account is another value");
+});
+
+test("the main process drops what it knew: no answer of before is given, also not one on its way", async () => {
+  const { balance, log, main, state, node } = createRig();
+  await balance();
+  await logged(log, `entered ${ADDRESS} of node1`);
+  assert.equal((await balance()).status.hit, "state");
+  const before = balance();
+  state.reads.forget();
+  await before;
+  node.respond = () => createResponse('"0x8"');
+  assert.equal(textOf(await balance()), '"0x8"');
+  assert.equal(node.asked, 2);
+  await until(async () => (await balance()).status.hit === "state", "the new value is known");
+  main.notify("dropState", { chain: "chain" });
+  const reads = log.length;
+  await until(async () => {
+    await balance();
+    return log.length > reads;
+  }, "the main process is asked again");
+});
+
+test("a block that the main process does not have is read from a node, and nothing enters", async () => {
+  const { balance, log, heads } = createRig();
+  const orphan = { ...heads.current().latest, hash: `0x${"e".repeat(64)}` } as const;
+  assert.equal((await balance(orphan)).status.hit, undefined);
+  assert.deepEqual(log, []);
+});
+
+test("an error of a node reaches the client and the main process, and nothing enters", async () => {
+  const { balance, log, node } = createRig();
+  node.respond = () => Promise.reject(new Error("the node failed"));
+  await assert.rejects(balance(), /the node failed/);
+  await logged(log, "not entered: no response of a node came");
+});
+
+test("the requests of one turn of the event loop are one message", async () => {
+  const { balance, heads, sends, log } = createRig();
+  const addresses = Array.from({ length: 50 }, (_, index) => `0x${String(index).padStart(40, "0")}` as const);
+  await Promise.all(addresses.map((address) => balance(heads.current().latest, address)));
+  await until(() => log.filter((line) => line.startsWith("entered")).length === 50, "all responses enter");
+  assert.equal(sends.toMain, 2);
+});

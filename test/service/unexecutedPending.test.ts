@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { encodeFunctionData } from "viem";
+import { createDevnet, type Devnet } from "../devnet/devnet.ts";
+import { TOKEN_ABI } from "../devnet/token.ts";
+import { devAccounts, startTraffic } from "../devnet/traffic.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { connectSocket } from "../support/clients/socketClient.ts";
+import { until } from "../support/clients/until.ts";
+import { createService, type Service } from "../support/servers/service.ts";
+
+/** A feed without receipts, and a pending block that does not verify: its logs are not known before it is sealed. */
+const [alice] = devAccounts;
+const TO = "0x00000000000000000000000000000000000000cc";
+const LOGS_UNKNOWN = /^the logs of pending block \d+ are not known: it is not executed, and the feed sent no receipts$/;
+const RECEIPTS_UNKNOWN =
+  /^the receipts of pending block \d+ are not known: it is not executed, and the feed sent none$/;
+
+let devnet: Devnet;
+let service: Service;
+let token: `0x${string}`;
+let transaction: string;
+let hash: unknown;
+
+before(async () => {
+  devnet = await createDevnet({ manual: true, generation: "f" });
+  assert.ok(devnet.feedUrl);
+  const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: 100, kinds: ["token"] });
+  token = traffic.token;
+  while (traffic.sent < 10) {
+    await devnet.step();
+    await devnet.sealNow();
+  }
+  await traffic.stop();
+  await devnet.step();
+  await devnet.step();
+  await devnet.sealNow();
+  service = await createService({
+    nodes: [{ url: devnet.url, wsUrl: devnet.anvilWsUrl }],
+    pending: { mode: "feed", feeds: [devnet.feedUrl] },
+    forks: "isthmus",
+    quirks: { anvilDepositNonce: true },
+  });
+});
+after(async () => {
+  await service?.close();
+  await devnet?.close();
+});
+
+const ask = async (method: string, ...params: readonly unknown[]) => rpc(service.url, method, params);
+
+/** Sends a transfer of a token, and its flashblock with a wrong gas. */
+const sendUnverified = async (): Promise<void> => {
+  assert.ok(alice);
+  await devnet.step();
+  const { body } = await ask("eth_getTransactionCount", alice.address, "pending");
+  const raw = await alice.signTransaction({
+    type: "eip1559",
+    chainId: devnet.chainId,
+    nonce: Number(body.result),
+    to: token,
+    data: encodeFunctionData({ abi: TOKEN_ABI, functionName: "transfer", args: [TO, 7n] }),
+    gas: 200_000n,
+    maxFeePerGas: 20n * 10n ** 9n,
+    maxPriorityFeePerGas: 1_000_000n,
+  });
+  transaction = String((await ask("eth_sendRawTransaction", raw)).body.result);
+  devnet.faults.alter((message) => ({ ...message, diff: { ...message.diff, gas_used: "0x1" } }));
+  const { diff } = await devnet.step();
+  hash = diff.block_hash;
+  await until(async () => {
+    const { body, headers } = await ask("eth_getBlockByNumber", "pending", false);
+    const block = body.result as { hash: string; transactions: readonly string[] };
+    return headers.get("x-forebay-pending") === "unverified" && block.transactions.includes(transaction);
+  }, "the block is shown as unverified");
+};
+
+test("logs and receipts of a pending block that is not executed are an error, or complete, and never less", async () => {
+  const socket = await connectSocket(service.url);
+  const sent = await socket.subscribe("pendingLogs", { address: token });
+  const filter = (await ask("eth_newFilter", { toBlock: "pending", address: token })).body.result;
+  await sendUnverified();
+  for (const range of [{ fromBlock: "latest", toBlock: "pending" }, { fromBlock: "pending" }, { blockHash: hash }]) {
+    const { body, headers } = await ask("eth_getLogs", range);
+    assert.equal(body.error?.code, -32000, JSON.stringify(range));
+    assert.match(body.error.message, LOGS_UNKNOWN);
+    assert.equal(headers.get("x-forebay-pending"), "unverified");
+  }
+  assert.match((await ask("eth_getFilterLogs", filter)).body.error?.message ?? "", LOGS_UNKNOWN);
+  assert.match((await ask("eth_getBlockReceipts", "pending")).body.error?.message ?? "", RECEIPTS_UNKNOWN);
+  assert.equal((await ask("eth_getTransactionReceipt", transaction)).body.result, null);
+  assert.deepEqual((await ask("eth_getFilterChanges", filter)).body.result, [], "the block is not sealed");
+
+  await devnet.sealNow();
+  await until(
+    async () => (await ask("eth_getTransactionReceipt", transaction)).body.result !== null,
+    "the transaction is sealed",
+  );
+  const logs = (await ask("eth_getFilterChanges", filter)).body.result as readonly { transactionHash: string }[];
+  assert.ok(logs.some(({ transactionHash }) => transactionHash === transaction));
+  await socket.atLeast(sent, 1);
+  assert.deepEqual(
+    sent.map((log) => Reflect.get(Object(log), "transactionHash")),
+    [transaction],
+  );
+  await socket.close();
+});

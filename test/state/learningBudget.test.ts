@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { BlockId } from "../../src/core/heads.ts";
+import { ValueLoads } from "../../src/state/answers/valueLoads.ts";
+import { LearningBudget, type LearningLimits } from "../../src/state/learningBudget.ts";
+import type { StateKey } from "../../src/state/stateKey.ts";
+import { StateLearner } from "../../src/state/stateLearner.ts";
+
+const BLOCK: BlockId = { number: 7n, hash: `0x${"77".repeat(32)}` };
+const LIMITS: LearningLimits = { share: 0.1, unitsPerMinute: 1_000 };
+const keysOf = (count: number): StateKey[] =>
+  Array.from({ length: count }, (_, index) => ({
+    field: "balance",
+    address: `0x${index.toString(16).padStart(40, "0")}`,
+    slot: undefined,
+  }));
+
+const createBudget = (limits: Partial<LearningLimits> = {}) => {
+  const clock = { nowMs: 1_000_000 };
+  const spent: number[] = [];
+  const ledger = { spend: (_purpose: string, units: number) => spent.push(units) };
+  const budget = new LearningBudget({ ...LIMITS, ...limits }, ledger, () => clock.nowMs);
+  return { budget, clock, total: () => spent.reduce((sum, units) => sum + units, 0) };
+};
+
+test("requests that nodes answer add their share to the budget, up to what a minute allows", () => {
+  const { budget, clock } = createBudget();
+  assert.equal(budget.units, 500);
+  budget.spend(500);
+  assert.equal(budget.units, 0);
+  budget.earn(2_000);
+  assert.equal(budget.units, 200);
+  budget.earn(1_000_000);
+  assert.equal(budget.units, 500, "500 of this minute are spent");
+  clock.nowMs += 61_000;
+  assert.equal(budget.units, 1_000);
+});
+
+test("a client may use as much of a minute as it leaves to others", () => {
+  const { budget, clock } = createBudget();
+  budget.earn(1_000_000);
+  assert.equal(budget.unitsFor("one"), 500);
+  budget.spend(500, "one");
+  assert.equal(budget.unitsFor("one"), 0);
+  assert.equal(budget.unitsFor("other"), 250);
+  clock.nowMs += 61_000;
+  budget.earn(1_000_000);
+  assert.equal(budget.unitsFor("one"), 500);
+});
+
+/** Learns with both parts that learn in the background. A value costs a unit in both. */
+const createBoth = (limits: Partial<LearningLimits>) => {
+  const { budget, total } = createBudget(limits);
+  const learner = new StateLearner({
+    values: { head: BLOCK, get: () => undefined },
+    follower: { generation: 0, isFollowing: true, enter: () => undefined },
+    usedKeys: { mostUsedByClient: (limit) => keysOf(limit) },
+    reader: {
+      unitsFor: ({ length }) => length,
+      read: async (keys, _block, onSpent) => {
+        onSpent(keys.length);
+        return new Map();
+      },
+    },
+    budget,
+    unitsOf: () => 20,
+    nowMs: () => 0,
+  });
+  const loads = new ValueLoads({
+    budget,
+    loader: {
+      unitsFor: ({ length }) => length,
+      load: async (keys, _block, onSpent) => onSpent(keys.length),
+    },
+  });
+  /** Loads what the calls of these clients lack, 10 values each. Returns the clients that were served. */
+  const loadFor = async (...clients: readonly string[]): Promise<readonly string[]> => {
+    const loaded = loads.affordable(
+      clients.map((clientId) => ({ clientId, keys: keysOf(10) })),
+      BLOCK,
+    );
+    await loads.load(loaded, BLOCK);
+    return loaded.map(({ clientId }) => clientId);
+  };
+  return { budget, total, learner, loadFor };
+};
+
+test("values after a drop and values of calls are learned within one limit", async () => {
+  const first = createBoth({ unitsPerMinute: 40 });
+  await first.learner.learn();
+  assert.equal(first.total(), 31);
+  assert.deepEqual(await first.loadFor("one"), [], "the learner used what calls need");
+
+  const second = createBoth({ unitsPerMinute: 40 });
+  assert.deepEqual(await second.loadFor("one", "two", "three", "four"), ["one", "two", "three", "four"]);
+  await second.learner.learn();
+  assert.equal(second.total(), 40, "calls used what the learner needs");
+});
+
+test("the units of a load are divided among the clients whose calls need it", async () => {
+  const { budget, loadFor } = createBoth({ unitsPerMinute: 80 });
+  assert.deepEqual(await loadFor("one", "one", "one", "one", "two"), ["one", "one", "one", "one", "two"]);
+  assert.equal(budget.unitsFor("one"), 0);
+  assert.equal(budget.unitsFor("two"), 10);
+  assert.deepEqual(await loadFor("one", "two"), ["two"]);
+});

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { LocalAnswer } from "../../src/state/answers/answerSamples.ts";
+import { AnswerSamples } from "../../src/state/answers/answerSamples.ts";
+import { SampleRate } from "../../src/state/sampleRate.ts";
+import type { StateKey } from "../../src/state/stateKey.ts";
+import { StateSamples } from "../../src/state/stateSamples.ts";
+
+const BLOCK = { number: 7n, hash: `0x${"7".repeat(64)}` } as const;
+const KEY: StateKey = { field: "balance", address: `0x${"c0".repeat(20)}`, slot: undefined };
+const ANSWER: LocalAnswer = {
+  key: JSON.stringify(["eth_call", [{}, null]]),
+  method: "eth_call",
+  block: BLOCK,
+  body: Buffer.from('"0xab"'),
+  reads: { keys: [], emptiness: [], addresses: new Set(), blockOpcodes: new Set() },
+};
+
+test("one local answer in 100 is compared, reads and calls together at most once a second", () => {
+  const clock = { nowMs: 0, random: 0.5 };
+  const rate = new SampleRate({ nowMs: () => clock.nowMs, random: () => clock.random });
+  const asked: string[] = [];
+  const events = { ledger: { spend: () => undefined }, onCompared: () => undefined, onDifference: () => undefined };
+  const reads = new StateSamples({
+    ...{ rate, ...events },
+    reader: {
+      readSingly: async () => {
+        asked.push("read");
+        return new Map();
+      },
+    },
+  });
+  const calls = new AnswerSamples({
+    ...{ rate, ...events },
+    unitsOf: () => 26,
+    fetch: async () => {
+      asked.push("call");
+      return [];
+    },
+  });
+  const considerBoth = () => {
+    reads.consider(KEY, BLOCK, Buffer.from('"0x1"'));
+    calls.consider(ANSWER);
+  };
+  considerBoth();
+  assert.deepEqual(asked, []);
+  clock.random = 0.005;
+  considerBoth();
+  assert.deepEqual(asked, ["read"]);
+  clock.nowMs = 999;
+  considerBoth();
+  clock.nowMs = 1_000;
+  calls.consider(ANSWER);
+  considerBoth();
+  assert.deepEqual(asked, ["read", "call"]);
+});
