@@ -28,14 +28,14 @@ const questionsAt = (turn: number, token: string): readonly Question[] => {
     ["eth_blockNumber", []],
     ["eth_getBlockByNumber", ["latest", turn % 2 === 0]],
     ["eth_getBalance", [owner, "latest"]],
-    ["eth_call", [{ to: token, data: balance }, "latest"]],
+    ["eth_call", [{ from: owner, to: token, data: balance }, "latest"]],
     ["eth_getTransactionCount", [owner, "pending"]],
     ["eth_getBalance", [owner, "pending"]],
     ["eth_gasPrice", []],
     ["eth_getLogs", [{ fromBlock: "0x1", toBlock: "latest", address: token }]],
     ["eth_getBlockByNumber", ["pending", false]],
     ["eth_getBlockByNumber", [`0x${(turn % 7).toString(16)}`, false]],
-    ["eth_call", [{ to: token, data: balance }, "latest"]],
+    ["eth_call", [{ from: owner, to: token, data: balance }, "latest"]],
     ["web3_clientVersion", []],
   ];
 };

@@ -12,6 +12,8 @@ export interface ChartLine {
   readonly points: readonly (readonly [x: number, y: number])[];
   /** Draws a circle at each point, for measured values. */
   readonly dots: boolean;
+  /** Shown in the corner of the chart. */
+  readonly name?: string;
 }
 
 export interface Chart {
@@ -24,7 +26,9 @@ export interface Chart {
 
 export const COLORS = ["#2f7fb8", "#2c8a5b", "#c2473d", "#a76a10", "#7a5bb5", "#2a9d9d", "#b8508f", "#68727f"];
 
-const MARGIN = { left: 62, right: 16, top: 10, bottom: 20 };
+const MARGIN = { right: 22, top: 10, bottom: 20 };
+/** The largest width of a character of a label. */
+const LABEL_WIDTH = 6;
 const TITLE_HEIGHT = 16;
 const GRID = "#e3e6eb";
 const TEXT = "#5a6470";
@@ -47,16 +51,21 @@ const shareOn = ({ scale, ticks }: Axis): ((value: number) => number) => {
   return (value) => (of(value) - first) / span;
 };
 
+/** The space on the left of the value axis, for its labels and its title. */
+const leftOf = ({ ticks, format, title }: Axis): number =>
+  Math.max(...ticks.map((tick) => format(tick).length)) * LABEL_WIDTH + (title === undefined ? 8 : 8 + TITLE_HEIGHT);
+
 const textAt = (x: number, y: number, text: string, attributes: string): string =>
   `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" ${attributes}>${escaped(text)}</text>`;
 
 const drawAxes = ({ width, height, x, y }: Chart, atX: (value: number) => number, atY: (value: number) => number) => {
   const bottom = atY(y.ticks[0] ?? 0);
+  const left = leftOf(y);
   const grid = `stroke="${GRID}" stroke-width="1"`;
   return [
     ...y.ticks.map((tick) => {
-      const line = `<line x1="${MARGIN.left}" x2="${width - MARGIN.right}" y1="${atY(tick).toFixed(1)}" y2="${atY(tick).toFixed(1)}" ${grid}/>`;
-      return line + textAt(MARGIN.left - 5, atY(tick) + 3.5, y.format(tick), 'text-anchor="end"');
+      const line = `<line x1="${left}" x2="${width - MARGIN.right}" y1="${atY(tick).toFixed(1)}" y2="${atY(tick).toFixed(1)}" ${grid}/>`;
+      return line + textAt(left - 5, atY(tick) + 3.5, y.format(tick), 'text-anchor="end"');
     }),
     ...x.ticks.map((tick) => {
       const line = `<line x1="${atX(tick).toFixed(1)}" x2="${atX(tick).toFixed(1)}" y1="${MARGIN.top}" y2="${bottom.toFixed(1)}" ${grid}/>`;
@@ -91,7 +100,7 @@ const drawLine = (
 /** Draws lines over axes with ticks, as SVG. Points outside the ticks are drawn outside the axes. */
 export const drawChart = (chart: Chart): string => {
   const { width, height, x, y, lines } = chart;
-  const left = MARGIN.left;
+  const left = leftOf(y);
   const bottom = height - MARGIN.bottom - (x.title === undefined ? 0 : TITLE_HEIGHT);
   const shareX = shareOn(x);
   const shareY = shareOn(y);
@@ -100,6 +109,9 @@ export const drawChart = (chart: Chart): string => {
   const drawn = [
     ...drawAxes(chart, atX, atY),
     ...lines.map((line) => drawLine(line, ([px, py]) => [atX(px), atY(py)])),
+    ...lines.flatMap(({ name, color }, index) =>
+      name === undefined ? [] : [textAt(left + 10, MARGIN.top + 14 * (index + 1), name, `fill="${color}"`)],
+    ),
   ];
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" font-family="system-ui, sans-serif" font-size="10" fill="${TEXT}">
 ${drawn.join("\n")}

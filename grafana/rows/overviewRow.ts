@@ -60,7 +60,7 @@ export const overviewRow: Row = {
       title: "Saved and spent",
       description:
         "Calls a second that needed no node, their price in provider units (docs/usage.md), and the price of calls to nodes.",
-      unit: "suffix:a second",
+      unit: "suffix:/s",
       levels: neutral,
       queries: [
         { expr: byChain("saved_calls_total"), legend: "{{chain}} calls saved" },

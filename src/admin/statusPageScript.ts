@@ -59,7 +59,7 @@ const drawChain = (chain) => {
     node("div", { class: "title" }, node("h2", {}, chain.name),
       node("span", { class: "id" }, chain.chainId === null ? "" : "chain " + chain.chainId),
       node("span", { class: "mode " + MODES[pending.mode] }, "pending: " + pending.mode)),
-    node("dl", {}, tile("Node calls saved", count(chain.saved.calls), count(Math.round(chain.saved.units)) + " provider units"),
+    node("dl", {}, tile("Node calls saved", count(chain.saved.calls), count(Math.round(chain.saved.units)) + " units"),
       tile("Cache hits", chain.hitRatio === null ? "\\u2013" : (100 * chain.hitRatio).toFixed(1) + " %"),
       tile("Requests per second", chain.requestsPerSecond.toFixed(chain.requestsPerSecond < 10 ? 1 : 0)),
       head("Latest", chain.latest), head("Safe", chain.safe), head("Finalized", chain.finalized),

@@ -21,7 +21,7 @@ h2 { font-size: 17px; font-weight: 600; margin: 0; }
 h3 { font-size: 13px; font-weight: 600; color: var(--quiet); margin: 20px 0 6px; }
 .title { display: flex; align-items: baseline; gap: 10px; flex-wrap: wrap; }
 .title .mode { margin-left: auto; }
-dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 16px; margin: 18px 0 0; }
+dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(120px, 1fr)); gap: 16px; margin: 18px 0 0; }
 dt { font-size: 13px; } dd { margin: 0; font-size: 21px; font-weight: 500; } dd small { display: block; font-size: 13px; font-weight: 400; color: var(--quiet); }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(320px, 1fr)); gap: 0 36px; }
 table { width: 100%; border-collapse: collapse; font-size: 14px; }

@@ -114,7 +114,7 @@ test("a browser draws the status and updates it", { skip: BROWSER === "" && "no 
     "pending: live",
     "91.4 %",
     "1,234,567",
-    "24,691,340 provider units",
+    "24,691,340 units",
     "feed 0.1 s ago",
     "30 min ago",
     "suspended",

@@ -60,11 +60,11 @@ const rowOf = (peer: Peer, runs: readonly Once[], loads: readonly PeerLoad[]): O
   loadedMebibytes: median(runs.map(({ loadedMebibytes }) => loadedMebibytes)),
 });
 
-/** The smallest quotient of another's CPU and ours, over all loads. Forwarding proxies count if no peer runs. */
+/** The smallest quotient of a peer's CPU and ours, over all loads. Without a peer, that of the floor and a single call. */
 const smallestRatio = ([ours, ...others]: readonly PeerRow[]) => {
   const peers = others.filter(({ name }) => PROGRAMS.some((program) => program.name === name));
   const quotients = (peers.length > 0 ? peers : others.slice(0, 1)).flatMap(({ cpuMicroseconds }) =>
-    cpuMicroseconds.flatMap((theirs, index) => {
+    cpuMicroseconds.slice(0, peers.length > 0 ? undefined : -1).flatMap((theirs, index) => {
       const mine = ours?.cpuMicroseconds[index];
       return theirs === undefined || mine === undefined ? [] : [{ ratio: theirs / mine, mine, theirs }];
     }),

@@ -3,6 +3,8 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 
 const END_MS = 30_000;
+/** A command that takes longer, such as a download that stalled, is ended. */
+const MAX_MS = 600_000;
 
 export interface CommandOptions {
   readonly folder: string;
@@ -41,6 +43,7 @@ export const runCommand = async (command: string, options: CommandOptions): Prom
     stdio: ["ignore", "pipe", "inherit"],
   });
   const exited = once(child, "exit");
+  const overdue = setTimeout(() => signalAll(child, "SIGKILL"), MAX_MS);
   let output = "";
   let matched = false;
   for await (const line of createInterface({ input: child.stdout })) {
@@ -54,6 +57,7 @@ export const runCommand = async (command: string, options: CommandOptions): Prom
     }
   }
   const [code]: (number | null)[] = await exited;
+  clearTimeout(overdue);
   const left = signalAll(child, 0);
   signalAll(child, "SIGKILL");
   return { code: code ?? null, seconds: (performance.now() - startedMs) / 1_000, matched, left };

@@ -5,6 +5,7 @@ const MAX_TEXT_BYTES = 256;
 /** Up to this size, one copy is cheaper than several writes. */
 const MAX_JOINED_BYTES = 65_536;
 const END = Buffer.from("}");
+const KEEP_ALIVE_MS = 75_000;
 
 type Answer = (response: ServerResponse, id: unknown) => void;
 
@@ -65,6 +66,8 @@ export const startBareServer = async (result: string): Promise<number> => {
       }
     });
   });
+  // Like forebay: a connection of a slow run stays open.
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
   return typeof address === "object" && address !== null ? address.port : 0;

@@ -19,7 +19,7 @@ export interface Measured {
   readonly p99Ms: number;
 }
 
-export type LoadShape = Pick<Load, "body" | "connections" | "warmMs" | "measureMs">;
+export type LoadShape = Pick<Load, "body" | "counts" | "connections" | "warmMs" | "measureMs">;
 
 export const median = (values: readonly number[]): number => {
   const sorted = values.toSorted((a, b) => a - b);

@@ -8,6 +8,8 @@ export interface Load {
   readonly header?: string | undefined;
   /** Request body. Each `{n}` is replaced by a counter of eight hex digits, so that all bodies have one length. No run repeats another's counts. */
   readonly body: string;
+  /** Number of different counts; 2^32 by default. */
+  readonly counts?: number | undefined;
   readonly connections: number;
   readonly warmMs: number;
   readonly measureMs: number;
@@ -24,13 +26,13 @@ const HEAD_END = "\r\n\r\n";
 /** Number of different counts of eight hex digits. */
 const COUNTS = 2 ** 32;
 
-const buildRequest = ({ path, header, body }: Load): ((n: number) => string) => {
+const buildRequest = ({ path, header, body, counts = COUNTS }: Load): ((n: number) => string) => {
   const length = Buffer.byteLength(body.replaceAll("{n}", "00000000"));
   const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${length}${header === undefined ? "" : `\r\n${header}`}${HEAD_END}`;
   if (!body.includes("{n}")) {
     return () => head + body;
   }
-  return (n) => head + body.replaceAll("{n}", (n % COUNTS).toString(16).padStart(8, "0"));
+  return (n) => head + body.replaceAll("{n}", (n % counts).toString(16).padStart(8, "0"));
 };
 
 /** Counts by time: a later run begins above an earlier one of up to 100,000 requests a second. */
