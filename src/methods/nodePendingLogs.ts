@@ -62,8 +62,8 @@ const continuesHead = (block: unknown, { latest }: Heads): boolean => {
 
 /**
  * Reads the node's pending logs above the view's head. Returns none if the node rejects `pending`, as geth does.
- * The pending block is read after its logs. If it does not continue the view, the view is older than the node's head.
- * The error then makes the request be repeated in a new view.
+ * The pending block is read after its logs. If it does not continue the view, the node's head is newer.
+ * The request is then repeated in a new view.
  */
 export const nodePendingLogs = async (
   input: MethodInput,
