@@ -123,6 +123,7 @@ export const answerLies = (chain: SealedChain, transferTopic: string): readonly 
     block("a header with other gas", full, "header", flip("gasUsed")),
     block("a header with another bloom", hashes, "header", flip("logsBloom")),
     block("a header without a field", finalFull, "header", ({ mixHash: _, ...fields }) => fields),
+    block("a header without requestsHash", finalHashes, "header", ({ requestsHash: _, ...fields }) => fields),
     block("a header with a base fee of null", hashes, "header", (fields) => ({ ...fields, baseFeePerGas: null })),
     block(
       "a block with a changed transaction",
@@ -135,6 +136,14 @@ export const answerLies = (chain: SealedChain, transferTopic: string): readonly 
       finalFull,
       "transactions",
       transactionsOf((all) => onFirst(all, flip("hash"))),
+    ),
+    ...["blockHash", "blockNumber", "transactionIndex"].map((field) =>
+      block(
+        `a block with a transaction of another ${field}`,
+        full,
+        "transactions",
+        transactionsOf((all) => onFirst(all, flip(field))),
+      ),
     ),
     block(
       "a block without one of its transactions",

@@ -9,6 +9,9 @@ const flipFirst =
     return list.map((item, index) => (index === at ? flip(field)(item) : item));
   };
 
+/** A topic that no event of the chain has. */
+const NO_TOPIC = `0x${"0".repeat(63)}1`;
+
 const hasNoLogs = ({ logs }: Fields): boolean => Array.isArray(logs) && logs.length === 0;
 
 /** Wrong fields of transactions and receipts that no hash of their own response covers. The block was read before. */
@@ -47,6 +50,18 @@ export const changesInBlock = (block: BlockSummary): readonly AnswerLie[] => {
     receipt("another contract", creation, "contractAddress"),
     receipt("another index", transfer, "transactionIndex"),
     receipt("another block number", transfer, "blockNumber"),
+    {
+      call: { method: "eth_getLogs", params: [{ blockHash: block.hash }] },
+      check: "logs",
+      lie: {
+        name: "logs of another topic without the receipts of their block",
+        methods: ["eth_getLogs", "eth_getBlockReceipts"],
+        result: (result, { method }) =>
+          method === "eth_getLogs" && Array.isArray(result)
+            ? result.map((log) => ({ ...log, topics: [NO_TOPIC] }))
+            : null,
+      },
+    },
     transaction("another index", "transactionIndex"),
     transaction("another block number", "blockNumber"),
   ];
