@@ -2,6 +2,11 @@
 // The command `forebay`. Plain JavaScript, because an older Node.js must be able to read this file.
 
 const LEAST_MAJOR = 24;
+/**
+ * glibc reads these when a process starts. Without them, it retains the memory of freed buffers:
+ * docs/performance.md, "Memory of the C library".
+ */
+const ALLOCATOR = { MALLOC_ARENA_MAX: "1", MALLOC_MMAP_THRESHOLD_: "131072", MALLOC_TRIM_THRESHOLD_: "131072" };
 const SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"];
 
 const majorOf = (version) => Number(version.split(".")[0]);
@@ -48,7 +53,23 @@ const runElsewhere = async () => {
   process.exitCode = 1;
 };
 
+/** Whether this process still needs the variables. A channel to a parent would not survive `execve`. */
+const needsAllocator = () =>
+  process.platform === "linux" &&
+  process.channel === undefined &&
+  !Object.keys(process.env).some((name) => name.startsWith("MALLOC_") || name === "GLIBC_TUNABLES");
+
+/** Begins this program again, as the same process. */
+const beginAgain = () =>
+  process.execve(process.execPath, [process.execPath, ...process.execArgv, ...process.argv.slice(1)], {
+    ...process.env,
+    ...ALLOCATOR,
+  });
+
 if (majorOf(process.versions.node) >= LEAST_MAJOR) {
+  if (needsAllocator()) {
+    beginAgain();
+  }
   import("./bin.ts");
 } else {
   runElsewhere();

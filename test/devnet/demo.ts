@@ -14,6 +14,9 @@ const CALL_MS = 500;
 const TELL_MS = 4_000;
 const PARENT_MS = 500;
 
+/** npm may be ended without a signal to its children, at any time. They get another parent then. */
+const parent = process.ppid;
+
 const say = (text = "") => process.stdout.write(`${text}\n`);
 
 const fail = (error: unknown): never => {
@@ -214,8 +217,6 @@ process.on("SIGINT", stopOnce).on("SIGTERM", stopOnce);
 if (seconds !== undefined) {
   setTimeout(stopOnce, seconds * 1_000);
 }
-// npm may be ended without a signal to its children. They get another parent then.
-const parent = process.ppid;
 setInterval(() => {
   if (process.ppid !== parent && !stopping) {
     stopOnce();

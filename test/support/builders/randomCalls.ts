@@ -1,12 +1,12 @@
 import type { Address, Data } from "../../../src/ethereum/hex.ts";
 import { SLOTS, STAND_IN_ACCOUNTS, STAND_IN_STORAGES, STAND_IN_SYSTEM } from "../standIn/randomStateBlocks.ts";
-import type { CallObject, CodeOverrides } from "../standIn/standInCalls.ts";
+import type { CallObject, Overrides } from "../standIn/standInCalls.ts";
 import { pick } from "./randomValues.ts";
 
 /** A call without its block. */
 export interface RandomCall {
   readonly call: CallObject;
-  readonly overrides: CodeOverrides;
+  readonly overrides: Overrides;
 }
 
 const READER: Address = `0x${"ca".repeat(20)}`;

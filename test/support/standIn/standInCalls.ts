@@ -29,7 +29,7 @@ export interface CallObject {
   readonly value?: Data;
 }
 
-export type CodeOverrides = Readonly<Record<Address, { readonly code?: Data }>>;
+export type Overrides = Readonly<Record<Address, { readonly code?: Data; readonly balance?: Data }>>;
 
 /** The gas of a call without `gas`, like geth. */
 const DEFAULT_GAS = 50_000_000n;
@@ -57,14 +57,14 @@ export class StandInCalls {
   }
 
   /** Executes a call after a block, once for equal calls. */
-  call(block: StandInBlock, call: CallObject, overrides: CodeOverrides = {}): Promise<TransactionResult> {
+  call(block: StandInBlock, call: CallObject, overrides: Overrides = {}): Promise<TransactionResult> {
     const key = JSON.stringify([block.hash, call, overrides]);
     const result = this.#results.get(key) ?? this.#execute(block, call, overrides);
     this.#results.set(key, result);
     return result;
   }
 
-  #execute(block: StandInBlock, call: CallObject, overrides: CodeOverrides): Promise<TransactionResult> {
+  #execute(block: StandInBlock, call: CallObject, overrides: Overrides): Promise<TransactionResult> {
     const state = this.#engine.createState(stateReaderAt(this.#chain, block.hash, this.#codeHashes, overrides));
     const { header } = block;
     const environment = {
@@ -99,21 +99,22 @@ export class CodeHashes {
   }
 }
 
-/** Reads the state after a block of any branch, with some codes replaced. */
+/** Reads the state after a block of any branch, with some codes and balances replaced. */
 export const stateReaderAt = (
   chain: StandInChain,
   hash: Hash,
   codeHashes: CodeHashes,
-  overrides: CodeOverrides = {},
+  overrides: Overrides = {},
 ): StateReader => {
   const state = chain.stateAt(hash);
   const codes = new Map(Object.entries(overrides).map(([address, { code }]) => [lower(address), code]));
+  const balances = new Map(Object.entries(overrides).map(([address, { balance }]) => [lower(address), balance]));
   const codeOf = (address: Address): Data => codes.get(address) ?? state.code(address);
   return {
     account: (address) =>
       state.exists(address) || codes.has(address)
         ? {
-            balance: state.balance(address),
+            balance: BigInt(balances.get(address) ?? state.balance(address)),
             nonce: state.nonce(address),
             codeHash: codeHashes.of(codeOf(address)),
           }

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
 import { FakeError } from "../fakes/fakeNode.ts";
 import type { TraceDialect } from "./diffTrace.ts";
-import { type CallObject, type CodeOverrides, formatReturnData, GAS_PRICE, StandInCalls } from "./standInCalls.ts";
+import { type CallObject, formatReturnData, GAS_PRICE, type Overrides, StandInCalls } from "./standInCalls.ts";
 import { CHAIN_ID, type StandInBlock, type StandInChain } from "./standInChain.ts";
 import { wordOf } from "./stateKeys.ts";
 
@@ -87,7 +87,7 @@ export class StandInNode {
       eth_getStorageAt: ([address, slot, block]) => stateAt(block).slot(lower(address), wordOf(BigInt(slot as string))),
       eth_call: async ([call, block, overrides]) => {
         const at = this.#blockOf(block);
-        const result = await this.#execution.call(at, call as CallObject, (overrides ?? {}) as CodeOverrides);
+        const result = await this.#execution.call(at, call as CallObject, (overrides ?? {}) as Overrides);
         if (result.status !== "success") {
           throw new FakeError(3, "execution reverted", formatReturnData(result));
         }
