@@ -341,6 +341,27 @@ test("without the facilitator's answer to a settlement, the same request can be 
   assert.equal(paid, 1_000n);
 });
 
+test("a settlement whose answer is lost leaves the payment open, and another payment is not asked for", async () => {
+  const headers = await payer.payFor(service.url, chainId);
+  facilitator.faults.settle = "lost";
+  facilitator.beforeSettle = async () => {
+    // Only the first attempt loses its answer. The facilitator refuses the others: the nonce is used.
+    facilitator.faults.settle = undefined;
+  };
+  const paid = await received(async () => {
+    for (let request = 0; request < 2; request++) {
+      const answer = await post(service.url, chainId, headers);
+      assert.deepEqual([answer.status, answer.headers.get("retry-after")], [503, "5"]);
+      assert.equal(answer.headers.has("payment-required"), false);
+      assert.match(answer.body.error?.message ?? "", /^the facilitator did not confirm the payment/);
+    }
+    const other = await post(service.url, call("eth_blockNumber"), headers);
+    assert.equal(other.body.error?.message, "the payment was already used");
+  });
+  facilitator.beforeSettle = undefined;
+  assert.equal(paid, 1_000n);
+});
+
 test("a client that leaves before the settlement is not charged", async () => {
   const slow = call("eth_gasPrice");
   const headers = await payer.payFor(service.url, slow);

@@ -191,10 +191,11 @@ class ConfiguredPayments implements Payments {
     const { x402, facilitator, payment: options, telemetry } = this.#options;
     const { payment, required, reservation, request, bill } = sale;
     const settlement = await facilitator.settle({ payload: payment.payload, required }, ownerOf(request.client));
-    if (settlement.kind === "unknown") {
+    // A refusal does not show that an earlier attempt failed: it may be the reason for the refusal.
+    if (settlement.kind === "unknown" || (settlement.kind === "failed" && reservation.state === "repeated")) {
       await this.#end(() => reservation.suspend());
       this.#count("unknown");
-      telemetry.log.warn({ chain: request.chain, payer: payment.payer }, "a settlement has no outcome");
+      telemetry.log.warn({ chain: request.chain, payment: payment.id }, "a settlement has no outcome");
       throw paymentOpen();
     }
     const headers = ["PAYMENT-RESPONSE", x402.encodePaymentResponseHeader(settlement.response)];
