@@ -362,32 +362,59 @@ test("a settlement whose answer is lost leaves the payment open, and another pay
   assert.equal(paid, 1_000n);
 });
 
+/** Sends a request whose client disconnects when the node has it. Then the node answers. Resolves when the request has ended. */
+const leave = async (body: { readonly method: string }, headers: Readonly<Record<string, string>>): Promise<void> => {
+  node.faults.answer = "hang";
+  node.faults.methods = [body.method];
+  const leaving = new AbortController();
+  const asked = node.asked(body.method);
+  const left = fetch(service.url, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+    signal: leaving.signal,
+  }).catch(() => undefined);
+  await asked;
+  leaving.abort();
+  await left;
+  await until(async () => (await metric(service.opsUrl, "forebay_requests_in_flight")) === 0, "the request has ended");
+  node.faults.answer = undefined;
+  node.faults.methods = undefined;
+  node.release();
+};
+
 test("a client that leaves before the settlement is not charged", async () => {
   const slow = call("eth_gasPrice");
   const headers = await payer.payFor(service.url, slow);
-  node.faults.answer = "hang";
-  node.faults.methods = ["eth_gasPrice"];
+  assert.equal(await received(() => leave(slow, headers)), 0n);
+});
+
+test("a transaction that a node accepted is charged, also if its client has left", async () => {
+  const send = call("eth_sendRawTransaction", ["0x02"]);
+  const headers = await payer.payFor(service.url, send);
+  const counted = () => metric(service.opsUrl, "forebay_payments_total", 'result="paid"');
+  const before = await counted();
   const paid = await received(async () => {
-    const leaving = new AbortController();
-    const asked = node.asked("eth_gasPrice");
-    const left = fetch(service.url, {
-      method: "POST",
-      headers: { "content-type": "application/json", ...headers },
-      body: JSON.stringify(slow),
-      signal: leaving.signal,
-    }).catch(() => undefined);
-    await asked;
-    leaving.abort();
-    await left;
-    await until(
-      async () => (await metric(service.opsUrl, "forebay_requests_in_flight")) === 0,
-      "the request has ended",
-    );
-    node.faults.answer = undefined;
-    node.faults.methods = undefined;
-    node.release();
+    await leave(send, headers);
+    await until(async () => (await counted()) === before + 1, "the payment is settled");
   });
-  assert.equal(paid, 0n);
+  assert.equal(paid, 1_000n);
+  assert.equal((await post(service.url, send, headers)).body.error?.message, "the payment was already used");
+});
+
+test("a write that is paid for is the only call of its request, so that no other call withholds its price", async () => {
+  const sent = node.count("eth_sendRawTransaction");
+  const send = call("eth_sendRawTransaction", ["0x02"]);
+  for (const other of ["debug_setHead", "eth_chainId", "net_version", "eth_sendRawTransactionSync"]) {
+    const { status, body } = await post(service.url, [send, call(other, [], 2)]);
+    const message = "Invalid request: a write that is paid for must be the only call of its request";
+    assert.deepEqual([status, body.error?.code, body.error?.message], [400, -32600, message]);
+  }
+  const bundles = [call("eth_sendBundle"), call("eth_blockNumber", [], 2)];
+  assert.equal((await post(service.url, bundles)).status, 400);
+  assert.equal(node.count("eth_sendRawTransaction"), sent);
+  const { status, items } = await payer.send(service.url, [send]);
+  assert.deepEqual([status, items.length], [200, 1]);
 });
 
 test("a WebSocket, and a request that is passed through, are refused with the reason where nobody has a key", async (t) => {
