@@ -288,6 +288,32 @@ test("a payment that was changed after it was signed is refused", async () => {
   assert.equal((await post(service.url, chainId, upper)).body.error?.message, "the payment was already used");
 });
 
+test("nothing of a payment but its signed authorization reaches the facilitator", async () => {
+  const verified = facilitator.counts.verify;
+  const challenge = await post(service.url, chainId);
+  const headers = await payer.sign(challenge);
+  const foreign = tamper(headers, ({ payload }) => Object.assign(payload, { permit2Authorization: { from: OTHER } }));
+  const refused = await post(service.url, chainId, foreign);
+  assert.deepEqual(
+    [refused.status, refused.body.error?.message],
+    [402, "the payment is not an authorization of EIP-3009"],
+  );
+  assert.equal(facilitator.counts.verify, verified);
+  const [terms] = payer.challengeOf(challenge).accepts;
+  let signed: SignedPayment["payload"] | undefined;
+  const extended = tamper(headers, (payment) => {
+    signed = payment.payload;
+    Object.assign(payment, { extensions: { sponsor: {} }, resource: { url: "http://other" }, unknown: 1 });
+    Object.assign(payment.accepted, { maxTimeoutSeconds: 99_999, extra: { name: "Other", note: 1 } });
+  });
+  assert.equal((await post(service.url, chainId, extended)).status, 200);
+  assert.deepEqual(facilitator.body(), {
+    x402Version: 2,
+    paymentPayload: { x402Version: 2, accepted: terms, payload: signed },
+    paymentRequirements: terms,
+  });
+});
+
 const NO_PAYMENT = "the header PAYMENT-SIGNATURE is not a payment of x402 version 2";
 
 test("while the facilitator is down, requests are answered with 503, and nothing is charged", async () => {
