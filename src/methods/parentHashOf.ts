@@ -1,3 +1,4 @@
+import { NodeError } from "../core/node.ts";
 import type { RequestContext, RpcSource } from "../core/rpcSource.ts";
 import { type Hash, isHash } from "../ethereum/hex.ts";
 import { asText } from "../json/asText.ts";
@@ -6,7 +7,10 @@ import { isRecord } from "./paramSpec.ts";
 
 const NAME = "eth_getBlockByHash";
 
-/** Creates the function that reads the parent's hash of a block of any branch. It returns undefined if no node has the block. */
+/**
+ * Creates the function that reads the parent's hash of a block of any branch. It returns undefined if no node has the block.
+ * It throws every other error: a node that is slow or limited may have the block.
+ */
 export const parentHashOf =
   (reads: RpcSource) =>
   async (hash: Hash, context: RequestContext): Promise<Hash | undefined> => {
@@ -19,8 +23,10 @@ export const parentHashOf =
       );
       const block: unknown = body instanceof Uint8Array ? JSON.parse(asText(body)) : null;
       return isRecord(block) && isHash(block.parentHash) ? block.parentHash : undefined;
-    } catch {
-      context.signal.throwIfAborted();
-      return undefined;
+    } catch (error) {
+      if (error instanceof NodeError && error.kind === "missingData") {
+        return undefined;
+      }
+      throw error;
     }
   };
