@@ -24,8 +24,8 @@ export interface RpcRequest extends Call {
   readonly isComplete?: (body: Uint8Array) => boolean;
   /** The requested transaction is in a known block. A node that has the view's head has it too. */
   readonly isInKnownBlock?: boolean;
-  /** The name of the node that has the requested filter. No other node can answer. */
-  readonly filterOwner?: string;
+  /** The name of the only node that can answer: it has the requested filter, or it gave the other part of the response. */
+  readonly onlyNode?: string;
 }
 
 /** Parameters of Cache-Status (RFC 9211). */

@@ -81,6 +81,16 @@ interface KnownLogs {
   readonly blooms: ReadonlyMap<string, Uint8Array>;
 }
 
+/** Returns undefined if the value cannot be read now: then it cannot verify anything. */
+const ifReadable = async <T>(reading: Promise<T>, { signal }: RequestContext): Promise<T | undefined> => {
+  try {
+    return await reading;
+  } catch {
+    signal.throwIfAborted();
+    return undefined;
+  }
+};
+
 /** Reads the block's receipts. If no node has them, and the block ring does not have the block, reads its header for the bloom. */
 const readKnownLogs = async (
   { verifier, receiptsOf, headerOf }: LogVerification,
@@ -95,7 +105,7 @@ const readKnownLogs = async (
   if (!isOneBlock || receipts !== undefined || blooms.size > 0 || !isHash(hash)) {
     return { receipts, blooms };
   }
-  const bloom = (await headerOf(hash, context))?.logsBloom;
+  const bloom = (await ifReadable(headerOf(hash, context), context))?.logsBloom;
   return { receipts, blooms: isData(bloom) ? new Map([[hash, parseData(bloom)]]) : blooms };
 };
 

@@ -40,8 +40,8 @@ class NodePool implements NodeSource {
   }
 
   #write(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
-    const { filterOwner } = request;
-    if (filterOwner !== undefined && this.#nodes.every(({ name }) => name !== filterOwner)) {
+    const { onlyNode } = request;
+    if (onlyNode !== undefined && this.#nodes.every(({ name }) => name !== onlyNode)) {
       return Promise.reject(new RpcError(CODES.SERVER, "filter not found"));
     }
     return this.#writeToFirst(this.#rank(request, context.view), request, context);
@@ -113,8 +113,8 @@ class NodePool implements NodeSource {
 
   #rank(request: RpcRequest, { heads }: View): readonly UpstreamNode[] {
     const identified = this.#nodes.every(isIdentified) ? this.#nodes : this.#nodes.filter(isIdentified);
-    const { filterOwner } = request;
-    const allowed = filterOwner === undefined ? identified : identified.filter(({ name }) => name === filterOwner);
+    const { onlyNode } = request;
+    const allowed = onlyNode === undefined ? identified : identified.filter(({ name }) => name === onlyNode);
     return rankNodes(allowed, neededBlock(request, heads), heads);
   }
 
