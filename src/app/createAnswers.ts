@@ -100,6 +100,7 @@ const createTable = ({
   economics: { usedKeys },
   maxBytes,
   telemetry: { metrics },
+  onDropped,
 }: AnswersOfChainOptions): AnswerTable =>
   new AnswerTable({
     ...{ values, follower, maxBytes, nowMs },
@@ -109,6 +110,7 @@ const createTable = ({
         usedKeys.record(key, number);
       }
     },
+    onCleared: onDropped,
   });
 
 /** Creates the samples, and the reaction to a difference. */
@@ -123,13 +125,7 @@ const createComparisons = (
   const chain = config.name;
   const onSpent = (units: number): void => ledger.spend("sample", units);
   const differences = new AnswerDifferences({
-    ...{ chain, forwarded, follower, telemetry },
-    table: {
-      clear: () => {
-        table.clear();
-        options.onDropped();
-      },
-    },
+    ...{ chain, table, forwarded, follower, telemetry },
     findWrongValue: ({ reads, block }) => findWrongValue({ values, reader, onSpent }, reads, block),
     onWrongValue: createDifferenceHandler({ chain, trust, follower, telemetry }, "sample"),
   });

@@ -35,6 +35,8 @@ export interface AnswerTableOptions {
   onSurvived(method: AnswerMethod): void;
   /** Called from time to time with the values on which answers depend, so that they are compared with nodes. */
   onUsed(reads: AnswerReads, block: BlockId): void;
+  /** Called when all answers are dropped, so that other processes drop their copies. */
+  onCleared(): void;
 }
 
 const ENTRY_BYTES = 400;
@@ -114,6 +116,7 @@ export class AnswerTable {
   clear(): void {
     this.#entries.clear();
     this.#seen = undefined;
+    this.#options.onCleared();
   }
 
   /** Records that the answer of a block could not be learned. `isPassing`: the next one may be. */

@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { BlockId } from "../../../src/core/heads.ts";
+import { AnswerTable } from "../../../src/state/answers/answerTable.ts";
+import { hashOf } from "../../support/builders/heads.ts";
+
+const block = (number: number): BlockId => ({ number: BigInt(number), hash: hashOf(number) });
+
+test("whoever clears the answers, copies in other processes are cleared too", () => {
+  let cleared = 0;
+  const table = new AnswerTable({
+    values: { isProven: true, get: () => undefined, isApplied: () => true, isWrittenSince: () => false },
+    follower: { generation: 0 },
+    ...{ maxBytes: 100_000, nowMs: () => 0, onSurvived: () => undefined, onUsed: () => undefined },
+    onCleared: () => {
+      assert.equal(table.get("call"), undefined, "the answers are cleared first");
+      cleared++;
+    },
+  });
+  for (const number of [1, 2]) {
+    table.record("call", table.get("call"), "eth_call", block(number));
+  }
+  assert.ok(table.get("call"));
+  table.clear();
+  assert.equal(cleared, 1);
+});
