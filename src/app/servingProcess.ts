@@ -58,6 +58,14 @@ const reportUsage = (usages: UsageLedger, channel: Channel): void => {
   }
 };
 
+/** Reports the last usage before this process ends. Resolves when the main process has it. */
+const reportLastUsage = async (usages: UsageLedger, channel: Channel): Promise<void> => {
+  const changes = usages.takeChanges();
+  if (changes.length > 0) {
+    await channel.call("addUsage", changes, { signal: AbortSignal.timeout(USAGE_MS) });
+  }
+};
+
 /** Starts to serve, and reports the port to the main process. */
 const start = async (channel: Channel): Promise<Serving> => {
   const { processes, ...received } = await channel.call("begin", null);
@@ -80,8 +88,11 @@ const serve = (channel: Channel): void => {
       await forebay.reload(config as Config);
     },
     drain: async () => {
-      const { forebay, telemetry } = await started.promise;
+      const { forebay, telemetry, usages } = await started.promise;
       await forebay.drain().catch((err: unknown) => telemetry.log.error({ err }, "draining failed"));
+      await reportLastUsage(usages, channel).catch((err: unknown) =>
+        telemetry.log.warn({ err }, "the last usage was not reported"),
+      );
       process.exit(0);
     },
     metrics: async () => {

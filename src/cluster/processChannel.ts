@@ -35,6 +35,8 @@ interface OpenCall {
   readonly onReport: CallOptions["onReport"];
 }
 
+const toError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
+
 const ENDED = "the other process has ended";
 
 /**
@@ -52,7 +54,7 @@ export class ProcessChannel<Theirs extends Protocol, Ours extends Protocol> {
   /** Messages of this turn of the event loop. */
   #unsent: Message[] = [];
 
-  /** `onError` gets the errors of calls that wait for no result. */
+  /** `post` throws if a message cannot be cloned, and then sends none. `onError` gets the errors that end no call. */
   constructor(post: (messages: readonly object[]) => void, onError: (error: unknown) => void) {
     this.#post = post;
     this.#onError = onError;
@@ -105,7 +107,11 @@ export class ProcessChannel<Theirs extends Protocol, Ours extends Protocol> {
   /** Takes the messages of the other process. */
   receive(messages: unknown): void {
     for (const message of messages as readonly Message[]) {
-      this.#receive(message);
+      try {
+        this.#receive(message);
+      } catch (error) {
+        this.#onError(error);
+      }
     }
   }
 
@@ -129,7 +135,7 @@ export class ProcessChannel<Theirs extends Protocol, Ours extends Protocol> {
         this.#answering.get(received.id)?.abort();
         break;
       case "report":
-        this.#open.get(received.id)?.onReport?.(received.value);
+        this.#report(received);
         break;
       case "result":
         this.#open.get(received.id)?.resolve(received.value);
@@ -137,6 +143,15 @@ export class ProcessChannel<Theirs extends Protocol, Ours extends Protocol> {
       case "error":
         this.#open.get(received.id)?.reject(fromPlainError(received.error));
         break;
+    }
+  }
+
+  #report({ id, value }: Extract<Message, { kind: "report" }>): void {
+    const call = this.#open.get(id);
+    try {
+      call?.onReport?.(value);
+    } catch (error) {
+      call?.reject(toError(error));
     }
   }
 
@@ -185,8 +200,38 @@ export class ProcessChannel<Theirs extends Protocol, Ours extends Protocol> {
   readonly #flush = (): void => {
     const messages = this.#unsent;
     this.#unsent = [];
-    if (messages.length > 0 && !this.#isClosed) {
+    if (messages.length === 0 || this.#isClosed) {
+      return;
+    }
+    try {
       this.#post(messages);
+    } catch {
+      for (const message of messages) {
+        this.#postAlone(message);
+      }
     }
   };
+
+  /** Sends one message of a batch that could not be sent. */
+  #postAlone(message: Message): void {
+    try {
+      this.#post([message]);
+    } catch (error) {
+      this.#fail(message, error);
+    }
+  }
+
+  /** Ends the call of a message that cannot be sent. */
+  #fail(message: Message, error: unknown): void {
+    const { kind, id } = message;
+    const call = kind === "call" && id !== undefined ? this.#open.get(id) : undefined;
+    const isReply = kind === "result" || kind === "report" || (kind === "error" && message.error.kind === "rpc");
+    if (call !== undefined) {
+      call.reject(toError(error));
+    } else if (isReply) {
+      this.#postAlone({ kind: "error", id: message.id, error: toPlainError(error) });
+    } else {
+      this.#onError(error);
+    }
+  }
 }

@@ -1,6 +1,6 @@
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
-import type { AnswerCall, Answers } from "../state/answers/answers.ts";
+import { type AnswerCall, type Answers, MAX_KEY_CHARACTERS } from "../state/answers/answers.ts";
 import type { AnswerMethod } from "../state/answers/callRun.ts";
 import { READABLE_BLOCKS } from "../state/blockValues.ts";
 import type { StateMethod, StateRead, StateReads } from "../state/stateReads.ts";
@@ -66,7 +66,7 @@ export class RemoteState {
 
   #answer(request: RemoteRequest, ask: Ask, askMain: () => Promise<StateOutcome>): Awaitable<RpcResponse> {
     const { method, key, block, context } = request;
-    if (context.view.heads.latest.number - block.number >= OLDEST) {
+    if (key.length > MAX_KEY_CHARACTERS || context.view.heads.latest.number - block.number >= OLDEST) {
       return ask();
     }
     const name = `${block.hash}${method}${key}`;

@@ -24,8 +24,8 @@ export interface RpcRequest extends Call {
   readonly isComplete?: (body: Uint8Array) => boolean;
   /** The requested transaction is in a known block. A node that has the view's head has it too. */
   readonly isInKnownBlock?: boolean;
-  /** The name of the node that has the requested filter. No other node can answer. */
-  readonly filterOwner?: string;
+  /** The name of the only node that can answer: it has the requested filter, or it gave the other part of the response. */
+  readonly onlyNode?: string;
 }
 
 /** Parameters of Cache-Status (RFC 9211). */
@@ -57,6 +57,11 @@ export interface ResultMemory {
   hold(bytes: number): boolean;
 }
 
+/** A client's request. If its first call to a node is admitted, no further call of it is refused for the node's load. */
+export interface Admission {
+  isAdmitted: boolean;
+}
+
 export interface RequestContext {
   readonly view: View;
   /**
@@ -75,6 +80,8 @@ export interface RequestContext {
   readonly clientId: string;
   /** The client's connection, for fair scheduling. Undefined for requests of forebay itself. */
   readonly connection?: object | undefined;
+  /** The client's request that the call belongs to. Undefined for requests of forebay itself. */
+  readonly admission?: Admission | undefined;
   /** Counts the bytes that the request holds until its response is written. Undefined for requests of forebay itself. */
   readonly memory?: ResultMemory | undefined;
   /** Do not read the cache. The response may still be cached. */

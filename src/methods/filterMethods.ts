@@ -34,7 +34,7 @@ const usesFilter = (
       canonicalParams: "",
       write: true,
     } as const;
-    return chain.nodes.request({ ...request, filterOwner: filter.node }, context);
+    return chain.nodes.request({ ...request, onlyNode: filter.node }, context);
   },
 });
 

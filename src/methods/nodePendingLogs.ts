@@ -1,6 +1,7 @@
 import type { Heads } from "../core/heads.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
-import { isQuantity, type Quantity } from "../ethereum/hex.ts";
+import type { RpcRequest } from "../core/rpcSource.ts";
+import { isHash, isQuantity, type Quantity, ZERO_HASH } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter, matchesLog } from "../ethereum/logFilter.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
@@ -38,10 +39,10 @@ const NOTHING = { result: undefined, node: undefined } as const;
 const readPending = async (
   { chain, context }: MethodInput,
   call: Call,
-  canonicalParams: string,
+  request: Pick<RpcRequest, "canonicalParams" | "onlyNode">,
 ): Promise<{ readonly result: unknown; readonly node: string | undefined }> => {
   try {
-    const { body, node } = await chain.reads.request({ ...call, retention: "never", canonicalParams }, context);
+    const { body, node } = await chain.reads.request({ ...call, ...request, retention: "never" }, context);
     return { result: body instanceof Uint8Array ? JSON.parse(decoder.decode(body)) : undefined, node };
   } catch (error) {
     if (error instanceof NodeError && !FAULTS.has(error.kind)) {
@@ -51,14 +52,41 @@ const readPending = async (
   }
 };
 
-/** Whether a pending block is the child of the head, or at or below it: then no block between them is left out. */
+/** Reads the pending block of the node that gave the logs. Another node may have another head. */
+const readPendingBlock = async (input: MethodInput, node: string | undefined): Promise<unknown> => {
+  const call = createCall("eth_getBlockByNumber", ["pending", false]);
+  const owner = node === undefined ? undefined : { onlyNode: node };
+  return (await readPending(input, call, { canonicalParams: node ?? "", ...owner })).result;
+};
+
+/** Some clients return a pending block without a parent, or with a zero hash. */
+const isKnownHash = (hash: unknown): boolean => isHash(hash) && hash !== ZERO_HASH;
+
+/**
+ * Whether a pending block is the child of the head, or at or below it: then no block between them is left out.
+ * A pending block without a known parent is the child of the head if its number is the next one.
+ */
 const continuesHead = (block: unknown, { latest }: Heads): boolean => {
   if (!isRecord(block) || !isQuantity(block.number)) {
     return true;
   }
   const number = BigInt(block.number);
-  return number <= latest.number || (number === latest.number + 1n && block.parentHash === latest.hash);
+  const { parentHash } = block;
+  return (
+    number <= latest.number ||
+    (number === latest.number + 1n && (parentHash === latest.hash || !isKnownHash(parentHash)))
+  );
 };
+
+const notContinued = (node: string): NodeError =>
+  new NodeError(
+    "otherBranch",
+    node,
+    `header not found: the pending block of ${node} does not continue the served head`,
+    {
+      code: CODES.SERVER,
+    },
+  );
 
 /**
  * Reads the node's pending logs above the view's head. Returns none if the node rejects `pending`, as geth does.
@@ -71,21 +99,14 @@ export const nodePendingLogs = async (
   heads: Heads,
 ): Promise<readonly Uint8Array[]> => {
   const call = createCall("eth_getLogs", [{ fromBlock: "pending", toBlock: "pending" }]);
-  const { result: logs, node = "a node" } = await readPending(input, call, canonicalLogFilter(filter));
+  const { result: logs, node } = await readPending(input, call, { canonicalParams: canonicalLogFilter(filter) });
   if (!Array.isArray(logs)) {
     return [];
   }
-  const { result: block } = await readPending(input, createCall("eth_getBlockByNumber", ["pending", false]), "");
+  const block = await readPendingBlock(input, node);
   const above = logs.filter((log) => isAbove(log, heads));
   if (!continuesHead(block, heads) || above.some(({ blockNumber }) => BigInt(blockNumber) > heads.latest.number + 1n)) {
-    throw new NodeError(
-      "otherBranch",
-      node,
-      `header not found: the pending block of ${node} does not continue the served head`,
-      {
-        code: CODES.SERVER,
-      },
-    );
+    throw notContinued(node ?? "a node");
   }
   return above.filter((log) => matchesLog(filter, log)).map((log) => encoder.encode(JSON.stringify(log)));
 };

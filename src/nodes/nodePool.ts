@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "../core/clock.ts";
+import { NodeError } from "../core/node.ts";
 import { type HedgeReason, RETRY_LIMITS, type RetryCause } from "../core/retryPolicy.ts";
 import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
@@ -39,12 +40,31 @@ class NodePool implements NodeSource {
   }
 
   #write(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
-    const { filterOwner } = request;
-    if (filterOwner !== undefined && this.#nodes.every(({ name }) => name !== filterOwner)) {
+    const { onlyNode } = request;
+    if (onlyNode !== undefined && this.#nodes.every(({ name }) => name !== onlyNode)) {
       return Promise.reject(new RpcError(CODES.SERVER, "filter not found"));
     }
-    const [node] = this.#rank(request, context.view);
-    return node ? node.request(request, context) : Promise.reject(unavailable("no node has responded yet"));
+    return this.#writeToFirst(this.#rank(request, context.view), request, context);
+  }
+
+  /** Sends a write once. A node that refused it for its load did not get it, so that the next one may. */
+  async #writeToFirst(
+    [node, ...others]: readonly UpstreamNode[],
+    request: RpcRequest,
+    context: RequestContext,
+  ): Promise<RpcResponse> {
+    if (node === undefined) {
+      throw unavailable("no node has responded yet");
+    }
+    try {
+      return await node.request(request, context);
+    } catch (error) {
+      if (others.length === 0 || !(error instanceof NodeError && error.kind === "overloaded")) {
+        throw error;
+      }
+      this.#options.onRetry(error.kind);
+      return this.#writeToFirst(others, request, context);
+    }
   }
 
   /** Most reads end with the first attempt. */
@@ -93,8 +113,8 @@ class NodePool implements NodeSource {
 
   #rank(request: RpcRequest, { heads }: View): readonly UpstreamNode[] {
     const identified = this.#nodes.every(isIdentified) ? this.#nodes : this.#nodes.filter(isIdentified);
-    const { filterOwner } = request;
-    const allowed = filterOwner === undefined ? identified : identified.filter(({ name }) => name === filterOwner);
+    const { onlyNode } = request;
+    const allowed = onlyNode === undefined ? identified : identified.filter(({ name }) => name === onlyNode);
     return rankNodes(allowed, neededBlock(request, heads), heads);
   }
 

@@ -230,9 +230,9 @@ test("missing data is requested from another node, and the prune horizon is reme
 test("a filter's poll goes to the node that made it, and to no other", async (t) => {
   const [first, second] = await createTwoNodes({ handlers: { eth_getFilterChanges: () => [] } });
   const { upstreams } = await startUpstreams(t, [first, second]);
-  const poll = (filterOwner: string) =>
+  const poll = (onlyNode: string) =>
     upstreams.request(
-      createRequest({ method: "eth_getFilterChanges", params: ["0x1"], write: true, retention: "never", filterOwner }),
+      createRequest({ method: "eth_getFilterChanges", params: ["0x1"], write: true, retention: "never", onlyNode }),
       createContext(),
     );
   for (const name of ["node1", "node2", "node1"]) {

@@ -72,9 +72,9 @@ const createRig = () => {
   /** Reads the balance of an account at the served head, or at another block. */
   const balance = async (block = heads.current().latest, address = ADDRESS): Promise<RpcResponse> =>
     state.reads.request({ method: "eth_getBalance", key: balanceOf(address), block, context: context() }, ask);
-  const call = async (): Promise<RpcResponse> => {
+  const call = async (key = CALL_KEY): Promise<RpcResponse> => {
     const block = heads.current().latest;
-    return state.answers.request({ method: "eth_call", key: CALL_KEY, block, context: context() }, ask);
+    return state.answers.request({ method: "eth_call", key, block, context: context() }, ask);
   };
   return { heads, main, sends, log, hits, state, node, balance, call };
 };
@@ -153,4 +153,12 @@ test("the requests of one turn of the event loop are one message", async () => {
   await Promise.all(addresses.map((address) => balance(heads.current().latest, address)));
   await until(() => log.filter((line) => line.startsWith("entered")).length === 50, "all responses enter");
   assert.equal(sends.toMain, 2);
+});
+
+test("a call that is too large to be learned goes to a node, and not to the main process", async () => {
+  const { call, sends, node } = createRig();
+  const key = `["eth_call",[{"data":"0x${"0".repeat(65_536)}"}]]`;
+  assert.equal(textOf(await call(key)), '"0x7"');
+  assert.equal(node.asked, 1);
+  assert.equal(sends.toMain, 0);
 });

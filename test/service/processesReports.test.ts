@@ -45,6 +45,34 @@ test("the usage report and the metrics of keys are sums of all processes, also a
   assert.equal((await usage()).total.calls, 65);
 });
 
+test("a process that drains reports the usage of its last calls before it ends", async (t) => {
+  const node = await createFakeNode();
+  t.after(() => node.close());
+  const forebay = await startProcesses(t, {
+    chains: [{ name: "chain", nodes: [{ url: node.url }] }],
+    access: { keys: [{ name: "wallet", sha256: sha256("wallet") }] },
+  });
+  const url = `${forebay.url}/chain/wallet`;
+  const serving = await forebay.servingPids();
+  node.faults.methods = ["eth_gasPrice"];
+  node.faults.answer = "hang";
+  const asked = node.asked("eth_gasPrice");
+  const slow = callOverNewConnection(url, "eth_gasPrice").catch(() => undefined);
+  await asked;
+  await Promise.all(Array.from({ length: 20 }, () => callOverNewConnection(url, "eth_chainId")));
+  forebay.signal("SIGTERM");
+  // The process with the slow call drains until the call ends.
+  await until(async () => {
+    const running = await forebay.servingPids();
+    return serving.some((pid) => !running.includes(pid));
+  }, "one process has ended");
+  const { total } = report.parse(await (await fetch(`${forebay.opsUrl}/usage`)).json());
+  assert.equal(total.calls, 20);
+  await node.close();
+  await slow;
+  assert.equal(await forebay.ended, 0);
+});
+
 test("each process records the spans of its calls", async (t) => {
   const { spans, endpoint } = await startTraceReceiver(t);
   const node = await createFakeNode();

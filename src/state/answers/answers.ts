@@ -47,7 +47,9 @@ type Ask = () => Awaitable<RpcResponse>;
 
 const HIT: CacheStatus = Object.freeze({ hit: "state" });
 const OLDEST = BigInt(READABLE_BLOCKS);
-/** A larger response or request is left to the nodes. */
+/** A larger request is left to the nodes. */
+export const MAX_KEY_CHARACTERS = 65_536;
+/** A larger response is left to the nodes. */
 const MAX_BODY_BYTES = 65_536;
 
 /** Whether a node gave this response for this request and a block's hash. A cached response may be too old. */
@@ -71,7 +73,7 @@ export class Answers {
     const { table } = this.#options;
     const { key, block, context } = call;
     const { heads } = context.view;
-    if (key.length > MAX_BODY_BYTES || heads.latest.number - block.number >= OLDEST) {
+    if (key.length > MAX_KEY_CHARACTERS || heads.latest.number - block.number >= OLDEST) {
       return ask();
     }
     const entry = table.get(key);
