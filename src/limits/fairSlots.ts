@@ -25,6 +25,11 @@ export class FairSlots {
     this.#options = options;
   }
 
+  /** Number of tasks that wait. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
   /** Runs a task when it is its client's turn. Rejects with RpcError (503) if too many tasks wait. */
   async run<T>(owner: QueueOwner, task: () => Promise<T>): Promise<T> {
     if (this.#running >= this.#options.max) {

@@ -12,22 +12,13 @@ const CHARGED_CODES: ReadonlySet<number> = new Set([
 ]);
 /** The node's answer to this call, whatever its code. */
 const CHARGED_KINDS: ReadonlySet<NodeErrorKind> = new Set(["revert", "rejected"]);
-/** The node, and not the call, is the cause of these. */
-const FAULTS: ReadonlySet<NodeErrorKind> = new Set([
-  "billing",
-  "rateLimited",
-  "unauthorized",
-  "unreachable",
-  "timeout",
-]);
-
 /** Whether a call that ended with this error costs its price. Any error that may be that of forebay or a node costs nothing. */
 export const isCharged = (error: RpcError): boolean => {
   if (error.status >= 400) {
     return false;
   }
   if (error instanceof NodeError) {
-    return CHARGED_KINDS.has(error.kind) || (CHARGED_CODES.has(error.code) && !FAULTS.has(error.kind));
+    return CHARGED_KINDS.has(error.kind) || (error.kind === "other" && CHARGED_CODES.has(error.code));
   }
   return CHARGED_CODES.has(error.code);
 };

@@ -15,23 +15,29 @@ export interface Payable {
 
 /**
  * `unknown`: the facilitator did not answer, or refused only after an attempt without an answer. The payment may be settled.
+ * `left`: the client left before its turn, and nothing was sent.
  */
 export type Settlement =
   | { readonly kind: "settled" | "failed"; readonly response: SettleResponse }
-  | { readonly kind: "unknown" };
+  | { readonly kind: "unknown" }
+  | { readonly kind: "left" };
 
 /** Verifies and settles payments. */
 export interface Facilitator {
   /** Returns why a payment is not valid, or undefined. Rejects with RpcError (503) if the facilitator does not answer. */
   verify(payable: Payable, owner: QueueOwner): Promise<string | undefined>;
-  /** Settles a payment. Never rejects. */
-  settle(payable: Payable, owner: QueueOwner): Promise<Settlement>;
+  /** Settles a payment, unless `signal` is aborted before its turn. Never rejects. */
+  settle(payable: Payable, owner: QueueOwner, signal?: AbortSignal): Promise<Settlement>;
+  /** Whether so many settlements wait that no further request may be served. */
+  readonly isOverloaded: boolean;
 }
 
 type Operation = "verify" | "settle";
 
 /** Verifications that wait for their turn. */
 const MAX_WAITING = 1_000;
+/** Settlements that wait, for each that runs. More of them could wait until their payments expire. */
+const WAITING_PER_SETTLEMENT = 8;
 /**
  * The token transfers one authorization once, so that a settlement without an answer is sent again.
  * If the first attempt settled, a facilitator may refuse the second: the nonce is used.
@@ -48,6 +54,9 @@ const REASON = /^[\w.: -]{1,100}$/;
 const reasonOf = (reason: string | undefined): string =>
   reason !== undefined && REASON.test(reason) ? reason : "the facilitator gave no reason";
 
+/** Creates the error of a request that came while too many settlements wait. */
+export const paymentsOverloaded = (): RpcError => unavailable(OVERLOADED, RETRY_AFTER_SECONDS);
+
 /** Creates the error of a facilitator, or of a store, that does not answer. The client keeps its payment. */
 export const paymentsUnavailable = (part: string): RpcError =>
   unavailable(`payments are not available: ${part} does not answer, and nothing was charged`, RETRY_AFTER_SECONDS);
@@ -58,8 +67,9 @@ class HttpFacilitator implements Facilitator {
   readonly #verifier: InstanceType<X402["HTTPFacilitatorClient"]>;
   readonly #settler: InstanceType<X402["HTTPFacilitatorClient"]>;
   readonly #verifications: FairSlots;
-  /** Without a limit of those that wait: each has a verified payment, and a response that is ready. */
+  /** Refuses nothing: each has a verified payment, and a response that is ready. New requests are refused instead. */
   readonly #settlements: FairSlots;
+  readonly #maxWaitingSettlements: number;
   #isFailing = false;
 
   constructor(options: FacilitatorOptions, x402: X402, telemetry: Pick<Telemetry, "log" | "metrics">) {
@@ -71,6 +81,11 @@ class HttpFacilitator implements Facilitator {
     this.#settler = new x402.HTTPFacilitatorClient({ url, timeoutMs: settleTimeoutMs, createAuthHeaders });
     this.#verifications = new FairSlots({ max, maxWaiting: MAX_WAITING, overloaded: OVERLOADED });
     this.#settlements = new FairSlots({ max, overloaded: OVERLOADED });
+    this.#maxWaitingSettlements = max * WAITING_PER_SETTLEMENT;
+  }
+
+  get isOverloaded(): boolean {
+    return this.#settlements.waiting >= this.#maxWaitingSettlements;
   }
 
   verify({ payload, required }: Payable, owner: QueueOwner): Promise<string | undefined> {
@@ -88,8 +103,11 @@ class HttpFacilitator implements Facilitator {
     });
   }
 
-  settle(payable: Payable, owner: QueueOwner): Promise<Settlement> {
+  settle(payable: Payable, owner: QueueOwner, signal?: AbortSignal): Promise<Settlement> {
     return this.#settlements.run(owner, async () => {
+      if (signal?.aborted) {
+        return { kind: "left" };
+      }
       for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
         const settlement = await this.#trySettle(payable);
         if (settlement.kind === "settled" || (settlement.kind === "failed" && attempt === 0)) {

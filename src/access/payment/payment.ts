@@ -13,7 +13,7 @@ import { type Bill, type BillOf, createBills } from "./bill.ts";
 import { createChallenge, EXPOSED, requirementsOf, resourceUrl } from "./challenge.ts";
 import { isCharged } from "./chargedErrors.ts";
 import { collectChunks } from "./collectChunks.ts";
-import { type Facilitator, paymentsUnavailable } from "./facilitator.ts";
+import { type Facilitator, paymentsOverloaded, paymentsUnavailable } from "./facilitator.ts";
 import type { X402 } from "./loadX402.ts";
 import type { PaymentOptions } from "./paymentOptions.ts";
 import { type ReadPayment, readPayment } from "./readPayment.ts";
@@ -115,6 +115,10 @@ class ConfiguredPayments implements Payments {
     if ("fault" in payment) {
       throw this.#refuse(sale, payment.fault, payment.message);
     }
+    if (this.#options.facilitator.isOverloaded) {
+      this.#count("unavailable");
+      throw paymentsOverloaded();
+    }
     const reservation = await this.#reserve(sale, payment);
     return this.#handleReserved({ ...sale, payment, reservation }, serve);
   }
@@ -207,7 +211,14 @@ class ConfiguredPayments implements Payments {
   async #settle<R extends PayableResponse>(sale: PaidSale, served: R): Promise<R> {
     const { x402, facilitator, payment: options, telemetry } = this.#options;
     const { payment, required, reservation, request, bill } = sale;
-    const settlement = await facilitator.settle({ payload: payment.payload, required }, ownerOf(request.client));
+    const payable = { payload: payment.payload, required };
+    const signal = bill.isWrite ? undefined : request.client.signal;
+    const settlement = await facilitator.settle(payable, ownerOf(request.client), signal);
+    if (settlement.kind === "left") {
+      await this.#end(() => reservation.release());
+      this.#count("left");
+      return served;
+    }
     // A refusal does not show that an earlier attempt failed: it may be the reason for the refusal.
     if (settlement.kind === "unknown" || (settlement.kind === "failed" && reservation.state === "repeated")) {
       await this.#end(() => reservation.suspend());

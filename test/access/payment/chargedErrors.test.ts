@@ -24,6 +24,9 @@ test("an error costs the price of its call only if the client caused it", () => 
     new RpcError(CODES.SERVER, "header not found"),
     new NodeError("unauthorized", "n", "x", { code: -32602 }),
     new NodeError("other", "n", "x", { code: -32603 }),
+    new NodeError("tooLarge", "n", "block range is too wide", { code: -32602 }),
+    new NodeError("tagUnsupported", "n", "safe block not found", { code: -32602 }),
+    new NodeError("missingData", "n", "pruned", { code: -32602 }),
     new NodeError("missingData", "n", "missing trie node", { code: -32000 }),
   ];
   assert.deepEqual(

@@ -16,16 +16,18 @@ const BATCH = '[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","id":2,"m
 const settled: Settlement = { kind: "settled", response: { success: true, transaction: "0x1", network: NETWORK } };
 
 /** Payments whose facilitator accepts everything. Any signature is valid. */
-const createRig = async (room = Number.POSITIVE_INFINITY) => {
+const createRig = async (room = Number.POSITIVE_INFINITY, changes: Partial<Facilitator> = {}) => {
   const x402 = await loadX402();
   let settlements = 0;
   let held = 0;
   const facilitator: Facilitator = {
+    isOverloaded: false,
     verify: async () => undefined,
     settle: async () => {
       settlements++;
       return settled;
     },
+    ...changes,
   };
   const payments = createPayments({
     payment: {
@@ -131,4 +133,24 @@ test("a stream without room in the memory budget is neither sent nor charged", a
   const long = streamOf(["[1", ",2]"]);
   await assert.rejects(handle({ status: 200, chunks: [long], errors: [] }), { status: 503 });
   assert.equal(settlements(), 0);
+});
+
+test("while too many settlements wait, a request gets 503 before it is served", async () => {
+  const { handle } = await createRig(Number.POSITIVE_INFINITY, { isOverloaded: true });
+  let isServed = false;
+  const stream = streamOf(["[]"], () => {
+    isServed = true;
+  });
+  await assert.rejects(handle({ status: 200, chunks: [stream], errors: [] }), {
+    message: "payments are not available: too many payments wait for the facilitator",
+    status: 503,
+  });
+  assert.equal(isServed, false);
+});
+
+test("the payment of a client that left before the settlement can be used again", async () => {
+  const outcomes: Settlement[] = [{ kind: "left" }, settled];
+  const { handle } = await createRig(Number.POSITIVE_INFINITY, { settle: async () => outcomes.shift() ?? settled });
+  assert.equal((await handle({ status: 200, chunks: [], errors: [] })).headers, undefined);
+  assert.equal((await handle({ status: 200, chunks: [], errors: [] })).headers?.[0], "PAYMENT-RESPONSE");
 });
