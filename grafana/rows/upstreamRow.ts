@@ -59,13 +59,14 @@ export const upstreamRow: Row = {
       queries: [quantile(0.95, "upstream_seconds", NODE, "chain", "node")],
     },
     {
-      title: "Retries and hedges by reason",
+      title: "Retries and hedges by reason, refusals by node",
       description:
-        "Requests that were retried, by the failure before (docs/retries.md), and requests that were also sent to a second node.",
+        "Requests that were retried, by the failure before (docs/retries.md), and requests that were also sent to a second node. Calls refused because too many wait.",
       unit: "reqps",
       queries: [
         named("{{chain}} retry: {{reason}}", rates("upstream_retries_total", CHAIN, "chain", "reason")),
         named("{{chain}} hedge: {{reason}}", rates("upstream_hedges_total", CHAIN, "chain", "reason")),
+        named("{{chain}} {{node}} refused", rates("upstream_refused_total", NODE, "chain", "node")),
       ],
     },
     {
