@@ -1,7 +1,7 @@
 import type { ChainConfig } from "../config/schema.ts";
 import { deriveContext } from "../core/deriveContext.ts";
 import type { LazySignal } from "../core/lazySignal.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { Admission, RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { formatCacheStatus } from "../http/cacheStatus.ts";
 import {
@@ -47,11 +47,14 @@ const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
 const isNoCache = (header: string | undefined): boolean => header !== undefined && NO_CACHE.test(header);
 
 /** The context of a client's request. A class because of its getter: see LazyCall in jsonrpc/envelope.ts. */
-class ClientRequestContext implements RequestContext {
+class ClientRequestContext implements RequestContext, Admission {
   readonly view: View;
   readonly deadlineMs: number;
   readonly clientId: string;
   readonly connection: object;
+  /** Itself, so that a cache hit needs no other object. */
+  readonly admission: Admission = this;
+  isAdmitted = false;
   readonly memory: RequestContext["memory"];
   readonly bypassCache: boolean;
   readonly noCache: boolean;

@@ -149,7 +149,7 @@ export class ChainState {
   #followerEvents(
     values: BlockValues,
     { trust }: StateEconomics,
-  ): Pick<StateFollowerOptions, "onRead" | "onHead" | "onApplied" | "onDropped" | "onDifference"> {
+  ): Pick<StateFollowerOptions, "onRead" | "onHead" | "onApplied" | "onDropped" | "onDifference" | "onFault"> {
     const { config, telemetry } = this.#options;
     const { log, metrics } = telemetry;
     const chain = config.name;
@@ -158,7 +158,12 @@ export class ChainState {
       metrics.stateBytes.set({ chain }, values.bytes);
     };
     return {
-      onRead: (source, outcome) => metrics.stateWriteSets.inc({ chain, source, outcome }),
+      onRead: (source, outcome, err) => {
+        metrics.stateWriteSets.inc({ chain, source, outcome });
+        if (err !== undefined) {
+          log.warn({ err, chain, source }, "a write set could not be read");
+        }
+      },
       onHead: (isFollowing) => {
         metrics.stateFollowing.set({ chain }, isFollowing ? 1 : 0);
         metrics.stateProbation.set({ chain }, values.isProven ? 0 : 1);
@@ -173,6 +178,11 @@ export class ChainState {
         this.#publishDropped();
       },
       onDifference: createDifferenceReport({ chain, trust, telemetry }, "read"),
+      onFault: (err, isEnd) =>
+        log.error(
+          { err, chain },
+          isEnd ? "state is not followed any more, because it failed three times" : "following the state failed",
+        ),
     };
   }
 

@@ -20,6 +20,7 @@ export const createChainUpstreams = (config: ChainConfig, shared: Shared, copy?:
       finality: config.finality,
       breaker: config.upstream.breaker,
       attempts: config.upstream.attempts,
+      maxWaitMs: config.upstream.maxWaitMs,
       hedge: config.upstream.hedge === false ? undefined : config.upstream.hedge,
       chainId: config.chainId,
       blockTimeMs: config.blockTimeMs,

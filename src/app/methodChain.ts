@@ -1,5 +1,6 @@
 import type { ChainConfig, Config } from "../config/schema.ts";
 import { splitLogs } from "../logs/splitLogs.ts";
+import { headerOf } from "../methods/headerOf.ts";
 import type { Chain } from "../methods/method.ts";
 import { parentHashOf } from "../methods/parentHashOf.ts";
 import { ParsedReads } from "../methods/parsedReads.ts";
@@ -35,7 +36,11 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
     rangesPerNode: ({ name: node }) =>
       config.nodes.find((_, index) => upstreams.nodes[index]?.name === node)?.logSpans ?? 1,
     maxResponseBytes: maxResponseBytesOf(server),
-    verification: { verifier: upstreams.verifier, receiptsOf: receiptsOf(pipeline.reads) },
+    verification: {
+      verifier: upstreams.verifier,
+      receiptsOf: receiptsOf(pipeline.reads),
+      headerOf: headerOf(pipeline.reads),
+    },
     telemetry: shared.telemetry,
   });
 

@@ -25,6 +25,7 @@ export interface UpstreamsOptions {
   readonly chainId?: number | undefined;
   readonly nodes: readonly NodeOptions[];
   readonly attempts?: number;
+  readonly maxWaitMs?: number;
   readonly hedge?: HedgeOptions | undefined;
   readonly breaker?: { readonly failures: number; readonly openMs: number };
   readonly finality?: Finality;
@@ -178,7 +179,7 @@ class ChainUpstreams implements Upstreams {
   }
 
   #createNode(name: string, index: number): UpstreamNode {
-    const { chain, nodes, breaker, maxResponseBytes, methodLabel, unitsOf, isQuick } = this.#options;
+    const { chain, nodes, breaker, maxWaitMs, maxResponseBytes, methodLabel, unitsOf, isQuick } = this.#options;
     const node = nodes[index];
     if (node === undefined) {
       throw new Error(`node ${name} is not configured`);
@@ -191,6 +192,7 @@ class ChainUpstreams implements Upstreams {
         verifier: this.verifier,
         hasOther: () => this.nodes.some((other, at) => at !== index && other.reachable && !other.suspended),
         breaker: breaker ?? DEFAULT_BREAKER,
+        ...(maxWaitMs !== undefined && { maxWaitMs }),
         memory: this.#options.memory,
         maxResponseBytes: maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
         methodLabel: methodLabel ?? (() => "other"),

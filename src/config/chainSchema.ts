@@ -27,6 +27,7 @@ const node = z.strictObject({
 const upstream = z.strictObject({
   timeoutMs: milliseconds(30_000).describe("Deadline of a call, retries included"),
   attempts: count(3).describe("Maximum of attempts of a read"),
+  maxWaitMs: count(5_000).describe("A call is refused if its predicted wait for a busy node is longer"),
   hedge: z
     .union([
       z.literal(false),

@@ -14,6 +14,7 @@ class DerivedContext implements RequestContext {
   readonly deadlineMs: number;
   readonly clientId: string;
   readonly connection: object | undefined;
+  readonly admission: RequestContext["admission"];
   readonly memory: RequestContext["memory"];
   readonly bypassCache: boolean;
   readonly requestId: string | undefined;
@@ -32,6 +33,7 @@ class DerivedContext implements RequestContext {
     this.deadlineMs = deadlineMs;
     this.clientId = context.clientId;
     this.connection = context.connection;
+    this.admission = context.admission;
     this.memory = context.memory;
     this.bypassCache = context.bypassCache;
     this.requestId = context.requestId;

@@ -74,7 +74,7 @@ export class UnverifiedError extends NodeError {
 export interface Reach
   extends Pick<
       RequestContext,
-      "signal" | "lazySignal" | "deadlineMs" | "traceHeaders" | "span" | "connection" | "memory"
+      "signal" | "lazySignal" | "deadlineMs" | "traceHeaders" | "span" | "connection" | "admission" | "memory"
     >,
     Partial<Pick<RequestContext, "clientId">> {
   /** A larger response is an error of the kind `tooLarge`. Default: the limit of the node. */

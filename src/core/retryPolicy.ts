@@ -105,7 +105,7 @@ export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {
     view: "never",
   },
   overloaded: {
-    meaning: "the node has more calls than it answers in a second",
+    meaning: "too many calls wait for the node; the call was not sent",
     node: "never",
     pool: "otherNode",
     logs: "otherNode",

@@ -57,6 +57,11 @@ export interface ResultMemory {
   hold(bytes: number): boolean;
 }
 
+/** A client's request. If its first call to a node is admitted, no further call of it is refused for the node's load. */
+export interface Admission {
+  isAdmitted: boolean;
+}
+
 export interface RequestContext {
   readonly view: View;
   /**
@@ -75,6 +80,8 @@ export interface RequestContext {
   readonly clientId: string;
   /** The client's connection, for fair scheduling. Undefined for requests of forebay itself. */
   readonly connection?: object | undefined;
+  /** The client's request that the call belongs to. Undefined for requests of forebay itself. */
+  readonly admission?: Admission | undefined;
   /** Counts the bytes that the request holds until its response is written. Undefined for requests of forebay itself. */
   readonly memory?: ResultMemory | undefined;
   /** Do not read the cache. The response may still be cached. */

@@ -177,6 +177,13 @@ export class HttpEndpointRequest implements EndpointRequest, ResultMemory, BodyM
     return this.#held;
   }
 
+  /** Returns a copy that does not end when the client disconnects. Its results are not counted. */
+  detach(): EndpointRequest {
+    const { requestId, clientId, connection, authorize, charge, usage, headers } = this;
+    const { signal } = new AbortController();
+    return { requestId, clientId, connection, authorize, charge, usage, headers, signal };
+  }
+
   /** Whether the client disconnected before its response was written. */
   get hasLeft(): boolean {
     return this.#departure.isAborted;

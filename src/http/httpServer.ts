@@ -1,26 +1,23 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
-import type { Duplex } from "node:stream";
-import { type AuthenticatedRequest, allowEveryone, findChainRefusal, type Readmit } from "../access/accessControl.ts";
+import { type AuthenticatedRequest, findChainRefusal, type Readmit } from "../access/accessControl.ts";
 import { needsKey } from "../access/payment/challenge.ts";
 import { listen } from "../core/listen.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import type { Places } from "../limits/places.ts";
-import type { Metrics } from "../telemetry/telemetry.ts";
-import { ConnectionLimit } from "./connectionLimit.ts";
+import { RpcError } from "../jsonrpc/rpcError.ts";
+import { Admission, type AdmissionOptions } from "./admission.ts";
 import { type Cors, createCors } from "./cors.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { endUpgrade, rejectUpgrade } from "./endUpgrade.ts";
 import { createInfoPages, type InfoPages, type InfoPagesOptions, PLAIN } from "./infoPages.ts";
 import { createJsonRpcHandler, type JsonRpcHandler, type JsonRpcHandlerOptions } from "./jsonRpcHandler.ts";
 import { createRouter, type Route } from "./router.ts";
+import { Upgrades } from "./upgrades.ts";
 
 /** An import of node:http would also load Node's own fetch and WebSocket: 11 MB and 30 ms of each start. */
 const { createServer } = process.getBuiltinModule("node:http");
 
 export interface HttpServerOptions
   extends Omit<JsonRpcHandlerOptions, "commonHeaders">,
+    Omit<AdmissionOptions, "isChainPath" | "onError" | "metrics">,
     Pick<InfoPagesOptions, "about" | "page" | "status"> {
   /** Endpoints by path, without a trailing slash: `/` for a single chain, else `/<name>` and `/<chainId>`. */
   readonly routes: ReadonlyMap<string, Endpoint>;
@@ -32,15 +29,7 @@ export interface HttpServerOptions
   readonly healthPath?: string | undefined;
   /** Whether new requests should be sent here. */
   isReady?(): boolean;
-  /** Maximum of connections of one client address. */
-  readonly maxConnectionsPerAddress: number;
-  /** Counts the connections. Default: those of this process alone. */
-  readonly places?: Places | undefined;
-  /** Whether connections from this address are those of many clients. Default: none is. */
-  isTrustedProxy?(address: string): boolean;
-  /** Authenticates a request. Throws or rejects with RpcError if the client may call nothing. Default: anybody may call everything. */
-  admit?(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedRequest>;
-  readonly metrics: JsonRpcHandlerOptions["metrics"] & Pick<Metrics, "accessRefused">;
+  readonly metrics: JsonRpcHandlerOptions["metrics"] & AdmissionOptions["metrics"];
 }
 
 export interface HttpServer {
@@ -73,36 +62,23 @@ const isOurs = ({ path, endpoint }: Route): boolean => endpoint !== undefined ||
 const allowedMethods = ({ path, endpoint }: Route): string =>
   [endpoint && "POST", path === "/" && "GET, HEAD", "OPTIONS"].filter(Boolean).join(", ");
 
-/** An upgraded connection that is passed through. */
-interface PassedThrough {
-  readonly admitted: AuthenticatedRequest;
-  readonly chain: string | undefined;
-}
-
 class RoutedServer {
   readonly #options: HttpServerOptions;
   readonly #cors: Cors;
   readonly #jsonRpc: JsonRpcHandler;
   readonly #pages: InfoPages;
   readonly #server: Server;
-  /** Upgraded connections that are passed through. */
-  readonly #upgraded = new Map<Duplex, PassedThrough>();
-  readonly #connectionLimit: ConnectionLimit;
+  readonly #admission: Admission;
+  readonly #upgrades: Upgrades;
   #route: (target: string) => Route;
   #routes: HttpServerOptions["routes"];
   #isDraining = false;
-  readonly #isChainPath = (path: string): boolean => this.#routes.has(path);
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
     this.#routes = options.routes;
     this.#route = createRouter(options.routes);
-    this.#connectionLimit = new ConnectionLimit({
-      maxPerAddress: options.maxConnectionsPerAddress,
-      places: options.places,
-      isTrustedProxy: (address) => options.isTrustedProxy?.(address) === true,
-      onRefused: () => options.metrics.accessRefused.inc({ reason: "connections" }),
-    });
+    this.#admission = new Admission({ ...options, isChainPath: (path) => this.#routes.has(path) });
     this.#cors = createCors(options.corsOrigins);
     const commonHeaders = ({ headers }: IncomingMessage): readonly string[] => {
       const common = this.#cors.headers(headers.origin);
@@ -110,6 +86,11 @@ class RoutedServer {
     };
     this.#jsonRpc = createJsonRpcHandler({ ...options, commonHeaders });
     this.#pages = createInfoPages({ ...options, commonHeaders });
+    this.#upgrades = new Upgrades({
+      admit: (request) => this.#admission.admit(request),
+      routeOf: (admitted) => this.#routeOf(admitted),
+      nextRequestId: (headers) => this.#jsonRpc.nextRequestId(headers),
+    });
     this.#server = createServer(
       {
         keepAliveTimeout: options.keepAliveMs,
@@ -123,8 +104,8 @@ class RoutedServer {
       (request, response) => this.#onRequest(request, response),
     );
     this.#server.timeout = SOCKET_IDLE_MS;
-    this.#connectionLimit.watch(this.#server);
-    this.#server.on("upgrade", (request, socket, head) => this.#onUpgrade(request, socket, head));
+    this.#admission.watch(this.#server);
+    this.#server.on("upgrade", (request, socket, head) => this.#upgrades.handle(request, socket, head));
   }
 
   get port(): number {
@@ -144,16 +125,7 @@ class RoutedServer {
   }
 
   readmit(readmit: Readmit): void {
-    for (const [socket, { admitted, chain }] of this.#upgraded) {
-      try {
-        this.#upgraded.set(socket, { admitted: readmit(admitted, { chain, isSubscribed: false }), chain });
-      } catch (error) {
-        if (!(error instanceof RpcError)) {
-          throw error;
-        }
-        socket.destroy();
-      }
-    }
+    this.#upgrades.readmit(readmit);
   }
 
   startDraining(): void {
@@ -164,9 +136,7 @@ class RoutedServer {
     // Closing the listener resets connections that wait to be accepted. One turn of the event loop accepts them.
     await new Promise((resolve) => setImmediate(resolve));
     const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.#server, () => resolve()));
-    for (const socket of this.#upgraded.keys()) {
-      socket.destroy();
-    }
+    this.#upgrades.close();
     // http.Server's own `close` ends idle connections at once, and loses the requests that are being sent on them.
     const idle = setTimeout(() => this.#server.close(), Math.min(IDLE_LINGER_MS, timeoutMs));
     const all = setTimeout(() => this.#server.closeAllConnections(), timeoutMs);
@@ -174,33 +144,6 @@ class RoutedServer {
     clearTimeout(idle);
     clearTimeout(all);
     this.#server.close();
-  }
-
-  /** Returns the error of a client that is not admitted. */
-  #admit(request: IncomingMessage): Awaitable<AuthenticatedRequest | RpcError> {
-    const { admit = allowEveryone, maxConnectionsPerAddress } = this.#options;
-    if (this.#connectionLimit.isRefused(request.socket)) {
-      const message = `too many connections: at most ${maxConnectionsPerAddress} from one address`;
-      return new RpcError(CODES.RATE_LIMITED, message, { status: 429, retryAfterSeconds: 1 });
-    }
-    try {
-      const admitted = admit(request, this.#isChainPath);
-      return admitted instanceof Promise ? admitted.catch((error: unknown) => this.#toRejection(error)) : admitted;
-    } catch (error) {
-      if (!(error instanceof RpcError)) {
-        throw error;
-      }
-      return error;
-    }
-  }
-
-  /** Any other error than RpcError is a fault of forebay. */
-  #toRejection(error: unknown): RpcError {
-    if (error instanceof RpcError) {
-      return error;
-    }
-    this.#options.onError(error, "authentication");
-    return new RpcError(CODES.INTERNAL, "Internal error");
   }
 
   /** Returns the route of an admitted request, or the error if its key may not use the chain. */
@@ -215,7 +158,7 @@ class RoutedServer {
       this.#answerHealth(request, response);
       return;
     }
-    const admitted = this.#admit(request);
+    const admitted = this.#admission.admit(request);
     if (!(admitted instanceof Promise)) {
       this.#onAdmitted(admitted, request, response);
       return;
@@ -296,55 +239,6 @@ class RoutedServer {
             text: `nothing is served at this path; chains: ${[...this.#routes.keys()].join(", ")}\n`,
           },
     );
-  }
-
-  #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    // Without a listener, a reset of the connection would end the process.
-    socket.on("error", () => socket.destroy());
-    const admitted = this.#admit(request);
-    if (!(admitted instanceof Promise)) {
-      this.#onUpgradeAdmitted(admitted, request, { socket, head });
-      return;
-    }
-    void admitted.then((known) => {
-      if (!socket.destroyed) {
-        this.#onUpgradeAdmitted(known, request, { socket, head });
-      }
-    });
-  }
-
-  #onUpgradeAdmitted(
-    admitted: AuthenticatedRequest | RpcError,
-    request: IncomingMessage,
-    { socket, head }: { readonly socket: Duplex; readonly head: Buffer },
-  ): void {
-    const reject = (error: RpcError): void =>
-      rejectUpgrade(socket, error, this.#jsonRpc.nextRequestId(request.headers));
-    if (admitted instanceof RpcError) {
-      reject(admitted);
-      return;
-    }
-    if (admitted.payments !== undefined) {
-      reject(needsKey());
-      return;
-    }
-    const routing = this.#routeOf(admitted);
-    if (routing instanceof RpcError) {
-      reject(routing);
-      return;
-    }
-    const { endpoint, passthrough, target, chain } = routing;
-    if (endpoint?.upgrade !== undefined) {
-      endpoint.upgrade(request, socket, head, admitted);
-    } else if (passthrough !== undefined) {
-      this.#upgraded.set(socket, { admitted, chain });
-      socket.once("close", () => this.#upgraded.delete(socket));
-      request.url = target;
-      admitted.removeKey?.(request);
-      passthrough.upgrade(request, socket, head);
-    } else {
-      endUpgrade(socket, "404 Not Found");
-    }
   }
 }
 

@@ -211,7 +211,9 @@ class PostHandler implements JsonRpcHandler {
     const { endpoint, endpointRequest, request } = post;
     const payable = { body, chain: endpoint.chain ?? "", target: request.url ?? "/", client: endpointRequest };
     try {
-      return await payments.handle(payable, () => endpoint.handle(body, endpointRequest));
+      return await payments.handle(payable, (isDetached) =>
+        endpoint.handle(body, isDetached ? endpointRequest.detach() : endpointRequest),
+      );
     } catch (error) {
       const { headers = undefined } = error instanceof PaymentError ? error : {};
       return { ...this.#rejectedBy(error, post, readId(body)), headers };

@@ -13,6 +13,8 @@ export const CODES = {
   RESPONSE_TOO_LARGE: -32003,
   RATE_LIMITED: -32005,
   PAYMENT_REQUIRED: 402,
+  /** EIP-7966: a node accepted the transaction, but there was no receipt within the timeout. */
+  NOT_CONFIRMED: 4,
 } as const;
 
 export interface RpcErrorOptions {

@@ -1,7 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import { type Node, UnverifiedError } from "../core/node.ts";
 import type { RequestContext } from "../core/rpcSource.ts";
-import { type Hash, isData, parseData } from "../ethereum/hex.ts";
+import { type Hash, isData, isHash, parseData } from "../ethereum/hex.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import type { FetchRange } from "./fetchRange.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
@@ -13,9 +13,13 @@ export type ReceiptsOf = (
   context: RequestContext,
 ) => Promise<Uint8Array | undefined>;
 
+/** Reads the fields of a block by its hash, verified. Returns undefined if no node has it. */
+export type HeaderOf = (hash: Hash, context: RequestContext) => Promise<Readonly<Record<string, unknown>> | undefined>;
+
 export interface LogVerification {
   readonly verifier: Pick<Verifier, "level" | "check" | "bloomOf" | "verifiesReceipts">;
   readonly receiptsOf: ReceiptsOf;
+  readonly headerOf: HeaderOf;
 }
 
 /** Rejects with UnverifiedError if the logs are not those of their blocks. */
@@ -70,19 +74,50 @@ const blockOf = (
   return hash === undefined ? { number: from } : { number: from, hash };
 };
 
-/** Creates the check of one block's logs against its receipts, and of a range's logs against the blooms in the block ring. */
-export const createVerifyLogs = ({ verifier, receiptsOf }: LogVerification): VerifyLogs => {
-  const receiptsFor = (range: FetchRange, context: RequestContext): Promise<Uint8Array | undefined> | undefined =>
-    range.from === range.to && range.isRecheck !== true && verifier.verifiesReceipts()
-      ? receiptsOf(blockOf(range, context), context)
-      : undefined;
+/** The values with which the logs of a response are compared. */
+interface KnownLogs {
+  readonly receipts: Uint8Array | undefined;
+  /** By block hash. */
+  readonly blooms: ReadonlyMap<string, Uint8Array>;
+}
 
-  return async (node, range, logs, context) => {
+/** Returns undefined if the value cannot be read now: then it cannot verify anything. */
+const ifReadable = async <T>(reading: Promise<T>, { signal }: RequestContext): Promise<T | undefined> => {
+  try {
+    return await reading;
+  } catch {
+    signal.throwIfAborted();
+    return undefined;
+  }
+};
+
+/** Reads the block's receipts. If no node has them, and the block ring does not have the block, reads its header for the bloom. */
+const readKnownLogs = async (
+  { verifier, receiptsOf, headerOf }: LogVerification,
+  range: FetchRange,
+  logs: readonly ScannedLog[],
+  context: RequestContext,
+): Promise<KnownLogs> => {
+  const isOneBlock = range.from === range.to && range.isRecheck !== true && verifier.verifiesReceipts();
+  const receipts = isOneBlock ? await receiptsOf(blockOf(range, context), context) : undefined;
+  const blooms = bloomsOf(logs, verifier, context);
+  const hash = logs[0]?.hash;
+  if (!isOneBlock || receipts !== undefined || blooms.size > 0 || !isHash(hash)) {
+    return { receipts, blooms };
+  }
+  const bloom = (await ifReadable(headerOf(hash, context), context))?.logsBloom;
+  return { receipts, blooms: isData(bloom) ? new Map([[hash, parseData(bloom)]]) : blooms };
+};
+
+/** Creates the check of one block's logs against its receipts or bloom, and of a range's logs against the blooms in the block ring. */
+export const createVerifyLogs =
+  (verification: LogVerification): VerifyLogs =>
+  async (node, range, logs, context) => {
+    const { verifier } = verification;
     if (verifier.level !== "full") {
       return;
     }
-    const receipts = await receiptsFor(range, context);
-    const blooms = bloomsOf(logs, verifier, context);
+    const { receipts, blooms } = await readKnownLogs(verification, range, logs, context);
     if (receipts === undefined && blooms.size === 0) {
       return;
     }
@@ -96,4 +131,3 @@ export const createVerifyLogs = ({ verifier, receiptsOf }: LogVerification): Ver
       throw error;
     }
   };
-};

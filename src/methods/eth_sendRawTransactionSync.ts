@@ -2,15 +2,13 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import { invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
+import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
 import { forwarded, type Method, type MethodInput } from "./method.ts";
 import { isRecord, optional, type Parser, readData, readQuantity, required } from "./paramSpec.ts";
 import { parseParams } from "./parseParams.ts";
 import { viewResponse } from "./pendingReads.ts";
 
 const MIN_TIMEOUT_MS = 6_000;
-/** EIP-7966: a node accepted the transaction, but there was no receipt within the timeout. */
-const NOT_CONFIRMED = 4;
 
 const decoder = new TextDecoder();
 
@@ -93,7 +91,7 @@ const waitForReceipt = (input: MethodInput, hash: Hash, timeoutMs: number): Prom
   const onTimeout = () =>
     reject(
       new RpcError(
-        NOT_CONFIRMED,
+        CODES.NOT_CONFIRMED,
         `Transaction ${hash} was added to the mempool but wasn't confirmed within ${timeoutMs}ms.`,
       ),
     );

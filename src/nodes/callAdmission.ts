@@ -1,89 +1,136 @@
-/** The time in which the waiting calls of clients should be answered, at the rate of the last second. */
-const MAX_WAIT_MS = 1_000;
-/** A burst is accepted whole: calls are refused only after the limit was exceeded for this time. */
-const BURST_MS = 1_000;
-const BUCKET_MS = 250;
-const BUCKETS = 1_000 / BUCKET_MS;
+/** The periods of a window. */
+const PERIODS = 8;
+/** A wait is predicted from the answers of this multiple of the longest wait. */
+const WINDOW_FACTOR = 2;
 
 export interface CallAdmissionOptions {
-  /** As many calls are never refused. */
-  readonly minCalls: number;
+  /** HTTP requests that the node gets at a time. */
+  readonly places: number;
+  /** Whether a further call waits for a place. */
+  readonly isFull: () => boolean;
+  /** HTTP requests in flight. */
+  readonly inFlight: () => number;
+  /** A call that would wait longer is refused. */
+  readonly maxWaitMs: number;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
 }
 
+interface Period {
+  readonly startMs: number;
+  answered: number;
+}
+
 /**
- * Decides whether one node gets a further call of a client. A node with more calls than it answers in MAX_WAIT_MS answers all
- * of them too late, so that its clients get nothing. Each client may have its share of the calls.
+ * Predicts whether a call of a client would wait too long for one node: its waiting calls divided by its rate of answers.
+ * The rate is that of the time in which the node was full. A node with a free place refuses nothing.
+ * Each client may have its share of the calls that the node answers in the longest wait.
  */
 export class CallAdmission {
   readonly #options: CallAdmissionOptions;
   readonly #byClient = new Map<string, number>();
   #calls = 0;
-  /** Answered calls by period, the newest last. */
-  #answered: number[] = [0];
-  #bucketMs: number;
-  #exceededSinceMs: number | undefined;
+  /** Calls that wait for the budget of the node. */
+  #delayed = 0;
+  /** The periods since the node is full, the newest last. Empty while it is not. */
+  #periods: Period[] = [];
 
   constructor(options: CallAdmissionOptions) {
     this.#options = options;
-    this.#bucketMs = options.now();
   }
 
-  /** Counts a call until `end`. Returns false, and counts nothing, if the call must be refused. */
-  begin(clientId: string): boolean {
-    const mine = this.#byClient.get(clientId) ?? 0;
-    if (this.#isOverloaded() && mine >= this.#limit / Math.max(1, this.#byClient.size)) {
+  /** Whether a call of this client, with this time to its deadline, should not wait. */
+  isRefused(clientId: string, remainingMs: number): boolean {
+    if (this.#delayed === 0 && !this.#options.isFull()) {
       return false;
     }
-    this.#calls++;
-    this.#byClient.set(clientId, mine + 1);
-    return true;
+    this.#observe();
+    const limitMs = Math.min(this.#options.maxWaitMs, remainingMs);
+    const waiting = this.#waiting;
+    const answerable = this.#answersPerMs * limitMs;
+    if (waiting <= answerable) {
+      return false;
+    }
+    const share = (this.#calls - waiting + answerable) / Math.max(1, this.#byClient.size);
+    return (this.#byClient.get(clientId) ?? 0) >= share;
   }
 
-  /** `isAnswered`: the node decided the outcome, and not the client or its deadline. */
+  /** Counts a call until `end`. */
+  begin(clientId: string): void {
+    this.#calls++;
+    this.#byClient.set(clientId, (this.#byClient.get(clientId) ?? 0) + 1);
+    this.#observe();
+  }
+
+  /** `isAnswered`: the node executed the call. A refusal, a broken connection and a deadline are no answers. */
   end(clientId: string, isAnswered: boolean): void {
     this.#calls--;
-    if (isAnswered) {
-      this.#roll();
-      this.#answered.push((this.#answered.pop() ?? 0) + 1);
-    }
     const mine = (this.#byClient.get(clientId) ?? 0) - 1;
     if (mine > 0) {
       this.#byClient.set(clientId, mine);
     } else {
       this.#byClient.delete(clientId);
     }
-  }
-
-  get #limit(): number {
-    const answered = this.#answered.reduce((sum, count) => sum + count, 0);
-    return Math.max(this.#options.minCalls, (answered * MAX_WAIT_MS) / (BUCKETS * BUCKET_MS));
-  }
-
-  #isOverloaded(): boolean {
-    if (this.#calls < this.#options.minCalls) {
-      this.#exceededSinceMs = undefined;
-      return false;
+    this.#observe();
+    const period = this.#periods.at(-1);
+    if (isAnswered && period !== undefined) {
+      period.answered++;
     }
-    this.#roll();
-    const nowMs = this.#options.now();
-    if (this.#calls < this.#limit) {
-      // A load that hovers at the limit is no new burst.
-      if (this.#calls < this.#limit / 2) {
-        this.#exceededSinceMs = undefined;
+  }
+
+  /** Counts a call that waits for the budget of the node, until `endDelay`. */
+  beginDelay(clientId: string): void {
+    this.#delayed++;
+    this.begin(clientId);
+  }
+
+  endDelay(clientId: string): void {
+    this.#delayed--;
+    this.end(clientId, false);
+  }
+
+  /** Calls that wait here, or in the node behind others of their batches: each place serves one call. */
+  get #waiting(): number {
+    return this.#delayed + Math.max(0, this.#sent - this.#options.places);
+  }
+
+  get #sent(): number {
+    return this.#calls - this.#delayed;
+  }
+
+  /** An upper bound: the calls in flight may be answered at any moment. Thus a wait is at most the time since the node is full. */
+  get #answersPerMs(): number {
+    const [first] = this.#periods;
+    if (first === undefined) {
+      return Number.POSITIVE_INFINITY;
+    }
+    const answered = this.#periods.reduce((sum, period) => sum + period.answered, 0);
+    const calls = Math.max(answered + Math.min(this.#sent, this.#options.places), this.#calls);
+    return calls / (this.#options.now() - first.startMs);
+  }
+
+  /** Starts a window when the node is full, and ends it when less than half of its places are taken. */
+  #observe(): void {
+    const { isFull, inFlight, places, maxWaitMs, now } = this.#options;
+    const newest = this.#periods.at(-1);
+    if (newest === undefined) {
+      if (this.#delayed > 0 || isFull()) {
+        this.#periods = [{ startMs: now(), answered: 0 }];
       }
-      return false;
+      return;
     }
-    this.#exceededSinceMs ??= nowMs;
-    return nowMs - this.#exceededSinceMs >= BURST_MS;
-  }
-
-  #roll(): void {
-    const passed = Math.floor((this.#options.now() - this.#bucketMs) / BUCKET_MS);
-    if (passed > 0) {
-      this.#answered = [...this.#answered, ...Array<number>(Math.min(passed, BUCKETS)).fill(0)].slice(-BUCKETS);
-      this.#bucketMs += passed * BUCKET_MS;
+    if (this.#delayed === 0 && !isFull() && inFlight() < places / 2) {
+      this.#periods = [];
+      return;
+    }
+    const nowMs = now();
+    const windowMs = maxWaitMs * WINDOW_FACTOR;
+    if (nowMs - newest.startMs >= windowMs / PERIODS) {
+      this.#periods.push({ startMs: nowMs, answered: 0 });
+      this.#periods = this.#periods.filter(({ startMs }, index, all) => {
+        const endMs = all[index + 1]?.startMs ?? nowMs;
+        return endMs > nowMs - windowMs || startMs === nowMs;
+      });
     }
   }
 }

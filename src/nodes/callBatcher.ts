@@ -47,6 +47,16 @@ export class CallBatcher {
     this.#options = options;
   }
 
+  /** HTTP requests in flight. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** Whether a further call of a client waits. */
+  get isFull(): boolean {
+    return this.#inFlight >= this.#options.maxInFlight || this.#waiting.size > 0;
+  }
+
   /** Sends the call together with others. */
   add(call: SentCall): void {
     this.#queue.push(call);
@@ -104,7 +114,7 @@ export class CallBatcher {
   };
 
   #startOrWait(calls: readonly SentCall[], isShared: boolean): void {
-    if (this.#inFlight < this.#options.maxInFlight && this.#waiting.size === 0) {
+    if (!this.isFull) {
       this.#start(calls, this.#options.lateMs());
       return;
     }

@@ -30,6 +30,8 @@ export interface UpstreamNodeOptions extends NodeOptions {
   readonly chain: string;
   readonly breaker: Pick<BreakerOptions, "failures" | "openMs">;
   readonly maxResponseBytes: number;
+  /** A call of a client that would wait longer for the node is refused. */
+  readonly maxWaitMs?: number;
   /** Counts the bytes of responses while they are received. Default: they are not counted. */
   readonly memory?: MemoryBudget | undefined;
   /** The metric label of a method, from a closed set. */
@@ -48,6 +50,8 @@ export interface UpstreamNodeOptions extends NodeOptions {
 
 /** Most providers allow this number of calls. */
 const DEFAULT_BATCH: BatchOptions = { maxCalls: 50, maxWaitMs: 0 };
+
+const DEFAULT_MAX_WAIT_MS = 5_000;
 
 /** A node that is reached over HTTP. */
 class HttpUpstreamNode implements UpstreamNode {
@@ -74,6 +78,7 @@ class HttpUpstreamNode implements UpstreamNode {
         requestsPerSecond: options.requestsPerSecond,
         concurrency: options.concurrency,
         batch: options.batch ?? DEFAULT_BATCH,
+        maxWaitMs: options.maxWaitMs ?? DEFAULT_MAX_WAIT_MS,
         verifies: verifier !== undefined && verifier.level !== "off",
         health: this.#health,
         onLost: () => gate.requireCheck(),

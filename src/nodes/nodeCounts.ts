@@ -8,6 +8,7 @@ type CountedMetrics = Pick<
   | "upstreamHttpRequests"
   | "upstreamCalls"
   | "upstreamUnits"
+  | "upstreamRefused"
   | "upstreamSeconds"
   | "upstreamBreaker"
 >;
@@ -28,6 +29,7 @@ export class NodeCounts {
   readonly #outcomes = new Map<NodeErrorKind | "ok", CounterSeries>();
   readonly #requests: CounterSeries;
   readonly #units: CounterSeries;
+  readonly #refused: CounterSeries;
   readonly #seconds: HistogramSeries;
 
   constructor(
@@ -39,6 +41,7 @@ export class NodeCounts {
     this.#metrics = metrics;
     this.#methods = methods;
     this.#units = metrics.upstreamUnits.series(labels);
+    this.#refused = metrics.upstreamRefused.series(labels);
     this.#requests = metrics.upstreamHttpRequests.series(labels);
     this.#seconds = metrics.upstreamSeconds.series(labels);
     this.setBreaker(false);
@@ -51,6 +54,11 @@ export class NodeCounts {
   /** Counts an HTTP request. */
   addRequest(): void {
     this.#requests.inc();
+  }
+
+  /** Counts a call that was not sent, because too many calls wait. */
+  addRefusal(): void {
+    this.#refused.inc();
   }
 
   addCall(method: string): void {

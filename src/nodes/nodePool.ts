@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "../core/clock.ts";
+import { NodeError } from "../core/node.ts";
 import { type HedgeReason, RETRY_LIMITS, type RetryCause } from "../core/retryPolicy.ts";
 import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
@@ -43,8 +44,27 @@ class NodePool implements NodeSource {
     if (onlyNode !== undefined && this.#nodes.every(({ name }) => name !== onlyNode)) {
       return Promise.reject(new RpcError(CODES.SERVER, "filter not found"));
     }
-    const [node] = this.#rank(request, context.view);
-    return node ? node.request(request, context) : Promise.reject(unavailable("no node has responded yet"));
+    return this.#writeToFirst(this.#rank(request, context.view), request, context);
+  }
+
+  /** Sends a write once. A node that refused it for its load did not get it, so that the next one may. */
+  async #writeToFirst(
+    [node, ...others]: readonly UpstreamNode[],
+    request: RpcRequest,
+    context: RequestContext,
+  ): Promise<RpcResponse> {
+    if (node === undefined) {
+      throw unavailable("no node has responded yet");
+    }
+    try {
+      return await node.request(request, context);
+    } catch (error) {
+      if (others.length === 0 || !(error instanceof NodeError && error.kind === "overloaded")) {
+        throw error;
+      }
+      this.#options.onRetry(error.kind);
+      return this.#writeToFirst(others, request, context);
+    }
   }
 
   /** Most reads end with the first attempt. */

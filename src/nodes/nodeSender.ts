@@ -28,6 +28,8 @@ export interface NodeSenderOptions {
   readonly requestsPerSecond: number | undefined;
   readonly concurrency: number | undefined;
   readonly batch: BatchOptions;
+  /** A call of a client that would wait longer is refused. */
+  readonly maxWaitMs: number;
   readonly maxResponseBytes: number;
   readonly memory?: MemoryBudget | undefined;
   readonly breaker: Pick<BreakerOptions, "failures" | "openMs">;
@@ -61,6 +63,14 @@ const requestsOfClients = (concurrency: number): number => Math.max(1, concurren
 
 const lateAfterMs = (latencyMs: number): number =>
   latencyMs === 0 ? FIRST_LATE_MS : Math.max(MIN_LATE_MS, LATE_FACTOR * latencyMs);
+
+/** The client of a call that waits if the node is full. Calls of forebay itself have no connection, and never wait. */
+const countedClient = ({ connection, clientId = "" }: Reach): string | undefined =>
+  connection === undefined ? undefined : clientId;
+
+/** Whether the node executed the call. */
+const isAnswer = (outcome: CallOutcome): boolean =>
+  !(outcome instanceof NodeError) || (outcome.text !== undefined && outcome.kind !== "rateLimited");
 
 /** Whether the request may hold the result until its response is written. */
 const hasRoom = ({ memory }: Reach, outcome: CallOutcome): boolean =>
@@ -106,7 +116,13 @@ export class NodeSender {
         }
       },
     });
-    this.#admission = new CallAdmission({ minCalls: concurrency, now: () => performance.now() });
+    this.#admission = new CallAdmission({
+      places: requestsOfClients(concurrency),
+      isFull: () => this.#batcher.isFull,
+      inFlight: () => this.#batcher.inFlight,
+      maxWaitMs: options.maxWaitMs,
+      now: () => performance.now(),
+    });
     this.#batcher = new CallBatcher({
       client: this.#client,
       limit: new BatchLimit(options.batch === "off" ? 1 : options.batch.maxCalls),
@@ -149,13 +165,38 @@ export class NodeSender {
   }
 
   #call(call: Call, reach: Reach, options: CallOptions): Promise<Uint8Array> {
+    if (!this.#isAdmitted(reach)) {
+      return Promise.reject(this.#overloadError());
+    }
     const waitMs = this.#takeBudget(1, reach);
     if (waitMs instanceof NodeError) {
       return Promise.reject(waitMs);
     }
-    return waitMs <= 0
-      ? this.#startCall(call, reach, options)
-      : this.#waitForBudget(waitMs, reach).then(() => this.#startCall(call, reach, options));
+    return waitMs <= 0 ? this.#startCall(call, reach, options) : this.#startLater(waitMs, call, reach, options);
+  }
+
+  async #startLater(waitMs: number, call: Call, reach: Reach, options: CallOptions): Promise<Uint8Array> {
+    const client = countedClient(reach);
+    if (client === undefined) {
+      await this.#waitForBudget(waitMs, reach);
+      return this.#startCall(call, reach, options);
+    }
+    this.#admission.beginDelay(client);
+    try {
+      await this.#waitForBudget(waitMs, reach);
+    } finally {
+      this.#admission.endDelay(client);
+    }
+    return this.#startCall(call, reach, options);
+  }
+
+  /** Only the first call of a client's request can be refused: the others are part of work that was admitted. */
+  #isAdmitted({ admission, clientId = "", deadlineMs }: Reach): boolean {
+    if (admission === undefined || admission.isAdmitted) {
+      return true;
+    }
+    admission.isAdmitted = !this.#admission.isRefused(clientId, deadlineMs - performance.now());
+    return admission.isAdmitted;
   }
 
   /** Sends several calls in as few HTTP requests as the node allows. Returns one outcome per call, in order. Never rejects. */
@@ -206,9 +247,9 @@ export class NodeSender {
     if (isAborted(reach)) {
       return Promise.reject(this.#leftError("disconnected"));
     }
-    // Calls of forebay itself have no connection, and never wait.
-    if (reach.connection !== undefined && !this.#admission.begin(reach.clientId ?? "")) {
-      return Promise.reject(this.#overloadError());
+    const client = countedClient(reach);
+    if (client !== undefined) {
+      this.#admission.begin(client);
     }
     return new Promise((resolve, reject) => {
       const sent = this.#createCall(call, reach, isVerified, (outcome) => {
@@ -241,12 +282,11 @@ export class NodeSender {
   /** A call that is refused at once costs its client less than one that is answered too late. */
   #overloadError(): NodeError {
     const { name } = this.#options;
-    const error = new NodeError("overloaded", name, `${name}: too many calls are waiting`, {
+    this.#counts.addRefusal();
+    return new NodeError("overloaded", name, `${name}: too many calls are waiting`, {
       status: 503,
       retryAfterSeconds: 1,
     });
-    this.#counts.addOutcome(error.kind, 0);
-    return error;
   }
 
   #budgetError(delayMs: number): NodeError {
@@ -295,8 +335,9 @@ export class NodeSender {
 
   #settle({ call, reach, startMs }: SentCall, outcome: CallOutcome, why: Leaving | undefined): CallOutcome {
     this.#options.health.recordEnd();
-    if (reach.connection !== undefined) {
-      this.#admission.end(reach.clientId ?? "", why === undefined);
+    const client = countedClient(reach);
+    if (client !== undefined) {
+      this.#admission.end(client, why === undefined && isAnswer(outcome));
     }
     if (why !== "disconnected") {
       this.#countOutcome(call, outcome, startMs);

@@ -11,8 +11,8 @@ export interface EarlyValue {
 /** Later values are dropped, and asked again after the block. */
 const MAX_EARLY_VALUES = 4_096;
 
-/** Called with the result of each source that was asked. */
-export type OnWriteSetRead = (origin: WriteSetOrigin, outcome: "read" | WriteSetFailure) => void;
+/** Called with the result of each source that was asked. `error` is what the source threw. */
+export type OnWriteSetRead = (origin: WriteSetOrigin, outcome: "read" | WriteSetFailure, error?: unknown) => void;
 
 /** A write set with the source that had it. */
 export interface SourcedWriteSet {
@@ -79,9 +79,12 @@ export class AwaitedBlock {
   async #readFirst(onRead: OnWriteSetRead): Promise<SourcedWriteSet | undefined> {
     const { signal } = this.#ending;
     for (const source of this.#sources ?? []) {
-      const result = await source.read(this.block, signal);
+      const result = await this.#readFrom(source, onRead);
       if (signal.aborted) {
         return undefined;
+      }
+      if (result === undefined) {
+        continue;
       }
       if (typeof result === "string") {
         onRead(source.origin, result);
@@ -93,5 +96,15 @@ export class AwaitedBlock {
       }
     }
     return undefined;
+  }
+
+  /** Returns undefined if the source throws: the next one is asked. */
+  async #readFrom(source: WriteSetSource, onRead: OnWriteSetRead): Promise<WriteSet | WriteSetFailure | undefined> {
+    try {
+      return await source.read(this.block, this.#ending.signal);
+    } catch (error) {
+      onRead(source.origin, "error", error);
+      return undefined;
+    }
   }
 }

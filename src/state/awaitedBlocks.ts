@@ -56,7 +56,8 @@ export class AwaitedBlocks {
   /** Starts to read the write sets of the next blocks. */
   readNext(onRead: OnWriteSetRead): void {
     for (const awaited of this.#blocks.slice(0, MAX_CONCURRENT_READS)) {
-      void awaited.read(onRead);
+      // The follower sees the error when it applies the block.
+      awaited.read(onRead).catch(() => undefined);
     }
   }
 

@@ -27,8 +27,13 @@ export type EnterResult = "entered" | "agreed" | "same" | "different" | "refused
 /** A followed block, with the entries that begin at it. An entry may have been removed since, and be in use for another key. */
 interface FollowedBlock {
   readonly hash: Hash;
+  /** The entries that say that all slots of an account were written. */
+  readonly markers: Entry[];
+  /** All others. */
   readonly entries: Entry[];
 }
+
+const followedBlock = (hash: Hash): FollowedBlock => ({ hash, markers: [], entries: [] });
 
 /**
  * State values of the newest canonical blocks, from write sets and from nodes. The readable blocks are a range without gaps:
@@ -174,7 +179,7 @@ export class BlockValues {
     this.#head = Number(number);
     this.#oldest = this.#head;
     this.#trimmed = this.#head;
-    this.#blocks.set(this.#head, { hash, entries: [] });
+    this.#blocks.set(this.#head, followedBlock(hash));
   }
 
   /** Forgets all values. No block is readable then. Codes stay, because their hashes name them. */
@@ -194,7 +199,7 @@ export class BlockValues {
    */
   *apply(writeSet: WriteSet): Generator<void, boolean> {
     const number = this.#head + 1;
-    this.#blocks.set(number, { hash: writeSet.block.hash, entries: [] });
+    this.#blocks.set(number, followedBlock(writeSet.block.hash));
     for (const { key, value } of writtenValues(writeSet, (code, hash) => this.#storeCode(code, hash))) {
       const entry = this.#add(key, number, WRITTEN);
       if (entry === 0) {
@@ -224,9 +229,9 @@ export class BlockValues {
     const before = this.#head;
     this.#head = Number(number);
     for (let removed = before; removed > this.#head; removed--) {
-      const entries = this.#blocks.get(removed)?.entries ?? [];
+      const { markers = [], entries = [] } = this.#blocks.get(removed) ?? {};
       this.#blocks.delete(removed);
-      for (const entry of entries) {
+      for (const entry of [...markers, ...entries]) {
         this.#undo(entry, removed);
         yield removed;
       }
@@ -258,11 +263,12 @@ export class BlockValues {
   #add(key: TableKey, number: number, flags: number): Entry {
     const add = () => this.#table.add(this.#key.encode(key), number, flags);
     let entry = add();
-    if (entry === 0 && this.#makeRoom()) {
+    // To make room, the table may end the readable blocks after this one. Then no write would end this value.
+    if (entry === 0 && this.#makeRoom() && number >= this.#oldest) {
       entry = add();
     }
     if (entry !== 0) {
-      this.#blocks.get(number)?.entries.push(entry);
+      this.#blocks.get(number)?.[key.field === "storage" ? "markers" : "entries"].push(entry);
     }
     return entry;
   }
@@ -272,14 +278,17 @@ export class BlockValues {
     const table = this.#table;
     // A reader may need a write to know that an older value ended.
     const isPinned = (entry: Entry): boolean =>
-      table.has(entry, WRITTEN) && (table.from(entry) > this.#trimmed || table.field(entry) === FIELD_CODES.storage);
+      table.has(entry, WRITTEN) &&
+      (table.from(entry) > this.#trimmed ||
+        table.field(entry) === FIELD_CODES.storage ||
+        this.#cleared.isNeeded(entry));
     while (!table.evict(isPinned)) {
       if (this.#oldest >= this.#head) {
         return false;
       }
       this.#oldest += 1;
-      for (const _ of this.#trim()) {
-        // Each step frees the older values of one key.
+      for (const _ of this.tidy()) {
+        // Each step frees the older values of one key, or looks at a part of the table.
       }
     }
     return true;
@@ -289,7 +298,12 @@ export class BlockValues {
   *#trim(): Generator<void, void> {
     while (this.#trimmed < this.#oldest) {
       const number = this.#trimmed + 1;
-      const entries = this.#blocks.get(number)?.entries ?? [];
+      const { markers = [], entries = [] } = this.#blocks.get(number) ?? {};
+      // They decide which other entries of the block must stay.
+      for (let marker = markers.pop(); marker !== undefined; marker = markers.pop()) {
+        this.#trimMarker(marker, number);
+        yield;
+      }
       for (let entry = entries.pop(); entry !== undefined; entry = entries.pop()) {
         this.#trimEntry(entry, number);
         yield;
@@ -299,18 +313,20 @@ export class BlockValues {
     }
   }
 
+  #trimMarker(marker: Entry, number: number): void {
+    if (this.#table.isOfBlock(marker, number)) {
+      // It removes the marker itself: a pass that runs may still need that of an earlier block.
+      this.#cleared.retire(marker);
+    }
+  }
+
   #trimEntry(entry: Entry, number: number): void {
     const table = this.#table;
     if (!table.isOfBlock(entry, number) || !table.has(entry, WRITTEN)) {
       return;
     }
-    if (table.field(entry) === FIELD_CODES.storage) {
-      // It removes the marker itself: a pass that runs may still need that of an earlier block.
-      this.#cleared.retire(entry);
-      return;
-    }
     table.removeOlder(entry);
-    if (!table.has(entry, KNOWN)) {
+    if (!table.has(entry, KNOWN) && !this.#cleared.isNeeded(entry)) {
       table.remove(entry);
     }
   }

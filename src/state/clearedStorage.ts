@@ -1,6 +1,6 @@
 import type { Entry } from "./entryPages.ts";
 import { FIELD_CODES } from "./keyEncoder.ts";
-import type { ValueTable } from "./valueTable.ts";
+import { KNOWN, type ValueTable } from "./valueTable.ts";
 
 /** Entries that one step looks at. A step takes some 10 microseconds. */
 const STEP_ENTRIES = 1_024;
@@ -12,8 +12,9 @@ const STEPS_PER_BLOCK = 16;
  */
 export class ClearedStorage {
   readonly #table: ValueTable;
-  #retired: Entry[] = [];
-  /** The markers of the pass that runs, by their address. */
+  /** The markers of the next pass, by their address, oldest first. */
+  #retired = new Map<number, Entry[]>();
+  /** The markers of the pass that runs. */
   #markers = new Map<number, Entry[]>();
   #position: Entry = 0;
   #count = 0;
@@ -38,11 +39,33 @@ export class ClearedStorage {
 
   /** Called when all readable blocks are at or above the marker's block. */
   retire(marker: Entry): void {
-    this.#retired.push(marker);
+    const hash = this.#table.addressHash(marker);
+    const others = this.#retired.get(hash);
+    if (others === undefined) {
+      this.#retired.set(hash, [marker]);
+    } else {
+      others.push(marker);
+    }
+  }
+
+  /** Whether a slot would become zero for readers if its entry were removed: a retired marker of its address is older. */
+  isNeeded(slot: Entry): boolean {
+    if (this.#count === 0 || this.#table.field(slot) !== FIELD_CODES.slot) {
+      return false;
+    }
+    const hash = this.#table.addressHash(slot);
+    return this.#isOverMarker(slot, this.#markers.get(hash)) || this.#isOverMarker(slot, this.#retired.get(hash));
+  }
+
+  #isOverMarker(slot: Entry, markers: readonly Entry[] = []): boolean {
+    const table = this.#table;
+    // A marker without a value makes no slot zero.
+    const oldest = markers.find((marker) => table.has(marker, KNOWN) && table.isSameAddress(marker, slot));
+    return oldest !== undefined && table.from(oldest) <= table.from(slot);
   }
 
   clear(): void {
-    this.#retired = [];
+    this.#retired.clear();
     this.#markers.clear();
     this.#count = 0;
   }
@@ -67,11 +90,8 @@ export class ClearedStorage {
     if (this.#markers.size > 0) {
       return true;
     }
-    for (const marker of this.#retired) {
-      const hash = this.#table.addressHash(marker);
-      this.#markers.set(hash, [...(this.#markers.get(hash) ?? []), marker]);
-    }
-    this.#retired = [];
+    this.#markers = this.#retired;
+    this.#retired = new Map();
     this.#position = 1;
     return this.#markers.size > 0;
   }

@@ -39,7 +39,7 @@ export class StateAudit {
     this.#options = options;
   }
 
-  /** Compares once, unless nothing is known, the last audit is still running, or too little was saved since. Never rejects. */
+  /** Compares once, unless nothing is known, the last audit is still running, or too little was saved since. */
   async run(): Promise<void> {
     const { values, reader, ledger } = this.#options;
     const block = values.head;

@@ -5,6 +5,7 @@ import { AwaitedBlocks, isCanonicalIn, linkedBlocks } from "./awaitedBlocks.ts";
 import type { BlockValues } from "./blockValues.ts";
 import type { FollowPolicy } from "./followPolicy.ts";
 import { runSlicedWhile } from "./runSliced.ts";
+import { SlidingSum } from "./slidingSum.ts";
 import { SourcedValues } from "./sourcedValues.ts";
 import type { StateDifference } from "./stateAudit.ts";
 import type { StateKey } from "./stateKey.ts";
@@ -26,10 +27,15 @@ export interface StateFollowerOptions {
   onDropped(reason: DropReason): void;
   /** Called if a node returned another value than the known one. All values are dropped afterwards. */
   onDifference(difference: StateDifference): void;
+  /** Called with an unexpected error. All values are dropped. `isEnd`: no block is followed any more. */
+  onFault(error: unknown, isEnd: boolean): void;
 }
 
 /** More missing blocks are a gap: reading their write sets takes longer than learning the values again. */
 const MAX_MISSING_BLOCKS = 128n;
+/** This number of faults in FAULT_PERIOD_MS ends the following: the next block would probably fail too. */
+const MAX_FAULTS = 3;
+const FAULT_PERIOD_MS = 600_000;
 
 /**
  * Follows the canonical chain: applies the write set of each new block to the known values, in order, and undoes blocks that a
@@ -44,6 +50,8 @@ export class StateFollower {
   #latest: BlockId | undefined;
   #isRunning = false;
   #isPaused = false;
+  #isEnded = false;
+  readonly #faults = new SlidingSum(FAULT_PERIOD_MS);
   #generation = 0;
 
   constructor(options: StateFollowerOptions) {
@@ -77,10 +85,14 @@ export class StateFollower {
       return;
     }
     const awaited = this.#awaited.find(block);
-    if (awaited === undefined) {
-      this.#enterNow(key, block, value);
-    } else {
+    if (awaited !== undefined) {
       awaited.addEarly({ key, value });
+      return;
+    }
+    try {
+      this.#enterNow(key, block, value);
+    } catch (error) {
+      this.#recover(error);
     }
   }
 
@@ -105,7 +117,7 @@ export class StateFollower {
   #onHeads(heads: Heads): void {
     const { latest } = heads;
     // Other changes are of safe and finalized.
-    if (latest.hash === this.#latest?.hash) {
+    if (this.#isEnded || latest.hash === this.#latest?.hash) {
       return;
     }
     this.#latest = latest;
@@ -159,7 +171,7 @@ export class StateFollower {
     }
   }
 
-  /** Applies awaited blocks, one after the other. */
+  /** Applies awaited blocks, one after the other. Never rejects. */
   async #run(): Promise<void> {
     if (this.#isRunning) {
       return;
@@ -172,6 +184,8 @@ export class StateFollower {
           await this.#applyNext(next);
         }
       } while (this.#awaited.first !== undefined || this.#findUndo() !== undefined);
+    } catch (error) {
+      this.#recover(error);
     } finally {
       this.#isRunning = false;
     }
@@ -253,12 +267,15 @@ export class StateFollower {
   #finish(awaited: AwaitedBlock): void {
     this.#awaited.shift(awaited);
     const generation = this.#generation;
-    for (const { key, value } of awaited.earlyValues) {
-      if (generation === this.#generation) {
-        this.#enterNow(key, awaited.block, value);
+    try {
+      for (const { key, value } of awaited.earlyValues) {
+        if (generation === this.#generation) {
+          this.#enterNow(key, awaited.block, value);
+        }
       }
+    } finally {
+      awaited.settle();
     }
-    awaited.settle();
   }
 
   #enterNow(key: StateKey, block: BlockId, value: string | Uint8Array): void {
@@ -266,6 +283,32 @@ export class StateFollower {
     if (difference !== undefined) {
       this.#options.onDifference(difference);
       this.#restart(this.#options.heads.current()?.latest ?? block, "difference");
+    }
+  }
+
+  /** Drops what is known and awaited after an unexpected error. Begins at the head, or ends after several errors. */
+  #recover(error: unknown): void {
+    const { heads, onHead, onDropped, onFault } = this.#options;
+    const nowMs = performance.now();
+    this.#faults.add(1, nowMs);
+    this.#isEnded = this.#faults.total(nowMs) >= MAX_FAULTS;
+    this.#generation++;
+    this.#awaited.cancelAll();
+    const latest = heads.current()?.latest;
+    if (latest === undefined || this.#isEnded) {
+      this.#isPaused = true;
+      this.#sourced.clear();
+    } else {
+      this.#sourced.begin(latest);
+    }
+    try {
+      onFault(error, this.#isEnded);
+      onDropped("fault");
+      if (this.#isEnded) {
+        onHead(false);
+      }
+    } catch {
+      // A listener failed, perhaps for the second time. The values are dropped already.
     }
   }
 

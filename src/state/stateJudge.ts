@@ -29,6 +29,7 @@ export class StateJudge {
   readonly #samples: StateSamples;
   readonly #learner: StateLearner;
   readonly #timer: NodeJS.Timeout;
+  readonly #onError: (err: unknown) => void;
 
   constructor(options: StateJudgeOptions) {
     const { chain, values, follower, economics, fetch, nowMs, telemetry } = options;
@@ -41,18 +42,19 @@ export class StateJudge {
     this.#audit = new StateAudit({ values, usedKeys, reader, ledger, random: Math.random, ...comparison("audit") });
     this.#samples = new StateSamples({ reader, ledger, rate: sampleRate, ...comparison("sample") });
     this.#learner = new StateLearner({ values, follower, usedKeys, reader, budget, unitsOf, nowMs });
-    this.#timer = setInterval(() => void this.#audit.run(), AUDIT_INTERVAL_MS).unref();
+    this.#timer = setInterval(() => this.#audit.run().catch(this.#onError), AUDIT_INTERVAL_MS).unref();
+    this.#onError = (err) => telemetry.log.error({ err, chain }, "known state was not compared or learned");
   }
 
   /** Called with each answer that a node was not asked for. */
   onLocalAnswer(key: StateKey, block: BlockId, body: Uint8Array): void {
-    this.#samples.consider(key, block, body);
+    this.#samples.consider(key, block, body)?.catch(this.#onError);
   }
 
   /** Called when all values were dropped. */
   onDropped(): void {
     // The follower drops the values within a change of heads, which ends first.
-    setImmediate(() => void this.#learner.learn());
+    setImmediate(() => this.#learner.learn().catch(this.#onError));
   }
 
   close(): void {

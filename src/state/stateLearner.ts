@@ -35,7 +35,7 @@ export class StateLearner {
     this.#options = options;
   }
 
-  /** Learns at the newest block whose state can be read. Never rejects. */
+  /** Learns at the newest block whose state can be read. */
   async learn(): Promise<void> {
     const { values, follower, usedKeys, reader, budget, unitsOf, nowMs } = this.#options;
     const block = values.head;

@@ -24,11 +24,9 @@ export class StateSamples {
     this.#options = options;
   }
 
-  /** Called with each local answer. */
-  consider(key: StateKey, block: BlockId, body: Uint8Array): void {
-    if (this.#options.rate.take()) {
-      void this.#compare(key, block, body);
-    }
+  /** Called with each local answer. Returns the comparison, if this answer is compared. */
+  consider(key: StateKey, block: BlockId, body: Uint8Array): Promise<void> | undefined {
+    return this.#options.rate.take() ? this.#compare(key, block, body) : undefined;
   }
 
   async #compare(key: StateKey, block: BlockId, body: Uint8Array): Promise<void> {

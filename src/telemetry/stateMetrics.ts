@@ -15,6 +15,7 @@ const DROPS = [
   "nodeChanged",
   "difference",
   "probation",
+  "fault",
 ] as const;
 export type DropReason = (typeof DROPS)[number];
 const ANSWER_METHODS = ["eth_call", "eth_estimateGas"] as const;

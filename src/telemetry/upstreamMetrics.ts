@@ -64,6 +64,11 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
     "HTTP requests to a node; a batch is one",
     OF_NODE,
   ),
+  upstreamRefused: metrics.counter(
+    "upstream_refused_total",
+    "Calls of clients that were not sent to a node, because too many calls wait for it",
+    OF_NODE,
+  ),
   upstreamCalls: metrics.counter("upstream_calls_total", "Calls to a node; batch items count singly", {
     ...OF_NODE,
     method: METHOD,

@@ -1,12 +1,15 @@
 import { isUtf8 } from "node:buffer";
+import { isHash } from "../ethereum/hex.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import { skipSpace } from "../json/skipSpace.ts";
 import { skipValue, TOO_DEEP } from "../json/skipValue.ts";
+import { type BlockTransactions, formatTransactions, isLocatedIn, isReceiptAt } from "./blockTransactions.ts";
 import { checkHeader } from "./checkHeader.ts";
 import { checkReceipt, checkReceipts, type ReceiptsHeader } from "./checkReceipts.ts";
 import { checkRawTransaction, checkTransactionHash, checkTransactions, matchesEmptyRoot } from "./checkTransactions.ts";
+import { failIfMalformed } from "./failIfMalformed.ts";
 import { type Finding, failed, passed } from "./findings.ts";
-import { type Fields, isFields, isNumber, isSame } from "./jsonFields.ts";
+import { type Fields, isFields, isNumber, isSame, numberOf } from "./jsonFields.ts";
 import { areLogsInBlooms, areLogsOfReceipts } from "./matchLogs.ts";
 
 /** The block or index that a call names. Its response must have the same. An absent member is not checked. */
@@ -24,19 +27,30 @@ export type ResponseChecks =
       readonly kind: "block";
       readonly location: ExpectedLocation;
       readonly checksHashes: boolean;
-      /** Whether the block must have a list of transactions. A header has none. */
-      readonly listsTransactions?: boolean;
+      /** The form of the transactions that the block must have. A header has none. Full ones that pass are in the finding. */
+      readonly transactions?: "full" | "hashes";
     }
-  /** `hash`: the transaction's, if the call contains it. */
+  /** `hash`: the transaction's, if the call contains it. `block`: its block's transactions, if they are known. */
   | {
       readonly kind: "transaction";
       readonly hash?: string;
       readonly location: ExpectedLocation;
       readonly checksHashes: boolean;
+      readonly block?: BlockTransactions;
     }
-  | { readonly kind: "receipt"; readonly hash: string; readonly checksHashes: boolean }
+  | {
+      readonly kind: "receipt";
+      readonly hash: string;
+      readonly checksHashes: boolean;
+      readonly block?: BlockTransactions;
+    }
   | { readonly kind: "raw"; readonly hash: string }
-  | { readonly kind: "receipts"; readonly location: ExpectedLocation; readonly header: ReceiptsHeader | undefined }
+  | {
+      readonly kind: "receipts";
+      readonly location: ExpectedLocation;
+      readonly header: ReceiptsHeader | undefined;
+      readonly transactions?: BlockTransactions | undefined;
+    }
   | {
       readonly kind: "logs";
       readonly filter: LogFilter;
@@ -77,9 +91,12 @@ const isLocatedAt = (
   own: { readonly hash: unknown; readonly number: unknown },
 ): boolean => (hash === undefined || isSame(own.hash, hash)) && (number === undefined || isNumber(own.number, number));
 
+const isListOf = (transactions: unknown, form: "full" | "hashes"): boolean =>
+  Array.isArray(transactions) && transactions.every((item) => (form === "full" ? isFields(item) : isHash(item)));
+
 const checkBlock = (block: Fields, checks: ResponseChecks & { kind: "block" }): Finding[] => {
-  const { location, checksHashes, listsTransactions = false } = checks;
-  if (listsTransactions && !Array.isArray(block.transactions)) {
+  const { location, checksHashes, transactions: form } = checks;
+  if (form !== undefined && !isListOf(block.transactions, form)) {
     return [failed("block")];
   }
   const isExpected = isLocatedAt(location, { hash: block.hash, number: block.number });
@@ -95,35 +112,49 @@ const checkBlock = (block: Fields, checks: ResponseChecks & { kind: "block" }): 
   if (!matchesEmptyRoot(block)) {
     findings.push(failed("header"));
   } else if (isFields(transactions[0])) {
-    findings.push(checkTransactions(block));
+    const finding = checkTransactions(block);
+    const isComparable = form !== undefined && finding.outcome === "passed";
+    findings.push(isComparable ? { ...finding, transactions: formatTransactions(block) } : finding);
   }
   return findings;
 };
 
 const checkTransaction = (fields: Fields, checks: ResponseChecks & { kind: "transaction" }): Finding[] => {
-  const { hash, location, checksHashes } = checks;
-  const isExpected =
-    (hash === undefined || isSame(fields.hash, hash)) &&
-    isLocatedAt(location, { hash: fields.blockHash, number: fields.blockNumber }) &&
-    (location.index === undefined || isNumber(fields.transactionIndex, location.index));
-  return [
-    isExpected ? passed("transaction") : failed("transaction"),
-    ...(checksHashes ? [checkTransactionHash(fields)] : []),
-  ];
+  const { hash, location, checksHashes, block } = checks;
+  const finding = failIfMalformed("transaction", () => {
+    const isExpected =
+      (hash === undefined || isSame(fields.hash, hash)) &&
+      isLocatedAt(location, { hash: fields.blockHash, number: fields.blockNumber }) &&
+      (location.index === undefined || isNumber(fields.transactionIndex, location.index)) &&
+      (block === undefined || isLocatedIn(fields, fields.hash, block));
+    return isExpected ? passed("transaction") : failed("transaction");
+  });
+  return [finding, ...(checksHashes ? [checkTransactionHash(fields)] : [])];
 };
 
-const checkReceiptOf = (receipt: Fields, { hash, checksHashes }: ResponseChecks & { kind: "receipt" }): Finding[] => {
-  if (!isSame(receipt.transactionHash, hash)) {
-    return [failed("transaction")];
+const isReceiptIn = (receipt: Fields, block: BlockTransactions): boolean =>
+  isLocatedIn(receipt, receipt.transactionHash, block) &&
+  isReceiptAt(receipt, block, Number(numberOf(receipt.transactionIndex)));
+
+const checkReceiptOf = (
+  receipt: Fields,
+  { hash, checksHashes, block }: ResponseChecks & { kind: "receipt" },
+): Finding[] => {
+  const finding = failIfMalformed("transaction", () => {
+    const isExpected = isSame(receipt.transactionHash, hash) && (block === undefined || isReceiptIn(receipt, block));
+    return isExpected ? passed("transaction") : failed("transaction");
+  });
+  if (finding.outcome !== "passed") {
+    return [finding];
   }
   // A matching bloom is no evidence for the encoding of receipts, so it is no finding.
   const isWrong = checksHashes && checkReceipt(receipt).outcome !== "passed";
-  return [passed("transaction"), ...(isWrong ? [failed("receipts")] : [])];
+  return [finding, ...(isWrong ? [failed("receipts")] : [])];
 };
 
 const checkBlockReceipts = (
   list: readonly unknown[],
-  { location, header }: ResponseChecks & { kind: "receipts" },
+  { location, header, transactions }: ResponseChecks & { kind: "receipts" },
 ): Finding[] => {
   const areExpected = list.every(
     (item) => isFields(item) && isLocatedAt(location, { hash: item.blockHash, number: item.blockNumber }),
@@ -132,7 +163,7 @@ const checkBlockReceipts = (
   if (header === undefined) {
     return findings;
   }
-  const finding = checkReceipts(list, header);
+  const finding = checkReceipts(list, header, transactions);
   // An empty list is no evidence for the encoding of receipts.
   return list.length === 0 && finding.outcome === "passed" ? findings : [...findings, finding];
 };

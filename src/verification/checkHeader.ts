@@ -13,6 +13,9 @@ const HEADER_FIELDS = [
 const ADDED_FIELDS = ["hash", "size", "totalDifficulty", "transactions", "uncles", "withdrawals", "author"];
 const KNOWN_FIELDS: ReadonlySet<string> = new Set([...HEADER_FIELDS, ...ADDED_FIELDS]);
 
+/** The fields that forks have added, in the order of their encoding. */
+const FORK_FIELDS = HEADER_FIELDS.slice(HEADER_FIELDS.indexOf("baseFeePerGas"));
+
 const optional = <T>(value: unknown, read: (value: unknown) => T): T | undefined =>
   isAbsent(value) ? undefined : read(value);
 const hashOf = (value: unknown): Hash => bytesOf(value, 32);
@@ -52,18 +55,33 @@ const parseHeader = (block: Fields): BlockHeader => {
 const hasUnknownFields = (block: Fields): boolean =>
   Object.keys(block).some((name) => !KNOWN_FIELDS.has(name) && !isAbsent(block[name]));
 
+/** Returns undefined if a field is present although an earlier one is absent: the hash does not cover it. */
+const countForkFields = (block: Fields): number | undefined => {
+  const absentAt = FORK_FIELDS.findIndex((name) => isAbsent(block[name]));
+  if (absentAt === -1) {
+    return FORK_FIELDS.length;
+  }
+  return FORK_FIELDS.slice(absentAt).every((name) => isAbsent(block[name])) ? absentAt : undefined;
+};
+
 /** Checks that a block object's hash is the hash of its header. */
 export const checkHeader = (block: Fields): Finding => {
   try {
     const hash = hashOf(block.hash);
-    if (isSame(hash, hashHeader(parseHeader(block)))) {
-      return passed("header");
+    const header = parseHeader(block);
+    const forkFields = countForkFields(block);
+    if (forkFields === undefined) {
+      return failed("header");
     }
+    const form = { number: header.number, forkFields };
+    if (isSame(hash, hashHeader(header))) {
+      return { ...passed("header"), header: form };
+    }
+    return hasUnknownFields(block) ? { ...uncomputable("header"), header: form } : failed("header");
   } catch (error) {
     if (!(error instanceof MalformedField)) {
       throw error;
     }
     return failed("header");
   }
-  return hasUnknownFields(block) ? uncomputable("header") : failed("header");
 };

@@ -2,9 +2,10 @@ import { bloomOfLogs, createBloom, orBloom } from "../ethereum/bloom.ts";
 import { formatData, parseData } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeReceipt, type LogEntry, type Receipt } from "../ethereum/receipt.ts";
-import { isDeposit } from "./checkTransactions.ts";
+import { type BlockTransactions, isReceiptAt } from "./blockTransactions.ts";
 import { failIfMalformed } from "./failIfMalformed.ts";
 import { type Finding, failed, passed, uncomputable } from "./findings.ts";
+import { isDeposit } from "./isDeposit.ts";
 import {
   bytesOf,
   dataOf,
@@ -85,8 +86,18 @@ export const checkReceipt = (fields: Fields): Finding =>
     return isExpected ? passed("receipts") : failed("receipts");
   });
 
-/** Checks a block's receipts: receiptsRoot, bloom, and the block, transaction and index of each receipt and log. */
-export const checkReceipts = (list: readonly unknown[], header: ReceiptsHeader): Finding => {
+const areReceiptsOf = (list: readonly unknown[], transactions: BlockTransactions | undefined): boolean =>
+  transactions === undefined || list.every((item, index) => isReceiptAt(fieldsOf(item), transactions, index));
+
+/**
+ * Checks a block's receipts: receiptsRoot, bloom, and the block, transaction and index of each receipt and log.
+ * Compares them with the block's transactions if these are known.
+ */
+export const checkReceipts = (
+  list: readonly unknown[],
+  header: ReceiptsHeader,
+  transactions?: BlockTransactions,
+): Finding => {
   const hasDeposits = list.some((item) => isFields(item) && item.type === DEPOSIT);
   const check = hasDeposits ? "depositReceipts" : "receipts";
   return failIfMalformed(check, () => {
@@ -115,7 +126,9 @@ export const checkReceipts = (list: readonly unknown[], header: ReceiptsHeader):
       encoded.push(encodeReceipt(receipt));
     }
     const isExpected =
-      isSame(header.receiptsRoot, orderedTrieRoot(encoded)) && isSame(header.logsBloom, formatData(bloom));
+      areReceiptsOf(list, transactions) &&
+      isSame(header.receiptsRoot, orderedTrieRoot(encoded)) &&
+      isSame(header.logsBloom, formatData(bloom));
     return isExpected ? passed(check) : failed(check);
   });
 };

@@ -95,8 +95,6 @@ export const encodeRpcTransaction = (fields: Fields): Uint8Array | undefined =>
   // Nodes from before EIP-2718 return no type.
   ENCODERS.get(isAbsent(fields.type) ? 0n : numberOf(fields.type))?.(fields);
 
-export const isDeposit = ({ type }: Fields): boolean => !isAbsent(type) && numberOf(type) === BigInt(DEPOSIT_TYPE);
-
 /** Checks that the hash of a transaction object is the hash of its fields. */
 export const checkTransactionHash = (fields: Fields): Finding =>
   failIfMalformed("transactions", () => {

@@ -35,7 +35,7 @@ const block: ChecksOf = (call, request, checksHashes) =>
         kind: "block",
         location: expectedLocation(call, request),
         checksHashes,
-        listsTransactions: call.method.startsWith("eth_getBlock"),
+        ...(call.method.startsWith("eth_getBlock") && { transactions: call.params[1] === true ? "full" : "hashes" }),
       };
 const transactionAt: ChecksOf = (call, request, checksHashes) =>
   isBlockTag(call.params[0])

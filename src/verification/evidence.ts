@@ -1,5 +1,6 @@
 import type { Check } from "../core/node.ts";
 import type { Finding } from "./findings.ts";
+import { ForkFields } from "./forkFields.ts";
 
 /**
  * The consequence of one check. `verified`: the response is served. `wrong`: the node is suspended.
@@ -35,6 +36,7 @@ export interface EvidenceOptions {
  */
 export class Evidence {
   readonly #records = new Map<Check, CheckRecord>();
+  readonly #forkFields = new ForkFields();
   readonly #options: EvidenceOptions;
 
   constructor(options: EvidenceOptions) {
@@ -48,7 +50,7 @@ export class Evidence {
     return this.#records.get(check)?.isOff ?? false;
   }
 
-  evaluate({ check, outcome }: Finding, node: string): Verdict {
+  evaluate({ check, outcome, header }: Finding, node: string): Verdict {
     if (!COMPUTED_CHECKS.has(check)) {
       return outcome === "passed" ? "verified" : "wrong";
     }
@@ -57,10 +59,16 @@ export class Evidence {
       if (!record.isVerified && !record.isOff) {
         this.#confirm(record, check);
       }
+      if (header !== undefined) {
+        this.#forkFields.add(header);
+      }
       return "verified";
     }
     if (record.isOff) {
       return "accepted";
+    }
+    if (header !== undefined && this.#forkFields.isLackedBy(header)) {
+      return "wrong";
     }
     return outcome === "uncomputable"
       ? this.#evaluateUncomputable(record, node)

@@ -10,6 +10,7 @@ import type { ReceiptsHeader } from "./checkReceipts.ts";
 import { checksOfCall } from "./checksOfCall.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Finding } from "./findings.ts";
+import { KnownTransactions } from "./knownTransactions.ts";
 import { readResponseBlock } from "./responseBlock.ts";
 import { VerifiedHeaders } from "./verifiedHeaders.ts";
 import type { VerifiedBody, VerifyPool } from "./verifyPool.ts";
@@ -75,6 +76,7 @@ class ResponseVerifier implements Verifier {
   readonly #pool: VerifyPool;
   readonly #onUncomputable: (check: Check) => void;
   readonly #headers: VerifiedHeaders;
+  readonly #transactions = new KnownTransactions();
 
   constructor({ level, evidence, pool, onUncomputable }: VerifierOptions) {
     this.level = level;
@@ -108,7 +110,8 @@ class ResponseVerifier implements Verifier {
     if (level === "full" && call.method === "eth_getBlockReceipts") {
       return this.#verifyReceipts(verifiedCall, body);
     }
-    return this.check(node.name, body, checksOfCall(call, request, level === "full"));
+    const checks = checksOfCall(call, request, level === "full");
+    return this.check(node.name, body, level === "full" ? this.#transactions.addTo(checks, body) : checks);
   }
 
   check(node: string, body: Uint8Array, checks: ResponseChecks): Uint8Array | Promise<Uint8Array> {
@@ -136,6 +139,7 @@ class ResponseVerifier implements Verifier {
   }
 
   #requireVerified(findings: readonly Finding[], node: string): void {
+    let isVerified = true;
     for (const finding of findings) {
       const verdict = this.#evidence.evaluate(finding, node);
       if (verdict === "wrong" || verdict === "unconfirmed") {
@@ -144,6 +148,11 @@ class ResponseVerifier implements Verifier {
       if (verdict === "accepted") {
         this.#onUncomputable(finding.check);
       }
+      isVerified &&= verdict === "verified";
+    }
+    const transactions = isVerified ? findings.at(-1)?.transactions : undefined;
+    if (transactions !== undefined) {
+      this.#transactions.add(transactions);
     }
   }
 
@@ -159,7 +168,8 @@ class ResponseVerifier implements Verifier {
       const message = `header not found: ${node.name} has receipts alone`;
       throw new NodeError("missingData", node.name, message, { code: CODES.SERVER });
     }
-    return this.check(node.name, body, { ...checks, header });
+    const transactions = this.#transactions.get(header.hash);
+    return this.check(node.name, body, { ...checks, header, transactions });
   }
 
   /** Returns the header that a block's receipts must match; undefined if it is not available. */

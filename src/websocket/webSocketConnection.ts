@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { RawData, WebSocket } from "ws";
@@ -10,6 +9,7 @@ import type { Chunk } from "../jsonrpc/formatResponse.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, type MemoryUse, overBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Subscriber } from "../subscriptions/subscriber.ts";
+import { Pings } from "./pings.ts";
 import { createSendQueue, type SendQueue } from "./sendQueue.ts";
 
 export interface WebSocketRequest extends EndpointRequest {
@@ -63,7 +63,6 @@ export interface WebSocketConnection {
 const MAX_IN_FLIGHT = 64;
 const TRY_AGAIN_LATER = 1013;
 const POLICY_VIOLATION = 1008;
-const PING_BYTES = 8;
 
 class ServedConnection implements WebSocketConnection {
   readonly closed: Promise<void>;
@@ -78,8 +77,7 @@ class ServedConnection implements WebSocketConnection {
   #onIdle: (() => void) | undefined;
   #inFlight = 0;
   #isStopped = false;
-  /** The data of the last ping. Undefined after its pong. */
-  #pingData: Buffer | undefined;
+  readonly #pings: Pings;
   /** Calls whose responses wait until the client has read earlier ones. */
   readonly #waiting: (() => void)[] = [];
   readonly #received: MemoryUse | undefined;
@@ -91,6 +89,7 @@ class ServedConnection implements WebSocketConnection {
   constructor(options: WebSocketConnectionOptions) {
     this.#options = options;
     this.#socket = options.socket;
+    this.#pings = new Pings(options.socket);
     this.#admitted = options.admitted;
     const { clientId } = options.admitted;
     this.#received = options.memory?.open("requests", clientId);
@@ -128,17 +127,7 @@ class ServedConnection implements WebSocketConnection {
       this.close(POLICY_VIOLATION, "the API key has expired");
       return;
     }
-    // While reading is paused, the pong cannot be read. A client that reads nothing is closed by the send queue.
-    if (this.#socket.isPaused) {
-      return;
-    }
-    if (this.#pingData !== undefined) {
-      this.#socket.terminate();
-    }
-    if (this.#socket.readyState === this.#socket.OPEN) {
-      this.#pingData = randomBytes(PING_BYTES);
-      this.#socket.ping(this.#pingData);
-    }
+    this.#pings.send();
   }
 
   readmit(readmit: Readmit): void {
@@ -195,12 +184,6 @@ class ServedConnection implements WebSocketConnection {
   /** Resolves when the connection is closed. */
   #listen(): Promise<void> {
     this.#socket.on("message", (data) => this.#onMessage(data));
-    this.#socket.on("pong", (data) => {
-      // A client may send any pong at any time (RFC 6455, section 5.5.3). That one shows that it has read the ping.
-      if (this.#pingData?.equals(data) === true) {
-        this.#pingData = undefined;
-      }
-    });
     if (this.#received !== undefined) {
       this.#options.stream.on("data", ({ length }: Buffer) => this.#onBytes(length));
     }

@@ -4,7 +4,8 @@ import { metric } from "../support/clients/rpc.ts";
 import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
 import { watchHealth } from "../support/clients/watchHealth.ts";
-import { type AnswerLie, answerLies } from "../support/fakes/answerLies.ts";
+import type { AnswerLie } from "../support/fakes/answerLie.ts";
+import { answerLies } from "../support/fakes/answerLies.ts";
 import { type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
 import { type Lifespan, type RedisServer, startRedis } from "../support/servers/redis.ts";
 import { type ChainCall, createSealedChain, type SealedChain } from "../support/servers/sealedChain.ts";
@@ -51,11 +52,12 @@ const healthDuring = async (opsUrl: string, run: () => Promise<void>): Promise<n
 };
 
 /** Passes each check once before a node lies. A failure of a check that never passed is not certain. */
-const prove = async (service: Service): Promise<void> => {
+const prove = async (service: Service, before?: ChainCall): Promise<void> => {
   const [, , { number = "" } = {}] = chain.final;
   for (const call of [
     { method: "eth_getBlockByNumber", params: [number, true] },
     { method: "eth_getBlockReceipts", params: [number] },
+    ...(before ? [before] : []),
   ]) {
     assert.deepEqual((await ask(service.url, call)).result, await truthOf(call));
   }
@@ -118,9 +120,9 @@ const isCachedRight = async ({ service, replica }: Stage, call: ChainCall, truth
   assert.deepEqual((await ask(replica.url, call)).result, truth, "from Redis");
 };
 
-const fromOneOfTwo = async (stage: Stage, { lie, call, check }: AnswerLie): Promise<void> => {
+const fromOneOfTwo = async (stage: Stage, { lie, call, before, check }: AnswerLie): Promise<void> => {
   const { service, liar } = stage;
-  await prove(service);
+  await prove(service, before);
   const truth = await truthOf(call);
   liar.lies = [lie];
   const healthMs = await healthDuring(service.opsUrl, async () => {
@@ -138,15 +140,15 @@ const fromOneOfTwo = async (stage: Stage, { lie, call, check }: AnswerLie): Prom
   assert.ok(healthMs < MAX_HEALTH_MS, `/healthz was delayed by ${healthMs} ms`);
 };
 
-const fromTheOnly = async (stage: Stage, { lie, call, check }: AnswerLie): Promise<void> => {
+const fromTheOnly = async (stage: Stage, { lie, call, before, check }: AnswerLie): Promise<void> => {
   const { service, liar } = stage;
-  await prove(service);
+  await prove(service, before);
   const truth = await truthOf(call);
   liar.lies = [lie];
-  const before = liar.lied.get(lie.name) ?? 0;
+  const liedBefore = liar.lied.get(lie.name) ?? 0;
   const healthMs = await healthDuring(service.opsUrl, async () => {
     const { result, error } = await ask(service.url, call);
-    assert.ok((liar.lied.get(lie.name) ?? 0) > before, "it did not lie");
+    assert.ok((liar.lied.get(lie.name) ?? 0) > liedBefore, "it did not lie");
     assert.equal(result, undefined);
     assert.equal(error?.code, -32_603);
     assert.match(error?.message ?? "", /^liar: the upstream response failed verification/);

@@ -288,6 +288,32 @@ test("a payment that was changed after it was signed is refused", async () => {
   assert.equal((await post(service.url, chainId, upper)).body.error?.message, "the payment was already used");
 });
 
+test("nothing of a payment but its signed authorization reaches the facilitator", async () => {
+  const verified = facilitator.counts.verify;
+  const challenge = await post(service.url, chainId);
+  const headers = await payer.sign(challenge);
+  const foreign = tamper(headers, ({ payload }) => Object.assign(payload, { permit2Authorization: { from: OTHER } }));
+  const refused = await post(service.url, chainId, foreign);
+  assert.deepEqual(
+    [refused.status, refused.body.error?.message],
+    [402, "the payment is not an authorization of EIP-3009"],
+  );
+  assert.equal(facilitator.counts.verify, verified);
+  const [terms] = payer.challengeOf(challenge).accepts;
+  let signed: SignedPayment["payload"] | undefined;
+  const extended = tamper(headers, (payment) => {
+    signed = payment.payload;
+    Object.assign(payment, { extensions: { sponsor: {} }, resource: { url: "http://other" }, unknown: 1 });
+    Object.assign(payment.accepted, { maxTimeoutSeconds: 99_999, extra: { name: "Other", note: 1 } });
+  });
+  assert.equal((await post(service.url, chainId, extended)).status, 200);
+  assert.deepEqual(facilitator.body(), {
+    x402Version: 2,
+    paymentPayload: { x402Version: 2, accepted: terms, payload: signed },
+    paymentRequirements: terms,
+  });
+});
+
 const NO_PAYMENT = "the header PAYMENT-SIGNATURE is not a payment of x402 version 2";
 
 test("while the facilitator is down, requests are answered with 503, and nothing is charged", async () => {
@@ -341,32 +367,80 @@ test("without the facilitator's answer to a settlement, the same request can be 
   assert.equal(paid, 1_000n);
 });
 
+test("a settlement whose answer is lost leaves the payment open, and another payment is not asked for", async () => {
+  const headers = await payer.payFor(service.url, chainId);
+  facilitator.faults.settle = "lost";
+  facilitator.beforeSettle = async () => {
+    // Only the first attempt loses its answer. The facilitator refuses the others: the nonce is used.
+    facilitator.faults.settle = undefined;
+  };
+  const paid = await received(async () => {
+    for (let request = 0; request < 2; request++) {
+      const answer = await post(service.url, chainId, headers);
+      assert.deepEqual([answer.status, answer.headers.get("retry-after")], [503, "5"]);
+      assert.equal(answer.headers.has("payment-required"), false);
+      assert.match(answer.body.error?.message ?? "", /^the facilitator did not confirm the payment/);
+    }
+    const other = await post(service.url, call("eth_blockNumber"), headers);
+    assert.equal(other.body.error?.message, "the payment was already used");
+  });
+  facilitator.beforeSettle = undefined;
+  assert.equal(paid, 1_000n);
+});
+
+/** Sends a request whose client disconnects when the node has it. Then the node answers. Resolves when the request has ended. */
+const leave = async (body: { readonly method: string }, headers: Readonly<Record<string, string>>): Promise<void> => {
+  node.faults.answer = "hang";
+  node.faults.methods = [body.method];
+  const leaving = new AbortController();
+  const asked = node.asked(body.method);
+  const left = fetch(service.url, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+    signal: leaving.signal,
+  }).catch(() => undefined);
+  await asked;
+  leaving.abort();
+  await left;
+  await until(async () => (await metric(service.opsUrl, "forebay_requests_in_flight")) === 0, "the request has ended");
+  node.faults.answer = undefined;
+  node.faults.methods = undefined;
+  node.release();
+};
+
 test("a client that leaves before the settlement is not charged", async () => {
   const slow = call("eth_gasPrice");
   const headers = await payer.payFor(service.url, slow);
-  node.faults.answer = "hang";
-  node.faults.methods = ["eth_gasPrice"];
+  assert.equal(await received(() => leave(slow, headers)), 0n);
+});
+
+test("a transaction that a node accepted is charged, also if its client has left", async () => {
+  const send = call("eth_sendRawTransaction", ["0x02"]);
+  const headers = await payer.payFor(service.url, send);
+  const counted = () => metric(service.opsUrl, "forebay_payments_total", 'result="paid"');
+  const before = await counted();
   const paid = await received(async () => {
-    const leaving = new AbortController();
-    const asked = node.asked("eth_gasPrice");
-    const left = fetch(service.url, {
-      method: "POST",
-      headers: { "content-type": "application/json", ...headers },
-      body: JSON.stringify(slow),
-      signal: leaving.signal,
-    }).catch(() => undefined);
-    await asked;
-    leaving.abort();
-    await left;
-    await until(
-      async () => (await metric(service.opsUrl, "forebay_requests_in_flight")) === 0,
-      "the request has ended",
-    );
-    node.faults.answer = undefined;
-    node.faults.methods = undefined;
-    node.release();
+    await leave(send, headers);
+    await until(async () => (await counted()) === before + 1, "the payment is settled");
   });
-  assert.equal(paid, 0n);
+  assert.equal(paid, 1_000n);
+  assert.equal((await post(service.url, send, headers)).body.error?.message, "the payment was already used");
+});
+
+test("a write that is paid for is the only call of its request, so that no other call withholds its price", async () => {
+  const sent = node.count("eth_sendRawTransaction");
+  const send = call("eth_sendRawTransaction", ["0x02"]);
+  for (const other of ["debug_setHead", "eth_chainId", "net_version", "eth_sendRawTransactionSync"]) {
+    const { status, body } = await post(service.url, [send, call(other, [], 2)]);
+    const message = "Invalid request: a write that is paid for must be the only call of its request";
+    assert.deepEqual([status, body.error?.code, body.error?.message], [400, -32600, message]);
+  }
+  const bundles = [call("eth_sendBundle"), call("eth_blockNumber", [], 2)];
+  assert.equal((await post(service.url, bundles)).status, 400);
+  assert.equal(node.count("eth_sendRawTransaction"), sent);
+  const { status, items } = await payer.send(service.url, [send]);
+  assert.deepEqual([status, items.length], [200, 1]);
 });
 
 test("a WebSocket, and a request that is passed through, are refused with the reason where nobody has a key", async (t) => {

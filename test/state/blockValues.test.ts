@@ -128,6 +128,23 @@ test("values stay within the limit, and those that are read stay longest", () =>
   assert.ok(values.bytes <= bytes, `${values.bytes} bytes`);
 });
 
+test("a value of a block that ends to be readable for lack of room does not enter", () => {
+  const values = new BlockValues(4_000);
+  values.begin(block(0));
+  let number = 0;
+  while (values.isReadable(block(1)) || number < 2) {
+    number++;
+    write(values, block(number), { slots: new Map([[slotKey(number).slot ?? "0x", Uint8Array.of(1)]]) });
+  }
+  const oldest = block(2);
+  assert.equal(values.isReadable(oldest), true);
+  // Each of them takes the room of an older value, or of the oldest block.
+  for (let slot = 0; values.isReadable(oldest); slot++) {
+    const result = values.enter({ ...slotKey(slot), address: BOB }, oldest, HEX_ONE);
+    assert.equal(result, values.isReadable(oldest) ? "entered" : "refused");
+  }
+});
+
 const assertFound = (what: string, actions: Partial<ModelActions>): void => {
   test(`the model finds ${what}`, () => {
     assert.throws(() => runSeeds(LARGE_BYTES, { ...realActions, ...actions }), assert.AssertionError);

@@ -50,6 +50,7 @@ const createRig = ({ policy = everySource, hasSameRules = () => true }: RigOptio
     onHead: () => undefined,
     onDifference: () => undefined,
     onApplied: () => undefined,
+    onFault: () => undefined,
     onDropped: (reason) => dropped.push(reason),
   });
   const enter = (at: { number: bigint; hash: `0x${string}` }, value = ONE) =>
@@ -213,6 +214,7 @@ const createMixedRig = () => {
     onHead: () => undefined,
     onDifference: () => undefined,
     onApplied: () => undefined,
+    onFault: () => undefined,
     onDropped: (reason) => dropped.push(reason),
   });
   let number = FIRST;

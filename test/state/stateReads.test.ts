@@ -47,6 +47,7 @@ const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS } = {}) => {
     onHead: () => undefined,
     onDifference: () => undefined,
     onApplied: () => undefined,
+    onFault: () => undefined,
     onDropped: () => undefined,
   });
   const reads = new StateReads({

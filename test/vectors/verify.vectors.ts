@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { BlockTransactions } from "../../src/verification/blockTransactions.ts";
 import { checkBody, type ResponseChecks } from "../../src/verification/checkBody.ts";
 import type { Finding } from "../../src/verification/findings.ts";
 import { readVectorChain } from "./vectorChain.ts";
@@ -33,6 +34,41 @@ const results = (pattern: RegExp): { name: string; request: Exchange["request"];
     )
     // A block that is being built has no hash.
     .filter(({ request, result }) => request.params?.[0] !== "pending" && result.hash !== null);
+
+/** The transactions of a block, as a verified response leaves them for later checks. */
+const transactionsIn = (block: Fields): BlockTransactions | undefined =>
+  find(block, { kind: "block", location: {}, transactions: "full", checksHashes: true }).at(-1)?.transactions;
+
+test("geth: transactions and receipts match the full transactions of their blocks", () => {
+  const blocks = new Map<string, BlockTransactions>();
+  for (const { result } of results(/^eth_getBlockBy(Number|Hash)$/)) {
+    const known = transactionsIn(result);
+    if (known !== undefined) {
+      blocks.set(known.hash, known);
+    }
+  }
+  let compared = 0;
+  for (const { name, result } of results(/^eth_getTransaction(By|Receipt)/)) {
+    const block = blocks.get(String(result.blockHash));
+    if (block === undefined) {
+      continue;
+    }
+    compared++;
+    const hash = String(result.transactionHash ?? result.hash);
+    const kind = result.transactionHash === undefined ? "transaction" : "receipt";
+    areRight(find(result, { kind, hash, location: {}, checksHashes: true, block }), name);
+  }
+  for (const { name, result } of results(/^eth_getBlockReceipts$/)) {
+    const list = result as unknown as readonly Fields[];
+    const fields = readVectorChain()[Number(list[0]?.blockNumber ?? 0)]?.fields;
+    const transactions = blocks.get(String(list[0]?.blockHash));
+    if (fields !== undefined && transactions !== undefined) {
+      compared++;
+      areRight(find(list, { kind: "receipts", location: {}, header: headerOf(fields), transactions }), name);
+    }
+  }
+  assert.ok(compared > 5, `${compared} compared`);
+});
 
 test("geth: every block has the hash of its header, and full transactions make its root", () => {
   const blocks = results(/^eth_getBlockBy(Number|Hash)$/);
@@ -81,6 +117,8 @@ test("a Base builder: blocks with deposits and their receipts are right", () => 
     const { block, receipts } = JSON.parse(line) as { block: Fields; receipts: readonly unknown[] };
     const name = `block ${block.number}`;
     areRight(find(block, { kind: "block", location: {}, checksHashes: true }), name);
-    areRight(find(receipts, { kind: "receipts", location: {}, header: headerOf(block) }), name);
+    const transactions = transactionsIn(block);
+    assert.ok(transactions, name);
+    areRight(find(receipts, { kind: "receipts", location: {}, header: headerOf(block), transactions }), name);
   }
 });

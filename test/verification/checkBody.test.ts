@@ -48,7 +48,7 @@ for (const [name, fields] of Object.entries(forks)) {
 
 test("a block without its list of transactions is wrong, and a header has none", () => {
   const block = formatHeader(london, hashHeader(london));
-  const checks: ResponseChecks = { kind: "block", location: {}, checksHashes: false, listsTransactions: true };
+  const checks: ResponseChecks = { kind: "block", location: {}, checksHashes: false, transactions: "hashes" };
   const outcomesOf = (value: unknown) => find(value, checks).map(({ check, outcome }) => `${check} ${outcome}`);
   assert.deepEqual(outcomesOf(block), ["block failed"]);
   assert.deepEqual(outcomesOf({ ...block, transactions: null }), ["block failed"]);

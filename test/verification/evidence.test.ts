@@ -62,6 +62,16 @@ test("an uncomputable response is accepted once every node returns one", () => {
   assert.equal(evidence.evaluate(failed("header"), "one"), "wrong");
 });
 
+test("a header with an unknown field is wrong if a verified header before it has more fork fields", () => {
+  const { evidence } = create(["only"]);
+  const header = (number: bigint, forkFields: number) => ({ header: { number, forkFields } });
+  assert.equal(evidence.evaluate({ ...passed("header"), ...header(100n, 6) }, "only"), "verified");
+  assert.equal(evidence.evaluate({ ...uncomputable("header"), ...header(100n, 5) }, "only"), "wrong");
+  assert.equal(evidence.evaluate({ ...uncomputable("header"), ...header(101n, 5) }, "only"), "wrong");
+  assert.equal(evidence.evaluate({ ...uncomputable("header"), ...header(99n, 5) }, "only"), "accepted");
+  assert.equal(evidence.evaluate({ ...uncomputable("header"), ...header(101n, 6) }, "only"), "accepted");
+});
+
 test("a check that the operator knows to fail is off from the start", () => {
   const { evidence, events } = create(["one", "two"], ["depositReceipts"]);
   assert.equal(evidence.evaluate(failed("depositReceipts"), "one"), "accepted");

@@ -8,6 +8,8 @@ export interface Bill {
   /** In the smallest part of the token. */
   readonly amount: bigint;
   readonly isBatch: boolean;
+  /** The node's acceptance is what the client pays for. No lost response and no departure takes it back. */
+  readonly isWrite: boolean;
 }
 
 /** Returns the price of a body. Undefined if the body does not parse: it gets its error for nothing. */
@@ -31,10 +33,22 @@ const parse = (body: Uint8Array, maxBatch: number): ReturnType<typeof parseEnvel
   }
 };
 
+/** Methods that send something to the network, such as `eth_sendRawTransaction`, `eth_sendBundle` and `mev_sendBundle`. */
+const WRITE = /_(?:send|submit|cancel)/i;
+
+const mixedWrite = (): RpcError =>
+  new RpcError(
+    CODES.INVALID_REQUEST,
+    "Invalid request: a write that is paid for must be the only call of its request",
+    {
+      status: 400,
+    },
+  );
+
 const notification = (): RpcError =>
   new RpcError(CODES.INVALID_REQUEST, "Invalid request: a call that is paid for needs an id", { status: 400 });
 
-/** Creates the pricing of bodies. A batch costs the sum of its calls. It throws RpcError for a notification with a price. */
+/** Creates the pricing of bodies. A batch costs the sum of its calls. It throws RpcError for a notification with a price, and for a write beside other calls. */
 export const createBills = ({ payment: { price, asset }, maxBatch, unitsOf }: BillsOptions): BillOf => {
   const priceOf = createPriceOf(price);
   return ({ body, chain }) => {
@@ -43,6 +57,7 @@ export const createBills = ({ payment: { price, asset }, maxBatch, unitsOf }: Bi
       return undefined;
     }
     let sum = 0n;
+    let isWrite = false;
     for (const item of envelope.items) {
       const own = "call" in item ? priceOf(item.call.method, (method) => unitsOf(chain, method)) : 0n;
       // The outcome of a notification is in no response, so that nobody could say whether it failed.
@@ -50,7 +65,12 @@ export const createBills = ({ payment: { price, asset }, maxBatch, unitsOf }: Bi
         throw notification();
       }
       sum += own;
+      isWrite ||= "call" in item && WRITE.test(item.call.method);
     }
-    return { amount: toTokenAmount(sum, asset.decimals), isBatch: envelope.batch };
+    // Another call could fail, and withhold a batch whose transaction is already sent.
+    if (sum > 0n && isWrite && envelope.items.length > 1) {
+      throw mixedWrite();
+    }
+    return { amount: toTokenAmount(sum, asset.decimals), isBatch: envelope.batch, isWrite };
   };
 };

@@ -3,8 +3,13 @@ import { CODES, type RpcError } from "../../jsonrpc/rpcError.ts";
 
 /** Execution reverted: geth, and Parity. The error has the return data, which is the answer. */
 const REVERTED = [3, -32015];
-/** The client caused these errors. */
-const CHARGED_CODES: ReadonlySet<number> = new Set([...REVERTED, CODES.INVALID_REQUEST, CODES.INVALID_PARAMS]);
+/** The client caused these errors. A transaction that waits for its block was sent. */
+const CHARGED_CODES: ReadonlySet<number> = new Set([
+  ...REVERTED,
+  CODES.NOT_CONFIRMED,
+  CODES.INVALID_REQUEST,
+  CODES.INVALID_PARAMS,
+]);
 /** The node's answer to this call, whatever its code. */
 const CHARGED_KINDS: ReadonlySet<NodeErrorKind> = new Set(["revert", "rejected"]);
 /** The node, and not the call, is the cause of these. */

@@ -13,7 +13,9 @@ export interface Payable {
   readonly required: PaymentRequirements;
 }
 
-/** `unknown`: the facilitator did not answer. The payment may be settled. */
+/**
+ * `unknown`: the facilitator did not answer, or refused only after an attempt without an answer. The payment may be settled.
+ */
 export type Settlement =
   | { readonly kind: "settled" | "failed"; readonly response: SettleResponse }
   | { readonly kind: "unknown" };
@@ -30,7 +32,10 @@ type Operation = "verify" | "settle";
 
 /** Verifications that wait for their turn. */
 const MAX_WAITING = 1_000;
-/** A facilitator settles one payment once, so that a request without an answer is sent again. */
+/**
+ * The token transfers one authorization once, so that a settlement without an answer is sent again.
+ * If the first attempt settled, a facilitator may refuse the second: the nonce is used.
+ */
 const SETTLE_ATTEMPTS = 2;
 const RETRY_AFTER_SECONDS = 5;
 /** x402: the transfer was sent and is not mined yet. */
@@ -87,7 +92,7 @@ class HttpFacilitator implements Facilitator {
     return this.#settlements.run(owner, async () => {
       for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
         const settlement = await this.#trySettle(payable);
-        if (settlement.kind !== "unknown") {
+        if (settlement.kind === "settled" || (settlement.kind === "failed" && attempt === 0)) {
           return settlement;
         }
       }

@@ -58,13 +58,16 @@ export interface PaymentsOptions {
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
+/** Serves a request. A detached request ends when its calls end, also if its client has left. */
+export type Serve<R> = (isDetached: boolean) => Awaitable<R>;
+
 /** Answers the requests of clients without a key after they have paid. */
 export interface Payments {
   /**
    * Serves a request into memory, settles its payment, and returns the response. A free request is served at once.
    * Rejects with PaymentError (402) without a valid payment, and with RpcError if payments are not available.
    */
-  handle<R extends PayableResponse>(request: PayableRequest, serve: () => Awaitable<R>): Promise<R>;
+  handle<R extends PayableResponse>(request: PayableRequest, serve: Serve<R>): Promise<R>;
 }
 
 /** One request with its terms. */
@@ -97,10 +100,10 @@ class ConfiguredPayments implements Payments {
     this.#billOf = createBills(options);
   }
 
-  async handle<R extends PayableResponse>(request: PayableRequest, serve: () => Awaitable<R>): Promise<R> {
+  async handle<R extends PayableResponse>(request: PayableRequest, serve: Serve<R>): Promise<R> {
     const bill = this.#billOf(request);
     if (bill === undefined || bill.amount === 0n) {
-      return serve();
+      return serve(false);
     }
     const sale: Sale = { request, bill, required: requirementsOf(this.#options.payment, bill.amount) };
     const header = request.client.headers["payment-signature"];
@@ -134,25 +137,37 @@ class ConfiguredPayments implements Payments {
   }
 
   /** Serves and settles. Every other end releases the payment. */
-  async #handleReserved<R extends PayableResponse>(sale: PaidSale, serve: () => Awaitable<R>): Promise<R> {
-    const { reservation } = sale;
+  async #handleReserved<R extends PayableResponse>(sale: PaidSale, serve: Serve<R>): Promise<R> {
+    const { reservation, bill } = sale;
+    const { signal } = sale.request.client;
     let served: R;
     try {
       if (reservation.state === "new") {
         await this.#verify(sale);
       }
+      this.#stopIfLeft(signal);
       served = await this.#serve(sale, serve);
     } catch (error) {
       await this.#end(() => reservation.release());
       throw error;
     }
     const { errors = [] } = served;
-    if (sale.request.client.signal.aborted || errors.some((error) => !isCharged(error))) {
+    // A write that a node accepted is settled, whether or not its client waits for the response.
+    const hasLeft = signal.aborted && !bill.isWrite;
+    if (hasLeft || errors.some((error) => !isCharged(error))) {
       await this.#end(() => reservation.release());
-      this.#count(sale.request.client.signal.aborted ? "left" : "failed");
+      this.#count(hasLeft ? "left" : "failed");
       return served;
     }
     return this.#settle(sale, served);
+  }
+
+  /** Throws if the client has disconnected. */
+  #stopIfLeft(signal: AbortSignal): void {
+    if (signal.aborted) {
+      this.#count("left");
+    }
+    signal.throwIfAborted();
   }
 
   async #verify(sale: PaidSale): Promise<void> {
@@ -170,11 +185,13 @@ class ConfiguredPayments implements Payments {
   }
 
   /** Returns the whole response in memory. Of a batch with an error that is not charged, only that error is returned. */
-  async #serve<R extends PayableResponse>({ request, bill }: PaidSale, serve: () => Awaitable<R>): Promise<R> {
+  async #serve<R extends PayableResponse>({ request, bill }: PaidSale, serve: Serve<R>): Promise<R> {
     let served: R;
     try {
-      const response = await serve();
-      served = { ...response, chunks: await collectChunks(response.chunks, request.client.memory) };
+      const response = await serve(bill.isWrite);
+      // The memory of a client that has left is released, and counts nothing more.
+      const memory = bill.isWrite ? undefined : request.client.memory;
+      served = { ...response, chunks: await collectChunks(response.chunks, memory) };
     } catch (error) {
       this.#count("failed");
       throw error;
@@ -191,10 +208,11 @@ class ConfiguredPayments implements Payments {
     const { x402, facilitator, payment: options, telemetry } = this.#options;
     const { payment, required, reservation, request, bill } = sale;
     const settlement = await facilitator.settle({ payload: payment.payload, required }, ownerOf(request.client));
-    if (settlement.kind === "unknown") {
+    // A refusal does not show that an earlier attempt failed: it may be the reason for the refusal.
+    if (settlement.kind === "unknown" || (settlement.kind === "failed" && reservation.state === "repeated")) {
       await this.#end(() => reservation.suspend());
       this.#count("unknown");
-      telemetry.log.warn({ chain: request.chain, payer: payment.payer }, "a settlement has no outcome");
+      telemetry.log.warn({ chain: request.chain, payment: payment.id }, "a settlement has no outcome");
       throw paymentOpen();
     }
     const headers = ["PAYMENT-RESPONSE", x402.encodePaymentResponseHeader(settlement.response)];

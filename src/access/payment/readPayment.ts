@@ -2,6 +2,7 @@ import type { PaymentPayload, PaymentRequirements } from "@x402/core/types";
 import { z } from "zod";
 import type { X402 } from "./loadX402.ts";
 
+const X402_VERSION = 2;
 /** A longer header is not decoded. A payment with a signature of a smart account has about 2 KB. */
 const MAX_PAYMENT_BYTES = 8_192;
 /** The clock of a client may differ by this time: clients sign authorizations that began ten minutes ago. */
@@ -30,8 +31,8 @@ export interface RefusedPayment {
 const address = z.string().regex(/^0x[0-9a-f]{40}$/i);
 const integer = z.string().regex(/^\d{1,78}$/);
 
-/** The payload of the scheme `exact` with EIP-3009. */
-const authorizationSchema = z.looseObject({
+/** The payload of the scheme `exact` with EIP-3009. Another field could name another payment to the facilitator. */
+const authorizationSchema = z.strictObject({
   signature: z.string().regex(/^0x[0-9a-f]+$/i),
   authorization: z.strictObject({
     from: address,
@@ -46,10 +47,12 @@ const authorizationSchema = z.looseObject({
 const invalid = (message: string): RefusedPayment => ({ fault: "invalid", message });
 const isSame = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase();
 
-const decode = (x402: X402, header: string): PaymentPayload | undefined => {
+type ClientPayload = Pick<PaymentPayload, "accepted" | "payload">;
+
+const decode = (x402: X402, header: string): ClientPayload | undefined => {
   try {
     const parsed = x402.parsePaymentPayload(x402.decodePaymentSignatureHeader(header));
-    return parsed.success && parsed.data.x402Version === 2 ? (parsed.data as PaymentPayload) : undefined;
+    return parsed.success && parsed.data.x402Version === X402_VERSION ? (parsed.data as ClientPayload) : undefined;
   } catch {
     return undefined;
   }
@@ -114,7 +117,8 @@ export const readPayment = (
     return invalid(`the payment is valid for longer than ${required.maxTimeoutSeconds} seconds`);
   }
   return {
-    payload,
+    // Nothing else of the client reaches the facilitator: no extension, and no terms of its own.
+    payload: { x402Version: X402_VERSION, accepted: required, payload: authorization.data },
     payer: from,
     id: [required.network, required.asset, from, nonce].join(":").toLowerCase(),
     seconds: Number(restSeconds) + EXPIRY_MARGIN_SECONDS,

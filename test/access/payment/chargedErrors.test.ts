@@ -9,6 +9,7 @@ test("an error costs the price of its call only if the client caused it", () => 
     invalidParams("x"),
     new RpcError(CODES.INVALID_REQUEST, "x"),
     new RpcError(3, "execution reverted"),
+    new RpcError(CODES.NOT_CONFIRMED, "was added to the mempool but wasn't confirmed within 6000ms."),
     new NodeError("revert", "n", "execution reverted", { code: -32000 }),
     new NodeError("rejected", "n", "nonce too low", { code: -32000 }),
     new NodeError("other", "n", "invalid argument", { code: -32602 }),

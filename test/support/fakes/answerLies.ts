@@ -1,16 +1,7 @@
 import type { BlockSummary, ChainCall, SealedChain } from "../servers/sealedChain.ts";
-import type { Lie } from "./lyingNode.ts";
+import { type AnswerLie, type Change, type Fields, flip } from "./answerLie.ts";
+import { changesInBlock } from "./changesInBlock.ts";
 
-/** A wrong answer, and the call that gets it. */
-export interface AnswerLie {
-  readonly lie: Lie;
-  readonly call: ChainCall;
-  /** The check that fails, as the label of the metric. */
-  readonly check: string;
-}
-
-type Fields = Readonly<Record<string, unknown>>;
-type Change = (result: Fields) => unknown;
 type ListChange = (result: readonly Fields[]) => unknown;
 
 const ZEROS = `0x${"0".repeat(63)}1`;
@@ -18,14 +9,6 @@ const asFields = (value: unknown): Fields => value as Fields;
 const asList = (value: unknown): readonly Fields[] => value as readonly Fields[];
 const onFirst = (list: readonly Fields[], change: Change): unknown[] =>
   list.map((item, index) => (index === 0 ? change(item) : item));
-/** Changes the last hex digit of a value. */
-const flipped = (value: unknown): string => {
-  const text = String(value);
-  return text.slice(0, -1) + (text.endsWith("1") ? "2" : "1");
-};
-const flip =
-  (field: string): Change =>
-  (fields) => ({ ...fields, [field]: flipped(fields[field]) });
 /** Changes the first log of the first receipt that has logs. */
 const withLog = (receipts: readonly Fields[], change: Change): unknown[] => {
   const at = receipts.findIndex(({ logs }) => asList(logs).length > 0);
@@ -140,6 +123,7 @@ export const answerLies = (chain: SealedChain, transferTopic: string): readonly 
     block("a header with other gas", full, "header", flip("gasUsed")),
     block("a header with another bloom", hashes, "header", flip("logsBloom")),
     block("a header without a field", finalFull, "header", ({ mixHash: _, ...fields }) => fields),
+    block("a header without requestsHash", finalHashes, "header", ({ requestsHash: _, ...fields }) => fields),
     block("a header with a base fee of null", hashes, "header", (fields) => ({ ...fields, baseFeePerGas: null })),
     block(
       "a block with a changed transaction",
@@ -152,6 +136,14 @@ export const answerLies = (chain: SealedChain, transferTopic: string): readonly 
       finalFull,
       "transactions",
       transactionsOf((all) => onFirst(all, flip("hash"))),
+    ),
+    ...["blockHash", "blockNumber", "transactionIndex"].map((field) =>
+      block(
+        `a block with a transaction of another ${field}`,
+        full,
+        "transactions",
+        transactionsOf((all) => onFirst(all, flip(field))),
+      ),
     ),
     block(
       "a block without one of its transactions",
@@ -230,6 +222,28 @@ export const answerLies = (chain: SealedChain, transferTopic: string): readonly 
     list("a log of a block with other data", oneBlock, "logs", (all) => onFirst(all, flip("data"))),
     list("a log of a block with another transaction", oneBlock, "logs", (all) => onFirst(all, flip("transactionHash"))),
     list("logs of a block with one more", blockLogs, "logs", (all) => [...all, { ...all.at(-1), logIndex: "0x63" }]),
+    block("a block of hashes where whole transactions are requested", full, "block", (fields) => ({
+      ...fields,
+      transactions: asList(fields.transactions).map(({ hash }) => hash),
+    })),
+    block("a header with a later field and without an earlier one", finalHashes, "header", (fields) => ({
+      ...fields,
+      blockAccessListHash: null,
+      slotNumber: "0x1",
+    })),
+    {
+      ...block(
+        "a header of unknown fields without requestsHash",
+        finalHashes,
+        "header",
+        ({ requestsHash: _, ...rest }) => ({
+          ...rest,
+          newRoot: ZEROS,
+        }),
+      ),
+      before: at(final, true),
+    },
+    ...changesInBlock(final),
     {
       call: code,
       check: "id",

@@ -24,6 +24,8 @@ export interface StandInFacilitator {
   readonly counts: Readonly<Record<Operation, number>>;
   /** The headers of the newest request. */
   readonly headers: () => IncomingMessage["headers"];
+  /** The body of the newest request. */
+  readonly body: () => unknown;
   /** Called before each settlement. */
   beforeSettle: (() => Promise<void>) | undefined;
   close(): Promise<void>;
@@ -53,6 +55,7 @@ export const startFacilitator = async (nodeUrl: string): Promise<StandInFacilita
   const counts = { verify: 0, settle: 0, supported: 0 };
   const faults: StandInFacilitator["faults"] = {};
   let newest: IncomingMessage["headers"] = {};
+  let newestBody = "";
   /** One at a time, because each transaction needs its own nonce. */
   let settled: Promise<unknown> = Promise.resolve();
 
@@ -74,6 +77,7 @@ export const startFacilitator = async (nodeUrl: string): Promise<StandInFacilita
     const body = await text(request);
     counts[operation]++;
     newest = request.headers;
+    newestBody = body;
     const fault = faults[operation];
     if (fault === "hang") {
       return;
@@ -100,6 +104,7 @@ export const startFacilitator = async (nodeUrl: string): Promise<StandInFacilita
     faults,
     counts,
     headers: () => newest,
+    body: () => JSON.parse(newestBody),
     beforeSettle: undefined,
     close: async () => {
       server.closeAllConnections();

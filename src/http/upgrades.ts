@@ -1,0 +1,111 @@
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import type { AuthenticatedRequest, Readmit } from "../access/accessControl.ts";
+import { needsKey } from "../access/payment/challenge.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import { RpcError } from "../jsonrpc/rpcError.ts";
+import { endUpgrade, rejectUpgrade } from "./endUpgrade.ts";
+import type { Route } from "./router.ts";
+
+export interface UpgradesOptions {
+  /** Returns the error of a client that is not admitted. */
+  admit(request: IncomingMessage): Awaitable<AuthenticatedRequest | RpcError>;
+  /** Returns the route of an admitted request, or the error if its key may not use the chain. */
+  routeOf(admitted: AuthenticatedRequest): Route | RpcError;
+  nextRequestId(headers: IncomingHttpHeaders): string;
+}
+
+/** The stream of an upgrade request, and the bytes that follow its headers. */
+interface UpgradedStream {
+  readonly socket: Duplex;
+  readonly head: Buffer;
+}
+
+/** An upgraded connection that is passed through. */
+interface PassedThrough {
+  readonly admitted: AuthenticatedRequest;
+  readonly chain: string | undefined;
+}
+
+/** Routes upgrade requests, and follows the connections that are passed through. Endpoints follow their own WebSockets. */
+export class Upgrades {
+  readonly #options: UpgradesOptions;
+  readonly #passedThrough = new Map<Duplex, PassedThrough>();
+
+  constructor(options: UpgradesOptions) {
+    this.#options = options;
+  }
+
+  handle(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    // Without a listener, a reset of the connection would end the process.
+    socket.on("error", () => socket.destroy());
+    const admitted = this.#options.admit(request);
+    if (!(admitted instanceof Promise)) {
+      this.#onAdmitted(admitted, request, { socket, head });
+      return;
+    }
+    void admitted.then((known) => {
+      if (!socket.destroyed) {
+        this.#onAdmitted(known, request, { socket, head });
+      }
+    });
+  }
+
+  /** Closes connections that the current rules do not admit. */
+  readmit(readmit: Readmit): void {
+    for (const [socket, { admitted, chain }] of this.#passedThrough) {
+      try {
+        this.#passedThrough.set(socket, { admitted: readmit(admitted, { chain, isSubscribed: false }), chain });
+      } catch (error) {
+        if (!(error instanceof RpcError)) {
+          throw error;
+        }
+        socket.destroy();
+      }
+    }
+  }
+
+  close(): void {
+    for (const socket of this.#passedThrough.keys()) {
+      socket.destroy();
+    }
+  }
+
+  #onAdmitted(admitted: AuthenticatedRequest | RpcError, request: IncomingMessage, stream: UpgradedStream): void {
+    const { routeOf, nextRequestId } = this.#options;
+    const { socket } = stream;
+    const reject = (error: RpcError): void => rejectUpgrade(socket, error, nextRequestId(request.headers));
+    if (admitted instanceof RpcError) {
+      reject(admitted);
+      return;
+    }
+    if (admitted.payments !== undefined) {
+      reject(needsKey());
+      return;
+    }
+    const route = routeOf(admitted);
+    if (route instanceof RpcError) {
+      reject(route);
+      return;
+    }
+    this.#upgrade(route, request, { ...stream, admitted });
+  }
+
+  #upgrade(
+    { endpoint, passthrough, target, chain }: Route,
+    request: IncomingMessage,
+    { socket, head, admitted }: UpgradedStream & { readonly admitted: AuthenticatedRequest },
+  ): void {
+    if (endpoint?.upgrade !== undefined) {
+      endpoint.upgrade(request, socket, head, admitted);
+    } else if (passthrough !== undefined) {
+      this.#passedThrough.set(socket, { admitted, chain });
+      socket.once("close", () => this.#passedThrough.delete(socket));
+      request.url = target;
+      admitted.removeKey?.(request);
+      passthrough.upgrade(request, socket, head);
+    } else {
+      endUpgrade(socket, "404 Not Found");
+    }
+  }
+}

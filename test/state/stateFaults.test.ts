@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as nextTick } from "node:timers/promises";
+import type { BlockId } from "../../src/core/heads.ts";
+import { BlockValues } from "../../src/state/blockValues.ts";
+import { everySource } from "../../src/state/followPolicy.ts";
+import { createUnitsOf } from "../../src/state/providerUnits.ts";
+import { createStateEconomics } from "../../src/state/stateEconomics.ts";
+import { StateFollower } from "../../src/state/stateFollower.ts";
+import { StateJudge } from "../../src/state/stateJudge.ts";
+import type { StateKey } from "../../src/state/stateKey.ts";
+import type { WriteSet, WriteSetSource } from "../../src/state/writeSet.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { hashOf } from "../support/builders/heads.ts";
+import { addressOf } from "../support/builders/stateModel.ts";
+import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
+import { emptyWriteSet, FakeWriteSets } from "../support/fakes/fakeWriteSets.ts";
+
+const FIRST = 1_000n;
+const ONE = "1".padStart(64, "0");
+const BALANCE: StateKey = { address: addressOf(0), field: "balance", slot: undefined };
+const block = (number: bigint): BlockId => ({ number, hash: hashOf(number) });
+
+/** A source that throws for each block. */
+const throwing: WriteSetSource = {
+  origin: "feed",
+  unitsPerBlock: 0,
+  read: () => {
+    throw new RangeError("the source failed");
+  },
+};
+
+/** Follows a chain whose blocks have these write sets. */
+const createRig = (onApplied = (): void => undefined) => {
+  const heads = createFakeHeads(FIRST);
+  heads.move(block(FIRST));
+  const source = new FakeWriteSets("trace");
+  const values = new BlockValues(1_000_000);
+  const events: string[] = [];
+  const follower = new StateFollower({
+    ...{ heads, values, sources: [throwing, source], policy: everySource, onApplied },
+    hasSameRules: () => true,
+    onRead: (origin, outcome, error) => {
+      if (error !== undefined) {
+        events.push(`${origin} ${outcome} ${error}`);
+      }
+    },
+    onHead: (isFollowing) => events.push(...(isFollowing ? [] : ["not following"])),
+    onDifference: () => undefined,
+    onDropped: (reason) => events.push(reason),
+    onFault: (error, isEnd) => events.push(`${error}${isEnd ? ", the last one" : ""}`),
+  });
+  let number = FIRST;
+  const extend = async (writeSetOf: (block: BlockId) => WriteSet): Promise<BlockId> => {
+    number++;
+    const next = block(number);
+    heads.move(next);
+    const settled = follower.untilApplied(next);
+    source.answer(next, writeSetOf(next));
+    await settled;
+    await nextTick();
+    return next;
+  };
+  const enter = (at: BlockId) => follower.enter(BALANCE, at, ONE, follower.generation);
+  return { follower, values, events, extend, enter };
+};
+
+const malformed = ({ number, hash }: BlockId): WriteSet => ({
+  block: { number, hash },
+  // A parser that fails leaves a value out.
+  accounts: new Map([[addressOf(1), JSON.parse('{"slots":[["0x1",null]]}')]]),
+});
+
+test("a source that throws has the outcome error, and the next source is asked", async () => {
+  const { values, events, extend, enter } = createRig();
+  enter(block(FIRST));
+  const next = await extend(emptyWriteSet);
+  assert.equal(values.get(BALANCE, next), ONE);
+  assert.deepEqual(events, ["feed error RangeError: the source failed"]);
+});
+
+test("a write set that cannot be applied drops all values, and the next block is followed", async () => {
+  const { follower, values, events, extend, enter } = createRig();
+  enter(block(FIRST));
+  const failed = await extend(malformed);
+  assert.match(events.join(), /TypeError: .*,fault$/);
+  assert.equal(values.get(BALANCE, failed), undefined);
+  assert.equal(follower.isFollowing, true);
+  enter(failed);
+  const next = await extend(emptyWriteSet);
+  assert.equal(values.get(BALANCE, next), ONE);
+});
+
+test("a listener that throws drops all values", async () => {
+  const { follower, values, events, extend, enter } = createRig(() => {
+    throw new Error("the listener failed");
+  });
+  enter(block(FIRST));
+  const next = await extend(emptyWriteSet);
+  assert.deepEqual(events.slice(1), ["Error: the listener failed", "fault"]);
+  assert.equal(values.get(BALANCE, next), undefined);
+  assert.equal(follower.isFollowing, true);
+});
+
+test("three faults end the following", async () => {
+  const { follower, values, events, extend, enter } = createRig();
+  await extend(malformed);
+  await extend(malformed);
+  assert.equal(follower.isFollowing, true);
+  await extend(malformed);
+  assert.match(events.join(), /the last one,fault,not following$/);
+  assert.equal(follower.isFollowing, false);
+  const next = await extend(emptyWriteSet);
+  enter(next);
+  assert.equal(values.head, undefined);
+  assert.equal(values.get(BALANCE, next), undefined);
+});
+
+test("an audit and learning that fail are logged", async (t) => {
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const telemetry = createTelemetry({ level: "silent" });
+  const error = t.mock.method(telemetry.log, "error", () => undefined);
+  const { follower, values } = createRig();
+  const nowMs = () => 0;
+  const options = { probation: { blocks: 1, values: 1 }, learning: { share: 1, unitsPerMinute: 1 } };
+  const unitsOf = createUnitsOf();
+  const economics = createStateEconomics({
+    ...{ chain: "chain", metrics: telemetry.metrics, unitsOf, nowMs, ...options },
+  });
+  const judge = new StateJudge({
+    chain: "chain",
+    values,
+    follower,
+    economics,
+    fetch: async () => [],
+    nowMs,
+    telemetry,
+  });
+  t.mock.getter(values, "head", () => {
+    throw new RangeError("the table failed");
+  });
+  t.mock.timers.tick(30_000);
+  judge.onDropped();
+  await nextTick();
+  await nextTick();
+  assert.equal(error.mock.callCount(), 2);
+  judge.close();
+});
