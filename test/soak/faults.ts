@@ -3,6 +3,7 @@ import type { FeedFaults } from "../devnet/feedServer.ts";
 import { HEAD_LIES } from "../support/fakes/headLies.ts";
 import type { LyingNode } from "../support/fakes/lyingNode.ts";
 import type { RedisServer } from "../support/servers/redis.ts";
+import { RECOVERY_MS } from "./chain/lagBound.ts";
 import type { SoakChain } from "./chain/soakChain.ts";
 import type { Recorder } from "./checker/recorder.ts";
 import type { SoakNode } from "./servers/soakNode.ts";
@@ -164,6 +165,13 @@ const SOAK_FAULTS: readonly SoakFault[] = [
 ];
 
 const MAX_PAUSE_MS = 1_500;
+/** After so many faults comes a quiet window, in which the bounds without a fault judge the answers. */
+const FAULTS_A_WINDOW = 3;
+const QUIET_MS = 5_000;
+
+/** Returns the pause after a fault. `delays` counts the faults that delay forebay, this one included. */
+export const pauseMs = (delays: number, isOfChain: boolean, random: (below: number) => number): number =>
+  !isOfChain && delays % FAULTS_A_WINDOW === 0 ? RECOVERY_MS + QUIET_MS : random(MAX_PAUSE_MS);
 
 /** Runs one fault after the other in random order. Each fault is run once before one is repeated. */
 export const runFaults = async (
@@ -175,6 +183,7 @@ export const runFaults = async (
   const { random } = world;
   const chosen = SOAK_FAULTS.filter(({ name }) => names === undefined || names.includes(name));
   let waiting: SoakFault[] = [];
+  let delays = 0;
   while (!signal.aborted && chosen.length > 0) {
     waiting = waiting.length === 0 ? [...chosen] : waiting;
     const [fault] = waiting.splice(random(waiting.length), 1);
@@ -186,6 +195,7 @@ export const runFaults = async (
     await fault.run(world);
     recorder.endFault(fault.name);
     endLag?.();
-    await sleep(random(MAX_PAUSE_MS));
+    delays += fault.isOfChain ? 0 : 1;
+    await sleep(pauseMs(delays, fault.isOfChain === true, random));
   }
 };

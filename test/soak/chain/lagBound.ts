@@ -5,15 +5,20 @@ const MAX_LAG_MS = 5_000;
 /** The same while no fault is active: a poll is due each quarter of a block, and its response is verified. */
 const QUIET_LAG_MS = 1_000;
 /** The effects of a fault last for up to this time after its end. */
-const RECOVERY_MS = 1_500;
+export const RECOVERY_MS = 1_500;
 /** A step of forebay takes several turns of several processes. */
 const TURNS = 20;
+/** A longer delay is no reason for a longer lag: the bounds would prove nothing on a slow machine. */
+const MAX_SLOWNESS_MS = 2_000;
 const MAX_PERIODS = 64;
 
 interface Period {
   readonly startMs: number;
   endMs: number;
 }
+
+/** Returns the lag that is allowed because timers were late by `delayMs`. */
+export const slownessMs = (delayMs: number): number => Math.min(MAX_SLOWNESS_MS, TURNS * delayMs);
 
 /** The longest lag that is allowed: a constant, and more while other programs take the processor from this one. */
 export class LagBound {
@@ -24,18 +29,22 @@ export class LagBound {
 
   /** Returns the longest allowed lag of what began at `fromMs`, with or without a fault. */
   since(fromMs: number): number {
-    return MAX_LAG_MS + this.#slownessSince(fromMs);
+    return MAX_LAG_MS + slownessMs(this.#delaySince(fromMs));
   }
 
   /** Returns the longest allowed lag of an answer. Without a fault, it is a second. */
   ofAnswer(startMs: number, endMs: number): number {
-    const isFaulty = this.#faults.some((fault) => fault.startMs <= endMs && fault.endMs + RECOVERY_MS >= startMs);
-    return (isFaulty ? MAX_LAG_MS : QUIET_LAG_MS) + this.#slownessSince(startMs);
+    return (this.isQuiet(startMs, endMs) ? QUIET_LAG_MS : MAX_LAG_MS) + slownessMs(this.#delaySince(startMs));
+  }
+
+  /** Whether no fault was active, and the effects of earlier ones were over. */
+  isQuiet(startMs: number, endMs: number): boolean {
+    return !this.#faults.some((fault) => fault.startMs <= endMs && fault.endMs + RECOVERY_MS >= startMs);
   }
 
   /** Whether other programs took the processor for this time, shortly before or since `fromMs`. */
   wasSlow(fromMs: number, delayMs: number): boolean {
-    return this.#slownessSince(fromMs) >= TURNS * delayMs;
+    return this.#delaySince(fromMs) >= delayMs;
   }
 
   /** Returns the function that ends the fault. */
@@ -52,7 +61,7 @@ export class LagBound {
     clearInterval(this.#timer);
   }
 
-  #slownessSince(fromMs: number): number {
+  #delaySince(fromMs: number): number {
     let longest = 0;
     for (let index = this.#delays.length - 1; index >= 0; index--) {
       const delay = this.#delays[index];
@@ -61,7 +70,7 @@ export class LagBound {
       }
       longest = Math.max(longest, delay.delayMs);
     }
-    return TURNS * longest;
+    return longest;
   }
 
   #measure(): void {

@@ -1,7 +1,9 @@
 import type { SoakChain } from "../chain/soakChain.ts";
 import { AnnouncedHeads } from "./announcedHeads.ts";
+import { type ErrorCircumstances, errorFault, MAX_ERROR_SHARE, MIN_QUIET_SHARE } from "./errorRules.ts";
 import type { EventBook } from "./eventBook.ts";
 import type { HeadOrder } from "./headOrder.ts";
+import { namesUnknownBlock } from "./namedBlocks.ts";
 import { Staleness } from "./staleness.ts";
 import { judge, type SoakAnswer } from "./verdict.ts";
 
@@ -14,6 +16,7 @@ export type FindingKind =
   | "orphaned"
   | "ended"
   | "internal"
+  | "error"
   | "heap";
 
 export interface Finding {
@@ -36,13 +39,18 @@ export class Recorder {
   readonly findingsByKind = new Map<string, number>();
   readonly answersByMethod = new Map<string, number>();
   readonly errors = new Map<string, number>();
+  readonly quietErrors = new Map<string, number>();
   readonly events = new Map<string, number>();
   readonly faults = new Map<string, number>();
   /** Values of `x-forebay-pending`. */
   readonly modes = new Map<string, number>();
   readonly active = new Set<string>();
   readonly #endedMs = new Map<string, number>();
+  /** Responses with a result. */
   answers = 0;
+  /** Those of a time without a fault: the quiet bound judges them. */
+  quietAnswers = 0;
+  errorResponses = 0;
   hits = 0;
   unanswered = 0;
   books = 0;
@@ -61,22 +69,56 @@ export class Recorder {
     }
   }
 
-  /** Compares an answer with the record. `replica` is the one that answered, if that is known. */
-  answer(chain: SoakChain, answer: SoakAnswer, source: string, replica?: string): void {
-    this.answers++;
-    increment(this.answersByMethod, answer.call.method);
+  /** Compares an answer with the record. `replica` is the one that answered, or the connection to it. */
+  answer(chain: SoakChain, answer: SoakAnswer, source: string, replica: string): void {
+    const isQuiet = chain.lagBound.isQuiet(answer.startMs, answer.endMs);
     const announced = this.#announced.get(chain) ?? new AnnouncedHeads();
     this.#announced.set(chain, announced);
-    const verdict = judge(chain, answer, replica === undefined ? undefined : announced.before(replica, answer.startMs));
-    if (replica !== undefined && verdict.kind === "true") {
-      announced.add(replica, chain, answer);
+    const verdict = judge(chain, answer, announced.before(replica, answer.startMs));
+    if (verdict.kind === "error") {
+      const circumstances = { isQuiet, namesUnknownBlock: namesUnknownBlock(chain, answer) };
+      const { method, params } = answer.call;
+      this.#error(verdict.text, circumstances, `${source}: ${method} ${JSON.stringify(params)}`);
+      return;
     }
+    this.answers++;
+    this.quietAnswers += isQuiet ? 1 : 0;
+    increment(this.answersByMethod, answer.call.method);
     if (verdict.kind === "true") {
+      announced.add(replica, chain, answer);
       this.#staleness.add(verdict.lagMs);
-    } else if (verdict.kind === "error") {
-      increment(this.errors, verdict.text);
     } else {
-      this.find(verdict.text === "Internal error" ? "internal" : verdict.kind, `${source}: ${verdict.text}`);
+      this.find(verdict.kind, `${source}: ${verdict.text}`);
+    }
+  }
+
+  /** Returns what the run did not show: too few answers of quiet times, or too many errors. */
+  shortfalls(): readonly string[] {
+    const { quiet, errors } = this.#shares();
+    return [
+      ...(this.answers > 0 ? [] : ["no answer came"]),
+      ...(quiet >= MIN_QUIET_SHARE ? [] : [`the quiet bound judged only a share of ${quiet} of the answers`]),
+      ...(errors <= MAX_ERROR_SHARE ? [] : [`errors are a share of ${errors} of the responses`]),
+    ];
+  }
+
+  #shares(): { readonly quiet: number; readonly errors: number } {
+    const round = (share: number): number => Math.round(share * 10_000) / 10_000;
+    return {
+      quiet: round(this.quietAnswers / Math.max(1, this.answers)),
+      errors: round(this.errorResponses / Math.max(1, this.answers + this.errorResponses)),
+    };
+  }
+
+  #error(text: string, circumstances: ErrorCircumstances, source: string): void {
+    this.errorResponses++;
+    increment(this.errors, text);
+    if (circumstances.isQuiet) {
+      increment(this.quietErrors, text);
+    }
+    const fault = errorFault(text, circumstances);
+    if (fault !== undefined) {
+      this.find(text.endsWith("Internal error") ? "internal" : "error", `${source}: ${fault}: ${text}`);
     }
   }
 
@@ -126,7 +168,10 @@ export class Recorder {
       unexpectedEnds: this.findingsByKind.get("ended") ?? 0,
       hits: this.hits,
       unanswered: this.unanswered,
+      shares: this.#shares(),
+      shortfalls: this.shortfalls(),
       errors: Object.fromEntries(this.errors),
+      quietErrors: Object.fromEntries(this.quietErrors),
       events: Object.fromEntries(this.events),
       books: this.books,
       returns: this.returns,

@@ -110,9 +110,7 @@ const isTrueOfHead = (chain: SoakChain, head: SoakBlock, { call, result }: SoakA
 export const judge = (chain: SoakChain, answer: SoakAnswer, announcedMs?: number): Verdict => {
   const { call, error, result, startMs, endMs } = answer;
   if (error !== undefined) {
-    return error.message === "Internal error"
-      ? { kind: "wrong", text: error.message }
-      : { kind: "error", text: `${error.code} ${error.message.replace(/0x[0-9a-f]+|\d+/g, "N")}` };
+    return { kind: "error", text: `${error.code} ${error.message.replace(/0x[0-9a-f]+|\d+/g, "N")}` };
   }
   const isOfFinality = isFinalityCall(call);
   const maxLagMs = maxLagOf(chain, answer, announcedMs);

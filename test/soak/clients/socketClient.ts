@@ -43,6 +43,9 @@ export const runSocketClient = async (options: ClientOptions): Promise<void> => 
   }
 };
 
+/** A connection is to one process: it stands for its replica. */
+let connections = 0;
+
 const openBooks = async (target: SoakTarget, client: SocketClient): Promise<readonly EventBook[]> => {
   const books = new Map<string, EventBook>();
   const early: { id: string; event: unknown; atMs: number }[] = [];
@@ -80,6 +83,7 @@ const sendCalls = async (
   isOver: () => boolean,
 ): Promise<void> => {
   const [target] = targets;
+  const connection = `connection ${++connections}`;
   while (target !== undefined && !isOver()) {
     const call = nextQuestion(target.chain, random);
     const startMs = performance.now();
@@ -88,7 +92,7 @@ const sendCalls = async (
       return;
     }
     const { result, error } = response;
-    recorder.answer(target.chain, { call, result, error, startMs, endMs: performance.now() }, "WebSocket");
+    recorder.answer(target.chain, { call, result, error, startMs, endMs: performance.now() }, "WebSocket", connection);
     await sleep(random(MAX_PAUSE_MS));
   }
 };
