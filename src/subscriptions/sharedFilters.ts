@@ -67,6 +67,8 @@ const texts = (reply: unknown): (string | undefined)[] =>
 
 /** Redis executes an advance within this time, or never. */
 const ADVANCE_MS = 500;
+/** Redis compares whole milliseconds, and a timer may fire one early. */
+const MARGIN_MS = 5;
 
 const advanceArguments = (
   { from, stayed, added, logs, finalized }: FilterAdvance,
@@ -129,7 +131,7 @@ export const createSharedFilters = ({ maxPerClient, maxBytesPerClient, run }: Sh
         return (await run(ADVANCE_FILTER, key, advanceArguments(advance, next, redisMs + ADVANCE_MS))) === 1;
       } catch (error) {
         // The reply may be lost. After the deadline, the version shows whether Redis has executed the advance.
-        await sleep(Math.max(0, startMs + ADVANCE_MS - performance.now()));
+        await sleep(Math.max(0, startMs + ADVANCE_MS + MARGIN_MS - performance.now()));
         const [version] = texts(await run(READ_BLOCKS, key, []));
         if (version === next) {
           return true;
