@@ -28,7 +28,7 @@ export interface Facilitator {
   verify(payable: Payable, owner: QueueOwner): Promise<string | undefined>;
   /** Settles a payment, unless `signal` is aborted before its turn. Never rejects. */
   settle(payable: Payable, owner: QueueOwner, signal?: AbortSignal): Promise<Settlement>;
-  /** Whether so many settlements wait that no further request may be served. */
+  /** Whether the queue of settlements is full: no further request may be served. */
   readonly isOverloaded: boolean;
 }
 

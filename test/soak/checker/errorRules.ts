@@ -24,7 +24,7 @@ export const MAX_ERROR_SHARE = 0.02;
 /** The least share of the answers that the bound without a fault judges. */
 export const MIN_QUIET_SHARE = 0.2;
 
-/** What was true when an error came. */
+/** The circumstances of an error. */
 export interface ErrorCircumstances {
   /** No fault was active. */
   readonly isQuiet: boolean;
