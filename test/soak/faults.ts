@@ -165,7 +165,7 @@ const SOAK_FAULTS: readonly SoakFault[] = [
 ];
 
 const MAX_PAUSE_MS = 1_500;
-/** After so many faults comes a quiet window, in which the bounds without a fault judge the answers. */
+/** After this number of faults comes a quiet window, in which the bounds without a fault judge the answers. */
 const FAULTS_A_WINDOW = 3;
 const QUIET_MS = 5_000;
 

@@ -61,6 +61,13 @@ export const paymentsOverloaded = (): RpcError => unavailable(OVERLOADED, RETRY_
 export const paymentsUnavailable = (part: string): RpcError =>
   unavailable(`payments are not available: ${part} does not answer, and nothing was charged`, RETRY_AFTER_SECONDS);
 
+/** Other texts of a facilitator may name its own nodes. */
+const forClient = ({ success, transaction, network, payer, amount }: SettleResponse): SettleResponse => ({
+  ...{ success, transaction, network },
+  ...(payer !== undefined && { payer }),
+  ...(amount !== undefined && { amount }),
+});
+
 class HttpFacilitator implements Facilitator {
   readonly #x402: X402;
   readonly #telemetry: Pick<Telemetry, "log" | "metrics">;
@@ -137,11 +144,11 @@ class HttpFacilitator implements Facilitator {
       };
     }
     if (response.success) {
-      return { kind: "settled", response };
+      return { kind: "settled", response: forClient(response) };
     }
     return response.errorReason === PENDING
       ? { kind: "unknown" }
-      : { kind: "failed", response: { ...response, errorReason: reasonOf(response.errorReason) } };
+      : { kind: "failed", response: { ...forClient(response), errorReason: reasonOf(response.errorReason) } };
   }
 
   async #timed<T>(operation: Operation, send: () => Promise<T>): Promise<T> {

@@ -29,14 +29,17 @@ export interface Reservations {
 /** Raise it if the stored format changes. */
 const FORMAT = 1;
 
-/** A reservation has the text `held:<token>`, and `open:<digest>` after a settlement without an answer. */
+/**
+ * A reservation has the text `held:<token>`, and `open:<digest>` after a settlement without an answer.
+ * While the same request uses it again, the text is `again:<token>`, which no release deletes.
+ */
 const RESERVE = `local value = redis.call('GET', KEYS[1])
 if not value then
   redis.call('SET', KEYS[1], 'held:' .. ARGV[1], 'EX', ARGV[2], 'NX')
   return 'new'
 end
 if value == 'open:' .. ARGV[3] then
-  redis.call('SET', KEYS[1], 'held:' .. ARGV[1], 'KEEPTTL')
+  redis.call('SET', KEYS[1], 'again:' .. ARGV[1], 'KEEPTTL')
   return 'repeated'
 end
 return 'used'`;
@@ -46,7 +49,8 @@ const RELEASE = `if redis.call('GET', KEYS[1]) == 'held:' .. ARGV[1] then
 end
 return 1`;
 
-const SUSPEND = `if redis.call('GET', KEYS[1]) == 'held:' .. ARGV[1] then
+const SUSPEND = `local value = redis.call('GET', KEYS[1])
+if value == 'held:' .. ARGV[1] or value == 'again:' .. ARGV[1] then
   redis.call('SET', KEYS[1], 'open:' .. ARGV[2], 'KEEPTTL')
 end
 return 1`;
@@ -67,7 +71,7 @@ export const createSharedReservations = (run: RunScript): Reservations => ({
       state = String(await run(RESERVE, key, [token, seconds, digest]));
     } catch (error) {
       // The script may have run. Without this, the payment could not be used until it expires.
-      release().catch(() => undefined);
+      Promise.all([release(), suspend()]).catch(() => undefined);
       throw error;
     }
     if (state !== "new" && state !== "repeated") {
