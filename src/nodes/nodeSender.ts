@@ -1,9 +1,7 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
 import { NodeError, type Reach } from "../core/node.ts";
 import { NODE_SPAN, traced } from "../core/trace.ts";
 import type { Call } from "../jsonrpc/call.ts";
-import { CODES } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { BatchLimit } from "./batchLimit.ts";
@@ -14,6 +12,7 @@ import { CallBatcher } from "./callBatcher.ts";
 import { budgetError, createNodeClient, type NodeClient } from "./nodeClient.ts";
 import { NodeCounts } from "./nodeCounts.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
+import { SendPermits } from "./sendPermits.ts";
 import { type CallOutcome, type CallSender, type Leaving, SentCall } from "./sentCall.ts";
 import type { CallOptions } from "./upstreamNode.ts";
 
@@ -64,10 +63,6 @@ const requestsOfClients = (concurrency: number): number => Math.max(1, concurren
 const lateAfterMs = (latencyMs: number): number =>
   latencyMs === 0 ? FIRST_LATE_MS : Math.max(MIN_LATE_MS, LATE_FACTOR * latencyMs);
 
-/** The client of a call that waits if the node is full. Calls of forebay itself have no connection, and never wait. */
-const countedClient = ({ connection, clientId = "" }: Reach): string | undefined =>
-  connection === undefined ? undefined : clientId;
-
 /** Whether the node executed the call. */
 const isAnswer = (outcome: CallOutcome): boolean =>
   !(outcome instanceof NodeError) || (outcome.text !== undefined && outcome.kind !== "rateLimited");
@@ -84,7 +79,7 @@ export class NodeSender {
   readonly #breaker: Breaker;
   readonly #client: NodeClient;
   readonly #batcher: CallBatcher;
-  readonly #admission: CallAdmission;
+  readonly #permits: SendPermits;
   readonly #callSender: CallSender = {
     createError: (why, sent) => this.#leftError(why, sent),
     settle: (sent, outcome, why) => this.#settle(sent, outcome, why),
@@ -116,13 +111,14 @@ export class NodeSender {
         }
       },
     });
-    this.#admission = new CallAdmission({
+    const admission = new CallAdmission({
       places: requestsOfClients(concurrency),
       isFull: () => this.#batcher.isFull,
       inFlight: () => this.#batcher.inFlight,
       maxWaitMs: options.maxWaitMs,
       now: () => performance.now(),
     });
+    this.#permits = new SendPermits({ name, budget, admission, onRefused: () => this.#counts.addRefusal() });
     this.#batcher = new CallBatcher({
       client: this.#client,
       limit: new BatchLimit(options.batch === "off" ? 1 : options.batch.maxCalls),
@@ -165,48 +161,23 @@ export class NodeSender {
   }
 
   #call(call: Call, reach: Reach, options: CallOptions): Promise<Uint8Array> {
-    if (!this.#isAdmitted(reach)) {
-      return Promise.reject(this.#overloadError());
-    }
-    const waitMs = this.#takeBudget(1, reach);
+    const waitMs = this.#permits.request(reach);
     if (waitMs instanceof NodeError) {
       return Promise.reject(waitMs);
     }
-    return waitMs <= 0 ? this.#startCall(call, reach, options) : this.#startLater(waitMs, call, reach, options);
-  }
-
-  async #startLater(waitMs: number, call: Call, reach: Reach, options: CallOptions): Promise<Uint8Array> {
-    const client = countedClient(reach);
-    if (client === undefined) {
-      await this.#waitForBudget(waitMs, reach);
-      return this.#startCall(call, reach, options);
-    }
-    this.#admission.beginDelay(client);
-    try {
-      await this.#waitForBudget(waitMs, reach);
-    } finally {
-      this.#admission.endDelay(client);
-    }
-    return this.#startCall(call, reach, options);
-  }
-
-  /** Only the first call of a client's request can be refused: the others are part of work that was admitted. */
-  #isAdmitted({ admission, clientId = "", deadlineMs }: Reach): boolean {
-    if (admission === undefined || admission.isAdmitted) {
-      return true;
-    }
-    admission.isAdmitted = !this.#admission.isRefused(clientId, deadlineMs - performance.now());
-    return admission.isAdmitted;
+    return waitMs <= 0
+      ? this.#startCall(call, reach, options)
+      : this.#permits.wait(waitMs, reach).then(() => this.#startCall(call, reach, options));
   }
 
   /** Sends several calls in as few HTTP requests as the node allows. Returns one outcome per call, in order. Never rejects. */
   async batch(calls: readonly Call[], reach: Reach): Promise<CallOutcome[]> {
-    const waitMs = this.#takeBudget(calls.length, reach);
+    const waitMs = this.#permits.takeBudget(calls.length, reach);
     if (waitMs instanceof NodeError) {
       return calls.map(() => waitMs);
     }
     if (waitMs > 0) {
-      await this.#waitForBudget(waitMs, reach).catch(() => undefined);
+      await this.#permits.waitForBudget(waitMs, reach);
     }
     if (isAborted(reach)) {
       return calls.map(() => this.#leftError("disconnected"));
@@ -247,10 +218,7 @@ export class NodeSender {
     if (isAborted(reach)) {
       return Promise.reject(this.#leftError("disconnected"));
     }
-    const client = countedClient(reach);
-    if (client !== undefined) {
-      this.#admission.begin(client);
-    }
+    this.#permits.begin(reach);
     return new Promise((resolve, reject) => {
       const sent = this.#createCall(call, reach, isVerified, (outcome) => {
         if (outcome instanceof NodeError) {
@@ -271,37 +239,6 @@ export class NodeSender {
     this.#counts.addCall(call.method);
     this.#options.health.recordStart();
     return new SentCall(this.#callSender, { call, reach, isVerified, onOutcome });
-  }
-
-  /** Returns the time until the budget allows the calls, or an error if that is after the deadline. */
-  #takeBudget(calls: number, { deadlineMs }: Reach): number | NodeError {
-    const { delayMs } = this.#budget;
-    return delayMs > deadlineMs - performance.now() ? this.#budgetError(delayMs) : this.#budget.take(calls);
-  }
-
-  /** A call that is refused at once costs its client less than one that is answered too late. */
-  #overloadError(): NodeError {
-    const { name } = this.#options;
-    this.#counts.addRefusal();
-    return new NodeError("overloaded", name, `${name}: too many calls are waiting`, {
-      status: 503,
-      retryAfterSeconds: 1,
-    });
-  }
-
-  #budgetError(delayMs: number): NodeError {
-    const { name } = this.#options;
-    return new NodeError("rateLimited", name, `${name}: its budget of calls is exhausted`, {
-      code: CODES.RATE_LIMITED,
-      status: 429,
-      retryAfterSeconds: Math.ceil(delayMs / 1000),
-    });
-  }
-
-  async #waitForBudget(waitMs: number, { signal }: Reach): Promise<void> {
-    await sleep(waitMs, undefined, { signal }).catch(() => {
-      throw this.#leftError("disconnected");
-    });
   }
 
   /** Creates the error of a call whose client disconnected, or whose deadline has passed. */
@@ -335,10 +272,7 @@ export class NodeSender {
 
   #settle({ call, reach, startMs }: SentCall, outcome: CallOutcome, why: Leaving | undefined): CallOutcome {
     this.#options.health.recordEnd();
-    const client = countedClient(reach);
-    if (client !== undefined) {
-      this.#admission.end(client, why === undefined && isAnswer(outcome));
-    }
+    this.#permits.end(reach, why === undefined && isAnswer(outcome));
     if (why !== "disconnected") {
       this.#countOutcome(call, outcome, startMs);
     }
