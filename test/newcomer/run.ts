@@ -16,6 +16,8 @@ import { STEPS, type Step } from "./steps.ts";
  * It prints what each command printed. Local stand-ins replace the provider, its feed and Redis.
  */
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** Proxies and certificate authorities. Without them, npm repeats its requests for minutes. */
+const NETWORK = /^(https?_proxy|no_proxy|node_extra_ca_certs|ssl_cert_file|ssl_cert_dir)$/i;
 const MAX_LINES = 30;
 const PORT = 8_545;
 const CALLS = ["eth_chainId", "eth_blockNumber"];
@@ -108,13 +110,14 @@ const play = async (step: Step, replacements: readonly (readonly [string, string
     print(`  as: ${shown(command)}${instead === undefined ? "" : ` (${instead.reason})`}`);
   }
   const lines: string[] = [];
-  // Of this process, only what a login shell has. The installed command runs on this Node.js.
+  // Of this process, only what a login shell has, and what the network needs. The installed command runs on this Node.js.
   const path = [join(folder, "global", "bin"), ...(process.env.PATH ?? "").split(delimiter)]
     .filter((each) => !each.includes("node_modules"))
     .join(delimiter);
   const { HOME, LANG, TMPDIR, KUBECONFIG } = process.env;
+  const network = Object.fromEntries(Object.entries(process.env).filter(([name]) => NETWORK.test(name)));
   const ended = await runCommand(command, {
-    ...{ folder: clone, env: { HOME, LANG, TMPDIR, KUBECONFIG, PATH: path }, until },
+    ...{ folder: clone, env: { HOME, LANG, TMPDIR, KUBECONFIG, ...network, PATH: path }, until },
     onLine: (each) => lines.push(shown(each)),
     whileRunning: async (output) => {
       print(
