@@ -8,7 +8,7 @@ COPY src ./src
 RUN npm run pack
 # Runtime packages: the versions of the lock file, without development tools and without the repository's own runtime.
 # Tracing and payments are optional packages, and the image has them.
-RUN npm ci --ignore-scripts --omit=dev && rm -r node_modules/node-linux-*
+RUN npm ci --ignore-scripts --omit=dev && rm -rf node_modules/node-linux-*
 # secp256k1 has no native build for ARM on Linux. Without one, senders are recovered by slower JavaScript.
 RUN if [ "$(node --print process.arch)" != x64 ]; then \
       apt-get update && apt-get install --yes --no-install-recommends python3 make g++ && npm rebuild secp256k1; \
