@@ -13,6 +13,16 @@ export const createMethodMatcher = (patterns: readonly string[]): ((method: stri
   return (method) => names.has(method) || prefixes.some((prefix) => method.startsWith(prefix));
 };
 
+/** Creates the look-up of a method in a table by name or prefix. A name precedes all prefixes, and a longer prefix a shorter one. */
+export const createMethodLookup = <T>(table: Readonly<Record<string, T>>): ((method: string) => T | undefined) => {
+  const names = new Map(Object.entries(table));
+  const prefixes = [...names]
+    .filter(([name]) => name.endsWith("*"))
+    .map(([name, value]) => ({ prefix: name.slice(0, -1), value }))
+    .sort((a, b) => b.prefix.length - a.prefix.length);
+  return (method) => names.get(method) ?? prefixes.find(({ prefix }) => method.startsWith(prefix))?.value;
+};
+
 /** Creates the check of one method name. Undefined if every method is allowed. */
 export const createMethodRules = ({ allow, deny = [] }: MethodRules): ((method: string) => boolean) | undefined => {
   if (allow === undefined && deny.length === 0) {

@@ -1,3 +1,5 @@
+import { createMethodLookup } from "../access/methodRules.ts";
+
 /** Units of one call, by method or by prefix and `*`. The longest match counts. */
 export type UnitTable = Readonly<Record<string, number>>;
 
@@ -70,12 +72,8 @@ export type UnitsOf = (method: string) => number;
 
 /** Creates the price list of a chain. A method that the table does not match costs nothing. */
 export const createUnitsOf = (units: UnitTable = ALCHEMY): UnitsOf => {
-  const table = new Map(Object.entries(units));
-  const prefixes = [...table]
-    .filter(([name]) => name.endsWith("*"))
-    .map(([name, price]) => ({ prefix: name.slice(0, -1), price }))
-    .sort((a, b) => b.prefix.length - a.prefix.length);
-  return (method) => table.get(method) ?? prefixes.find(({ prefix }) => method.startsWith(prefix))?.price ?? 0;
+  const unitsOf = createMethodLookup(units);
+  return (method) => unitsOf(method) ?? 0;
 };
 
 /** Returns the named table with changed entries. Of two changes of one entry, the later one counts. */

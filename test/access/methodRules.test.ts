@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createMethodRules } from "../../src/access/methodRules.ts";
+import { createMethodLookup, createMethodRules } from "../../src/access/methodRules.ts";
 
 test("without rules every method is allowed", () => {
   assert.equal(createMethodRules({}), undefined);
@@ -20,4 +20,17 @@ test("rules match names and prefixes, and a denial has priority", () => {
     assert.equal(isAllowed?.(method), expected, method);
   }
   assert.equal(createMethodRules({ allow: [] })?.("eth_call"), false);
+});
+
+test("a look-up finds the name, then the longest prefix", () => {
+  const lookUp = createMethodLookup({ "*": 1, "debug_*": 2, "debug_trace*": 3, debug_traceCall: 0 });
+  for (const [method, expected] of [
+    ["debug_traceCall", 0],
+    ["debug_traceBlockByHash", 3],
+    ["debug_getRawBlock", 2],
+    ["eth_call", 1],
+  ] as const) {
+    assert.equal(lookUp(method), expected, method);
+  }
+  assert.equal(createMethodLookup({ "debug_*": 2 })("eth_call"), undefined);
 });

@@ -1,3 +1,4 @@
+import { createMethodLookup } from "../methodRules.ts";
 import type { PriceOptions } from "./paymentOptions.ts";
 
 /** Prices are exact integers of 10^-24 tokens, so that only the sum of a request is rounded. */
@@ -18,15 +19,13 @@ export type PriceOf = (method: string, units: (method: string) => number) => big
 
 /** Creates the price list. The entry of a method precedes the price per unit, and the default. */
 export const createPriceOf = ({ default: fallback = "0", perUnit, methods }: PriceOptions): PriceOf => {
-  const table = new Map(Object.entries(methods).map(([name, text]) => [name, parsePrice(text)]));
-  const prefixes = [...table]
-    .filter(([name]) => name.endsWith("*"))
-    .map(([name, price]) => ({ prefix: name.slice(0, -1), price }))
-    .sort((a, b) => b.prefix.length - a.prefix.length);
+  const listedPrice = createMethodLookup(
+    Object.fromEntries(Object.entries(methods).map(([name, text]) => [name, parsePrice(text)])),
+  );
   const unitPrice = perUnit === undefined ? undefined : parsePrice(perUnit);
   const fallbackPrice = parsePrice(fallback);
   return (method, units) => {
-    const listed = table.get(method) ?? prefixes.find(({ prefix }) => method.startsWith(prefix))?.price;
+    const listed = listedPrice(method);
     if (listed !== undefined || unitPrice === undefined) {
       return listed ?? fallbackPrice;
     }
