@@ -6,7 +6,7 @@ import { hashOf } from "../../support/builders/heads.ts";
 
 const block = (number: number): BlockId => ({ number: BigInt(number), hash: hashOf(number) });
 
-test("whoever clears the answers, copies in other processes are cleared too", () => {
+test("clearing the answers also clears the copies in other processes", () => {
   let cleared = 0;
   const table = new AnswerTable({
     values: { isProven: true, get: () => undefined, isApplied: () => true, isWrittenSince: () => false },
