@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { encodeFunctionData } from "viem";
-import { createDevnet, type Devnet } from "../devnet/devnet.ts";
+import type { Devnet } from "../devnet/devnet.ts";
 import { TOKEN_ABI } from "../devnet/token.ts";
-import { devAccounts, startTraffic } from "../devnet/traffic.ts";
+import { devAccounts } from "../devnet/traffic.ts";
 import { type RpcAnswer, rpc } from "../support/clients/rpc.ts";
-import { createService, type Service } from "../support/servers/service.ts";
+import { createFeedService, createTokenDevnet } from "../support/servers/feedService.ts";
+import type { Service } from "../support/servers/service.ts";
 
 let devnet: Devnet;
 let service: Service;
@@ -22,25 +23,8 @@ const [alice, bob] = devAccounts;
 const TO = "0x00000000000000000000000000000000000000cc";
 
 before(async () => {
-  devnet = await createDevnet({ manual: true, generation: "f" });
-  assert.ok(devnet.feedUrl);
-  const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: 100, kinds: ["token"] });
-  token = traffic.token;
-  while (traffic.sent < 10) {
-    await devnet.step();
-    await devnet.step();
-    await devnet.sealNow();
-  }
-  await traffic.stop();
-  await devnet.step();
-  await devnet.step();
-  await devnet.sealNow();
-  service = await createService({
-    nodes: [{ url: devnet.url, wsUrl: devnet.anvilWsUrl }],
-    pending: { mode: "feed", feeds: [devnet.feedUrl] },
-    forks: "isthmus",
-    quirks: { anvilDepositNonce: true },
-  });
+  ({ devnet, token } = await createTokenDevnet());
+  service = await createFeedService(devnet);
 });
 after(async () => {
   await service?.close();
