@@ -63,14 +63,14 @@ const areRulesKnownAt = ({ upstreams, views }: WriteSetSourcesOptions, { number 
 };
 
 const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes): TraceSource => {
-  const { config, views, thread } = options;
+  const { config, views, thread, economics } = options;
   return new TraceSource({
     ...nodes,
     thread,
     isAllowed: (block) => config.state.source === "trace" || areRulesKnownAt(options, block),
     readBlock: createReadBlock(options),
     systemContracts: () => views.systemContracts,
-    unitsOf: createUnitsOf(config.state.units),
+    unitsOf: economics.unitsOf,
   });
 };
 
@@ -106,7 +106,7 @@ const createExecutionSource = (options: WriteSetSourcesOptions): ExecutionSource
 
 /** Creates the sources of write sets that `state.source` allows, in the order in which they are asked. */
 export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly WriteSetSource[] => {
-  const { config, upstreams, feed, thread } = options;
+  const { config, upstreams, feed, thread, economics } = options;
   const { source } = config.state;
   if (source === "execute") {
     const execution = createExecutionSource(options);
@@ -120,7 +120,7 @@ export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly
       const heads = upstreams.heads.current();
       return heads?.at(number)?.hash === hash ? heads.header(number) : undefined;
     },
-    unitsOf: createUnitsOf(config.state.units),
+    unitsOf: economics.unitsOf,
   });
   const available = [
     ...(feed === undefined ? [] : [createFeedSource(options, feed)]),

@@ -1,9 +1,7 @@
-import { loadX402 } from "../access/payment/loadX402.ts";
+import { createFacilitatorClient, loadX402, X402_VERSION } from "../access/payment/loadX402.ts";
 import type { PaymentOptions } from "../access/payment/paymentOptions.ts";
 import { connectionFault, connectionHint } from "../core/connectionFault.ts";
 import { CHECK_TIMEOUT_MS, type CheckResult, checked, withHint } from "./checkResult.ts";
-
-const X402_VERSION = 2;
 
 /** The library names the URL in no error. Its texts about HTTP have the status, and an excerpt of the body. */
 const STATUS = /\((\d{3})\)/;
@@ -20,13 +18,11 @@ const reasonOf = (host: string, error: unknown): string => {
 /** Asks the facilitator which payments it settles. Never rejects. */
 export const checkFacilitator = ({
   network,
-  facilitator: { url, headers },
+  facilitator,
 }: Pick<PaymentOptions, "network" | "facilitator">): Promise<CheckResult> => {
-  const { host } = new URL(url);
+  const { host } = new URL(facilitator.url);
   const run = async (): Promise<Omit<CheckResult, "subject">> => {
-    const { HTTPFacilitatorClient } = await loadX402();
-    const createAuthHeaders = async () => ({ verify: headers, settle: headers, supported: headers });
-    const client = new HTTPFacilitatorClient({ url, timeoutMs: CHECK_TIMEOUT_MS, createAuthHeaders });
+    const client = createFacilitatorClient(await loadX402(), facilitator, CHECK_TIMEOUT_MS);
     const { kinds } = await client.getSupported();
     const isSupported = kinds.some(
       (kind) =>

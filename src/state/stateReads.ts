@@ -4,6 +4,7 @@ import type { Address } from "../ethereum/hex.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import { type BlockValues, READABLE_BLOCKS } from "./blockValues.ts";
 import type { FollowPolicy } from "./followPolicy.ts";
+import { isAsked } from "./isAsked.ts";
 import { resolvesWithin } from "./resolvesWithin.ts";
 import { formatCodeBody, formatStateBody, parseStateBody } from "./stateBody.ts";
 import type { StateFollower } from "./stateFollower.ts";
@@ -45,13 +46,6 @@ const HIT: CacheStatus = Object.freeze({ hit: "state" });
 const OLDEST = BigInt(READABLE_BLOCKS);
 
 const isRecent = ({ number }: BlockId, { latest }: Heads): boolean => latest.number - number < OLDEST;
-
-/**
- * Whether a node gave this response for this request and a block's hash. A cached response may be older than the last time that
- * all values were dropped. The same applies to a response that another request began.
- */
-const isAsked = ({ verified, status }: RpcResponse): boolean =>
-  verified === true && status.hit === undefined && status.collapsed !== true;
 
 /** Answers reads of single values from the known state of the newest blocks. Nodes answer the others, and their values become known. */
 export class StateReads {

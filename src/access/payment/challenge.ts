@@ -1,10 +1,9 @@
 import type { PaymentRequired, PaymentRequirements } from "@x402/core/types";
 import { CODES, RpcError } from "../../jsonrpc/rpcError.ts";
-import type { X402 } from "./loadX402.ts";
+import { type X402, X402_VERSION } from "./loadX402.ts";
 import type { PaymentOptions } from "./paymentOptions.ts";
 
 const PAYMENT_REQUIRED_STATUS = 402;
-const X402_VERSION = 2;
 /** Browsers show scripts the headers of the protocol then. */
 export const EXPOSED = ["Access-Control-Expose-Headers", "PAYMENT-REQUIRED, PAYMENT-RESPONSE"] as const;
 /** A Host header with other characters is not copied into a challenge. */

@@ -4,7 +4,7 @@ import { type RpcError, unavailable } from "../../jsonrpc/rpcError.ts";
 import type { QueueOwner } from "../../limits/fairQueue.ts";
 import { FairSlots } from "../../limits/fairSlots.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
-import type { X402 } from "./loadX402.ts";
+import { createFacilitatorClient, type FacilitatorClient, type X402 } from "./loadX402.ts";
 import type { FacilitatorOptions } from "./paymentOptions.ts";
 
 /** A payment and the terms of its request. */
@@ -71,8 +71,8 @@ const forClient = ({ success, transaction, network, payer, amount }: SettleRespo
 class HttpFacilitator implements Facilitator {
   readonly #x402: X402;
   readonly #telemetry: Pick<Telemetry, "log" | "metrics">;
-  readonly #verifier: InstanceType<X402["HTTPFacilitatorClient"]>;
-  readonly #settler: InstanceType<X402["HTTPFacilitatorClient"]>;
+  readonly #verifier: FacilitatorClient;
+  readonly #settler: FacilitatorClient;
   readonly #verifications: FairSlots;
   /** Refuses nothing: each has a verified payment, and a response that is ready. New requests are refused instead. */
   readonly #settlements: FairSlots;
@@ -80,12 +80,11 @@ class HttpFacilitator implements Facilitator {
   #isFailing = false;
 
   constructor(options: FacilitatorOptions, x402: X402, telemetry: Pick<Telemetry, "log" | "metrics">) {
-    const { url, headers, timeoutMs, settleTimeoutMs, maxConcurrent: max } = options;
+    const { timeoutMs, settleTimeoutMs, maxConcurrent: max } = options;
     this.#x402 = x402;
     this.#telemetry = telemetry;
-    const createAuthHeaders = async () => ({ verify: headers, settle: headers, supported: headers });
-    this.#verifier = new x402.HTTPFacilitatorClient({ url, timeoutMs, createAuthHeaders });
-    this.#settler = new x402.HTTPFacilitatorClient({ url, timeoutMs: settleTimeoutMs, createAuthHeaders });
+    this.#verifier = createFacilitatorClient(x402, options, timeoutMs);
+    this.#settler = createFacilitatorClient(x402, options, settleTimeoutMs);
     this.#verifications = new FairSlots({ max, maxWaiting: MAX_WAITING, overloaded: OVERLOADED });
     this.#settlements = new FairSlots({ max, overloaded: OVERLOADED });
     this.#maxWaitingSettlements = max * WAITING_PER_SETTLEMENT;

@@ -3,6 +3,7 @@ import type { CacheStatus, RequestContext, RpcResponse } from "../../core/rpcSou
 import { type Awaitable, whenKnown } from "../../jsonrpc/awaitable.ts";
 import { type BlockValues, READABLE_BLOCKS } from "../blockValues.ts";
 import type { EconomicPolicy } from "../economicPolicy.ts";
+import { isAsked } from "../isAsked.ts";
 import { resolvesWithin } from "../resolvesWithin.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { Repetition } from "../usedKeys.ts";
@@ -51,10 +52,6 @@ const OLDEST = BigInt(READABLE_BLOCKS);
 export const MAX_KEY_CHARACTERS = 65_536;
 /** A larger response is left to the nodes. */
 const MAX_BODY_BYTES = 65_536;
-
-/** Whether a node gave this response for this request and a block's hash. A cached response may be too old. */
-const isAsked = ({ verified, status }: RpcResponse): boolean =>
-  verified === true && status.hit === undefined && status.collapsed !== true;
 
 /**
  * Answers calls with the bytes that a node returned at an earlier block, while no later block wrote a value that the call reads.
