@@ -6,9 +6,11 @@ import { type CallExecution, type CallInput, callError, prepareExecution } from 
 import { estimateGas } from "./estimateGas.ts";
 
 /** Executes eth_call and returns the call's bytes. Throws RpcError. */
-export const runCall = async (input: CallInput, context: WorkerContext): Promise<Data> => {
-  const execution = prepareExecution(input, context, { liftsExecutionCap: true });
-  const result = await context.withState((reader, reads) => execution.run({ reader, reads }, execution.gas));
+export const runCall = (input: CallInput, context: WorkerContext): Promise<Data> =>
+  runOnce(prepareExecution(input, context, { liftsExecutionCap: true }), context);
+
+const runOnce = async ({ run, gas }: CallExecution, context: WorkerContext): Promise<Data> => {
+  const result = await context.withState((reader, reads) => run({ reader, reads }, gas));
   if (result.status !== "success") {
     throw callError(result);
   }
@@ -23,8 +25,9 @@ export interface RepeatedCallResult {
 
 /** Executes eth_call. If the node chose the gas, it executes the call again with half of it. Throws RpcError. */
 export const runRepeatedCall = async (input: CallInput, context: WorkerContext): Promise<RepeatedCallResult> => {
-  const result = await runCall(input, context);
-  const { call, gas, run } = prepareExecution(input, context, { liftsExecutionCap: true });
+  const execution = prepareExecution(input, context, { liftsExecutionCap: true });
+  const { call, gas, run } = execution;
+  const result = await runOnce(execution, context);
   if (call.gas !== undefined && call.gas < input.gasCap) {
     return { result, holdsWithLessGas: true };
   }

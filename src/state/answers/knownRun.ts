@@ -1,9 +1,12 @@
 import type { BlockId } from "../../core/heads.ts";
+import { type Address, isAddress, ZERO_ADDRESS } from "../../ethereum/hex.ts";
 import type { StateKey } from "../stateKey.ts";
 import type { AnswerReads } from "./answerReads.ts";
 import type { AnswerMethod, CallOutcome, RunCall } from "./callRun.ts";
 import { type ExpectedReads, KnownSource, type KnownValues } from "./knownSource.ts";
 import { MissingValuesError } from "./missingValuesError.ts";
+
+const encoder = new TextEncoder();
 
 export interface KnownRunOptions extends KnownValues {
   readonly run: RunCall;
@@ -27,23 +30,31 @@ export type KnownRun =
   | { readonly kind: "missing"; readonly keys: readonly StateKey[] }
   | { readonly kind: "failed" };
 
-/** Returns the text of the parameters, which the canonical text contains. */
-const paramsTextOf = (key: string): Uint8Array => Buffer.from(JSON.stringify(JSON.parse(key)[1]));
+/** The parameters of a call without the block. */
+const paramsOf = (key: string): readonly unknown[] => JSON.parse(key)[1];
 
-const expectedReads = (reads: AnswerReads | undefined): ExpectedReads | undefined =>
-  reads && {
-    accounts: [...reads.addresses],
-    slots: reads.keys.flatMap(({ address, slot }) => (slot === undefined ? [] : [[address, slot] as const])),
-  };
+/** The engine reads the sender's account, also if the code of the call does not. */
+const senderOf = (params: readonly unknown[]): Address => {
+  const { from } = params[0] as { readonly from?: unknown };
+  return isAddress(from) ? from : ZERO_ADDRESS;
+};
+
+const expectedReads = ({ addresses, keys }: AnswerReads, sender: Address): ExpectedReads => ({
+  accounts: addresses.has(sender) ? [...addresses] : [...addresses, sender],
+  slots: keys.flatMap(({ address, slot }) => (slot === undefined ? [] : [[address, slot] as const])),
+});
 
 /** Executes a call once, on known values alone. Never rejects. */
 export const runOnKnownState = async (
   { run, ...known }: KnownRunOptions,
   { key, method, block, expected, gasCap }: KnownCall,
 ): Promise<KnownRun> => {
-  const source = new KnownSource(known, block, expectedReads(expected));
+  const params = paramsOf(key);
+  const source = new KnownSource(known, block, expected && expectedReads(expected, senderOf(params)));
   try {
-    const outcome = await run({ method, paramsText: paramsTextOf(key), block, source, gasCap });
+    // The bytes of a Buffer would be a part of a larger one, which a message to a thread copies as a whole.
+    const paramsText = encoder.encode(JSON.stringify(params));
+    const outcome = await run({ method, paramsText, block, source, gasCap });
     const guessed = source.guessedReads(outcome.reads);
     return guessed.length > 0 ? { kind: "missing", keys: guessed } : { kind: "done", outcome };
   } catch (error) {
