@@ -1,4 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
+import type { StateChanges } from "../core/stateReader.ts";
 import { ZERO_HASH } from "../ethereum/hex.ts";
 import type { Flashblock } from "../feed/message.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
@@ -38,6 +39,8 @@ export interface ExecutionPipeline {
   chain(): PendingChain;
   /** Returns the id of a message's job. Undefined if the message is not above the base. */
   jobOf(message: Flashblock): number | undefined;
+  /** Resolves with the changes of a message above the base, also after its deadline. Undefined: they are not verified. */
+  changesOf(message: Flashblock): Promise<StateChanges | undefined>;
   /** Executes the last transactions of a sealed block beside the messages: see Executor. */
   executeRest(job: Omit<FlashblockJob, "id">): Promise<Execution>;
   close(): void;
@@ -98,6 +101,14 @@ class MessageQueue implements ExecutionPipeline {
     return this.#queue.find((queued) => queued.message === message)?.id;
   }
 
+  async changesOf(message: Flashblock): Promise<StateChanges | undefined> {
+    const result = this.#queue.find((queued) => queued.message === message)?.result;
+    return result?.then(
+      ({ outcome }) => outcome?.changes,
+      () => undefined,
+    );
+  }
+
   executeRest(job: Omit<FlashblockJob, "id">): Promise<Execution> {
     return this.#options.executor.executeRest({ ...job, id: this.#nextId++ });
   }
@@ -122,20 +133,15 @@ class MessageQueue implements ExecutionPipeline {
     if (!job) {
       return;
     }
-    const base = this.#base;
+    const startedMs = performance.now();
     const queued: QueuedMessage = {
-      id,
-      message,
-      block,
-      number: block.number,
-      base,
-      execution: undefined,
-      timer: undefined,
+      ...{ id, message, block, number: block.number, base: this.#base },
+      result: this.#options.executor.execute(job),
+      ...{ execution: undefined, timer: undefined },
     };
     queued.timer = setTimeout(() => this.#expireFrom(queued), this.#deadlineMs(message));
     this.#queue.push(queued);
-    const startedMs = performance.now();
-    this.#options.executor.execute(job).then(
+    queued.result.then(
       (execution) => this.#onExecuted(queued, execution, performance.now() - startedMs),
       () => this.#onFailed(queued),
     );

@@ -60,7 +60,10 @@ export class HeadReconciliation {
       return;
     }
     const { name, passed, isExecuted } = reconcile(pending, { heads: head, from: replaced, to: [] }, this.#options);
-    const { executed, differing } = sealedExecutions(pending, head, passed, this.#options);
+    const { executed, differing } = sealedExecutions(pending, head, passed, {
+      ...this.#options,
+      changesOf: (message) => pipeline.changesOf(message),
+    });
     const partial = differing && createPartialExecution(differing, pipeline, this.#options);
     this.#options.onReconciled?.(head, executed, partial);
     if (name === "reorganised") {

@@ -17,6 +17,8 @@ export interface QueuedMessage extends FeedMessage {
   readonly number: bigint;
   /** The base at the start of the execution. */
   readonly base: BlockId;
+  /** The result, also if it is late. */
+  readonly result: Promise<Execution>;
   execution: Execution | undefined;
   timer: NodeJS.Timeout | undefined;
 }

@@ -1,6 +1,8 @@
 import type { BlockId, HeaderFields, Heads } from "../core/heads.ts";
+import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { isQuantity } from "../ethereum/hex.ts";
+import type { Flashblock } from "../feed/message.ts";
 import type { SealedExecution } from "../state/sources/feedSource.ts";
 import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
 import type { Passed, ReconcileOptions } from "./reconcile.ts";
@@ -37,6 +39,25 @@ export interface SealedExecutions {
   readonly differing: DifferingBlock | undefined;
 }
 
+export interface SealedExecutionsOptions extends ReconcileOptions {
+  /** Resolves with the changes of a message whose execution is late. Undefined: they are not verified. */
+  changesOf(message: Flashblock): Promise<StateChanges | undefined>;
+}
+
+/** Returns the changes of all parts, as a promise if the execution of one is late. */
+const changesOfAll = (
+  parts: PendingBlockState["parts"],
+  changesOf: SealedExecutionsOptions["changesOf"],
+): SealedExecution["changes"] => {
+  const known = parts.flatMap(({ changes }) => changes ?? []);
+  if (known.length === parts.length) {
+    return known;
+  }
+  return Promise.all(parts.map(({ message, changes }) => changes ?? changesOf(message))).then((all) =>
+    all.every((each) => each !== undefined) ? all : undefined,
+  );
+};
+
 /**
  * Returns the sealed blocks that equal their execution. Execution and block have one parent, whose execution equals it too.
  * Gas, bloom and receipts root do not prove storage, so an execution on another state does not count.
@@ -45,7 +66,7 @@ export const sealedExecutions = (
   { base }: PendingChain,
   heads: Heads,
   passed: readonly Passed[],
-  options: ReconcileOptions,
+  { changesOf, ...options }: SealedExecutionsOptions,
 ): SealedExecutions => {
   const executed: SealedExecution[] = [];
   let parent = heads.at(base.number);
@@ -67,9 +88,8 @@ export const sealedExecutions = (
     if (differences.length > 0) {
       return { executed, differing: differences.includes("transactions") ? { sealed, pending } : undefined };
     }
-    const changes = parts.flatMap((part) => part.changes ?? []);
-    if (changes.length === parts.length) {
-      executed.push({ block: { number: sealed.number, hash: sealed.hash }, changes });
+    if (parts.every(({ changes, unverified }) => changes !== undefined || unverified === "late")) {
+      executed.push({ block: { number: sealed.number, hash: sealed.hash }, changes: changesOfAll(parts, changesOf) });
     }
     parent = sealed;
   }

@@ -155,6 +155,8 @@ const step = async (
   stop();
 };
 
+/** More than the time for an execution. */
+const DEADLINE_MS = 10_000;
 const ROOT = hashOf(1);
 const raws = [raw(1), raw(2)];
 
@@ -228,6 +230,25 @@ test("a block with an unverified message has no write set", async (t) => {
   rig.heads.move({ number: 101n, header: header(101n) });
   assert.equal(await read(), "incomplete");
 });
+
+for (const [unverified, expected] of [
+  [undefined, "object"],
+  ["gas", "incomplete"],
+] as const) {
+  const title = unverified === undefined ? "a write set once it ends" : "no write set if its result is wrong";
+  test(`a block whose execution missed its deadline has ${title}`, async (t) => {
+    const { rig, read } = createSource(t);
+    rig.fake.say("101-1", unverified === undefined ? {} : { unverified });
+    const release = rig.fake.hold();
+    await rig.send(...messages(101n));
+    await rig.pass(DEADLINE_MS);
+    rig.heads.move({ number: 101n, header: header(101n) });
+    const reading = read();
+    release();
+    const writeSet = await reading;
+    assert.equal(typeof writeSet === "object" ? "object" : writeSet, expected);
+  });
+}
 
 test("a block without messages has no write set, and nobody waits for it", async (t) => {
   const { rig, read } = createSource(t);

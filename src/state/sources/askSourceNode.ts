@@ -9,10 +9,10 @@ import type { SourceNode } from "./sourceNodes.ts";
 
 /** The limit of one response. */
 const MAX_BYTES = 16 * 1024 * 1024;
-/** The shortest time for a write set, on chains whose blocks follow faster. */
-const MIN_READ_MS = 200;
+/** The shortest time for a write set. On chains with faster blocks, one slow response must not end all known values. */
+const MIN_READ_MS = 1_000;
 
-/** Returns the limits of one read: one block time, and 16 MiB a response. */
+/** Returns the limits of one read: one block time, at least a second, and 16 MiB a response. */
 export const reachWithin = (blockTimeMs: number, signal: AbortSignal): Reach => ({
   signal,
   deadlineMs: performance.now() + Math.max(blockTimeMs, MIN_READ_MS),

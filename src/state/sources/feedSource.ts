@@ -1,15 +1,17 @@
 import type { BlockId, Heads } from "../../core/heads.ts";
 import type { StateChanges } from "../../core/stateReader.ts";
 import type { Hash } from "../../ethereum/hex.ts";
+import type { Awaitable } from "../../jsonrpc/awaitable.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
 import type { BlockContent } from "./blockContent.ts";
 import { composeChanges } from "./executedWrites.ts";
+import { withinReach } from "./readBlockContent.ts";
 
 /** A sealed block that equals a verified execution, system writes included. */
 export interface SealedExecution {
   readonly block: BlockId;
-  /** The writes of the block's parts, oldest first. */
-  readonly changes: readonly StateChanges[];
+  /** The writes of the block's parts, oldest first. A promise if the execution still runs. Undefined: it was wrong. */
+  readonly changes: Awaitable<readonly StateChanges[] | undefined>;
 }
 
 /** A sealed block whose first transactions were executed. */
@@ -19,10 +21,12 @@ export interface PartialExecution {
   complete(content: BlockContent): Promise<readonly StateChanges[] | WriteSetFailure>;
 }
 
-/** Executions of older blocks are discarded. A follower reads each block once it is the head. */
-const MAX_BLOCKS = 8;
-/** The longest wait for the comparison of a head with the pending blocks. An execution may still run. */
-const MAX_WAIT_MS = 100;
+/** Executions of older blocks are discarded. A follower reads a block when it is the head, or while a late execution runs. */
+const MAX_BLOCKS = 32;
+/** The longest wait for the comparison of a head with the pending blocks. */
+const MAX_COMPARISON_MS = 100;
+/** The longest wait for an execution that missed its deadline. The blocks after it wait too, and their reads are the nodes'. */
+const MAX_EXECUTION_MS = 2_000;
 
 /** Write sets of blocks that were executed from the feed before they were sealed. */
 export class FeedSource implements WriteSetSource {
@@ -49,17 +53,22 @@ export class FeedSource implements WriteSetSource {
   };
 
   async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
-    const ended = AbortSignal.any([signal, AbortSignal.timeout(MAX_WAIT_MS)]);
+    const ended = AbortSignal.any([signal, AbortSignal.timeout(MAX_COMPARISON_MS)]);
     const end = Promise.withResolvers<void>();
     ended.addEventListener("abort", () => end.resolve(), { once: true });
     while (!this.#isCompared(block) && !ended.aborted) {
       await Promise.race([this.#compared.promise, end.promise]);
     }
     const execution = this.#executions.get(block.hash);
-    if (execution !== undefined) {
-      return { block, accounts: composeChanges(execution.changes) };
+    if (execution === undefined) {
+      return this.#isCompared(block) ? "incomplete" : "late";
     }
-    return this.#isCompared(block) ? "incomplete" : "late";
+    const deadlineMs = performance.now() + MAX_EXECUTION_MS;
+    const changes = await withinReach(Promise.resolve(execution.changes), { deadlineMs, signal });
+    if (changes === "late") {
+      return "late";
+    }
+    return changes === undefined ? "incomplete" : { block, accounts: composeChanges(changes) };
   }
 
   /** Returns the execution of the first transactions of the newest block, if it has others at its end. */

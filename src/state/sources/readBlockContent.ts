@@ -25,7 +25,10 @@ export const readBlockContent = async (
 };
 
 /** Returns what the promise resolves to, or "late" at the deadline or abort of the reach. */
-export const withinReach = <T>(promise: Promise<T>, { deadlineMs, signal }: Reach): Promise<T | "late"> => {
+export const withinReach = <T>(
+  promise: Promise<T>,
+  { deadlineMs, signal }: Pick<Reach, "deadlineMs" | "signal">,
+): Promise<T | "late"> => {
   const timeoutMs = Math.max(0, Math.ceil(deadlineMs - performance.now()));
   const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   const late = Promise.withResolvers<"late">();
