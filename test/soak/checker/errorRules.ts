@@ -8,7 +8,8 @@ interface ErrorRule {
 /** The errors that a client may see. Any other error is a finding. */
 const RULES: readonly ErrorRule[] = [
   {
-    pattern: /^-32602 block range extends beyond current head block/,
+    // The second one: the range begins above the head.
+    pattern: /^-32602 (block range extends beyond current head block|invalid block range params)/,
     isOfUnknownBlock: true,
   },
   {

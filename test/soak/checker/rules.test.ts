@@ -57,6 +57,9 @@ test("an error is a finding if its kind is unknown, or if no fault explains it",
   assert.equal(errorFault(missing, fault), undefined);
   assert.equal(errorFault(missing, { ...quiet, namesUnknownBlock: true }), undefined);
   assert.match(errorFault(missing, quiet) ?? "", /no fault is active/);
+  const aboveHead = "-32602 invalid block range params";
+  assert.equal(errorFault(aboveHead, { ...quiet, namesUnknownBlock: true }), undefined);
+  assert.match(errorFault(aboveHead, quiet) ?? "", /no fault is active/);
 });
 
 test("forebay may not know a block that is newer than the allowed lag, or was replaced", async () => {
