@@ -95,8 +95,12 @@ export const environmentOf = (first: Flashblock | undefined): PendingEnvironment
 const receiptsOf = (before: PendingBlockState | undefined, { receipts }: Flashblock, { transactions }: Execution) =>
   before?.hasAllReceipts !== false && transactions.every(({ hash }) => receipts?.has(hash)) ? receipts : undefined;
 
+const lastReceipt = (block: PendingBlockState | undefined): Receipt | undefined =>
+  block?.parts.findLast(({ transactions }) => transactions.length > 0)?.transactions.at(-1)?.receipt;
+
 const applyTransactions = (before: PendingBlockState | undefined, message: Flashblock, execution: Execution) => {
-  let cumulativeGas = before?.newest.diff.gasUsed ?? 0n;
+  // A message may name another amount than its receipts.
+  let cumulativeGas = lastReceipt(before)?.cumulativeGasUsed ?? before?.newest.diff.gasUsed ?? 0n;
   let firstLogIndex = before?.logCount ?? 0;
   const feedReceipts = receiptsOf(before, message, execution);
   const transactions = message.diff.transactions.map((raw, position): AppliedTransaction => {

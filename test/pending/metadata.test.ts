@@ -77,6 +77,15 @@ test("without L1 attributes at index 0, receipts have no L1 fields", async (t) =
   assert.equal("l1Fee" in receipt, false);
 });
 
+test("the gas of a transaction follows from the receipts before it, not from a wrong amount of a message", async (t) => {
+  const rig = createUnexecuted(t);
+  await rig.send(
+    flashblock(0, { transactions: [FIRST], metadata: receiptsOf([FIRST, 30_000]), gasUsed: 1n }),
+    flashblock(1, { transactions: [SECOND], metadata: receiptsOf([SECOND, 60_000]) }),
+  );
+  assert.equal(decode(rig.view().newest?.receipt(1)).gasUsed, "0x7530");
+});
+
 test("incomplete receipts of a message are ignored, and later messages of the block have no receipts", async (t) => {
   const rig = createUnexecuted(t);
   await rig.send(flashblock(0, { transactions: [deposit, FIRST], metadata: receiptsOf([FIRST, 70_000]) }));
