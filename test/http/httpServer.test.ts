@@ -1,51 +1,13 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
-import { Readable } from "node:stream";
 import { test } from "node:test";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { request as send } from "undici";
-import type { EndpointRequest } from "../../src/http/endpoint.ts";
-import type { Reply } from "../../src/jsonrpc/call.ts";
-import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import { createTestEndpoint, startHttpServer } from "../support/servers/httpServer.ts";
-
-const json = { "content-type": "application/json" };
-const call = (method: string, params: unknown[] = []): string =>
-  JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-const LARGE = `"${"forebay ".repeat(1_000)}"`;
-
-const reply = (text: string): Reply => ({ body: Buffer.from(text) });
-const streamed = (parts: number, failAt = Number.POSITIVE_INFINITY): Reply => ({
-  body: (async function* () {
-    for (let part = 0; part < parts; part++) {
-      if (part === failAt) {
-        throw new Error("broken on the way");
-      }
-      yield Buffer.from(part === 0 ? "[0" : `,${part}`);
-    }
-    yield Buffer.from("]");
-  })(),
-});
-
-const start = (options: Parameters<typeof startHttpServer>[1] = {}) =>
-  startHttpServer(
-    createTestEndpoint({
-      methods: {
-        one: async () => reply("1"),
-        large: async () => reply(LARGE),
-        streamed: async () => streamed(5_000),
-        broken: async () => streamed(5_000, 2_500),
-        busy: async () => {
-          throw new RpcError(-32603, "busy", { status: 503, retryAfterSeconds: 2 });
-        },
-      },
-    }),
-    options,
-  );
+import { call, json, LARGE, startHttpServer, startTestServer } from "../support/servers/httpServer.ts";
 
 test("POST is answered at every path of the chain with the expected headers", async () => {
-  const server = await start();
+  const server = await startTestServer();
   for (const path of ["/", "", "/?a=b", "/base", "/base/", "/8453", "/8453/?x"]) {
     const { statusCode, headers, body } = await send(server.url + path, {
       method: "POST",
@@ -67,7 +29,7 @@ test("POST is answered at every path of the chain with the expected headers", as
 });
 
 test("an error of one call has its status and Retry-After", async () => {
-  const server = await start();
+  const server = await startTestServer();
   const { statusCode, headers, body } = await send(server.url, { method: "POST", headers: json, body: call("busy") });
   assert.equal(statusCode, 503);
   assert.equal(headers["retry-after"], "2");
@@ -79,7 +41,7 @@ test("an error of one call has its status and Retry-After", async () => {
 });
 
 test("notifications alone return 204 without a body", async () => {
-  const server = await start();
+  const server = await startTestServer();
   const { statusCode, headers, body } = await send(server.url, {
     method: "POST",
     headers: json,
@@ -92,7 +54,7 @@ test("notifications alone return 204 without a body", async () => {
 });
 
 test("methods, paths and the page at /", async () => {
-  const server = await start();
+  const server = await startTestServer();
   const ask = async (method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE" | "OPTIONS", path: string) => {
     const { statusCode, headers, body } = await send(server.url + path, { method });
     return { statusCode, allow: headers.allow, text: await body.text() };
@@ -109,7 +71,7 @@ test("methods, paths and the page at /", async () => {
 });
 
 test("only unencoded JSON is accepted, with any content-type parameters", async () => {
-  const server = await start();
+  const server = await startTestServer();
   const status = async (headers: Record<string, string>) => {
     const { statusCode, body } = await send(server.url, { method: "POST", headers, body: call("one") });
     await body.dump();
@@ -133,7 +95,7 @@ test("only unencoded JSON is accepted, with any content-type parameters", async 
 });
 
 test("CORS: a list of origins, with credentials", async () => {
-  const server = await start({ corsOrigins: ["https://a.example"] });
+  const server = await startTestServer({ corsOrigins: ["https://a.example"] });
   const preflight = async (origin: string) => {
     const { headers, body } = await send(server.url, {
       method: "OPTIONS",
@@ -156,7 +118,7 @@ test("CORS: a list of origins, with credentials", async () => {
 });
 
 test("large responses are compressed as the client accepts, small ones are not", async () => {
-  const server = await start();
+  const server = await startTestServer();
   const ask = async (method: string, accept: string) => {
     const headers = { ...json, "accept-encoding": accept };
     const response = await send(server.url, { method: "POST", headers, body: call(method) });
@@ -179,106 +141,6 @@ test("large responses are compressed as the client accepts, small ones are not",
   await server.close(0);
 });
 
-test("a stream that fails breaks the connection", async () => {
-  const server = await start();
-  for (const accept of ["identity", "gzip"]) {
-    const headers = { ...json, "accept-encoding": accept };
-    await assert.rejects(async () => {
-      const { body } = await send(server.url, { method: "POST", headers, body: call("broken") });
-      await body.text();
-    });
-  }
-  assert.equal(server.errors.length, 2);
-  await server.close(0);
-});
-
-test("a body above the limit is rejected, and the sender can read the error", async () => {
-  const server = await start({ maxBodyBytes: 1_000 });
-  const refused =
-    '{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: body is larger than 1000 bytes"}}';
-  const parts = async function* () {
-    for (let part = 0; part < 200; part++) {
-      yield Buffer.alloc(10_000, "x");
-    }
-  };
-  for (const body of ["x".repeat(2_000_000), Readable.from(parts())]) {
-    const response = await send(server.url, { method: "POST", headers: json, body });
-    assert.equal(response.statusCode, 400);
-    assert.equal(response.headers.connection, "close");
-    assert.equal(await response.body.text(), refused);
-  }
-  await server.close(0);
-});
-
-test("a client that disconnects aborts the request's signal", async () => {
-  const asked = Promise.withResolvers<EndpointRequest>();
-  const server = await startHttpServer({
-    handle: (_, request) => {
-      asked.resolve(request);
-      return new Promise(() => {});
-    },
-  });
-  const socket = connect(server.port, "127.0.0.1");
-  const body = call("one");
-  socket.write(
-    `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-  );
-  const { signal } = await asked.promise;
-  assert.equal(signal.aborted, false);
-  socket.destroy();
-  await once(signal, "abort");
-  await server.close(0);
-});
-
-test("a stream waits for a slow reader and ends with it", async () => {
-  const ended = Promise.withResolvers<void>();
-  let parts = 0;
-  const server = await startHttpServer({
-    handle: async () => ({
-      status: 200,
-      cacheStatus: "forebay",
-      chunks: [
-        (async function* () {
-          try {
-            for (;;) {
-              parts++;
-              yield Buffer.alloc(64 * 1024, " ");
-            }
-          } finally {
-            ended.resolve();
-          }
-        })(),
-      ],
-    }),
-  });
-  const socket = connect(server.port, "127.0.0.1");
-  socket.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}");
-  await once(socket, "readable");
-  let before = -1;
-  while (before !== parts) {
-    before = parts;
-    for (let turn = 0; turn < 100; turn++) {
-      await new Promise(setImmediate);
-    }
-  }
-  assert.ok(parts < 1_000, `${parts} parts were made for a reader that reads nothing`);
-  socket.destroy();
-  await ended.promise;
-  await server.close(0);
-});
-
-test("an incomplete body is not answered", async () => {
-  const server = await start();
-  const socket = connect(server.port, "127.0.0.1");
-  socket.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{");
-  await once(socket, "connect");
-  socket.resetAndDestroy();
-  const { statusCode, body } = await send(server.url, { method: "POST", headers: json, body: call("one") });
-  assert.equal(statusCode, 200);
-  await body.dump();
-  await server.close(0);
-});
-
 test("a failing endpoint is an internal error, and only the log has the cause", async () => {
   const failure = new TypeError("secret");
   const server = await startHttpServer({
@@ -294,7 +156,7 @@ test("a failing endpoint is an internal error, and only the log has the cause", 
 });
 
 test("a POST that offers a protocol upgrade is answered", async () => {
-  const server = await start();
+  const server = await startTestServer();
   const socket = connect(server.port, "127.0.0.1");
   const body = call("one");
   socket.write(
@@ -307,7 +169,7 @@ test("a POST that offers a protocol upgrade is answered", async () => {
 });
 
 test("requests are counted", async () => {
-  const server = await start();
+  const server = await startTestServer();
   await (await send(server.url, { method: "POST", headers: json, body: call("one") })).body.dump();
   await new Promise(setImmediate);
   const text = await server.registry.metrics();
@@ -315,34 +177,4 @@ test("requests are counted", async () => {
   assert.match(text, /forebay_request_bytes_count 1/);
   assert.match(text, /forebay_response_bytes_sum 35/);
   await server.close(0);
-});
-
-test("a client that disconnects while a stream is written is no error, with and without compression", async () => {
-  for (const encoding of ["identity", "gzip"]) {
-    const ended = Promise.withResolvers<void>();
-    const endless = async function* () {
-      try {
-        for (;;) {
-          yield Buffer.from(`"${Math.random()}",`.repeat(1_000));
-        }
-      } finally {
-        ended.resolve();
-      }
-    };
-    const server = await startHttpServer(
-      createTestEndpoint({ methods: { endless: async () => ({ body: endless() }) }, maxResponseBytes: 1e9 }),
-    );
-    const socket = connect(server.port, "127.0.0.1");
-    const body = call("endless");
-    const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nAccept-Encoding: ${encoding}\r\n`;
-    socket.write(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
-    await once(socket, "data");
-    socket.resetAndDestroy();
-    await ended.promise;
-    const { statusCode, body: other } = await send(server.url);
-    await other.dump();
-    assert.equal(statusCode, 200);
-    assert.deepEqual(server.errors, []);
-    await server.close(0);
-  }
 });

@@ -3,10 +3,10 @@ import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { parseData } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
-import { flashblock, hashOf, payloadOf } from "../support/builders/flashblocks.ts";
+import { flashblock, hashOf, payloadOf, raw } from "../support/builders/flashblocks.ts";
 import { rootOf } from "../support/fakes/fakeExecutor.ts";
 import { createRig } from "../support/fakes/pendingRig.ts";
-import { assertNotOlder, block, type Rig, raw, sealBlock } from "./sealBlock.ts";
+import { assertNotOlder, block, type Rig, sealBlock } from "./sealBlock.ts";
 
 /** Asserts that the feed is served live with the next block. */
 const assertLive = async (rig: Rig, number: bigint): Promise<void> => {

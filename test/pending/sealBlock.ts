@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
-import { flashblock } from "../support/builders/flashblocks.ts";
+import { parseData } from "../../src/ethereum/hex.ts";
+import type { Flashblock } from "../../src/feed/message.ts";
+import { flashblock, raw } from "../support/builders/flashblocks.ts";
+import { rootOf } from "../support/fakes/fakeExecutor.ts";
 import type { createRig } from "../support/fakes/pendingRig.ts";
-
-export const raw = (value: number): `0x${string}` => `0x02${value.toString(16).padStart(12, "0")}`;
 
 export const block = (number: bigint, count = 2) =>
   Array.from({ length: count }, (_, index) =>
@@ -27,4 +28,22 @@ export const sealBlock = async (rig: Rig, number: bigint): Promise<void> => {
   rig.heads.move({ number });
   await turn();
   assertNotOlder(rig);
+};
+
+/** Creates the head whose block these messages build. */
+export const sealed = (messages: readonly Flashblock[], number = 101n) => {
+  const newest = messages.at(-1);
+  if (!newest) {
+    throw new Error("no messages");
+  }
+  const raws = messages.flatMap(({ diff }) => diff.transactions);
+  return {
+    number,
+    logsBloom: parseData(newest.diff.logsBloom),
+    header: {
+      transactionsRoot: rootOf(raws),
+      gasUsed: `0x${newest.diff.gasUsed.toString(16)}`,
+      receiptsRoot: newest.diff.receiptsRoot,
+    },
+  };
 };

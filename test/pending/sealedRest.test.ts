@@ -7,9 +7,8 @@ import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import type { BlockContent } from "../../src/state/sources/blockContent.ts";
 import { FeedSource } from "../../src/state/sources/feedSource.ts";
-import { flashblock, hashOf } from "../support/builders/flashblocks.ts";
+import { flashblock, hashOf, raw } from "../support/builders/flashblocks.ts";
 import { createRig } from "../support/fakes/pendingRig.ts";
-import { raw } from "./sealBlock.ts";
 
 const SIGNAL = new AbortController().signal;
 const HEAD = { number: 101n, hash: hashOf(101n) };

@@ -3,15 +3,14 @@ import { after, before, type TestContext, test } from "node:test";
 import { type Anvil, startAnvil } from "../devnet/anvil.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
-import { call, Payer, post } from "../support/payments/payer.ts";
+import { PAY_TO } from "../support/payments/paidService.ts";
+import { call, chainId, Payer, post } from "../support/payments/payer.ts";
 import { type StandInFacilitator, startFacilitator } from "../support/payments/standInFacilitator.ts";
 import { deployToken, NETWORK, type Token } from "../support/payments/token.ts";
 import { startProcesses } from "../support/servers/processes.ts";
 import { type RedisServer, startRedis } from "../support/servers/redis.ts";
 
-const PAY_TO = "0x00000000000000000000000000000000000000aa";
 const payer = new Payer();
-const chainId = call("eth_chainId");
 const cleanups: (() => unknown)[] = [];
 let anvil: Anvil;
 let token: Token;

@@ -1,9 +1,14 @@
-import { type Data, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
+import { type Data, formatQuantity, type Hash, parseData } from "../../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import type { Flashblock } from "../../../src/feed/message.ts";
 import { parseMessage } from "../../../src/feed/parseMessage.ts";
 
 export const hashOf = (number: bigint | number): Hash => `0x${number.toString(16).padStart(64, "0")}`;
 export const payloadOf = (number: bigint | number): Data => `0x${number.toString(16).padStart(16, "0")}`;
+
+/** A transaction that is not executed: only its bytes and its hash count. */
+export const raw = (value: number): Data => `0x02${value.toString(16).padStart(12, "0")}`;
+export const txHash = (value: number): Hash => keccak256Hex(parseData(raw(value)));
 
 export interface WireOptions {
   readonly payload?: Data;

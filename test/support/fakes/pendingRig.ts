@@ -1,12 +1,20 @@
 import type { TestContext } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import type { PendingChange, PendingView } from "../../../src/core/view.ts";
+import type { Address } from "../../../src/ethereum/hex.ts";
 import type { Flashblock } from "../../../src/feed/message.ts";
 import { createPending } from "../../../src/pending/pending.ts";
 import type { PendingOptions } from "../../../src/pending/pendingParts.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
+import { hashOf } from "../builders/flashblocks.ts";
 import { createFakeExecutor } from "./fakeExecutor.ts";
 import { createFakeHeads } from "./fakeHeads.ts";
+
+/** An account that executions write. */
+export const ALICE: Address = `0x${"aa".repeat(20)}`;
+export const account = (nonce: bigint, balance: bigint) => ({ nonce, balance, codeHash: hashOf(3) });
+
+export const decode = (body: Uint8Array | undefined): unknown => JSON.parse(new TextDecoder().decode(body));
 
 export interface RigOptions extends Partial<Omit<PendingOptions, "heads" | "executor" | "telemetry">> {
   readonly head?: bigint;

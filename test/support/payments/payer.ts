@@ -50,6 +50,8 @@ export const call = (method: string, params: readonly unknown[] = [], id: unknow
   params,
 });
 
+export const chainId = call("eth_chainId");
+
 /** A client with the published packages of x402. */
 export class Payer {
   readonly address: Address;

@@ -2,6 +2,7 @@ import type { Endpoint, EndpointRequest } from "../../../src/http/endpoint.ts";
 import { createHttpServer, type HttpServerOptions } from "../../../src/http/httpServer.ts";
 import type { Reply } from "../../../src/jsonrpc/call.ts";
 import { createDispatch, type Handler } from "../../../src/jsonrpc/dispatch.ts";
+import { RpcError } from "../../../src/jsonrpc/rpcError.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 
 type TestHandler = Handler<EndpointRequest, Reply>;
@@ -54,3 +55,44 @@ export const startHttpServer = async (endpoint: Endpoint, options: Partial<HttpS
   });
   return { ...server, url: `http://127.0.0.1:${server.port}`, registry, errors };
 };
+
+export const json = { "content-type": "application/json" };
+
+/** The text of a call. */
+export const call = (method: string, params: unknown[] = []): string =>
+  JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+
+/** A result that is large enough to be compressed. */
+export const LARGE = `"${"forebay ".repeat(1_000)}"`;
+
+const reply = (text: string): Reply => ({ body: Buffer.from(text) });
+
+/** A list of numbers in parts. The stream throws at part `failAt`. */
+const streamed = (parts: number, failAt = Number.POSITIVE_INFINITY): Reply => ({
+  body: (async function* () {
+    for (let part = 0; part < parts; part++) {
+      if (part === failAt) {
+        throw new Error("broken on the way");
+      }
+      yield Buffer.from(part === 0 ? "[0" : `,${part}`);
+    }
+    yield Buffer.from("]");
+  })(),
+});
+
+/** Starts a server whose methods return each kind of result. */
+export const startTestServer = (options: Partial<HttpServerOptions> = {}) =>
+  startHttpServer(
+    createTestEndpoint({
+      methods: {
+        one: async () => reply("1"),
+        large: async () => reply(LARGE),
+        streamed: async () => streamed(5_000),
+        broken: async () => streamed(5_000, 2_500),
+        busy: async () => {
+          throw new RpcError(-32603, "busy", { status: 503, retryAfterSeconds: 2 });
+        },
+      },
+    }),
+    options,
+  );

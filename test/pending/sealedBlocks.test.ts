@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { flashblock, raw, txHash } from "../support/builders/flashblocks.ts";
+import { ALICE, createRig, decode } from "../support/fakes/pendingRig.ts";
+import { sealed } from "./sealBlock.ts";
+
+test("a sealed block that equals the view moves the base, and the blocks above stay", async (t) => {
+  const rig = createRig(t);
+  const block = [flashblock(0, { transactions: [raw(1)] }), flashblock(1, { transactions: [raw(2)] })];
+  await rig.send(...block, flashblock(0, { number: 102n }));
+  assert.equal(rig.shown(), "102-0");
+  assert.equal(rig.view().blocks.length, 2);
+  const jobs = rig.fake.jobs.length;
+  rig.heads.move(sealed(block));
+  assert.equal(rig.shown(), "102-0");
+  assert.equal(rig.view().blocks.length, 1);
+  assert.equal(rig.view().base.number, 101n);
+  assert.deepEqual(
+    rig.fake.rebased.slice(1).map(({ base, through }) => [base.number, through]),
+    [[101n, 2]],
+  );
+  await turn();
+  assert.equal(rig.fake.jobs.length, jobs, "nothing is executed again");
+  assert.deepEqual(await rig.counted("pendingMismatches"), {});
+});
+
+test("a sealed block that differs is counted, dropped transactions are published, and later blocks are executed again", async (t) => {
+  const rig = createRig(t);
+  const log = { address: ALICE, topics: [], data: "0x01" as const };
+  rig.fake.say("101-1", { logs: [log] });
+  const block = [flashblock(0, { transactions: [raw(1)] }), flashblock(1, { transactions: [raw(2)] })];
+  await rig.send(...block, flashblock(0, { number: 102n }));
+  const jobs = rig.fake.jobs.length;
+  rig.answers.set("eth_getBlockByHash", { transactions: [txHash(1), txHash(9)] });
+  rig.heads.move(sealed([block[0] ?? flashblock(0), flashblock(1, { transactions: [raw(9)] })]));
+  assert.equal(rig.fake.rebased.at(-1)?.through, undefined);
+  await turn();
+  assert.equal(rig.fake.jobs.length, jobs + 1);
+  assert.equal(rig.shown(), "102-0");
+  assert.deepEqual(await rig.counted("pendingMismatches"), { transactions: 1 });
+  assert.deepEqual(await rig.counted("pendingDropped"), { pendingDropped: 1 });
+  const removed = rig.changes
+    .flatMap((change) => change.removed)
+    .map((body) => decode(body) as Record<string, unknown>);
+  assert.deepEqual(
+    removed.map(({ transactionHash, removed }) => [transactionHash, removed]),
+    [[txHash(2), true]],
+  );
+});
+
+test("a block sealed before its last messages arrive counts no difference", async (t) => {
+  const rig = createRig(t);
+  await rig.send(flashblock(0, { transactions: [raw(1)] }));
+  rig.answers.set("eth_getBlockByHash", { transactions: [txHash(1), txHash(2)] });
+  rig.heads.move(sealed([flashblock(0, { transactions: [raw(1)] }), flashblock(1, { transactions: [raw(2)] })]));
+  await turn();
+  assert.equal(rig.fake.rebased.at(-1)?.through, undefined);
+  assert.deepEqual(await rig.counted("pendingMismatches"), {});
+  assert.deepEqual(await rig.counted("pendingDropped"), {});
+});
+
+test("without a pending block the newest sealed block answers until the next block begins", async (t) => {
+  const rig = createRig(t);
+  const block = [flashblock(0), flashblock(1)];
+  await rig.send(...block);
+  rig.heads.move(sealed(block));
+  assert.equal(rig.shown(), "live latest");
+  await rig.send(flashblock(0, { number: 102n }));
+  assert.equal(rig.shown(), "102-0");
+});
+
+test("if a block is sealed while its last message executes, the base waits for the execution", async (t) => {
+  const rig = createRig(t);
+  const block = [flashblock(0), flashblock(1, { transactions: [raw(1)] })];
+  await rig.send(block[0] ?? flashblock(0));
+  const release = rig.fake.hold();
+  await rig.send(block[1] ?? flashblock(1), flashblock(0, { number: 102n }));
+  rig.heads.move(sealed(block));
+  assert.equal(rig.shown(), "live latest");
+  assert.equal(rig.fake.rebased.length, 1);
+  release();
+  await turn();
+  assert.equal(rig.fake.rebased.at(-1)?.through, 2);
+  assert.equal(rig.shown(), "102-0");
+});
+
+test("a late message of a sealed block executes to its end, and the base moves with its writes", async (t) => {
+  const rig = createRig(t);
+  const block = [flashblock(0), flashblock(1, { transactions: [raw(1)] })];
+  await rig.send(block[0] ?? flashblock(0));
+  const release = rig.fake.hold();
+  await rig.send(block[1] ?? flashblock(1));
+  await rig.pass(2_000);
+  assert.equal(rig.shown(), "101-1");
+  assert.equal(rig.view().mode, "unverified");
+  rig.heads.move(sealed(block));
+  assert.equal(rig.fake.rebased.at(-1)?.through, 2);
+  release();
+  await turn();
+  await rig.send(flashblock(0, { number: 102n }));
+  assert.equal(rig.shown(), "102-0");
+  assert.equal(rig.view().mode, "live");
+});
+
+test("a message that failed on the old base is executed again on the new base", async (t) => {
+  const rig = createRig(t);
+  rig.fake.say("102-0", { unverified: "unexecutable" });
+  const block = [flashblock(0), flashblock(1)];
+  await rig.send(...block, flashblock(0, { number: 102n }));
+  assert.equal(rig.view().mode, "unverified");
+  rig.fake.say("102-0", {});
+  rig.heads.move(sealed(block));
+  await turn();
+  assert.equal(rig.shown(), "102-0");
+  assert.equal(rig.view().mode, "live");
+});

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Probation } from "../../src/state/probation.ts";
+import { emptyWriteSet, FakeWriteSets } from "../support/fakes/fakeWriteSets.ts";
+import { BALANCE, block, createFollower, FIRST, ONE } from "../support/fakes/followerRig.ts";
+
+/** A feed, and a trace on probation that one agreement ends. */
+const createMixedRig = () => {
+  const feed = new FakeWriteSets("feed");
+  const trace = Object.assign(new FakeWriteSets("trace"), { probation: new Probation({ blocks: 1, values: 1 }) });
+  const { heads, values, follower, dropped, enter } = createFollower([feed, trace]);
+  let number = FIRST;
+  /** Publishes a block whose write set only this source has. */
+  const extend = async (source: FakeWriteSets): Promise<void> => {
+    number++;
+    feed.answer(block(number), source === feed ? emptyWriteSet(block(number)) : "incomplete");
+    trace.answer(block(number), source === trace ? emptyWriteSet(block(number)) : "late");
+    heads.move(block(number));
+    await follower.untilApplied(block(number));
+  };
+  const known = () => values.get(BALANCE, block(number));
+  return { feed, trace, dropped, extend, enter: () => enter(block(number)), known };
+};
+
+test("values that a source on probation carried are known after they agreed", async () => {
+  const { trace, dropped, extend, enter, known } = createMixedRig();
+  enter();
+  await extend(trace);
+  assert.equal(known(), undefined);
+  enter();
+  assert.equal(known(), ONE);
+  await extend(trace);
+  assert.equal(known(), ONE);
+  assert.deepEqual(dropped, []);
+});
+
+test("a source on probation is not asked while another one has the write sets", async () => {
+  const { feed, trace, dropped, extend, enter, known } = createMixedRig();
+  enter();
+  await extend(feed);
+  assert.equal(known(), ONE);
+  for (let count = 0; count < 8; count++) {
+    await extend(trace);
+  }
+  assert.equal(trace.reads, 0);
+  assert.deepEqual(dropped, Array(8).fill("noWriteSet"));
+  enter();
+  await extend(trace);
+  assert.equal(trace.reads, 1);
+  assert.equal(known(), undefined);
+});
+
+test("values that a source on probation carried end when another source has a write set", async () => {
+  const { feed, trace, dropped, extend, enter, known } = createMixedRig();
+  enter();
+  await extend(trace);
+  await extend(feed);
+  assert.deepEqual(dropped, ["probation"]);
+  enter();
+  assert.equal(known(), ONE);
+  await extend(feed);
+  assert.equal(known(), ONE);
+});

@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { NodeError } from "../../src/core/node.ts";
+import type { RpcSource } from "../../src/core/rpcSource.ts";
+import { parentHashOf } from "../../src/methods/parentHashOf.ts";
+import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
+import { createFilters } from "../../src/subscriptions/polledFilters.ts";
+import { createSplit, readLogs } from "../logs/askLogs.ts";
+import { fakeHeads } from "../logs/fakeChain.ts";
+import { createFakeLogNode } from "../logs/fakeLogNode.ts";
+import { createContext, createResponse } from "../support/builders/request.ts";
+import { at, chain, fork, MAX_BYTES } from "../support/fakes/filterReplica.ts";
+
+/** Answers reads of blocks by hash. The first error of the list is thrown instead, once. */
+const createBlockReads = (errors: NodeError[]): RpcSource => ({
+  request: async ({ params }) => {
+    const error = errors.shift();
+    if (error !== undefined) {
+      throw error;
+    }
+    const block = [...chain, ...fork].find(({ hash }) => hash === (params as readonly unknown[])[0]);
+    return createResponse(JSON.stringify(block ? { hash: block.hash, parentHash: block.parentHash } : null));
+  },
+});
+
+for (const kind of ["timeout", "rateLimited", "unreachable", "otherBranch", "unverified"] as const) {
+  test(`a poll fails if a replaced block cannot be read now (${kind}), and the next poll has all events`, async () => {
+    const node = createFakeLogNode({ chain });
+    const reads = createBlockReads([new NodeError(kind, "node", `the node fails: ${kind}`)]);
+    const local = createLocalFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES });
+    const filters = createFilters({ logs: createSplit([node]), parentHashOf: parentHashOf(reads), local });
+    const short = createContext({ heads: fakeHeads(chain, { latest: 51, ring: 2 }), clientId: "client" });
+    const id = await filters.newBlockFilter(short);
+    await assert.rejects(filters.changes(id, at(fork, 52)), { message: `the node fails: ${kind}` });
+    assert.deepEqual(
+      await readLogs(await filters.changes(id, at(fork, 52))),
+      fork.slice(48, 53).map(({ hash }) => hash),
+    );
+  });
+}
+
+test("a replaced block that no node has ends the search for the blocks below it", async () => {
+  const node = createFakeLogNode({ chain });
+  const unknown = new NodeError("missingData", "node", "header not found");
+  for (const errors of [[unknown], undefined]) {
+    const reads = errors ? createBlockReads(errors) : { request: async () => createResponse("null") };
+    const local = createLocalFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES });
+    const filters = createFilters({ logs: createSplit([node]), parentHashOf: parentHashOf(reads), local });
+    const short = createContext({ heads: fakeHeads(chain, { latest: 51, ring: 2 }), clientId: "client" });
+    const id = await filters.newBlockFilter(short);
+    const hashes = await readLogs(await filters.changes(id, at(fork, 52)));
+    assert.ok(Array.isArray(hashes));
+    assert.equal(hashes.at(-1), fork[52]?.hash);
+  }
+});
