@@ -28,15 +28,11 @@ export interface NegativeCache {
   isSealed(hash: string, heads: Heads): boolean;
 }
 
-interface AbsentTransaction {
-  /** Hash of the head when the responses were cached. */
-  readonly head: string;
-  readonly paramsOfTransactions: Set<string>;
-}
-
 /** Creates the negative cache of one chain. Hashes may be in any case. */
 export const createNegativeCache = (): NegativeCache => {
-  const absent = new LRUCache<string, AbsentTransaction>({ max: MAX_ABSENT, ttl: ABSENT_MS, ttlResolution: 0 });
+  /** The parameters of cached responses, by transaction. All of them are of one head. */
+  const absent = new LRUCache<string, Set<string>>({ max: MAX_ABSENT, ttl: ABSENT_MS, ttlResolution: 0 });
+  let head: string | undefined;
   const sent = new ExpectedHashes<true>();
   const sealed = new ExpectedHashes<BlockId>();
   const isSealed = (hash: string, heads: Heads): boolean => {
@@ -46,23 +42,25 @@ export const createNegativeCache = (): NegativeCache => {
   const isExpected = (hash: string, heads: Heads): boolean => sent.get(hash) === true || isSealed(hash, heads);
 
   return {
-    get: (request, heads) => {
-      const entry = absent.get(transactionHash(request));
-      return entry?.head === heads.latest.hash && entry.paramsOfTransactions.has(request.canonicalParams)
+    get: (request, heads) =>
+      head === heads.latest.hash && absent.get(transactionHash(request))?.has(request.canonicalParams) === true
         ? NULL
-        : undefined;
-    },
+        : undefined,
     add: (request, heads) => {
       const hash = transactionHash(request);
       if (isExpected(hash, heads)) {
         return false;
       }
-      const entry = absent.get(hash);
+      if (head !== heads.latest.hash) {
+        absent.clear();
+        head = heads.latest.hash;
+      }
+      const params = absent.get(hash);
       // The oldest response sets the expiry of all. The others expire too early, which costs only a request.
-      if (entry?.head === heads.latest.hash) {
-        entry.paramsOfTransactions.add(request.canonicalParams);
+      if (params === undefined) {
+        absent.set(hash, new Set([request.canonicalParams]));
       } else {
-        absent.set(hash, { head: heads.latest.hash, paramsOfTransactions: new Set([request.canonicalParams]) });
+        params.add(request.canonicalParams);
       }
       return true;
     },
