@@ -5,12 +5,13 @@ import { skipSpace } from "../json/skipSpace.ts";
 import { skipValue, TOO_DEEP } from "../json/skipValue.ts";
 import { type BlockTransactions, formatTransactions, isLocatedIn, isReceiptAt } from "./blockTransactions.ts";
 import { checkHeader } from "./checkHeader.ts";
-import { checkReceipt, checkReceipts, type ReceiptsHeader } from "./checkReceipts.ts";
+import { checkReceipt, checkReceipts, isReceiptOf, isReceiptUnder, type ReceiptsHeader } from "./checkReceipts.ts";
 import { checkRawTransaction, checkTransactionHash, checkTransactions, matchesEmptyRoot } from "./checkTransactions.ts";
 import { failIfMalformed } from "./failIfMalformed.ts";
 import { type Finding, failed, passed } from "./findings.ts";
 import { type Fields, isFields, isNumber, isSame, numberOf } from "./jsonFields.ts";
 import { areLogsInBlooms, areLogsOfReceipts } from "./matchLogs.ts";
+import type { VerifiedReceipts } from "./verifiedReceipts.ts";
 
 /** The block or index that a call names. Its response must have the same. An absent member is not checked. */
 export interface ExpectedLocation {
@@ -36,13 +37,16 @@ export type ResponseChecks =
       readonly hash?: string;
       readonly location: ExpectedLocation;
       readonly checksHashes: boolean;
-      readonly block?: BlockTransactions;
+      readonly block?: BlockTransactions | undefined;
     }
+  /** `block`, `receipts` and `header`: those of its block, if they are known. */
   | {
       readonly kind: "receipt";
       readonly hash: string;
       readonly checksHashes: boolean;
-      readonly block?: BlockTransactions;
+      readonly block?: BlockTransactions | undefined;
+      readonly receipts?: VerifiedReceipts | undefined;
+      readonly header?: ReceiptsHeader | undefined;
     }
   | { readonly kind: "raw"; readonly hash: string }
   | {
@@ -138,10 +142,14 @@ const isReceiptIn = (receipt: Fields, block: BlockTransactions): boolean =>
 
 const checkReceiptOf = (
   receipt: Fields,
-  { hash, checksHashes, block }: ResponseChecks & { kind: "receipt" },
+  { hash, checksHashes, block, receipts, header }: ResponseChecks & { kind: "receipt" },
 ): Finding[] => {
   const finding = failIfMalformed("transaction", () => {
-    const isExpected = isSame(receipt.transactionHash, hash) && (block === undefined || isReceiptIn(receipt, block));
+    const isExpected =
+      isSame(receipt.transactionHash, hash) &&
+      (block === undefined || isReceiptIn(receipt, block)) &&
+      (receipts === undefined || isReceiptOf(receipt, receipts)) &&
+      (header === undefined || isReceiptUnder(receipt, header));
     return isExpected ? passed("transaction") : failed("transaction");
   });
   if (finding.outcome !== "passed") {
