@@ -9,6 +9,7 @@ import { checkReceipt, checkReceipts, isReceiptOf, isReceiptUnder, type Receipts
 import { checkRawTransaction, checkTransactionHash, checkTransactions, matchesEmptyRoot } from "./checkTransactions.ts";
 import { failIfMalformed } from "./failIfMalformed.ts";
 import { type Finding, failed, passed } from "./findings.ts";
+import { isDeposit } from "./isDeposit.ts";
 import { type Fields, isFields, isNumber, isSame, numberOf } from "./jsonFields.ts";
 import { areLogsInBlooms, areLogsOfReceipts } from "./matchLogs.ts";
 import type { VerifiedReceipts } from "./verifiedReceipts.ts";
@@ -172,8 +173,16 @@ const checkBlockReceipts = (
     return findings;
   }
   const finding = checkReceipts(list, header, transactions);
+  if (finding.outcome !== "passed") {
+    return [...findings, finding];
+  }
   // An empty list is no evidence for the encoding of receipts.
-  return list.length === 0 && finding.outcome === "passed" ? findings : [...findings, finding];
+  if (list.length === 0) {
+    return findings;
+  }
+  // The root covers the receipts beside the deposits too.
+  const isMixed = finding.check === "depositReceipts" && list.some((item) => isFields(item) && !isDeposit(item));
+  return [...findings, ...(isMixed ? [passed("receipts")] : []), finding];
 };
 
 const checkLogs = (

@@ -127,3 +127,20 @@ test("if the receipts of a block name another transaction than a single receipt,
   await assert.rejects(verify(RECEIPT, swapped[0]?.transactionHash, swapped[0]), isCertain(true));
   assert.equal(sent.length, before);
 });
+
+test("receipts with deposits show that the encoding of other receipts is known too", async () => {
+  const { block, hash, receipts } = createBlock(5n, [0x7e, 2]);
+  const { verify } = start(() => block);
+  await verify("eth_getBlockReceipts", hash, receipts);
+  const [, unknown = {}] = createBlock(6n, [0x7e, 2]).receipts;
+  const lie = { ...unknown, logsBloom: `0x${"01".repeat(256)}` };
+  await assert.rejects(verify(RECEIPT, unknown.transactionHash, lie), isCertain(true));
+});
+
+test("receipts of deposits alone show nothing about the encoding of others", async () => {
+  const { block, hash, receipts } = createBlock(5n, [0x7e]);
+  const { verify } = start(() => block);
+  await verify("eth_getBlockReceipts", hash, receipts);
+  const [, unknown = {}] = createBlock(6n, [0x7e, 2]).receipts;
+  await verify(RECEIPT, unknown.transactionHash, { ...unknown, logsBloom: `0x${"01".repeat(256)}` });
+});
