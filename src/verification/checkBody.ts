@@ -32,13 +32,17 @@ export type ResponseChecks =
       /** The form of the transactions that the block must have. A header has none. Full ones that pass are in the finding. */
       readonly transactions?: "full" | "hashes";
     }
-  /** `hash`: the transaction's, if the call contains it. `block`: its block's transactions, if they are known. */
+  /**
+   * `hash`: the transaction's, if the call contains it. `block`: its block's transactions, if they are known.
+   * `scannedBlock`: the block hash that a scan of the response found, or null. It selects what is known of the block.
+   */
   | {
       readonly kind: "transaction";
       readonly hash?: string;
       readonly location: ExpectedLocation;
       readonly checksHashes: boolean;
       readonly block?: BlockTransactions | undefined;
+      readonly scannedBlock?: string | null;
     }
   /** `block`, `receipts` and `header`: those of its block, if they are known. */
   | {
@@ -48,6 +52,7 @@ export type ResponseChecks =
       readonly block?: BlockTransactions | undefined;
       readonly receipts?: VerifiedReceipts | undefined;
       readonly header?: ReceiptsHeader | undefined;
+      readonly scannedBlock?: string | null;
     }
   | { readonly kind: "raw"; readonly hash: string }
   | {
@@ -124,11 +129,16 @@ const checkBlock = (block: Fields, checks: ResponseChecks & { kind: "block" }): 
   return findings;
 };
 
+/** Whether the parsed block hash is the scanned one. Of two equal keys, a scan finds the first and a parser the last. */
+const isScannedBlock = ({ blockHash }: Fields, scannedBlock: string | null | undefined): boolean =>
+  scannedBlock === undefined || (isHash(blockHash) ? blockHash.toLowerCase() === scannedBlock : scannedBlock === null);
+
 const checkTransaction = (fields: Fields, checks: ResponseChecks & { kind: "transaction" }): Finding[] => {
-  const { hash, location, checksHashes, block } = checks;
+  const { hash, location, checksHashes, block, scannedBlock } = checks;
   const finding = failIfMalformed("transaction", () => {
     const isExpected =
       (hash === undefined || isSame(fields.hash, hash)) &&
+      isScannedBlock(fields, scannedBlock) &&
       isLocatedAt(location, { hash: fields.blockHash, number: fields.blockNumber }) &&
       (location.index === undefined || isNumber(fields.transactionIndex, location.index)) &&
       (block === undefined || isLocatedIn(fields, fields.hash, block));
@@ -143,11 +153,12 @@ const isReceiptIn = (receipt: Fields, block: BlockTransactions): boolean =>
 
 const checkReceiptOf = (
   receipt: Fields,
-  { hash, checksHashes, block, receipts, header }: ResponseChecks & { kind: "receipt" },
+  { hash, checksHashes, block, receipts, header, scannedBlock }: ResponseChecks & { kind: "receipt" },
 ): Finding[] => {
   const finding = failIfMalformed("transaction", () => {
     const isExpected =
       isSame(receipt.transactionHash, hash) &&
+      isScannedBlock(receipt, scannedBlock) &&
       (block === undefined || isReceiptIn(receipt, block)) &&
       (receipts === undefined || isReceiptOf(receipt, receipts)) &&
       (header === undefined || isReceiptUnder(receipt, header));

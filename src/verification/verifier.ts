@@ -169,16 +169,20 @@ class ResponseVerifier implements Verifier {
     checks: ResponseChecks,
   ): Uint8Array | Promise<Uint8Array> {
     const isInBlock = checks.kind === "transaction" || checks.kind === "receipt";
-    const id = isInBlock ? readResponseBlock(body, "blockHash") : undefined;
-    if (!isInBlock || id === undefined) {
+    if (!isInBlock) {
       return this.check(node.name, body, checks);
     }
+    const id = readResponseBlock(body, "blockHash");
+    if (id === undefined) {
+      return this.check(node.name, body, { ...checks, scannedBlock: null });
+    }
+    const scannedBlock = id.hash;
     const { transactions: block, receipts } = this.#blocks.get(id.hash);
     if (checks.kind === "transaction") {
-      return this.check(node.name, body, { ...checks, block });
+      return this.check(node.name, body, { ...checks, scannedBlock, block });
     }
     const header = this.#evidence.isOff("header") ? undefined : this.#headers.find(id, context.view.heads);
-    const known = { ...checks, block, receipts, header };
+    const known = { ...checks, scannedBlock, block, receipts, header };
     return block === undefined && receipts !== undefined && !isListedAtIndex(body, checks.hash, receipts)
       ? this.#readTransactions(node, id.hash, context).then((read) =>
           this.check(node.name, body, { ...known, block: read }),

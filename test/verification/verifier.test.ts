@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { UnverifiedError } from "../../src/core/node.ts";
-import { formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
+import { type BlockHeader, formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../src/ethereum/bloom.ts";
 import { formatData, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
@@ -28,8 +28,13 @@ interface TestBlock {
 
 const encodeTransaction = (fields: Fields): Uint8Array => encodeRpcTransaction(fields) ?? new Uint8Array();
 
+const AMSTERDAM = {
+  ...{ withdrawalsRoot: ZERO_HASH, blobGasUsed: 0n, excessBlobGas: 0n, parentBeaconBlockRoot: ZERO_HASH },
+  ...{ requestsHash: ZERO_HASH, blockAccessListHash: ZERO_HASH, slotNumber: 1n },
+};
+
 /** Returns a sealed block of transactions of these types, with its receipts. The last transaction failed. */
-const createBlock = (number: bigint, types: readonly number[]): TestBlock => {
+const createBlock = (number: bigint, types: readonly number[], forkFields: Partial<BlockHeader> = {}): TestBlock => {
   const bare = types.map((type, nonce) => ({
     ...{ type: quantity(type), nonce: quantity(nonce), gasPrice: "0x1", gas: quantity(GAS), to: RECIPIENT },
     ...{ value: "0x0", input: "0x", v: "0x1b", r: quantity(number), s: "0x1", chainId: "0x1" },
@@ -46,6 +51,7 @@ const createBlock = (number: bigint, types: readonly number[]): TestBlock => {
     ...{ number, gasLimit: 30_000_000n, gasUsed: GAS * BigInt(types.length), timestamp: 1_700_000_000n },
     transactionsRoot: orderedTrieRoot(bare.map(encodeTransaction)),
     receiptsRoot: orderedTrieRoot(consensus.map(encodeReceipt)),
+    ...forkFields,
   };
   const hash = hashHeader(header);
   const transactions = bare.map((fields, index) => ({
@@ -63,7 +69,7 @@ const createBlock = (number: bigint, types: readonly number[]): TestBlock => {
 
 interface Stage {
   readonly sent: readonly Call[];
-  /** Verifies a result of the only node. Throws UnverifiedError. */
+  /** Verifies a result of the only node, given as a value or as JSON text. Throws UnverifiedError. */
   verify(method: string, param: unknown, result: unknown): Promise<void>;
 }
 
@@ -83,7 +89,7 @@ const start = (block: () => unknown): Stage => {
   const verify = async (method: string, param: unknown, result: unknown): Promise<void> => {
     const call = createCall(method, [param]);
     const verifiedCall = { node, call, request: createRequest(call), context: createContext() };
-    await verifier.verify(verifiedCall, encode(result));
+    await verifier.verify(verifiedCall, typeof result === "string" ? Buffer.from(result) : encode(result));
   };
   return { sent, verify };
 };
@@ -105,6 +111,38 @@ test("a single receipt is compared with the verified receipts of its block, with
     await assert.rejects(verify(RECEIPT, transactionHash, lie), isCertain(true));
   }
   assert.equal(sent.length, before);
+});
+
+test("a second block hash in a receipt or transaction does not hide the known block", async () => {
+  const { block, hash, receipts } = createBlock(5n, [0, 0]);
+  const { verify } = start(() => block);
+  await verify("eth_getBlockReceipts", hash, receipts);
+  const [first = {}] = receipts;
+  const text = JSON.stringify({ ...first, status: "0x0" });
+  const [transaction] = block.transactions as readonly Fields[];
+  for (const hidden of [`"${ZERO_HASH}"`, "null"]) {
+    // The last of two equal keys counts for a client.
+    const twice = (object: string) => `{"blockHash":${hidden},"blockNumber":"0x1",${object.slice(1)}`;
+    await assert.rejects(verify(RECEIPT, first.transactionHash, twice(text)), isCertain(true));
+    const byHash = verify("eth_getTransactionByHash", first.transactionHash, twice(JSON.stringify(transaction)));
+    await assert.rejects(byHash, isCertain(true));
+  }
+  await verify(RECEIPT, first.transactionHash, {
+    ...first,
+    blockHash: null,
+    blockNumber: null,
+    transactionIndex: null,
+  });
+  await verify("eth_getTransactionByHash", first.transactionHash, { ...transaction, blockHash: null });
+});
+
+test("the gas of a receipt is not compared since EIP-7778, because nothing verifies it, and its status is", async () => {
+  const { block, hash, receipts } = createBlock(5n, [0, 0], AMSTERDAM);
+  const { verify } = start(() => block);
+  await verify("eth_getBlockReceipts", hash, receipts);
+  const [first = {}] = receipts;
+  await verify(RECEIPT, first.transactionHash, { ...first, gasUsed: "0x1" });
+  await assert.rejects(verify(RECEIPT, first.transactionHash, { ...first, status: "0x0" }), isCertain(true));
 });
 
 test("if the receipts of a block name another transaction than a single receipt, the block decides", async () => {
