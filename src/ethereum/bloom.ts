@@ -46,6 +46,10 @@ export const orBloom = (bloom: Uint8Array, other: Uint8Array): void => {
   }
 };
 
+/** Reports whether `bloom` has no bit that `other` lacks. */
+export const isBloomWithin = (bloom: Uint8Array, other: Uint8Array): boolean =>
+  bloom.every((byte, index) => (byte & ~(other[index] ?? 0)) === 0);
+
 /** Returns the bloom of the addresses and topics of `logs`. */
 export const bloomOfLogs = (
   logs: Iterable<{ readonly address: Address; readonly topics: readonly Hash[] }>,

@@ -5,12 +5,14 @@ import { skipSpace } from "../json/skipSpace.ts";
 import { skipValue, TOO_DEEP } from "../json/skipValue.ts";
 import { type BlockTransactions, formatTransactions, isLocatedIn, isReceiptAt } from "./blockTransactions.ts";
 import { checkHeader } from "./checkHeader.ts";
-import { checkReceipt, checkReceipts, type ReceiptsHeader } from "./checkReceipts.ts";
+import { checkReceipt, checkReceipts, isReceiptOf, isReceiptUnder, type ReceiptsHeader } from "./checkReceipts.ts";
 import { checkRawTransaction, checkTransactionHash, checkTransactions, matchesEmptyRoot } from "./checkTransactions.ts";
 import { failIfMalformed } from "./failIfMalformed.ts";
 import { type Finding, failed, passed } from "./findings.ts";
+import { isDeposit } from "./isDeposit.ts";
 import { type Fields, isFields, isNumber, isSame, numberOf } from "./jsonFields.ts";
 import { areLogsInBlooms, areLogsOfReceipts } from "./matchLogs.ts";
+import type { VerifiedReceipts } from "./verifiedReceipts.ts";
 
 /** The block or index that a call names. Its response must have the same. An absent member is not checked. */
 export interface ExpectedLocation {
@@ -30,19 +32,27 @@ export type ResponseChecks =
       /** The form of the transactions that the block must have. A header has none. Full ones that pass are in the finding. */
       readonly transactions?: "full" | "hashes";
     }
-  /** `hash`: the transaction's, if the call contains it. `block`: its block's transactions, if they are known. */
+  /**
+   * `hash`: the transaction's, if the call contains it. `block`: its block's transactions, if they are known.
+   * `scannedBlock`: the block hash that a scan of the response found, or null. It selects what is known of the block.
+   */
   | {
       readonly kind: "transaction";
       readonly hash?: string;
       readonly location: ExpectedLocation;
       readonly checksHashes: boolean;
-      readonly block?: BlockTransactions;
+      readonly block?: BlockTransactions | undefined;
+      readonly scannedBlock?: string | null;
     }
+  /** `block`, `receipts` and `header`: those of its block, if they are known. */
   | {
       readonly kind: "receipt";
       readonly hash: string;
       readonly checksHashes: boolean;
-      readonly block?: BlockTransactions;
+      readonly block?: BlockTransactions | undefined;
+      readonly receipts?: VerifiedReceipts | undefined;
+      readonly header?: ReceiptsHeader | undefined;
+      readonly scannedBlock?: string | null;
     }
   | { readonly kind: "raw"; readonly hash: string }
   | {
@@ -119,11 +129,16 @@ const checkBlock = (block: Fields, checks: ResponseChecks & { kind: "block" }): 
   return findings;
 };
 
+/** Whether the parsed block hash is the scanned one. Of two equal keys, a scan finds the first and a parser the last. */
+const isScannedBlock = ({ blockHash }: Fields, scannedBlock: string | null | undefined): boolean =>
+  scannedBlock === undefined || (isHash(blockHash) ? blockHash.toLowerCase() === scannedBlock : scannedBlock === null);
+
 const checkTransaction = (fields: Fields, checks: ResponseChecks & { kind: "transaction" }): Finding[] => {
-  const { hash, location, checksHashes, block } = checks;
+  const { hash, location, checksHashes, block, scannedBlock } = checks;
   const finding = failIfMalformed("transaction", () => {
     const isExpected =
       (hash === undefined || isSame(fields.hash, hash)) &&
+      isScannedBlock(fields, scannedBlock) &&
       isLocatedAt(location, { hash: fields.blockHash, number: fields.blockNumber }) &&
       (location.index === undefined || isNumber(fields.transactionIndex, location.index)) &&
       (block === undefined || isLocatedIn(fields, fields.hash, block));
@@ -138,10 +153,15 @@ const isReceiptIn = (receipt: Fields, block: BlockTransactions): boolean =>
 
 const checkReceiptOf = (
   receipt: Fields,
-  { hash, checksHashes, block }: ResponseChecks & { kind: "receipt" },
+  { hash, checksHashes, block, receipts, header, scannedBlock }: ResponseChecks & { kind: "receipt" },
 ): Finding[] => {
   const finding = failIfMalformed("transaction", () => {
-    const isExpected = isSame(receipt.transactionHash, hash) && (block === undefined || isReceiptIn(receipt, block));
+    const isExpected =
+      isSame(receipt.transactionHash, hash) &&
+      isScannedBlock(receipt, scannedBlock) &&
+      (block === undefined || isReceiptIn(receipt, block)) &&
+      (receipts === undefined || isReceiptOf(receipt, receipts)) &&
+      (header === undefined || isReceiptUnder(receipt, header));
     return isExpected ? passed("transaction") : failed("transaction");
   });
   if (finding.outcome !== "passed") {
@@ -164,8 +184,16 @@ const checkBlockReceipts = (
     return findings;
   }
   const finding = checkReceipts(list, header, transactions);
+  if (finding.outcome !== "passed") {
+    return [...findings, finding];
+  }
   // An empty list is no evidence for the encoding of receipts.
-  return list.length === 0 && finding.outcome === "passed" ? findings : [...findings, finding];
+  if (list.length === 0) {
+    return findings;
+  }
+  // The root covers the receipts beside the deposits too.
+  const isMixed = finding.check === "depositReceipts" && list.some((item) => isFields(item) && !isDeposit(item));
+  return [...findings, ...(isMixed ? [passed("receipts")] : []), finding];
 };
 
 const checkLogs = (

@@ -1,4 +1,4 @@
-import { bloomOfLogs, createBloom, orBloom } from "../ethereum/bloom.ts";
+import { bloomOfLogs, createBloom, isBloomWithin, orBloom } from "../ethereum/bloom.ts";
 import { formatData, parseData } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeReceipt, type LogEntry, type Receipt } from "../ethereum/receipt.ts";
@@ -18,6 +18,7 @@ import {
   listOf,
   numberOf,
 } from "./jsonFields.ts";
+import { formatReceiptRow, isVerifiedReceipt, type VerifiedReceipts } from "./verifiedReceipts.ts";
 
 /** The fields of a block's header that its receipts must match. Plain data, sent to a thread. */
 export interface ReceiptsHeader {
@@ -31,6 +32,8 @@ export interface ReceiptsHeader {
 
 const DEPOSIT = "0x7e";
 const KNOWN_TYPES: ReadonlySet<bigint> = new Set([0n, 1n, 2n, 3n, 4n, 0x7en]);
+
+const hasKnownType = ({ type }: Fields): boolean => isAbsent(type) || KNOWN_TYPES.has(numberOf(type));
 
 const lower = <T extends string>(value: T): T => value.toLowerCase() as T;
 
@@ -76,6 +79,15 @@ const haveExpectedLocation = (fields: Fields, firstLogIndex: bigint): boolean =>
 
 const isBloomOf = (bloom: Uint8Array, { logs }: Receipt): boolean => Buffer.from(bloomOfLogs(logs)).equals(bloom);
 
+/** Whether a receipt has all that the receipts root covers of the one at its index. Throws MalformedField. */
+export const isReceiptOf = (fields: Fields, receipts: VerifiedReceipts): boolean =>
+  hasKnownType(fields) && isVerifiedReceipt(fields, encodeReceipt(parseReceipt(fields)), receipts);
+
+/** Whether a receipt has the number of its block, and only logs that the bloom of the block admits. Throws MalformedField. */
+export const isReceiptUnder = (fields: Fields, { number, logsBloom }: ReceiptsHeader): boolean =>
+  isNumber(fields.blockNumber, number) &&
+  isBloomWithin(bloomOfLogs(listOf(fields.logs).map(logOf)), parseData(bytesOf(logsBloom, 256)));
+
 /** Checks one receipt: its bloom, and the block, transaction and index of its logs. */
 export const checkReceipt = (fields: Fields): Finding =>
   failIfMalformed("receipts", () => {
@@ -102,12 +114,13 @@ export const checkReceipts = (
   const check = hasDeposits ? "depositReceipts" : "receipts";
   return failIfMalformed(check, () => {
     const encoded: Uint8Array[] = [];
+    const rows: string[] = [];
     const bloom = createBloom();
     let logIndex = 0n;
     let gasUsed = 0n;
     for (const [index, item] of list.entries()) {
       const fields = fieldsOf(item);
-      if (!isAbsent(fields.type) && !KNOWN_TYPES.has(numberOf(fields.type))) {
+      if (!hasKnownType(fields)) {
         return uncomputable(check);
       }
       const receipt = parseReceipt(fields);
@@ -121,14 +134,19 @@ export const checkReceipts = (
       if (!hasLocation || !isBloomOf(receipt.logsBloom, receipt)) {
         return failed(check);
       }
+      const bytes = encodeReceipt(receipt);
+      rows.push(formatReceiptRow(fields, bytes, { sumsGasUsed: header.sumsGasUsed, firstLogIndex: logIndex }));
       logIndex += BigInt(receipt.logs.length);
       orBloom(bloom, receipt.logsBloom);
-      encoded.push(encodeReceipt(receipt));
+      encoded.push(bytes);
     }
     const isExpected =
       areReceiptsOf(list, transactions) &&
       isSame(header.receiptsRoot, orderedTrieRoot(encoded)) &&
       isSame(header.logsBloom, formatData(bloom));
-    return isExpected ? passed(check) : failed(check);
+    const { hash, number } = header;
+    return isExpected
+      ? { ...passed(check), receipts: { hash: hash.toLowerCase(), number, rows: rows.join("") } }
+      : failed(check);
   });
 };

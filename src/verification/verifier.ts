@@ -5,14 +5,16 @@ import type { RequestContext, RpcRequest } from "../core/rpcSource.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
+import type { BlockTransactions } from "./blockTransactions.ts";
 import { checkBody, type ExpectedLocation, isJson, type ResponseChecks } from "./checkBody.ts";
 import type { ReceiptsHeader } from "./checkReceipts.ts";
 import { checksOfCall } from "./checksOfCall.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Finding } from "./findings.ts";
-import { KnownTransactions } from "./knownTransactions.ts";
+import { KnownBlocks } from "./knownBlocks.ts";
 import { readResponseBlock } from "./responseBlock.ts";
 import { VerifiedHeaders } from "./verifiedHeaders.ts";
+import { isListedAtIndex } from "./verifiedReceipts.ts";
 import type { VerifiedBody, VerifyPool } from "./verifyPool.ts";
 
 export type VerifyLevel = "off" | "cheap" | "full";
@@ -76,7 +78,7 @@ class ResponseVerifier implements Verifier {
   readonly #pool: VerifyPool;
   readonly #onUncomputable: (check: Check) => void;
   readonly #headers: VerifiedHeaders;
-  readonly #transactions = new KnownTransactions();
+  readonly #blocks = new KnownBlocks();
 
   constructor({ level, evidence, pool, onUncomputable }: VerifierOptions) {
     this.level = level;
@@ -111,7 +113,7 @@ class ResponseVerifier implements Verifier {
       return this.#verifyReceipts(verifiedCall, body);
     }
     const checks = checksOfCall(call, request, level === "full");
-    return this.check(node.name, body, level === "full" ? this.#transactions.addTo(checks, body) : checks);
+    return level === "full" ? this.#verifyInBlock(verifiedCall, body, checks) : this.check(node.name, body, checks);
   }
 
   check(node: string, body: Uint8Array, checks: ResponseChecks): Uint8Array | Promise<Uint8Array> {
@@ -150,10 +152,57 @@ class ResponseVerifier implements Verifier {
       }
       isVerified &&= verdict === "verified";
     }
-    const transactions = isVerified ? findings.at(-1)?.transactions : undefined;
-    if (transactions !== undefined) {
-      this.#transactions.add(transactions);
+    const last = findings.at(-1);
+    if (isVerified && last !== undefined) {
+      this.#blocks.add({
+        transactions: last.transactions,
+        // The root of a header without a computed hash verifies nothing.
+        receipts: this.verifiesReceipts() ? last.receipts : undefined,
+      });
     }
+  }
+
+  /** Verifies one transaction or receipt, also by what is known of its block. */
+  #verifyInBlock(
+    { node, context }: VerifiedCall,
+    body: Uint8Array,
+    checks: ResponseChecks,
+  ): Uint8Array | Promise<Uint8Array> {
+    const isInBlock = checks.kind === "transaction" || checks.kind === "receipt";
+    if (!isInBlock) {
+      return this.check(node.name, body, checks);
+    }
+    const id = readResponseBlock(body, "blockHash");
+    if (id === undefined) {
+      return this.check(node.name, body, { ...checks, scannedBlock: null });
+    }
+    const scannedBlock = id.hash;
+    const { transactions: block, receipts } = this.#blocks.get(id.hash);
+    if (checks.kind === "transaction") {
+      return this.check(node.name, body, { ...checks, scannedBlock, block });
+    }
+    const header = this.#evidence.isOff("header") ? undefined : this.#headers.find(id, context.view.heads);
+    const known = { ...checks, scannedBlock, block, receipts, header };
+    return block === undefined && receipts !== undefined && !isListedAtIndex(body, checks.hash, receipts)
+      ? this.#readTransactions(node, id.hash, context).then((read) =>
+          this.check(node.name, body, { ...known, block: read }),
+        )
+      : this.check(node.name, body, known);
+  }
+
+  /**
+   * Reads the transactions of a block whose receipts name another transaction at an index than a single receipt.
+   * The receipts root does not cover the hash of a transaction, so that either response may be wrong.
+   */
+  async #readTransactions(node: VerifiedNode, hash: string, context: RequestContext): Promise<BlockTransactions> {
+    const body = await node.send(createCall("eth_getBlockByHash", [hash, true]), context);
+    const location = { hash };
+    await this.check(node.name, body, { kind: "block", location, checksHashes: true, transactions: "full" });
+    const { transactions } = this.#blocks.get(hash);
+    if (transactions === undefined) {
+      throw new UnverifiedError(node.name, "transaction", false);
+    }
+    return transactions;
   }
 
   async #verifyReceipts({ node, call, request, context }: VerifiedCall, body: Uint8Array): Promise<Uint8Array> {
@@ -168,7 +217,7 @@ class ResponseVerifier implements Verifier {
       const message = `header not found: ${node.name} has receipts alone`;
       throw new NodeError("missingData", node.name, message, { code: CODES.SERVER });
     }
-    const transactions = this.#transactions.get(header.hash);
+    const { transactions } = this.#blocks.get(header.hash);
     return this.check(node.name, body, { ...checks, header, transactions });
   }
 

@@ -1,6 +1,7 @@
 import type { BlockSummary, ChainCall, SealedChain } from "../servers/sealedChain.ts";
 import { type AnswerLie, type Change, type Fields, flip } from "./answerLie.ts";
 import { changesInBlock } from "./changesInBlock.ts";
+import { changesInReceipt } from "./changesInReceipt.ts";
 
 type ListChange = (result: readonly Fields[]) => unknown;
 
@@ -244,6 +245,7 @@ export const answerLies = (chain: SealedChain, transferTopic: string): readonly 
       before: at(final, true),
     },
     ...changesInBlock(final),
+    ...changesInReceipt(final, recent),
     {
       call: code,
       check: "id",

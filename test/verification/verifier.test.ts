@@ -1,0 +1,184 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { UnverifiedError } from "../../src/core/node.ts";
+import { type BlockHeader, formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
+import { createBloom } from "../../src/ethereum/bloom.ts";
+import { formatData, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../src/ethereum/keccak.ts";
+import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
+import { encodeReceipt } from "../../src/ethereum/receipt.ts";
+import { type Call, createCall } from "../../src/jsonrpc/call.ts";
+import { encodeRpcTransaction } from "../../src/verification/checkTransactions.ts";
+import { Evidence } from "../../src/verification/evidence.ts";
+import { createVerifier, type Verifier } from "../../src/verification/verifier.ts";
+import { createContext, createRequest } from "../support/builders/request.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const GAS = 21_000n;
+const RECIPIENT = `0x${"22".repeat(20)}`;
+const quantity = (value: bigint | number): string => `0x${value.toString(16)}`;
+const encode = (value: unknown): Uint8Array => Buffer.from(JSON.stringify(value));
+
+interface TestBlock {
+  readonly block: Fields;
+  readonly hash: Hash;
+  readonly receipts: readonly Fields[];
+}
+
+const encodeTransaction = (fields: Fields): Uint8Array => encodeRpcTransaction(fields) ?? new Uint8Array();
+
+const AMSTERDAM = {
+  ...{ withdrawalsRoot: ZERO_HASH, blobGasUsed: 0n, excessBlobGas: 0n, parentBeaconBlockRoot: ZERO_HASH },
+  ...{ requestsHash: ZERO_HASH, blockAccessListHash: ZERO_HASH, slotNumber: 1n },
+};
+
+/** Returns a sealed block of transactions of these types, with its receipts. The last transaction failed. */
+const createBlock = (number: bigint, types: readonly number[], forkFields: Partial<BlockHeader> = {}): TestBlock => {
+  const bare = types.map((type, nonce) => ({
+    ...{ type: quantity(type), nonce: quantity(nonce), gasPrice: "0x1", gas: quantity(GAS), to: RECIPIENT },
+    ...{ value: "0x0", input: "0x", v: "0x1b", r: quantity(number), s: "0x1", chainId: "0x1" },
+    ...{ maxFeePerGas: "0x1", maxPriorityFeePerGas: "0x1", from: ZERO_ADDRESS, sourceHash: ZERO_HASH },
+  }));
+  const statuses = types.map((_, index) => index < types.length - 1);
+  const consensus = types.map((type, index) => ({
+    ...{ type, status: statuses[index] === true, cumulativeGasUsed: GAS * BigInt(index + 1) },
+    ...{ logs: [], logsBloom: createBloom() },
+  }));
+  const header = {
+    ...({ parentHash: ZERO_HASH, miner: ZERO_ADDRESS, stateRoot: ZERO_HASH, mixHash: ZERO_HASH } as const),
+    ...{ extraData: "0x" as const, logsBloom: createBloom(), baseFeePerGas: 7n },
+    ...{ number, gasLimit: 30_000_000n, gasUsed: GAS * BigInt(types.length), timestamp: 1_700_000_000n },
+    transactionsRoot: orderedTrieRoot(bare.map(encodeTransaction)),
+    receiptsRoot: orderedTrieRoot(consensus.map(encodeReceipt)),
+    ...forkFields,
+  };
+  const hash = hashHeader(header);
+  const transactions = bare.map((fields, index) => ({
+    ...fields,
+    ...{ hash: keccak256Hex(encodeTransaction(fields)), transactionIndex: quantity(index) },
+    ...{ blockHash: hash, blockNumber: quantity(number) },
+  }));
+  const receipts = transactions.map(({ hash: transactionHash, transactionIndex, type, to }, index) => ({
+    ...{ blockHash: hash, blockNumber: quantity(number), transactionHash, transactionIndex, type, to },
+    ...{ status: statuses[index] ? "0x1" : "0x0", gasUsed: quantity(GAS), contractAddress: null },
+    ...{ cumulativeGasUsed: quantity(GAS * BigInt(index + 1)), logs: [], logsBloom: formatData(createBloom()) },
+  }));
+  return { block: { ...formatHeader(header, hash), transactions }, hash, receipts };
+};
+
+interface Stage {
+  readonly sent: readonly Call[];
+  /** Verifies a result of the only node, given as a value or as JSON text. Throws UnverifiedError. */
+  verify(method: string, param: unknown, result: unknown): Promise<void>;
+}
+
+/** Creates a verifier of a chain with one node, which answers `block` to requests of the verifier. */
+const start = (block: () => unknown): Stage => {
+  const sent: Call[] = [];
+  const evidence = new Evidence({ nodes: ["only"], off: [], onOff: () => {}, onWrongAnswer: () => {} });
+  const pool = { check: () => Promise.reject(new Error("not expected")), close: async () => {} };
+  const verifier: Verifier = createVerifier({ level: "full", evidence, pool, onUncomputable: () => {} });
+  const node = {
+    name: "only",
+    send: async (call: Call) => {
+      sent.push(call);
+      return encode(block());
+    },
+  };
+  const verify = async (method: string, param: unknown, result: unknown): Promise<void> => {
+    const call = createCall(method, [param]);
+    const verifiedCall = { node, call, request: createRequest(call), context: createContext() };
+    await verifier.verify(verifiedCall, typeof result === "string" ? Buffer.from(result) : encode(result));
+  };
+  return { sent, verify };
+};
+
+const isCertain = (expected: boolean) => (error: unknown) =>
+  error instanceof UnverifiedError && error.isCertain === expected;
+
+const RECEIPT = "eth_getTransactionReceipt";
+
+test("a single receipt is compared with the verified receipts of its block, without a request", async () => {
+  const { block, hash, receipts } = createBlock(5n, [0, 0, 0]);
+  const { sent, verify } = start(() => block);
+  await verify("eth_getBlockReceipts", hash, receipts);
+  const before = sent.length;
+  for (const receipt of receipts) {
+    const { transactionHash, status } = receipt;
+    await verify(RECEIPT, transactionHash, receipt);
+    const lie = { ...receipt, status: status === "0x1" ? "0x0" : "0x1" };
+    await assert.rejects(verify(RECEIPT, transactionHash, lie), isCertain(true));
+  }
+  assert.equal(sent.length, before);
+});
+
+test("a second block hash in a receipt or transaction does not hide the known block", async () => {
+  const { block, hash, receipts } = createBlock(5n, [0, 0]);
+  const { verify } = start(() => block);
+  await verify("eth_getBlockReceipts", hash, receipts);
+  const [first = {}] = receipts;
+  const text = JSON.stringify({ ...first, status: "0x0" });
+  const [transaction] = block.transactions as readonly Fields[];
+  for (const hidden of [`"${ZERO_HASH}"`, "null"]) {
+    // The last of two equal keys counts for a client.
+    const twice = (object: string) => `{"blockHash":${hidden},"blockNumber":"0x1",${object.slice(1)}`;
+    await assert.rejects(verify(RECEIPT, first.transactionHash, twice(text)), isCertain(true));
+    const byHash = verify("eth_getTransactionByHash", first.transactionHash, twice(JSON.stringify(transaction)));
+    await assert.rejects(byHash, isCertain(true));
+  }
+  await verify(RECEIPT, first.transactionHash, {
+    ...first,
+    blockHash: null,
+    blockNumber: null,
+    transactionIndex: null,
+  });
+  await verify("eth_getTransactionByHash", first.transactionHash, { ...transaction, blockHash: null });
+});
+
+test("the gas of a receipt is not compared since EIP-7778, because nothing verifies it, and its status is", async () => {
+  const { block, hash, receipts } = createBlock(5n, [0, 0], AMSTERDAM);
+  const { verify } = start(() => block);
+  await verify("eth_getBlockReceipts", hash, receipts);
+  const [first = {}] = receipts;
+  await verify(RECEIPT, first.transactionHash, { ...first, gasUsed: "0x1" });
+  await assert.rejects(verify(RECEIPT, first.transactionHash, { ...first, status: "0x0" }), isCertain(true));
+});
+
+test("if the receipts of a block name another transaction than a single receipt, the block decides", async () => {
+  const { block, hash, receipts } = createBlock(5n, [0, 0, 0]);
+  const swapped = receipts.map((receipt, index) => ({
+    ...receipt,
+    transactionHash: receipts[receipts.length - 1 - index]?.transactionHash,
+  }));
+  const [first = {}] = receipts;
+  let answer: unknown = block;
+  const { sent, verify } = start(() => answer);
+  // The receipts root does not cover the hashes of transactions.
+  await verify("eth_getBlockReceipts", hash, swapped);
+  answer = null;
+  await assert.rejects(verify(RECEIPT, first.transactionHash, first), isCertain(false));
+  answer = block;
+  await verify(RECEIPT, first.transactionHash, first);
+  const before = sent.length;
+  await verify(RECEIPT, first.transactionHash, first);
+  await assert.rejects(verify(RECEIPT, swapped[0]?.transactionHash, swapped[0]), isCertain(true));
+  assert.equal(sent.length, before);
+});
+
+test("receipts with deposits show that the encoding of other receipts is known too", async () => {
+  const { block, hash, receipts } = createBlock(5n, [0x7e, 2]);
+  const { verify } = start(() => block);
+  await verify("eth_getBlockReceipts", hash, receipts);
+  const [, unknown = {}] = createBlock(6n, [0x7e, 2]).receipts;
+  const lie = { ...unknown, logsBloom: `0x${"01".repeat(256)}` };
+  await assert.rejects(verify(RECEIPT, unknown.transactionHash, lie), isCertain(true));
+});
+
+test("receipts of deposits alone show nothing about the encoding of others", async () => {
+  const { block, hash, receipts } = createBlock(5n, [0x7e]);
+  const { verify } = start(() => block);
+  await verify("eth_getBlockReceipts", hash, receipts);
+  const [, unknown = {}] = createBlock(6n, [0x7e, 2]).receipts;
+  await verify(RECEIPT, unknown.transactionHash, { ...unknown, logsBloom: `0x${"01".repeat(256)}` });
+});
