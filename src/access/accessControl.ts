@@ -2,33 +2,25 @@ import type { IncomingMessage } from "node:http";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { KeyUsage } from "../telemetry/keyUsage.ts";
-import type { Metrics } from "../telemetry/telemetry.ts";
 import type { ApiKey } from "./apiKey.ts";
 import { createApiKeys } from "./apiKeys.ts";
-import type { Charge, ChargeReason } from "./charge.ts";
+import type { Charge } from "./charge.ts";
 import { clientOfAddress } from "./clientAddress.ts";
-import { createMethodRules, type MethodRules } from "./methodRules.ts";
+import { type Authorize, ClientRules, type ClientRulesOptions } from "./clientRules.ts";
 import type { Payments } from "./payment/payment.ts";
-import type { Limit, RateLimits } from "./rateLimits.ts";
 import { hasWrongKey, type KeyedTarget, RequestKeys, removeKeyHeaders } from "./requestKey.ts";
 import { readToken, type TokenOptions, Tokens } from "./tokens.ts";
 import { createTrustedProxies } from "./trustedProxies.ts";
 
-export interface AccessOptions extends MethodRules {
+export interface AccessOptions extends ClientRulesOptions {
   /** If there is a key, every request must have one, or a token. */
   readonly keys: readonly ApiKey[];
   /** Accepts bearer tokens of this issuer too. */
   readonly jwt?: TokenOptions | undefined;
-  readonly limitPerKey?: Limit | undefined;
-  readonly limitPerAddress?: Limit | undefined;
   /** Networks whose X-Forwarded-For header is trusted. */
   readonly trustedProxies: readonly string[];
   /** Clients without a key pay. Undefined: they are refused if there is a key. */
   readonly payments?: Payments | undefined;
-  readonly limits: Pick<RateLimits, "take">;
-  readonly metrics: Pick<Metrics, "accessRefused" | "chargedCalls">;
-  /** Returns the usage of a key by its name. */
-  usageOf(name: string): KeyUsage;
 }
 
 /** The client of a request, and its permissions. */
@@ -52,7 +44,7 @@ export interface AuthenticatedRequest {
   /**
    * Throws or rejects with RpcError if the method is forbidden or a limit is exceeded. Undefined if there is no rule.
    */
-  readonly authorize: ((method: string) => Promise<void> | undefined) | undefined;
+  readonly authorize: Authorize | undefined;
   /** Counts the client's calls and bytes. Undefined without a key. */
   readonly usage: KeyUsage | undefined;
   /** Undefined if the client has no limit. */
@@ -99,31 +91,19 @@ export const findChainRefusal = (
     ? undefined
     : new RpcError(CODES.UNAUTHORIZED, `the API key may not use the chain ${chain}`, { status: 403 });
 
-const methodRefusal = (method: string): RpcError =>
-  new RpcError(CODES.METHOD_NOT_FOUND, `the method ${method} is not allowed here`);
-
-/** The rules of one key or token, created once. */
-interface Grant {
-  readonly isAllowed: ReturnType<typeof createMethodRules>;
-  readonly chains: ReadonlySet<string> | undefined;
-  readonly expiresAtMs: number | undefined;
-  readonly usage: KeyUsage;
-}
-
 class ConfiguredAccess implements Access {
   readonly #options: AccessOptions;
   readonly #requestKeys: RequestKeys<ApiKey>;
   readonly #addressOf: ReturnType<typeof createTrustedProxies>;
-  readonly #isAllowed: ReturnType<typeof createMethodRules>;
+  readonly #rules: ClientRules;
   readonly #tokens: Tokens | undefined;
-  readonly #grants = new WeakMap<ApiKey, Grant>();
 
   constructor(options: AccessOptions) {
     const { keys } = options;
     this.#options = options;
     this.#requestKeys = new RequestKeys(createApiKeys(keys));
     this.#addressOf = createTrustedProxies(options.trustedProxies);
-    this.#isAllowed = createMethodRules(options);
+    this.#rules = new ClientRules(options);
     this.#tokens = options.jwt && new Tokens(options.jwt);
   }
 
@@ -174,22 +154,8 @@ class ConfiguredAccess implements Access {
 
   /** Counts a refused request against the client's address. */
   #refuse(address: string, error: RpcError): RpcError {
-    this.#chargeOf(address, undefined)?.(1, "key");
-    return this.#reject("key", error);
-  }
-
-  #grantOf(key: ApiKey): Grant {
-    let grant = this.#grants.get(key);
-    if (grant === undefined) {
-      grant = {
-        isAllowed: createMethodRules(key),
-        chains: key.chains && new Set(key.chains),
-        expiresAtMs: key.expires === undefined ? undefined : Date.parse(key.expires),
-        usage: this.#options.usageOf(key.name),
-      };
-      this.#grants.set(key, grant);
-    }
-    return grant;
+    this.#rules.chargeOf(address, undefined)?.(1, "key");
+    return this.#rules.reject("key", error);
   }
 
   readonly readmit: Readmit = (before, { chain, isSubscribed }) => {
@@ -197,10 +163,10 @@ class ConfiguredAccess implements Access {
     const admitted = this.#admit(before.address, key, before.target);
     const refusal = findChainRefusal(admitted, chain);
     if (refusal !== undefined) {
-      throw this.#reject("key", refusal);
+      throw this.#rules.reject("key", refusal);
     }
-    if (isSubscribed && !this.#allows("eth_subscribe", key)) {
-      throw this.#reject("method", methodRefusal("eth_subscribe"));
+    if (isSubscribed) {
+      this.#rules.checkMethod("eth_subscribe", key);
     }
     return { ...admitted, token: before.token };
   };
@@ -213,22 +179,17 @@ class ConfiguredAccess implements Access {
     const key = keys.find(({ sha256 }) => sha256 === keyDigest);
     const needsOne = keys.length > 0 || this.#tokens !== undefined || this.#options.payments !== undefined;
     if (needsOne && key === undefined) {
-      throw this.#reject("key", unauthorized(keyDigest === undefined ? MISSING_KEY : WRONG_KEY));
+      throw this.#rules.reject("key", unauthorized(keyDigest === undefined ? MISSING_KEY : WRONG_KEY));
     }
     return key;
   }
 
-  #allows(method: string, key: ApiKey | undefined): boolean {
-    const isAllowedByKey = key && this.#grantOf(key).isAllowed;
-    return this.#isAllowed?.(method) !== false && isAllowedByKey?.(method) !== false;
-  }
-
   #admit(address: string, key: ApiKey | undefined, target: string): AuthenticatedRequest {
-    const grant = key && this.#grantOf(key);
+    const grant = key && this.#rules.grantOf(key);
     if (grant?.expiresAtMs !== undefined && grant.expiresAtMs <= Date.now()) {
       throw this.#refuse(address, unauthorized(EXPIRED_KEY));
     }
-    const charge = this.#chargeOf(address, key);
+    const charge = this.#rules.chargeOf(address, key);
     return {
       clientId: key === undefined ? address : key.name,
       address,
@@ -236,66 +197,11 @@ class ConfiguredAccess implements Access {
       chains: grant?.chains,
       expiresAtMs: grant?.expiresAtMs,
       target,
-      authorize: this.#createPermit(address, key, charge),
+      authorize: this.#rules.createPermit(address, key, charge),
       charge,
       usage: grant?.usage,
       payments: key === undefined ? this.#options.payments : undefined,
     };
-  }
-
-  #reject(reason: "key" | "method" | "rate", error: RpcError): RpcError {
-    this.#options.metrics.accessRefused.inc({ reason });
-    return error;
-  }
-
-  #createPermit(
-    address: string,
-    key: ApiKey | undefined,
-    charge: Charge | undefined,
-  ): AuthenticatedRequest["authorize"] {
-    const isAllowed = this.#isAllowed;
-    const isAllowedByKey = key && this.#grantOf(key).isAllowed;
-    if (!isAllowed && !isAllowedByKey && !charge) {
-      return undefined;
-    }
-    return (method) => {
-      if (isAllowed?.(method) === false || isAllowedByKey?.(method) === false) {
-        charge?.(1, "method");
-        throw this.#reject("method", methodRefusal(method));
-      }
-      return charge && this.#countCall(address, key);
-    };
-  }
-
-  async #countCall(address: string, key: ApiKey | undefined): Promise<void> {
-    try {
-      await this.#take(address, key, 1);
-    } catch (error) {
-      throw error instanceof RpcError ? this.#reject("rate", error) : error;
-    }
-  }
-
-  #chargeOf(address: string, key: ApiKey | undefined): Charge | undefined {
-    const { limitPerAddress, limitPerKey, metrics } = this.#options;
-    if (limitPerAddress === undefined && (key?.limit ?? (key && limitPerKey)) === undefined) {
-      return undefined;
-    }
-    return (calls: number, reason: ChargeReason): void => {
-      metrics.chargedCalls.inc({ reason }, calls);
-      // The next call finds that the limit is exceeded.
-      this.#take(address, key, calls).catch(() => undefined);
-    };
-  }
-
-  async #take(address: string, key: ApiKey | undefined, calls: number): Promise<void> {
-    const { limits, limitPerAddress, limitPerKey } = this.#options;
-    const keyLimit = key && (key.limit ?? limitPerKey);
-    if (limitPerAddress) {
-      await limits.take("address", address, limitPerAddress, calls);
-    }
-    if (key && keyLimit) {
-      await limits.take("key", key.name, keyLimit, calls);
-    }
   }
 }
 

@@ -1,9 +1,7 @@
-import { isDeepStrictEqual } from "node:util";
-import { serialize } from "node:v8";
-import type { BlockId, Heads } from "../core/heads.ts";
+import type { BlockId } from "../core/heads.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
-import type { PendingChange, PendingView, View } from "../core/view.ts";
+import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import type { HeadTracker } from "../heads/headTracker.ts";
@@ -14,21 +12,19 @@ import { pendingState } from "../pending/pendingState.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
 import type {
+  ChainInfo,
   ExpectedTransactions,
   FilterCall,
   NodeFacts,
-  PlainChange,
   RemoteAnswerCall,
   RemoteRun,
   RemoteState,
   RemoteStateRead,
   StateOutcome,
-  ViewUpdate,
 } from "./chainProtocol.ts";
-import { diffHeads } from "./headsUpdate.ts";
 import { HostedState, type KnownState } from "./hostedState.ts";
-import { PendingEncoder } from "./pendingUpdate.ts";
 import type { RemoteCall } from "./processChannel.ts";
+import { type ViewChange, ViewEncoder } from "./viewEncoder.ts";
 import { type ViewMember, ViewRounds, type ViewRoundsOptions } from "./viewRounds.ts";
 
 /** Executes calls of a chain. */
@@ -64,37 +60,28 @@ export interface ChainMember extends ViewMember {
 
 export type ChainHostOptions = Pick<ViewRoundsOptions<unknown>, "onLagging" | "onRound">;
 
-type ViewChange =
-  | { readonly heads: Parameters<Parameters<HeadTracker["subscribe"]>[0]>[0] }
-  | { readonly pending: PendingChange };
-
 /** Period of the comparison of the nodes' facts. A new head sends them too. */
 const NODES_MS = 100;
-/** Pending views that requests of serving processes may name. At 5 views a second, some 50 s. */
-const MAX_VIEWS = 256;
-
 /** One chain in the main process: publishes its views to the serving processes, and executes for them. */
 export class ChainHost {
   readonly #chain: HostedChain;
-  readonly #rounds: ViewRounds<ViewChange | "known">;
+  readonly #rounds: ViewRounds<ViewChange>;
   readonly #members = new Set<ChainMember>();
-  readonly #encoder = new PendingEncoder();
-  readonly #recentViews = new Map<string, PendingView>();
+  readonly #encoder: ViewEncoder;
   readonly #stops: (() => void)[] = [];
   readonly #state: HostedState;
-  #heads: Heads | undefined;
-  #pending: PendingView | undefined;
-  #sentNodes: readonly NodeFacts[] = [];
   #isKnown = false;
   #onUnused = (): void => undefined;
 
   constructor(chain: HostedChain, options: ChainHostOptions) {
     this.#chain = chain;
     this.#state = new HostedState(chain.state, chain.heads);
+    const encoder = new ViewEncoder(chain.nodes, () => this.#info());
+    this.#encoder = encoder;
     this.#rounds = new ViewRounds({
       ...options,
-      encode: (changes) => this.#encode(changes),
-      snapshot: () => this.#snapshot(),
+      encode: (changes) => encoder.encode(changes),
+      snapshot: () => encoder.snapshot(),
     });
     this.#stops.push(
       chain.heads.subscribe((heads) => this.#rounds.publish({ heads })),
@@ -145,7 +132,7 @@ export class ChainHost {
 
   markActive(): void {
     this.#chain.heads.markActive();
-    if (this.#heads !== undefined) {
+    if (this.#encoder.hasHeads) {
       this.#chain.views.view();
     }
   }
@@ -227,71 +214,24 @@ export class ChainHost {
     if (viewId === undefined) {
       return sealed;
     }
-    const view = this.#recentViews.get(viewId);
+    const view = this.#encoder.recentView(viewId);
     if (view === undefined) {
       throw unavailable("the pending view of the request is gone");
     }
     return pendingState(view, sealed);
   }
 
-  #encode(changes: readonly (ViewChange | "known")[]): Uint8Array {
-    const plain = changes.flatMap((change): PlainChange[] => {
-      if (change === "known") {
-        return [];
-      }
-      return ["heads" in change ? this.#encodeHeads(change.heads) : this.#encodePending(change.pending)].flatMap(
-        (each) => each ?? [],
-      );
-    });
-    return this.#serialize(plain);
-  }
-
-  #encodeHeads(change: Extract<ViewChange, { heads: unknown }>["heads"]): PlainChange {
-    const heads = diffHeads(this.#heads, change);
-    this.#heads = change.heads;
-    return { heads };
-  }
-
-  #encodePending(change: PendingChange): PlainChange | undefined {
-    const { pending } = change.view;
-    if (pending === undefined) {
-      return undefined;
-    }
-    const update = this.#encoder.encode(pending, change, this.#pending);
-    this.#pending = pending;
-    this.#recordView(pending);
-    return { pending: update };
-  }
-
-  #snapshot(): Uint8Array | undefined {
-    const heads = this.#heads;
-    if (heads === undefined) {
-      return undefined;
-    }
-    const changes: PlainChange[] = [{ heads: diffHeads(undefined, { heads, from: [], to: [] }) }];
-    if (this.#pending !== undefined) {
-      changes.push({ pending: this.#encoder.encode(this.#pending, { extended: [], removed: [] }) });
-    }
-    return this.#serialize(changes);
-  }
-
-  #serialize(changes: readonly PlainChange[]): Uint8Array {
+  #info(): ChainInfo {
     const { genesis, heads, views, state } = this.#chain;
-    this.#sentNodes = this.#nodeFacts();
-    const update: ViewUpdate = {
-      changes,
-      info: {
-        chainId: genesis.chainId,
-        genesis: genesis.hash,
-        blockTimeMs: heads.blockTimeMs,
-        isKnown: this.#isKnown,
-        executes: views.execution !== undefined,
-        followsState: state.reads !== undefined,
-        answersCalls: state.answers !== undefined,
-      },
-      nodes: this.#sentNodes,
+    return {
+      chainId: genesis.chainId,
+      genesis: genesis.hash,
+      blockTimeMs: heads.blockTimeMs,
+      isKnown: this.#isKnown,
+      executes: views.execution !== undefined,
+      followsState: state.reads !== undefined,
+      answersCalls: state.answers !== undefined,
     };
-    return serialize(update);
   }
 
   #dropState(): void {
@@ -300,28 +240,11 @@ export class ChainHost {
     }
   }
 
-  #recordView(view: PendingView): void {
-    this.#recentViews.delete(view.id);
-    this.#recentViews.set(view.id, view);
-    for (const id of [...this.#recentViews.keys()].slice(0, -MAX_VIEWS)) {
-      this.#recentViews.delete(id);
-    }
-  }
-
-  #nodeFacts(): readonly NodeFacts[] {
-    return this.#chain.nodes.map(({ name, identified, head, headHash }) => ({
-      name,
-      identified,
-      head: head === undefined || headHash === undefined ? undefined : { number: head, hash: headHash },
-    }));
-  }
-
   #sendNodes(): void {
-    const nodes = this.#nodeFacts();
-    if (isDeepStrictEqual(nodes, this.#sentNodes)) {
+    const nodes = this.#encoder.takeChangedNodes();
+    if (nodes === undefined) {
       return;
     }
-    this.#sentNodes = nodes;
     for (const member of this.#members) {
       member.setNodes(nodes);
     }

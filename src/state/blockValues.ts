@@ -4,6 +4,7 @@ import type { Hash } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import { ClearedStorage } from "./clearedStorage.ts";
 import { ENTRY_BYTES, type Entry } from "./entryPages.ts";
+import { FollowedBlocks } from "./followedBlocks.ts";
 import { FIELD_CODES, KeyEncoder, type TableKey } from "./keyEncoder.ts";
 import type { StateKey } from "./stateKey.ts";
 import { FETCHED, KNOWN, ValueTable, WRITTEN } from "./valueTable.ts";
@@ -24,17 +25,6 @@ const CODE_OVERHEAD_BYTES = 200;
  */
 export type EnterResult = "entered" | "agreed" | "same" | "different" | "refused";
 
-/** A followed block, with the entries that begin at it. An entry may have been removed since, and be in use for another key. */
-interface FollowedBlock {
-  readonly hash: Hash;
-  /** The entries that say that all slots of an account were written. */
-  readonly markers: Entry[];
-  /** All others. */
-  readonly entries: Entry[];
-}
-
-const followedBlock = (hash: Hash): FollowedBlock => ({ hash, markers: [], entries: [] });
-
 /**
  * State values of the newest canonical blocks, from write sets and from nodes. The readable blocks are a range without gaps:
  * the write sets of all blocks after the first of them are known. So a value holds from its block until the next write.
@@ -45,19 +35,15 @@ export class BlockValues {
   readonly #cleared: ClearedStorage;
   readonly #codes: LRUCache<string, Uint8Array>;
   readonly #key = new KeyEncoder();
-  readonly #blocks = new Map<number, FollowedBlock>();
+  readonly #blocks: FollowedBlocks;
   /** While false, no block is readable. Values that nodes return are compared with the known ones. */
   isProven = true;
-  #oldest = 0;
-  /** Below `#oldest` while nothing is readable. */
-  #head = -1;
-  /** Older entries than those of the blocks up to this one are removed. */
-  #trimmed = 0;
 
   constructor(maxBytes: number) {
     const codeBytes = Math.floor(maxBytes * CODE_SHARE);
     this.#table = new ValueTable(Math.floor((maxBytes - codeBytes) / (ENTRY_BYTES + ENTRY_OVERHEAD_BYTES)));
     this.#cleared = new ClearedStorage(this.#table);
+    this.#blocks = new FollowedBlocks({ table: this.#table, cleared: this.#cleared, maxReadable: READABLE_BLOCKS });
     this.#codes = new LRUCache({
       maxSize: Math.max(1, codeBytes),
       sizeCalculation: ({ length }) => length + CODE_OVERHEAD_BYTES,
@@ -75,19 +61,17 @@ export class BlockValues {
 
   /** The newest readable block. */
   get head(): BlockId | undefined {
-    const block = this.#blocks.get(this.#head);
-    return block && { number: BigInt(this.#head), hash: block.hash };
+    return this.#blocks.head;
+  }
+
+  /** Number of the newest readable block. */
+  get #head(): number {
+    return this.#blocks.newest;
   }
 
   /** Returns the newest readable block that `isCanonical` accepts. */
   findNewest(isCanonical: (block: BlockId) => boolean): BlockId | undefined {
-    for (let number = this.#head; number >= this.#oldest; number--) {
-      const hash = this.#blocks.get(number)?.hash;
-      if (hash !== undefined && isCanonical({ number: BigInt(number), hash })) {
-        return { number: BigInt(number), hash };
-      }
-    }
-    return undefined;
+    return this.#blocks.findNewest(isCanonical);
   }
 
   /** Whether values after this block may answer reads. */
@@ -96,9 +80,8 @@ export class BlockValues {
   }
 
   /** Whether the write sets of this block and of the blocks before it, as far as they are needed, are applied. */
-  isApplied({ number, hash }: BlockId): boolean {
-    const at = Number(number);
-    return at <= this.#head && at >= this.#oldest && this.#blocks.get(at)?.hash === hash;
+  isApplied(block: BlockId): boolean {
+    return this.#blocks.has(block);
   }
 
   /** Returns a value after a readable block: 64 digits of hex, of a code the hash. The hash of an empty code is zero here. */
@@ -174,12 +157,9 @@ export class BlockValues {
   }
 
   /** Forgets all values, and makes one block readable. */
-  begin({ number, hash }: BlockId): void {
+  begin(block: BlockId): void {
     this.clear();
-    this.#head = Number(number);
-    this.#oldest = this.#head;
-    this.#trimmed = this.#head;
-    this.#blocks.set(this.#head, followedBlock(hash));
+    this.#blocks.begin(block);
   }
 
   /** Forgets all values. No block is readable then. Codes stay, because their hashes name them. */
@@ -188,9 +168,6 @@ export class BlockValues {
     this.#table.clear();
     this.#cleared.clear();
     this.#blocks.clear();
-    this.#head = -1;
-    this.#oldest = 0;
-    this.#trimmed = 0;
   }
 
   /**
@@ -198,8 +175,7 @@ export class BlockValues {
    * the caller must then begin at this block.
    */
   *apply(writeSet: WriteSet): Generator<void, boolean> {
-    const number = this.#head + 1;
-    this.#blocks.set(number, followedBlock(writeSet.block.hash));
+    const number = this.#blocks.add(writeSet.block.hash);
     for (const { key, value } of writtenValues(writeSet, (code, hash) => this.#storeCode(code, hash))) {
       const entry = this.#add(key, number, WRITTEN);
       if (entry === 0) {
@@ -213,25 +189,22 @@ export class BlockValues {
       }
       yield;
     }
-    this.#head = number;
-    this.#oldest = Math.max(this.#oldest, number - READABLE_BLOCKS + 1);
+    this.#blocks.extendTo(number);
     return true;
   }
 
   /** Removes what no readable block needs. It follows each block. */
   *tidy(): Generator<void, void> {
-    yield* this.#trim();
+    yield* this.#blocks.trim();
     yield* this.#cleared.sweep();
   }
 
   /** Removes all blocks above this number at once, then what was written and fetched at them. Yields the block of each value. */
   *undoTo(number: bigint): Generator<number, void> {
     const before = this.#head;
-    this.#head = Number(number);
+    this.#blocks.endAt(Number(number));
     for (let removed = before; removed > this.#head; removed--) {
-      const { markers = [], entries = [] } = this.#blocks.get(removed) ?? {};
-      this.#blocks.delete(removed);
-      for (const entry of [...markers, ...entries]) {
+      for (const entry of this.#blocks.remove(removed)) {
         this.#undo(entry, removed);
         yield removed;
       }
@@ -264,71 +237,27 @@ export class BlockValues {
     const add = () => this.#table.add(this.#key.encode(key), number, flags);
     let entry = add();
     // To make room, the table may end the readable blocks after this one. Then no write would end this value.
-    if (entry === 0 && this.#makeRoom() && number >= this.#oldest) {
+    if (entry === 0 && this.#makeRoom() && number >= this.#blocks.oldest) {
       entry = add();
     }
     if (entry !== 0) {
-      this.#blocks.get(number)?.[key.field === "storage" ? "markers" : "entries"].push(entry);
+      this.#blocks.addEntry(number, entry, key.field === "storage" ? "markers" : "entries");
     }
     return entry;
   }
 
   /** Evicts an entry. If all are pinned, fewer old blocks stay readable. */
   #makeRoom(): boolean {
-    const table = this.#table;
-    // A reader may need a write to know that an older value ended.
-    const isPinned = (entry: Entry): boolean =>
-      table.has(entry, WRITTEN) &&
-      (table.from(entry) > this.#trimmed ||
-        table.field(entry) === FIELD_CODES.storage ||
-        this.#cleared.isNeeded(entry));
-    while (!table.evict(isPinned)) {
-      if (this.#oldest >= this.#head) {
+    const isPinned = (entry: Entry): boolean => this.#blocks.isPinned(entry);
+    while (!this.#table.evict(isPinned)) {
+      if (!this.#blocks.dropOldest()) {
         return false;
       }
-      this.#oldest += 1;
       for (const _ of this.tidy()) {
         // Each step frees the older values of one key, or looks at a part of the table.
       }
     }
     return true;
-  }
-
-  /** Removes the values that ended before the oldest readable block. A second trim can run between two steps of the first. */
-  *#trim(): Generator<void, void> {
-    while (this.#trimmed < this.#oldest) {
-      const number = this.#trimmed + 1;
-      const { markers = [], entries = [] } = this.#blocks.get(number) ?? {};
-      // They decide which other entries of the block must stay.
-      for (let marker = markers.pop(); marker !== undefined; marker = markers.pop()) {
-        this.#trimMarker(marker, number);
-        yield;
-      }
-      for (let entry = entries.pop(); entry !== undefined; entry = entries.pop()) {
-        this.#trimEntry(entry, number);
-        yield;
-      }
-      this.#trimmed = Math.max(this.#trimmed, number);
-      this.#blocks.delete(number - 1);
-    }
-  }
-
-  #trimMarker(marker: Entry, number: number): void {
-    if (this.#table.isOfBlock(marker, number)) {
-      // It removes the marker itself: a pass that runs may still need that of an earlier block.
-      this.#cleared.retire(marker);
-    }
-  }
-
-  #trimEntry(entry: Entry, number: number): void {
-    const table = this.#table;
-    if (!table.isOfBlock(entry, number) || !table.has(entry, WRITTEN)) {
-      return;
-    }
-    table.removeOlder(entry);
-    if (!table.has(entry, KNOWN) && !this.#cleared.isNeeded(entry)) {
-      table.remove(entry);
-    }
   }
 
   #storeCode(code: Uint8Array, known?: Hash): string {

@@ -9,6 +9,7 @@ import type { Chunk } from "../jsonrpc/formatResponse.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, type MemoryUse, overBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Subscriber } from "../subscriptions/subscriber.ts";
+import { MessageFlow } from "./messageFlow.ts";
 import { Pings } from "./pings.ts";
 import { createSendQueue, type SendQueue } from "./sendQueue.ts";
 
@@ -59,8 +60,6 @@ export interface WebSocketConnection {
   readonly closed: Promise<void>;
 }
 
-/** Messages of one connection in flight at a time. At this number, reading pauses until one is handled. */
-const MAX_IN_FLIGHT = 64;
 const TRY_AGAIN_LATER = 1013;
 const POLICY_VIOLATION = 1008;
 
@@ -74,17 +73,9 @@ class ServedConnection implements WebSocketConnection {
   /** Aborted when the connection is closed. */
   readonly #controller = new AbortController();
   #admitted: AuthenticatedRequest;
-  #onIdle: (() => void) | undefined;
-  #inFlight = 0;
-  #isStopped = false;
+  readonly #flow: MessageFlow;
   readonly #pings: Pings;
-  /** Calls whose responses wait until the client has read earlier ones. */
-  readonly #waiting: (() => void)[] = [];
-  readonly #received: MemoryUse | undefined;
   readonly #unsent: MemoryUse | undefined;
-  /** Bytes since the last message. */
-  #receivedBytes = 0;
-  #lastCallMs = performance.now();
 
   constructor(options: WebSocketConnectionOptions) {
     this.#options = options;
@@ -92,7 +83,7 @@ class ServedConnection implements WebSocketConnection {
     this.#pings = new Pings(options.socket);
     this.#admitted = options.admitted;
     const { clientId } = options.admitted;
-    this.#received = options.memory?.open("requests", clientId);
+    const received = options.memory?.open("requests", clientId);
     this.#unsent = options.memory?.open("responses", clientId);
     this.#sendQueue = createSendQueue({
       ...options,
@@ -107,17 +98,15 @@ class ServedConnection implements WebSocketConnection {
         // The close frame would wait behind the unsent bytes.
         this.terminate();
       },
-      onRoom: () => {
-        this.#sendWaiting();
-        this.#resume();
-      },
+      onRoom: () => this.#flow.onRoom(),
     });
+    this.#flow = new MessageFlow(options.socket, this.#sendQueue, received);
     this.#subscriber = this.#createSubscriber();
     this.closed = this.#listen();
   }
 
   isIdle(forMs: number): boolean {
-    return this.#inFlight === 0 && this.#subscriptions.size === 0 && performance.now() - this.#lastCallMs > forMs;
+    return this.#subscriptions.size === 0 && this.#flow.isIdle(forMs);
   }
 
   ping(): void {
@@ -144,16 +133,11 @@ class ServedConnection implements WebSocketConnection {
   }
 
   stop(): void {
-    this.#isStopped = true;
+    this.#flow.stop();
   }
 
   drained(): Promise<void> {
-    if (this.#inFlight === 0) {
-      return Promise.resolve();
-    }
-    return new Promise((resolve) => {
-      this.#onIdle = resolve;
-    });
+    return this.#flow.drained();
   }
 
   close(code: number, reason: string): void {
@@ -184,7 +168,7 @@ class ServedConnection implements WebSocketConnection {
   /** Resolves when the connection is closed. */
   #listen(): Promise<void> {
     this.#socket.on("message", (data) => this.#onMessage(data));
-    if (this.#received !== undefined) {
+    if (this.#options.memory !== undefined) {
       this.#options.stream.on("data", ({ length }: Buffer) => this.#onBytes(length));
     }
     // The close code reports the error to the client: 1009 for a message that is too large.
@@ -193,10 +177,7 @@ class ServedConnection implements WebSocketConnection {
       this.#socket.once("close", () => {
         this.#endSubscriptions();
         this.#controller.abort();
-        for (const wake of this.#waiting.splice(0)) {
-          wake();
-        }
-        this.#received?.end();
+        this.#flow.close();
         this.#unsent?.end();
         resolve();
       });
@@ -212,23 +193,15 @@ class ServedConnection implements WebSocketConnection {
 
   /** Counts the bytes of a message that is not complete. */
   #onBytes(bytes: number): void {
-    this.#receivedBytes += bytes;
-    if (this.#receivedBytes > UNCOUNTED_BYTES && this.#received?.trySet(this.#receivedBytes) === false) {
+    if (!this.#flow.receive(bytes)) {
       this.close(TRY_AGAIN_LATER, overBudget().message);
       this.terminate();
     }
   }
 
   #onMessage(data: RawData): void {
-    this.#receivedBytes = 0;
-    this.#received?.end();
-    if (this.#isStopped) {
+    if (!this.#flow.begin()) {
       return;
-    }
-    this.#lastCallMs = performance.now();
-    this.#inFlight++;
-    if (this.#inFlight >= MAX_IN_FLIGHT || this.#sendQueue.isFull) {
-      this.#socket.pause();
     }
     const body = toBytes(data);
     this.#admitted.usage?.receive(body.length);
@@ -238,37 +211,7 @@ class ServedConnection implements WebSocketConnection {
           this.#options.onError(error, this.#options.requestId);
         }
       })
-      .finally(() => this.#onHandled());
-  }
-
-  /** Continues with the next response that waits, if there is room. */
-  #sendWaiting(): void {
-    if (this.#waiting.length > 0 && !this.#sendQueue.isFull) {
-      this.#waiting.shift()?.();
-    }
-  }
-
-  /** Resolves when the client has read enough of earlier responses. */
-  async #waitForRoom(): Promise<void> {
-    while (this.#sendQueue.isFull && this.#socket.readyState === this.#socket.OPEN) {
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    }
-  }
-
-  #resume(): void {
-    const canRead = this.#inFlight < MAX_IN_FLIGHT && !this.#sendQueue.isFull && !this.#isStopped;
-    if (canRead && this.#socket.isPaused) {
-      this.#socket.resume();
-    }
-  }
-
-  #onHandled(): void {
-    this.#inFlight--;
-    this.#sendWaiting();
-    this.#resume();
-    if (this.#inFlight === 0) {
-      this.#onIdle?.();
-    }
+      .finally(() => this.#flow.end());
   }
 
   async #handleMessage(body: Uint8Array): Promise<void> {
@@ -282,7 +225,7 @@ class ServedConnection implements WebSocketConnection {
     try {
       chunks = await this.#handle(body, memory, (then) => afterwards.push(then));
       if (this.#sendQueue.isFull) {
-        await this.#waitForRoom();
+        await this.#flow.waitForRoom();
       }
     } finally {
       // From now on the unsent bytes count.
@@ -293,7 +236,7 @@ class ServedConnection implements WebSocketConnection {
     }
     if (chunks.length > 0) {
       const sent = this.#sendQueue.sendResponse(chunks);
-      this.#sendWaiting();
+      this.#flow.sendWaiting();
       await sent;
     }
     for (const then of afterwards) {

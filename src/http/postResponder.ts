@@ -1,0 +1,181 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import { errorResult } from "../jsonrpc/dispatchResult.ts";
+import type { RpcError } from "../jsonrpc/rpcError.ts";
+import type { MemoryBudget } from "../limits/memoryBudget.ts";
+import type { Metrics } from "../telemetry/telemetry.ts";
+import { createEndOfTick } from "./endOfTick.ts";
+import type { EndpointResponse, HttpEndpointRequest } from "./endpoint.ts";
+import type { HttpCounts } from "./httpCounts.ts";
+import { WaitingResponses } from "./waitingResponses.ts";
+import { isWhole, writeResponse } from "./writeResponse.ts";
+
+export interface PostResponderOptions {
+  /** Counts bodies, and responses that wait for slow readers. Default: they are not counted. */
+  readonly memory?: MemoryBudget | undefined;
+  /** A connection whose client reads nothing of a response for this time is closed. */
+  readonly writeTimeoutMs?: number;
+  readonly metrics: Pick<Metrics, "responseBytes">;
+  /** Returns the header names and values of every response to this request, in one flat list. */
+  commonHeaders(request: IncomingMessage): readonly string[];
+  /** Called with errors outside a call, and with connections that broke while a response was written. */
+  onError(error: unknown, requestId: string): void;
+}
+
+/** A POST that waits for its response. */
+export interface OpenPost {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly endpointRequest: HttpEndpointRequest;
+}
+
+/** Value of the Cache-Status header of a request that no endpoint answered. */
+export const REFUSED = "forebay; detail=refused";
+
+/**
+ * Time to discard the rest of a body that is too large. Without it, the sender gets a reset instead of the response.
+ */
+const LINGER_MS = 2_000;
+
+const OVERLOADED = 503;
+
+const DEFAULT_WRITE_TIMEOUT_MS = 30_000;
+
+/** Writes the responses to POSTs, and counts their bytes. */
+export class PostResponder {
+  readonly #options: PostResponderOptions;
+  readonly #counts: HttpCounts;
+  readonly #nextRequestId: (headers: IncomingHttpHeaders) => string;
+  readonly #endOfTick = createEndOfTick();
+  readonly #waiting: WaitingResponses | undefined;
+
+  constructor(
+    options: PostResponderOptions,
+    counts: HttpCounts,
+    nextRequestId: (headers: IncomingHttpHeaders) => string,
+  ) {
+    this.#options = options;
+    this.#counts = counts;
+    this.#nextRequestId = nextRequestId;
+    const { memory, writeTimeoutMs = DEFAULT_WRITE_TIMEOUT_MS } = options;
+    this.#waiting = memory && new WaitingResponses({ memory, writeTimeoutMs });
+  }
+
+  /** Writes a response at the end of this turn of the event loop. */
+  respond(post: OpenPost, endpointResponse: EndpointResponse): void {
+    this.#endOfTick(() => {
+      try {
+        const bytes = this.#write(post, endpointResponse);
+        if (bytes instanceof Promise) {
+          bytes.then(
+            (known) => this.#countSent(post, known),
+            (error: unknown) => this.#fail(post, error),
+          );
+        } else {
+          this.#countSent(post, bytes);
+        }
+      } catch (error) {
+        this.#fail(post, error);
+      }
+    });
+  }
+
+  /** Sends the error of a request that was not admitted. */
+  reject(error: RpcError, request: IncomingMessage, response: ServerResponse, id: Uint8Array): void {
+    const body = Buffer.concat(errorResult(error, id).chunks);
+    const headers = this.#headersOf(request, this.#nextRequestId(request.headers), REFUSED);
+    // RFC 9110, section 15.5.2. Browsers do not ask their user for a bearer token.
+    if (error.status === 401) {
+      headers.push("WWW-Authenticate", "Bearer");
+    }
+    if (error.status === 429) {
+      headers.push("Retry-After", String(error.retryAfterSeconds ?? 1), "Connection", "close");
+    }
+    this.#counts.answered(error.status);
+    response.writeHead(error.status, [...headers, "Content-Length", String(body.length)]).end(body);
+  }
+
+  /** Sends the error of a body that is not read. Ends the connection after the sender had time to read the error. */
+  rejectUnread({ request, response, endpointRequest: { requestId } }: OpenPost, error: RpcError): void {
+    const { status, retryAfterSeconds } = error;
+    const body = Buffer.concat(errorResult(error).chunks);
+    const headers = this.#headersOf(request, requestId, REFUSED);
+    if (retryAfterSeconds !== undefined) {
+      headers.push("Retry-After", String(retryAfterSeconds));
+    }
+    this.#counts.answered(status);
+    response.writeHead(status, [...headers, "Content-Length", String(body.length), "Connection", "close"]).write(body);
+    const end = (): void => {
+      clearTimeout(timer);
+      response.end();
+    };
+    const timer = setTimeout(end, LINGER_MS);
+    request.once("end", end).once("close", end);
+    if (status === OVERLOADED) {
+      // Reading would cost more than the request itself. The client has the response before the connection ends.
+      request.pause();
+    } else {
+      request.resume();
+    }
+  }
+
+  #headersOf(request: IncomingMessage, requestId: string, cacheStatus: string): string[] {
+    return [
+      "Content-Type",
+      "application/json",
+      "Cache-Status",
+      cacheStatus,
+      "x-request-id",
+      requestId,
+      ...this.#options.commonHeaders(request),
+    ];
+  }
+
+  #countSent({ endpointRequest }: OpenPost, bytes: number): void {
+    this.#options.metrics.responseBytes.observe(bytes);
+    endpointRequest.usage?.send(bytes);
+  }
+
+  /** Returns the length of the body. */
+  #write({ request, response, endpointRequest }: OpenPost, endpointResponse: EndpointResponse): Awaitable<number> {
+    const { status, retryAfterSeconds, chunks, pending, headers: further } = endpointResponse;
+    const headers = this.#headersOf(request, endpointRequest.requestId, endpointResponse.cacheStatus);
+    if (pending !== undefined) {
+      headers.push("x-forebay-pending", pending);
+    }
+    if (retryAfterSeconds !== undefined) {
+      headers.push("Retry-After", String(retryAfterSeconds));
+    }
+    if (further !== undefined) {
+      headers.push(...further);
+    }
+    this.#counts.answered(status);
+    response.statusCode = status;
+    const bytes = writeResponse(response, headers, chunks, request.headers["accept-encoding"]);
+    if (bytes instanceof Promise) {
+      // A compressed response is another buffer, and a stream has been read when it resolves.
+      return bytes.then((known) => {
+        this.#countWaiting(response, [], endpointRequest);
+        return known;
+      });
+    }
+    if (response.writableLength > 0) {
+      this.#countWaiting(response, isWhole(chunks) ? chunks : [], endpointRequest);
+    }
+    return bytes;
+  }
+
+  /** Counts a response that its client has not read yet. From now on the response itself counts, and not the request. */
+  #countWaiting(response: ServerResponse, chunks: readonly Uint8Array[], request: HttpEndpointRequest): void {
+    if (this.#waiting !== undefined && response.writableLength > 0) {
+      request.releaseMemory();
+      this.#waiting.add(response, chunks, request.clientId);
+    }
+  }
+
+  /** Breaks the connection: part of the response may be sent, and the client must not take it for the whole. */
+  #fail({ response, endpointRequest }: OpenPost, error: unknown): void {
+    response.destroy();
+    this.#options.onError(error, endpointRequest.requestId);
+  }
+}

@@ -1,0 +1,180 @@
+import type { BlockId } from "../core/heads.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import type { ClearedStorage } from "./clearedStorage.ts";
+import type { Entry } from "./entryPages.ts";
+import { FIELD_CODES } from "./keyEncoder.ts";
+import { KNOWN, type ValueTable, WRITTEN } from "./valueTable.ts";
+
+/** A followed block, with the entries that begin at it. An entry may have been removed since, and be in use for another key. */
+interface FollowedBlock {
+  readonly hash: Hash;
+  /** The entries that say that all slots of an account were written. */
+  readonly markers: Entry[];
+  /** All others. */
+  readonly entries: Entry[];
+}
+
+const followedBlock = (hash: Hash): FollowedBlock => ({ hash, markers: [], entries: [] });
+
+export interface FollowedBlocksOptions {
+  readonly table: ValueTable;
+  readonly cleared: ClearedStorage;
+  /** The newest blocks whose state can be read. */
+  readonly maxReadable: number;
+}
+
+/**
+ * The newest followed blocks, with the entries that begin at each. The readable ones are a range without gaps.
+ * It removes the entries that no readable block needs.
+ */
+export class FollowedBlocks {
+  readonly #table: ValueTable;
+  readonly #cleared: ClearedStorage;
+  readonly #maxReadable: number;
+  readonly #blocks = new Map<number, FollowedBlock>();
+  #oldest = 0;
+  /** Below `#oldest` while nothing is readable. */
+  #head = -1;
+  /** Older entries than those of the blocks up to this one are removed. */
+  #trimmed = 0;
+
+  constructor({ table, cleared, maxReadable }: FollowedBlocksOptions) {
+    this.#table = table;
+    this.#cleared = cleared;
+    this.#maxReadable = maxReadable;
+  }
+
+  /** Number of the newest readable block. */
+  get newest(): number {
+    return this.#head;
+  }
+
+  /** Number of the oldest readable block. */
+  get oldest(): number {
+    return this.#oldest;
+  }
+
+  /** The newest readable block. */
+  get head(): BlockId | undefined {
+    const block = this.#blocks.get(this.#head);
+    return block && { number: BigInt(this.#head), hash: block.hash };
+  }
+
+  /** Returns the newest readable block that `isCanonical` accepts. */
+  findNewest(isCanonical: (block: BlockId) => boolean): BlockId | undefined {
+    for (let number = this.#head; number >= this.#oldest; number--) {
+      const hash = this.#blocks.get(number)?.hash;
+      if (hash !== undefined && isCanonical({ number: BigInt(number), hash })) {
+        return { number: BigInt(number), hash };
+      }
+    }
+    return undefined;
+  }
+
+  /** Whether the block is in the readable range. */
+  has({ number, hash }: BlockId): boolean {
+    const at = Number(number);
+    return at <= this.#head && at >= this.#oldest && this.#blocks.get(at)?.hash === hash;
+  }
+
+  /** Forgets all blocks, and makes one readable. */
+  begin({ number, hash }: BlockId): void {
+    this.clear();
+    this.#head = Number(number);
+    this.#oldest = this.#head;
+    this.#trimmed = this.#head;
+    this.#blocks.set(this.#head, followedBlock(hash));
+  }
+
+  clear(): void {
+    this.#blocks.clear();
+    this.#head = -1;
+    this.#oldest = 0;
+    this.#trimmed = 0;
+  }
+
+  /** Adds the block above the newest one. It is not readable before `extendTo`. Returns its number. */
+  add(hash: Hash): number {
+    const number = this.#head + 1;
+    this.#blocks.set(number, followedBlock(hash));
+    return number;
+  }
+
+  /** Adds an entry that begins at a block. */
+  addEntry(number: number, entry: Entry, list: "markers" | "entries"): void {
+    this.#blocks.get(number)?.[list].push(entry);
+  }
+
+  /** Makes an added block readable. */
+  extendTo(number: number): void {
+    this.#head = number;
+    this.#oldest = Math.max(this.#oldest, number - this.#maxReadable + 1);
+  }
+
+  /** Makes the oldest readable block unreadable. Returns false if it is the only one. */
+  dropOldest(): boolean {
+    if (this.#oldest >= this.#head) {
+      return false;
+    }
+    this.#oldest += 1;
+    return true;
+  }
+
+  /** Makes all blocks above this number unreadable. */
+  endAt(number: number): void {
+    this.#head = number;
+  }
+
+  /** Removes a block. Returns its entries. */
+  remove(number: number): readonly Entry[] {
+    const { markers = [], entries = [] } = this.#blocks.get(number) ?? {};
+    this.#blocks.delete(number);
+    return [...markers, ...entries];
+  }
+
+  /** Whether an entry must stay: a reader may need a write to know that an older value ended. */
+  isPinned(entry: Entry): boolean {
+    const table = this.#table;
+    return (
+      table.has(entry, WRITTEN) &&
+      (table.from(entry) > this.#trimmed || table.field(entry) === FIELD_CODES.storage || this.#cleared.isNeeded(entry))
+    );
+  }
+
+  /** Removes the values that ended before the oldest readable block. A second trim can run between two steps of the first. */
+  *trim(): Generator<void, void> {
+    while (this.#trimmed < this.#oldest) {
+      const number = this.#trimmed + 1;
+      const { markers = [], entries = [] } = this.#blocks.get(number) ?? {};
+      // They decide which other entries of the block must stay.
+      for (let marker = markers.pop(); marker !== undefined; marker = markers.pop()) {
+        this.#trimMarker(marker, number);
+        yield;
+      }
+      for (let entry = entries.pop(); entry !== undefined; entry = entries.pop()) {
+        this.#trimEntry(entry, number);
+        yield;
+      }
+      this.#trimmed = Math.max(this.#trimmed, number);
+      this.#blocks.delete(number - 1);
+    }
+  }
+
+  #trimMarker(marker: Entry, number: number): void {
+    if (this.#table.isOfBlock(marker, number)) {
+      // It removes the marker itself: a pass that runs may still need that of an earlier block.
+      this.#cleared.retire(marker);
+    }
+  }
+
+  #trimEntry(entry: Entry, number: number): void {
+    const table = this.#table;
+    if (!table.isOfBlock(entry, number) || !table.has(entry, WRITTEN)) {
+      return;
+    }
+    table.removeOlder(entry);
+    if (!table.has(entry, KNOWN) && !this.#cleared.isNeeded(entry)) {
+      table.remove(entry);
+    }
+  }
+}

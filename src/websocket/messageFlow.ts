@@ -1,0 +1,116 @@
+import type { WebSocket } from "ws";
+import { type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
+import type { SendQueue } from "./sendQueue.ts";
+
+/** Messages of one connection in flight at a time. At this number, reading pauses until one is handled. */
+const MAX_IN_FLIGHT = 64;
+
+/**
+ * Limits the messages of one connection that are received or in flight.
+ * Reading pauses while too many are in flight, or while the client does not read their responses.
+ */
+export class MessageFlow {
+  readonly #socket: WebSocket;
+  readonly #sendQueue: SendQueue;
+  readonly #received: MemoryUse | undefined;
+  /** Calls whose responses wait until the client has read earlier ones. */
+  readonly #waiting: (() => void)[] = [];
+  #onIdle: (() => void) | undefined;
+  #inFlight = 0;
+  #isStopped = false;
+  /** Bytes since the last message. */
+  #receivedBytes = 0;
+  #lastCallMs = performance.now();
+
+  /** `received` counts the bytes of a message that is not complete. */
+  constructor(socket: WebSocket, sendQueue: SendQueue, received: MemoryUse | undefined) {
+    this.#socket = socket;
+    this.#sendQueue = sendQueue;
+    this.#received = received;
+  }
+
+  /** Whether no message is in flight, and none began in the last `forMs`. */
+  isIdle(forMs: number): boolean {
+    return this.#inFlight === 0 && performance.now() - this.#lastCallMs > forMs;
+  }
+
+  /** Discards all further messages. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  /** Counts the bytes of a message that is not complete. Returns false if there is no room. */
+  receive(bytes: number): boolean {
+    this.#receivedBytes += bytes;
+    return this.#receivedBytes <= UNCOUNTED_BYTES || this.#received?.trySet(this.#receivedBytes) !== false;
+  }
+
+  /** Called with a complete message. Returns false if it is discarded. */
+  begin(): boolean {
+    this.#receivedBytes = 0;
+    this.#received?.end();
+    if (this.#isStopped) {
+      return false;
+    }
+    this.#lastCallMs = performance.now();
+    this.#inFlight++;
+    if (this.#inFlight >= MAX_IN_FLIGHT || this.#sendQueue.isFull) {
+      this.#socket.pause();
+    }
+    return true;
+  }
+
+  /** Called when a message is handled. */
+  end(): void {
+    this.#inFlight--;
+    this.onRoom();
+    if (this.#inFlight === 0) {
+      this.#onIdle?.();
+    }
+  }
+
+  /** Called when the send queue is no longer full. */
+  onRoom(): void {
+    this.sendWaiting();
+    this.#resume();
+  }
+
+  /** Continues with the next response that waits, if there is room. */
+  sendWaiting(): void {
+    if (this.#waiting.length > 0 && !this.#sendQueue.isFull) {
+      this.#waiting.shift()?.();
+    }
+  }
+
+  /** Resolves when the client has read enough of earlier responses. */
+  async waitForRoom(): Promise<void> {
+    while (this.#sendQueue.isFull && this.#socket.readyState === this.#socket.OPEN) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  /** Called when the connection is closed. No response waits any more. */
+  close(): void {
+    for (const wake of this.#waiting.splice(0)) {
+      wake();
+    }
+    this.#received?.end();
+  }
+
+  /** Resolves when no message is in flight. */
+  drained(): Promise<void> {
+    if (this.#inFlight === 0) {
+      return Promise.resolve();
+    }
+    return new Promise((resolve) => {
+      this.#onIdle = resolve;
+    });
+  }
+
+  #resume(): void {
+    const canRead = this.#inFlight < MAX_IN_FLIGHT && !this.#sendQueue.isFull && !this.#isStopped;
+    if (canRead && this.#socket.isPaused) {
+      this.#socket.resume();
+    }
+  }
+}
