@@ -8,6 +8,7 @@ import { pendingState } from "../pending/pendingState.ts";
 import { parseParent } from "../simulation/parentBlock.ts";
 import type { ParentBlock } from "../simulation/simulatedHeader.ts";
 import type { ExecutionBase } from "../simulation/simulator.ts";
+import { checkHeader } from "../verification/checkHeader.ts";
 import { headerNotFound } from "./headerNotFound.ts";
 import type { Chain, MethodInput } from "./method.ts";
 import { isRecord } from "./paramSpec.ts";
@@ -22,13 +23,22 @@ type BlockReference = { readonly number: bigint; readonly hash?: BlockId["hash"]
 
 type Input = Pick<MethodInput, "chain" | "context">;
 
+const computed = new WeakMap<HeaderFields, boolean>();
+
+/** Whether a header of the block ring may be used. Its hash was not computed when it entered. */
+const isOfItsHash = (header: HeaderFields): boolean => {
+  const isOf = computed.get(header) ?? checkHeader(header).outcome !== "failed";
+  computed.set(header, isOf);
+  return isOf;
+};
+
 /** Reads a header from the block ring, or from a node. */
 const readHeader = async ({ chain, context }: Input, block: BlockReference): Promise<HeaderFields> => {
-  const { hash } = block;
   const cached = "number" in block ? context.view.heads.header(block.number) : undefined;
-  if (cached !== undefined && (hash === undefined || cached.hash === hash)) {
+  if (cached !== undefined && (block.hash === undefined || cached.hash === block.hash) && isOfItsHash(cached)) {
     return cached;
   }
+  const hash = block.hash ?? ("number" in block && cached ? context.view.heads.at(block.number)?.hash : undefined);
   const call =
     "number" in block && hash === undefined
       ? createCall("eth_getBlockByNumber", [formatQuantity(block.number), false])

@@ -1,11 +1,12 @@
 import type { HeaderFields } from "../core/heads.ts";
 import { isAddress, isData, isHash, isQuantity, ZERO_HASH } from "../ethereum/hex.ts";
 import { laterFields } from "../ethereum/unknownFields.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { ParentBlock } from "./simulatedHeader.ts";
 
-const wrong = (name: string) => new Error(`a node's block has no ${name}`);
+const wrong = (name: string) => new RpcError(CODES.SERVER, `header not found: the block of a node has no ${name}`);
 
-/** Parses a node's block for a simulation on top of it. Throws if a required field is missing. */
+/** Parses a node's block for a simulation on top of it. Throws RpcError if a required field is missing. */
 export const parseParent = (fields: HeaderFields): ParentBlock => {
   const quantity = (name: string) => {
     const value = optional(name);
@@ -16,7 +17,9 @@ export const parseParent = (fields: HeaderFields): ParentBlock => {
   };
   const optional = (name: string) => {
     const value = fields[name];
-    return isQuantity(value) ? BigInt(value) : undefined;
+    // Some nodes return a JSON number instead.
+    const isCount = typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+    return isQuantity(value) || isCount ? BigInt(value) : undefined;
   };
   const { hash, miner, extraData, mixHash, parentBeaconBlockRoot } = fields;
   if (!isHash(hash)) {
