@@ -18,8 +18,8 @@ export interface SoakWorld {
   readonly redis: RedisServer;
   readonly replicas: SoakReplicas;
   readonly random: (below: number) => number;
-  /** Heaps are compared from now on, so that only a serving process may be killed. */
-  readonly areHeapsCompared: () => boolean;
+  /** The heaps of the running processes will be compared, so that only a serving process may be killed. */
+  readonly areReplicasKept: () => boolean;
   /** Allows a longer lag. Returns the function that ends it. */
   readonly allowLag: () => () => void;
   /** Runs a change of the chain between two blocks. */
@@ -93,8 +93,8 @@ const SOAK_FAULTS: readonly SoakFault[] = [
   },
   {
     name: "killed replica",
-    run: async ({ replicas, random, areHeapsCompared }) => {
-      if (areHeapsCompared()) {
+    run: async ({ replicas, random, areReplicasKept }) => {
+      if (areReplicasKept()) {
         replicas.killServing();
         await sleep(FAULT_MS);
         return;

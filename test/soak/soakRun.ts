@@ -89,7 +89,8 @@ const mine = async (chain: SoakChain, random: (below: number) => number, signal:
 };
 
 const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, recorder: Recorder) => {
-  const comparedMs = performance.now() + comparedFromMs(seconds);
+  // A heap is compared once its process has filled its tables.
+  const keptMs = performance.now() + comparedFromMs(seconds) / 2;
   const random = createRandom(seed);
   const [chain, other] = await Promise.all([SoakChain.create(CHAIN_ID, seed), SoakChain.create(OTHER_CHAIN_ID, seed)]);
   const nodes = [await startSoakNode(t, chain), await startSoakNode(t, chain)];
@@ -129,7 +130,7 @@ const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, 
   const world: SoakWorld = {
     ...{ chain, nodes, liar, redis, replicas, random, feed: feed.faults },
     change: createTurns(),
-    areHeapsCompared: () => performance.now() >= comparedMs,
+    areReplicasKept: () => performance.now() >= keptMs,
     allowLag: () => {
       const ends = [chain.lagBound.beginFault(), other.lagBound.beginFault()];
       return () => {
@@ -195,7 +196,7 @@ export const runSoak = async (options: SoakOptions) => {
       if (performance.now() >= startMs + heaps.length * HEAP_PERIOD_MS) {
         heaps.push(await world.replicas.heaps());
       }
-      if (compared === undefined && world.areHeapsCompared()) {
+      if (compared === undefined && performance.now() >= startMs + comparedFromMs(seconds)) {
         compared = await world.replicas.heaps();
       }
       await Promise.race([sleep(CHECK_MS), failed]);
