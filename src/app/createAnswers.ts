@@ -20,6 +20,7 @@ import { createDifferenceHandler } from "../state/differenceHandler.ts";
 import type { StateEconomics } from "../state/stateEconomics.ts";
 import type { StateFollower } from "../state/stateFollower.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { hasOwnHash } from "../verification/checkHeader.ts";
 import type { Execution } from "./createExecution.ts";
 import type { Upstreams } from "./upstreams.ts";
 
@@ -52,7 +53,11 @@ const createBlockLookups = ({ heads }: Upstreams) => {
     return current?.at(number)?.hash === hash ? current : undefined;
   };
   return {
-    headerOf: (block: BlockId): HeaderFields | undefined => canonical(block)?.header(block.number),
+    // The hash of a header in the ring was not computed when it entered.
+    headerOf: (block: BlockId): HeaderFields | undefined => {
+      const header = canonical(block)?.header(block.number);
+      return header !== undefined && hasOwnHash(header) ? header : undefined;
+    },
     ancestorHash: (number: bigint, block: BlockId): Hash | undefined => canonical(block)?.at(number)?.hash,
   };
 };

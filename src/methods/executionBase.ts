@@ -8,7 +8,7 @@ import { pendingState } from "../pending/pendingState.ts";
 import { parseParent } from "../simulation/parentBlock.ts";
 import type { ParentBlock } from "../simulation/simulatedHeader.ts";
 import type { ExecutionBase } from "../simulation/simulator.ts";
-import { checkHeader } from "../verification/checkHeader.ts";
+import { hasOwnHash } from "../verification/checkHeader.ts";
 import { headerNotFound } from "./headerNotFound.ts";
 import type { Chain, MethodInput } from "./method.ts";
 import { isRecord } from "./paramSpec.ts";
@@ -23,19 +23,10 @@ type BlockReference = { readonly number: bigint; readonly hash?: BlockId["hash"]
 
 type Input = Pick<MethodInput, "chain" | "context">;
 
-const computed = new WeakMap<HeaderFields, boolean>();
-
-/** Whether a header of the block ring may be used. Its hash was not computed when it entered. */
-const isOfItsHash = (header: HeaderFields): boolean => {
-  const isOf = computed.get(header) ?? checkHeader(header).outcome !== "failed";
-  computed.set(header, isOf);
-  return isOf;
-};
-
-/** Reads a header from the block ring, or from a node. */
+/** Reads a header from the block ring, or from a node. A hash in the ring was not computed when it entered. */
 const readHeader = async ({ chain, context }: Input, block: BlockReference): Promise<HeaderFields> => {
   const cached = "number" in block ? context.view.heads.header(block.number) : undefined;
-  if (cached !== undefined && (block.hash === undefined || cached.hash === block.hash) && isOfItsHash(cached)) {
+  if (cached !== undefined && (block.hash === undefined || cached.hash === block.hash) && hasOwnHash(cached)) {
     return cached;
   }
   const hash = block.hash ?? ("number" in block && cached ? context.view.heads.at(block.number)?.hash : undefined);

@@ -1,8 +1,8 @@
 import type { BlockId, Heads, RingBlock } from "../core/heads.ts";
 import type { AwaitedBlock, OnWriteSetRead } from "./awaitedBlock.ts";
 
-/** Write sets that are read at the same time. */
-const MAX_CONCURRENT_READS = 4;
+/** Write sets that are read at the same time. With blocks of 200 ms and a second for each read, fewer would fall behind. */
+const MAX_CONCURRENT_READS = 6;
 
 /** Returns the function that recognizes blocks of the served chain. */
 export const isCanonicalIn =
@@ -31,6 +31,10 @@ export class AwaitedBlocks {
 
   get first(): AwaitedBlock | undefined {
     return this.#blocks[0];
+  }
+
+  get length(): number {
+    return this.#blocks.length;
   }
 
   get last(): AwaitedBlock | undefined {

@@ -160,7 +160,7 @@ export class StateFollower {
       return;
     }
     const blocks = linkedBlocks(heads, tip);
-    if (blocks === undefined || missing > MAX_MISSING_BLOCKS) {
+    if (blocks === undefined || missing + BigInt(this.#awaited.length) > MAX_MISSING_BLOCKS) {
       this.#restart(latest, "gap");
       return;
     }

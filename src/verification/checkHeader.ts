@@ -64,6 +64,15 @@ const countForkFields = (block: Fields): number | undefined => {
   return FORK_FIELDS.slice(absentAt).every((name) => isAbsent(block[name])) ? absentAt : undefined;
 };
 
+const ownHashes = new WeakMap<Fields, boolean>();
+
+/** Whether a header has its own hash, as far as it can be computed. The result is cached for the object. */
+export const hasOwnHash = (header: Fields): boolean => {
+  const isOwn = ownHashes.get(header) ?? checkHeader(header).outcome !== "failed";
+  ownHashes.set(header, isOwn);
+  return isOwn;
+};
+
 /** Checks that a block object's hash is the hash of its header. */
 export const checkHeader = (block: Fields): Finding => {
   try {

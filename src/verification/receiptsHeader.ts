@@ -1,3 +1,4 @@
+import { checkHeader } from "./checkHeader.ts";
 import type { ReceiptsHeader } from "./checkReceipts.ts";
 import { bytesOf, isAbsent, isFields, MalformedField, numberOf } from "./jsonFields.ts";
 
@@ -16,6 +17,7 @@ export const readReceiptsHeader = (body: Uint8Array): ReceiptsHeader | undefined
       receiptsRoot: bytesOf(block.receiptsRoot, 32),
       logsBloom: bytesOf(block.logsBloom, 256),
       sumsGasUsed: isAbsent(block.blockAccessListHash),
+      isComputed: checkHeader(block).outcome === "passed",
     };
   } catch (error) {
     if (error instanceof MalformedField) {

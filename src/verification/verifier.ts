@@ -181,7 +181,8 @@ class ResponseVerifier implements Verifier {
     if (checks.kind === "transaction") {
       return this.check(node.name, body, { ...checks, scannedBlock, block });
     }
-    const header = this.#evidence.isOff("header") ? undefined : this.#headers.find(id, context.view.heads);
+    const found = this.#evidence.isOff("header") ? undefined : this.#headers.find(id, context.view.heads);
+    const header = found?.isComputed ? found : undefined;
     const known = { ...checks, scannedBlock, block, receipts, header };
     return block === undefined && receipts !== undefined && !isListedAtIndex(body, checks.hash, receipts)
       ? this.#readTransactions(node, id.hash, context).then((read) =>

@@ -21,7 +21,7 @@ const areRight = (findings: readonly Finding[], name: string): void => {
 
 const headerOf = ({ hash, number, receiptsRoot, logsBloom }: Fields) => ({
   ...{ hash: String(hash), number: BigInt(String(number)), receiptsRoot: String(receiptsRoot) },
-  ...{ logsBloom: String(logsBloom), sumsGasUsed: true },
+  ...{ logsBloom: String(logsBloom), sumsGasUsed: true, isComputed: true },
 });
 
 const results = (pattern: RegExp): { name: string; request: Exchange["request"]; result: Fields }[] =>

@@ -95,6 +95,7 @@ test("checks without a computed root are no evidence of an encoding: an empty li
     receiptsRoot: EMPTY_ROOT,
     logsBloom: `0x${"00".repeat(256)}`,
     sumsGasUsed: true,
+    isComputed: true,
   };
   assert.deepEqual(find([], { kind: "receipts", location: {}, header }), [{ check: "block", outcome: "passed" }]);
   assert.deepEqual(

@@ -11,11 +11,13 @@ import { type Call, createCall } from "../../src/jsonrpc/call.ts";
 import { encodeRpcTransaction } from "../../src/verification/checkTransactions.ts";
 import { Evidence } from "../../src/verification/evidence.ts";
 import { createVerifier, type Verifier } from "../../src/verification/verifier.ts";
+import { hashOf } from "../support/builders/flashblocks.ts";
 import { createContext, createRequest } from "../support/builders/request.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
 const GAS = 21_000n;
+const DEPOSIT = 0x7e;
 const RECIPIENT = `0x${"22".repeat(20)}`;
 const quantity = (value: bigint | number): string => `0x${value.toString(16)}`;
 const encode = (value: unknown): Uint8Array => Buffer.from(JSON.stringify(value));
@@ -33,8 +35,21 @@ const AMSTERDAM = {
   ...{ requestsHash: ZERO_HASH, blockAccessListHash: ZERO_HASH, slotNumber: 1n },
 };
 
+interface BlockForm {
+  /** Every receipt has this state root instead of its status, as before Byzantium. */
+  readonly root?: Hash;
+  /** The receipts of deposits have a nonce and a version. */
+  readonly hasDepositNonce?: boolean;
+}
+
 /** Returns a sealed block of transactions of these types, with its receipts. The last transaction failed. */
-const createBlock = (number: bigint, types: readonly number[], forkFields: Partial<BlockHeader> = {}): TestBlock => {
+const createBlock = (
+  number: bigint,
+  types: readonly number[],
+  forkFields: Partial<BlockHeader> = {},
+  { root, hasDepositNonce = false }: BlockForm = {},
+): TestBlock => {
+  const hasNonce = (type: number): boolean => hasDepositNonce && type === DEPOSIT;
   const bare = types.map((type, nonce) => ({
     ...{ type: quantity(type), nonce: quantity(nonce), gasPrice: "0x1", gas: quantity(GAS), to: RECIPIENT },
     ...{ value: "0x0", input: "0x", v: "0x1b", r: quantity(number), s: "0x1", chainId: "0x1" },
@@ -42,8 +57,9 @@ const createBlock = (number: bigint, types: readonly number[], forkFields: Parti
   }));
   const statuses = types.map((_, index) => index < types.length - 1);
   const consensus = types.map((type, index) => ({
-    ...{ type, status: statuses[index] === true, cumulativeGasUsed: GAS * BigInt(index + 1) },
+    ...{ type, status: root ?? statuses[index] === true, cumulativeGasUsed: GAS * BigInt(index + 1) },
     ...{ logs: [], logsBloom: createBloom() },
+    ...(hasNonce(type) && { depositNonce: 5n, depositReceiptVersion: 1n }),
   }));
   const header = {
     ...({ parentHash: ZERO_HASH, miner: ZERO_ADDRESS, stateRoot: ZERO_HASH, mixHash: ZERO_HASH } as const),
@@ -61,7 +77,9 @@ const createBlock = (number: bigint, types: readonly number[], forkFields: Parti
   }));
   const receipts = transactions.map(({ hash: transactionHash, transactionIndex, type, to }, index) => ({
     ...{ blockHash: hash, blockNumber: quantity(number), transactionHash, transactionIndex, type, to },
-    ...{ status: statuses[index] ? "0x1" : "0x0", gasUsed: quantity(GAS), contractAddress: null },
+    ...(root === undefined ? { status: statuses[index] ? "0x1" : "0x0" } : { root }),
+    ...(hasNonce(Number(type)) && { depositNonce: "0x5", depositReceiptVersion: "0x1" }),
+    ...{ gasUsed: quantity(GAS), contractAddress: null },
     ...{ cumulativeGasUsed: quantity(GAS * BigInt(index + 1)), logs: [], logsBloom: formatData(createBloom()) },
   }));
   return { block: { ...formatHeader(header, hash), transactions }, hash, receipts };
@@ -69,30 +87,32 @@ const createBlock = (number: bigint, types: readonly number[], forkFields: Parti
 
 interface Stage {
   readonly sent: readonly Call[];
-  /** Verifies a result of the only node, given as a value or as JSON text. Throws UnverifiedError. */
-  verify(method: string, param: unknown, result: unknown): Promise<void>;
+  /** Verifies a result of a node, given as a value or as JSON text. Throws UnverifiedError. */
+  verify(method: string, param: unknown, result: unknown, name?: string): Promise<void>;
 }
 
-/** Creates a verifier of a chain with one node, which answers `block` to requests of the verifier. */
-const start = (block: () => unknown): Stage => {
+/** Creates a verifier of a chain. Each node answers `block` to requests of the verifier. */
+const start = (block: () => unknown, nodes: readonly string[] = ["only"]): Stage => {
   const sent: Call[] = [];
-  const evidence = new Evidence({ nodes: ["only"], off: [], onOff: () => {}, onWrongAnswer: () => {} });
+  const evidence = new Evidence({ nodes, off: [], onOff: () => {}, onWrongAnswer: () => {} });
   const pool = { check: () => Promise.reject(new Error("not expected")), close: async () => {} };
   const verifier: Verifier = createVerifier({ level: "full", evidence, pool, onUncomputable: () => {} });
   const node = {
-    name: "only",
     send: async (call: Call) => {
       sent.push(call);
       return encode(block());
     },
   };
-  const verify = async (method: string, param: unknown, result: unknown): Promise<void> => {
+  const verify = async (method: string, param: unknown, result: unknown, name = "only"): Promise<void> => {
     const call = createCall(method, [param]);
-    const verifiedCall = { node, call, request: createRequest(call), context: createContext() };
+    const verifiedCall = { node: { ...node, name }, call, request: createRequest(call), context: createContext() };
     await verifier.verify(verifiedCall, typeof result === "string" ? Buffer.from(result) : encode(result));
   };
   return { sent, verify };
 };
+
+const hashesOf = ({ transactions }: Fields): readonly unknown[] =>
+  (transactions as readonly Fields[]).map(({ hash }) => hash);
 
 const isCertain = (expected: boolean) => (error: unknown) =>
   error instanceof UnverifiedError && error.isCertain === expected;
@@ -181,4 +201,41 @@ test("receipts of deposits alone show nothing about the encoding of others", asy
   await verify("eth_getBlockReceipts", hash, receipts);
   const [, unknown = {}] = createBlock(6n, [0x7e, 2]).receipts;
   await verify(RECEIPT, unknown.transactionHash, { ...unknown, logsBloom: `0x${"01".repeat(256)}` });
+});
+
+test("before Byzantium, a node may return a status instead of the state root", async () => {
+  const { block, hash, receipts } = createBlock(5n, [0, 0], {}, { root: ZERO_HASH });
+  const { verify } = start(() => block, ["one", "other"]);
+  await verify("eth_getBlockReceipts", hash, receipts, "one");
+  const [{ root: _, ...receipt } = {}] = receipts;
+  await verify(RECEIPT, receipt.transactionHash, { ...receipt, status: "0x1" }, "other");
+});
+
+test("a node may omit the nonce and the version of a deposit's receipt", async () => {
+  const { block, hash, receipts } = createBlock(5n, [DEPOSIT, 2], {}, { hasDepositNonce: true });
+  const { verify } = start(() => block, ["one", "other"]);
+  await verify("eth_getBlockReceipts", hash, receipts, "one");
+  const [{ depositReceiptVersion: _, ...receipt } = {}, plain = {}] = receipts;
+  await verify(RECEIPT, receipt.transactionHash, receipt, "other");
+  const { depositNonce: __, ...bare } = receipt;
+  await verify(RECEIPT, receipt.transactionHash, bare, "other");
+  const lie = verify(RECEIPT, plain.transactionHash, { ...plain, status: "0x1" }, "other");
+  await assert.rejects(lie, isCertain(true));
+});
+
+test("receipts under a header whose hash nobody can compute are no measure for other nodes", async () => {
+  const { block, receipts } = createBlock(5n, [0, 0]);
+  const withHash = (list: readonly Fields[]): Fields[] => list.map((each) => ({ ...each, blockHash: hashOf(1) }));
+  const transactions = withHash(block.transactions as readonly Fields[]);
+  const unknown = { ...block, hash: hashOf(1), newField: "0x1", transactions };
+  const { verify } = start(() => unknown, ["one", "other"]);
+  // Once all nodes have returned the field, headers with it are accepted.
+  for (const name of ["one", "other"]) {
+    await verify("eth_getBlockByHash", hashOf(1), { ...unknown, transactions: hashesOf(block) }, name).catch(
+      () => undefined,
+    );
+  }
+  await verify("eth_getBlockReceipts", hashOf(1), withHash(receipts), "one");
+  const [first = {}] = withHash(receipts);
+  await verify(RECEIPT, first.transactionHash, { ...first, status: "0x0" }, "other");
 });
