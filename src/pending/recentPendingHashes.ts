@@ -1,11 +1,20 @@
 import type { PendingBlock } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
+import type { UnverifiedReason } from "./execution.ts";
+import { pendingBlockState } from "./pendingBlock.ts";
 
 /** Pending blocks by the hashes that clients received recently. Each hash belongs to one prefix of a block. */
 export interface RecentHashes {
+  /** Adds a block, unless its execution contradicts it. A node answers for that hash. */
   add(block: PendingBlock): void;
   find(hash: Hash): PendingBlock | undefined;
 }
+
+/** The execution shows that a field of the newest message is wrong. Its hash may be that of another block. */
+const CONTRADICTED: ReadonlySet<UnverifiedReason | undefined> = new Set(["gas", "bloom", "receiptsRoot"]);
+
+const isContradicted = (block: PendingBlock): boolean =>
+  CONTRADICTED.has(pendingBlockState(block).parts.at(-1)?.unverified);
 
 const TTL_MS = 10_000;
 const MAX_BLOCKS = 1_024;
@@ -24,6 +33,9 @@ export const createRecentHashes = (now: () => number): RecentHashes => {
   };
   return {
     add: (block) => {
+      if (isContradicted(block)) {
+        return;
+      }
       cached.delete(block.hash);
       cached.set(block.hash, { block, addedAtMs: now() });
       evict();

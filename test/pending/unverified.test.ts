@@ -24,6 +24,20 @@ test("a message that cannot be executed is shown, and the node answers state rea
   assert.deepEqual(await rig.counted("pendingUnverified"), { unexecutable: 1 });
 });
 
+for (const [unverified, isFound] of [
+  ["unexecutable", true],
+  ["gas", false],
+] as const) {
+  test(`a block whose newest message is unverified because of ${unverified} is ${isFound ? "" : "not "}read by its hash`, async (t) => {
+    const rig = createRig(t);
+    rig.fake.say("101-1", { unverified });
+    await rig.send(flashblock(0), flashblock(1, { transactions: [raw(1)] }));
+    const { newest, byHash } = rig.view();
+    assert.equal(newest?.index, 1);
+    assert.equal(byHash(newest.hash) !== undefined, isFound);
+  });
+}
+
 test("during a slow execution the last verified prefix is served", async (t) => {
   const rig = createRig(t);
   for (const index of [0, 1, 2]) {
