@@ -4,7 +4,8 @@ import type { LogFilter } from "./logFilter.ts";
 
 const BLOOM_BYTES = 256;
 
-const MAX_MEMOIZED = 32_768;
+/** Some 150 bytes each. */
+const MAX_MEMOIZED = 8_192;
 /** Memoizes a pure function: addresses and topics repeat, and their hash costs more than the rest of this file. */
 const memoizedBits = new Map<Data, readonly [number, number, number]>();
 
