@@ -43,7 +43,9 @@ const createRig = async (t: TestContext, blocks: Blocks, handlers: FakeNodeOptio
     const number = tag === "latest" ? chain.latest.number : Number(tag);
     return { ...chain.blocks[Number(number)]?.json, ...blocks.fields };
   };
-  const node = await createFakeNode({ chain, handlers: { eth_getBlockByNumber, ...HANDLERS, ...handlers } });
+  const eth_getBlockByHash = ([hash]: readonly unknown[]) => ({ ...chain.byHash(hash)?.json, ...blocks.fields });
+  const reads = { eth_getBlockByNumber, eth_getBlockByHash };
+  const node = await createFakeNode({ chain, handlers: { ...reads, ...HANDLERS, ...handlers } });
   const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: 200 });
   t.after(async () => {
     await service.close();
