@@ -74,7 +74,7 @@ const compare = (block: PendingBlockState, heads: Heads, { skipsReceiptsRoot }: 
 };
 
 /** A late execution still runs and counts as executed. */
-const isWhollyExecuted = (block: PendingBlockState): boolean =>
+export const isWhollyExecuted = (block: PendingBlockState): boolean =>
   block.parts.every(({ changes, unverified }) => changes !== undefined || unverified === "late");
 
 /** Compares the sealed blocks with the pending blocks of their numbers (docs/reference/flashblocks.md, Reconciliation). Pure. */

@@ -5,7 +5,7 @@ import { isQuantity } from "../ethereum/hex.ts";
 import type { Flashblock } from "../feed/message.ts";
 import type { SealedExecution } from "../state/sources/feedSource.ts";
 import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
-import type { Passed, ReconcileOptions } from "./reconcile.ts";
+import { isWhollyExecuted, type Passed, type ReconcileOptions } from "./reconcile.ts";
 
 const isNumber = (value: unknown, expected: bigint): boolean => isQuantity(value) && BigInt(value) === expected;
 const isHex = (value: unknown, expected: string): boolean =>
@@ -88,7 +88,7 @@ export const sealedExecutions = (
     if (differences.length > 0) {
       return { executed, differing: differences.includes("transactions") ? { sealed, pending } : undefined };
     }
-    if (parts.every(({ changes, unverified }) => changes !== undefined || unverified === "late")) {
+    if (isWhollyExecuted(pending)) {
       executed.push({ block: { number: sealed.number, hash: sealed.hash }, changes: changesOfAll(parts, changesOf) });
     }
     parent = sealed;

@@ -64,7 +64,10 @@ export class FeedSource implements WriteSetSource {
       return this.#isCompared(block) ? "incomplete" : "late";
     }
     const deadlineMs = performance.now() + MAX_EXECUTION_MS;
-    const changes = await withinReach(Promise.resolve(execution.changes), { deadlineMs, signal });
+    const changes =
+      execution.changes instanceof Promise
+        ? await withinReach(execution.changes, { deadlineMs, signal })
+        : execution.changes;
     if (changes === "late") {
       return "late";
     }
