@@ -1,7 +1,8 @@
 import type { HeaderFields } from "../core/heads.ts";
-import { isAddress, isData, isHash, isQuantity, ZERO_HASH } from "../ethereum/hex.ts";
+import { isAddress, isData, isHash, ZERO_HASH } from "../ethereum/hex.ts";
 import { laterFields } from "../ethereum/unknownFields.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { quantityOf } from "../verification/jsonFields.ts";
 import type { ParentBlock } from "./simulatedHeader.ts";
 
 const wrong = (name: string) => new RpcError(CODES.SERVER, `header not found: the block of a node has no ${name}`);
@@ -15,12 +16,7 @@ export const parseParent = (fields: HeaderFields): ParentBlock => {
     }
     return value;
   };
-  const optional = (name: string) => {
-    const value = fields[name];
-    // Some nodes return a JSON number instead.
-    const isCount = typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
-    return isQuantity(value) || isCount ? BigInt(value) : undefined;
-  };
+  const optional = (name: string) => quantityOf(fields[name]);
   const { hash, miner, extraData, mixHash, parentBeaconBlockRoot } = fields;
   if (!isHash(hash)) {
     throw wrong("hash");

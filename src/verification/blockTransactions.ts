@@ -1,6 +1,6 @@
 import { createdAddress } from "../ethereum/receipt.ts";
 import { isDeposit } from "./isDeposit.ts";
-import { bytesOf, type Fields, isAbsent, isNumber, isSame, listOf, numberOf } from "./jsonFields.ts";
+import { bytesOf, digitsOf, type Fields, isAbsent, isNumber, isSame, listOf, numberOf } from "./jsonFields.ts";
 
 /** The transactions of a block whose transactionsRoot is verified. Plain data, sent to a thread. */
 export interface BlockTransactions {
@@ -16,14 +16,12 @@ const NONCE_WIDTH = 16;
 const NONCE_AT = HASH_WIDTH + ADDRESS_WIDTH;
 const ROW_WIDTH = NONCE_AT + NONCE_WIDTH;
 
-const digits = (value: unknown, bytes: number): string => bytesOf(value, bytes).slice(2).toLowerCase();
-
 /** The hash, then the recipient, then the nonce. A column without a value has spaces. */
 const formatRow = (fields: Fields): string => {
-  const recipient = isAbsent(fields.to) ? "" : digits(fields.to, 20);
+  const recipient = isAbsent(fields.to) ? "" : digitsOf(fields.to, 20);
   // The hash of a deposit does not cover a nonce.
   const nonce = isDeposit(fields) ? "" : numberOf(fields.nonce).toString(16);
-  return digits(fields.hash, 32) + recipient.padStart(ADDRESS_WIDTH) + nonce.padStart(NONCE_WIDTH);
+  return digitsOf(fields.hash, 32) + recipient.padStart(ADDRESS_WIDTH) + nonce.padStart(NONCE_WIDTH);
 };
 
 /** Formats a block's verified full transactions. Throws MalformedField. */

@@ -68,7 +68,11 @@ const ownHashes = new WeakMap<Fields, boolean>();
 
 /** Whether a header has its own hash, as far as it can be computed. The result is cached for the object. */
 export const hasOwnHash = (header: Fields): boolean => {
-  const isOwn = ownHashes.get(header) ?? checkHeader(header).outcome !== "failed";
+  const known = ownHashes.get(header);
+  if (known !== undefined) {
+    return known;
+  }
+  const isOwn = checkHeader(header).outcome !== "failed";
   ownHashes.set(header, isOwn);
   return isOwn;
 };

@@ -29,15 +29,22 @@ export const bytesOf = (value: unknown, length: number): Data => {
   return data;
 };
 
-/** Parses a hex quantity. Some nodes return a JSON number instead. */
+/** Returns the digits of bytes, lower case. Throws MalformedField. */
+export const digitsOf = (value: unknown, length: number): string => bytesOf(value, length).slice(2).toLowerCase();
+
+/** Parses a hex quantity. Some nodes return a JSON number instead. Returns undefined for any other value. */
+export const quantityOf = (value: unknown): bigint | undefined => {
+  const isCount = typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+  return isQuantity(value) || isCount ? BigInt(value) : undefined;
+};
+
+/** Parses a quantity as `quantityOf` does. Throws MalformedField. */
 export const numberOf = (value: unknown): bigint => {
-  if (isQuantity(value)) {
-    return BigInt(value);
+  const number = quantityOf(value);
+  if (number === undefined) {
+    throw new MalformedField("expected a quantity");
   }
-  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) {
-    return BigInt(value);
-  }
-  throw new MalformedField("expected a quantity");
+  return number;
 };
 
 export const listOf = (value: unknown): readonly unknown[] => {

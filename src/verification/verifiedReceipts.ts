@@ -3,7 +3,7 @@ import { isQuantity } from "../ethereum/hex.ts";
 import { asText } from "../json/asText.ts";
 import { members } from "../json/members.ts";
 import { isDeposit } from "./isDeposit.ts";
-import { bytesOf, type Fields, fieldsOf, isNumber, listOf, numberOf } from "./jsonFields.ts";
+import { digitsOf, type Fields, fieldsOf, isNumber, listOf, numberOf } from "./jsonFields.ts";
 
 /** The receipts of a block whose receiptsRoot is verified. Plain data, sent to a thread. */
 export interface VerifiedReceipts {
@@ -34,7 +34,7 @@ export const formatReceiptRow = (
   encoded: Uint8Array,
   { sumsGasUsed, firstLogIndex }: { readonly sumsGasUsed: boolean; readonly firstLogIndex: bigint },
 ): string =>
-  bytesOf(fields.transactionHash, 32).slice(2).toLowerCase() +
+  digitsOf(fields.transactionHash, 32) +
   (isDeposit(fields) ? "" : digestOf(encoded)).padStart(DIGEST_WIDTH) +
   (sumsGasUsed ? numberOf(fields.gasUsed).toString(16) : "").padStart(GAS_WIDTH) +
   firstLogIndex.toString(16).padStart(LOG_INDEX_WIDTH);
