@@ -4,6 +4,7 @@ import type { BlockValues } from "../blockValues.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { type Answer, answerHeader } from "./answer.ts";
 import { type AnswerReads, answerReads } from "./answerReads.ts";
+import { paramsOfKey } from "./callKey.ts";
 import type { AnswerMethod, CallOutcome } from "./callRun.ts";
 import type { ForwardedContracts } from "./forwardedContracts.ts";
 import { type KnownRunOptions, runOnKnownState } from "./knownRun.ts";
@@ -36,7 +37,7 @@ const PRICES = ["gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBl
 
 /** Whether a call can be executed again: it names no price, and the node formats bytes as forebay does. */
 export const isRepeatableCall = (key: string, body: Uint8Array, result: Data): boolean => {
-  const [call]: readonly unknown[] = JSON.parse(key)[1];
+  const [call] = paramsOfKey(key);
   const hasPrice = typeof call === "object" && call !== null && PRICES.some((price) => price in call);
   return !hasPrice && decoder.decode(body) === JSON.stringify(result);
 };

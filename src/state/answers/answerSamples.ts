@@ -6,6 +6,7 @@ import type { UnitsOf } from "../providerUnits.ts";
 import type { SampleRate } from "../sampleRate.ts";
 import type { UnitLedger } from "../unitLedger.ts";
 import type { AnswerReads } from "./answerReads.ts";
+import { paramsOfKey } from "./callKey.ts";
 import type { AnswerMethod } from "./callRun.ts";
 
 /** An answer that no node was asked for. */
@@ -66,7 +67,7 @@ export class AnswerSamples {
   async #ask(answer: LocalAnswer): Promise<void> {
     const { fetch, unitsOf, ledger } = this.#options;
     const { key, method, block } = answer;
-    const values: readonly unknown[] = JSON.parse(key)[1];
+    const values = paramsOfKey(key);
     const call = createCall(method, values.with(BLOCK, { blockHash: block.hash }));
     ledger.spend("sample", unitsOf(method));
     const [outcome] = await fetch([call], block).catch(() => []);

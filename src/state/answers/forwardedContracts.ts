@@ -1,13 +1,14 @@
 import type { BlockId } from "../../core/heads.ts";
 import { type Address, isAddress } from "../../ethereum/hex.ts";
 import type { BlockValues } from "../blockValues.ts";
+import { paramsOfKey } from "./callKey.ts";
 
 /** Codes that are remembered. */
 const MAX_CODES = 1_000;
 
 /** Returns the recipient of a call, from its canonical text. Undefined: it creates a contract. */
 const recipientOf = (key: string): Address | undefined => {
-  const [call]: readonly unknown[] = JSON.parse(key)[1];
+  const [call] = paramsOfKey(key);
   const to = (call as { readonly to?: unknown } | undefined)?.to;
   return isAddress(to) ? to : undefined;
 };

@@ -2,6 +2,7 @@ import type { BlockId } from "../../core/heads.ts";
 import { type Address, isAddress, ZERO_ADDRESS } from "../../ethereum/hex.ts";
 import type { StateKey } from "../stateKey.ts";
 import type { AnswerReads } from "./answerReads.ts";
+import { paramsOfKey } from "./callKey.ts";
 import type { AnswerMethod, CallOutcome, RunCall } from "./callRun.ts";
 import { type ExpectedReads, KnownSource, type KnownValues } from "./knownSource.ts";
 import { MissingValuesError } from "./missingValuesError.ts";
@@ -30,9 +31,6 @@ export type KnownRun =
   | { readonly kind: "missing"; readonly keys: readonly StateKey[] }
   | { readonly kind: "failed" };
 
-/** The parameters of a call without the block. */
-const paramsOf = (key: string): readonly unknown[] => JSON.parse(key)[1];
-
 /** The engine reads the sender's account, also if the code of the call does not. */
 const senderOf = (params: readonly unknown[]): Address => {
   const { from } = params[0] as { readonly from?: unknown };
@@ -49,7 +47,7 @@ export const runOnKnownState = async (
   { run, ...known }: KnownRunOptions,
   { key, method, block, expected, gasCap }: KnownCall,
 ): Promise<KnownRun> => {
-  const params = paramsOf(key);
+  const params = paramsOfKey(key);
   const source = new KnownSource(known, block, expected && expectedReads(expected, senderOf(params)));
   try {
     // The bytes of a Buffer would be a part of a larger one, which a message to a thread copies as a whole.
