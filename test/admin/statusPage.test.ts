@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { chromium } from "playwright-core";
@@ -81,8 +79,7 @@ test("a browser draws the status and updates it", { skip: BROWSER === "" && "no 
     response.setHeader("content-type", "application/json").end(JSON.stringify(statusAt(polls)));
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
-  const profile = await mkdtemp(join(tmpdir(), "forebay-chromium-"));
-  const context = await chromium.launchPersistentContext(profile, {
+  const context = await chromium.launchPersistentContext("", {
     executablePath: BROWSER,
     headless: true,
     args: [...CHROMIUM_FLAGS],
@@ -92,7 +89,6 @@ test("a browser draws the status and updates it", { skip: BROWSER === "" && "no 
     await context.close();
     server.close();
     server.closeAllConnections();
-    await rm(profile, { recursive: true, force: true });
   });
   const address = server.address();
   assert.ok(typeof address === "object" && address !== null);

@@ -19,8 +19,8 @@ export interface RedisServerOptions {
   readonly tls?: boolean;
   /** Lines of redis.conf as arguments, e.g. `--maxmemory 5mb`. */
   readonly args?: readonly string[];
-  /** Configuration file of a sentinel. The server has no keys then. */
-  readonly sentinelFile?: string;
+  /** Configuration of a sentinel, in lines. The server has no keys then. */
+  readonly sentinel?: readonly string[];
 }
 
 export interface RedisServer {
@@ -50,10 +50,11 @@ const freePort = async (): Promise<number> => {
   return typeof address === "object" && address !== null ? address.port : 0;
 };
 
-const createDirectory = async (t: Lifespan): Promise<string> => {
-  const directory = await mkdtemp(join(tmpdir(), "forebay-redis-"));
-  t.after(() => rm(directory, { recursive: true, force: true }));
-  return directory;
+/** Writes the file that a sentinel rewrites while it runs, and returns the arguments for it. */
+const writeSentinelFile = async (directory: string, lines: readonly string[]): Promise<readonly string[]> => {
+  const file = join(directory, "sentinel.conf");
+  await writeFile(file, `${lines.join("\n")}\n`);
+  return [file, "--sentinel"];
 };
 
 const createCertificate = async (directory: string): Promise<string> => {
@@ -78,8 +79,8 @@ const launch = async (args: readonly string[], directory: string): Promise<Child
   throw new Error(`${SERVER} did not start: ${output.join("\n")}`);
 };
 
-const end = async (child: ChildProcess): Promise<void> => {
-  if (child.exitCode !== null || child.signalCode !== null) {
+const end = async (child: ChildProcess | undefined): Promise<void> => {
+  if (child === undefined || child.exitCode !== null || child.signalCode !== null) {
     return;
   }
   const exited = once(child, "exit");
@@ -89,7 +90,15 @@ const end = async (child: ChildProcess): Promise<void> => {
 
 /** Starts a real server on a free port. It ends with the test. */
 export const startRedis = async (t: Lifespan, options: RedisServerOptions = {}): Promise<RedisServer> => {
-  const directory = await createDirectory(t);
+  const directory = await mkdtemp(join(tmpdir(), "forebay-redis-"));
+  let child: ChildProcess | undefined;
+  let admin: Redis | undefined;
+  // One hook: a server that still runs may write into its directory, and after a hook that throws no other one runs.
+  t.after(async () => {
+    admin?.disconnect();
+    await end(child);
+    await rm(directory, { recursive: true, force: true });
+  });
   const ca = options.tls === true ? await createCertificate(directory) : undefined;
   const port = await freePort();
   const ports =
@@ -104,15 +113,15 @@ export const startRedis = async (t: Lifespan, options: RedisServerOptions = {}):
           "cert.pem",
         ]);
   const args = [
-    ...(options.sentinelFile === undefined ? [] : [options.sentinelFile, "--sentinel"]),
+    ...(options.sentinel === undefined ? [] : await writeSentinelFile(directory, options.sentinel)),
     ...ports,
     ...["--bind", HOST, "--dir", directory],
-    ...(options.sentinelFile === undefined ? ["--save", "", "--appendonly", "no"] : []),
+    ...(options.sentinel === undefined ? ["--save", "", "--appendonly", "no"] : []),
     ...(options.password === undefined ? [] : ["--requirepass", options.password, "--masterauth", options.password]),
     ...(options.args ?? []),
   ];
-  let child = await launch(args, directory);
-  const admin = new Redis({
+  child = await launch(args, directory);
+  admin = new Redis({
     host: HOST,
     port,
     ...(options.password !== undefined && { password: options.password }),
@@ -121,10 +130,6 @@ export const startRedis = async (t: Lifespan, options: RedisServerOptions = {}):
     maxRetriesPerRequest: null,
   });
   admin.on("error", () => {});
-  t.after(async () => {
-    admin.disconnect();
-    await end(child);
-  });
   const user = options.password === undefined ? "" : `:${encodeURIComponent(options.password)}@`;
   return {
     port,
@@ -132,7 +137,7 @@ export const startRedis = async (t: Lifespan, options: RedisServerOptions = {}):
     ca,
     admin,
     signal: (name) => {
-      child.kill(name);
+      child?.kill(name);
     },
     kill: () => end(child),
     start: async () => {
@@ -166,16 +171,13 @@ export const startSentinels = async (t: Lifespan): Promise<RedisSentinels> => {
   return { url: `redis+sentinel://${hosts}/${MASTER_NAME}`, master, replica };
 };
 
-const startSentinel = async (t: Lifespan, masterPort: number): Promise<RedisServer> => {
-  const directory = await createDirectory(t);
-  const sentinelFile = join(directory, "sentinel.conf");
-  const settings = [
+const startSentinel = (t: Lifespan, masterPort: number): Promise<RedisServer> => {
+  const sentinel = [
     `sentinel monitor ${MASTER_NAME} ${HOST} ${masterPort} 2`,
     `sentinel down-after-milliseconds ${MASTER_NAME} 500`,
     `sentinel failover-timeout ${MASTER_NAME} 3000`,
   ];
-  await writeFile(sentinelFile, `${settings.join("\n")}\n`);
-  return startRedis(t, { sentinelFile });
+  return startRedis(t, { sentinel });
 };
 
 export interface RedisCluster {
