@@ -149,7 +149,7 @@ export class HttpEndpointRequest implements EndpointRequest, ResultMemory, BodyM
   }
 
   fitsBody(bytes: number): boolean {
-    return bytes <= UNCOUNTED_BYTES || this.#budget === undefined || this.#budget.fits(this.clientId, bytes);
+    return bytes <= UNCOUNTED_BYTES || this.#budget?.refuse("requests", this.clientId, bytes) === undefined;
   }
 
   holdBody(bytes: number): boolean {

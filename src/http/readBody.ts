@@ -4,7 +4,7 @@ const EMPTY = Buffer.alloc(0);
 
 /** Counts the bytes of a body. */
 export interface BodyMemory {
-  /** Whether there is room for a body of this length. It takes nothing. */
+  /** Whether there is room for a body of this length. It takes nothing; a refusal is counted. */
   fitsBody(bytes: number): boolean;
   /** Counts bytes that have arrived. Returns false if there is no room. */
   holdBody(bytes: number): boolean;

@@ -84,14 +84,9 @@ export class MemoryBudget {
     return new MemoryUse(this, kind, clientId);
   }
 
-  /** Whether this many more bytes of the client find room. It counts no refusal. */
-  fits(clientId: string | undefined, bytes: number): boolean {
-    return this.#shares.fits(clientId, bytes);
-  }
-
-  /** Returns the error of new work that finds no room, and counts the refusal. Undefined if there is room. */
-  refuse(kind: MemoryKind, clientId: string | undefined): RpcError | undefined {
-    if (this.#shares.fits(clientId, MIN_ROOM_BYTES)) {
+  /** Returns the error of new work that finds no room for its bytes, and counts the refusal. Undefined if there is room. */
+  refuse(kind: MemoryKind, clientId: string | undefined, bytes: number = MIN_ROOM_BYTES): RpcError | undefined {
+    if (this.#shares.fits(clientId, bytes)) {
       return undefined;
     }
     this.#onRefused?.(kind);

@@ -92,6 +92,14 @@ test("200 stalled bodies of 5.2 MB stay within the budget, and others are served
   assert.equal((await post(OTHER, "custom_large")).status, 200);
 });
 
+test("a body whose length exceeds the client's share is refused before it arrives, and counted", async (t) => {
+  const { used, refused, open } = await start(t, { memoryBudgetBytes: MIB });
+  const [reply] = (await once(open(ATTACKER, headOf(BODY_BYTES)), "data")) as [Buffer];
+  assert.match(reply.toString(), /^HTTP\/1.1 503 /);
+  assert.equal(await used("requests"), 0);
+  assert.equal(await refused("requests"), 1);
+});
+
 test("new work of a client above its share is refused early, and its hits are served", async (t) => {
   const { node, used, post, open } = await start(t, { memoryBudgetBytes: MIB });
   const balance = (digit: string) => post(ATTACKER, "eth_getBalance", [`0x${digit.repeat(40)}`, "0x1"]);
