@@ -34,7 +34,10 @@ export interface Execution {
   close(): Promise<void>;
 }
 
-const STATE_CACHE_BYTES = 64 * 1024 * 1024;
+/** Executions may cache values of `state.cacheBytes` times this, and as many bytes of codes. */
+const READ_CACHE_SHARE = 1 / 4;
+/** Executions need some values even with `state.cacheBytes: 0`. */
+const MIN_READ_CACHE_BYTES = 1024 * 1024;
 const FETCH_TIMEOUT_MS = 5_000;
 /** All chains share the threads, so that many chains on a machine with many cores do not fill its memory. */
 const MAX_DEFAULT_WORKERS = 4;
@@ -65,7 +68,7 @@ const createState = ({ config, upstreams, store, telemetry }: ExecutionOptions):
       },
       isFinal: ({ number }) => number <= (heads.current()?.finalized?.number ?? -1n),
     }),
-    maxBytes: STATE_CACHE_BYTES,
+    maxBytes: Math.max(MIN_READ_CACHE_BYTES, Math.floor(config.state.cacheBytes * READ_CACHE_SHARE)),
     hashOf: (number) => heads.current()?.at(number)?.hash,
     onFetch: (values) => telemetry.metrics.simulateFetched.inc({ chain: config.name }, values),
   });

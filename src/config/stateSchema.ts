@@ -46,5 +46,7 @@ export const stateSchema = z.strictObject({
     .int()
     .nonnegative()
     .default(256 * 1024 * 1024)
-    .describe("Maximum size of known state values in bytes; 0 disables them"),
+    .describe(
+      "Maximum size of known state values in bytes; 0 disables them. Executions cache a quarter of it more, and as many bytes of codes",
+    ),
 });
