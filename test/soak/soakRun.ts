@@ -40,7 +40,7 @@ const COMPARED_FROM_MS = 600_000;
 /** Between the tenth minute and the end. Shorter runs only print the growth. */
 const MAX_HEAP_GROWTH_BYTES = 5 * 1024 * 1024;
 const MIN_COMPARED_MS = 600_000;
-/** The cache is full long before heaps are compared. */
+/** The caches are full long before heaps are compared. */
 const CACHE_BYTES = 4 * 1024 * 1024;
 /** The processes of the second replica. */
 const PROCESSES = 2;
@@ -112,6 +112,7 @@ const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, 
           nodes: (index === 0 ? urls : urls.toReversed()).map((url) => ({ url })),
           blockTimeMs: BLOCK_MS,
           forks: "prague",
+          state: { cacheBytes: CACHE_BYTES },
           pending: { feeds: [feed.url] },
         },
         {
@@ -120,6 +121,7 @@ const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, 
           nodes: [{ url: otherNode.url }],
           blockTimeMs: BLOCK_MS,
           forks: "prague",
+          state: { cacheBytes: CACHE_BYTES },
         },
       ],
       cache: { redis: redis.url, redisTimeoutMs: REDIS_TIMEOUT_MS, memoryBytes: CACHE_BYTES },
