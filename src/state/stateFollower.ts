@@ -33,6 +33,8 @@ export interface StateFollowerOptions {
 
 /** More missing blocks are a gap: reading their write sets takes longer than learning the values again. */
 const MAX_MISSING_BLOCKS = 128n;
+/** Of a code, which is hashed in steps of about a microsecond. */
+const BYTES_PER_STEP = 200;
 /** This number of faults in FAULT_PERIOD_MS ends the following: the next block would probably fail too. */
 const MAX_FAULTS = 3;
 const FAULT_PERIOD_MS = 600_000;
@@ -199,7 +201,7 @@ export class StateFollower {
     }
     // A reorganisation can bring back a block whose write set was being applied.
     while (this.#awaited.first !== undefined && values.isApplied(this.#awaited.first.block)) {
-      this.#finish(this.#awaited.first);
+      await this.#finish(this.#awaited.first);
     }
     return this.#awaited.first;
   }
@@ -228,9 +230,9 @@ export class StateFollower {
       return;
     }
     if (read === undefined) {
-      this.#beginAt(next, next.hasNewRules ? "fork" : "noWriteSet");
+      await this.#beginAt(next, next.hasNewRules ? "fork" : "noWriteSet");
     } else if (!this.#sourced.canContinue(read.source)) {
-      this.#beginAt(next, "probation");
+      await this.#beginAt(next, "probation");
     } else {
       await this.#apply(next, read);
     }
@@ -243,11 +245,11 @@ export class StateFollower {
       return;
     }
     if (!isApplied) {
-      this.#beginAt(next, "noRoom");
+      await this.#beginAt(next, "noRoom");
       return;
     }
     onApplied((performance.now() - next.startMs) / 1_000);
-    this.#finish(next);
+    await this.#finish(next);
     await this.#change(values.tidy());
   }
 
@@ -258,23 +260,32 @@ export class StateFollower {
   }
 
   /** Ends the known values at this block, and begins with its own state. */
-  #beginAt(awaited: AwaitedBlock, reason: DropReason): void {
+  #beginAt(awaited: AwaitedBlock, reason: DropReason): Promise<void> {
     this.#sourced.begin(awaited.block);
     this.#options.onDropped(reason);
-    this.#finish(awaited);
+    return this.#finish(awaited);
   }
 
-  #finish(awaited: AwaitedBlock): void {
+  /** Adds the early values of a block. Reads of the block go on afterwards. */
+  async #finish(awaited: AwaitedBlock): Promise<void> {
     this.#awaited.shift(awaited);
-    const generation = this.#generation;
     try {
-      for (const { key, value } of awaited.earlyValues) {
-        if (generation === this.#generation) {
-          this.#enterNow(key, awaited.block, value);
-        }
-      }
+      await this.#change(this.#enterEarly(awaited));
     } finally {
       awaited.settle();
+    }
+  }
+
+  *#enterEarly({ block, earlyValues }: AwaitedBlock): Generator<void, void> {
+    const generation = this.#generation;
+    for (const { key, value } of earlyValues) {
+      if (generation !== this.#generation) {
+        return;
+      }
+      this.#enterNow(key, block, value);
+      for (let bytes = typeof value === "string" ? 0 : value.length; bytes >= 0; bytes -= BYTES_PER_STEP) {
+        yield;
+      }
     }
   }
 

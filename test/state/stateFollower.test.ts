@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { setImmediate as nextTick } from "node:timers/promises";
 import { type FollowPolicy, freeSourcesOnly } from "../../src/state/followPolicy.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
+import { addressOf } from "../support/builders/stateModel.ts";
 import { emptyWriteSet } from "../support/fakes/fakeWriteSets.ts";
 import { BALANCE, block, createRig, FIRST, ONE } from "../support/fakes/followerRig.ts";
 
@@ -47,6 +48,32 @@ test("what was known ends at a block without a write set", async () => {
   assert.equal(values.get(BALANCE, failed), "2".padStart(64, "0"));
   await extend(block(FIRST + 2n));
   assert.equal(values.get(BALANCE, block(FIRST + 2n)), "2".padStart(64, "0"));
+});
+
+test("values that wait for a write set enter in slices, and all of them before its reads go on", async () => {
+  const { heads, source, values, follower } = createRig();
+  const next = block(FIRST + 1n);
+  heads.move(next);
+  const settled = follower.untilApplied(next);
+  const codes = Array.from({ length: 100 }, (_, index) => {
+    const address = addressOf(index);
+    return { address, field: "code" as const, slot: undefined };
+  });
+  for (const [index, key] of codes.entries()) {
+    follower.enter(key, next, Buffer.alloc(24_576, String(index)), follower.generation);
+  }
+  source.answer(next, emptyWriteSet(next));
+  let isSettled = false;
+  void settled?.then(() => {
+    isSettled = true;
+  });
+  let turns = 0;
+  while (!isSettled) {
+    await nextTick();
+    turns++;
+  }
+  assert.ok(turns > 4, `${turns} turns`);
+  assert.ok(codes.every((key) => values.get(key, next) !== undefined));
 });
 
 test("a reorganisation drops what was fetched at its blocks, and cancels their reads", async () => {
