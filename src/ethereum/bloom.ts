@@ -2,10 +2,10 @@ import { type Address, type Data, type Hash, parseData } from "./hex.ts";
 import { keccak256 } from "./keccak.ts";
 import type { LogFilter } from "./logFilter.ts";
 
-const BLOOM_BYTES = 256;
+export const BLOOM_BYTES = 256;
 
 /** Some 150 bytes each. */
-const MAX_MEMOIZED = 8_192;
+const MAX_MEMOIZED = 4_096;
 /** Memoizes a pure function: addresses and topics repeat, and their hash costs more than the rest of this file. */
 const memoizedBits = new Map<Data, readonly [number, number, number]>();
 

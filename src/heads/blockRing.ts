@@ -1,5 +1,6 @@
 import type { HeaderFields, RingBlock } from "../core/heads.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
+import { BloomCopies } from "./bloomCopies.ts";
 
 /** An immutable list of linked canonical blocks. A new head copies two chunks and the list of chunks. */
 export interface BlockRing {
@@ -61,13 +62,24 @@ const withEntries = (
   return { oldest, newest, firstChunk, chunks };
 };
 
+const blooms = new BloomCopies();
+
+/** Returns a block in about half of the memory. Most blocks of the ring are old, and only their blooms are read. */
+const compact = ({ number, hash, parentHash, timestamp, logsBloom }: RingBlock, parent?: RingBlock): RingBlock => ({
+  number,
+  hash,
+  parentHash: parent?.hash === parentHash ? parent.hash : parentHash,
+  timestamp,
+  logsBloom: blooms.copy(logsBloom),
+});
+
 /** Returns the entries from `from` up that are older than the newest 256, with their headers removed. */
 const withoutHeaders = (chunked: ChunkedBlocks, from: number): SealedBlock[] => {
   const withoutHeader: SealedBlock[] = [];
   for (let number = from; number <= chunked.newest - RING_HEADERS; number += 1) {
     const entry = entryAt(chunked, number);
     if (entry?.header) {
-      withoutHeader.push({ block: entry.block, header: undefined });
+      withoutHeader.push({ block: compact(entry.block, entryAt(chunked, number - 1)?.block), header: undefined });
     }
   }
   return withoutHeader;

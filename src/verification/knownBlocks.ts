@@ -4,6 +4,7 @@ import type { VerifiedReceipts } from "./verifiedReceipts.ts";
 
 /** The limit of either list. Transactions: about 450 blocks of 150 transactions. Receipts: about 350 such blocks. */
 const MAX_BYTES = 8 * 1024 * 1024;
+const MAX_BLOCKS = 512;
 /** The size of an entry without its rows. */
 const ENTRY_BYTES = 256;
 
@@ -13,7 +14,11 @@ interface BlockRows {
 }
 
 const createList = <T extends BlockRows>(): LRUCache<string, T> =>
-  new LRUCache<string, T>({ maxSize: MAX_BYTES, sizeCalculation: ({ rows }) => rows.length + ENTRY_BYTES });
+  new LRUCache<string, T>({
+    max: MAX_BLOCKS,
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ rows }) => rows.length + ENTRY_BYTES,
+  });
 
 /** The verified lists of one block, if they are known. */
 export interface KnownBlock {
