@@ -37,6 +37,9 @@ export const REFUSED = "forebay; detail=refused";
  */
 const LINGER_MS = 2_000;
 
+/** Differs by up to a half: clients that are refused in one turn do not all connect again in one turn. */
+const lingerMs = (): number => LINGER_MS * (1 - Math.random() / 2);
+
 const OVERLOADED = 503;
 
 const DEFAULT_WRITE_TIMEOUT_MS = 30_000;
@@ -109,7 +112,7 @@ export class PostResponder {
       clearTimeout(timer);
       response.end();
     };
-    const timer = setTimeout(end, LINGER_MS);
+    const timer = setTimeout(end, lingerMs());
     request.once("end", end).once("close", end);
     if (status === OVERLOADED) {
       // Reading would cost more than the request itself. The client has the response before the connection ends.
