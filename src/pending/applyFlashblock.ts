@@ -95,12 +95,16 @@ export const environmentOf = (first: Flashblock | undefined): PendingEnvironment
 const receiptsOf = (before: PendingBlockState | undefined, { receipts }: Flashblock, { transactions }: Execution) =>
   before?.hasAllReceipts !== false && transactions.every(({ hash }) => receipts?.has(hash)) ? receipts : undefined;
 
-const lastReceipt = (block: PendingBlockState | undefined): Receipt | undefined =>
-  block?.parts.findLast(({ transactions }) => transactions.length > 0)?.transactions.at(-1)?.receipt;
+/** Returns the gas of a block's transactions. A message may name another amount than its receipts. */
+const gasOf = (block: PendingBlockState | undefined): bigint => {
+  const last = block?.parts.findLast(({ transactions }) => transactions.length > 0)?.transactions.at(-1);
+  return block === undefined || last === undefined
+    ? 0n
+    : (last.receipt?.cumulativeGasUsed ?? block.newest.diff.gasUsed);
+};
 
 const applyTransactions = (before: PendingBlockState | undefined, message: Flashblock, execution: Execution) => {
-  // A message may name another amount than its receipts.
-  let cumulativeGas = lastReceipt(before)?.cumulativeGasUsed ?? before?.newest.diff.gasUsed ?? 0n;
+  let cumulativeGas = gasOf(before);
   let firstLogIndex = before?.logCount ?? 0;
   const feedReceipts = receiptsOf(before, message, execution);
   const transactions = message.diff.transactions.map((raw, position): AppliedTransaction => {

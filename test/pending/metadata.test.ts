@@ -86,6 +86,15 @@ test("the gas of a transaction follows from the receipts before it, not from a w
   assert.equal(decode(rig.view().newest?.receipt(1)).gasUsed, "0x7530");
 });
 
+test("the first transaction of a block has all of its gas, whatever amount an empty message before it names", async (t) => {
+  const rig = createUnexecuted(t);
+  await rig.send(
+    flashblock(0, { gasUsed: 1n }),
+    flashblock(1, { transactions: [FIRST], metadata: receiptsOf([FIRST, 30_000]) }),
+  );
+  assert.equal(decode(rig.view().newest?.receipt(0)).gasUsed, "0x7530");
+});
+
 test("incomplete receipts of a message are ignored, and later messages of the block have no receipts", async (t) => {
   const rig = createUnexecuted(t);
   await rig.send(flashblock(0, { transactions: [deposit, FIRST], metadata: receiptsOf([FIRST, 70_000]) }));
