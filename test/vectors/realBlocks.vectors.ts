@@ -85,23 +85,8 @@ test("a recorded builder: every message verifies, each block's writes give its s
 
 const LATENCY_MS = 20;
 const INTERVAL_MS = 200;
-/** A sealed block arrives some 250 ms after the next block's first message. */
-const SEALED_AFTER_MS = 11 * INTERVAL_MS + 250;
-/** Time to execute this block on cached state, on an idle two-core machine, before any code is compiled. */
-const USUAL_MS = 450;
-
-/** Factor by which this machine is slower now. Intervals and latency are multiplied by it. */
-const measureSlowness = async (t: TestContext, real: RealBlocks): Promise<number> => {
-  const rig = createRig(t, real, { latencyMs: 0, tracers: ["debug_traceCall"] });
-  await rig.prepare();
-  const startMs = performance.now();
-  for (const job of jobsOf(messagesOf(real))) {
-    await rig.executor.execute(job);
-  }
-  const tookMs = performance.now() - startMs;
-  t.diagnostic(`executing takes ${Math.round(tookMs)} ms`);
-  return Math.max(1, tookMs / USUAL_MS);
-};
+/** 157 were seen: each contract's values are found one after the other. */
+const MAX_TRIPS_WITHOUT_HINTS = 165;
 
 const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOptions, "latencyMs" | "tracers">) => {
   const { forks, parent, states } = real;
@@ -199,45 +184,42 @@ const countTrips = async (rig: Rig, jobs: readonly FlashblockJob[]): Promise<num
   return trips;
 };
 
-for (const tracer of ["debug_traceCall", "eth_createAccessList"] as const) {
-  test(`base sepolia 37312300 with ${tracer}: each message verifies before the next but one`, async (t) => {
+for (const [tracer, maxTrips] of [
+  ["debug_traceCall", 16],
+  ["eth_createAccessList", 28],
+] as const) {
+  test(`base sepolia 37312300 with ${tracer}: 11 messages verify with at most ${maxTrips} round trips`, async (t) => {
     const real = readBaseSepolia();
-    const slowness = await measureSlowness(t, real);
-    const rig = createRig(t, real, { latencyMs: LATENCY_MS * slowness, tracers: [tracer] });
+    const rig = createRig(t, real, { latencyMs: LATENCY_MS, tracers: [tracer] });
     await rig.prepare();
-    const jobs = jobsOf(messagesOf(real));
-    const intervalMs = INTERVAL_MS * slowness;
-    const played = await play(rig, jobs, intervalMs);
-    const tookMs = played.map(({ endedMs }, at) => Math.round((endedMs - at * intervalMs) / slowness));
-    t.diagnostic(`took ${tookMs} ms (x${slowness.toFixed(1)}), ${rig.node.roundTrips} round trips`);
-    for (const [at, { endedMs }] of played.entries()) {
-      assert.ok(endedMs < (at + 2) * intervalMs, `message ${at} took ${endedMs - at * intervalMs} ms (x${slowness})`);
-    }
+    const tripsBefore = rig.node.roundTrips;
+    const played = await play(rig, jobsOf(messagesOf(real)), INTERVAL_MS);
+    const trips = rig.node.roundTrips - tripsBefore;
+    const tookMs = played.map(({ endedMs }, at) => Math.round(endedMs - at * INTERVAL_MS));
+    t.diagnostic(`took ${tookMs} ms, ${trips} round trips`);
+    assert.ok(trips <= maxTrips, `${trips} round trips`);
     const root = real.states.get(real.parent.hash)?.rootAfter(changesOfAll(played.map(({ execution }) => execution)));
     assert.equal(await root, real.expectedStateRoot);
 
     // The write set of the next block is unknown, so that all values of the same contracts are read again.
     rig.rebase(rig.other);
-    const trips = await countTrips(rig, jobsOf(messagesOf(real), 100));
-    assert.ok(Math.max(...trips) <= 2, `round trips: ${trips}`);
+    const tripsOfEach = await countTrips(rig, jobsOf(messagesOf(real), 100));
+    assert.ok(Math.max(...tripsOfEach) <= 2, `round trips: ${tripsOfEach}`);
     assert.deepEqual(rig.failures, []);
   });
 }
 
-test("base sepolia 37312300 without tracer or access lists: verified when sealed, the next block is warm", async (t) => {
+test("base sepolia 37312300 without tracer or access lists: it verifies, and the next block is warm", async (t) => {
   const real = readBaseSepolia();
-  const slowness = await measureSlowness(t, real);
-  const rig = createRig(t, real, { latencyMs: LATENCY_MS * slowness, tracers: [] });
+  const rig = createRig(t, real, { latencyMs: LATENCY_MS, tracers: [] });
   await rig.prepare();
   const jobs = jobsOf(messagesOf(real));
-  const played = await play(rig, jobs, INTERVAL_MS * slowness);
+  const played = await play(rig, jobs, INTERVAL_MS);
   const root = real.states.get(real.parent.hash)?.rootAfter(changesOfAll(played.map(({ execution }) => execution)));
   assert.equal(await root, real.expectedStateRoot);
   const lastMs = Math.max(...played.map(({ endedMs }) => endedMs));
-  t.diagnostic(
-    `verified after ${Math.round(lastMs / slowness)} ms (x${slowness.toFixed(1)}), ${rig.node.roundTrips} round trips`,
-  );
-  assert.ok(lastMs < SEALED_AFTER_MS * slowness, `verified after ${lastMs} ms (x${slowness})`);
+  t.diagnostic(`verified after ${Math.round(lastMs)} ms, ${rig.node.roundTrips} round trips`);
+  assert.ok(rig.node.roundTrips <= MAX_TRIPS_WITHOUT_HINTS, `${rig.node.roundTrips} round trips`);
 
   const sealed = real.blocks.at(-1);
   const [first] = jobs;
