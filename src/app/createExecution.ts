@@ -20,6 +20,8 @@ import type { Executor } from "../pending/execution.ts";
 import { createExecutor } from "../pending/executor.ts";
 import { createSimulator, type Simulator } from "../simulation/simulator.ts";
 import { createStateReadLimit } from "../simulation/stateReadLimit.ts";
+import { createBulkSlotFetch } from "../state/bulkSlotFetch.ts";
+import { createUnitsOf } from "../state/providerUnits.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Upstreams } from "./upstreams.ts";
 import { workerEntry } from "./workerEntry.ts";
@@ -61,7 +63,11 @@ const createState = ({ config, upstreams, store, telemetry }: ExecutionOptions):
   const { heads } = upstreams;
   return createNodeState({
     fetch: storedFetch({
-      fetch: createStateFetcher(upstreams, FETCH_TIMEOUT_MS),
+      fetch: createBulkSlotFetch({
+        fetch: createStateFetcher(upstreams, FETCH_TIMEOUT_MS),
+        unitsOf: createUnitsOf(config.state.units),
+        nowMs: () => performance.now(),
+      }),
       store: {
         get: async (key) => (await store.get([key]))[0]?.bytes,
         set: (key, value) => store.set(key, value, "final", undefined),

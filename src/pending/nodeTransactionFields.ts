@@ -2,7 +2,7 @@ import type { Hash } from "../ethereum/hex.ts";
 
 /** The optional fields of the nodes' transactions. */
 export interface TransactionFields {
-  /** Reads a transaction of that block: one request at a time, and once in REFRESH_MS. */
+  /** Reads a transaction of that block: one request at a time, and seldom. */
   refresh(blockHash: Hash): Promise<void>;
   /** Whether the nodes' transactions have `blockTimestamp`. False until one was read. */
   readonly hasTimestamp: boolean;
@@ -10,6 +10,12 @@ export interface TransactionFields {
 
 /** A node can be replaced by another version. */
 const REFRESH_MS = 600_000;
+/** After two failures. Each further one doubles it, so that a chain of empty blocks costs little. */
+const RETRY_MS = 1_000;
+const MAX_RETRY_MS = 60_000;
+
+const retryMs = (failures: number): number =>
+  failures < 2 ? 0 : Math.min(RETRY_MS * 2 ** (failures - 2), MAX_RETRY_MS);
 
 /** Creates the reader of the optional fields. It uses the nodes' own sealed transactions. */
 export const createTransactionFields = (
@@ -17,26 +23,28 @@ export const createTransactionFields = (
   now: () => number,
 ): TransactionFields => {
   let hasTimestamp = false;
-  let readAtMs = Number.NEGATIVE_INFINITY;
+  let dueMs = Number.NEGATIVE_INFINITY;
+  let failures = 0;
   let isReading = false;
   return {
     get hasTimestamp() {
       return hasTimestamp;
     },
     refresh: async (blockHash) => {
-      if (isReading || now() - readAtMs < REFRESH_MS) {
+      if (isReading || now() < dueMs) {
         return;
       }
       isReading = true;
+      failures++;
       try {
         const transaction = await read("eth_getTransactionByBlockHashAndIndex", [blockHash, "0x0"]);
-        // An empty block has no transaction. The next head is tried.
-        if (typeof transaction !== "object" || transaction === null) {
-          return;
+        // An empty block has no transaction. A later head is tried.
+        if (typeof transaction === "object" && transaction !== null) {
+          hasTimestamp = "blockTimestamp" in transaction && typeof transaction.blockTimestamp === "string";
+          failures = 0;
         }
-        hasTimestamp = "blockTimestamp" in transaction && typeof transaction.blockTimestamp === "string";
-        readAtMs = now();
       } finally {
+        dueMs = now() + (failures === 0 ? REFRESH_MS : retryMs(failures));
         isReading = false;
       }
     },

@@ -20,6 +20,8 @@ const DISPATCHER_CODE: Data =
 const DISPATCHER: Address = "0xf04eba7f04eba7f04eba7f04eba7f04eba700001";
 const ACCOUNT_READER: Address = "0xf04eba7f04eba7f04eba7f04eba7f04eba700002";
 
+/** Keys of one call. 500 slots take 1.1 million gas. */
+const MAX_KEYS = 500;
 const DIGITS = 64;
 const WORD_BYTES = 32;
 /** keccak256 of no bytes. */
@@ -63,6 +65,12 @@ const createBulkCall = (groups: readonly Group[], block: Hash): BulkCall => {
     keys: groups.flatMap(({ keys }) => keys),
   };
 };
+
+/** Returns the keys in parts of one call each. */
+export const bulkParts = (keys: readonly StateKey[]): (readonly StateKey[])[] =>
+  Array.from({ length: Math.ceil(keys.length / MAX_KEYS) }, (_, index) =>
+    keys.slice(index * MAX_KEYS, (index + 1) * MAX_KEYS),
+  );
 
 /** Creates the call that reads slots and balances. */
 export const slotsAndBalancesCall = (keys: readonly StateKey[], block: Hash): BulkCall =>

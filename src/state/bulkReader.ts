@@ -1,9 +1,10 @@
 import type { BlockId } from "../core/heads.ts";
-import { NodeError, type NodeErrorKind } from "../core/node.ts";
+import { NodeError } from "../core/node.ts";
 import type { StateFetch } from "../core/stateReader.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { parseProof, proofCalls } from "./accountProof.ts";
-import { codeHashesCall, parseBulkResult, slotsAndBalancesCall } from "./bulkCall.ts";
+import { bulkParts, codeHashesCall, parseBulkResult, slotsAndBalancesCall } from "./bulkCall.ts";
+import { isUnsupported, UNSUPPORTED_MS } from "./bulkSupport.ts";
 import type { UnitsOf } from "./providerUnits.ts";
 import { parseSingle, singleCall } from "./singleReads.ts";
 import type { StateKey } from "./stateKey.ts";
@@ -26,24 +27,6 @@ interface SharedCall {
 
 /** `call`: one eth_call with overridden codes. `proof`: eth_getProof of each account. */
 type SharedWay = "call" | "proof";
-
-/** Keys of one eth_call. 500 slots take 1.1 million gas. */
-const MAX_KEYS = 500;
-/** A way that the nodes do not support is tried again after this time. */
-const RETRY_MS = 600_000;
-/** These errors do not show that the nodes lack a method. */
-const TRANSIENT: ReadonlySet<NodeErrorKind> = new Set([
-  ...(["billing", "rateLimited", "missingData", "otherBranch", "timeout"] as const),
-  ...(["unauthorized", "unreachable", "unverified"] as const),
-]);
-
-const chunks = (keys: readonly StateKey[]): (readonly StateKey[])[] =>
-  Array.from({ length: Math.ceil(keys.length / MAX_KEYS) }, (_, index) =>
-    keys.slice(index * MAX_KEYS, (index + 1) * MAX_KEYS),
-  );
-
-const isUnsupported = (outcome: unknown): boolean =>
-  !(outcome instanceof Error) || (outcome instanceof NodeError && !TRANSIENT.has(outcome.kind));
 
 /** Reads many values after one block: by one eth_call, else by eth_getProof, else one by one. A nonce is always read alone. */
 export class BulkReader {
@@ -76,7 +59,7 @@ export class BulkReader {
       for (const [index, each] of shared.entries()) {
         const found = each.parse(outcomes[index]);
         if (found === undefined && way !== undefined && isUnsupported(outcomes[index])) {
-          this.#unsupportedUntilMs[way] = this.#options.nowMs() + RETRY_MS;
+          this.#unsupportedUntilMs[way] = this.#options.nowMs() + UNSUPPORTED_MS;
           failed.push(...each.keys);
         }
         for (const [key, value] of found ?? []) {
@@ -107,8 +90,10 @@ export class BulkReader {
     const shared: SharedCall[] =
       way === "call"
         ? [
-            ...chunks(others.filter(({ field }) => field !== "code")).map((part) => slotsAndBalancesCall(part, hash)),
-            ...chunks(others.filter(({ field }) => field === "code")).map((part) => codeHashesCall(part, hash)),
+            ...bulkParts(others.filter(({ field }) => field !== "code")).map((part) =>
+              slotsAndBalancesCall(part, hash),
+            ),
+            ...bulkParts(others.filter(({ field }) => field === "code")).map((part) => codeHashesCall(part, hash)),
           ].map((bulk) => ({ ...bulk, parse: (result) => parseBulkResult(bulk, result) }))
         : proofCalls(others, hash).map((proof) => ({ ...proof, parse: (result) => parseProof(proof, result) }));
     return { way, shared, single: nonces };

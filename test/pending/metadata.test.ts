@@ -5,6 +5,7 @@ import { formatData, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { parseL1Attributes } from "../../src/ethereum/opFees.ts";
 import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
+import { createTransactionFields } from "../../src/pending/nodeTransactionFields.ts";
 import { opReceiptExtra } from "../../src/pending/opReceipt.ts";
 import { encodeL1Attributes } from "../devnet/l1Attributes.ts";
 import { flashblock, hashOf } from "../support/builders/flashblocks.ts";
@@ -142,8 +143,22 @@ test("transactions have no blockTimestamp if the node's have none, or if none wa
   assert.equal(without.looked, LOOKS_UNTIL_SEEN);
 });
 
-test("after an empty block the transaction fields are read from the next block", async (t) => {
+test("after an empty block the transaction fields are read from the next block, and then less and less often", async (t) => {
   const { alone, looked } = await shapeOf(t, null);
   assert.equal("blockTimestamp" in alone, false);
-  assert.ok(looked > LOOKS_UNTIL_SEEN);
+  assert.equal(looked, LOOKS_UNTIL_SEEN);
+
+  let nowMs = 0;
+  let reads = 0;
+  const fields = createTransactionFields(
+    async () => {
+      reads++;
+      return null;
+    },
+    () => nowMs,
+  );
+  for (; nowMs < 600_000; nowMs += 200) {
+    await fields.refresh(hashOf(1));
+  }
+  assert.ok(reads > 10 && reads < 20, `${reads} reads in ten minutes`);
 });

@@ -1,0 +1,61 @@
+import type { StateFetch } from "../core/stateReader.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
+import type { Call } from "../jsonrpc/call.ts";
+import { type BulkCall, bulkParts, parseBulkResult, slotsAndBalancesCall } from "./bulkCall.ts";
+import type { BulkReaderOptions } from "./bulkReader.ts";
+import { isUnsupported, UNSUPPORTED_MS } from "./bulkSupport.ts";
+import type { StateKey } from "./stateKey.ts";
+
+const SLOT_METHOD = "eth_getStorageAt";
+
+const isSlotCall = ({ method }: Call): boolean => method === SLOT_METHOD;
+
+const keyOf = ({ params: [address, slot] }: Call): StateKey => ({
+  field: "slot",
+  address: address as Address,
+  slot: slot as Hash,
+});
+
+/** Returns the outcome of each slot. Undefined: the nodes do not support the call. */
+const slotOutcomes = (bulk: BulkCall, outcome: unknown): (readonly [StateKey, unknown])[] => {
+  const values = parseBulkResult(bulk, outcome);
+  const failure = isUnsupported(outcome) ? undefined : outcome;
+  return bulk.keys.map((key) => [key, values === undefined ? failure : `0x${values.get(key)}`]);
+};
+
+/**
+ * Wraps a fetch of state, so that one eth_call reads all slots of a batch where that costs fewer units than to read each one.
+ * The outcomes are those of the calls, in their order. Slots are read one by one while the nodes do not support it.
+ */
+export const createBulkSlotFetch = ({ fetch, unitsOf, nowMs }: BulkReaderOptions): StateFetch => {
+  let unsupportedUntilMs = 0;
+  const isCheaper = (slots: number): boolean =>
+    slots > 1 && bulkParts(Array(slots)).length * unitsOf("eth_call") < slots * unitsOf(SLOT_METHOD);
+  return async (calls, block) => {
+    const slots = new Map(calls.filter(isSlotCall).map((call) => [call, keyOf(call)]));
+    if (!isCheaper(slots.size) || nowMs() < unsupportedUntilMs) {
+      return fetch(calls, block);
+    }
+    const others = calls.filter((call) => !isSlotCall(call));
+    const bulks = bulkParts([...slots.values()]).map((keys) => slotsAndBalancesCall(keys, block.hash));
+    const found = await fetch([...others, ...bulks.map(({ call }) => call)], block);
+    const outcomes = new Map<Call, unknown>(others.map((call, index) => [call, found[index]]));
+    const bySlot = new Map(bulks.flatMap((bulk, index) => slotOutcomes(bulk, found[others.length + index])));
+    const unread: Call[] = [];
+    for (const [call, key] of slots) {
+      const outcome = bySlot.get(key);
+      if (outcome === undefined) {
+        unread.push(call);
+      }
+      outcomes.set(call, outcome);
+    }
+    if (unread.length > 0) {
+      unsupportedUntilMs = nowMs() + UNSUPPORTED_MS;
+      const singly = await fetch(unread, block);
+      for (const [index, call] of unread.entries()) {
+        outcomes.set(call, singly[index]);
+      }
+    }
+    return calls.map((call) => outcomes.get(call));
+  };
+};

@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { NodeError } from "../../src/core/node.ts";
+import type { StateFetch } from "../../src/core/stateReader.ts";
+import { type Address, type Hash, parseData } from "../../src/ethereum/hex.ts";
+import { parseSlot } from "../../src/evm/reads/stateCalls.ts";
+import { type Call, createCall } from "../../src/jsonrpc/call.ts";
+import { createBulkSlotFetch } from "../../src/state/bulkSlotFetch.ts";
+import { createUnitsOf } from "../../src/state/providerUnits.ts";
+import { type Anvil, startAnvil } from "../devnet/anvil.ts";
+
+const CONTRACTS: readonly Address[] = [`0x${"c1".repeat(20)}`, `0x${"c2".repeat(20)}`];
+const SLOTS = 20;
+const wordOf = (value: number): Hash => `0x${value.toString(16).padStart(64, "0")}`;
+
+let anvil: Anvil;
+let block: { readonly number: bigint; readonly hash: Hash };
+
+before(async () => {
+  anvil = await startAnvil(["--no-mining"]);
+  for (const contract of CONTRACTS) {
+    await anvil.call("anvil_setBalance", contract, "0x1234567");
+    const params = Array.from({ length: SLOTS }, (_, slot) => [contract, wordOf(slot), wordOf(slot * 7 + 1)]);
+    await anvil.callAll("anvil_setStorageAt", params);
+  }
+  await anvil.call("evm_mine");
+  const { number, hash } = (await anvil.call("eth_getBlockByNumber", "latest", false)) as {
+    number: string;
+    hash: Hash;
+  };
+  block = { number: BigInt(number), hash };
+});
+after(() => anvil.close());
+
+/** Slots of two contracts, one of them unset, between other reads. */
+const reads = (): readonly Call[] => {
+  const at = { blockHash: block.hash };
+  const slots = (contract = CONTRACTS[0]) =>
+    [0, 1, 7, 19, 500].map((slot) => createCall("eth_getStorageAt", [contract, wordOf(slot), at]));
+  return [
+    createCall("eth_getBalance", [CONTRACTS[0], at]),
+    ...slots(),
+    createCall("eth_getTransactionCount", [CONTRACTS[0], at]),
+    ...slots(CONTRACTS[1]),
+  ];
+};
+
+const createRig = (failure?: NodeError) => {
+  const batches: string[][] = [];
+  let nowMs = 1;
+  const rig = { batches, failure, pass: (ms: number) => (nowMs += ms) };
+  const fetch: StateFetch = (calls) => {
+    batches.push(calls.map(({ method }) => method));
+    return Promise.all(
+      calls.map(({ method, params }) =>
+        method === "eth_call" && rig.failure !== undefined
+          ? rig.failure
+          : anvil.call(method, ...(params as readonly unknown[])),
+      ),
+    );
+  };
+  const bulk = createBulkSlotFetch({ fetch, unitsOf: createUnitsOf(), nowMs: () => nowMs });
+  return { ...rig, rig, bulk, plain: fetch };
+};
+
+/** Values in one form: a slot has more leading zeros in one way than in the other. */
+const valuesOf = (outcomes: readonly unknown[]) =>
+  outcomes.map((outcome) => Buffer.from(parseSlot(outcome)).toString("hex"));
+
+const unsupported = () => new NodeError("unsupportedMethod", "node", "no overrides");
+
+test("one eth_call reads the slots of a batch, and all outcomes are those of the single reads", async () => {
+  const { batches, bulk, plain } = createRig();
+  const outcomes = await bulk(reads(), block);
+  assert.deepEqual(batches, [["eth_getBalance", "eth_getTransactionCount", "eth_call"]]);
+  assert.deepEqual(valuesOf(outcomes), valuesOf(await plain(reads(), block)));
+  assert.equal(parseData(outcomes[1] as Hash).length, 32);
+});
+
+test("one slot is read alone: an eth_call costs more", async () => {
+  const { batches, bulk } = createRig();
+  await bulk(reads().slice(0, 2), block);
+  assert.deepEqual(batches, [["eth_getBalance", "eth_getStorageAt"]]);
+});
+
+test("nodes without overrides are asked for single slots, and for all of them at once after ten minutes again", async () => {
+  const { batches, bulk, plain, rig } = createRig(unsupported());
+  const outcomes = await bulk(reads(), block);
+  assert.deepEqual(valuesOf(outcomes), valuesOf(await plain(reads(), block)));
+  batches.length = 0;
+  await bulk(reads(), block);
+  assert.equal(batches.flat().includes("eth_call"), false);
+  rig.failure = undefined;
+  rig.pass(600_000);
+  await bulk(reads(), block);
+  assert.equal(batches.at(-1)?.includes("eth_call"), true);
+});
+
+test("a passing failure is the outcome of each slot, and the next batch is read in one call again", async () => {
+  const failure = new NodeError("timeout", "node", "late");
+  const { batches, bulk, rig } = createRig(failure);
+  const outcomes = await bulk(reads(), block);
+  assert.equal(outcomes.filter((outcome) => outcome === failure).length, 10);
+  assert.equal(batches.length, 1);
+  rig.failure = undefined;
+  assert.equal((await bulk(reads(), block)).includes(failure), false);
+  assert.equal(batches.at(-1)?.includes("eth_call"), true);
+});
