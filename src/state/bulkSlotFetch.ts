@@ -24,7 +24,7 @@ const slotOutcomes = (bulk: BulkCall, outcome: unknown): (readonly [StateKey, un
 };
 
 /**
- * Wraps a fetch of state, so that one eth_call reads all slots of a batch where that costs fewer units than to read each one.
+ * Wraps a fetch of state, so that one eth_call reads all slots of a batch if that costs fewer units than to read each one.
  * The outcomes are those of the calls, in their order. Slots are read one by one while the nodes do not support it.
  */
 export const createBulkSlotFetch = ({ fetch, unitsOf, nowMs }: BulkReaderOptions): StateFetch => {
