@@ -41,6 +41,8 @@ export interface CacheTiers {
 export interface ReadPipeline {
   /** The cache, then request coalescing, then the nodes. Responses of a new head are prefetched. */
   readonly reads: RpcSource;
+  /** The same for reads of forebay itself: they do not cause a prefetch. */
+  readonly ownReads: RpcSource;
   /** For callers that validate cached entries themselves. */
   readonly store: TieredStore;
   readonly negativeCache: NegativeCache;
@@ -89,5 +91,5 @@ export const createReadPipeline = (
   };
   const runScript: RunScript | undefined =
     redis && ((script, key, args) => redis.run(script, cacheOptions.prefix + key, args));
-  return { reads, store: createTieredStore(cacheOptions), negativeCache, sharedValues, runScript };
+  return { reads, ownReads: source, store: createTieredStore(cacheOptions), negativeCache, sharedValues, runScript };
 };

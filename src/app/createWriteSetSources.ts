@@ -22,7 +22,7 @@ import type { Upstreams } from "./upstreams.ts";
 export interface WriteSetSourcesOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
-  readonly pipeline: Pick<ReadPipeline, "reads">;
+  readonly pipeline: Pick<ReadPipeline, "ownReads">;
   readonly views: Pick<PendingViews, "forks" | "systemContracts" | "execution">;
   /** Undefined without a feed. */
   readonly feed: FeedSource | undefined;
@@ -50,7 +50,7 @@ const createReadBlock =
       throw new Error("no head is known");
     }
     const context = { ...reach, view: { heads }, clientId: "forebay", bypassCache: false };
-    const { body } = await pipeline.reads.request(fullBlockRequest(block), context);
+    const { body } = await pipeline.ownReads.request(fullBlockRequest(block), context);
     if (!(body instanceof Uint8Array)) {
       throw new Error(`block ${block.hash} is a stream`);
     }

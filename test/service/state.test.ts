@@ -249,6 +249,29 @@ test("a node's value that differs from the known one drops all values", async (t
   assert.equal(await writeSets(), before, "the source of the wrong value rests");
 });
 
+test("blocks that are read for a trace are no reads of clients: no receipts are prefetched", async (t) => {
+  const written = new WrittenChain("prague");
+  written.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const node = await StandInNode.start({ chain: written.chain, traces: "geth" });
+  t.after(() => node.close());
+  const service = await createService({
+    nodes: [{ url: node.url }],
+    blockTimeMs: LONG_MS,
+    forks: "prague",
+    state: { waitMs: LONG_MS, source: "trace", probation: NO_PROBATION },
+  });
+  t.after(() => service.close());
+  for (let count = 0; count < 8; count++) {
+    written.mine();
+    await service.chains[0]?.upstreams.heads.refresh();
+    for (const address of ACCOUNTS) {
+      await rpc(service.url, "eth_getBalance", [address, "latest"]);
+    }
+  }
+  assert.ok((node.calls.get("eth_getBlockByHash") ?? 0) > 3, "traces are read with their blocks");
+  assert.equal(node.calls.get("eth_getBlockReceipts"), undefined);
+});
+
 test("random reads through reorganisations are those of the node at the same hash", async (t) => {
   const chain = new StandInChain("prague");
   const blocks = new RandomStateBlocks(chain, 7);
