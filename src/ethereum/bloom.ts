@@ -5,7 +5,7 @@ import type { LogFilter } from "./logFilter.ts";
 export const BLOOM_BYTES = 256;
 
 /** Some 150 bytes each. */
-const MAX_MEMOIZED = 4_096;
+const MAX_MEMOIZED = 2_048;
 /** Memoizes a pure function: addresses and topics repeat, and their hash costs more than the rest of this file. */
 const memoizedBits = new Map<Data, readonly [number, number, number]>();
 

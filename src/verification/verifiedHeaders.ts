@@ -5,7 +5,7 @@ import type { ReceiptsHeader } from "./checkReceipts.ts";
 import type { Evidence } from "./evidence.ts";
 import { readReceiptsHeader } from "./receiptsHeader.ts";
 
-const MAX_HEADERS = 512;
+const MAX_HEADERS = 256;
 
 /** Caches headers by their hash. Each hash was computed from the header. */
 export class VerifiedHeaders {
