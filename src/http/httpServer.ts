@@ -9,7 +9,6 @@ import { type Cors, createCors } from "./cors.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { createInfoPages, type InfoPages, type InfoPagesOptions, PLAIN } from "./infoPages.ts";
 import { createJsonRpcHandler, type JsonRpcHandler, type JsonRpcHandlerOptions } from "./jsonRpcHandler.ts";
-import { PipelinedRequests } from "./pipelinedRequests.ts";
 import { createRouter, type Route } from "./router.ts";
 import { Upgrades } from "./upgrades.ts";
 
@@ -17,7 +16,7 @@ import { Upgrades } from "./upgrades.ts";
 const { createServer } = process.getBuiltinModule("node:http");
 
 export interface HttpServerOptions
-  extends Omit<JsonRpcHandlerOptions, "commonHeaders" | "pipelined">,
+  extends Omit<JsonRpcHandlerOptions, "commonHeaders">,
     Omit<AdmissionOptions, "isChainPath" | "onError" | "metrics">,
     Pick<InfoPagesOptions, "about" | "page" | "status"> {
   /** Endpoints by path, without a trailing slash: `/` for a single chain, else `/<name>` and `/<chainId>`. */
@@ -71,7 +70,6 @@ class RoutedServer {
   readonly #server: Server;
   readonly #admission: Admission;
   readonly #upgrades: Upgrades;
-  readonly #pipelined = new PipelinedRequests();
   #route: (target: string) => Route;
   #routes: HttpServerOptions["routes"];
   #isDraining = false;
@@ -86,7 +84,7 @@ class RoutedServer {
       const common = this.#cors.headers(headers.origin);
       return this.#isDraining ? [...common, "Connection", "close"] : common;
     };
-    this.#jsonRpc = createJsonRpcHandler({ ...options, commonHeaders, pipelined: this.#pipelined });
+    this.#jsonRpc = createJsonRpcHandler({ ...options, commonHeaders });
     this.#pages = createInfoPages({ ...options, commonHeaders });
     this.#upgrades = new Upgrades({
       admit: (request) => this.#admission.admit(request),
@@ -103,14 +101,7 @@ class RoutedServer {
         // Some clients offer `Upgrade: h2c` with every POST. Such a request is answered like any other.
         shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
       },
-      (request, response) => {
-        // Only the oldest response of a connection has its socket.
-        if (response.socket === null) {
-          this.#pipelined.wait(request.socket, () => this.#onRequest(request, response));
-        } else {
-          this.#onRequest(request, response);
-        }
-      },
+      (request, response) => this.#onRequest(request, response),
     );
     this.#server.timeout = SOCKET_IDLE_MS;
     this.#admission.watch(this.#server);

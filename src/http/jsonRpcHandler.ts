@@ -17,13 +17,12 @@ import {
   HttpEndpointRequest,
 } from "./endpoint.ts";
 import { createHttpCounts, type HttpCounts } from "./httpCounts.ts";
-import type { PipelinedRequests } from "./pipelinedRequests.ts";
+import { PipelineLimit } from "./pipelineLimit.ts";
 import { type OpenPost, PostResponder, type PostResponderOptions, REFUSED } from "./postResponder.ts";
 import { type ReadBody, readBody } from "./readBody.ts";
 
 export interface JsonRpcHandlerOptions extends PostResponderOptions {
   readonly maxBodyBytes: number;
-  readonly pipelined: PipelinedRequests;
   readonly metrics: Pick<Metrics, "inFlight" | "httpResponses" | "beforeScrape" | "requestBytes" | "responseBytes">;
   /** Called at the end of every POST. */
   onEnd?(request: EndpointRequest, response: ServerResponse, startMs: number): void;
@@ -78,6 +77,7 @@ class PostHandler implements JsonRpcHandler {
   readonly #options: JsonRpcHandlerOptions;
   readonly nextRequestId = createRequestIds();
   readonly #counts: HttpCounts;
+  readonly #pipelineLimit = new PipelineLimit();
   readonly #responder: PostResponder;
 
   constructor(options: JsonRpcHandlerOptions) {
@@ -169,7 +169,7 @@ class PostHandler implements JsonRpcHandler {
   }
 
   #awaitResponse(post: Post, endpointResponse: Promise<EndpointResponse>): void {
-    const requests = this.#options.pipelined.begin(post.request.socket);
+    const requests = this.#pipelineLimit.begin(post.request.socket);
     endpointResponse.then(
       (known) => {
         requests.end();
