@@ -10,6 +10,7 @@ import { EngineComparisons } from "../evm/comparison/engineComparisons.ts";
 import type { ModuleKind } from "../evm/fast/fastModule.ts";
 import { createNodeState, type NodeState } from "../evm/reads/nodeState.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
+import { VALUE_BYTES } from "../evm/reads/stateValueCache.ts";
 import { storedFetch } from "../evm/reads/storedFetch.ts";
 import type { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { EvmWorkers } from "../evm/runs/evmWorkers.ts";
@@ -38,8 +39,8 @@ export interface Execution {
 
 /** Executions may cache values of `state.cacheBytes` times this, and as many bytes of codes. */
 const READ_CACHE_SHARE = 1 / 4;
-/** Executions need some values even with `state.cacheBytes: 0`. */
-const MIN_READ_CACHE_BYTES = 1024 * 1024;
+/** Executions need their values even with `state.cacheBytes: 0`: this many requests with all the values that one may read. */
+const MIN_REQUESTS = 4;
 const FETCH_TIMEOUT_MS = 5_000;
 /** All chains share the threads, so that many chains on a machine with many cores do not fill its memory. */
 const MAX_DEFAULT_WORKERS = 4;
@@ -74,7 +75,10 @@ const createState = ({ config, upstreams, store, telemetry }: ExecutionOptions):
       },
       isFinal: ({ number }) => number <= (heads.current()?.finalized?.number ?? -1n),
     }),
-    maxBytes: Math.max(MIN_READ_CACHE_BYTES, Math.floor(config.state.cacheBytes * READ_CACHE_SHARE)),
+    maxBytes: Math.max(
+      MIN_REQUESTS * config.simulate.maxStateReads * VALUE_BYTES,
+      Math.floor(config.state.cacheBytes * READ_CACHE_SHARE),
+    ),
     hashOf: (number) => heads.current()?.at(number)?.hash,
     onFetch: (values) => telemetry.metrics.simulateFetched.inc({ chain: config.name }, values),
   });

@@ -31,6 +31,7 @@ interface ChunkedBlocks {
   /** Number of the first chunk: the number of its first block divided by CHUNK_BLOCKS. */
   readonly firstChunk: number;
   readonly chunks: readonly Chunk[];
+  readonly blooms: BloomCopies;
 }
 
 const chunkOf = (number: number): number => Math.floor(number / CHUNK_BLOCKS);
@@ -59,18 +60,16 @@ const withEntries = (
     copy[number % CHUNK_BLOCKS] = entry;
     chunks[index] = copy;
   }
-  return { oldest, newest, firstChunk, chunks };
+  return { oldest, newest, firstChunk, chunks, blooms: chunked.blooms };
 };
 
-const blooms = new BloomCopies();
-
 /** Returns a block in about half of the memory. Most blocks of the ring are old, and only their blooms are read. */
-const compact = ({ number, hash, parentHash, timestamp, logsBloom }: RingBlock, parent?: RingBlock): RingBlock => ({
-  number,
-  hash,
-  parentHash: parent?.hash === parentHash ? parent.hash : parentHash,
-  timestamp,
-  logsBloom: blooms.copy(logsBloom),
+const compact = ({ blooms }: ChunkedBlocks, block: RingBlock, parent: RingBlock | undefined): RingBlock => ({
+  number: block.number,
+  hash: block.hash,
+  parentHash: parent?.hash === block.parentHash ? parent.hash : block.parentHash,
+  timestamp: block.timestamp,
+  logsBloom: blooms.copy(block.logsBloom),
 });
 
 /** Returns the entries from `from` up that are older than the newest 256, with their headers removed. */
@@ -79,7 +78,8 @@ const withoutHeaders = (chunked: ChunkedBlocks, from: number): SealedBlock[] => 
   for (let number = from; number <= chunked.newest - RING_HEADERS; number += 1) {
     const entry = entryAt(chunked, number);
     if (entry?.header) {
-      withoutHeader.push({ block: compact(entry.block, entryAt(chunked, number - 1)?.block), header: undefined });
+      const parent = entryAt(chunked, number - 1)?.block;
+      withoutHeader.push({ block: compact(chunked, entry.block, parent), header: undefined });
     }
   }
   return withoutHeader;
@@ -123,7 +123,7 @@ export const createBlockRing = (blocks: readonly SealedBlock[]): BlockRing => {
   const newestBlocks = blocks.slice(-RING_BLOCKS);
   const oldest = Number(newestBlocks[0]?.block.number ?? 0);
   const newest = oldest + newestBlocks.length - 1;
-  const empty: ChunkedBlocks = { oldest, newest, firstChunk: chunkOf(oldest), chunks: [] };
+  const empty: ChunkedBlocks = { oldest, newest, firstChunk: chunkOf(oldest), chunks: [], blooms: new BloomCopies() };
   const chunked = withEntries(empty, oldest, newest, newestBlocks);
   return fromChunks(withEntries(chunked, oldest, newest, withoutHeaders(chunked, oldest)));
 };

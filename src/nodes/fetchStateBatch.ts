@@ -2,7 +2,7 @@ import type { Heads } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateFetch } from "../core/stateReader.ts";
-import { unavailable } from "../jsonrpc/rpcError.ts";
+import { unavailable, upstreamTimeout } from "../jsonrpc/rpcError.ts";
 import { isRetryable } from "./errorKind.ts";
 import { rankNodes } from "./nodeSelection.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
@@ -41,17 +41,23 @@ const isRetryableFailure = (value: unknown): boolean => value instanceof NodeErr
 export const createStateFetcher =
   (upstreams: StateNodes, timeoutMs: number): StateFetch =>
   async (calls) => {
-    const reach = { signal: AbortSignal.timeout(timeoutMs), deadlineMs: performance.now() + timeoutMs };
     const heads = upstreams.heads.current();
     if (heads === undefined) {
       throw unavailable("no upstream node has reported a head yet");
     }
+    const ending = new AbortController();
+    const timer = setTimeout(() => ending.abort(upstreamTimeout(`no node answered within ${timeoutMs} ms`)), timeoutMs);
+    const reach = { signal: ending.signal, deadlineMs: performance.now() + timeoutMs };
     let last: readonly unknown[] | undefined;
-    for (const node of rankNodes(upstreams.nodes, heads.latest, heads)) {
-      last = (await node.batch(calls, reach)).map((outcome) => parse(node, outcome));
-      if (!last.some(isRetryableFailure)) {
-        break;
+    try {
+      for (const node of rankNodes(upstreams.nodes, heads.latest, heads)) {
+        last = (await node.batch(calls, reach)).map((outcome) => parse(node, outcome));
+        if (!last.some(isRetryableFailure)) {
+          break;
+        }
       }
+    } finally {
+      clearTimeout(timer);
     }
     if (last === undefined) {
       throw unavailable("no upstream node is available for state");

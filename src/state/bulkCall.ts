@@ -66,6 +66,17 @@ const createBulkCall = (groups: readonly Group[], block: Hash): BulkCall => {
   };
 };
 
+/** Some chains have precompiles above 0xff, and some at 0x01...00 to 0x03...ff. */
+const PRECOMPILE = /^0x0[0-9a-f]0{34}[0-9a-f]{4}$/i;
+
+/**
+ * Whether a bulk call can read the key. A precompile runs instead of the code that replaces it,
+ * and the codes of the call hide those of its own accounts.
+ */
+export const isBulkReadable = ({ address, field }: StateKey): boolean =>
+  (field !== "slot" || !PRECOMPILE.test(address)) &&
+  (field === "balance" || ![DISPATCHER, ACCOUNT_READER].includes(address.toLowerCase() as Address));
+
 /** Returns the keys in parts of one call each. */
 export const bulkParts = (keys: readonly StateKey[]): (readonly StateKey[])[] =>
   Array.from({ length: Math.ceil(keys.length / MAX_KEYS) }, (_, index) =>

@@ -3,7 +3,7 @@ import { NodeError } from "../core/node.ts";
 import type { StateFetch } from "../core/stateReader.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { parseProof, proofCalls } from "./accountProof.ts";
-import { bulkParts, codeHashesCall, parseBulkResult, slotsAndBalancesCall } from "./bulkCall.ts";
+import { bulkParts, codeHashesCall, isBulkReadable, parseBulkResult, slotsAndBalancesCall } from "./bulkCall.ts";
 import { isUnsupported, UNSUPPORTED_MS } from "./bulkSupport.ts";
 import type { UnitsOf } from "./providerUnits.ts";
 import { parseSingle, singleCall } from "./singleReads.ts";
@@ -79,14 +79,14 @@ export class BulkReader {
     return values;
   }
 
-  /** Returns the calls that read the keys now: nonces one by one, the others by the best way that may be supported. */
+  /** Returns the calls that read the keys now: most by the best way that may be supported, nonces and a few others one by one. */
   #plan(keys: readonly StateKey[], { hash }: BlockId) {
-    const nonces = keys.filter(({ field }) => field === "nonce");
-    const others = keys.filter(({ field }) => field !== "nonce");
     const way = (["call", "proof"] as const).find((each) => this.#unsupportedUntilMs[each] <= this.#options.nowMs());
     if (way === undefined) {
       return { way, shared: [], single: keys };
     }
+    const isShared = (key: StateKey): boolean => key.field !== "nonce" && (way === "proof" || isBulkReadable(key));
+    const others = keys.filter(isShared);
     const shared: SharedCall[] =
       way === "call"
         ? [
@@ -96,7 +96,7 @@ export class BulkReader {
             ...bulkParts(others.filter(({ field }) => field === "code")).map((part) => codeHashesCall(part, hash)),
           ].map((bulk) => ({ ...bulk, parse: (result) => parseBulkResult(bulk, result) }))
         : proofCalls(others, hash).map((proof) => ({ ...proof, parse: (result) => parseProof(proof, result) }));
-    return { way, shared, single: nonces };
+    return { way, shared, single: keys.filter((key) => !isShared(key)) };
   }
 
   async #fetch(calls: readonly Call[], block: BlockId, onSpent: (units: number) => void): Promise<readonly unknown[]> {

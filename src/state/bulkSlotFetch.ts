@@ -1,20 +1,20 @@
 import type { StateFetch } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
-import { type BulkCall, bulkParts, parseBulkResult, slotsAndBalancesCall } from "./bulkCall.ts";
+import { type BulkCall, bulkParts, isBulkReadable, parseBulkResult, slotsAndBalancesCall } from "./bulkCall.ts";
 import type { BulkReaderOptions } from "./bulkReader.ts";
 import { isUnsupported, UNSUPPORTED_MS } from "./bulkSupport.ts";
 import type { StateKey } from "./stateKey.ts";
 
 const SLOT_METHOD = "eth_getStorageAt";
 
-const isSlotCall = ({ method }: Call): boolean => method === SLOT_METHOD;
-
 const keyOf = ({ params: [address, slot] }: Call): StateKey => ({
   field: "slot",
   address: address as Address,
   slot: slot as Hash,
 });
+
+const isSlotCall = (call: Call): boolean => call.method === SLOT_METHOD && isBulkReadable(keyOf(call));
 
 /** Returns the outcome of each slot. Undefined: the nodes do not support the call. */
 const slotOutcomes = (bulk: BulkCall, outcome: unknown): (readonly [StateKey, unknown])[] => {

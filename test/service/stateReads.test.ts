@@ -8,6 +8,8 @@ import { createService } from "../support/servers/service.ts";
 const anvil = await startAnvil(["--hardfork", "prague", "--no-mining"]);
 after(() => anvil.close());
 
+/** Reads the slots from 0 to 1,799. */
+const MANY_SLOTS = "0x5f5b8054506001018061070811600157";
 /** Reads the balances of the addresses 0, 1, 2 ... until it runs out of gas. */
 const ENDLESS_BALANCES = "0x5f5b803150600101600156";
 const CONTRACT = `0x${"c0".repeat(20)}`;
@@ -41,6 +43,21 @@ test("a simulation that reads too many values ends with an error before it reads
   // Polls of heads are a few calls more.
   assert.ok(calls < CALLS_OF_VALUE * maxStateReads + 50, `${calls} node calls`);
   assert.equal(await metric(service.opsUrl, "forebay_simulate_state_read_limit_total"), 1);
+});
+
+test("a simulation finds all values that it may read, however small the cache of state is", async (t) => {
+  const service = await createService({ ...CHAIN, nodes: [{ url: anvil.url }], state: { cacheBytes: 0 } });
+  t.after(() => service.close());
+  const contract = `0x${"c1".repeat(20)}`;
+  await anvil.call("anvil_setCode", contract, MANY_SLOTS);
+  await anvil.call("evm_mine");
+  await service.chains[0]?.upstreams.heads.refresh();
+  // A trace of the call returns all slots at once.
+  const payload = { blockStateCalls: [{ calls: [{ to: contract }] }] };
+  const { body } = await rpc(service.url, "eth_simulateV1", [payload, "latest"]);
+  assert.equal(body.error, undefined, JSON.stringify(body.error));
+  const [{ calls }] = body.result as [{ readonly calls: readonly [{ readonly status: string }] }];
+  assert.equal(calls[0].status, "0x1");
 });
 
 test("state reads of a simulation count against the client's rate limit", async (t) => {

@@ -42,6 +42,8 @@ const MAX_HEAP_GROWTH_BYTES = 5 * 1024 * 1024;
 const MIN_COMPARED_MS = 600_000;
 /** The caches are full long before heaps are compared. */
 const CACHE_BYTES = 4 * 1024 * 1024;
+/** Executions cache the values of four such requests at least. */
+const MAX_STATE_READS = 200;
 /** The processes of the second replica. */
 const PROCESSES = 2;
 const HTTP_CLIENTS = 10;
@@ -113,6 +115,7 @@ const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, 
           blockTimeMs: BLOCK_MS,
           forks: "prague",
           state: { cacheBytes: CACHE_BYTES },
+          simulate: { maxStateReads: MAX_STATE_READS },
           pending: { feeds: [feed.url] },
         },
         {
@@ -122,6 +125,7 @@ const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, 
           blockTimeMs: BLOCK_MS,
           forks: "prague",
           state: { cacheBytes: CACHE_BYTES },
+          simulate: { maxStateReads: MAX_STATE_READS },
         },
       ],
       cache: { redis: redis.url, redisTimeoutMs: REDIS_TIMEOUT_MS, memoryBytes: CACHE_BYTES },

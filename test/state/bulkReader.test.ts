@@ -96,6 +96,26 @@ test("600 slots, balances and codes need three eth_calls, and have the node's va
   assert.deepEqual([spent, expected], [3 * 26 + 3 * 20, 3 * 26 + 3 * 20]);
 });
 
+/** Precompiles, whose code cannot be replaced, and the accounts of the call itself. */
+const SPECIAL: readonly Address[] = [1, 2, 4, 0x10, 0x100].map(
+  (at): Address => `0x${at.toString(16).padStart(40, "0")}`,
+);
+const OWN: readonly Address[] = [1, 2].map((at): Address => `0xf04eba7f04eba7f04eba7f04eba7f04eba70000${at}`);
+
+test("slots of precompiles, and values of the accounts that the call overrides, are the node's", async () => {
+  const { fetch } = createFetch();
+  const reader = new BulkReader({ fetch, unitsOf: createUnitsOf(), nowMs: () => 1 });
+  const list = [...SPECIAL, ...OWN].flatMap((address): StateKey[] => [
+    ...[1, 2, 32].map((slot): StateKey => ({ field: "slot", address, slot: wordOf(slot) })),
+    ...(["balance", "code"] as const).map((field): StateKey => ({ field, address, slot: undefined })),
+  ]);
+  const values = await reader.read(list, block, () => undefined);
+  assert.deepEqual(
+    list.map((key) => values.get(key)),
+    await truth(list),
+  );
+});
+
 test("without code overrides, eth_getProof reads the values, and later reads begin with it", async () => {
   const { calls, fetch } = createFetch(["eth_call"]);
   const { reader, values, list } = await read(fetch);

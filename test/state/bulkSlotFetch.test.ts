@@ -77,6 +77,15 @@ test("one eth_call reads the slots of a batch, and all outcomes are those of the
   assert.equal(parseData(outcomes[1] as Hash).length, 32);
 });
 
+test("slots of precompiles are read alone: their code cannot be replaced", async () => {
+  const { bulk, plain } = createRig();
+  const at = { blockHash: block.hash };
+  const calls = [1, 4, 5].map((precompile) =>
+    createCall("eth_getStorageAt", [`0x${precompile.toString(16).padStart(40, "0")}`, wordOf(7), at]),
+  );
+  assert.deepEqual(valuesOf(await bulk(calls, block)), valuesOf(await plain(calls, block)));
+});
+
 test("one slot is read alone: an eth_call costs more", async () => {
   const { batches, bulk } = createRig();
   await bulk(reads().slice(0, 2), block);
@@ -96,13 +105,15 @@ test("nodes without overrides are asked for single slots, and for all of them at
   assert.equal(batches.at(-1)?.includes("eth_call"), true);
 });
 
-test("a passing failure is the outcome of each slot, and the next batch is read in one call again", async () => {
-  const failure = new NodeError("timeout", "node", "late");
-  const { batches, bulk, rig } = createRig(failure);
-  const outcomes = await bulk(reads(), block);
-  assert.equal(outcomes.filter((outcome) => outcome === failure).length, 10);
-  assert.equal(batches.length, 1);
-  rig.failure = undefined;
-  assert.equal((await bulk(reads(), block)).includes(failure), false);
-  assert.equal(batches.at(-1)?.includes("eth_call"), true);
-});
+for (const kind of ["timeout", "overloaded", "invalidAnswer", "missingData"] as const) {
+  test(`a failure of kind ${kind} is the outcome of each slot, and the next batch is read in one call again`, async () => {
+    const failure = new NodeError(kind, "node", "it failed");
+    const { batches, bulk, rig } = createRig(failure);
+    const outcomes = await bulk(reads(), block);
+    assert.equal(outcomes.filter((outcome) => outcome === failure).length, 10);
+    assert.equal(batches.length, 1);
+    rig.failure = undefined;
+    assert.equal((await bulk(reads(), block)).includes(failure), false);
+    assert.equal(batches.at(-1)?.includes("eth_call"), true);
+  });
+}

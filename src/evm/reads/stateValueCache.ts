@@ -8,7 +8,7 @@ import type { FoundAccount, TracedAccount } from "./stateCalls.ts";
 type CachedValue = { readonly value: AccountState | Uint8Array | Hash | undefined };
 
 /** The measured size of one entry in memory, without its code. Most of it is the key. */
-const VALUE_BYTES = 600;
+export const VALUE_BYTES = 600;
 
 /** Returns the cache key of an account at a block. */
 export const accountKey = (block: Hash, address: Address): string => `${block}${address}`;
