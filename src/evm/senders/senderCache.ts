@@ -7,7 +7,7 @@ export interface SenderCacheOptions {
 }
 
 const MAX_SENDERS = 50_000;
-/** Reorganizations of the feed's blocks execute transactions again. Later ones are recovered again. */
+/** Reorganisations of the feed's blocks execute transactions again. Later ones are recovered again. */
 const PERIOD_MS = 60_000;
 
 /**
