@@ -3,30 +3,19 @@ import { type TestContext, test } from "node:test";
 import type { Address } from "../../src/ethereum/hex.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
-import { createService } from "../support/servers/service.ts";
-import { StandInNode } from "../support/standIn/standInNode.ts";
+import { startTraced } from "../support/standIn/startTraced.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
 
-/** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
-const LONG_MS = 20_000;
 const STATE_HIT = "forebay; hit; detail=state";
 const ACCOUNTS = Array.from({ length: 8 }, (_, index) => addressOf(index));
 const ALICE = addressOf(0);
 const BLOCKS = 4;
 
 /** A service that has no other source than traces, with the default `state.source`. */
-const startTraced = async (t: TestContext, probation: { readonly blocks: number; readonly values: number }) => {
+const startOnProbation = async (t: TestContext, probation: { readonly blocks: number; readonly values: number }) => {
   const written = new WrittenChain("prague");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const node = await StandInNode.start({ chain: written.chain, traces: "geth" });
-  t.after(() => node.close());
-  const service = await createService({
-    nodes: [{ url: node.url }],
-    blockTimeMs: LONG_MS,
-    forks: "prague",
-    state: { waitMs: LONG_MS, probation },
-  });
-  t.after(() => service.close());
+  const { node, service } = await startTraced(t, written.chain, { probation });
   const balance = async (address: Address) => {
     const { body, headers } = await rpc(service.url, "eth_getBalance", [address, "latest"]);
     return { result: body.result, isHit: headers.get("cache-status") === STATE_HIT };
@@ -47,7 +36,7 @@ const startTraced = async (t: TestContext, probation: { readonly blocks: number;
 };
 
 test("a trace answers no read until enough of its values agreed with the node", async (t) => {
-  const { service, turn, traces } = await startTraced(t, { blocks: BLOCKS, values: ACCOUNTS.length * BLOCKS });
+  const { service, turn, traces } = await startOnProbation(t, { blocks: BLOCKS, values: ACCOUNTS.length * BLOCKS });
   const onProbation = () => metric(service.opsUrl, "forebay_state_on_probation");
   // The first reads show that following pays.
   while (traces() === 0) {
@@ -65,7 +54,7 @@ test("a trace answers no read until enough of its values agreed with the node", 
 });
 
 test("a trace on probation that misses a write answers nothing, and rests", async (t) => {
-  const { service, turn, traces } = await startTraced(t, { blocks: 8, values: 60 });
+  const { service, turn, traces } = await startOnProbation(t, { blocks: 8, values: 60 });
   // Until the reads pay for the probation, a value that is read in bulk answers reads of its own block.
   while (traces() === 0) {
     await turn();

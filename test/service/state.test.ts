@@ -14,6 +14,7 @@ import { compareRounds } from "../support/standIn/compareRounds.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
+import { startTraced } from "../support/standIn/startTraced.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
@@ -21,6 +22,7 @@ const LONG_MS = 20_000;
 const STATE_HIT = "forebay; hit; detail=state";
 const ACCOUNTS = Array.from({ length: 8 }, (_, index) => addressOf(index));
 const NO_PROBATION = { blocks: 0, values: 0 };
+const TRACES = { source: "trace", probation: NO_PROBATION } as const;
 const [ALICE, BOB] = [addressOf(0), addressOf(1)];
 
 const startRig = async (t: TestContext, options: Partial<ServiceChain> = {}) => {
@@ -195,7 +197,7 @@ const startOnAnvil = async (t: TestContext, state: ServiceChain["state"]) => {
     blockTimeMs: LONG_MS,
     forks: "prague",
     allowNamespaces: ["anvil"],
-    state: { waitMs: LONG_MS, source: "trace", probation: NO_PROBATION, ...state },
+    state: { waitMs: LONG_MS, ...TRACES, ...state },
   });
   t.after(() => service.close());
   const turn = async () => {
@@ -252,15 +254,7 @@ test("a node's value that differs from the known one drops all values", async (t
 test("blocks that are read for a trace are no reads of clients: no receipts are prefetched", async (t) => {
   const written = new WrittenChain("prague");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const node = await StandInNode.start({ chain: written.chain, traces: "geth" });
-  t.after(() => node.close());
-  const service = await createService({
-    nodes: [{ url: node.url }],
-    blockTimeMs: LONG_MS,
-    forks: "prague",
-    state: { waitMs: LONG_MS, source: "trace", probation: NO_PROBATION },
-  });
-  t.after(() => service.close());
+  const { node, service } = await startTraced(t, written.chain, TRACES);
   for (let count = 0; count < 8; count++) {
     written.mine();
     await service.chains[0]?.upstreams.heads.refresh();
@@ -279,15 +273,7 @@ test("random reads through reorganisations are those of the node at the same has
   for (let count = 0; count < 40; count++) {
     await blocks.mine();
   }
-  const node = await StandInNode.start({ chain, traces: "geth" });
-  t.after(() => node.close());
-  const service = await createService({
-    nodes: [{ url: node.url }],
-    blockTimeMs: LONG_MS,
-    forks: "prague",
-    state: { waitMs: LONG_MS, source: "trace", probation: NO_PROBATION },
-  });
-  t.after(() => service.close());
+  const { service } = await startTraced(t, chain, TRACES);
   const compared = new ComparedState(chain, service, 7);
   await compareRounds({ chain, blocks, service, compared, rounds: 60, reorganisedEvery: 6 });
   const { differences, comparisons } = compared.tally;

@@ -8,6 +8,7 @@ import { createUnitsOf } from "../../src/state/providerUnits.ts";
 import { parseSingle, singleCall } from "../../src/state/singleReads.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { type Anvil, AnvilError, startAnvil } from "../devnet/anvil.ts";
+import { latestBlock } from "../devnet/sequencer.ts";
 
 const CONTRACTS: readonly Address[] = [`0x${"c1".repeat(20)}`, `0x${"c2".repeat(20)}`];
 const EMPTY: Address = `0x${"e0".repeat(20)}`;
@@ -27,10 +28,7 @@ before(async () => {
     await anvil.callAll("anvil_setStorageAt", params);
   }
   await anvil.call("evm_mine");
-  const { number, hash } = (await anvil.call("eth_getBlockByNumber", "latest", false)) as {
-    number: string;
-    hash: Hash;
-  };
+  const { number, hash } = await latestBlock(anvil);
   block = { number: BigInt(number), hash };
 });
 after(() => anvil.close());

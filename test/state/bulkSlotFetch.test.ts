@@ -8,6 +8,7 @@ import { type Call, createCall } from "../../src/jsonrpc/call.ts";
 import { createBulkSlotFetch } from "../../src/state/bulkSlotFetch.ts";
 import { createUnitsOf } from "../../src/state/providerUnits.ts";
 import { type Anvil, startAnvil } from "../devnet/anvil.ts";
+import { latestBlock } from "../devnet/sequencer.ts";
 
 const CONTRACTS: readonly Address[] = [`0x${"c1".repeat(20)}`, `0x${"c2".repeat(20)}`];
 const SLOTS = 20;
@@ -24,10 +25,7 @@ before(async () => {
     await anvil.callAll("anvil_setStorageAt", params);
   }
   await anvil.call("evm_mine");
-  const { number, hash } = (await anvil.call("eth_getBlockByNumber", "latest", false)) as {
-    number: string;
-    hash: Hash;
-  };
+  const { number, hash } = await latestBlock(anvil);
   block = { number: BigInt(number), hash };
 });
 after(() => anvil.close());

@@ -1,0 +1,21 @@
+import type { TestContext } from "node:test";
+import { createService, type ServiceChain } from "../servers/service.ts";
+import type { StandInChain } from "./standInChain.ts";
+import { StandInNode } from "./standInNode.ts";
+
+/** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
+const LONG_MS = 20_000;
+
+/** Starts a service in front of a node that has geth's traces of the chain. */
+export const startTraced = async (t: TestContext, chain: StandInChain, state: ServiceChain["state"]) => {
+  const node = await StandInNode.start({ chain, traces: "geth" });
+  t.after(() => node.close());
+  const service = await createService({
+    nodes: [{ url: node.url }],
+    blockTimeMs: LONG_MS,
+    forks: "prague",
+    state: { waitMs: LONG_MS, ...state },
+  });
+  t.after(() => service.close());
+  return { node, service };
+};
