@@ -9,6 +9,7 @@ import { type Cors, createCors } from "./cors.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { createInfoPages, type InfoPages, type InfoPagesOptions, PLAIN } from "./infoPages.ts";
 import { createJsonRpcHandler, type JsonRpcHandler, type JsonRpcHandlerOptions } from "./jsonRpcHandler.ts";
+import { PipelinedRequests } from "./pipelinedRequests.ts";
 import { createRouter, type Route } from "./router.ts";
 import { Upgrades } from "./upgrades.ts";
 
@@ -16,7 +17,7 @@ import { Upgrades } from "./upgrades.ts";
 const { createServer } = process.getBuiltinModule("node:http");
 
 export interface HttpServerOptions
-  extends Omit<JsonRpcHandlerOptions, "commonHeaders">,
+  extends Omit<JsonRpcHandlerOptions, "commonHeaders" | "pipelined">,
     Omit<AdmissionOptions, "isChainPath" | "onError" | "metrics">,
     Pick<InfoPagesOptions, "about" | "page" | "status"> {
   /** Endpoints by path, without a trailing slash: `/` for a single chain, else `/<name>` and `/<chainId>`. */
@@ -84,9 +85,11 @@ class RoutedServer {
       const common = this.#cors.headers(headers.origin);
       return this.#isDraining ? [...common, "Connection", "close"] : common;
     };
-    this.#jsonRpc = createJsonRpcHandler({ ...options, commonHeaders });
+    const pipelined = new PipelinedRequests();
+    this.#jsonRpc = createJsonRpcHandler({ ...options, commonHeaders, pipelined });
     this.#pages = createInfoPages({ ...options, commonHeaders });
     this.#upgrades = new Upgrades({
+      pipelined,
       admit: (request) => this.#admission.admit(request),
       routeOf: (admitted) => this.#routeOf(admitted),
       nextRequestId: (headers) => this.#jsonRpc.nextRequestId(headers),

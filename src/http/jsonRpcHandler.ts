@@ -17,12 +17,13 @@ import {
   HttpEndpointRequest,
 } from "./endpoint.ts";
 import { createHttpCounts, type HttpCounts } from "./httpCounts.ts";
-import { PipelineLimit } from "./pipelineLimit.ts";
+import type { PipelinedRequests } from "./pipelinedRequests.ts";
 import { type OpenPost, PostResponder, type PostResponderOptions, REFUSED } from "./postResponder.ts";
 import { type ReadBody, readBody } from "./readBody.ts";
 
 export interface JsonRpcHandlerOptions extends PostResponderOptions {
   readonly maxBodyBytes: number;
+  readonly pipelined: PipelinedRequests;
   readonly metrics: Pick<Metrics, "inFlight" | "httpResponses" | "beforeScrape" | "requestBytes" | "responseBytes">;
   /** Called at the end of every POST. */
   onEnd?(request: EndpointRequest, response: ServerResponse, startMs: number): void;
@@ -77,7 +78,6 @@ class PostHandler implements JsonRpcHandler {
   readonly #options: JsonRpcHandlerOptions;
   readonly nextRequestId = createRequestIds();
   readonly #counts: HttpCounts;
-  readonly #pipelineLimit = new PipelineLimit();
   readonly #responder: PostResponder;
 
   constructor(options: JsonRpcHandlerOptions) {
@@ -133,6 +133,15 @@ class PostHandler implements JsonRpcHandler {
       this.#responder.rejectUnread(post, overBudget());
       return;
     }
+    // Only the oldest response of a connection has its socket.
+    if (post.response.socket === null) {
+      this.#options.pipelined.handle(post.request.socket, () => this.#handleBody(post, body));
+    } else {
+      this.#handleBody(post, body);
+    }
+  }
+
+  #handleBody(post: Post, body: Buffer): void {
     this.#options.metrics.requestBytes.observe(body.length);
     post.endpointRequest.usage?.receive(body.length);
     let endpointResponse: Awaitable<EndpointResponse>;
@@ -169,15 +178,15 @@ class PostHandler implements JsonRpcHandler {
   }
 
   #awaitResponse(post: Post, endpointResponse: Promise<EndpointResponse>): void {
-    const requests = this.#pipelineLimit.begin(post.request.socket);
+    const requests = this.#options.pipelined.begin(post.request.socket);
     endpointResponse.then(
       (known) => {
-        requests.end();
         this.#responder.respond(post, known);
+        requests.end();
       },
       (error: unknown) => {
-        requests.end();
         this.#responder.respond(post, this.#rejectedBy(error, post));
+        requests.end();
       },
     );
   }

@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { connect } from "node:net";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import type { EndpointResponse } from "../../src/http/endpoint.ts";
+import { call, startHttpServer } from "../support/servers/httpServer.ts";
+
+const COUNT = 300;
+const MAX_IN_FLIGHT = 16;
+const MAX_IN_TURN = 8;
+const BODY = call("one");
+const POST = `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`;
+const UPGRADE =
+  "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" +
+  "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n";
+
+const answer = (text: string): EndpointResponse => ({
+  status: 200,
+  chunks: [Buffer.from(text)],
+  cacheStatus: "forebay; hit",
+});
+
+const countResponses = (text: string): number => text.split("HTTP/1.1 200").length - 1;
+
+/** Reads until `isEnd` accepts the text, or until the connection ends. */
+const readUntil = async (socket: ReturnType<typeof connect>, isEnd: (text: string) => boolean): Promise<string> => {
+  let text = "";
+  for await (const chunk of socket) {
+    text += chunk;
+    if (isEnd(text)) {
+      break;
+    }
+  }
+  return text;
+};
+
+test("pipelined calls are answered in order, some in each turn of the event loop", async (t) => {
+  let handled = 0;
+  let handledInTurn = 0;
+  let most = 0;
+  const server = await startHttpServer({
+    handle: () => {
+      handledInTurn++;
+      most = Math.max(most, handledInTurn);
+      return answer(`<${handled++}>`);
+    },
+  });
+  t.after(() => server.close(0));
+  const socket = connect(server.port, "127.0.0.1");
+  socket.write(POST.repeat(COUNT));
+  const reading = readUntil(socket, (read) => read.includes(`<${COUNT - 1}>`));
+  while (handled < COUNT) {
+    handledInTurn = 0;
+    await turn();
+  }
+  const numbers = [...(await reading).matchAll(/<(\d+)>/g)].map(([, number]) => Number(number));
+  assert.deepEqual(
+    numbers,
+    Array.from({ length: COUNT }, (_, at) => at),
+  );
+  // A turn of this test is one of the server, but both ends of it belong to two turns.
+  assert.ok(most <= 2 * MAX_IN_TURN + 1, `${most} calls were handled in one turn`);
+});
+
+test("at most 16 pipelined calls of a connection are in flight, and the rest follow", async (t) => {
+  const waiting: (() => void)[] = [];
+  const server = await startHttpServer({
+    handle: () => new Promise((resolve) => waiting.push(() => resolve(answer("1")))),
+  });
+  t.after(() => server.close(0));
+  const socket = connect(server.port, "127.0.0.1");
+  socket.write(POST.repeat(COUNT));
+  const reading = readUntil(socket, (read) => countResponses(read) === COUNT);
+  let ended = 0;
+  while (ended < COUNT) {
+    await turn();
+    assert.ok(waiting.length <= MAX_IN_FLIGHT, `${waiting.length} are in flight`);
+    if (waiting.length === Math.min(MAX_IN_FLIGHT, COUNT - ended)) {
+      ended++;
+      waiting.shift()?.();
+    }
+  }
+  assert.equal(countResponses(await reading), COUNT);
+});
+
+test("a client that closes its side after pipelined calls gets all responses", async (t) => {
+  const server = await startHttpServer({ handle: () => answer("1") });
+  t.after(() => server.close(0));
+  const socket = connect({ port: server.port, host: "127.0.0.1", allowHalfOpen: true });
+  socket.end(POST.repeat(COUNT));
+  assert.equal(countResponses(await readUntil(socket, () => false)), COUNT);
+});
+
+test("calls behind others of a connection that broke are not handled", async (t) => {
+  let handled = 0;
+  const server = await startHttpServer({
+    handle: (_, { connection }) => {
+      handled++;
+      (connection as IncomingMessage["socket"]).destroy();
+      return answer("1");
+    },
+  });
+  t.after(() => server.close(0));
+  const client = connect(server.port, "127.0.0.1");
+  client.on("error", () => {});
+  client.write(POST.repeat(COUNT));
+  await once(client, "close");
+  assert.ok(handled <= MAX_IN_TURN + 1, `${handled} were handled`);
+  assert.match(await server.registry.metrics(), /^forebay_requests_in_flight 0$/m);
+});
+
+for (const { name, count, isOpen } of [
+  { name: "a WebSocket opens behind calls that are answered at once", count: 4, isOpen: true },
+  { name: "a WebSocket behind calls that wait is refused after their responses", count: COUNT, isOpen: false },
+]) {
+  test(name, async (t) => {
+    const server = await startHttpServer({
+      handle: () => answer("1"),
+      upgrade: (_request, socket) => {
+        socket.write("HTTP/1.1 101 Switching Protocols\r\n\r\n");
+        socket.on("data", (chunk) => socket.write(`<${chunk}>`)).on("end", () => socket.end());
+      },
+    });
+    const socket = connect(server.port, "127.0.0.1");
+    t.after(async () => {
+      socket.destroy();
+      await server.close(0);
+    });
+    socket.write(POST.repeat(count) + UPGRADE);
+    let isOpened = false;
+    const text = await readUntil(socket, (read) => {
+      if (!isOpened && read.includes("HTTP/1.1 101")) {
+        isOpened = true;
+        socket.write("echo");
+      }
+      return read.includes("<echo>");
+    });
+    assert.equal(countResponses(text), count);
+    assert.equal(isOpened, isOpen);
+    const last = text.slice(text.lastIndexOf("HTTP/1.1"));
+    assert.match(
+      last,
+      isOpen ? /^HTTP\/1.1 101 .*<echo>$/s : /^HTTP\/1.1 400 Bad Request.*must wait for the responses/s,
+    );
+  });
+}
