@@ -148,8 +148,8 @@ export class HttpEndpointRequest implements EndpointRequest, ResultMemory, BodyM
     return this;
   }
 
-  fitsBody(bytes: number): boolean {
-    return bytes <= UNCOUNTED_BYTES || this.#budget?.refuse("requests", this.clientId, bytes) === undefined;
+  announceBody(bytes: number): boolean {
+    return bytes <= UNCOUNTED_BYTES || (this.#memory?.announceBody(bytes) ?? true);
   }
 
   holdBody(bytes: number): boolean {

@@ -4,8 +4,8 @@ const EMPTY = Buffer.alloc(0);
 
 /** Counts the bytes of a body. */
 export interface BodyMemory {
-  /** Whether there is room for a body of this length. It takes nothing; a refusal is counted. */
-  fitsBody(bytes: number): boolean;
+  /** Announces a body of this length. Returns false if there will be no room. A refusal is counted. */
+  announceBody(bytes: number): boolean;
   /** Counts bytes that have arrived. Returns false if there is no room. */
   holdBody(bytes: number): boolean;
 }
@@ -24,7 +24,7 @@ export const readBody = (
   memory?: BodyMemory,
 ): void => {
   const length = Number(request.headers["content-length"] ?? 0);
-  if (length > maxBytes || memory?.fitsBody(length) === false) {
+  if (length > maxBytes || memory?.announceBody(length) === false) {
     onBody(length > maxBytes ? "tooLarge" : "overBudget");
     return;
   }

@@ -4,6 +4,8 @@ import type { MemoryBudget, MemoryUse } from "../limits/memoryBudget.ts";
 export class RequestMemory {
   readonly #budget: MemoryBudget;
   readonly #clientId: string;
+  /** Bytes of the body that are announced, and have not arrived. */
+  #announcedBytes = 0;
   #body: MemoryUse | undefined;
   #results: MemoryUse | undefined;
 
@@ -16,8 +18,16 @@ export class RequestMemory {
     return this.#body !== undefined;
   }
 
+  /** Announces a body by its length. Returns false if there will be no room. */
+  announceBody(bytes: number): boolean {
+    const hasRoom = this.#budget.tryAnnounce("requests", this.#clientId, bytes);
+    this.#announcedBytes = hasRoom ? bytes : 0;
+    return hasRoom;
+  }
+
   /** Counts bytes of the body. Returns false if there is no room. */
   holdBody(bytes: number): boolean {
+    this.#endAnnounced(Math.min(bytes, this.#announcedBytes));
     this.#body ??= this.#budget.open("requests", this.#clientId);
     return this.#body.tryAdd(bytes);
   }
@@ -29,7 +39,15 @@ export class RequestMemory {
   }
 
   release(): void {
+    this.#endAnnounced(this.#announcedBytes);
     this.#body?.end();
     this.#results?.end();
+  }
+
+  #endAnnounced(bytes: number): void {
+    if (bytes > 0) {
+      this.#announcedBytes -= bytes;
+      this.#budget.endAnnounced(this.#clientId, bytes);
+    }
   }
 }

@@ -26,6 +26,11 @@ export class FairShares {
     return amount <= free && (clientId === undefined || this.heldBy(clientId) + amount <= free);
   }
 
+  /** Whether the amount, taken in small parts, would fit to its end. Each part counts against the client, and is not free any more. */
+  fitsInParts(clientId: string, amount: number): boolean {
+    return this.heldBy(clientId) + 2 * amount <= this.#max - this.#used;
+  }
+
   /** Takes the amount, also above the limits. Call `fits` first for work that can be refused. */
   take(clientId: string | undefined, amount: number): void {
     this.#used += amount;

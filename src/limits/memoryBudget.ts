@@ -63,6 +63,8 @@ export class MemoryBudget {
   readonly maxBytes: number;
   readonly #shares: FairShares;
   readonly #onRefused: ((kind: MemoryKind) => void) | undefined;
+  /** Bytes that bodies are still to receive, by client. */
+  readonly #announced = new Map<string, number>();
   readonly #usedByKind = new Map<MemoryKind, number>(MEMORY_KINDS.map((kind) => [kind, 0]));
 
   constructor({ maxBytes, onRefused }: MemoryBudgetOptions) {
@@ -91,6 +93,30 @@ export class MemoryBudget {
     }
     this.#onRefused?.(kind);
     return overBudget();
+  }
+
+  /**
+   * Announces the bytes of a body, before they arrive. Returns false, and counts a refusal, if they do not fit beside all that the
+   * client has announced. Bytes that are announced hold nothing: they limit only this client.
+   */
+  tryAnnounce(kind: MemoryKind, clientId: string, bytes: number): boolean {
+    const announced = (this.#announced.get(clientId) ?? 0) + bytes;
+    if (!this.#shares.fitsInParts(clientId, announced)) {
+      this.#onRefused?.(kind);
+      return false;
+    }
+    this.#announced.set(clientId, announced);
+    return true;
+  }
+
+  /** Announced bytes have arrived, or will not arrive. */
+  endAnnounced(clientId: string, bytes: number): void {
+    const announced = (this.#announced.get(clientId) ?? 0) - bytes;
+    if (announced > 0) {
+      this.#announced.set(clientId, announced);
+    } else {
+      this.#announced.delete(clientId);
+    }
   }
 
   /** See `MemoryUse.tryAdd`. Negative bytes are released. */

@@ -38,6 +38,22 @@ test("bytes are counted by kind, and the end of a use releases them once", () =>
   assert.equal(budget.usedBytes, 0);
 });
 
+test("announced bytes limit their client alone, until they arrive or end", () => {
+  const budget = new MemoryBudget({ maxBytes: 64 * MIB });
+  const announce = (client: string, bytes: number) => budget.tryAnnounce("requests", client, bytes);
+  assert.ok(announce("a", 20 * MIB));
+  assert.ok(!announce("a", 13 * MIB), "both would not fit to their end");
+  assert.ok(announce("a", 12 * MIB));
+  assert.ok(announce("b", 32 * MIB));
+  assert.equal(budget.usedBytes, 0);
+  const use = budget.open("requests", "a");
+  assert.ok(use.tryAdd(20 * MIB));
+  budget.endAnnounced("a", 20 * MIB);
+  assert.ok(!announce("a", MIB));
+  budget.endAnnounced("a", 12 * MIB);
+  assert.ok(announce("a", 12 * MIB));
+});
+
 test("the default is half of what the container's limit leaves beside the caches, or half of the machine's memory", () => {
   const container = { limitBytes: 2 * GIB, totalBytes: 64 * GIB };
   assert.equal(defaultBudgetBytes(container, 512 * MIB), 768 * MIB);

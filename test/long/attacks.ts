@@ -6,7 +6,6 @@ import { startChild } from "../bench/support/child.ts";
 import { startConfigured } from "../bench/support/forebay.ts";
 import { round } from "../bench/support/result.ts";
 import { until } from "../support/clients/until.ts";
-import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import type { LongOptions } from "./support/memory.ts";
 
 /**
@@ -19,7 +18,6 @@ const CACHE_MIB = 64;
 const MAX_BESIDE_MIB = 100;
 const DEFAULT_SECONDS = 30;
 const PAUSE_MS = 20;
-const LARGE_BYTES = 2_000_000;
 const PAGE_BYTES = 4_096;
 /** Names of attacks, to measure some of them: ATTACKS="pipeline leave". Default: all at once. */
 const ONLY = (process.env.ATTACKS ?? "").split(" ").filter((name) => name !== "");
@@ -93,10 +91,10 @@ const observe = async (port: number, pid: number, seconds: number, firstAddress:
 };
 
 export const long = async ({ seconds = DEFAULT_SECONDS }: LongOptions) => {
-  const large = `0x${"ab".repeat(LARGE_BYTES / 2)}`;
-  const node = await createFakeNode({ handlers: { custom_large: () => large, custom_read: ([id]) => id } });
+  const node = startChild("../../long/support/attackedNode.ts");
+  const { url }: { url?: string } = Object(await node.message());
   const forebay = await startConfigured({
-    chains: [{ name: "main", nodes: [{ url: node.url }], verify: "off", state: { follow: false } }],
+    chains: [{ name: "main", nodes: [{ url }], verify: "off", state: { follow: false } }],
     server: { port: 0, opsPort: 0, memoryBudgetBytes: BUDGET_MIB * MIB },
     cache: { memoryBytes: CACHE_MIB * MIB },
     access: { trustedProxies: ["127.0.0.1"] },
@@ -111,8 +109,9 @@ export const long = async ({ seconds = DEFAULT_SECONDS }: LongOptions) => {
   const during = await observe(forebay.port, pid, seconds, 0x100_000);
   await attackers.end();
   await forebay.end();
-  await node.close();
+  await node.end();
   const limitMiB = idleMiB + CACHE_MIB + BUDGET_MIB + MAX_BESIDE_MIB;
+  console.log(during.uncachedMs.slice(-12).map((x) => Math.round(x)).join(" "), "cached", during.cachedMs.slice(-12).map((x) => Math.round(x)).join(" "));
   return {
     claim: "attacks: resident memory stays below idle, cache, budget and 100 MiB; another client gets all responses",
     seconds,

@@ -100,6 +100,19 @@ test("a body whose length exceeds the client's share is refused before it arrive
   assert.equal(await refused("requests"), 1);
 });
 
+test("bodies that a client announces count against that client before they arrive, and no more once it leaves", async (t) => {
+  const { used, post, open } = await start(t);
+  const sendLarge = async (client: string) => (await post(client, "custom_large", ["a".repeat(BODY_BYTES)])).status;
+  const announced = Array.from({ length: 3 }, () => open(ATTACKER, headOf(BODY_BYTES)));
+  const [reply] = (await once(open(ATTACKER, headOf(BODY_BYTES)), "data")) as [Buffer];
+  assert.match(reply.toString(), /^HTTP\/1.1 503 /);
+  assert.equal(await used("requests"), 0);
+  assert.equal(await sendLarge(OTHER), 200);
+  assert.equal(await sendLarge(ATTACKER), 503);
+  announced[0]?.destroy();
+  await until(async () => (await sendLarge(ATTACKER)) === 200, "the room of the connection that ended is free");
+});
+
 test("new work of a client above its share is refused early, and its hits are served", async (t) => {
   const { node, used, post, open } = await start(t, { memoryBudgetBytes: MIB });
   const balance = (digit: string) => post(ATTACKER, "eth_getBalance", [`0x${digit.repeat(40)}`, "0x1"]);

@@ -1,0 +1,28 @@
+import { request } from "undici";
+import { createFakeNode } from "../../support/fakes/fakeNode.ts";
+import { startFront } from "../../support/fakes/front.ts";
+
+/**
+ * A process with a node whose own work is small, so that a run measures forebay. It sends its URL to its parent, and ends with it.
+ * The results of the methods that the run calls often exist before it starts.
+ */
+const LARGE_BYTES = 2_000_000;
+const RESULTS: Readonly<Record<string, string>> = {
+  custom_large: `"0x${"ab".repeat(LARGE_BYTES / 2)}"`,
+  custom_read: "1",
+  eth_getBalance: '"0x1"',
+};
+
+const node = await createFakeNode();
+const front = await startFront(async (body) => {
+  const parsed: unknown = JSON.parse(body);
+  const { id = null, method = "" }: { id?: unknown; method?: string } = Object(parsed);
+  const result = RESULTS[method];
+  if (result !== undefined) {
+    return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`;
+  }
+  const headers = { "content-type": "application/json" };
+  return (await request(node.url, { method: "POST", headers, body })).body.text();
+});
+process.on("disconnect", () => process.exit());
+process.send?.({ url: front.url });
