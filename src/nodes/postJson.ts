@@ -58,6 +58,8 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
   readonly #options: Pick<PostOptions, "memory" | "clientId">;
   #memory: MemoryUse | undefined;
   readonly #chunks: Buffer[] = [];
+  /** Receives a large body of known length, so that its chunks are freed one by one. */
+  #whole: Buffer | undefined;
   #onReply: OnReply | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #failure: PostError | undefined;
@@ -96,29 +98,50 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
     this.#hangWatch.recordBytes();
     this.#status = statusCode;
     this.#retryAfter = single(headers["retry-after"]);
+    const length = Number(single(headers["content-length"]));
+    if (length > UNCOUNTED_BYTES && this.#isAllowed(length)) {
+      this.#whole = Buffer.allocUnsafeSlow(length);
+    }
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#hangWatch.recordBytes();
+    const start = this.#bytes;
     this.#bytes += chunk.length;
-    if (this.#bytes > this.#maxBytes) {
-      this.fail(new PostError("tooLarge", `response exceeds the limit of ${this.#maxBytes} bytes`));
-      return;
+    if (this.#whole !== undefined) {
+      this.#whole.set(chunk, start);
+    } else if (this.#isAllowed(this.#bytes)) {
+      this.#chunks.push(chunk);
     }
-    if (this.#bytes > UNCOUNTED_BYTES && !this.#hasRoom()) {
-      this.fail(new PostError("overBudget", "no room for the response"));
-      return;
-    }
-    this.#chunks.push(chunk);
   }
 
-  #hasRoom(): boolean {
+  /** Counts the bytes of the response. Ends the request if they are too many. */
+  #isAllowed(bytes: number): boolean {
+    if (this.#failure !== undefined) {
+      return false;
+    }
+    if (bytes > this.#maxBytes) {
+      this.fail(new PostError("tooLarge", `response exceeds the limit of ${this.#maxBytes} bytes`));
+      return false;
+    }
+    if (bytes > UNCOUNTED_BYTES && !this.#hasRoom(bytes)) {
+      this.fail(new PostError("overBudget", "no room for the response"));
+      return false;
+    }
+    return true;
+  }
+
+  #hasRoom(bytes: number): boolean {
     const { memory, clientId } = this.#options;
     this.#memory ??= memory?.open("upstream", clientId);
-    return this.#memory?.trySet(this.#bytes) !== false;
+    return this.#memory?.trySet(bytes) !== false;
   }
 
   onResponseEnd(): void {
+    if (this.#whole !== undefined) {
+      this.#endWith(this.#whole);
+      return;
+    }
     if (isJoinedInSlices(this.#bytes)) {
       void joinInSlices(this.#chunks, this.#bytes).then((body) => this.#endWith(body));
       return;

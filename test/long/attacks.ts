@@ -111,7 +111,6 @@ export const long = async ({ seconds = DEFAULT_SECONDS }: LongOptions) => {
   await forebay.end();
   await node.end();
   const limitMiB = idleMiB + CACHE_MIB + BUDGET_MIB + MAX_BESIDE_MIB;
-  console.log(during.uncachedMs.slice(-12).map((x) => Math.round(x)).join(" "), "cached", during.cachedMs.slice(-12).map((x) => Math.round(x)).join(" "));
   return {
     claim: "attacks: resident memory stays below idle, cache, budget and 100 MiB; another client gets all responses",
     seconds,
