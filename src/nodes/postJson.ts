@@ -139,7 +139,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
 
   onResponseEnd(): void {
     if (this.#whole !== undefined) {
-      this.#endWith(this.#whole);
+      this.#endWith(this.#whole.subarray(0, this.#bytes));
       return;
     }
     if (isJoinedInSlices(this.#bytes)) {
@@ -166,6 +166,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
   fail(error: PostError): void {
     this.#failure = error;
     this.#chunks.length = 0;
+    this.#whole = undefined;
     this.#end(error);
     this.#controller?.abort(error);
   }

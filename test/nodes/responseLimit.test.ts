@@ -1,11 +1,19 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
 import { type TestContext, test } from "node:test";
 import { createCall } from "../../src/jsonrpc/call.ts";
+import { MemoryBudget } from "../../src/limits/memoryBudget.ts";
 import { createUpstreamNode } from "../../src/nodes/httpUpstreamNode.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
 
-const createNode = (t: TestContext, fake: FakeNode, maxResponseBytes: number) => {
+const createNode = (
+  t: TestContext,
+  fake: Pick<FakeNode, "url" | "close">,
+  maxResponseBytes: number,
+  memory?: MemoryBudget,
+) => {
   const node = createUpstreamNode(
     {
       name: "one",
@@ -13,6 +21,7 @@ const createNode = (t: TestContext, fake: FakeNode, maxResponseBytes: number) =>
       url: fake.url,
       breaker: { failures: 5, openMs: 1_000 },
       maxResponseBytes,
+      memory,
       methodLabel: () => "other",
       unitsOf: () => 0,
     },
@@ -45,10 +54,57 @@ test("a request can limit its response below the limit of the node, but not abov
   await assert.rejects(small(1_000_000), { kind: "tooLarge" });
 });
 
-test("a large response arrives unchanged, although it is joined in slices", async (t) => {
+/** Starts a node whose responses are written by `respond`. The body of each is the same JSON. */
+const startNode = async (respond: (response: ServerResponse, body: Buffer) => void) => {
   const items = Array.from({ length: 400_000 }, (_, item) => item);
-  const send = createNode(t, await createFakeNode({ handlers: { debug_traceBlockByHash: () => items } }), 50_000_000);
-  const body = await send();
-  assert.ok(body.length > 2_000_000);
-  assert.deepEqual(JSON.parse(Buffer.from(body).toString()), items);
+  const server = createServer(async (request, response) => {
+    const [chunk] = await request.toArray();
+    const { id } = JSON.parse(String(chunk));
+    response.on("error", () => {});
+    respond(response, Buffer.from(JSON.stringify({ jsonrpc: "2.0", id, result: items })));
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const address = server.address();
+  const port = typeof address === "object" ? address?.port : 0;
+  const close = async () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { url: `http://127.0.0.1:${port}`, close, items };
+};
+
+for (const { name, length } of [
+  { name: "of known length", length: (body: Buffer) => ({ "content-length": body.length }) },
+  { name: "without a length, which is joined in slices,", length: () => ({}) },
+]) {
+  test(`a large response ${name} arrives unchanged`, async (t) => {
+    const node = await startNode((response, body) => {
+      response.writeHead(200, { "content-type": "application/json", ...length(body) });
+      response.write(body.subarray(0, 100_000));
+      setImmediate(() => response.end(body.subarray(100_000)));
+    });
+    const body = await createNode(t, node, 50_000_000)();
+    assert.ok(body.length > 2_000_000);
+    assert.deepEqual(JSON.parse(Buffer.from(body).toString()), node.items);
+  });
+}
+
+test("a large response is refused by its length, before it arrives", async (t) => {
+  const node = await startNode((response, body) => {
+    response.writeHead(200, { "content-type": "application/json", "content-length": body.length }).flushHeaders();
+  });
+  const memory = new MemoryBudget({ maxBytes: 1_000_000 });
+  await assert.rejects(createNode(t, node, 50_000_000, memory)(), { message: "the server is over its memory budget" });
+  assert.equal(memory.usedBytes, 0);
+  await assert.rejects(createNode(t, node, 1_000_000)(), { kind: "tooLarge" });
+});
+
+test("a response that ends before its length is an error", async (t) => {
+  const node = await startNode((response, body) => {
+    response.writeHead(200, { "content-type": "application/json", "content-length": body.length });
+    response.write(body.subarray(0, 1_000_000), () => response.destroy());
+  });
+  const memory = new MemoryBudget({ maxBytes: 10_000_000 });
+  await assert.rejects(createNode(t, node, 50_000_000, memory)(), { kind: "unreachable" });
+  assert.equal(memory.usedBytes, 0);
 });
