@@ -8,11 +8,9 @@ export class ConnectionRequests {
   readonly #socket: Socket;
   readonly #onEnd: (requests: ConnectionRequests) => void;
   readonly #waiting: (() => void)[] = [];
-  #afterAll: (() => void) | undefined;
   #inFlight = 0;
   /** From the first request that waits until the responses of their last turn are written. */
   #isBehind = false;
-  #isPaused = false;
   /** The HTTP parser resumes the socket after each request. This event is emitted before more is read. */
   readonly #pauseAgain = (): void => {
     this.#socket.pause();
@@ -31,26 +29,23 @@ export class ConnectionRequests {
     return this.#inFlight < MAX_IN_FLIGHT;
   }
 
-  /** Whether all of them have their responses. */
-  get areAnswered(): boolean {
-    return this.#inFlight === 0 && !this.#isBehind;
-  }
-
   begin(): void {
     this.#inFlight++;
-    this.#pauseOrResume();
   }
 
   end(): void {
     this.#inFlight--;
-    this.#pauseOrResume();
     this.#onEnd(this);
   }
 
+  /** While a request waits, no more are read. */
   wait(handle: () => void): void {
     this.#waiting.push(handle);
-    this.#isBehind = true;
-    this.#pauseOrResume();
+    if (!this.#isBehind) {
+      this.#isBehind = true;
+      this.#socket.on("resume", this.#pauseAgain);
+      this.#socket.pause();
+    }
   }
 
   /** Handles the request that waits longest. The requests of a closed connection have no reader. */
@@ -65,29 +60,8 @@ export class ConnectionRequests {
 
   /** Call it when the responses of the last turn are written. */
   endTurn(): void {
-    this.#isBehind = this.isWaiting;
-    this.#pauseOrResume();
-  }
-
-  afterAll(callback: () => void): void {
-    this.#afterAll = callback;
-  }
-
-  #pauseOrResume(): void {
-    if (this.areAnswered && this.#afterAll !== undefined) {
-      // The last responses are written at the end of this turn.
-      setImmediate(this.#afterAll);
-      this.#afterAll = undefined;
-    }
-    const isFull = this.#isBehind || !this.canHandle;
-    if (isFull === this.#isPaused) {
-      return;
-    }
-    this.#isPaused = isFull;
-    if (isFull) {
-      this.#socket.on("resume", this.#pauseAgain);
-      this.#socket.pause();
-    } else {
+    if (this.#isBehind && !this.isWaiting) {
+      this.#isBehind = false;
       this.#socket.off("resume", this.#pauseAgain);
       this.#socket.resume();
     }

@@ -3,12 +3,13 @@ import { Server as NetServer } from "node:net";
 import { type AuthenticatedRequest, findChainRefusal, type Readmit } from "../access/accessControl.ts";
 import { needsKey } from "../access/payment/challenge.ts";
 import { listen } from "../core/listen.ts";
-import { RpcError } from "../jsonrpc/rpcError.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { Admission, type AdmissionOptions } from "./admission.ts";
 import { type Cors, createCors } from "./cors.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { createInfoPages, type InfoPages, type InfoPagesOptions, PLAIN } from "./infoPages.ts";
 import { createJsonRpcHandler, type JsonRpcHandler, type JsonRpcHandlerOptions } from "./jsonRpcHandler.ts";
+import { NewestResponses } from "./newestResponses.ts";
 import { PipelinedRequests } from "./pipelinedRequests.ts";
 import { createRouter, type Route } from "./router.ts";
 import { Upgrades } from "./upgrades.ts";
@@ -48,9 +49,11 @@ export interface HttpServer {
   close(timeoutMs: number): Promise<void>;
 }
 
-/** Limit for receiving a whole request with its body, so that a slow sender does not hold a connection forever. */
+/**
+ * Limit for receiving a whole request with its body, so that a slow sender does not hold a connection forever.
+ * It includes the time in which a connection is not read, because its pipelined requests wait. So headers have no lower limit.
+ */
 const REQUEST_TIMEOUT_MS = 60_000;
-const HEADERS_TIMEOUT_MS = 20_000;
 /** A connection without traffic ends after this time. Longer than any upstream timeout: only dead readers reach it. */
 const SOCKET_IDLE_MS = 120_000;
 const TCP_KEEP_ALIVE_MS = 30_000;
@@ -63,6 +66,13 @@ const isOurs = ({ path, endpoint }: Route): boolean => endpoint !== undefined ||
 const allowedMethods = ({ path, endpoint }: Route): string =>
   [endpoint && "POST", path === "/" && "GET, HEAD", "OPTIONS"].filter(Boolean).join(", ");
 
+const isWebSocket = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === "websocket";
+
+const followsCalls = (): RpcError =>
+  new RpcError(CODES.INVALID_REQUEST, "Invalid request: an upgrade must wait for the responses of its connection", {
+    status: 400,
+  });
+
 class RoutedServer {
   readonly #options: HttpServerOptions;
   readonly #cors: Cors;
@@ -71,6 +81,7 @@ class RoutedServer {
   readonly #server: Server;
   readonly #admission: Admission;
   readonly #upgrades: Upgrades;
+  readonly #responses = new NewestResponses();
   #route: (target: string) => Route;
   #routes: HttpServerOptions["routes"];
   #isDraining = false;
@@ -81,15 +92,16 @@ class RoutedServer {
     this.#route = createRouter(options.routes);
     this.#admission = new Admission({ ...options, isChainPath: (path) => this.#routes.has(path) });
     this.#cors = createCors(options.corsOrigins);
-    const commonHeaders = ({ headers }: IncomingMessage): readonly string[] => {
-      const common = this.#cors.headers(headers.origin);
-      return this.#isDraining ? [...common, "Connection", "close"] : common;
+    const commonHeaders = (request: IncomingMessage): readonly string[] => {
+      const common = this.#cors.headers(request.headers.origin);
+      // Node writes no response behind the one that closes the connection.
+      const isLast = this.#isDraining && this.#responses.isNewest(request);
+      return isLast ? [...common, "Connection", "close"] : common;
     };
     const pipelined = new PipelinedRequests();
     this.#jsonRpc = createJsonRpcHandler({ ...options, commonHeaders, pipelined });
     this.#pages = createInfoPages({ ...options, commonHeaders });
     this.#upgrades = new Upgrades({
-      pipelined,
       admit: (request) => this.#admission.admit(request),
       routeOf: (admitted) => this.#routeOf(admitted),
       nextRequestId: (headers) => this.#jsonRpc.nextRequestId(headers),
@@ -98,13 +110,22 @@ class RoutedServer {
       {
         keepAliveTimeout: options.keepAliveMs,
         requestTimeout: REQUEST_TIMEOUT_MS,
-        headersTimeout: HEADERS_TIMEOUT_MS,
+        headersTimeout: REQUEST_TIMEOUT_MS,
         keepAlive: true,
         keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
         // Some clients offer `Upgrade: h2c` with every POST. Such a request is answered like any other.
-        shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
+        // The responses of earlier requests must not follow inside an upgraded stream.
+        shouldUpgradeCallback: (request) => isWebSocket(request) && this.#responses.areWritten(request.socket),
       },
-      (request, response) => this.#onRequest(request, response),
+      (request, response) => {
+        this.#responses.add(response);
+        if (isWebSocket(request)) {
+          response.shouldKeepAlive = false;
+          this.#jsonRpc.reject(followsCalls(), request, response);
+        } else {
+          this.#onRequest(request, response);
+        }
+      },
     );
     this.#server.timeout = SOCKET_IDLE_MS;
     this.#admission.watch(this.#server);

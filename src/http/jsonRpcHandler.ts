@@ -181,12 +181,12 @@ class PostHandler implements JsonRpcHandler {
     const requests = this.#options.pipelined.begin(post.request.socket);
     endpointResponse.then(
       (known) => {
-        this.#responder.respond(post, known);
         requests.end();
+        this.#responder.respond(post, known);
       },
       (error: unknown) => {
-        this.#responder.respond(post, this.#rejectedBy(error, post));
         requests.end();
+        this.#responder.respond(post, this.#rejectedBy(error, post));
       },
     );
   }

@@ -36,22 +36,6 @@ export class PipelinedRequests {
     }
   }
 
-  /**
-   * Calls back when all responses to the earlier requests of a connection are written.
-   * `waited`: the socket may have been paused, and stays so.
-   */
-  afterResponses(socket: Socket, callback: (waited: boolean) => void): void {
-    // Responses without a wait are written at the end of this turn.
-    setImmediate(() => {
-      const requests = this.#connections.get(socket);
-      if (requests === undefined || requests.areAnswered) {
-        callback(false);
-      } else {
-        requests.afterAll(() => callback(true));
-      }
-    });
-  }
-
   #of(socket: Socket): ConnectionRequests {
     let requests = this.#connections.get(socket);
     if (requests === undefined) {

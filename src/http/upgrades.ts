@@ -3,13 +3,11 @@ import type { Duplex } from "node:stream";
 import type { AuthenticatedRequest, Readmit } from "../access/accessControl.ts";
 import { needsKey } from "../access/payment/challenge.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { RpcError } from "../jsonrpc/rpcError.ts";
 import { endUpgrade, rejectUpgrade } from "./endUpgrade.ts";
-import type { PipelinedRequests } from "./pipelinedRequests.ts";
 import type { Route } from "./router.ts";
 
 export interface UpgradesOptions {
-  readonly pipelined: PipelinedRequests;
   /** Returns the error of a client that is not admitted. */
   admit(request: IncomingMessage): Awaitable<AuthenticatedRequest | RpcError>;
   /** Returns the route of an admitted request, or the error if its key may not use the chain. */
@@ -29,12 +27,6 @@ interface PassedThrough {
   readonly chain: string | undefined;
 }
 
-/** Node does not read an upgraded socket any more that was paused before. */
-const followsCalls = (): RpcError =>
-  new RpcError(CODES.INVALID_REQUEST, "Invalid request: an upgrade must wait for the responses of its connection", {
-    status: 400,
-  });
-
 /** Routes upgrade requests, and follows the connections that are passed through. Endpoints follow their own WebSockets. */
 export class Upgrades {
   readonly #options: UpgradesOptions;
@@ -47,20 +39,6 @@ export class Upgrades {
   handle(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     // Without a listener, a reset of the connection would end the process.
     socket.on("error", () => socket.destroy());
-    this.#options.pipelined.afterResponses(request.socket, (waited) => {
-      if (socket.destroyed) {
-        return;
-      }
-      if (waited) {
-        rejectUpgrade(socket, followsCalls(), this.#options.nextRequestId(request.headers));
-        request.socket.destroySoon();
-      } else {
-        this.#admit(request, socket, head);
-      }
-    });
-  }
-
-  #admit(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     const admitted = this.#options.admit(request);
     if (!(admitted instanceof Promise)) {
       this.#onAdmitted(admitted, request, { socket, head });

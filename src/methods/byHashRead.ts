@@ -12,8 +12,7 @@ export interface ByHashRead extends PlainRead {
 }
 
 /** Creates a method that reads by the hash of a block or transaction. The view is tried first, because the hash may be pre-confirmed. */
-export const byHashRead = (spec: ByHashRead): Method => {
-  const sealed = plainRead(spec);
+export const byHashRead = (spec: ByHashRead, sealed: Method = plainRead(spec)): Method => {
   return {
     name: spec.name,
     retention: spec.retention,

@@ -11,12 +11,14 @@ export interface PlainRead {
   readonly params: readonly ParamSpec[];
   readonly retention: Extract<RetentionClass, "constant" | "byHash" | "head" | "byTransaction" | "never">;
   readonly blockField?: RpcRequest["blockField"];
+  /** `null` is retried on other nodes. */
+  readonly nullIsError?: true;
   /** See `Method`. */
   readonly isSlow?: true;
 }
 
 /** Creates a method without a block number. Its retention class depends only on its params, or on the head. */
-export const plainRead = ({ name, params, retention, blockField, isSlow }: PlainRead): Method => ({
+export const plainRead = ({ name, params, retention, blockField, nullIsError, isSlow }: PlainRead): Method => ({
   name,
   retention,
   atPending: "none",
@@ -24,7 +26,13 @@ export const plainRead = ({ name, params, retention, blockField, isSlow }: Plain
   handle: ({ chain, call, context }) => {
     const values = parseParams(call.params, params);
     const canonicalParams = JSON.stringify([name, values]);
-    const request = { ...createCall(name, values), retention, canonicalParams, ...(blockField && { blockField }) };
+    const request = {
+      ...createCall(name, values),
+      retention,
+      canonicalParams,
+      ...(blockField && { blockField }),
+      ...(nullIsError && { nullIsError }),
+    };
     return retryOnBranchChange(chain, context, (at) => chain.reads.request(request, at));
   },
 });

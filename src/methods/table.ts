@@ -1,10 +1,11 @@
 import { blockNumberOrTag, blockNumberOrTagOrHash, stateBlock } from "./blockParams.ts";
 import { blockRead } from "./blockRead.ts";
-import { blockInView, byHashRead, receiptInView, transactionInView } from "./byHashRead.ts";
+import { byHashRead, receiptInView, transactionInView } from "./byHashRead.ts";
 import { eth_chainId, net_version } from "./chainId.ts";
 import { eth_blockNumber } from "./eth_blockNumber.ts";
 import { eth_feeHistory } from "./eth_feeHistory.ts";
-import { eth_getBlockByNumber, fullTransactions } from "./eth_getBlockByNumber.ts";
+import { eth_getBlockByHash } from "./eth_getBlockByHash.ts";
+import { eth_getBlockByNumber } from "./eth_getBlockByNumber.ts";
 import { eth_getBlockReceipts } from "./eth_getBlockReceipts.ts";
 import { eth_getLogs } from "./eth_getLogs.ts";
 import { eth_getStorageAt } from "./eth_getStorageAt.ts";
@@ -38,6 +39,7 @@ import {
 } from "./pendingReads.ts";
 import { plainRead } from "./plainRead.ts";
 import { readBlockOverrides, readStateOverrides, readTransaction } from "./readTransaction.ts";
+import { servedBlockRead } from "./servedBlockRead.ts";
 import { stateRead } from "./stateRead.ts";
 import { transactionTrace } from "./transactionTrace.ts";
 import { webSocketOnly } from "./webSocketOnly.ts";
@@ -90,21 +92,14 @@ export const table: readonly Method[] = [
   plainRead({ name: "eth_blobBaseFee", params: [], retention: "head" }),
   plainRead({ name: "eth_baseFee", params: [], retention: "head" }),
 
-  byHashRead({
-    name: "eth_getBlockByHash",
-    params: [hash, fullTransactions],
-    retention: "byHash",
-    blockField: "hash",
-    isSlow: true,
-    inView: blockInView,
-  }),
-  plainRead({ name: "eth_getBlockTransactionCountByHash", params: [hash], retention: "byHash" }),
-  plainRead({ name: "eth_getUncleCountByBlockHash", params: [hash], retention: "byHash" }),
+  eth_getBlockByHash,
+  servedBlockRead({ name: "eth_getBlockTransactionCountByHash", params: [hash], retention: "byHash" }),
+  servedBlockRead({ name: "eth_getUncleCountByBlockHash", params: [hash], retention: "byHash" }),
   plainRead({ name: "eth_getTransactionByBlockHashAndIndex", params: [hash, index], retention: "byHash" }),
   plainRead({ name: "eth_getUncleByBlockHashAndIndex", params: [hash, index], retention: "byHash" }),
   plainRead({ name: "eth_getRawTransactionByHash", params: [hash], retention: "byHash" }),
   plainRead({ name: "eth_getRawTransactionByBlockHashAndIndex", params: [hash, index], retention: "byHash" }),
-  plainRead({ name: "eth_getHeaderByHash", params: [hash], retention: "byHash" }),
+  servedBlockRead({ name: "eth_getHeaderByHash", params: [hash], retention: "byHash" }),
   plainRead({ name: "debug_getRawTransaction", params: [hash], retention: "byHash" }),
   plainRead({ name: "debug_traceBlockByHash", params: [hash, options], retention: "byHash", isSlow: true }),
 

@@ -39,6 +39,9 @@ export interface Post {
   abort(): void;
 }
 
+/** A longer response is joined from its chunks. A node that announces more than it sends gets at most this much address space. */
+const MAX_WHOLE_BYTES = 16 * 1024 * 1024;
+
 type OnReply = (reply: HttpReply | PostError) => void;
 
 const single = (header: string | string[] | undefined): string | undefined =>
@@ -49,6 +52,8 @@ const networkError = (error: Error): PostError => {
   const code = "code" in error && typeof error.code === "string" ? error.code : "no response";
   return new PostError(code.includes("TIMEOUT") ? "timeout" : "network", code);
 };
+
+const noRoom = (): PostError => new PostError("overBudget", "no room for the response");
 
 /** Reads the response of one request into memory, and calls back once, unless the request is aborted. */
 class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFlight {
@@ -96,10 +101,14 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
     headers: Record<string, string | string[] | undefined>,
   ): void {
     this.#hangWatch.recordBytes();
+    // The final response follows an informational one.
+    if (statusCode < 200) {
+      return;
+    }
     this.#status = statusCode;
     this.#retryAfter = single(headers["retry-after"]);
     const length = Number(single(headers["content-length"]));
-    if (length > UNCOUNTED_BYTES && this.#isAllowed(length)) {
+    if (length > UNCOUNTED_BYTES && this.#canFit(length) && length <= MAX_WHOLE_BYTES) {
       this.#whole = Buffer.allocUnsafeSlow(length);
     }
   }
@@ -108,33 +117,45 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
     this.#hangWatch.recordBytes();
     const start = this.#bytes;
     this.#bytes += chunk.length;
-    if (this.#whole !== undefined) {
-      this.#whole.set(chunk, start);
-    } else if (this.#isAllowed(this.#bytes)) {
+    if (!this.#isAllowed()) {
+      return;
+    }
+    if (this.#whole === undefined) {
       this.#chunks.push(chunk);
+    } else {
+      this.#whole.set(chunk, start);
     }
   }
 
-  /** Counts the bytes of the response. Ends the request if they are too many. */
-  #isAllowed(bytes: number): boolean {
-    if (this.#failure !== undefined) {
-      return false;
+  /** Whether a response of this length can be received. It takes no room: the node may never send it. */
+  #canFit(length: number): boolean {
+    const { memory, clientId } = this.#options;
+    if (length > this.#maxBytes) {
+      this.fail(this.#tooLarge());
+    } else if (memory?.refuse("upstream", clientId, length) !== undefined) {
+      this.fail(noRoom());
     }
-    if (bytes > this.#maxBytes) {
-      this.fail(new PostError("tooLarge", `response exceeds the limit of ${this.#maxBytes} bytes`));
-      return false;
-    }
-    if (bytes > UNCOUNTED_BYTES && !this.#hasRoom(bytes)) {
-      this.fail(new PostError("overBudget", "no room for the response"));
-      return false;
-    }
-    return true;
+    return this.#failure === undefined;
   }
 
-  #hasRoom(bytes: number): boolean {
+  /** Counts the bytes that have arrived. Ends the request if they are too many. */
+  #isAllowed(): boolean {
+    if (this.#bytes > this.#maxBytes) {
+      this.fail(this.#tooLarge());
+    } else if (this.#bytes > UNCOUNTED_BYTES && !this.#hasRoom()) {
+      this.fail(noRoom());
+    }
+    return this.#failure === undefined;
+  }
+
+  #tooLarge(): PostError {
+    return new PostError("tooLarge", `response exceeds the limit of ${this.#maxBytes} bytes`);
+  }
+
+  #hasRoom(): boolean {
     const { memory, clientId } = this.#options;
     this.#memory ??= memory?.open("upstream", clientId);
-    return this.#memory?.trySet(bytes) !== false;
+    return this.#memory?.trySet(this.#bytes) !== false;
   }
 
   onResponseEnd(): void {

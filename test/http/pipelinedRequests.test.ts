@@ -3,8 +3,9 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { test } from "node:test";
-import { setImmediate as turn } from "node:timers/promises";
+import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import type { EndpointResponse } from "../../src/http/endpoint.ts";
+import { until } from "../support/clients/until.ts";
 import { call, startHttpServer } from "../support/servers/httpServer.ts";
 
 const COUNT = 300;
@@ -111,38 +112,86 @@ test("calls behind others of a connection that broke are not handled", async (t)
   assert.match(await server.registry.metrics(), /^forebay_requests_in_flight 0$/m);
 });
 
-for (const { name, count, isOpen } of [
-  { name: "a WebSocket opens behind calls that are answered at once", count: 4, isOpen: true },
-  { name: "a WebSocket behind calls that wait is refused after their responses", count: COUNT, isOpen: false },
+const later = async (): Promise<EndpointResponse> => {
+  await sleep(1);
+  return answer("1");
+};
+
+for (const { name, handle } of [
+  { name: "calls that are answered at once", handle: () => answer("1") },
+  { name: "calls that wait", handle: later },
 ]) {
-  test(name, async (t) => {
+  test(`a WebSocket behind ${name} is refused after their responses, and nothing remains`, async (t) => {
+    let isUpgraded = false;
     const server = await startHttpServer({
-      handle: () => answer("1"),
-      upgrade: (_request, socket) => {
-        socket.write("HTTP/1.1 101 Switching Protocols\r\n\r\n");
-        socket.on("data", (chunk) => socket.write(`<${chunk}>`)).on("end", () => socket.end());
+      handle,
+      upgrade: () => {
+        isUpgraded = true;
       },
     });
-    const socket = connect(server.port, "127.0.0.1");
-    t.after(async () => {
-      socket.destroy();
-      await server.close(0);
-    });
-    socket.write(POST.repeat(count) + UPGRADE);
-    let isOpened = false;
-    const text = await readUntil(socket, (read) => {
-      if (!isOpened && read.includes("HTTP/1.1 101")) {
-        isOpened = true;
-        socket.write("echo");
-      }
-      return read.includes("<echo>");
-    });
-    assert.equal(countResponses(text), count);
-    assert.equal(isOpened, isOpen);
-    const last = text.slice(text.lastIndexOf("HTTP/1.1"));
-    assert.match(
-      last,
-      isOpen ? /^HTTP\/1.1 101 .*<echo>$/s : /^HTTP\/1.1 400 Bad Request.*must wait for the responses/s,
+    t.after(() => server.close(0));
+    for (const count of [1, 3, COUNT]) {
+      const socket = connect(server.port, "127.0.0.1");
+      socket.write(POST.repeat(count) + UPGRADE);
+      const text = await readUntil(socket, () => false);
+      assert.equal(countResponses(text), count);
+      const last = text.slice(text.lastIndexOf("HTTP/1.1"));
+      assert.match(last, /^HTTP\/1.1 400 Bad Request.*Connection: close.*must wait for the responses/s);
+    }
+    assert.equal(isUpgraded, false);
+    const broken = connect(server.port, "127.0.0.1");
+    broken.on("error", () => {});
+    broken.write(POST.repeat(COUNT) + UPGRADE);
+    await once(broken, "data");
+    broken.resetAndDestroy();
+    await until(
+      async () => /^forebay_requests_in_flight 0$/m.test(await server.registry.metrics()),
+      "no request is in flight",
     );
   });
 }
+
+test("a WebSocket opens on a connection whose calls have their responses", async (t) => {
+  const server = await startHttpServer({
+    handle: () => answer("1"),
+    upgrade: (_request, socket) => {
+      socket.write("HTTP/1.1 101 Switching Protocols\r\n\r\n");
+      socket.on("data", (chunk) => socket.write(`<${chunk}>`)).on("end", () => socket.end());
+    },
+  });
+  const socket = connect(server.port, "127.0.0.1");
+  t.after(async () => {
+    socket.destroy();
+    await server.close(0);
+  });
+  socket.write(POST.repeat(COUNT));
+  let text = "";
+  socket.on("data", (chunk) => {
+    text += chunk;
+  });
+  const read = (isEnd: () => boolean) => until(isEnd, "the text has arrived");
+  await read(() => countResponses(text) === COUNT);
+  socket.write(UPGRADE);
+  await read(() => text.includes("HTTP/1.1 101"));
+  socket.write("echo");
+  await read(() => text.endsWith("<echo>"));
+});
+
+test("while it drains, all calls that were read are answered, and the last response closes the connection", async (t) => {
+  let handled = 0;
+  const server = await startHttpServer({
+    handle: () => {
+      handled++;
+      if (handled === MAX_IN_TURN) {
+        server.startDraining();
+      }
+      return later();
+    },
+  });
+  t.after(() => server.close(0));
+  const socket = connect(server.port, "127.0.0.1");
+  socket.write(POST.repeat(COUNT));
+  const text = await readUntil(socket, () => false);
+  assert.equal(countResponses(text), COUNT);
+  assert.equal(text.split("Connection: close").length, 2);
+});

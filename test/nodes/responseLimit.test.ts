@@ -6,6 +6,7 @@ import { createCall } from "../../src/jsonrpc/call.ts";
 import { MemoryBudget } from "../../src/limits/memoryBudget.ts";
 import { createUpstreamNode } from "../../src/nodes/httpUpstreamNode.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { until } from "../support/clients/until.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
 
 const createNode = (
@@ -97,6 +98,30 @@ test("a large response is refused by its length, before it arrives", async (t) =
   await assert.rejects(createNode(t, node, 50_000_000, memory)(), { message: "the server is over its memory budget" });
   assert.equal(memory.usedBytes, 0);
   await assert.rejects(createNode(t, node, 1_000_000)(), { kind: "tooLarge" });
+});
+
+test("an informational response before a large one changes nothing", async (t) => {
+  const node = await startNode((response, body) => {
+    response.writeEarlyHints({ link: "</a>; rel=preload", "content-length": "70000" });
+    response.writeHead(200, { "content-type": "application/json" }).end(body);
+  });
+  const body = await createNode(t, node, 50_000_000)();
+  assert.deepEqual(JSON.parse(Buffer.from(body).toString()), node.items);
+});
+
+test("a length that a node announces and does not send takes no room in the budget", async (t) => {
+  const announced = Promise.withResolvers<void>();
+  const node = await startNode((response, body) => {
+    response.writeHead(200, { "content-type": "application/json", "content-length": body.length });
+    response.write(body.subarray(0, 100_000), () => announced.resolve());
+  });
+  const memory = new MemoryBudget({ maxBytes: 10_000_000 });
+  const reading = assert.rejects(createNode(t, node, 50_000_000, memory)(), { kind: "unreachable" });
+  await announced.promise;
+  await until(() => memory.usedBytes === 100_000, "what was sent has arrived");
+  await node.close();
+  await reading;
+  assert.equal(memory.usedBytes, 0);
 });
 
 test("a response that ends before its length is an error", async (t) => {

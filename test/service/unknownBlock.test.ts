@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startAnvil } from "../devnet/anvil.ts";
 import { rpc } from "../support/clients/rpc.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { createService } from "../support/servers/service.ts";
 
 const ADDRESS = `0x${"11".repeat(20)}`;
@@ -32,4 +33,29 @@ test("an unknown block is null, and its state is -32000 header not found, whatev
   }
   assert.equal((await rpc(service.url, "eth_getBlockByNumber", [ABOVE, false])).body.result, null);
   assert.equal((await rpc(service.url, "eth_getBlockByHash", [NO_BLOCK, false])).body.result, null);
+});
+
+test("`null` for the hash of a served block is asked again, and is then an error", async (t) => {
+  let nulls = 0;
+  const node = await createFakeNode({
+    handlers: {
+      eth_getBlockByHash: ([hash]) => {
+        nulls--;
+        return nulls >= 0 ? null : (node.chain.blocks.find((block) => block.hash === hash)?.json ?? null);
+      },
+    },
+  });
+  const service = await createService({ nodes: [{ url: node.url }], verify: "off" }, { cache: { memoryBytes: 0 } });
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  const newest = node.chain.blocks.at(-1);
+  const read = async (hash: string | undefined = newest?.hash) =>
+    (await rpc(service.url, "eth_getBlockByHash", [hash, false])).body;
+  nulls = 1;
+  assert.equal(Object(await read()).result?.hash, newest?.hash);
+  nulls = Number.POSITIVE_INFINITY;
+  assert.deepEqual((await read()).error, { code: -32_000, message: "header not found" });
+  assert.equal((await read(NO_BLOCK)).result, null);
 });
