@@ -1,12 +1,19 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-/** The response to the newest request of each connection. Responses are written in the order of their requests. */
+/** The response to the newest request of each connection, until it is written. Responses are written in the order of their requests. */
 export class NewestResponses {
   readonly #newest = new WeakMap<Socket, ServerResponse>();
 
   add(response: ServerResponse): void {
-    this.#newest.set(response.req.socket, response);
+    const { socket } = response.req;
+    this.#newest.set(socket, response);
+    // A connection without requests must not hold the last one.
+    response.once("close", () => {
+      if (this.#newest.get(socket) === response) {
+        this.#newest.delete(socket);
+      }
+    });
   }
 
   /** Whether no later request of its connection has been read. */
@@ -16,6 +23,6 @@ export class NewestResponses {
 
   /** Whether all responses of the connection are written. */
   areWritten(socket: Socket): boolean {
-    return this.#newest.get(socket)?.writableFinished !== false;
+    return !this.#newest.has(socket);
   }
 }
