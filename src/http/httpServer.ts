@@ -10,7 +10,6 @@ import type { Endpoint } from "./endpoint.ts";
 import { createInfoPages, type InfoPages, type InfoPagesOptions, PLAIN } from "./infoPages.ts";
 import { createJsonRpcHandler, type JsonRpcHandler, type JsonRpcHandlerOptions } from "./jsonRpcHandler.ts";
 import { NewestResponses } from "./newestResponses.ts";
-import { PipelinedRequests } from "./pipelinedRequests.ts";
 import { createRouter, type Route } from "./router.ts";
 import { Upgrades } from "./upgrades.ts";
 
@@ -18,7 +17,7 @@ import { Upgrades } from "./upgrades.ts";
 const { createServer } = process.getBuiltinModule("node:http");
 
 export interface HttpServerOptions
-  extends Omit<JsonRpcHandlerOptions, "commonHeaders" | "pipelined">,
+  extends Omit<JsonRpcHandlerOptions, "commonHeaders">,
     Omit<AdmissionOptions, "isChainPath" | "onError" | "metrics">,
     Pick<InfoPagesOptions, "about" | "page" | "status"> {
   /** Endpoints by path, without a trailing slash: `/` for a single chain, else `/<name>` and `/<chainId>`. */
@@ -98,8 +97,7 @@ class RoutedServer {
       const isLast = this.#isDraining && this.#responses.isNewest(request);
       return isLast ? [...common, "Connection", "close"] : common;
     };
-    const pipelined = new PipelinedRequests();
-    this.#jsonRpc = createJsonRpcHandler({ ...options, commonHeaders, pipelined });
+    this.#jsonRpc = createJsonRpcHandler({ ...options, commonHeaders });
     this.#pages = createInfoPages({ ...options, commonHeaders });
     this.#upgrades = new Upgrades({
       admit: (request) => this.#admission.admit(request),

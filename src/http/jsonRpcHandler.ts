@@ -17,13 +17,12 @@ import {
   HttpEndpointRequest,
 } from "./endpoint.ts";
 import { createHttpCounts, type HttpCounts } from "./httpCounts.ts";
-import type { PipelinedRequests } from "./pipelinedRequests.ts";
+import { PipelinedRequests } from "./pipelinedRequests.ts";
 import { type OpenPost, PostResponder, type PostResponderOptions, REFUSED } from "./postResponder.ts";
 import { type ReadBody, readBody } from "./readBody.ts";
 
 export interface JsonRpcHandlerOptions extends PostResponderOptions {
   readonly maxBodyBytes: number;
-  readonly pipelined: PipelinedRequests;
   readonly metrics: Pick<Metrics, "inFlight" | "httpResponses" | "beforeScrape" | "requestBytes" | "responseBytes">;
   /** Called at the end of every POST. */
   onEnd?(request: EndpointRequest, response: ServerResponse, startMs: number): void;
@@ -78,6 +77,7 @@ class PostHandler implements JsonRpcHandler {
   readonly #options: JsonRpcHandlerOptions;
   readonly nextRequestId = createRequestIds();
   readonly #counts: HttpCounts;
+  readonly #pipelined = new PipelinedRequests();
   readonly #responder: PostResponder;
 
   constructor(options: JsonRpcHandlerOptions) {
@@ -135,7 +135,7 @@ class PostHandler implements JsonRpcHandler {
     }
     // Only the oldest response of a connection has its socket.
     if (post.response.socket === null) {
-      this.#options.pipelined.handle(post.request.socket, () => this.#handleBody(post, body));
+      this.#pipelined.handle(post.request.socket, () => this.#handleBody(post, body));
     } else {
       this.#handleBody(post, body);
     }
@@ -178,7 +178,7 @@ class PostHandler implements JsonRpcHandler {
   }
 
   #awaitResponse(post: Post, endpointResponse: Promise<EndpointResponse>): void {
-    const requests = this.#options.pipelined.begin(post.request.socket);
+    const requests = this.#pipelined.begin(post.request.socket);
     endpointResponse.then(
       (known) => {
         requests.end();
