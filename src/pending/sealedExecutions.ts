@@ -4,6 +4,7 @@ import type { PendingEnvironment } from "../core/view.ts";
 import { isQuantity } from "../ethereum/hex.ts";
 import type { Flashblock } from "../feed/message.ts";
 import type { SealedExecution } from "../state/sources/feedSource.ts";
+import { isAbsent } from "../verification/jsonFields.ts";
 import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
 import { isWhollyExecuted, type Passed, type ReconcileOptions } from "./reconcile.ts";
 
@@ -23,8 +24,7 @@ const hasEnvironment = (
   isHex(header.miner, environment.feeRecipient) &&
   // anvil seals a block with another random value than its pending block has.
   (isAnvil || isHex(header.mixHash, environment.prevRandao)) &&
-  (header.parentBeaconBlockRoot === undefined ||
-    isHex(header.parentBeaconBlockRoot, environment.parentBeaconBlockRoot));
+  (isAbsent(header.parentBeaconBlockRoot) || isHex(header.parentBeaconBlockRoot, environment.parentBeaconBlockRoot));
 
 /** A sealed block with other transactions than its pending block, which has its environment and its parent. */
 export interface DifferingBlock {

@@ -1,4 +1,5 @@
 import type { Heads } from "../core/heads.ts";
+import { isAbsent } from "../verification/jsonFields.ts";
 
 const FAST_SPAN_BLOCKS = 10n;
 /** Ten blocks of 200 ms share two or three whole seconds; ten blocks of 1 s do not. */
@@ -9,7 +10,7 @@ const FAST_SPAN_SECONDS = 3n;
  * (docs/reference/flashblocks.md, Sub-second blocks).
  */
 export const hasSubSecondBlocks = (heads: Heads): boolean => {
-  if (heads.header(heads.latest.number)?.timestampMs !== undefined) {
+  if (!isAbsent(heads.header(heads.latest.number)?.timestampMs)) {
     return true;
   }
   const earlier = heads.at(heads.latest.number - FAST_SPAN_BLOCKS);

@@ -1,8 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Heads, RingBlock } from "../core/heads.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
+import { isAbsent } from "../verification/jsonFields.ts";
 
-/** Header fields that a fork added (EIP-1559, 4895, 4844, 4788, 7685, 7928). Every client returns them from that fork on. */
+/**
+ * Header fields that a fork added (EIP-1559, 4895, 4844, 4788, 7685, 7928). Every client returns them from that fork on.
+ * Before it, geth pushes some of them with `null`, and omits them over HTTP (docs/reference/state.md, Block access lists).
+ */
 const FORK_FIELDS = [
   "baseFeePerGas",
   "withdrawalsRoot",
@@ -24,7 +28,9 @@ export const createSameRules = ({ forks, heads }: SameRulesOptions) => {
     const before = heads()?.header(parent.number);
     const after = heads()?.header(block.number);
     return (
-      before === undefined || after === undefined || FORK_FIELDS.every((field) => field in before === field in after)
+      before === undefined ||
+      after === undefined ||
+      FORK_FIELDS.every((field) => isAbsent(before[field]) === isAbsent(after[field]))
     );
   };
   const hasSameForks = (parent: RingBlock, block: RingBlock): boolean => {

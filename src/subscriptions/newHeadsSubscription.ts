@@ -1,5 +1,6 @@
 import type { HeadChange, HeaderFields, RingBlock } from "../core/heads.ts";
 import type { Log } from "../telemetry/telemetry.ts";
+import { isAbsent } from "../verification/jsonFields.ts";
 import { createNotification } from "./notification.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 import { createSerialQueue } from "./serialQueue.ts";
@@ -12,7 +13,7 @@ export interface NewHeadsOptions {
   readonly log: Log;
 }
 
-const hasSize = ({ size }: HeaderFields): boolean => size !== undefined;
+const hasSize = ({ size }: HeaderFields): boolean => !isAbsent(size);
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

@@ -46,7 +46,7 @@ const eventsOf = async ({ telemetry }: Service): Promise<Record<string, number>>
   return Object.fromEntries(values.flatMap(({ labels, value }) => (value > 0 ? [[String(labels.event), value]] : [])));
 };
 
-const runVariant = async ({ fork, traces, hasAccessLists }: StandInVariant, seconds: number) => {
+const runVariant = async ({ fork, traces, hasAccessLists, pushes }: StandInVariant, seconds: number) => {
   const chain = new StandInChain(fork);
   const blocks = new RandomStateBlocks(chain, seed);
   blocks.genesis();
@@ -54,9 +54,9 @@ const runVariant = async ({ fork, traces, hasAccessLists }: StandInVariant, seco
     await blocks.mine();
   }
   const execution = await StandInCalls.create(chain);
-  const node = await StandInNode.start({ chain, execution, traces, hasAccessLists });
+  const node = await StandInNode.start({ chain, execution, traces, hasAccessLists, pushes });
   const service = await createService({
-    nodes: [{ url: node.url }],
+    nodes: [{ url: node.url, ...(pushes && { wsUrl: node.wsUrl }) }],
     blockTimeMs: BLOCK_MS,
     forks: fork,
     state: { units: UNITS, probation: NO_PROBATION, source: hasAccessLists ? "accessList" : "trace" },

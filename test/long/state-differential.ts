@@ -59,16 +59,16 @@ const isFound = async ({ tally }: ComparedState, service: Service): Promise<bool
 
 const STATE_READS = ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt"];
 
-const runStandIn = async ({ fork, traces, hasAccessLists }: StandInVariant, seconds: number) => {
+const runStandIn = async ({ fork, traces, hasAccessLists, pushes }: StandInVariant, seconds: number) => {
   const chain = new StandInChain(fork);
   const blocks = new RandomStateBlocks(chain, seed);
   blocks.genesis();
   for (let index = 0; index < FIRST_BLOCKS; index++) {
     await blocks.mine();
   }
-  const node = await StandInNode.start({ chain, traces, hasAccessLists });
+  const node = await StandInNode.start({ chain, traces, hasAccessLists, pushes });
   const service = await createService({
-    nodes: [{ url: node.url }],
+    nodes: [{ url: node.url, ...(pushes && { wsUrl: node.wsUrl }) }],
     blockTimeMs: BLOCK_MS,
     forks: fork === "shanghai" ? "shanghai" : "prague",
     ...(traces && !hasAccessLists && { state: { source: "trace", probation: NO_PROBATION } }),

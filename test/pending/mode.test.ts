@@ -68,6 +68,12 @@ test("a header with timestampMs makes the chain native", async (t) => {
   assert.equal(rig.view().mode, "native");
 });
 
+test("a header whose timestampMs is null has none", async (t) => {
+  const rig = createRig(t);
+  rig.heads.move({ number: 101n, header: { timestampMs: null } });
+  assert.notEqual(rig.view().mode, "native");
+});
+
 test("without a feed the node's own pending block answers, if it builds one", async (t) => {
   const rig = createRig(t, { hasFeed: false });
   rig.view();

@@ -190,6 +190,13 @@ test("a block that equals its execution has a write set, and so has the next one
   assert.equal(typeof (await read()), "object");
 });
 
+test("a null beacon root is an absent one", async (t) => {
+  const { rig, read } = createSource(t);
+  await rig.send(...messages(101n));
+  rig.heads.move({ number: 101n, header: header(101n, { parentBeaconBlockRoot: null }) });
+  assert.equal(typeof (await read()), "object");
+});
+
 test("a block that differs from its execution has no write set", async (t) => {
   const changes: Record<string, HeaderFields> = {
     transactions: { transactionsRoot: orderedTrieRoot([...raws, raw(3)].map(parseData)) },

@@ -266,6 +266,38 @@ test("blocks that are read for a trace are no reads of clients: no receipts are 
   assert.equal(node.calls.get("eth_getBlockReceipts"), undefined);
 });
 
+test("known values survive reorganisations if the node pushes null for fields of a later fork", async (t) => {
+  const written = new WrittenChain("prague");
+  const { chain } = written;
+  written.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const { service } = await startTraced(t, chain, TRACES, { pushes: true });
+  const heads = service.chains[0]?.upstreams.heads;
+  assert.ok(heads);
+  const balance = () => rpc(service.url, "eth_getBalance", [ALICE, "latest"]);
+  /** Seals blocks, the last of which becomes the served head when it is pushed. */
+  const turn = async (blocks: number): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const stop = heads.subscribe(({ heads: { latest } }) => latest.hash === chain.latest.hash && resolve());
+    for (let count = 0; count < blocks; count++) {
+      written.mine();
+    }
+    await promise;
+    stop();
+    for (const address of ACCOUNTS) {
+      await rpc(service.url, "eth_getBalance", [address, "latest"]);
+    }
+  };
+  for (let count = 0; count < 6; count++) {
+    await turn(1);
+  }
+  for (const depth of [1, 2, 3, 1]) {
+    chain.rewind(depth);
+    await turn(depth + 1);
+    assert.equal(statusOf(await balance()), STATE_HIT);
+  }
+  assert.equal(await metric(service.opsUrl, "forebay_state_drops_total", 'reason="fork"'), 0);
+});
+
 test("random reads through reorganisations are those of the node at the same hash", async (t) => {
   const chain = new StandInChain("prague");
   const blocks = new RandomStateBlocks(chain, 7);

@@ -7,10 +7,13 @@ export interface StandInVariant {
   readonly fork: StandInFork;
   readonly traces?: TraceDialect;
   readonly hasAccessLists?: true;
+  /** The node pushes its heads, with null for the fields of a later fork. */
+  readonly pushes?: true;
 }
 
 export const STAND_INS: readonly StandInVariant[] = [
   { name: "trace of geth, Prague", fork: "prague", traces: "geth" },
+  { name: "trace of geth with pushed heads, Prague", fork: "prague", traces: "geth", pushes: true },
   { name: "trace of anvil, Prague", fork: "prague", traces: "anvil" },
   { name: "trace of geth, Shanghai", fork: "shanghai", traces: "geth" },
   { name: "block access list", fork: "amsterdam", hasAccessLists: true },

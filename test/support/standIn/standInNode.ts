@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type WebSocket, WebSocketServer } from "ws";
 import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
 import { FakeError } from "../fakes/fakeNode.ts";
 import type { TraceDialect } from "./diffTrace.ts";
@@ -16,6 +17,11 @@ export interface StandInNodeOptions {
   /** The form of traces. Undefined: the node has no traces. */
   readonly traces?: TraceDialect | undefined;
   readonly hasAccessLists?: boolean | undefined;
+  /**
+   * Pushes `newHeads`, as geth does: fields of a later fork are null, and responses over HTTP omit them
+   * (docs/reference/state.md, Block access lists).
+   */
+  readonly pushes?: boolean | undefined;
   /** Time until the node answers a method. Default: at once. */
   readonly delayMs?: Readonly<Record<string, number>> | undefined;
 }
@@ -27,6 +33,9 @@ interface Request {
 }
 
 type Handler = (params: readonly unknown[]) => unknown;
+
+/** Fields of Amsterdam in a header that geth pushes before that fork. */
+const NULL_FIELDS = { blockAccessListHash: null, slotNumber: null } as const;
 
 const SAFE_DEPTH = 100;
 const FINALIZED_DEPTH = 200;
@@ -47,11 +56,17 @@ export class StandInNode {
       (error: unknown) => response.destroy(error instanceof Error ? error : undefined),
     );
   });
+  readonly #sockets = new WebSocketServer({ server: this.#server });
+  readonly #subscribers = new Set<WebSocket>();
+  readonly #subscribed = Promise.withResolvers<void>();
+  readonly #stopPushing: () => void;
 
   private constructor(options: StandInNodeOptions, execution: StandInCalls) {
     this.#options = options;
     this.#execution = execution;
     this.#handlers = { ...this.#createReads(), ...this.#createSources() };
+    this.#sockets.on("connection", (socket) => this.#subscribe(socket));
+    this.#stopPushing = options.pushes === true ? options.chain.onBlock((block) => this.#push(block)) : () => undefined;
   }
 
   static async start(options: StandInNodeOptions): Promise<StandInNode> {
@@ -65,10 +80,42 @@ export class StandInNode {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
+  get wsUrl(): string {
+    return this.url.replace("http", "ws");
+  }
+
+  /** Resolves when the first subscription arrives. */
+  get subscribed(): Promise<void> {
+    return this.#subscribed.promise;
+  }
+
   async close(): Promise<void> {
+    this.#stopPushing();
+    for (const socket of this.#sockets.clients) {
+      socket.terminate();
+    }
+    this.#sockets.close();
     this.#server.closeAllConnections();
     this.#server.close();
     await once(this.#server, "close");
+  }
+
+  #subscribe(socket: WebSocket): void {
+    socket.on("message", (data) => {
+      const { id }: Request = JSON.parse(data.toString());
+      this.#subscribers.add(socket);
+      this.#subscribed.resolve();
+      socket.send(JSON.stringify({ jsonrpc: "2.0", id, result: "0x1" }));
+    });
+    socket.on("close", () => this.#subscribers.delete(socket));
+  }
+
+  #push({ json }: StandInBlock): void {
+    const { transactions, uncles, withdrawals, size, ...header }: Record<string, unknown> = { ...NULL_FIELDS, ...json };
+    const params = { subscription: "0x1", result: header };
+    for (const socket of this.#subscribers) {
+      socket.send(JSON.stringify({ jsonrpc: "2.0", method: "eth_subscription", params }));
+    }
   }
 
   #createReads(): Record<string, Handler> {

@@ -6,16 +6,24 @@ import { StandInNode } from "./standInNode.ts";
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
 
-/** Starts a service in front of a node that has geth's traces of the chain. */
-export const startTraced = async (t: TestContext, chain: StandInChain, state: ServiceChain["state"]) => {
-  const node = await StandInNode.start({ chain, traces: "geth" });
+/** Starts a service in front of a node that has geth's traces of the chain. With `pushes`, it pushes its heads. */
+export const startTraced = async (
+  t: TestContext,
+  chain: StandInChain,
+  state: ServiceChain["state"],
+  { pushes = false }: { readonly pushes?: boolean } = {},
+) => {
+  const node = await StandInNode.start({ chain, traces: "geth", pushes });
   t.after(() => node.close());
   const service = await createService({
-    nodes: [{ url: node.url }],
+    nodes: [{ url: node.url, ...(pushes && { wsUrl: node.wsUrl }) }],
     blockTimeMs: LONG_MS,
     forks: "prague",
     state: { waitMs: LONG_MS, ...state },
   });
   t.after(() => service.close());
+  if (pushes) {
+    await node.subscribed;
+  }
   return { node, service };
 };
