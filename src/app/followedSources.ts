@@ -1,3 +1,4 @@
+import { originOf } from "../config/originOf.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { isQuickMethod, methodLabel } from "../methods/handlers.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
@@ -16,7 +17,7 @@ export const createChainUpstreams = (config: ChainConfig, shared: Shared, copy?:
   createUpstreams(
     {
       chain: config.name,
-      nodes: config.nodes,
+      nodes: config.nodes.map((node) => ({ ...node, origin: originOf(node) })),
       finality: config.finality,
       breaker: config.upstream.breaker,
       attempts: config.upstream.attempts,

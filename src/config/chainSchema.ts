@@ -6,6 +6,11 @@ import { stateSchema } from "./stateSchema.ts";
 
 const node = z.strictObject({
   name: lowerCaseName.optional().describe("Shown in metrics and headers; default: node1, node2 ..."),
+  provider: lowerCaseName
+    .optional()
+    .describe(
+      "Who runs the node. Nodes of one provider count as one; default: a known provider's name, else host and port",
+    ),
   url: urlWith("http", "https").describe("HTTP endpoint; may contain credentials, is never logged"),
   wsUrl: urlWith("ws", "wss").optional().describe("WebSocket endpoint for new heads"),
   headers: z.record(z.string(), z.string()).default({}).describe("Sent with every request to this node"),

@@ -84,6 +84,8 @@ export interface Reach
 /** One node, for callers that select nodes themselves (a log range stays on one node). Rejects with NodeError. */
 export interface Node extends NodeSource {
   readonly name: string;
+  /** The operator of the node. Nodes of one origin are no evidence for each other. */
+  readonly origin: string;
   /** The number of the newest block that the node reported; undefined before its first response. */
   readonly head: bigint | undefined;
   /** True if the node is identified and not suspended. If it is not available then, that ends within seconds. */

@@ -16,6 +16,8 @@ import { WrongAnswers } from "./wrongAnswers.ts";
 
 export interface NodeOptions {
   readonly name?: string | undefined;
+  /** The operator of the node; default: host and port of `url`. */
+  readonly origin?: string;
   readonly url: string;
   readonly wsUrl?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
@@ -57,6 +59,7 @@ const DEFAULT_MAX_WAIT_MS = 5_000;
 class HttpUpstreamNode implements UpstreamNode {
   readonly name: string;
   readonly host: string;
+  readonly origin: string;
   readonly requestsPerSecond: number | undefined;
   fault: IdentityFault | undefined;
   readonly #options: UpstreamNodeOptions;
@@ -88,6 +91,7 @@ class HttpUpstreamNode implements UpstreamNode {
     );
     this.name = name;
     this.host = new URL(options.url).host;
+    this.origin = options.origin ?? this.host;
     this.requestsPerSecond = options.requestsPerSecond;
     this.#options = options;
     this.#telemetry = telemetry;

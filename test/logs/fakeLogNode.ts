@@ -132,6 +132,7 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
 
   return {
     name: options.name ?? "fake",
+    origin: options.name ?? "fake",
     options,
     calls,
     logsRequests,

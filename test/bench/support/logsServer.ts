@@ -32,6 +32,7 @@ const createNode = ({ nodePort, head }: LogsServerOptions): Node => {
     head: BigInt(head),
     available: true,
     usable: true,
+    origin: "logs",
     oldest: 0n,
     recordPruned: () => {},
     batch: async () => [],

@@ -31,6 +31,7 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
   const node: ChainNode = {
     name,
     host: `${name}.test:8545`,
+    origin: name,
     chain,
     calls: 0,
     lag: 0,
