@@ -81,7 +81,7 @@ export const valuesSchema = z.strictObject({
   prometheusRule: z.strictObject({
     enabled: z.boolean(),
     labels: texts,
-    runbookBase: text.describe("Put before docs/runbook.md#... in the annotation runbook_url"),
+    runbookBase: text.describe("URL of the documents, before docs/runbook.md#... in the annotation runbook_url"),
     overrides: z.record(text, ruleOverride).describe("Changes of single alerts, by name"),
     thresholds: z
       .strictObject(Object.fromEntries(alertsWithThreshold().map((alert) => [alert, z.number().positive().optional()])))

@@ -71,7 +71,13 @@ export const upstreamRow: Row = {
     },
     {
       title: "Lag by node",
-      description: "Blocks that a node is behind the served head. A lagging node gets only requests for old blocks.",
+      description: "Time that a node is behind the served head. A lagging node gets only requests for old blocks.",
+      unit: "s",
+      queries: [value("max", "upstream_lag_seconds", NODE, "chain", "node")],
+    },
+    {
+      title: "Lag by node in blocks",
+      description: "Blocks that a node is behind the served head.",
       unit: "suffix:blocks",
       queries: [value("max", "upstream_lag_blocks", NODE, "chain", "node")],
     },

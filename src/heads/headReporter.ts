@@ -15,7 +15,7 @@ export class HeadReporter {
     this.#metrics = metrics;
   }
 
-  onChange({ heads, from }: HeadChange, nodes: readonly NodeHealth[]): void {
+  onChange({ heads, from }: HeadChange, nodes: readonly NodeHealth[], blockTimeMs: number): void {
     const chain = this.#chain;
     const metrics = this.#metrics;
     metrics.head.set({ chain, tag: "latest" }, Number(heads.latest.number));
@@ -28,8 +28,9 @@ export class HeadReporter {
       this.#log.info({ chain, depth: from.length, head: heads.latest.number.toString() }, "reorganisation");
     }
     for (const { name, head } of nodes) {
-      const lag = head === undefined ? 0 : Number(heads.latest.number - head);
-      metrics.upstreamLag.set({ chain, node: name }, Math.max(0, lag));
+      const lag = head === undefined ? 0 : Math.max(0, Number(heads.latest.number - head));
+      metrics.upstreamLag.set({ chain, node: name }, lag);
+      metrics.upstreamLagSeconds.set({ chain, node: name }, (lag * blockTimeMs) / 1_000);
     }
   }
 

@@ -68,7 +68,7 @@ class NodeHeadTracker implements HeadTracking {
     const reporter = new HeadReporter(options.chain, telemetry);
     const listeners = new HeadListeners((error) => reporter.onListenerError(error));
     const canonical = createCanonicalChain(options.finality, (change) => {
-      reporter.onChange(change, nodes());
+      reporter.onChange(change, nodes(), this.blockTimeMs);
       listeners.publish(change);
     });
     this.#options = options;

@@ -14,7 +14,7 @@ export interface FeedIntakeOptions {
   /** Limit of pending blocks above the head. */
   readonly maxDepth: number;
   readonly blockTimeMs: () => number;
-  readonly metrics: Pick<Telemetry["metrics"], "feedMessages" | "feedGaps" | "feedAgeSeconds">;
+  readonly metrics: Pick<Telemetry["metrics"], "feedMessages" | "feedGaps">;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
 }
@@ -66,6 +66,11 @@ export class FeedIntake {
   /** Time since a message extended the pending blocks. `undefined` before the first. */
   get quietMs(): number | undefined {
     return this.#appliedAtMs === undefined ? undefined : this.#options.now() - this.#appliedAtMs;
+  }
+
+  /** Time since a message extended the pending blocks, or since the start. */
+  get ageMs(): number {
+    return this.#options.now() - (this.#appliedAtMs ?? this.#startedAtMs);
   }
 
   /** Whether a message extended the pending blocks within the deadline. */
@@ -165,12 +170,6 @@ export class FeedIntake {
 
   get #limits(): SequenceLimits {
     return { maxDepth: this.#options.maxDepth, usualPauseMs: this.#usualPauseMs };
-  }
-
-  /** Before the first message, the age is the time since the start. */
-  measureAge(): void {
-    const { chain, metrics, now } = this.#options;
-    metrics.feedAgeSeconds.set({ chain }, (now() - (this.#appliedAtMs ?? this.#startedAtMs)) / 1000);
   }
 
   #recordApplied(): void {

@@ -131,7 +131,9 @@ class PendingTracker implements Pending {
       probe.refresh(head.latest.number);
     }
     publication.publish(head, blocks, serving);
-    telemetry.metrics.feedLead.set({ chain }, serving.blocksFrom === "view" ? blocks.length : 0);
+    if (this.#options.openFeed !== undefined) {
+      telemetry.metrics.feedLead.set({ chain }, serving.blocksFrom === "view" ? blocks.length : 0);
+    }
     this.#publishAtDeadline();
   }
 
@@ -145,8 +147,23 @@ class PendingTracker implements Pending {
 
   #check(): void {
     this.#refreshIfQuiet();
-    this.#parts.feed.measureAge();
+    this.#measureFeed();
     this.#publish();
+  }
+
+  /** A chain without a feed, or one that has ended its feed for sub-second blocks, has no age of a feed: an alert reads it. */
+  #measureFeed(): void {
+    const { openFeed, chain, telemetry } = this.#options;
+    const { feed, decision } = this.#parts;
+    if (openFeed === undefined) {
+      return;
+    }
+    const { feedAgeSeconds } = telemetry.metrics;
+    if (decision.backend === "native") {
+      feedAgeSeconds.remove({ chain });
+    } else {
+      feedAgeSeconds.set({ chain }, feed.ageMs / 1_000);
+    }
   }
 
   /** Refreshes the heads only while views are used. An idle chain causes no requests. */

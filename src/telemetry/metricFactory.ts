@@ -31,6 +31,7 @@ interface LabelledGauge<L extends Labels> extends Pick<Gauge, "get"> {
   inc(values: ValuesOf<L>, by?: number): void;
   dec(values: ValuesOf<L>, by?: number): void;
   set(values: ValuesOf<L>, value: number): void;
+  remove(values: ValuesOf<L>): void;
 }
 
 /** A histogram that accepts only the declared label values. */

@@ -56,9 +56,11 @@ export const feedMetrics = (metrics: MetricFactory) => {
       chain: CHAIN,
       decision: DECISIONS,
     }),
-    feedAgeSeconds: feed.gauge("feed_age_seconds", "Time since the last valid message, or since the start", {
-      chain: CHAIN,
-    }),
+    feedAgeSeconds: feed.gauge(
+      "feed_age_seconds",
+      "Time since the last valid message, or since the start; absent without a feed",
+      { chain: CHAIN },
+    ),
     feedConnected: feed.gauge("feed_connected", "Feed connections that are open", { chain: CHAIN }),
     feedReconnects: feed.counter("feed_reconnects_total", "Feed reconnections", { chain: CHAIN }),
     feedGaps: feed.counter("feed_gaps_total", "Gaps in the feed", { chain: CHAIN }),

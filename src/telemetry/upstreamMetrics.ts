@@ -91,6 +91,11 @@ export const nodeMetrics = (metrics: MetricFactory) => ({
   upstreamLeader: metrics.gauge("upstream_leader", "1 for the node whose head is served", OF_NODE, "max"),
   upstreamHead: metrics.gauge("upstream_head", "Newest block number that a node announced", OF_NODE, "max"),
   upstreamLag: metrics.gauge("upstream_lag_blocks", "Blocks that a node is behind the served head", OF_NODE),
+  upstreamLagSeconds: metrics.gauge(
+    "upstream_lag_seconds",
+    "Time that a node is behind the served head: blocks times the block time",
+    OF_NODE,
+  ),
   upstreamBreaker: metrics.gauge(
     "upstream_breaker_open",
     "1 while a node gets no requests because of failures",

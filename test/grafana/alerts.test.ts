@@ -30,6 +30,11 @@ test("every alert has a test that it fires and clears", () => {
   );
 });
 
+/** An absolute URL. The chart has the same default. */
+const RUNBOOK_BASE = z
+  .object({ prometheusRule: z.object({ runbookBase: z.url({ protocol: /^https$/ }) }) })
+  .parse(parse(readFileSync(new URL("../helm/values.yaml", GRAFANA), "utf8"))).prometheusRule.runbookBase;
+
 test("every alert names its section of the runbook, which says where to look and the remedy", () => {
   const runbook = readFileSync(new URL("../docs/runbook.md", GRAFANA), "utf8");
   const sections = new Map(
@@ -43,7 +48,7 @@ test("every alert names its section of the runbook, which says where to look and
     RULES.map(({ alert }) => alert),
   );
   for (const { alert, annotations } of RULES) {
-    assert.equal(annotations.runbook_url, `docs/runbook.md#${alert.toLowerCase()}`);
+    assert.equal(annotations.runbook_url, `${RUNBOOK_BASE}docs/runbook.md#${alert.toLowerCase()}`);
     assert.match(sections.get(alert) ?? "", /^- First: .+\n- Then: .+$/m);
   }
 });

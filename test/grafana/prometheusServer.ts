@@ -19,7 +19,9 @@ const answer = z.discriminatedUnion("status", [
 
 const alertsAnswer = z.object({
   data: z.object({
-    alerts: z.array(z.object({ state: z.string(), labels: z.looseObject({ alertname: z.string() }) })),
+    alerts: z.array(
+      z.object({ state: z.enum(["pending", "firing"]), labels: z.looseObject({ alertname: z.string() }) }),
+    ),
   }),
 });
 
@@ -28,8 +30,18 @@ interface Sample {
   readonly value: number;
 }
 
+/** An alert that is pending or fires. */
+export interface RaisedAlert {
+  readonly name: string;
+  readonly state: "pending" | "firing";
+  /** The job of its series. Undefined for an alert on missing series. */
+  readonly job: string | undefined;
+}
+
 export interface PrometheusServer {
   readonly url: string;
+  /** The alerts that are pending or fire now. */
+  raised(): Promise<readonly RaisedAlert[]>;
   /** Names of the alerts that fire now. */
   firing(): Promise<ReadonlySet<string>>;
   /** Returns the series of an expression now. Rejects with the error of Prometheus. */
@@ -49,13 +61,21 @@ const freePort = async (): Promise<number> => {
   return address.port;
 };
 
-/** Starts a real Prometheus with one target. It scrapes the target and evaluates `rules` (YAML) every second. */
-export const startPrometheus = async (target: string, rules = "groups: []"): Promise<PrometheusServer> => {
+/** Starts a real Prometheus. It scrapes one target, or one for each job, and evaluates `rules` (YAML) every second. */
+export const startPrometheus = async (
+  targets: string | Readonly<Record<string, string>>,
+  rules = "groups: []",
+): Promise<PrometheusServer> => {
+  const jobs = typeof targets === "string" ? { forebay: targets } : targets;
   const folder = await mkdtemp(join(tmpdir(), "forebay-prometheus-"));
   const config = {
     global: { evaluation_interval: "1s" },
     rule_files: ["rules.yaml"],
-    scrape_configs: [{ job_name: "forebay", scrape_interval: "1s", static_configs: [{ targets: [target] }] }],
+    scrape_configs: Object.entries(jobs).map(([job, target]) => ({
+      job_name: job,
+      scrape_interval: "1s",
+      static_configs: [{ targets: [target] }],
+    })),
   };
   await writeFile(join(folder, "prometheus.yml"), JSON.stringify(config));
   await writeFile(join(folder, "rules.yaml"), rules);
@@ -76,13 +96,20 @@ export const startPrometheus = async (target: string, rules = "groups: []"): Pro
   }
   child.stderr.resume();
 
+  const raised = async (): Promise<readonly RaisedAlert[]> => {
+    const response = await fetch(`http://${listen}/api/v1/alerts`);
+    const { alerts } = alertsAnswer.parse(await response.json()).data;
+    return alerts.map(({ state, labels: { alertname: name, job } }) => ({
+      name,
+      state,
+      job: typeof job === "string" ? job : undefined,
+    }));
+  };
+
   return {
     url: `http://${listen}`,
-    firing: async () => {
-      const response = await fetch(`http://${listen}/api/v1/alerts`);
-      const { alerts } = alertsAnswer.parse(await response.json()).data;
-      return new Set(alerts.filter(({ state }) => state === "firing").map(({ labels }) => labels.alertname));
-    },
+    raised,
+    firing: async () => new Set((await raised()).filter(({ state }) => state === "firing").map(({ name }) => name)),
     query: async (expr) => {
       const response = await fetch(`http://${listen}/api/v1/query?${new URLSearchParams({ query: expr })}`);
       const result = answer.parse(await response.json());

@@ -204,6 +204,13 @@ test("an override changes one alert, and can disable it", { skip: !hasHelm && "n
   assert.ok(rules.length > 15);
 });
 
+test("runbookBase is the address of every runbook_url", { skip: !hasHelm && "no helm" }, () => {
+  for (const { alert, annotations } of renderRules()) {
+    const { runbook_url: url } = z.object({ runbook_url: z.string() }).parse(annotations);
+    assert.equal(url, `https://git.example/team/forebay/blob/v1/docs/runbook.md#${String(alert).toLowerCase()}`);
+  }
+});
+
 test("helm refuses a wrong option by its path", { skip: !hasHelm && "no helm" }, () => {
   const values = ["--values", "ci/one-chain-values.yaml", "--set", "config.server.prot=1"];
   const { status, stderr } = spawnSync(HELM, ["template", "release", ...CLUSTER, ...values, "."], {

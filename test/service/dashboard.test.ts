@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { parse } from "yaml";
 import { selectAll } from "../../grafana/queries.ts";
@@ -9,6 +8,7 @@ import { rulesFile } from "../../grafana/rulesFile.ts";
 import { createDevnet } from "../devnet/devnet.ts";
 import { isOfSeveralProcesses } from "../grafana/ofSeveralProcesses.ts";
 import { startPrometheus } from "../grafana/prometheusServer.ts";
+import { scaleRules } from "../grafana/scaledRules.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { startRedis } from "../support/servers/redis.ts";
@@ -31,21 +31,14 @@ const panels = (): readonly Expression[] =>
     ),
   );
 
-/** Shortens the windows of the rules (minutes, an hour, a day) to the seconds of a test. */
-const shortened = (rules: string): string =>
-  rules
-    .replaceAll(/\[\d+[mh]\]/g, "[10s]")
-    .replaceAll(/offset 1d/g, "offset 2s")
-    .replaceAll(/for: \d+[smh]/g, "for: 1s");
-
-/** Returns an alert's expression without its threshold and without `unless`, so that it always has a value. */
+/** Returns an alert's expression without its threshold, `and` and `unless`, so that it always has a value. */
 const unfiltered = (expr: string): string =>
   expr
     .replace(/^absent\((.*)\)$/, "$1")
-    .replace(/\sunless\s.*$/s, "")
+    .replace(/\s(?:and|unless)\s.*$/s, "")
     .replaceAll(/\s(==|>=|<=|>|<)\s/g, " $1 bool ");
 
-const RULES = shortened(readFileSync(new URL("../../grafana/alerts.yaml", import.meta.url), "utf8"));
+const RULES = scaleRules({ divisor: 20, maxSeconds: 10 });
 
 const alerts = (): readonly Expression[] =>
   rulesFile
