@@ -26,6 +26,15 @@ const node = z.strictObject({
     ])
     .prefault({})
     .describe("HTTP requests with several reads; `off` for nodes that bill or refuse them"),
+  priority: z
+    .number()
+    .int()
+    .min(0)
+    .max(9)
+    .default(0)
+    .describe(
+      "Tier, 0 first: a later tier gets reads only if no node of an earlier one is usable, has the block, and has room",
+    ),
   logSpans: count(8).describe("Maximum of block ranges in flight for one log query on this node"),
 });
 

@@ -86,6 +86,8 @@ export interface Node extends NodeSource {
   readonly name: string;
   /** The operator of the node. Nodes of one origin are no evidence for each other. */
   readonly origin: string;
+  /** The tier, 0 first. A later tier gets reads only if no node of an earlier one can take them. */
+  readonly priority: number;
   /** The number of the newest block that the node reported; undefined before its first response. */
   readonly head: bigint | undefined;
   /** True if the node is identified and not suspended. If it is not available then, that ends within seconds. */

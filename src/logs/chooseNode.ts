@@ -12,10 +12,16 @@ export interface NodeChoiceOptions {
   readonly rangesPerNode: (node: Node) => number;
 }
 
+/** The nodes of the first tier that has one. A range waits for a slot there, because all ranges are in flight for a moment only. */
+const firstTier = (nodes: readonly Node[]): readonly Node[] => {
+  const first = nodes.reduce((lowest, { priority }) => Math.min(lowest, priority), Number.POSITIVE_INFINITY);
+  return nodes.filter(({ priority }) => priority === first);
+};
+
 /**
  * Chooses the node for a fetch range among those that have its blocks and have not failed in this round. A node that is
  * suspended or of another chain is not waited for: that may last longer than the request.
- * It prefers the node that accepts more blocks of the range, then the one with fewer requests in flight.
+ * A later tier is chosen only if no node of an earlier one is available. It prefers the node that accepts more blocks of the range, then the one with fewer requests in flight.
  */
 export const chooseNode = (
   { nodes, limits, slots, rangesPerNode }: NodeChoiceOptions,
@@ -27,7 +33,7 @@ export const chooseNode = (
     (node) =>
       node.usable && !failed.has(node) && node.oldest <= range.from && node.head !== undefined && node.head >= range.to,
   );
-  const available = able.filter((node) => node.available);
+  const available = firstTier(able.filter((node) => node.available));
   if (able.length === 0 || (available.length === 0 && !failed.isWaitUseful)) {
     return "none";
   }

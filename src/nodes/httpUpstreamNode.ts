@@ -23,6 +23,8 @@ export interface NodeOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly requestsPerSecond?: number | undefined;
   readonly concurrency?: number;
+  /** The tier of the node. Default: 0, the first. */
+  readonly priority?: number;
   /** HTTP requests with several calls; default: DEFAULT_BATCH. */
   readonly batch?: BatchOptions;
 }
@@ -60,6 +62,7 @@ class HttpUpstreamNode implements UpstreamNode {
   readonly name: string;
   readonly host: string;
   readonly origin: string;
+  readonly priority: number;
   readonly requestsPerSecond: number | undefined;
   fault: IdentityFault | undefined;
   readonly #options: UpstreamNodeOptions;
@@ -92,6 +95,7 @@ class HttpUpstreamNode implements UpstreamNode {
     this.name = name;
     this.host = new URL(options.url).host;
     this.origin = options.origin ?? this.host;
+    this.priority = options.priority ?? 0;
     this.requestsPerSecond = options.requestsPerSecond;
     this.#options = options;
     this.#telemetry = telemetry;
@@ -136,6 +140,10 @@ class HttpUpstreamNode implements UpstreamNode {
 
   get inFlight(): number {
     return this.#health.inFlight;
+  }
+
+  get isFull(): boolean {
+    return this.#sender.isFull;
   }
 
   get suspended(): boolean {

@@ -119,7 +119,7 @@ class NodePool implements NodeSource {
   }
 
   #send({ node, next }: NodeChoice, request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
-    if (!this.#hedge || !next?.available || !hasBlock(next, request.block)) {
+    if (!this.#hedge || !next?.available || next.priority > node.priority || !hasBlock(next, request.block)) {
       return node.request(request, context);
     }
     return this.#hedge.request(node, next, request, context);

@@ -41,9 +41,12 @@ const groupOf = (node: NodeHealth, block: RpcRequest["block"], heads: Heads): nu
   return block !== undefined && block.number < node.oldest ? 1 : 0;
 };
 
+const hasTiers = ([first, ...others]: readonly NodeHealth[]): boolean =>
+  others.some(({ priority }) => priority !== first?.priority);
+
 /**
- * Orders nodes for a request. Nodes that have the block and are on the view's branch come first.
- * Nodes of one group are ordered by latency, load, errors and lag.
+ * Orders nodes for a request. Nodes that have the block and are on the view's branch come first, by tier. With several tiers,
+ * nodes with room precede full ones. Nodes of one group and tier are ordered by latency, load, errors and lag.
  */
 export const rankNodes = <N extends NodeHealth>(
   nodes: readonly N[],
@@ -54,8 +57,14 @@ export const rankNodes = <N extends NodeHealth>(
     return nodes;
   }
   const bestHead = nodes.reduce((high, { head }) => (head !== undefined && head > high ? head : high), 0n);
+  const isTiered = hasTiers(nodes);
   return nodes
-    .map((node) => ({ node, group: groupOf(node, block, heads), cost: cost(node, bestHead) }))
-    .sort((a, b) => a.group - b.group || a.cost - b.cost)
+    .map((node) => ({
+      node,
+      group: groupOf(node, block, heads),
+      full: isTiered && node.isFull ? 1 : 0,
+      cost: cost(node, bestHead),
+    }))
+    .sort((a, b) => a.group - b.group || a.full - b.full || a.node.priority - b.node.priority || a.cost - b.cost)
     .map(({ node }) => node);
 };

@@ -146,6 +146,11 @@ export class NodeSender {
     return this.#breaker.available && !this.#budget.paused;
   }
 
+  /** True if a further call would wait, for one of the calls in flight or for the budget of calls. */
+  get isFull(): boolean {
+    return this.#batcher.isFull || this.#budget.delayMs > 0;
+  }
+
   get isHung(): boolean {
     return this.#client.isHung;
   }

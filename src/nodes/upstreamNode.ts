@@ -16,6 +16,10 @@ export interface CallOptions {
 export interface NodeHealth {
   readonly name: string;
   readonly available: boolean;
+  /** The tier of the node, 0 first. */
+  readonly priority: number;
+  /** A further call would wait, for one of the calls in flight or for the budget of calls. */
+  readonly isFull: boolean;
   readonly head: bigint | undefined;
   /** Hash of the block at `head`. */
   readonly headHash: Hash | undefined;

@@ -133,6 +133,7 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
   return {
     name: options.name ?? "fake",
     origin: options.name ?? "fake",
+    priority: 0,
     options,
     calls,
     logsRequests,

@@ -34,6 +34,7 @@ const createNode = ({ nodePort, head }: LogsServerOptions): Node => {
     usable: true,
     origin: "logs",
     oldest: 0n,
+    priority: 0,
     recordPruned: () => {},
     batch: async () => [],
     request: async ({ method, params }, { signal }) => {

@@ -47,6 +47,8 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
     recordLostRace: () => undefined,
     requestsPerSecond: undefined,
     oldest: 0n,
+    priority: 0,
+    isFull: false,
     latencyMs: 1,
     errorShare: 0,
     inFlight: 0,

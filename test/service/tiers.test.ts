@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
+
+interface Tiers {
+  readonly own: FakeNode;
+  readonly paid: FakeNode;
+  readonly service: Service;
+}
+
+const addressOf = (at: number): string => `0x${at.toString(16).padStart(40, "0")}`;
+
+/** An own node, and a provider in the second tier that is listed first. */
+const startTiers = async (
+  t: TestContext,
+  own: Partial<ServiceChain["nodes"][number]> = {},
+  chainOptions: Partial<ServiceChain> = {},
+): Promise<Tiers> => {
+  const chain = createFakeChain({ height: 100 });
+  const [ownNode, paid] = await Promise.all([createFakeNode({ chain }), createFakeNode({ chain })]);
+  const service = await createService(
+    {
+      nodes: [
+        { name: "paid", url: paid.url, priority: 1 },
+        { name: "own", url: ownNode.url, ...own },
+      ],
+      ...chainOptions,
+    },
+    { cache: { memoryBytes: 0 } },
+  );
+  t.after(async () => {
+    ownNode.release();
+    await service.close();
+    await Promise.all([ownNode.close(), paid.close()]);
+  });
+  for (const name of ["own", "paid"]) {
+    while ((await metric(service.opsUrl, "forebay_upstream_head", `node="${name}"`)) === 0) {
+      // The service is ready after the first head of any node.
+    }
+  }
+  return { own: ownNode, paid, service };
+};
+
+const readBalance = async ({ url }: Service, at: number): Promise<void> => {
+  const { status, body } = await rpc(url, "eth_getBalance", [addressOf(at), "0x10"]);
+  assert.deepEqual({ status, result: body.result }, { status: 200, result: "0x10" });
+};
+
+test("a node of the second tier gets no read while the first tier can take it, and heads of both are followed", async (t) => {
+  const { own, paid, service } = await startTiers(t, {}, { verify: "cheap" });
+  own.faults.delayMs = 20;
+  for (let at = 0; at < 20; at += 1) {
+    await readBalance(service, at);
+  }
+  assert.equal((await rpc(service.url, "eth_getLogs", [{ fromBlock: "0x10", toBlock: "0x20" }])).status, 200);
+  assert.equal(paid.count("eth_getBalance", "eth_getLogs"), 0);
+  assert.ok(own.count("eth_getBalance") >= 20);
+  const polls = paid.count("eth_getBlockByNumber");
+  while (paid.count("eth_getBlockByNumber") === polls) {
+    await paid.asked("eth_getBlockByNumber");
+  }
+});
+
+test("a node of the second tier answers while the first tier is down, and not any more when it is back", async (t) => {
+  const { own, paid, service } = await startTiers(t, {}, { upstream: { breaker: { failures: 3, openMs: 200 } } });
+  own.faults.answer = "reset";
+  for (let at = 0; at < 20; at += 1) {
+    await readBalance(service, at);
+  }
+  assert.ok(paid.count("eth_getBalance") >= 20);
+  own.faults.answer = undefined;
+  for (let at = 100, before = own.count("eth_getBalance"); own.count("eth_getBalance") === before; at += 1) {
+    await readBalance(service, at);
+  }
+  const before = paid.count("eth_getBalance");
+  for (let at = 1_000; at < 1_020; at += 1) {
+    await readBalance(service, at);
+  }
+  assert.equal(paid.count("eth_getBalance"), before);
+});
+
+test("a block that the first tier does not have is read from the second", async (t) => {
+  const { own, paid, service } = await startTiers(t);
+  own.faults.lag = 50;
+  const { body } = await rpc(service.url, "eth_getBalance", [addressOf(1), "0x60"]);
+  assert.equal(body.result, "0x60");
+  assert.ok(paid.count("eth_getBalance") > 0);
+});
+
+test("a full node of the first tier leaves reads to the second, and a slow read is not hedged there", async (t) => {
+  const { own, paid, service } = await startTiers(t, { concurrency: 2 }, { upstream: { hedge: { afterMs: 1 } } });
+  own.faults.methods = ["eth_getBalance"];
+  own.faults.answer = "hang";
+  const held = own.asked("eth_getBalance");
+  const first = readBalance(service, 1);
+  await held;
+  await readBalance(service, 2);
+  assert.equal(paid.count("eth_getBalance"), 1);
+  own.faults.answer = undefined;
+  own.release();
+  await first;
+  assert.equal(paid.count("eth_getBalance"), 1);
+});
