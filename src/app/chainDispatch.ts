@@ -63,6 +63,8 @@ const createCommonOptions = ({ config: { name, state }, server, telemetry }: Cha
   };
 };
 
+const memoryOf = ({ memory }: RequestContext): RequestContext["memory"] => memory;
+
 /** Creates the dispatchers of one chain. */
 export const createChainDispatch = (options: ChainDispatchOptions): ChainDispatch => {
   const { config, handlers, subscriptions } = options;
@@ -72,10 +74,11 @@ export const createChainDispatch = (options: ChainDispatchOptions): ChainDispatc
     beginCall: <C extends RequestContext>(call: Call, context: C): C => traces.begin(call, context),
   };
   return {
-    http: createDispatch<RequestContext, RpcResponse>({ ...common, ...traced, lookup, forward }),
+    http: createDispatch<RequestContext, RpcResponse>({ ...common, ...traced, memoryOf, lookup, forward }),
     webSocket: createDispatch<SocketContext, RpcResponse>({
       ...common,
       ...traced,
+      memoryOf,
       lookup: (method) => subscriptions.lookup(method) ?? lookup(method),
       forward,
     }),

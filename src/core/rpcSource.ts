@@ -1,5 +1,6 @@
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call, Reply } from "../jsonrpc/call.ts";
+import type { ResultMemory } from "../jsonrpc/resultMemory.ts";
 import type { CallUsage } from "./callUsage.ts";
 import type { BlockId } from "./heads.ts";
 import type { LazySignal } from "./lazySignal.ts";
@@ -49,12 +50,6 @@ export interface RpcResponse extends Reply {
   readonly verified?: boolean;
   /** The source of a response at `pending`. */
   readonly pending?: PendingMode;
-}
-
-/** Counts bytes of results. */
-export interface ResultMemory {
-  /** Returns false if there is no room in the memory budget. */
-  hold(bytes: number): boolean;
 }
 
 /** A client's request. If its first call to a node is admitted, no further call of it is refused for the node's load. */

@@ -3,10 +3,10 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:
 import type { Duplex } from "node:stream";
 import type { AuthenticatedRequest } from "../access/accessControl.ts";
 import { LazySignal } from "../core/lazySignal.ts";
-import type { ResultMemory } from "../core/rpcSource.ts";
 import type { TraceHeaders } from "../core/trace.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Chunk } from "../jsonrpc/formatResponse.ts";
+import type { ResultMemory } from "../jsonrpc/resultMemory.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { BodyMemory } from "./readBody.ts";
@@ -156,8 +156,20 @@ export class HttpEndpointRequest implements EndpointRequest, ResultMemory, BodyM
     return this.#memory?.holdBody(bytes) ?? true;
   }
 
-  hold(bytes: number): boolean {
-    return this.#memory?.hold(bytes) ?? true;
+  holdCalls(calls: number, running: number): boolean {
+    return this.#memory?.holdCalls(calls, running) ?? true;
+  }
+
+  hold(result: Uint8Array): boolean {
+    return this.#memory?.hold(result) ?? true;
+  }
+
+  drop(result: Uint8Array): void {
+    this.#held?.drop(result);
+  }
+
+  holdResponse(bytes: number): boolean {
+    return this.#memory?.holdResponse(bytes) ?? true;
   }
 
   /** Counts a body that waits for its calls, unless it was counted while it was read. It cannot be refused any more. */

@@ -5,8 +5,7 @@ import type { Payments } from "../access/payment/payment.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { errorResult } from "../jsonrpc/dispatchResult.ts";
 import { NULL_ID, parseEnvelope } from "../jsonrpc/envelope.ts";
-import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { overBudget } from "../limits/memoryBudget.ts";
+import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { isJsonContentType } from "./contentType.ts";
 import {

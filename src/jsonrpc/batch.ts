@@ -9,19 +9,36 @@ import {
   formatCompleted,
   hasStream,
   joinResponses,
+  MAX_JOINED_BYTES,
 } from "./completedCall.ts";
 import { type DispatchResult, noContent } from "./dispatchResult.ts";
 import type { Item } from "./envelope.ts";
-import { isStream } from "./formatResponse.ts";
+import { type Chunk, isStream } from "./formatResponse.ts";
 import { tooLarge } from "./responseStream.ts";
-import type { RpcError } from "./rpcError.ts";
+import type { ResultMemory } from "./resultMemory.ts";
+import { overBudget, type RpcError } from "./rpcError.ts";
 
 export interface BatchLimits {
   /** Calls in flight at a time. */
   readonly concurrency: number;
   /** Limit for the results of one batch. */
   readonly maxResponseBytes: number;
+  /** Counts the calls, and the results until they are sent. Undefined: they are not counted. */
+  readonly memory: ResultMemory | undefined;
 }
+
+/** Above this size, the response is streamed. No call starts while more bytes of results wait to be sent. */
+const MAX_UNSENT_BYTES = MAX_JOINED_BYTES;
+
+/** A smaller batch costs less than counting it. */
+const UNCOUNTED_CALLS = 16;
+
+/** A streamed response is sent in parts of about this size. */
+const MAX_PART_BYTES = 64 * 1024;
+
+/** Returns the result that a call holds until it is sent. A notification holds none. */
+const heldBody = <R extends Reply>({ id, body }: CompletedCall<R>): Uint8Array | undefined =>
+  id === undefined || body === undefined || isStream(body) ? undefined : body;
 
 /**
  * One batch in flight. Each call has a slot in request order for its completed call.
@@ -35,6 +52,8 @@ class Batch<R extends Reply> {
   readonly #limits: BatchLimits;
   readonly #slots: (CompletedCall<R> | undefined)[];
   #bytes = 0;
+  /** Bytes of the results that are not sent. */
+  #unsentBytes = 0;
   #next = 0;
   #running = 0;
   #completed = 0;
@@ -52,40 +71,27 @@ class Batch<R extends Reply> {
     this.#slots = items.map(() => undefined);
   }
 
-  /** Runs the calls. Returns all completed calls, or undefined as soon as one of them is a stream. */
+  /** Runs the calls. Returns all completed calls, or undefined as soon as the response must be streamed. */
   complete(): Awaitable<readonly CompletedCall<R>[] | undefined> {
     this.#startCalls();
     return this.#isDecided() ? this.#decision() : this.#awaitDecision();
   }
 
-  /** Yields the response, call by call in request order. Throws if it exceeds the limit. */
+  /** Yields the response in request order. Throws if it exceeds the limit. */
   async *stream(): AsyncGenerator<Uint8Array> {
     this.#isStreamed = true;
-    let separator = ARRAY_START;
+    // They would keep the results that are sent.
+    this.replies.length = 0;
+    let isFirst = true;
     let consumed = 0;
     try {
       while (consumed < this.#slots.length) {
-        const completed = await this.#take(consumed);
-        consumed++;
-        const chunks = formatCompleted(completed);
-        if (chunks.length === 0) {
-          continue;
-        }
-        yield separator;
-        separator = COMMA;
-        for (const chunk of chunks) {
-          if (!isStream(chunk)) {
-            yield chunk;
-          } else {
-            for await (const part of chunk) {
-              this.#countStreamed(part);
-              yield part;
-            }
-          }
-        }
-        if (hasStream(completed)) {
-          this.#release();
-        }
+        const calls = await this.#takeSome(consumed);
+        const parts = calls.map(formatCompleted).filter(({ length }) => length > 0);
+        consumed += calls.length;
+        yield* this.#partsOf(parts, isFirst);
+        isFirst &&= parts.length === 0;
+        this.#onSent(calls, consumed);
       }
       yield ARRAY_END;
     } finally {
@@ -93,15 +99,37 @@ class Batch<R extends Reply> {
     }
   }
 
+  /** Yields responses, each after its separator. Small parts are joined, because each yield costs time. */
+  async *#partsOf(responses: readonly (readonly Chunk[])[], isFirst: boolean): AsyncGenerator<Uint8Array> {
+    let joined: Uint8Array[] = [];
+    const chunks = responses.flatMap((parts, index) => [isFirst && index === 0 ? ARRAY_START : COMMA, ...parts]);
+    for (const chunk of chunks) {
+      if (!isStream(chunk) && chunk.length <= MAX_PART_BYTES) {
+        joined.push(chunk);
+        continue;
+      }
+      yield Buffer.concat(joined);
+      joined = [];
+      yield* isStream(chunk) ? this.#counted(chunk) : [chunk];
+    }
+    if (joined.length > 0) {
+      yield Buffer.concat(joined);
+    }
+  }
+
   #isDecided(): boolean {
-    return this.#completed === this.#slots.length || this.#hasStream || this.#failure !== undefined;
+    return this.#completed === this.#slots.length || this.#mustStream() || this.#failure !== undefined;
+  }
+
+  #mustStream(): boolean {
+    return this.#hasStream || this.#unsentBytes > MAX_UNSENT_BYTES;
   }
 
   #decision(): readonly CompletedCall<R>[] | undefined {
     if (this.#failure !== undefined) {
       throw this.#failure.error;
     }
-    return this.#hasStream ? undefined : this.#slots.filter((slot) => slot !== undefined);
+    return this.#mustStream() ? undefined : this.#slots.filter((slot) => slot !== undefined);
   }
 
   async #awaitDecision(): Promise<readonly CompletedCall<R>[] | undefined> {
@@ -111,18 +139,25 @@ class Batch<R extends Reply> {
     return this.#decision();
   }
 
-  /** Returns a completed call when it is known. */
-  async #take(index: number): Promise<CompletedCall<R>> {
-    for (;;) {
-      const completed = this.#slots[index];
-      if (completed !== undefined) {
-        return completed;
-      }
+  /** Returns the next completed calls, at least one: up to a stream, or to MAX_PART_BYTES of results. */
+  async #takeSome(index: number): Promise<readonly CompletedCall<R>[]> {
+    while (this.#slots[index] === undefined) {
       if (this.#failure !== undefined) {
         throw this.#failure.error;
       }
       await this.#nextProgress();
     }
+    const calls: CompletedCall<R>[] = [];
+    let bytes = 0;
+    for (let at = index; bytes < MAX_PART_BYTES; at++) {
+      const completed = this.#slots[at];
+      if (completed === undefined) {
+        break;
+      }
+      calls.push(completed);
+      bytes += hasStream(completed) ? MAX_PART_BYTES : (heldBody(completed)?.length ?? 0);
+    }
+    return calls;
   }
 
   /** Starts no more calls, and discards the streams from slot `consumed` on: the client has disconnected. */
@@ -135,16 +170,19 @@ class Batch<R extends Reply> {
     }
   }
 
-  /** Throws if the response exceeds the limit with this part. */
-  #countStreamed({ length }: Uint8Array): void {
-    this.#bytes += length;
-    if (this.#bytes > this.#limits.maxResponseBytes) {
-      throw tooLarge(this.#limits.maxResponseBytes);
+  /** Yields a stream. Throws if the response exceeds the limit with one of its parts. */
+  async *#counted(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    for await (const part of stream) {
+      this.#bytes += part.length;
+      if (this.#bytes > this.#limits.maxResponseBytes) {
+        throw tooLarge(this.#limits.maxResponseBytes);
+      }
+      yield part;
     }
   }
 
   #startCalls(): void {
-    while (this.#running < this.#limits.concurrency && !this.#isStopped) {
+    while (this.#running < this.#limits.concurrency && this.#unsentBytes <= MAX_UNSENT_BYTES && !this.#isStopped) {
       const index = this.#next;
       const item = this.#items[index];
       if (item === undefined) {
@@ -191,7 +229,9 @@ class Batch<R extends Reply> {
   #onCompleted(call: CompletedCall<R>, index: number): void {
     const completed = this.#enforceLimit(call);
     if (completed.reply !== undefined) {
-      this.replies.push(completed.reply);
+      if (!this.#isStreamed) {
+        this.replies.push(completed.reply);
+      }
     } else if (completed.id !== undefined && completed.error !== undefined) {
       this.errors.push(completed.error);
     }
@@ -205,37 +245,65 @@ class Batch<R extends Reply> {
     }
   }
 
-  /** Ends the call of a stream that is written. */
-  #release(): void {
-    this.#running--;
+  /** Forgets the calls that are sent, up to slot `end`, and starts those that waited for them. */
+  #onSent(calls: readonly CompletedCall<R>[], end: number): void {
+    for (const completed of calls) {
+      const body = heldBody(completed);
+      if (hasStream(completed)) {
+        this.#running--;
+      } else if (body !== undefined) {
+        this.#unsentBytes -= body.length;
+        this.#limits.memory?.drop(body);
+      }
+    }
+    this.#slots.fill(undefined, end - calls.length, end);
     this.#startCalls();
     this.#notify();
   }
 
-  /** Replaces a result that no longer fits into the response by an error. */
+  /** Replaces a result that no longer fits into the response, or into the memory budget, by an error. */
   #enforceLimit(completed: CompletedCall<R>): CompletedCall<R> {
-    const { id, body } = completed;
-    const { maxResponseBytes } = this.#limits;
-    if (id === undefined || body === undefined || isStream(body)) {
+    const { id } = completed;
+    const body = heldBody(completed);
+    const { maxResponseBytes, memory } = this.#limits;
+    if (body === undefined) {
       return completed;
     }
     if (this.#bytes + body.length > maxResponseBytes) {
       return { id, error: tooLarge(maxResponseBytes) };
     }
+    if (memory?.hold(body) === false) {
+      return { id, error: overBudget() };
+    }
     this.#bytes += body.length;
+    this.#unsentBytes += body.length;
     return completed;
   }
 }
 
+/** Returns the response of a batch that finds no room: an error for each of its calls. */
+const refuseBatch = (items: readonly Item[]): DispatchResult<never> => {
+  const error = overBudget();
+  const { status, retryAfterSeconds } = error;
+  const chunks = joinResponses(items.map(({ id }) => ({ id, error })));
+  return { status, retryAfterSeconds, chunks, replies: [], errors: [error] };
+};
+
 /**
  * Runs the calls of a batch in parallel and returns the responses in request order (ethers 5 matches by position).
  * A streamed result counts as running until it is written, so that few streams are open.
+ * A large response is streamed too, and its later calls start as its results are read.
  */
 export const runBatch = <R extends Reply>(
   items: readonly Item[],
   run: (item: Item) => Awaitable<CompletedCall<R>>,
   limits: BatchLimits,
 ): Awaitable<DispatchResult<R>> => {
+  const { memory, concurrency } = limits;
+  const { length } = items;
+  if (length > UNCOUNTED_CALLS && memory?.holdCalls(length, Math.min(length, concurrency)) === false) {
+    return refuseBatch(items);
+  }
   const batch = new Batch(items, run, limits);
   return whenKnown(batch.complete(), (completed): DispatchResult<R> => {
     const { replies, errors } = batch;

@@ -12,7 +12,7 @@ export interface CompletedCall<R extends Reply> {
 }
 
 /** Up to this size, a response is copied into one buffer. */
-const MAX_JOINED_BYTES = 4 * 1024 * 1024;
+export const MAX_JOINED_BYTES = 4 * 1024 * 1024;
 
 export const ARRAY_START = Buffer.from("[");
 export const COMMA = Buffer.from(",");

@@ -6,6 +6,7 @@ import { type DispatchResult, errorResult, noContent } from "./dispatchResult.ts
 import { type Envelope, type Item, parseEnvelope } from "./envelope.ts";
 import { type Chunk, isStream } from "./formatResponse.ts";
 import { discardStream, readFirstChunk, tooLarge } from "./responseStream.ts";
+import type { ResultMemory } from "./resultMemory.ts";
 import { CODES, RpcError } from "./rpcError.ts";
 
 export type Handler<C, R extends Reply> = (call: Call, context: C) => Awaitable<R>;
@@ -32,6 +33,8 @@ export interface DispatchOptions<C, R extends Reply> {
   readonly maxResponseBytes: number;
   /** Calls of one batch in flight at a time. */
   readonly concurrency?: number;
+  /** Returns the memory that counts the results of a batch until they are sent. Default: they are not counted. */
+  memoryOf?(context: C): ResultMemory | undefined;
   /** Called for each request object that is not a call, and for a body that does not parse. */
   onInvalid?(context: C): void;
   onOutcome?(outcome: Outcome<C, R>): void;
@@ -172,7 +175,8 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
     }
     const [first] = envelope.items;
     if (envelope.batch || first === undefined) {
-      return runBatch(envelope.items, (item) => run(item, context, unchanged), { concurrency, maxResponseBytes });
+      const limits = { concurrency, maxResponseBytes, memory: options.memoryOf?.(context) };
+      return runBatch(envelope.items, (item) => run(item, context, unchanged), limits);
     }
     return run<DispatchResult<R>>(first, context, toResult);
   };

@@ -54,5 +54,8 @@ export const invalidParams = (message: string): RpcError => new RpcError(CODES.I
 export const unavailable = (message: string, retryAfterSeconds = 1): RpcError =>
   new RpcError(CODES.INTERNAL, message, { status: 503, retryAfterSeconds });
 
+/** Creates the error (503) of work that finds no room in the memory budget. */
+export const overBudget = (): RpcError => unavailable("the server is over its memory budget");
+
 /** Creates the error (504) of a node that did not respond in time. */
 export const upstreamTimeout = (message: string): RpcError => new RpcError(CODES.INTERNAL, message, { status: 504 });

@@ -1,4 +1,4 @@
-import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import { overBudget, type RpcError } from "../jsonrpc/rpcError.ts";
 import { FairShares } from "./fairShares.ts";
 
 /** The users of the budget; a metric label. */
@@ -8,11 +8,8 @@ export type MemoryKind = (typeof MEMORY_KINDS)[number];
 /** New work needs this much room, so that work in progress finds some. */
 const MIN_ROOM_BYTES = 64 * 1024;
 
-/** Up to this size, bytes of one call are not counted: they cost less than counting. */
+/** Up to this size, the bytes of one request are not counted: they cost less than counting. */
 export const UNCOUNTED_BYTES = 64 * 1024;
-
-/** Creates the error of work that is refused: 503 with Retry-After. */
-export const overBudget = (): RpcError => unavailable("the server is over its memory budget");
 
 /** The bytes that one piece of work holds. */
 export class MemoryUse {

@@ -1,4 +1,5 @@
-import { type MemoryBudget, type MemoryUse, overBudget } from "../limits/memoryBudget.ts";
+import { overBudget } from "../jsonrpc/rpcError.ts";
+import type { MemoryBudget, MemoryUse } from "../limits/memoryBudget.ts";
 
 /** The bytes that one log query holds: logs that are received and not sent yet. */
 export class LogMemory {

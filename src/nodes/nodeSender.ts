@@ -69,7 +69,7 @@ const isAnswer = (outcome: CallOutcome): boolean =>
 
 /** Whether the request may hold the result until its response is written. */
 const hasRoom = ({ memory }: Reach, outcome: CallOutcome): boolean =>
-  outcome instanceof NodeError || outcome.length <= UNCOUNTED_BYTES || memory?.hold(outcome.length) !== false;
+  outcome instanceof NodeError || outcome.length <= UNCOUNTED_BYTES || memory?.hold(outcome) !== false;
 
 /** Sends HTTP requests to one node within its budget of calls. Each outcome updates breaker, metrics and health. */
 export class NodeSender {

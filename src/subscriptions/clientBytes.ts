@@ -1,5 +1,5 @@
-import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { type MemoryBudget, type MemoryUse, overBudget } from "../limits/memoryBudget.ts";
+import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
+import type { MemoryBudget, MemoryUse } from "../limits/memoryBudget.ts";
 
 /** Objects of a subscription in memory. */
 const SUBSCRIPTION_BYTES = 2_048;

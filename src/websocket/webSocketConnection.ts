@@ -5,9 +5,9 @@ import type { AuthenticatedRequest, Readmit } from "../access/accessControl.ts";
 import type { EndpointRequest } from "../http/endpoint.ts";
 import { RequestMemory } from "../http/requestMemory.ts";
 import { errorResult } from "../jsonrpc/dispatchResult.ts";
-import type { Chunk } from "../jsonrpc/formatResponse.ts";
-import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { type MemoryBudget, type MemoryUse, overBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
+import { type Chunk, isStream } from "../jsonrpc/formatResponse.ts";
+import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
+import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Subscriber } from "../subscriptions/subscriber.ts";
 import { MessageFlow } from "./messageFlow.ts";
 import { Pings } from "./pings.ts";
@@ -93,11 +93,7 @@ class ServedConnection implements WebSocketConnection {
         options.onSlow();
         this.close(TRY_AGAIN_LATER, "the reader is too slow");
       },
-      onStalled: () => {
-        options.onSlow();
-        // The close frame would wait behind the unsent bytes.
-        this.terminate();
-      },
+      onStalled: this.#onStalled,
       onRoom: () => this.#flow.onRoom(),
     });
     this.#flow = new MessageFlow(options.socket, this.#sendQueue, received);
@@ -218,31 +214,45 @@ class ServedConnection implements WebSocketConnection {
     const afterwards: (() => void)[] = [];
     const { memory: budget, admitted } = this.#options;
     const memory = budget && new RequestMemory(budget, admitted.clientId);
-    if (body.length > UNCOUNTED_BYTES) {
-      memory?.holdBody(body.length);
-    }
-    let chunks: readonly Chunk[];
     try {
-      chunks = await this.#handle(body, memory, (then) => afterwards.push(then));
-      if (this.#sendQueue.isFull) {
-        await this.#flow.waitForRoom();
-      }
+      const chunks = await this.#handle(body, memory, (then) => afterwards.push(then));
+      await this.#send(chunks, memory);
     } finally {
+      memory?.release();
+    }
+    if (this.#socket.readyState === this.#socket.OPEN) {
+      for (const then of afterwards) {
+        then();
+      }
+    }
+  }
+
+  /** Sends a response when the client has read enough of earlier ones. Without room for a response that waits, the connection ends. */
+  async #send(chunks: readonly Chunk[], memory: RequestMemory | undefined): Promise<void> {
+    if (this.#sendQueue.isFull) {
+      if (memory?.holdResponse(smallBytes(chunks)) === false) {
+        this.#onStalled();
+        return;
+      }
+      await this.#flow.waitForRoom();
+    }
+    if (chunks.length === 0 || this.#socket.readyState !== this.#socket.OPEN) {
+      return;
+    }
+    if (!chunks.some(isStream)) {
       // From now on the unsent bytes count.
       memory?.release();
     }
-    if (this.#socket.readyState !== this.#socket.OPEN) {
-      return;
-    }
-    if (chunks.length > 0) {
-      const sent = this.#sendQueue.sendResponse(chunks);
-      this.#flow.sendWaiting();
-      await sent;
-    }
-    for (const then of afterwards) {
-      then();
-    }
+    const sent = this.#sendQueue.sendResponse(chunks);
+    this.#flow.sendWaiting();
+    await sent;
   }
+
+  readonly #onStalled = (): void => {
+    this.#options.onSlow();
+    // The close frame would wait behind the unsent bytes.
+    this.terminate();
+  };
 
   async #handle(
     body: Uint8Array,
@@ -252,6 +262,9 @@ class ServedConnection implements WebSocketConnection {
     const { request, requestId, handle, onError } = this.#options;
     const { clientId, authorize, charge, usage } = this.#admitted;
     try {
+      if (body.length > UNCOUNTED_BYTES && memory?.holdBody(body.length) === false) {
+        throw overBudget();
+      }
       const { chunks } = await handle(body, {
         requestId,
         clientId,
@@ -277,6 +290,10 @@ class ServedConnection implements WebSocketConnection {
     }
   }
 }
+
+/** Returns the bytes of the small parts. A larger one counts since it was read, or it belongs to the cache. */
+const smallBytes = (chunks: readonly Chunk[]): number =>
+  chunks.reduce((sum, chunk) => sum + (isStream(chunk) || chunk.length > UNCOUNTED_BYTES ? 0 : chunk.length), 0);
 
 const toBytes = (data: RawData): Uint8Array => {
   if (Array.isArray(data)) {

@@ -132,6 +132,39 @@ test("notifications run and are not answered", async () => {
   assert.equal(outcomes.length, 6);
 });
 
+test("a batch above 4 MiB is streamed in order, and its later calls start as it is read", async () => {
+  const large = `"${"x".repeat(1024 * 1024)}"`;
+  let started = 0;
+  const { dispatch } = setup(
+    {
+      large: () => {
+        started++;
+        return { body: bytes(large) };
+      },
+      fail: () => {
+        throw new RpcError(3, "no");
+      },
+      note: constant("1"),
+    },
+    { maxResponseBytes: Number.POSITIVE_INFINITY },
+  );
+  const calls = [
+    '{"jsonrpc":"2.0","method":"note"}',
+    request(1, "fail"),
+    ...Array.from({ length: 7 }, (_, at) => request(at + 2, "large")),
+    '{"jsonrpc":"2.0","method":"note"}',
+  ];
+  const { status, chunks } = await dispatch(bytes(`[${calls.join()}]`), undefined);
+  assert.equal(status, 200);
+  assert.ok(started < 6, `${started} calls before the first byte is read`);
+  const answers: readonly { id: number; result?: string; error?: object }[] = JSON.parse(await readChunks(chunks));
+  assert.equal(started, 7);
+  assert.deepEqual(
+    answers.map(({ id, result }) => [id, result?.length]),
+    [[1, undefined], ...Array.from({ length: 7 }, (_, at) => [at + 2, large.length - 2])],
+  );
+});
+
 test("calls of a batch in flight are limited", async () => {
   let running = 0;
   let most = 0;

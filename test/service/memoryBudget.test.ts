@@ -12,6 +12,8 @@ const MIB = 1024 * 1024;
 const BUDGET = 32 * MIB;
 const BODY_BYTES = 5_200_000;
 const LARGE_BYTES = 2_000_000;
+/** Less than what counts alone. */
+const SMALL_BYTES = 60_000;
 const PIECE_BYTES = 32 * 1024;
 /** Answers in the buffers of the kernel are not forebay's. */
 const PIPELINED = 8;
@@ -28,7 +30,10 @@ const start = async (
   } = {},
 ) => {
   const large = `0x${"ab".repeat(LARGE_BYTES / 2)}`;
-  const node = await createFakeNode({ handlers: { eth_getCode: () => large, custom_large: () => large } });
+  const small = `0x${"ab".repeat(SMALL_BYTES / 2)}`;
+  const node = await createFakeNode({
+    handlers: { eth_getCode: () => large, custom_large: () => large, custom_small: () => small },
+  });
   const service = await createService(
     { nodes: [{ url: node.url }], verify: "off" },
     { server: { memoryBudgetBytes: BUDGET, ...server }, access: { trustedProxies: ["127.0.0.1"] } },
@@ -213,6 +218,72 @@ test("WebSockets that do not read 63 answers of 2 MB hold few of them, and are c
   assert.ok(node.count("eth_getCode") <= 2, "the answers are hits");
   await until(async () => (await metric(service.opsUrl, "forebay_websockets")) === 0, "all are closed");
   assert.equal(await used("responses"), 0);
+});
+
+const batchOf = (method: string, calls: number): string =>
+  JSON.stringify(Array.from({ length: calls }, (_, id) => ({ jsonrpc: "2.0", id, method, params: [id] })));
+
+test("WebSockets that do not read batches of small results stay within the client's share, and others are served", async (t) => {
+  const { service, node, refused, post } = await start(t, { writeTimeoutMs: 5_000 });
+  const sockets = await Promise.all(Array.from({ length: 5 }, () => openWebSocket(t, service.url, ATTACKER)));
+  const body = batchOf("custom_small", 1_000);
+  for (const socket of sockets) {
+    socket.pause();
+    for (let batch = 0; batch < 20; batch++) {
+      socket.send(body);
+    }
+  }
+  let most = 0;
+  await until(async () => {
+    most = Math.max(most, await metric(service.opsUrl, "forebay_memory_budget_used_bytes"));
+    return (await refused("requests")) + (await refused("responses")) > 0;
+  }, "a batch or a result is refused");
+  // Bytes that no single client holds, such as answers for several clients, add a little.
+  assert.ok(most <= 0.6 * BUDGET, `${most} bytes`);
+  assert.equal((await post(OTHER, "custom_large")).status, 200);
+  for (const socket of sockets) {
+    socket.terminate();
+  }
+  await until(
+    async () => (await metric(service.opsUrl, "forebay_memory_budget_used_bytes")) === 0,
+    "nothing is held any more",
+  );
+  assert.ok(node.count("custom_small") < 100_000);
+});
+
+test("a batch of 60 MB over HTTP starts its calls as its client reads, and holds a part of it", async (t) => {
+  const { node, used, open } = await start(t);
+  const body = batchOf("custom_small", 1_000);
+  const socket = open(ATTACKER, headOf(body.length) + body);
+  socket.pause();
+  await until(async () => (await used("responses")) > 0 && node.count("custom_small") > 64, "calls are answered");
+  // Part of the response is in the buffers of the kernel.
+  assert.ok((await used("responses")) < BUDGET / 4);
+  assert.ok(node.count("custom_small") < 500, `${node.count("custom_small")} calls`);
+  let bytes = 0;
+  socket.on("data", ({ length }: Buffer) => {
+    bytes += length;
+  });
+  socket.resume();
+  await until(() => bytes > 1_000 * SMALL_BYTES, "the whole response arrives");
+  assert.equal(node.count("custom_small"), 1_000);
+  await until(async () => (await used("responses")) === 0, "nothing is held any more");
+});
+
+test("a batch whose results find no room gets an error for each of the others", async (t) => {
+  const { service } = await start(t, { memoryBudgetBytes: MIB });
+  const headers = { "content-type": "application/json", "x-forwarded-for": ATTACKER };
+  const response = await fetch(service.url, { method: "POST", headers, body: batchOf("custom_small", 100) });
+  const answers: readonly { id: number; result?: string; error?: { message: string } }[] = Object(
+    await response.json(),
+  );
+  assert.deepEqual(
+    answers.map(({ id }) => id),
+    Array.from({ length: 100 }, (_, id) => id),
+  );
+  const errors = answers.flatMap(({ error }) => error?.message ?? []);
+  assert.ok(errors.length > 0 && errors.length < 100, `${errors.length} errors`);
+  assert.ok(errors.every((message) => message === OVER_BUDGET));
 });
 
 test("a WebSocket that reads slowly gets all its answers", async (t) => {

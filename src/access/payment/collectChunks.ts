@@ -1,6 +1,6 @@
-import type { ResultMemory } from "../../core/rpcSource.ts";
 import { type Chunk, isStream } from "../../jsonrpc/formatResponse.ts";
-import { overBudget } from "../../limits/memoryBudget.ts";
+import type { ResultMemory } from "../../jsonrpc/resultMemory.ts";
+import { overBudget } from "../../jsonrpc/rpcError.ts";
 
 /** Reads the streams of a response into memory. Rejects if a stream fails, or with RpcError (503) without room. */
 export const collectChunks = async (
@@ -14,7 +14,7 @@ export const collectChunks = async (
       continue;
     }
     for await (const part of chunk) {
-      if (memory?.hold(part.length) === false) {
+      if (memory?.holdResponse(part.length) === false) {
         throw overBudget();
       }
       whole.push(part);

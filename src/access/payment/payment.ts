@@ -1,9 +1,9 @@
 import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { PaymentRequirements } from "@x402/core/types";
-import type { ResultMemory } from "../../core/rpcSource.ts";
 import type { Awaitable } from "../../jsonrpc/awaitable.ts";
 import type { Chunk } from "../../jsonrpc/formatResponse.ts";
+import type { ResultMemory } from "../../jsonrpc/resultMemory.ts";
 import { CODES, RpcError } from "../../jsonrpc/rpcError.ts";
 import { ownerOf } from "../../limits/fairQueue.ts";
 import type { PaymentResult } from "../../telemetry/paymentMetrics.ts";

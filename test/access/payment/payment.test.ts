@@ -74,7 +74,10 @@ const createRig = async (room = Number.POSITIVE_INFINITY, changes: Partial<Facil
     connection: {},
     signal: new AbortController().signal,
     memory: {
-      hold: (bytes: number) => {
+      holdCalls: () => true,
+      hold: () => true,
+      drop: () => undefined,
+      holdResponse: (bytes: number) => {
         held += bytes;
         return held <= room;
       },

@@ -1,6 +1,7 @@
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
+import { BUDGET_ATTACKS } from "./budgetAttacks.ts";
 
 /**
  * A process with clients that attack forebay on the port of its first argument. Each attack has its own client address.
@@ -118,14 +119,17 @@ const leave = (): void => {
   }, 1_000 / LEAVING_PER_SECOND);
 };
 
-const ATTACKS = { stallBodies, readNothing, openSockets, pipeline, leave, simulate } as const;
+const ATTACKS: Readonly<Record<string, (port: number) => unknown>> = {
+  ...{ stallBodies, readNothing, openSockets, pipeline, leave, simulate },
+  ...BUDGET_ATTACKS,
+};
 
 /** The attacks to run, by name. Default: all. */
 const names = process.argv.slice(3);
 process.on("disconnect", () => process.exit());
 for (const [name, attack] of Object.entries(ATTACKS)) {
   if (names.length === 0 || names.includes(name)) {
-    void attack();
+    void attack(port);
   }
 }
 process.send?.("started");

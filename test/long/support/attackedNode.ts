@@ -7,8 +7,11 @@ import { startFront } from "../../support/fakes/front.ts";
  * The results of the methods that the run calls often exist before it starts.
  */
 const LARGE_BYTES = 2_000_000;
+/** Less than 64 KiB. */
+const SMALL_BYTES = 60_000;
 const RESULTS: Readonly<Record<string, string>> = {
   custom_large: `"0x${"ab".repeat(LARGE_BYTES / 2)}"`,
+  custom_small: `"0x${"ab".repeat(SMALL_BYTES / 2)}"`,
   custom_read: "1",
   eth_getBalance: '"0x1"',
 };
