@@ -27,6 +27,7 @@ export const simulationRow: Row = {
       queries: [
         named("rounds p95", quantile(0.95, "simulate_rounds", CHAIN)),
         named("values a second", rates("simulate_fetched_total", CHAIN)),
+        named("known values a second", rates("simulate_known_total", CHAIN)),
       ],
     },
     {

@@ -3,6 +3,7 @@ import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import type { Answers } from "../state/answers/answers.ts";
 import { BlockValues } from "../state/blockValues.ts";
 import { createDifferenceReport } from "../state/differenceHandler.ts";
+import { ExecutionReads } from "../state/executionReads.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { createSameRules } from "../state/sameRules.ts";
 import { createStateEconomics, type StateEconomics } from "../state/stateEconomics.ts";
@@ -36,6 +37,7 @@ export class ChainState {
   readonly #options: ChainStateOptions;
   #follower: StateFollower | undefined;
   #reads: StateReads | undefined;
+  #executionReads: ExecutionReads | undefined;
   #judge: StateJudge | undefined;
   #answers: ReturnType<typeof createAnswers> | undefined;
   readonly #onDropped = new Set<() => void>();
@@ -52,6 +54,11 @@ export class ChainState {
   /** Undefined if state is not followed. */
   get reads(): StateReads | undefined {
     return this.#reads;
+  }
+
+  /** Undefined if state is not followed. */
+  get executionReads(): ExecutionReads | undefined {
+    return this.#executionReads;
   }
 
   /** Undefined if calls are not answered from earlier answers. */
@@ -135,14 +142,18 @@ export class ChainState {
       const parts = { ...this.#options, execution, values, follower, economics, fetch, never, maxBytes: answerBytes };
       this.#answers = createAnswers({ ...parts, onDropped: () => this.#publishDropped() });
     }
-    this.#reads = new StateReads({
-      values,
-      follower,
-      policy,
-      never,
+    const shared = {
+      ...{ values, follower, policy, never },
       waitMs: config.state.waitMs,
       blockTimeMs: () => heads.blockTimeMs,
-      ...this.#readEvents(economics),
+    };
+    this.#reads = new StateReads({ ...shared, ...this.#readEvents(economics) });
+    this.#executionReads = new ExecutionReads({
+      ...shared,
+      heads,
+      unitsOf: economics.unitsOf,
+      onWait: (result) => telemetry.metrics.stateWaits.inc({ chain, result }),
+      onKnown: (count) => telemetry.metrics.simulateKnown.inc({ chain }, count),
     });
   }
 

@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import type { TieredStore } from "../cache/tieredStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId } from "../core/heads.ts";
-import type { RequestContext } from "../core/rpcSource.ts";
+import type { StateReadContext } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { nativeContracts } from "../ethereum/opForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
@@ -22,6 +22,7 @@ import { createExecutor } from "../pending/executor.ts";
 import { createSimulator, type Simulator } from "../simulation/simulator.ts";
 import { createStateReadLimit } from "../simulation/stateReadLimit.ts";
 import { createBulkSlotFetch } from "../state/bulkSlotFetch.ts";
+import type { ExecutionReads } from "../state/executionReads.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -32,8 +33,7 @@ export interface Execution {
   readonly simulator: Simulator;
   /** Creates the executor of the feed's transactions. Its thread starts with the first call. */
   executor(): Executor;
-  /** `charge` receives the number of values that are read from nodes for one request. */
-  stateAt(block: BlockId, hint?: PrefetchHint, charge?: RequestContext["charge"]): StateSource;
+  stateAt(block: BlockId, hint: PrefetchHint | undefined, context: StateReadContext): StateSource;
   close(): Promise<void>;
 }
 
@@ -49,6 +49,8 @@ export interface ExecutionOptions {
   readonly config: ChainConfig;
   readonly rules: { readonly forks: ChainForks };
   readonly upstreams: Upstreams;
+  /** Returns the known state, which executions of clients take values from. Undefined if it is not followed. */
+  knownState(): ExecutionReads | undefined;
   /** Caches the state of final blocks, for all replicas. */
   readonly store: TieredStore;
   readonly senders: SenderCache;
@@ -60,15 +62,16 @@ export interface ExecutionOptions {
 /** The default of `simulate.workers`. */
 export const defaultWorkers = (cores: number): number => Math.min(MAX_DEFAULT_WORKERS, Math.max(1, cores - 1));
 
-const createState = ({ config, upstreams, store, telemetry }: ExecutionOptions): NodeState => {
+const createState = ({ config, upstreams, knownState, store, telemetry }: ExecutionOptions): NodeState => {
   const { heads } = upstreams;
+  const fetch = createBulkSlotFetch({
+    fetch: createStateFetcher(upstreams, FETCH_TIMEOUT_MS),
+    unitsOf: createUnitsOf(config.state.units),
+    nowMs: () => performance.now(),
+  });
   return createNodeState({
     fetch: storedFetch({
-      fetch: createBulkSlotFetch({
-        fetch: createStateFetcher(upstreams, FETCH_TIMEOUT_MS),
-        unitsOf: createUnitsOf(config.state.units),
-        nowMs: () => performance.now(),
-      }),
+      fetch: (calls, block) => (knownState()?.entered(fetch) ?? fetch)(calls, block),
       store: {
         get: async (key) => (await store.get([key]))[0]?.bytes,
         set: (key, value) => store.set(key, value, "final", undefined),
@@ -185,16 +188,15 @@ export const createExecution = (options: ExecutionOptions): Execution => {
   return {
     simulator: createChainSimulator(options, workers, nativesAt),
     executor: () => createFeedExecutor(options, state, workers, nativesAt),
-    stateAt: (block, hint, charge) =>
-      state.at(
-        block,
-        hint,
-        createStateReadLimit({
+    stateAt: (block, hint, { clientId, charge, bypassCache, noCache = false }) =>
+      state.at(block, hint, {
+        onRead: createStateReadLimit({
           maxStateReads: config.simulate.maxStateReads,
           charge,
           onExceeded: () => telemetry.metrics.stateReadLimitHits.inc({ chain: config.name }),
         }),
-      ),
+        known: bypassCache || noCache ? undefined : options.knownState()?.begin(block, clientId),
+      }),
     close: () => workers.close(),
   };
 };

@@ -13,7 +13,7 @@ import { createPending, type Pending } from "../pending/pending.ts";
 import type { PendingOptions } from "../pending/pendingParts.ts";
 import { parseSubmitted } from "../pending/submittedTransaction.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { createExecution, type Execution } from "./createExecution.ts";
+import { createExecution, type Execution, type ExecutionOptions } from "./createExecution.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import { directNodeCall } from "./directNodeCall.ts";
 import { resolveForks } from "./resolveForks.ts";
@@ -45,6 +45,7 @@ export interface PendingViewsOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
   readonly pipeline: Pick<ReadPipeline, "store" | "sharedValues">;
+  readonly knownState: ExecutionOptions["knownState"];
   /** The threads of all chains. */
   readonly threads: EvmThreads;
   /** Called with the blocks that equal their execution from the feed. */
@@ -125,7 +126,7 @@ class ChainViews implements PendingViews {
   }
 
   async #start(): Promise<void> {
-    const { config, upstreams, pipeline, threads, telemetry } = this.#options;
+    const { config, upstreams, pipeline, knownState, threads, telemetry } = this.#options;
     await upstreams.ready;
     const rules = await this.#watchRules();
     if (this.#isClosed) {
@@ -135,7 +136,8 @@ class ChainViews implements PendingViews {
     this.#rules = rules;
     const { store } = pipeline;
     this.#execution =
-      rules && createExecution({ config, rules, upstreams, store, senders: this.#senders, threads, telemetry });
+      rules &&
+      createExecution({ config, rules, upstreams, knownState, store, senders: this.#senders, threads, telemetry });
     this.#pending = this.#createPending();
     this.#pending.subscribe((change) => {
       for (const listener of this.#listeners) {

@@ -51,16 +51,17 @@ export const createFollowedSources = (config: ChainConfig, shared: Shared, signa
   const upstreams = createChainUpstreams(config, shared);
   const pipeline = createReadPipeline(config, shared, upstreams, signal);
   const feed = config.pending.feeds.length > 0 ? new FeedSource() : undefined;
-  const views = createPendingViews({
+  const views: PendingViews = createPendingViews({
     config,
     upstreams,
     pipeline,
     onReconciled: feed?.record,
+    knownState: () => state.executionReads,
     budget,
     threads,
     telemetry,
   });
-  const state = new ChainState({ config, upstreams, pipeline, views, feed, thread, signal, telemetry });
+  const state: ChainState = new ChainState({ config, upstreams, pipeline, views, feed, thread, signal, telemetry });
   const { maxFilters: maxPerClient, maxFilterBytes: maxBytesPerClient } = config.logs;
   return {
     upstreams,

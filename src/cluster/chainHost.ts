@@ -1,5 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcResponse, StateReadContext } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
@@ -30,7 +30,7 @@ import { type ViewMember, ViewRounds, type ViewRoundsOptions } from "./viewRound
 /** Executes calls of a chain. */
 export interface HostedExecution {
   readonly simulator: Simulator;
-  stateAt(block: BlockId, hint?: PrefetchHint, charge?: RequestContext["charge"]): StateSource;
+  stateAt(block: BlockId, hint: PrefetchHint | undefined, context: StateReadContext): StateSource;
 }
 
 /** A chain that the main process follows. */
@@ -151,7 +151,10 @@ export class ChainHost {
     if (execution === undefined) {
       throw unavailable("the rules of the chain are not known");
     }
-    const source = this.#stateOf(execution, state, (values) => call.report(values));
+    const source = this.#stateOf(execution, state, {
+      ...{ clientId, connection: call, bypassCache: state.bypassCache },
+      charge: (values) => call.report(values),
+    });
     const base = { block, source, ...(firstTimestamp !== undefined && { firstTimestamp }) };
     return execution.simulator[kind](paramsText, base, { signal: call.signal, clientId, connection: call });
   }
@@ -205,12 +208,8 @@ export class ChainHost {
     }
   }
 
-  #stateOf(
-    { stateAt }: HostedExecution,
-    { base, hint, viewId }: RemoteState,
-    charge: NonNullable<RequestContext["charge"]>,
-  ): StateSource {
-    const sealed = stateAt(base, hint, charge);
+  #stateOf({ stateAt }: HostedExecution, { base, hint, viewId }: RemoteState, context: StateReadContext): StateSource {
+    const sealed = stateAt(base, hint, context);
     if (viewId === undefined) {
       return sealed;
     }

@@ -56,6 +56,8 @@ export interface RemoteState {
   readonly base: BlockId;
   readonly hint: PrefetchHint | undefined;
   readonly viewId: string | undefined;
+  /** No known value may be used. */
+  readonly bypassCache: boolean;
 }
 
 export interface RemoteRun extends OfChain {

@@ -1,5 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcResponse, StateReadContext } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import type { PendingState } from "../pending/pendingState.ts";
@@ -12,13 +12,13 @@ class RemoteBlockState implements StateSource {
   readonly id: string;
   readonly base: BlockId;
   readonly hint: PrefetchHint | undefined;
-  readonly charge: RequestContext["charge"];
+  readonly context: StateReadContext;
 
-  constructor(base: BlockId, hint: PrefetchHint | undefined, charge: RequestContext["charge"]) {
+  constructor(base: BlockId, hint: PrefetchHint | undefined, context: StateReadContext) {
     this.id = base.hash;
     this.base = base;
     this.hint = hint;
-    this.charge = charge;
+    this.context = context;
   }
 
   read(): never {
@@ -43,6 +43,7 @@ export const createRemoteExecution = (chain: string, main: MainChannel): HostedE
     async (paramsText: Uint8Array, base: ExecutionBase, { signal, clientId }: Caller): Promise<RpcResponse> => {
       const { state, viewId } = splitState(base.source);
       const { block, firstTimestamp } = base;
+      const { charge, bypassCache, noCache = false } = state.context;
       return main.call(
         "run",
         {
@@ -52,9 +53,9 @@ export const createRemoteExecution = (chain: string, main: MainChannel): HostedE
           paramsText,
           block,
           firstTimestamp,
-          state: { base: state.base, hint: state.hint, viewId },
+          state: { base: state.base, hint: state.hint, viewId, bypassCache: bypassCache || noCache },
         },
-        { signal, onReport: (values) => state.charge?.(Number(values), "stateReads") },
+        { signal, onReport: (values) => charge?.(Number(values), "stateReads") },
       );
     };
   const simulator: Simulator = {
@@ -64,5 +65,5 @@ export const createRemoteExecution = (chain: string, main: MainChannel): HostedE
     createAccessList: run("createAccessList"),
     trace: () => Promise.reject(new Error("only the main process learns answers")),
   };
-  return { simulator, stateAt: (block, hint, charge) => new RemoteBlockState(block, hint, charge) };
+  return { simulator, stateAt: (block, hint, context) => new RemoteBlockState(block, hint, context) };
 };

@@ -97,6 +97,9 @@ export interface RequestContext {
   readonly charge?: ((calls: number, reason: "stateReads" | "invalid") => void) | undefined;
 }
 
+/** The client's request that an execution reads state for. */
+export type StateReadContext = Pick<RequestContext, "clientId" | "connection" | "charge" | "noCache" | "bypassCache">;
+
 /** Answers requests. Nodes, caches and everything between them implement this interface; a feature wraps another source. */
 export interface RpcSource {
   /** Returns a response that is known, such as a cached one, without a promise. */

@@ -1,4 +1,5 @@
 import type { Address, Hash } from "../ethereum/hex.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { BlockId } from "./heads.ts";
 
@@ -56,6 +57,19 @@ export interface StateSource {
   /** Values that a run probably reads. A private run has them from its start. */
   readonly expected?: StateValues | undefined;
   read(keys: StateKeys, signal: AbortSignal): Promise<StateValues>;
+}
+
+/** The values that are known, and the keys whose values are not. */
+export interface FoundState {
+  readonly values: StateValues;
+  readonly missing: StateKeys;
+}
+
+/** The state after one block, as far as no node has to be asked for it. */
+export interface KnownBlockState {
+  /** As of a StateSource that takes these values. */
+  readonly id: string;
+  find(keys: StateKeys): Awaitable<FoundState>;
 }
 
 /** Sends several reads at one block. Returns one outcome for each, in order: a JSON value or an Error. */

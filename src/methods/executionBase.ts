@@ -52,7 +52,7 @@ const readHeader = async ({ chain, context }: Input, block: BlockReference): Pro
 const stateAtOf =
   ({ context }: Pick<Input, "context">, execution: ChainExecution): StateAt =>
   (block, hint) =>
-    execution.stateAt(block, hint, context.charge);
+    execution.stateAt(block, hint, context);
 
 /** Returns the base of an execution on the state after a sealed block. */
 export const sealedExecutionBase = async (

@@ -1,6 +1,13 @@
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
-import type { NodeSource, RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type {
+  NodeSource,
+  RequestContext,
+  RpcRequest,
+  RpcResponse,
+  RpcSource,
+  StateReadContext,
+} from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PendingChange } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
@@ -45,8 +52,7 @@ export interface Chain {
   readonly execution:
     | {
         readonly simulator: Simulator;
-        /** `charge` receives the number of values that are read from nodes for one request. */
-        stateAt(block: BlockId, hint?: PrefetchHint, charge?: RequestContext["charge"]): StateSource;
+        stateAt(block: BlockId, hint: PrefetchHint | undefined, context: StateReadContext): StateSource;
       }
     | undefined;
   /** Whether a simulation on the pending block has the block's number or the next. */

@@ -4,6 +4,7 @@ import type { Call } from "../jsonrpc/call.ts";
 import { type BulkCall, bulkParts, isBulkReadable, parseBulkResult, slotsAndBalancesCall } from "./bulkCall.ts";
 import type { BulkReaderOptions } from "./bulkReader.ts";
 import { isUnsupported, UNSUPPORTED_MS } from "./bulkSupport.ts";
+import type { UnitsOf } from "./providerUnits.ts";
 import type { StateKey } from "./stateKey.ts";
 
 const SLOT_METHOD = "eth_getStorageAt";
@@ -23,14 +24,17 @@ const slotOutcomes = (bulk: BulkCall, outcome: unknown): (readonly [StateKey, un
   return bulk.keys.map((key) => [key, values === undefined ? failure : `0x${values.get(key)}`]);
 };
 
+/** Returns the units of one slot, if this number of slots is read together. */
+export const unitsOfSlot = (slots: number, unitsOf: UnitsOf): number =>
+  Math.min(unitsOf(SLOT_METHOD), (bulkParts(Array(slots)).length * unitsOf("eth_call")) / Math.max(1, slots));
+
 /**
  * Wraps a fetch of state, so that one eth_call reads all slots of a batch if that costs fewer units than to read each one.
  * The outcomes are those of the calls, in their order. Slots are read one by one while the nodes do not support it.
  */
 export const createBulkSlotFetch = ({ fetch, unitsOf, nowMs }: BulkReaderOptions): StateFetch => {
   let unsupportedUntilMs = 0;
-  const isCheaper = (slots: number): boolean =>
-    slots > 1 && bulkParts(Array(slots)).length * unitsOf("eth_call") < slots * unitsOf(SLOT_METHOD);
+  const isCheaper = (slots: number): boolean => slots > 1 && unitsOfSlot(slots, unitsOf) < unitsOf(SLOT_METHOD);
   return async (calls, block) => {
     const slots = new Map(calls.filter(isSlotCall).map((call) => [call, keyOf(call)]));
     if (!isCheaper(slots.size) || nowMs() < unsupportedUntilMs) {

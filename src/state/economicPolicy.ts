@@ -49,12 +49,12 @@ export class EconomicPolicy implements FollowPolicy {
   }
 
   /** Counts a read that the state cache can answer once it has the value. */
-  onRead({ method, key, block, isHit, client }: CountedRead): void {
+  onRead({ method, key, block, isHit, client, units }: CountedRead): void {
     const repetition = this.#options.usedKeys.record(key, block, client);
     if (repetition === "repeated") {
       this.#repeatedReads.add(1, this.#options.nowMs());
     }
-    this.#count({ method, block, isHit, repetition });
+    this.#count({ method, block, isHit, repetition, units });
   }
 
   /** Counts a call whose answer can hold for several blocks. */
@@ -62,14 +62,13 @@ export class EconomicPolicy implements FollowPolicy {
     this.#count(call);
   }
 
-  #count({ method, block, repetition, isHit }: CountedCall): void {
+  #count({ method, block, repetition, isHit, units = this.#options.unitsOf(method) }: CountedCall): void {
     const nowMs = this.#options.nowMs();
     this.#countBlocks(block, nowMs);
     this.#lastReadMs = nowMs;
     if (repetition === "sameBlock") {
       return;
     }
-    const units = this.#options.unitsOf(method);
     if (repetition === "repeated") {
       this.#repeatedUnits.add(units, nowMs);
     }

@@ -11,6 +11,8 @@ export interface CountedRead {
   readonly isHit: boolean;
   /** The client that reads. */
   readonly client?: string;
+  /** The units of the read. Default: those of its method. */
+  readonly units?: number | undefined;
 }
 
 /** The agreements that a source still needs. */

@@ -1,4 +1,4 @@
-import type { Hash } from "../ethereum/hex.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 import { isData, isQuantity, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
@@ -13,7 +13,21 @@ const METHODS: Readonly<Record<StateField, string>> = {
   slot: "eth_getStorageAt",
 };
 
-const methodOf = ({ field }: StateKey): string => METHODS[field];
+const FIELDS = new Map<string, StateField>([
+  [METHODS.balance, "balance"],
+  [METHODS.nonce, "nonce"],
+  [METHODS.code, "code"],
+  [METHODS.slot, "slot"],
+]);
+
+/** Returns the method that reads the value. */
+export const methodOf = ({ field }: StateKey): string => METHODS[field];
+
+/** Returns the value that a call of `singleCall` reads. Undefined: it is another call. */
+export const keyOfCall = ({ method, params: [address, slot] }: Call): StateKey | undefined => {
+  const field = FIELDS.get(method);
+  return field && { field, address: address as Address, slot: field === "slot" ? (slot as Hash) : undefined };
+};
 
 /** Creates the call that reads one value after a block. */
 export const singleCall = (key: StateKey, block: Hash): Call =>

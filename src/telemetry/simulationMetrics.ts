@@ -14,6 +14,9 @@ export const simulationMetrics = (metrics: MetricFactory) => ({
     chain: CHAIN,
   }),
   simulateFetched: metrics.counter("simulate_fetched_total", "State values fetched from nodes", { chain: CHAIN }),
+  simulateKnown: metrics.counter("simulate_known_total", "State values that executions took from known state", {
+    chain: CHAIN,
+  }),
   simulateSeconds: metrics.histogram("simulate_seconds", "Duration of a run", SECONDS, { chain: CHAIN, kind: KINDS }),
   enginesCompared: metrics.counter("simulate_compared_total", "Runs executed on both engines by outcome", {
     chain: CHAIN,

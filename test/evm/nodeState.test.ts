@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { StateFetch, StateKeys } from "../../src/core/stateReader.ts";
+import type { KnownBlockState, StateFetch, StateKeys } from "../../src/core/stateReader.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { createNodeState } from "../../src/evm/reads/nodeState.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
@@ -123,6 +123,34 @@ test("a trace that contradicts a value of the node is ignored", async () => {
   const values = await source.read(keys([TWO]), SIGNAL);
   assert.equal(values.accounts[0]?.[1]?.nonce, 1n);
   assert.deepEqual(values.slots, []);
+});
+
+test("known values are not fetched, and a trace that contradicts one is ignored", async () => {
+  const known: KnownBlockState = {
+    id: "known",
+    find: ({ accounts, slots, blockHashes }) => ({
+      values: {
+        accounts: accounts.filter((each) => each === TWO).map((each) => [each, undefined]),
+        codes: [],
+        slots: [],
+        blockHashes: [],
+      },
+      missing: { accounts: accounts.filter((each) => each !== TWO), slots, blockHashes },
+    }),
+  };
+  const node = fakeFetch(traced(PRESTATE));
+  const source = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES }).at(BLOCK, HINT, { known });
+  assert.equal(source.id, "known");
+  const values = await source.read(keys([ONE, TWO]), SIGNAL);
+  assert.deepEqual(
+    values.accounts.map(([address, account]) => [address, account?.balance]),
+    [
+      [ONE, 5n],
+      [TWO, undefined],
+    ],
+  );
+  assert.deepEqual(values.slots, []);
+  assert.equal(node.batches.flat().filter((method) => method === "eth_getBalance").length, 1);
 });
 
 test("a prefetch method that a node rejects is not used again, and one that fails is", async () => {

@@ -5,7 +5,7 @@ import type { StateFetch } from "../../src/core/stateReader.ts";
 import { type Address, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { parseSlot } from "../../src/evm/reads/stateCalls.ts";
 import { type Call, createCall } from "../../src/jsonrpc/call.ts";
-import { createBulkSlotFetch } from "../../src/state/bulkSlotFetch.ts";
+import { createBulkSlotFetch, unitsOfSlot } from "../../src/state/bulkSlotFetch.ts";
 import { createUnitsOf } from "../../src/state/providerUnits.ts";
 import { type Anvil, startAnvil } from "../devnet/anvil.ts";
 import { latestBlock } from "../devnet/sequencer.ts";
@@ -115,3 +115,11 @@ for (const kind of ["timeout", "overloaded", "invalidAnswer", "missingData"] as 
     assert.equal(batches.at(-1)?.includes("eth_call"), true);
   });
 }
+
+test("a slot costs its part of the eth_call that reads it, if that is less", () => {
+  const unitsOf = createUnitsOf({ eth_call: 30, eth_getStorageAt: 20 });
+  assert.deepEqual(
+    [0, 1, 2, 30, 1_000].map((slots) => unitsOfSlot(slots, unitsOf)),
+    [0, 20, 15, 1, 0.06],
+  );
+});

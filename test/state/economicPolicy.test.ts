@@ -8,6 +8,13 @@ const TRACE = 40;
 const ACCESS_LIST = 20;
 const SECOND_MS = 1_000;
 
+interface Read {
+  readonly at?: bigint;
+  readonly isHit?: boolean;
+  readonly method?: string;
+  readonly units?: number;
+}
+
 /** Wallets that read a balance every 4 s, while blocks arrive at an interval. */
 const createWallets = () => {
   let nowMs = 1_000_000;
@@ -21,12 +28,13 @@ const createWallets = () => {
   const clock = () => nowMs;
   const usedKeys = new UsedKeys(PERIOD_MS, clock);
   const policy = new EconomicPolicy({ unitsOf: createUnitsOf(), ledger, usedKeys, nowMs: clock });
-  const read = (index: number, { at = block, isHit = false, method = "eth_getBalance" } = {}) =>
+  const read = (index: number, { at = block, isHit = false, method = "eth_getBalance", units }: Read = {}) =>
     policy.onRead({
       key: { field: "balance", address: `0x${index.toString(16).padStart(40, "0")}`, slot: undefined },
       method,
       block: at,
       isHit,
+      units,
     });
   /** Runs in steps of 100 ms. */
   const run = (forMs: number, { wallets, blockMs }: { readonly wallets: number; readonly blockMs: number }) => {
@@ -150,6 +158,13 @@ test("the first hit in each block saves the units of its method", () => {
   assert.equal(wallets.saved, 20);
   wallets.read(1, { at: 101n, isHit: true, method: "eth_call" });
   assert.equal(wallets.saved, 46);
+});
+
+test("a read may cost other units than its method", () => {
+  const wallets = createWallets();
+  wallets.read(1, { at: 1n });
+  wallets.read(1, { at: 2n, isHit: true, units: 3 });
+  assert.equal(wallets.saved, 3);
 });
 
 test("units follow the table, unless the operator sets them", () => {

@@ -1,10 +1,27 @@
+import { isDeepStrictEqual } from "node:util";
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../../core/heads.ts";
-import type { StateFetch, StateKeys, StateSource, StateValues } from "../../core/stateReader.ts";
+import type {
+  FoundState,
+  KnownBlockState,
+  StateFetch,
+  StateKeys,
+  StateSource,
+  StateValues,
+} from "../../core/stateReader.ts";
 import type { Hash } from "../../ethereum/hex.ts";
+import type { Awaitable } from "../../jsonrpc/awaitable.ts";
 import type { Call } from "../../jsonrpc/call.ts";
 import { createPrefetch, type PredictedKeys, type PrefetchHint } from "./prefetch.ts";
-import { accountCalls, blockHashCall, parseAccount, parseBlockHash, parseSlot, slotCall } from "./stateCalls.ts";
+import {
+  accountCalls,
+  blockHashCall,
+  parseAccount,
+  parseBlockHash,
+  parseSlot,
+  slotCall,
+  type TracedAccount,
+} from "./stateCalls.ts";
 import { accountKey, hashKey, StateValueCache, slotKey } from "./stateValueCache.ts";
 
 export interface NodeStateOptions {
@@ -20,7 +37,14 @@ export interface NodeStateOptions {
 /** Reads state at sealed blocks from nodes. Values are cached by the block's hash, codes by their own hash. */
 export interface NodeState {
   /** `hint`: calls that will be executed at this block. Nodes that can do so predict what the calls will read. */
-  at(block: BlockId, hint?: PrefetchHint, onRead?: OnStateRead): StateSource;
+  at(block: BlockId, hint?: PrefetchHint, use?: StateUse): StateSource;
+}
+
+/** How one execution reads state. */
+export interface StateUse {
+  readonly onRead?: OnStateRead | undefined;
+  /** The values that no node is asked for. Default: none. */
+  readonly known?: KnownBlockState | undefined;
 }
 
 /** Called with the number of values before a source reads them from nodes. Throws if they are too many. */
@@ -34,9 +58,8 @@ interface KeyRequest {
   readonly store: (outcomes: readonly unknown[]) => void;
 }
 
-interface ReadOptions {
+interface ReadOptions extends StateUse {
   readonly hint: PrefetchHint | undefined;
-  readonly onRead: OnStateRead | undefined;
 }
 
 const MAX_BLOCKS = 10_000;
@@ -55,16 +78,16 @@ class CachedNodeState implements NodeState {
     this.#cache = new StateValueCache(options.maxBytes);
   }
 
-  at({ number, hash }: BlockId, hint?: PrefetchHint, onRead?: OnStateRead): StateSource {
+  at({ number, hash }: BlockId, hint?: PrefetchHint, use: StateUse = {}): StateSource {
     this.#numbers.set(hash, number);
     let unused = hint;
     return {
-      id: hash,
+      id: use.known?.id ?? hash,
       // Only the first read sends the prefetch hint.
       read: (keys) => {
         const current = unused;
         unused = undefined;
-        return this.#read(hash, keys, { hint: current, onRead });
+        return this.#read(hash, keys, { ...use, hint: current });
       },
     };
   }
@@ -78,17 +101,24 @@ class CachedNodeState implements NodeState {
       }
     }
     const blockHashes = keys.blockHashes.filter((number) => !localHashes.has(number));
-    const predicted = await this.#fetchMissing(block, { ...keys, blockHashes }, options);
+    const known = await findKnown({ ...keys, blockHashes }, options);
+    const predicted = await this.#fetchMissing(block, known.missing, options);
     // All values return together. With a part of them, an execution would guess the rest and fetch the results of its guesses.
-    const values = this.#cache.collect(block, {
-      accounts: [...new Set([...keys.accounts, ...predicted.accounts])],
-      slots: [...keys.slots, ...predicted.slots],
+    const fetched = this.#cache.collect(block, {
+      accounts: [...new Set([...known.missing.accounts, ...predicted.accounts])],
+      slots: [...known.missing.slots, ...predicted.slots],
       blockHashes,
     });
-    if (values === undefined) {
+    if (fetched === undefined) {
       throw new Error("the state cache is too small for one round");
     }
-    return { ...values, blockHashes: [...localHashes, ...values.blockHashes] };
+    const { values } = known;
+    return {
+      accounts: [...fetched.accounts, ...values.accounts],
+      codes: [...fetched.codes, ...values.codes],
+      slots: [...fetched.slots, ...values.slots],
+      blockHashes: [...localHashes, ...fetched.blockHashes],
+    };
   }
 
   /** Fetches keys that are neither cached nor in flight, in one batch. Returns the keys that a prefetch cached in addition. */
@@ -134,9 +164,10 @@ class CachedNodeState implements NodeState {
   }
 
   /** Caches traced values and fetches listed keys. Returns the keys of both. */
-  async #storePredicted(block: Hash, { traced, listed }: PredictedKeys, { onRead }: ReadOptions): Promise<StateKeys> {
-    // A trace is used only if it agrees with the values of other requests. The sender is always among those.
-    if (traced.some((account) => this.#cache.contradicts(block, account))) {
+  async #storePredicted(block: Hash, { traced, listed: all }: PredictedKeys, options: ReadOptions): Promise<StateKeys> {
+    // A trace is used only if it agrees with the values of other requests. The sender is always known, or among those.
+    const { values } = await findKnown(keysOfTrace(traced), options);
+    if (contradicts(values, traced) || traced.some((account) => this.#cache.contradicts(block, account))) {
       return NO_KEYS;
     }
     for (const account of traced) {
@@ -145,17 +176,13 @@ class CachedNodeState implements NodeState {
         this.#cache.setSlot(block, account.address, slot, value);
       }
     }
+    // The execution reads known values without a node.
+    const { missing: listed } = await findKnown(all, options);
     if (listed.accounts.length + listed.slots.length > 0) {
-      await this.#fetchMissing(block, listed, { hint: undefined, onRead });
+      await this.#fetchMissing(block, listed, { ...options, hint: undefined });
     }
-    return {
-      accounts: [...traced.map(({ address }) => address), ...listed.accounts],
-      slots: [
-        ...traced.flatMap(({ address, slots }) => slots.map(([slot]) => [address, slot] as const)),
-        ...listed.slots,
-      ],
-      blockHashes: [],
-    };
+    const { accounts, slots } = keysOfTrace(traced);
+    return { accounts: [...accounts, ...listed.accounts], slots: [...slots, ...listed.slots], blockHashes: [] };
   }
 
   #requestsFor(block: Hash, keys: StateKeys): KeyRequest[] {
@@ -184,6 +211,30 @@ class CachedNodeState implements NodeState {
 
 /** Creates the state of sealed blocks. Reads reject with a node's error and do not cache it. Equal reads in flight are coalesced. */
 export const createNodeState = (options: NodeStateOptions): NodeState => new CachedNodeState(options);
+
+const NO_VALUES: StateValues = { accounts: [], codes: [], slots: [], blockHashes: [] };
+
+const findKnown = (keys: StateKeys, { known }: StateUse): Awaitable<FoundState> =>
+  known?.find(keys) ?? { values: NO_VALUES, missing: keys };
+
+const keysOfTrace = (traced: readonly TracedAccount[]): StateKeys => ({
+  accounts: traced.map(({ address }) => address),
+  slots: traced.flatMap(({ address, slots }) => slots.map(([slot]) => [address, slot] as const)),
+  blockHashes: [],
+});
+
+/** Whether a traced value differs from a known one. */
+const contradicts = ({ accounts, slots }: StateValues, traced: readonly TracedAccount[]): boolean => {
+  const knownAccounts = new Map(accounts);
+  const knownSlots = new Map(slots.map(([address, slot, value]) => [address + slot, value]));
+  const differs = <Value>(known: ReadonlyMap<string, Value>, key: string, value: Value): boolean =>
+    known.has(key) && !isDeepStrictEqual(known.get(key), value);
+  return traced.some(
+    ({ address, account, slots: own }) =>
+      differs(knownAccounts, address, account) ||
+      own.some(([slot, value]) => differs(knownSlots, address + slot, value)),
+  );
+};
 
 const valueOrThrow = (outcome: unknown): unknown => {
   if (outcome instanceof Error) {

@@ -2,8 +2,8 @@ import type { BlockId } from "../../core/heads.ts";
 import type { ReadSet } from "../../core/readSet.ts";
 import type { AccountState, StateKeys, StateSource, StateValues } from "../../core/stateReader.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
-import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
 import { stripZeros } from "../../ethereum/rlp.ts";
+import { accountOfValues } from "../accountOfValues.ts";
 import type { BlockValues } from "../blockValues.ts";
 import type { StateKey } from "../stateKey.ts";
 import { ZERO_VALUE } from "../writtenValues.ts";
@@ -109,9 +109,7 @@ export class KnownSource implements StateSource {
     if (!hasCode && balance === 0n && nonce === 0n && this.#guessed.has(address)) {
       this.#guessedEmpty.add(address);
     }
-    return hasCode || balance > 0n || nonce > 0n
-      ? { balance, nonce, codeHash: hasCode ? `0x${codeHash}` : EMPTY_CODE_HASH }
-      : undefined;
+    return accountOfValues({ balance, nonce, codeHash });
   }
 
   #numberOf(address: Address, field: GuessedField): bigint {

@@ -29,12 +29,12 @@ export const startForebay = (
 ): Promise<ForebayServer> =>
   start(["--upstream", `http://127.0.0.1:${upstreamPort}`, "--port", "0", "--ops-port", "0"], tree, env);
 
-/** Starts a process with a configuration. Its ports must be 0. */
-export const startConfigured = async (config: object): Promise<ForebayServer> => {
+/** Starts the process of a checkout with a configuration. Its ports must be 0. */
+export const startConfigured = async (config: object, tree: URL = THIS_TREE): Promise<ForebayServer> => {
   const folder = mkdtempSync(join(tmpdir(), "forebay-bench-"));
   const file = join(folder, "config.yaml");
   writeFileSync(file, JSON.stringify(config));
-  const server = await start(["--config", file], THIS_TREE, process.env);
+  const server = await start(["--config", file], tree, process.env);
   const end = async () => {
     await server.end();
     rmSync(folder, { recursive: true });

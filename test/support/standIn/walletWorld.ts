@@ -33,10 +33,11 @@ const token = (index: number): Address => address(0x70c, index);
 /** Returns the address of a pool. */
 export const poolAddress = (index: number): Address => address(0x900, index);
 const pool = poolAddress;
-const MULTICALL = address(0xca11, 0);
+export const MULTICALL = address(0xca11, 0);
 export const FEE_RECIPIENT = address(0xfee, 0);
 
-const balanceSlot = (owner: Address): Hash =>
+/** Returns the slot of an owner's balance in a token. */
+export const balanceSlot = (owner: Address): Hash =>
   keccak256(concatBytes([parseData(wordOf(BigInt(owner))), parseData(wordOf(0n))]));
 const PAIR_TOKENS = [wordOf(0n), wordOf(1n)];
 const RESERVES_SLOT = wordOf(2n);

@@ -1,0 +1,200 @@
+import type { BlockId, Heads } from "../core/heads.ts";
+import type { FoundState, KnownBlockState, StateFetch, StateKeys, StateValues } from "../core/stateReader.ts";
+import { type Address, type Hash, isData, parseData } from "../ethereum/hex.ts";
+import { stripZeros } from "../ethereum/rlp.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Call } from "../jsonrpc/call.ts";
+import { accountOfValues } from "./accountOfValues.ts";
+import { type BlockValues, READABLE_BLOCKS } from "./blockValues.ts";
+import { unitsOfSlot } from "./bulkSlotFetch.ts";
+import type { FollowPolicy } from "./followPolicy.ts";
+import type { UnitsOf } from "./providerUnits.ts";
+import { resolvesWithin } from "./resolvesWithin.ts";
+import { runSlicedWhile } from "./runSliced.ts";
+import { keyOfCall, methodOf, parseSingle } from "./singleReads.ts";
+import type { StateFollower } from "./stateFollower.ts";
+import type { StateField, StateKey } from "./stateKey.ts";
+import type { WaitResult } from "./stateReads.ts";
+
+export interface ExecutionReadsOptions {
+  readonly values: Pick<BlockValues, "get" | "code" | "head" | "isReadable">;
+  readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "enter" | "untilApplied">;
+  readonly heads: { current(): Heads | undefined };
+  readonly policy: Pick<FollowPolicy, "onRead">;
+  readonly unitsOf: UnitsOf;
+  /** Accounts whose values are always read from a node. */
+  readonly never: ReadonlySet<Address>;
+  /** The longest wait for a write set, in milliseconds. */
+  readonly waitMs: number;
+  readonly blockTimeMs: () => number;
+  onWait(result: WaitResult): void;
+  /** Called with the number of values that no node is asked for. */
+  onKnown(values: number): void;
+}
+
+const OLDEST = BigInt(READABLE_BLOCKS);
+/** Of a code, which is hashed in steps of about a microsecond. */
+const BYTES_PER_STEP = 200;
+const ACCOUNT_FIELDS = ["balance", "nonce", "code"] as const;
+
+/** Answers reads of executions from the known state of the newest blocks. The values that nodes return for others become known. */
+export class ExecutionReads {
+  readonly #options: ExecutionReadsOptions;
+
+  constructor(options: ExecutionReadsOptions) {
+    this.#options = options;
+  }
+
+  /** Begins the reads of one execution on the state after a block. Undefined if only nodes can have this state. */
+  begin(block: BlockId, clientId: string): KnownBlockState | undefined {
+    const latest = this.#options.heads.current()?.latest;
+    return latest !== undefined && latest.number - block.number < OLDEST
+      ? new BlockReads(this.#options, block, clientId)
+      : undefined;
+  }
+
+  /** Wraps a fetch of state by block hash. Its values become known, as those of plain reads do. */
+  entered(fetch: StateFetch): StateFetch {
+    return async (calls, block) => {
+      const { follower } = this.#options;
+      const { generation } = follower;
+      const outcomes = await fetch(calls, block);
+      if (follower.isFollowing) {
+        const steps = this.#enter(calls, outcomes, (key, value) => follower.enter(key, block, value, generation));
+        void runSlicedWhile(steps, () => generation === follower.generation);
+      }
+      return outcomes;
+    };
+  }
+
+  /** Each step takes about a microsecond: a code has several. */
+  *#enter(
+    calls: readonly Call[],
+    outcomes: readonly unknown[],
+    enter: (key: StateKey, value: string | Uint8Array) => void,
+  ): Generator<void, void> {
+    for (const [index, call] of calls.entries()) {
+      const key = keyOfCall(call);
+      const value = key && parseOutcome(key, outcomes[index]);
+      if (key !== undefined && value !== undefined && !this.#options.never.has(key.address)) {
+        enter(key, value);
+        for (let bytes = typeof value === "string" ? 0 : value.length; bytes >= 0; bytes -= BYTES_PER_STEP) {
+          yield;
+        }
+      }
+    }
+  }
+}
+
+/** Returns the value of a node's result: 64 digits of hex, or a code. Undefined: it is an error, or has another form. */
+const parseOutcome = (key: StateKey, outcome: unknown): string | Uint8Array | undefined => {
+  if (key.field !== "code") {
+    return parseSingle(key, outcome);
+  }
+  return isData(outcome) ? parseData(outcome) : undefined;
+};
+
+/** The reads of one execution. */
+class BlockReads implements KnownBlockState {
+  readonly id: string;
+  readonly #options: ExecutionReadsOptions;
+  readonly #block: BlockId;
+  readonly #client: string;
+  #hasWaited = false;
+
+  constructor(options: ExecutionReadsOptions, block: BlockId, client: string) {
+    // After a wrong value was dropped, threads must not find it under this id.
+    this.id = `${block.hash}:${options.follower.generation}`;
+    this.#options = options;
+    this.#block = block;
+    this.#client = client;
+  }
+
+  find(keys: StateKeys): Awaitable<FoundState> {
+    const { follower, values } = this.#options;
+    const settled = this.#hasWaited ? undefined : follower.untilApplied(this.#block);
+    const { head } = values;
+    const mayHold = settled !== undefined && head !== undefined && this.#isMostlyKnown(keys, head);
+    return mayHold ? this.#wait(keys, settled) : this.#find(keys);
+  }
+
+  /** Waits for the block's write set, once for each execution. */
+  async #wait(keys: StateKeys, settled: Promise<void>): Promise<FoundState> {
+    const { values, waitMs, blockTimeMs, onWait } = this.#options;
+    this.#hasWaited = true;
+    const isSettled = await resolvesWithin(settled, Math.min(waitMs, blockTimeMs() / 2));
+    const isReadable = values.isReadable(this.#block);
+    onWait(isReadable ? "hit" : isSettled ? "unknown" : "late");
+    return this.#find(keys);
+  }
+
+  /** Whether at least half of the keys were known after an earlier block. */
+  #isMostlyKnown({ accounts, slots }: StateKeys, head: BlockId): boolean {
+    const { values } = this.#options;
+    const known =
+      accounts.filter((address) => values.get(keyOf(address, "code"), head) !== undefined).length +
+      slots.filter(([address, slot]) => values.get(keyOfSlot(address, slot), head) !== undefined).length;
+    return known > 0 && 2 * known >= accounts.length + slots.length;
+  }
+
+  #find({ accounts, slots, blockHashes }: StateKeys): FoundState {
+    const found: Found = { accounts: [], codes: [], slots: [] };
+    const missingAccounts = accounts.filter((address) => !this.#findAccount(address, found));
+    const slotUnits = unitsOfSlot(slots.length, this.#options.unitsOf);
+    const missingSlots = slots.filter(([address, slot]) => !this.#findSlot(address, slot, found, slotUnits));
+    this.#options.onKnown(found.accounts.length + found.slots.length);
+    return {
+      values: { ...found, blockHashes: [] },
+      missing: { accounts: missingAccounts, slots: missingSlots, blockHashes },
+    };
+  }
+
+  #findAccount(address: Address, found: Found): boolean {
+    const [balance, nonce, codeHash] = ACCOUNT_FIELDS.map((field) => this.#get(keyOf(address, field)));
+    const code = codeHash === undefined ? undefined : this.#options.values.code(codeHash);
+    const isFound = balance !== undefined && nonce !== undefined && codeHash !== undefined && code !== undefined;
+    if (isFound) {
+      const fields = { balance: BigInt(`0x${balance}`), nonce: BigInt(`0x${nonce}`), codeHash };
+      found.accounts.push([address, accountOfValues(fields)]);
+      if (code.length > 0) {
+        found.codes.push([`0x${codeHash}`, code]);
+      }
+    }
+    for (const field of ACCOUNT_FIELDS) {
+      this.#count(keyOf(address, field), isFound);
+    }
+    return isFound;
+  }
+
+  #findSlot(address: Address, slot: Hash, found: Found, units: number): boolean {
+    const key = keyOfSlot(address, slot);
+    const value = this.#get(key);
+    if (value !== undefined) {
+      found.slots.push([address, slot, stripZeros(new Uint8Array(Buffer.from(value, "hex")))]);
+    }
+    this.#count(key, value !== undefined, units);
+    return value !== undefined;
+  }
+
+  #get(key: StateKey): string | undefined {
+    const { values, never } = this.#options;
+    return never.has(key.address) ? undefined : values.get(key, this.#block);
+  }
+
+  #count(key: StateKey, isHit: boolean, units?: number): void {
+    const { policy, never } = this.#options;
+    if (!never.has(key.address)) {
+      const block = this.#block.number;
+      policy.onRead({ method: methodOf(key), key, block, isHit, client: this.#client, units });
+    }
+  }
+}
+
+const keyOf = (address: Address, field: StateField): StateKey => ({ field, address, slot: undefined });
+const keyOfSlot = (address: Address, slot: Hash): StateKey => ({ field: "slot", address, slot });
+
+interface Found {
+  readonly accounts: StateValues["accounts"][number][];
+  readonly codes: StateValues["codes"][number][];
+  readonly slots: StateValues["slots"][number][];
+}
