@@ -1,7 +1,7 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { Reach } from "../core/node.ts";
-import { areRulesKnown } from "../ethereum/rules.ts";
+import { areRulesKnown, type BlobSchedule, newestRulesAt } from "../ethereum/rules.ts";
 import { fullBlockRequest } from "../methods/prefetchRequests.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
 import { ExecutionSource } from "../pending/executionSource.ts";
@@ -62,6 +62,11 @@ const areRulesKnownAt = ({ upstreams, views }: WriteSetSourcesOptions, { number 
   return views.forks !== undefined && timestamp !== undefined && areRulesKnown(views.forks, timestamp);
 };
 
+const blobsAt = ({ upstreams, views }: WriteSetSourcesOptions, { number }: BlockId): BlobSchedule | undefined => {
+  const timestamp = upstreams.heads.current()?.at(number)?.timestamp;
+  return timestamp === undefined ? undefined : views.forks && newestRulesAt(views.forks, number, timestamp).blobs;
+};
+
 const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes): TraceSource => {
   const { config, views, thread, economics } = options;
   return new TraceSource({
@@ -70,6 +75,7 @@ const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes):
     isAllowed: (block) => config.state.source === "trace" || areRulesKnownAt(options, block),
     readBlock: createReadBlock(options),
     systemContracts: () => views.systemContracts,
+    blobs: (block) => blobsAt(options, block),
     unitsOf: economics.unitsOf,
   });
 };

@@ -29,7 +29,15 @@ export interface WriteSet {
 export type WriteSetOrigin = "feed" | "accessList" | "trace" | "execution";
 
 /** Why a source has no write set of a block. The label value of a metric. */
-export type WriteSetFailure = "unsupported" | "late" | "tooLarge" | "incomplete" | "mismatch" | "error";
+export type WriteSetFailure =
+  | "unsupported"
+  | "late"
+  | "tooLarge"
+  | "incomplete"
+  /** A trace may leave out accounts, and no node named them. */
+  | "unlisted"
+  | "mismatch"
+  | "error";
 
 /** Reads the write set of a sealed block. */
 export interface WriteSetSource {

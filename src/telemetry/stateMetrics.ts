@@ -2,7 +2,7 @@ import { SECONDS } from "./buckets.ts";
 import { CHAIN, type MetricFactory } from "./metricFactory.ts";
 
 const ORIGINS = ["feed", "accessList", "trace", "execution"] as const;
-const OUTCOMES = ["read", "unsupported", "late", "tooLarge", "incomplete", "mismatch", "error"] as const;
+const OUTCOMES = ["read", "unsupported", "late", "tooLarge", "incomplete", "unlisted", "mismatch", "error"] as const;
 const METHODS = ["eth_getBalance", "eth_getTransactionCount", "eth_getStorageAt", "eth_getCode"] as const;
 /** Why all known values were dropped. */
 const DROPS = [

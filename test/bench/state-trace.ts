@@ -71,6 +71,7 @@ const measure = async (block: StandInBlock, reads: number) => {
     isAllowed: () => true,
     readBlock: async () => body,
     systemContracts: () => [],
+    blobs: () => undefined,
     unitsOf: () => 0,
   });
   const id = { number: BigInt(block.number), hash: block.hash };

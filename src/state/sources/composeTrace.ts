@@ -1,10 +1,29 @@
 import { type Address, ZERO_HASH } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../ethereum/keccak.ts";
+import type { BlobSchedule } from "../../ethereum/rules.ts";
 import type { AccountWrites } from "../writeSet.ts";
+import type { TransactionCalls } from "./callTrace.ts";
 import { type DiffAccount, type TransactionDiff, UntracedTransaction } from "./diffTrace.ts";
+import { hasAllCreations, mayLeaveOutAccounts } from "./leftOutAccounts.ts";
 import { forgetAccount, forgetCode, type MutableAccounts, type MutableWrites, writesOf } from "./mutableWrites.ts";
 import { markSystemWrites } from "./systemWrites.ts";
 import type { TracedBlock, TracedTransaction } from "./tracedBlock.ts";
+
+export interface TraceParts {
+  readonly diffs: readonly TransactionDiff[];
+  readonly block: TracedBlock;
+  /** Undefined: they are not needed, or were not asked yet. */
+  readonly calls: readonly TransactionCalls[] | undefined;
+  /** System contracts of the chain besides those that all chains share. */
+  readonly contracts: readonly Address[];
+  /** Undefined if it is not known. */
+  readonly blobs: BlobSchedule | undefined;
+}
+
+/** The diffs may leave out accounts, and the calls that name these accounts are missing. */
+export class UnlistedAccounts extends Error {
+  override readonly name = "UnlistedAccounts";
+}
 
 const NOTHING = new Uint8Array(0);
 
@@ -48,7 +67,11 @@ class TraceComposition {
   /** Accounts whose delegation may have been cleared: some tracers leave that out (EIP-7702). */
   readonly #delegating = new Set<Address>();
 
-  add({ pre, post }: TransactionDiff, { authorities }: TracedTransaction): void {
+  add(
+    { pre, post }: TransactionDiff,
+    { authorizations }: TracedTransaction,
+    calls: TransactionCalls | undefined,
+  ): void {
     for (const [address, before] of pre) {
       if (isDelegation(before.code)) {
         this.#delegating.add(address);
@@ -61,7 +84,12 @@ class TraceComposition {
     for (const [address, after] of post) {
       addPost(writesOf(this.accounts, address), pre.get(address), after);
     }
-    for (const authority of authorities) {
+    for (const address of calls?.accounts ?? []) {
+      if (!post.has(address)) {
+        forgetAccount(writesOf(this.accounts, address));
+      }
+    }
+    for (const { authority } of authorizations) {
       this.#delegating.add(authority);
     }
   }
@@ -90,15 +118,26 @@ const checkItem = (diff: TransactionDiff | undefined, { hash, sender, nextNonce 
   }
 };
 
+const checkCalls = ({ diffs, block, calls, blobs }: TraceParts): void => {
+  const isListed =
+    calls === undefined
+      ? !mayLeaveOutAccounts(diffs, block, blobs)
+      : calls.length === diffs.length &&
+        block.transactions.every((transaction, index) => {
+          const [diff, own] = [diffs[index], calls[index]];
+          return diff !== undefined && own !== undefined && hasAllCreations(diff, transaction, own);
+        });
+  if (!isListed) {
+    throw new UnlistedAccounts("the trace may leave out accounts");
+  }
+};
+
 /**
  * Composes the writes of a block from the diffs of its transactions (docs/reference/state.md, Diff traces).
- * Throws UntracedTransaction if a transaction is missing. `contracts`: see markSystemWrites.
+ * Throws UntracedTransaction if a transaction is missing, and UnlistedAccounts if the calls are missing.
  */
-export const composeTrace = (
-  diffs: readonly TransactionDiff[],
-  block: TracedBlock,
-  contracts: readonly Address[],
-): ReadonlyMap<Address, AccountWrites> => {
+export const composeTrace = (parts: TraceParts): ReadonlyMap<Address, AccountWrites> => {
+  const { diffs, block, calls, contracts } = parts;
   if (diffs.length !== block.transactions.length || block.paysOmmers) {
     throw new UntracedTransaction("the trace does not have all writes of the block");
   }
@@ -107,9 +146,10 @@ export const composeTrace = (
     const diff = diffs[index];
     checkItem(diff, transaction);
     if (diff !== undefined) {
-      composition.add(diff, transaction);
+      composition.add(diff, transaction, calls?.[index]);
     }
   }
+  checkCalls(parts);
   composition.finish(block, contracts);
   return composition.accounts;
 };

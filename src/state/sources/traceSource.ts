@@ -1,6 +1,7 @@
 import type { BlockId } from "../../core/heads.ts";
 import type { Reach } from "../../core/node.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
+import type { BlobSchedule } from "../../ethereum/rules.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
 import { movableBytes } from "../../workers/movableBytes.ts";
 import { runSliced } from "../runSliced.ts";
@@ -20,12 +21,23 @@ export interface TraceSourceOptions extends SourceNodes {
   readonly readBlock: (block: BlockId, reach: Reach) => Promise<Uint8Array>;
   /** Returns the `systemContracts` of eth_config (EIP-7910). */
   readonly systemContracts: () => readonly Address[];
+  /** Returns the schedule that gives the price of the block's blobs. Undefined if it is not known. */
+  readonly blobs: (block: BlockId) => BlobSchedule | undefined;
   readonly unitsOf: (method: string) => number;
 }
 
 const METHOD = "debug_traceBlockByHash";
 /** Reads of one block are tried on this number of nodes. */
 const MAX_NODES = 2;
+
+/** The texts of a block's trace and of the block itself, which are moved to the thread. */
+interface TraceBytes {
+  readonly body: Uint8Array<ArrayBuffer>;
+  readonly trace: Uint8Array<ArrayBuffer>;
+}
+
+/** Weight of the newest block in the share of blocks whose calls are asked too. */
+const SHARE_WEIGHT = 0.1;
 
 /** `hashes`: the node's traces have the hashes of codes also if they leave out the codes. */
 type TraceFact = "unsupported" | "hashes";
@@ -34,6 +46,8 @@ const traceCall = (hash: Hash, leavesOutCode: boolean): Call => {
   const tracerConfig = { diffMode: true, ...(leavesOutCode ? { disableCode: true } : {}) };
   return createCall(METHOD, [hash, { tracer: "prestateTracer", tracerConfig }]);
 };
+
+const callsCall = (hash: Hash): Call => createCall(METHOD, [hash, { tracer: "callTracer" }]);
 
 /** Reads write sets from diff traces of nodes (docs/reference/state.md, Diff traces). */
 export class TraceSource implements WriteSetSource {
@@ -44,6 +58,10 @@ export class TraceSource implements WriteSetSource {
   readonly #capable = new Set<string>();
   /** Nodes that are asked whether they give the hashes of codes. */
   readonly #probing = new Set<string>();
+  /** Nodes without call traces. */
+  readonly #callSupport = new NodeSupport<"unsupported">();
+  /** The share of recent blocks whose calls were asked too. */
+  #callShare = 0;
 
   constructor(options: TraceSourceOptions) {
     this.#options = options;
@@ -51,7 +69,7 @@ export class TraceSource implements WriteSetSource {
 
   get unitsPerBlock(): number {
     const { unitsOf } = this.#options;
-    return unitsOf(METHOD) + unitsOf("eth_getBlockByHash");
+    return (1 + this.#callShare) * unitsOf(METHOD) + unitsOf("eth_getBlockByHash");
   }
 
   async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
@@ -88,7 +106,7 @@ export class TraceSource implements WriteSetSource {
         ? ({ kind: "failed", reason: trace } as const)
         : bytes === undefined
           ? ({ kind: "failed", reason: "error" } as const)
-          : await this.#compose(block, bytes, trace, reach);
+          : await this.#composeListed(node, block, { body: new Uint8Array(bytes), trace: movableBytes(trace) }, reach);
     if (output.kind === "written") {
       this.#capable.add(node.name);
       this.#probeCodes(node, block, output.codes);
@@ -106,11 +124,37 @@ export class TraceSource implements WriteSetSource {
     return "unsupported";
   }
 
-  #compose(block: BlockId, body: Uint8Array, trace: Uint8Array, reach: Reach): Promise<WriteSetJobOutput> {
-    const { thread, systemContracts } = this.#options;
-    const moved = { trace: movableBytes(trace), body: new Uint8Array(body) };
-    const job = { kind: "trace", block, contracts: systemContracts(), ...moved } as const;
-    return thread.run(job, [moved.trace.buffer, moved.body.buffer], reach);
+  /** Asks for the calls of the block if its diffs may leave out accounts. */
+  async #composeListed(node: SourceNode, block: BlockId, parts: TraceBytes, reach: Reach): Promise<WriteSetJobOutput> {
+    const output = await this.#compose(block, parts, undefined, reach);
+    const isUnlisted = output.kind === "unlisted";
+    const asksCalls = isUnlisted && this.#callSupport.of(node.name) === undefined;
+    this.#callShare += SHARE_WEIGHT * ((asksCalls ? 1 : 0) - this.#callShare);
+    if (!isUnlisted) {
+      return output;
+    }
+    const calls = asksCalls ? await askSourceNode(node, callsCall(block.hash), reach) : "unsupported";
+    if (typeof calls !== "string") {
+      const { body, trace } = output;
+      return this.#compose(block, { body: movableBytes(body), trace: movableBytes(trace) }, movableBytes(calls), reach);
+    }
+    if (asksCalls && calls === "unsupported") {
+      this.#callSupport.learn(node.name, "unsupported");
+    }
+    return { kind: "failed", reason: "unlisted" };
+  }
+
+  #compose(
+    block: BlockId,
+    { body, trace }: TraceBytes,
+    calls: Uint8Array<ArrayBuffer> | undefined,
+    reach: Reach,
+  ): Promise<WriteSetJobOutput> {
+    const { thread, systemContracts, blobs } = this.#options;
+    const bytes = { body, trace, calls };
+    const job = { kind: "trace", block, ...bytes, contracts: systemContracts(), blobs: blobs(block) } as const;
+    const moved = [trace.buffer, body.buffer, ...(calls === undefined ? [] : [calls.buffer])];
+    return thread.run(job, moved, reach);
   }
 
   /** Asks a node again about a block with a new code, without codes. If it still gives the hashes, codes are left out later. */

@@ -12,14 +12,28 @@ export interface TracedTransaction {
   readonly sender: Address;
   /** The sender's nonce after the transaction is at least this. Undefined for a deposit, whose trace may lack it. */
   readonly nextNonce: bigint | undefined;
-  /** The accounts that signed an authorization (EIP-7702). */
-  readonly authorities: readonly Address[];
+  /** The transaction creates a contract itself. */
+  readonly isCreation: boolean;
+  /** The accounts that signed an authorization, with its nonce (EIP-7702). */
+  readonly authorizations: readonly TracedAuthorization[];
+  /** In wei. Present in a deposit. */
+  readonly mint?: bigint;
+}
+
+export interface TracedAuthorization {
+  readonly authority: Address;
+  readonly nonce: bigint;
 }
 
 /** The fields of a block that the composition of its trace needs. */
 export interface TracedBlock {
   readonly transactions: readonly TracedTransaction[];
   readonly feeRecipient: Address;
+  /** Zero before EIP-1559. */
+  readonly baseFee: bigint;
+  readonly gasUsed: bigint;
+  readonly blobGasUsed: bigint;
+  readonly excessBlobGas: bigint;
   /** The accounts that received a withdrawal. */
   readonly withdrawn: readonly Address[];
   /** The block pays its miner outside its transactions, because it is from before the merge. */
@@ -33,7 +47,9 @@ const addressOf = (value: unknown): Address => {
   return `0x${address.slice(2).toLowerCase()}`;
 };
 
-const authoritiesOf = (fields: Fields): Address[] => {
+const countOf = (value: unknown): bigint => (isAbsent(value) ? 0n : numberOf(value));
+
+const authorizationsOf = (fields: Fields): TracedAuthorization[] => {
   if (isAbsent(fields.authorizationList)) {
     return [];
   }
@@ -48,7 +64,8 @@ const authoritiesOf = (fields: Fields): Address[] => {
       r: numberOf(r),
       s: numberOf(s),
     };
-    return signerOf(authorization, chainId).signer ?? [];
+    const { signer } = signerOf(authorization, chainId);
+    return signer === undefined ? [] : [{ authority: signer, nonce: authorization.nonce }];
   });
 };
 
@@ -59,7 +76,9 @@ const parseTracedTransaction = (value: unknown): TracedTransaction => {
     hash: bytesOf(fields.hash, 32),
     sender: addressOf(fields.from),
     nextNonce: isDeposit ? undefined : numberOf(fields.nonce) + 1n,
-    authorities: authoritiesOf(fields),
+    isCreation: isAbsent(fields.to),
+    authorizations: authorizationsOf(fields),
+    ...(isDeposit ? { mint: countOf(fields.mint) } : {}),
   };
 };
 
@@ -79,6 +98,10 @@ export const parseTracedBlock = (body: Uint8Array, { number, hash }: BlockId): T
   return {
     transactions: listOf(block.transactions).map(parseTracedTransaction),
     feeRecipient: addressOf(block.miner),
+    baseFee: countOf(block.baseFeePerGas),
+    gasUsed: numberOf(block.gasUsed),
+    blobGasUsed: countOf(block.blobGasUsed),
+    excessBlobGas: countOf(block.excessBlobGas),
     withdrawn: withdrawals.map((withdrawal) => addressOf(fieldsOf(withdrawal).address)),
     paysMiner,
     paysOmmers: paysMiner && listOf(block.uncles).length > 0,

@@ -1,5 +1,6 @@
 import type { BlockId } from "../../core/heads.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
+import type { BlobSchedule } from "../../ethereum/rules.ts";
 import type { WriteSetFailure } from "../writeSet.ts";
 import type { BlockContent } from "./blockContent.ts";
 
@@ -12,6 +13,10 @@ export type WriteSetJob =
       readonly body: Uint8Array;
       /** JSON text of the block's diff trace. */
       readonly trace: Uint8Array;
+      /** JSON text of the block's call trace. Undefined: it was not asked yet. */
+      readonly calls?: Uint8Array | undefined;
+      /** The price of blobs. Undefined if it is not known. */
+      readonly blobs?: BlobSchedule | undefined;
       /** System contracts of the chain besides those that all chains share. */
       readonly contracts: readonly Address[];
     }
@@ -38,6 +43,12 @@ export type WriteSetJobOutput =
       readonly packed: Uint8Array;
       /** The new codes of a trace. Absent if it has none. */
       readonly codes?: TracedCodes;
+    }
+  | {
+      /** The trace may leave out accounts, and its calls are missing. The bytes are those of the job. */
+      readonly kind: "unlisted";
+      readonly body: Uint8Array;
+      readonly trace: Uint8Array;
     }
   | { readonly kind: "codeHashes"; readonly codes: TracedCodes | undefined }
   | { readonly kind: "content"; readonly content: BlockContent }

@@ -7,7 +7,8 @@ import { serveJobs } from "../../workers/serveJobs.ts";
 import type { WorkerTask } from "../../workers/startTask.ts";
 import { hashBlockAccessList, parseBlockAccessList, writesOfAccessList } from "./blockAccessList.ts";
 import { parseBlockContent } from "./blockContent.ts";
-import { composeTrace } from "./composeTrace.ts";
+import { parseCallTrace } from "./callTrace.ts";
+import { composeTrace, UnlistedAccounts } from "./composeTrace.ts";
 import { NoDiff, parseTransactionDiff, type TransactionDiff, UntracedTransaction } from "./diffTrace.ts";
 import { packWrites } from "./packedWrites.ts";
 import { parseTracedBlock } from "./tracedBlock.ts";
@@ -31,15 +32,24 @@ const codesOf = (diffs: readonly TransactionDiff[]): TracedCodes | undefined => 
   return codes.length === 0 ? undefined : codes;
 };
 
-const runTrace = ({ block, body, trace, contracts }: JobOf<"trace">): WriteSetJobOutput => {
-  const traced = parseTracedBlock(body, block);
-  if (traced === undefined) {
+const runTrace = (job: JobOf<"trace">): WriteSetJobOutput => {
+  const { body, trace, contracts, blobs } = job;
+  const block = parseTracedBlock(body, job.block);
+  if (block === undefined) {
     return { kind: "failed", reason: "mismatch" };
   }
   const diffs = parseTrace(trace);
-  const packed = packWrites(composeTrace(diffs, traced, contracts));
-  const codes = codesOf(diffs);
-  return { kind: "written", packed, ...(codes === undefined ? {} : { codes }) };
+  const calls = job.calls && parseCallTrace(parseJson(job.calls));
+  try {
+    const packed = packWrites(composeTrace({ diffs, block, calls, contracts, blobs }));
+    const codes = codesOf(diffs);
+    return { kind: "written", packed, ...(codes === undefined ? {} : { codes }) };
+  } catch (error) {
+    if (error instanceof UnlistedAccounts) {
+      return calls === undefined ? { kind: "unlisted", body, trace } : { kind: "failed", reason: "unlisted" };
+    }
+    throw error;
+  }
 };
 
 /** Returns the header's hash of the access list if the block's hash commits to it. */

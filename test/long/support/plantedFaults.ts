@@ -84,6 +84,11 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
       },
     ],
   },
+  /** geth's diff leaves out a new contract whose SELFDESTRUCT was reverted. */
+  leftOutAccount: {
+    variant: "geth, Prague",
+    edits: [{ file: TRACE, from: "  checkCalls(parts);\n", to: "" }],
+  },
   /** A source that loses one write in fifty. Responses to clients are not compared, so that an audit or a sample has to find it. */
   lossySource: {
     variant: "geth, Prague",
@@ -102,6 +107,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       { file: TRACE, from: "diffs.length !== block.transactions.length || block.paysOmmers", to: "block.paysOmmers" },
       { file: TRACE, from: "    checkItem(diff, transaction);\n", to: "" },
+      { file: TRACE, from: "  checkCalls(parts);\n", to: "" },
       {
         file: TRACE,
         from: "if (diff?.transactionHash !== hash || !hasNonce) {",

@@ -20,18 +20,21 @@ const compose = (block: Partial<TracedBlock>, post: Record<Address, Partial<Diff
       new Map(Object.entries(side).map(([address, fields]) => [address as Address, { ...NO_SLOTS, ...fields }])),
   );
   const [before = new Map(), after = new Map()] = sides;
-  return composeTrace(
-    [{ transactionHash: HASH, pre: before, post: after }],
-    {
-      transactions: [{ hash: HASH, sender: SENDER, nextNonce: 1n, authorities: [] }],
+  return composeTrace({
+    diffs: [{ transactionHash: HASH, pre: before, post: after }],
+    block: {
+      transactions: [{ hash: HASH, sender: SENDER, nextNonce: 1n, isCreation: false, authorizations: [] }],
       feeRecipient: MINER,
+      ...{ baseFee: 0n, gasUsed: 0n, blobGasUsed: 0n, excessBlobGas: 0n },
       withdrawn: [],
       paysMiner: false,
       paysOmmers: false,
       ...block,
     },
-    [],
-  );
+    calls: [{ transactionHash: HASH, creations: new Map(), accounts: new Set() }],
+    contracts: [],
+    blobs: undefined,
+  });
 };
 
 test("the fee recipient's balance is the trace's, or unknown if the trace has none", () => {
@@ -57,7 +60,7 @@ test("the code of an account that had a delegation is unknown, also without an a
 });
 
 test("a deposit's sender may have no nonce", () => {
-  const deposit = { hash: HASH, sender: OTHER, nextNonce: undefined, authorities: [] };
+  const deposit = { hash: HASH, sender: OTHER, nextNonce: undefined, isCreation: false, authorizations: [] };
   assert.ok(compose({ transactions: [deposit] }, {}));
 });
 

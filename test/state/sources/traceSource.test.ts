@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { workerEntry } from "../../../src/app/workerEntry.ts";
 import { NodeError } from "../../../src/core/node.ts";
+import type { Hash } from "../../../src/ethereum/hex.ts";
 import type { Call } from "../../../src/jsonrpc/call.ts";
 import { paramsTextOf } from "../../../src/jsonrpc/call.ts";
 import type { SourceNode } from "../../../src/state/sources/sourceNodes.ts";
 import { TraceSource, type TraceSourceOptions } from "../../../src/state/sources/traceSource.ts";
 import { WriteSetThread } from "../../../src/state/sources/writeSetThread.ts";
-import { encodeJson, readRecorded } from "../../support/state/recordedBlocks.ts";
+import { callTraceOf, encodeJson, readRecorded } from "../../support/state/recordedBlocks.ts";
 import type { RecordedTrace } from "../../support/state/recordTraces.ts";
 import { compareTruth } from "../../support/state/stateTruth.ts";
 
@@ -21,14 +22,29 @@ interface TracerConfig {
 }
 
 /** A node that answers with recorded traces. `fault` replaces an answer. */
-const createTraceNode = (name: string, recorded: readonly RecordedTrace[], fault?: () => unknown) => {
+const createTraceNode = (
+  name: string,
+  recorded: readonly RecordedTrace[],
+  fault?: () => unknown,
+  callFault?: () => unknown,
+) => {
+  const callsAsked: Hash[] = [];
   const asked: TracerConfig[] = [];
   const limits: (number | undefined)[] = [];
   let arrived = Promise.withResolvers<void>();
   const node: SourceNode = {
     name,
     send: async (call: Call, { maxBytes }) => {
-      const [hash, { tracerConfig }] = JSON.parse(Buffer.from(paramsTextOf(call)).toString());
+      const [hash, { tracer, tracerConfig }] = JSON.parse(Buffer.from(paramsTextOf(call)).toString());
+      const found = recorded.find(({ block }) => block.hash === hash);
+      if (tracer === "callTracer") {
+        callsAsked.push(hash);
+        const calls = callFault?.() ?? (found && callTraceOf(found));
+        if (calls instanceof Error) {
+          throw calls;
+        }
+        return encodeJson(calls ?? null);
+      }
       asked.push(tracerConfig);
       limits.push(maxBytes);
       arrived.resolve();
@@ -37,11 +53,10 @@ const createTraceNode = (name: string, recorded: readonly RecordedTrace[], fault
       if (outcome instanceof Error) {
         throw outcome;
       }
-      const found = recorded.find(({ block }) => block.hash === hash);
       return encodeJson(outcome ?? (tracerConfig.disableCode ? found?.traceWithoutCode : found?.trace) ?? null);
     },
   };
-  return { node, asked, limits, next: () => arrived.promise };
+  return { node, asked, callsAsked, limits, next: () => arrived.promise };
 };
 
 const createSource = (
@@ -63,6 +78,7 @@ const createSource = (
     isAllowed: () => true,
     readBlock: async ({ hash }) => encodeJson(blocks.find(({ block }) => block.hash === hash)?.block),
     systemContracts: () => [],
+    blobs: () => undefined,
     unitsOf: (method) => (method.startsWith("debug_") ? 40 : 20),
     ...options,
   });
@@ -198,4 +214,37 @@ test("codes are never left out where a tracer does not give their hashes", async
     assert.deepEqual(compareTruth(writeSet, deploys.before, deploys.after).missed, []);
   }
   assert.deepEqual(asked, Array(3).fill({ diffMode: true }));
+});
+
+test("the calls of a block are asked only if its diffs may leave out accounts, and raise the units of a block", async (t) => {
+  const [plain, hides] = [readRecorded("withdrawalsGeth"), readRecorded("destructionOfNewUndoneGeth")];
+  const { node, callsAsked } = createTraceNode("one", [plain, hides]);
+  const source = createSource(t, [node], [plain, hides]);
+  assert.equal(typeof (await source.read(idOf(plain), SIGNAL)), "object");
+  assert.deepEqual([callsAsked, source.unitsPerBlock], [[], 60]);
+  const writeSet = await source.read(idOf(hides), SIGNAL);
+  assert.ok(typeof writeSet !== "string", String(writeSet));
+  const { wrong, missed } = compareTruth(writeSet, hides.before, hides.after);
+  assert.deepEqual({ wrong, missed }, { wrong: [], missed: [] });
+  assert.deepEqual(callsAsked, [hides.block.hash]);
+  assert.equal(source.unitsPerBlock, 64);
+});
+
+test("a block whose accounts no node names has no write set, and a node without call traces is not asked for them again", async (t) => {
+  const [plain, hides] = [readRecorded("withdrawalsGeth"), readRecorded("destructionOfNewUndoneGeth")];
+  const without = createTraceNode("one", [plain, hides], undefined, () => refuses("other", "tracer not found"));
+  const alone = createSource(t, [without.node], [plain, hides]);
+  for (let read = 0; read < 3; read++) {
+    assert.equal(await alone.read(idOf(hides), SIGNAL), "unlisted");
+  }
+  assert.equal(without.callsAsked.length, 1);
+  assert.equal(typeof (await alone.read(idOf(plain), SIGNAL)), "object", "its diffs are used where they are complete");
+  const other = createTraceNode("two", [plain, hides]);
+  const both = createSource(t, [without.node, other.node], [plain, hides]);
+  assert.equal(typeof (await both.read(idOf(hides), SIGNAL)), "object", "another node names them");
+  for (const fault of [() => refuses("timeout"), () => refuses("tooLarge"), () => ({}), () => [null]]) {
+    const faulty = createTraceNode("three", [hides], undefined, fault);
+    const outcome = await createSource(t, [faulty.node], [hides]).read(idOf(hides), SIGNAL);
+    assert.ok(outcome === "unlisted" || outcome === "mismatch", String(outcome));
+  }
 });

@@ -1,7 +1,14 @@
 import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS } from "../../../src/evm/systemCalls.ts";
 import { pick } from "../builders/randomValues.ts";
-import { SLOTS, STAND_IN_ACCOUNTS, STAND_IN_STORAGES, STAND_IN_SYSTEM } from "../standIn/randomStateBlocks.ts";
+import {
+  LEFT_OUT_SLOTS,
+  leftOutAccounts,
+  SLOTS,
+  STAND_IN_ACCOUNTS,
+  STAND_IN_STORAGES,
+  STAND_IN_SYSTEM,
+} from "../standIn/randomStateBlocks.ts";
 import { type StateValuesReader, wordOf } from "../standIn/stateKeys.ts";
 
 /** A read of one state value, without its block. */
@@ -25,8 +32,25 @@ const systemSlot = (random: () => number, contract: Address, height: number): Ha
   }
 };
 
+/** Creates a random read of an account that a block around this number may create. It is empty before that. */
+const leftOutRead = (random: () => number, height: number): StateReadCall => {
+  const [created, funded] = leftOutAccounts(height + 3 - Math.floor(random() * 8));
+  const slot = wordOf(BigInt(Math.floor(random() * LEFT_OUT_SLOTS)));
+  const reads: readonly StateReadCall[] = [
+    { method: "eth_getBalance", params: [created] },
+    { method: "eth_getBalance", params: [funded] },
+    { method: "eth_getTransactionCount", params: [created] },
+    { method: "eth_getCode", params: [created] },
+    { method: "eth_getStorageAt", params: [created, slot] },
+  ];
+  return pick(random, reads);
+};
+
 /** Creates a random read of an account or a slot that stand-in blocks write. */
 export const randomStateRead = (random: () => number, height: number): StateReadCall => {
+  if (random() < 0.2) {
+    return leftOutRead(random, height);
+  }
   const chance = random();
   if (chance < 0.3) {
     return { method: "eth_getBalance", params: [pick(random, STAND_IN_ACCOUNTS)] };

@@ -24,6 +24,15 @@ export interface AccountDiff {
   readonly after: AccountSnapshot;
   /** The touched slots with their values before and after. */
   readonly slots: readonly (readonly [slot: Hash, before: Hash, after: Hash])[];
+  /** The account was created in this phase and ran SELFDESTRUCT, perhaps in a call that was reverted. */
+  readonly isDestructed: boolean;
+}
+
+/** A creation, or a SELFDESTRUCT, in the form of callTracer. */
+export interface CallFrame {
+  readonly type: "CREATE" | "CREATE2" | "SELFDESTRUCT";
+  readonly from: Address;
+  readonly to: Address;
 }
 
 /** The writes of a part of a block: before the transactions, of one transaction, or after them. */
@@ -38,7 +47,10 @@ interface TouchedAccount {
 export class BlockDraft {
   readonly writes = new Map<string, string>();
   readonly phases: PhaseDiff[] = [];
+  /** The creations and self-destructions of each phase. */
+  readonly frames: (readonly CallFrame[])[] = [];
   readonly state: StateValuesReader;
+  #calls: CallFrame[] = [];
   #touched = new Map<Address, TouchedAccount>();
 
   constructor(readParent: ReadValue) {
@@ -87,17 +99,42 @@ export class BlockDraft {
     this.setNonce(address, 0n);
     this.setCode(address, "0x");
     this.writes.set(clearedKey(address), `${Number(this.state.cleared(address)) + 1}`);
+    this.runSelfDestruct(address);
+  }
+
+  /** Creates a contract without a code, which raises the nonce of its creator. */
+  create(creator: Address, address: Address, type: "CREATE" | "CREATE2" = "CREATE2"): void {
+    this.setNonce(creator, this.state.nonce(creator) + 1n);
+    this.setNonce(address, 1n);
+    this.#calls.push({ type, from: creator, to: address });
+  }
+
+  /** Records a creation and a SELFDESTRUCT of the account, both reverted. */
+  destroyReverted(creator: Address, address: Address): void {
+    this.touch(address);
+    this.#calls.push({ type: "CREATE2", from: creator, to: address });
+    this.runSelfDestruct(address);
+  }
+
+  /** Records a SELFDESTRUCT whose account is still there. */
+  runSelfDestruct(address: Address): void {
+    this.#calls.push({ type: "SELFDESTRUCT", from: address, to: address });
   }
 
   /** Ends a phase: the writes before the transactions, then each transaction, then the writes after them. */
   endPhase(): void {
     const touched = [...this.#touched];
     this.#touched = new Map();
+    const frames = this.#calls;
+    this.#calls = [];
+    this.frames.push(frames);
+    const destructed = new Set(frames.flatMap(({ type, from }) => (type === "SELFDESTRUCT" ? [from] : [])));
     this.phases.push(
       touched.map(([address, { before, slots }]) => ({
         address,
         before,
         after: this.#snapshot(address),
+        isDestructed: destructed.has(address),
         slots: [...slots].map(([slot, value]) => [slot, value, this.state.slot(address, slot)] as const),
       })),
     );

@@ -1,6 +1,6 @@
 import { type Data, type Hash, parseData } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
-import type { AccountDiff, AccountSnapshot, PhaseDiff } from "./blockDraft.ts";
+import type { AccountDiff, AccountSnapshot, CallFrame, PhaseDiff } from "./blockDraft.ts";
 import { ZERO_WORD } from "./stateKeys.ts";
 
 /** How a client's tracer shows a cleared delegation and accounts that did not exist. See docs/reference/state.md. */
@@ -11,6 +11,8 @@ export interface TraceForm {
   /** The request leaves out codes. geth returns their hashes, also otherwise. anvil returns nothing of them then. */
   readonly disableCode: boolean;
 }
+
+const ZERO_ADDRESS = `0x${"00".repeat(20)}`;
 
 const quantity = (value: bigint): string => `0x${value.toString(16)}`;
 
@@ -48,16 +50,30 @@ const formatPost = ({ before, after, slots }: AccountDiff, form: TraceForm) => (
   ...storageOf(slots.filter(([, from, to]) => from !== to).map(([slot, , to]) => [slot, to])),
 });
 
+/** geth shows a contract that ran SELFDESTRUCT in `pre` only, and leaves it out if it was new. */
+const isInPost = ({ isDestructed, after }: AccountDiff, { dialect }: TraceForm): boolean =>
+  after.exists && !(isDestructed && dialect === "geth");
+
 /** Formats one transaction as prestateTracer does in diff mode. */
 const formatTransactionDiff = (diffs: PhaseDiff, form: TraceForm) => {
-  const changed = diffs.filter(isChanged);
+  const changed = diffs.filter((diff) => isChanged(diff) || (diff.isDestructed && form.dialect === "geth"));
   const pre = changed.filter(({ before }) => before.exists || form.dialect === "anvil");
-  const post = changed.filter(({ after }) => after.exists);
+  const post = changed.filter((diff) => isInPost(diff, form));
   return {
     pre: Object.fromEntries(pre.map((diff) => [diff.address, formatPre(diff, form)])),
     post: Object.fromEntries(post.map((diff) => [diff.address, formatPost(diff, form)])),
   };
 };
+
+/** Formats the result of callTracer. It has only the frames that name accounts. */
+export const formatCallTrace = (
+  transactions: readonly (readonly CallFrame[])[],
+  hashes: readonly Hash[],
+): readonly unknown[] =>
+  transactions.map((calls, index) => ({
+    txHash: hashes[index],
+    result: { type: "CALL", from: ZERO_ADDRESS, to: ZERO_ADDRESS, calls },
+  }));
 
 /** Formats the result of debug_traceBlockByHash. `transactions`: the diffs of the transactions alone, in order. */
 export const formatDiffTrace = (transactions: readonly PhaseDiff[], hashes: readonly Hash[], form: TraceForm) =>

@@ -18,6 +18,8 @@ const WALLETS = addresses(0xa11, 24);
 const TOKENS = addresses(0x70c, 3);
 /** Addresses at which contracts are created, destroyed and created again. */
 const CREATED = addresses(0xc2, 10);
+/** Contracts that create others. */
+const FACTORIES = addresses(0xfac, 2);
 const FEE_RECIPIENTS = addresses(0xfee, 2);
 const AUTHORITIES = Array.from({ length: 4 }, (_, index) => createAuthority(index));
 const authorityAddress = (index: number): Address => (AUTHORITIES[index]?.address ?? "0x").toLowerCase() as Address;
@@ -32,6 +34,14 @@ export const SLOTS = 12;
 export const STAND_IN_STORAGES: readonly Address[] = [...TOKENS, ...CREATED];
 /** Contracts that blocks write outside their transactions. */
 export const STAND_IN_SYSTEM: readonly Address[] = [BEACON_ROOTS, BLOCK_HASHES, WITHDRAWAL_REQUESTS];
+
+/** Accounts of a block that geth's diffs leave out: one that was created, and one that only received value. */
+export const leftOutAccounts = (height: number): readonly [created: Address, funded: Address] => [
+  address(0x1ef, height),
+  address(0x2ef, height),
+];
+/** Slots of the accounts that were created. */
+export const LEFT_OUT_SLOTS = 2;
 
 const RICH = 10n ** 24n;
 const FEE = 21_000n * 8n;
@@ -60,7 +70,7 @@ export class RandomStateBlocks {
     for (const account of [...WALLETS, ...AUTHORITIES.map((_, index) => authorityAddress(index))]) {
       draft.setBalance(account, RICH);
     }
-    for (const [index, contract] of [...TOKENS, ...STAND_IN_SYSTEM].entries()) {
+    for (const [index, contract] of [...TOKENS, ...FACTORIES, ...STAND_IN_SYSTEM].entries()) {
       draft.setNonce(contract, 1n);
       draft.setCode(contract, RUNTIMES[index % RUNTIMES.length] ?? "0x00");
     }
@@ -146,7 +156,7 @@ export class RandomStateBlocks {
   async #writeTransaction(draft: BlockDraft, sender: Address, nonce: bigint): Promise<StandInTransaction> {
     const contract = pick(this.#random, CREATED);
     const plain = { sender, nonce, to: contract, value: 0n };
-    switch (this.#below(10)) {
+    switch (this.#below(12)) {
       case 0:
       case 1:
         return createTransaction(this.#transfer(draft, sender, nonce));
@@ -166,6 +176,10 @@ export class RandomStateBlocks {
           return createTransaction(plain);
         }
         return this.#delegate(draft, plain);
+      case 9:
+        return createTransaction({ ...plain, value: this.#createLeftOut(draft, sender) });
+      case 10:
+        return createTransaction({ ...plain, value: this.#fundLeftOut(draft, sender) });
       default:
         // A request, or a transaction that failed.
         if (this.#chain.fork !== "shanghai" && this.#below(2) === 0) {
@@ -202,6 +216,38 @@ export class RandomStateBlocks {
       draft.setCode(contract, pick(this.#random, RUNTIMES));
     }
     this.#writeSlots(draft, contract);
+  }
+
+  /** A factory creates a contract, whose SELFDESTRUCT is reverted. Half of the contracts create another one. */
+  #createLeftOut(draft: BlockDraft, sender: Address): bigint {
+    const factory = pick(this.#random, FACTORIES);
+    const [created] = leftOutAccounts(this.#chain.height + 1);
+    const value = BigInt(this.#below(3));
+    if (draft.state.nonce(created) > 0n) {
+      return 0n;
+    }
+    draft.create(factory, created);
+    draft.setCode(created, pick(this.#random, RUNTIMES));
+    for (let slot = 0; slot < LEFT_OUT_SLOTS; slot++) {
+      draft.setSlot(created, wordOf(BigInt(slot)), BigInt(1 + this.#below(1_000)));
+    }
+    draft.addBalance(sender, -value);
+    draft.addBalance(created, value);
+    draft.runSelfDestruct(created);
+    if (this.#below(2) === 0) {
+      // The diff has one creation and one new account: it does not show that another account is between them.
+      draft.create(created, address(0x3ef, this.#chain.height + 1));
+    }
+    return value;
+  }
+
+  /** The creation is reverted too, so that no nonce rises. Then the address receives value. */
+  #fundLeftOut(draft: BlockDraft, sender: Address): bigint {
+    const [, funded] = leftOutAccounts(this.#chain.height + 1);
+    draft.destroyReverted(pick(this.#random, FACTORIES), funded);
+    draft.addBalance(sender, -1n);
+    draft.addBalance(funded, 1n);
+    return 1n;
   }
 
   /** From Cancun on, only a contract of the same transaction is destroyed (EIP-6780). */

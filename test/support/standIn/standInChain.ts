@@ -9,7 +9,7 @@ import { encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp
 import { type BlockAccessList, createBlockAccessList } from "./blockAccessList.ts";
 import { BlockDraft } from "./blockDraft.ts";
 import { BranchedValues } from "./branchedValues.ts";
-import { formatDiffTrace, type TraceForm } from "./diffTrace.ts";
+import { formatCallTrace, formatDiffTrace, type TraceForm } from "./diffTrace.ts";
 import { StateValuesReader } from "./stateKeys.ts";
 
 export type StandInFork = "shanghai" | "prague" | "amsterdam";
@@ -46,6 +46,7 @@ export interface StandInBlock {
   readonly fullJson: object;
   readonly accessList: BlockAccessList | undefined;
   trace(form: TraceForm): readonly unknown[];
+  readonly callTrace: readonly unknown[];
 }
 
 export const CHAIN_ID = 1_337n;
@@ -108,16 +109,15 @@ export class StandInChain {
   }
 
   /** Seals a draft. Its phases: before the transactions, each transaction, after them. */
-  seal({ writes, phases }: BlockDraft, content: BlockContent): StandInBlock {
+  seal({ writes, phases, frames }: BlockDraft, content: BlockContent): StandInBlock {
     if (phases.length !== content.transactions.length + 2) {
       throw new Error("a block needs a phase for each transaction, one before and one after them");
     }
     const accessList = this.fork === "amsterdam" ? createBlockAccessList(phases) : undefined;
-    const block = this.#createBlock(
-      content,
-      accessList,
-      (hashes) => (form) => formatDiffTrace(phases.slice(1, -1), hashes, form),
-    );
+    const block = this.#createBlock(content, accessList, (hashes) => ({
+      trace: (form) => formatDiffTrace(phases.slice(1, -1), hashes, form),
+      callTrace: formatCallTrace(frames.slice(1, -1), hashes),
+    }));
     this.values.add(block, writes);
     this.values.setHead(block.hash);
     this.#blocks.set(block.hash, block);
@@ -142,7 +142,7 @@ export class StandInChain {
   #createBlock(
     { transactions: own, withdrawals, feeRecipient, timestamp, execution }: BlockContent,
     accessList: BlockAccessList | undefined,
-    traceOf: (hashes: readonly Hash[]) => StandInBlock["trace"],
+    tracesOf: (hashes: readonly Hash[]) => Pick<StandInBlock, "trace" | "callTrace">,
   ): StandInBlock {
     const parsed = own.map(({ raw }) => parseTransaction(raw));
     const parent = this.#canonical.at(-1);
@@ -188,7 +188,7 @@ export class StandInChain {
           }),
         ),
       },
-      trace: traceOf(parsed.map((transaction) => transaction.hash)),
+      ...tracesOf(parsed.map((transaction) => transaction.hash)),
     };
   }
 }

@@ -16,6 +16,8 @@ export interface StandInNodeOptions {
   readonly execution?: StandInCalls;
   /** The form of traces. Undefined: the node has no traces. */
   readonly traces?: TraceDialect | undefined;
+  /** Whether a node with traces has callTracer too. Default: true. */
+  readonly hasCallTraces?: boolean | undefined;
   readonly hasAccessLists?: boolean | undefined;
   /**
    * Pushes `newHeads`, as geth does: fields of a later fork are null, and responses over HTTP omit them
@@ -30,6 +32,11 @@ interface Request {
   readonly id: unknown;
   readonly method: string;
   readonly params?: readonly unknown[];
+}
+
+interface TraceOptions {
+  readonly tracer: string;
+  readonly tracerConfig?: { readonly disableCode?: boolean };
 }
 
 type Handler = (params: readonly unknown[]) => unknown;
@@ -144,7 +151,7 @@ export class StandInNode {
   }
 
   #createSources(): Record<string, Handler> {
-    const { chain, traces, hasAccessLists = false } = this.#options;
+    const { chain, traces, hasCallTraces = true, hasAccessLists = false } = this.#options;
     const sources: Record<string, Handler> = {};
     if (traces !== undefined) {
       sources.debug_traceBlockByHash = ([hash, options]) => {
@@ -152,7 +159,13 @@ export class StandInNode {
         if (block === undefined) {
           throw new FakeError(-32_000, "block not found");
         }
-        const { tracerConfig } = options as { readonly tracerConfig?: { readonly disableCode?: boolean } };
+        const { tracer, tracerConfig } = options as TraceOptions;
+        if (tracer === "callTracer") {
+          if (!hasCallTraces) {
+            throw new FakeError(-32_000, "tracer not found");
+          }
+          return block.callTrace;
+        }
         return block.trace({ dialect: traces, disableCode: tracerConfig?.disableCode === true });
       };
     }

@@ -12,13 +12,14 @@ const DUMMY_SIGNATURE = [
 export interface PlainTransaction {
   readonly sender: Address;
   readonly nonce: bigint;
-  readonly to: Address;
+  /** Null: the transaction creates a contract. */
+  readonly to: Address | null;
   readonly value: bigint;
 }
 
 const commonFields = ({ nonce, to, value }: PlainTransaction): Uint8Array[] => [
   ...[encodeNumber(CHAIN_ID), encodeNumber(nonce), encodeNumber(1), encodeNumber(2_000_000_000), encodeNumber(100_000)],
-  ...[encodeBytes(parseData(to)), encodeNumber(value), encodeBytes(new Uint8Array(0)), encodeList([])],
+  ...[encodeBytes(parseData(to ?? "0x")), encodeNumber(value), encodeBytes(new Uint8Array(0)), encodeList([])],
 ];
 
 /** Creates a transaction of type 2. Its signature is not the sender's. */

@@ -1,7 +1,7 @@
 import type { TestContext } from "node:test";
 import { createService, type ServiceChain } from "../servers/service.ts";
 import type { StandInChain } from "./standInChain.ts";
-import { StandInNode } from "./standInNode.ts";
+import { StandInNode, type StandInNodeOptions } from "./standInNode.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
@@ -11,9 +11,9 @@ export const startTraced = async (
   t: TestContext,
   chain: StandInChain,
   state: ServiceChain["state"],
-  { pushes = false }: { readonly pushes?: boolean } = {},
+  { pushes = false, hasCallTraces }: Pick<StandInNodeOptions, "pushes" | "hasCallTraces"> = {},
 ) => {
-  const node = await StandInNode.start({ chain, traces: "geth", pushes });
+  const node = await StandInNode.start({ chain, traces: "geth", pushes, hasCallTraces });
   t.after(() => node.close());
   const service = await createService({
     nodes: [{ url: node.url, ...(pushes && { wsUrl: node.wsUrl }) }],

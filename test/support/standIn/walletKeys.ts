@@ -26,7 +26,8 @@ const keyOf = (index: number) => {
 /** Returns the address of a wallet with a known key. */
 export const walletAddress = (index: number): Address => keyOf(index).address;
 
-export interface WalletTransaction extends Omit<PlainTransaction, "sender"> {
+export interface WalletTransaction extends Omit<PlainTransaction, "sender" | "to"> {
+  readonly to: Address;
   readonly chainId: bigint;
   readonly data: Uint8Array;
 }

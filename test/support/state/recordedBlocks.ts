@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { RLP } from "@ethereumjs/rlp";
-import type { Address } from "../../../src/ethereum/hex.ts";
+import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { unpackWrites } from "../../../src/state/sources/packedWrites.ts";
 import type { WriteSetJob, WriteSetJobOutput } from "../../../src/state/sources/writeSetJobs.ts";
 import { runWriteSetJob } from "../../../src/state/sources/writeSetTask.ts";
@@ -41,6 +41,46 @@ export const traceJob = (
   contracts: [],
   ...change,
 });
+
+interface DiffItem {
+  readonly txHash: Hash;
+  readonly result: Readonly<Record<"pre" | "post", Readonly<Record<Address, { readonly nonce?: number }>>>>;
+}
+
+/**
+ * Returns the block's call trace in geth's form. It was not recorded, but follows from the values before and after the block.
+ * Each account whose nonce rose created an account that changed, and that no diff has.
+ */
+export const callTraceOf = ({ block, trace, before, after }: RecordedTrace): unknown => {
+  const { transactions } = block as unknown as {
+    readonly transactions: readonly { readonly from: Address; to: Address }[];
+  };
+  const items = trace as readonly DiffItem[];
+  const traced = new Set(items.flatMap(({ result: { post } }) => Object.keys(post)));
+  return items.map(({ txHash, result: { pre, post } }, index) => {
+    const { from, to } = transactions[index] ?? {};
+    const isChanged = (address: Address) => JSON.stringify(before[address]) !== JSON.stringify(after[address]);
+    const changed = (Object.keys(after) as Address[]).filter(
+      (address) => !traced.has(address) && (isChanged(address) || pre[address] !== undefined),
+    );
+    const creations = (Object.keys(post) as Address[]).flatMap((address) => {
+      const rise = (post[address]?.nonce ?? 0) - (pre[address]?.nonce ?? 0);
+      return address === from || pre[address] === undefined ? [] : Array<Address>(Math.max(0, rise)).fill(address);
+    });
+    const calls = [
+      ...creations.map((creator, at) => ({ type: "CREATE2", from: creator, to: changed[at] })),
+      ...changed.map((account) => ({ type: "SELFDESTRUCT", from: account, to: account })),
+    ];
+    return { txHash, result: { type: "CALL", from, to, calls: [{ type: "CALL", from, to, calls }] } };
+  });
+};
+
+/** Composes a recorded block as the source does: with its calls if the diffs may leave out accounts. */
+export const writesOfTrace = (recorded: RecordedTrace, trace = recorded.trace): ReadonlyMap<Address, AccountWrites> => {
+  const job = traceJob({ ...recorded, trace });
+  const isListed = runWriteSetJob(job).kind !== "unlisted";
+  return writesOfJob(isListed ? job : traceJob({ ...recorded, trace }, { calls: encodeJson(callTraceOf(recorded)) }));
+};
 
 type Items = readonly unknown[];
 
