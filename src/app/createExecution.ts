@@ -110,7 +110,6 @@ const createSimulationWorkers = (options: ExecutionOptions): EvmWorkers => {
   const { metrics } = telemetry;
   const size = simulate.workers ?? defaultWorkers(availableParallelism());
   metrics.workersMax.set({ chain }, size);
-  metrics.workersBusy.set({ chain }, 0);
   return new EvmWorkers({
     entry: workerEntry("simulation"),
     threads: options.threads,
@@ -141,14 +140,12 @@ const createChainSimulator = (
     gasCap: BigInt(simulate.gasCap),
     timeoutMs: simulate.timeoutMs,
     blockTimeMs: () => upstreams.heads.blockTimeMs,
-    onStart: () => metrics.workersBusy.set({ chain }, workers.busy),
     onRun: (kind, { outcome, rounds, seconds }) => {
       metrics.simulateRuns.inc({ chain, kind, outcome });
       metrics.simulateSeconds.observe({ chain, kind }, seconds);
       if (rounds !== undefined) {
         metrics.simulateRounds.observe({ chain }, rounds);
       }
-      metrics.workersBusy.set({ chain }, workers.busy);
     },
   });
 };
@@ -185,6 +182,9 @@ export const createExecution = (options: ExecutionOptions): Execution => {
   const nativesAt: NativesAt = (timestamp) => nativeContracts(options.rules.forks.chainId, timestamp);
   const state = createState(options);
   const workers = createSimulationWorkers(options);
+  const { beforeScrape, workersBusy } = telemetry.metrics;
+  const measure = (): void => workersBusy.set({ chain: config.name }, workers.busy);
+  beforeScrape.add(measure);
   return {
     simulator: createChainSimulator(options, workers, nativesAt),
     executor: () => createFeedExecutor(options, state, workers, nativesAt),
@@ -197,6 +197,9 @@ export const createExecution = (options: ExecutionOptions): Execution => {
         }),
         known: bypassCache || noCache ? undefined : options.knownState()?.begin(block, clientId),
       }),
-    close: () => workers.close(),
+    close: () => {
+      beforeScrape.delete(measure);
+      return workers.close();
+    },
   };
 };

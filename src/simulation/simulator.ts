@@ -28,8 +28,6 @@ export interface SimulatorOptions {
   readonly timeoutMs: number;
   /** Returns the time between blocks, measured or configured. */
   blockTimeMs(): number;
-  /** Called when a run is sent to the workers. */
-  readonly onStart?: () => void;
   /** Called when a run has ended. */
   readonly onRun?: (kind: RunKind, run: RunReport) => void;
 }
@@ -144,9 +142,9 @@ interface Run {
   readonly caller: Caller;
 }
 
-/** Runs in a worker, and reports the run to `onStart` and `onRun`. */
+/** Runs in a worker, and reports the run to `onRun`. */
 const runInWorker = async (options: SimulatorOptions, { kind, input, base, caller }: Run): Promise<unknown> => {
-  const { workers, timeoutMs, onStart, onRun } = options;
+  const { workers, timeoutMs, onRun } = options;
   const startMs = performance.now();
   const report = (outcome: RunReport["outcome"], rounds: number | undefined): void =>
     onRun?.(kind, { outcome, rounds, seconds: (performance.now() - startMs) / 1000 });
@@ -159,9 +157,7 @@ const runInWorker = async (options: SimulatorOptions, { kind, input, base, calle
     const { signal } = caller;
     const owner = ownerOf(caller);
     const job = { name: kind, input, source, nativeContracts, timeoutMs, owner, signal };
-    const running = traced(caller.span, "simulation", { "forebay.run": kind }, () => workers.run(job));
-    onStart?.();
-    const { output, rounds } = await running;
+    const { output, rounds } = await traced(caller.span, "simulation", { "forebay.run": kind }, () => workers.run(job));
     report("ok", rounds);
     return output;
   } catch (error) {

@@ -14,25 +14,29 @@ export type Rule = (typeof RULES)[number];
 export interface RuleScale {
   /** Durations are divided by this. */
   readonly divisor: number;
-  /** No shortened duration is longer: a day divided by 20 is still more than an hour. */
+  /** No shortened `for` and no window is longer: an hour divided by 20 is still three minutes. */
   readonly maxSeconds: number;
+  /** The same for offsets. Default: `maxSeconds`. */
+  readonly maxOffsetSeconds?: number;
   /** Other changes of a rule, for example its threshold. */
   readonly change?: (rule: Rule) => Rule;
 }
 
 /** Returns the rules as YAML, with shorter `for`, windows and offsets. */
-export const scaleRules = ({ divisor, maxSeconds, change = (rule) => rule }: RuleScale): string => {
-  const shorten = (amount: string, unit: string): string => {
+export const scaleRules = (scale: RuleScale): string => {
+  const { divisor, maxSeconds, maxOffsetSeconds = maxSeconds, change = (rule) => rule } = scale;
+  const shorten = (amount: string, unit: string, most = maxSeconds): string => {
     const seconds = (Number(amount) * (SECONDS[unit] ?? Number.NaN)) / divisor;
-    return `${Math.round(Math.min(seconds, maxSeconds) * 1_000)}ms`;
+    return `${Math.round(Math.min(seconds, most) * 1_000)}ms`;
   };
-  const scale = ({ expr, for: duration, ...rest }: Rule): Rule => ({
+  const scaled = ({ expr, for: duration, ...rest }: Rule): Rule => ({
     ...rest,
     expr: expr.replaceAll(
       /(\[|\boffset )(\d+)([smhd])\b/g,
-      (_, before: string, amount: string, unit: string) => before + shorten(amount, unit),
+      (_, before: string, amount: string, unit: string) =>
+        before + shorten(amount, unit, before === "[" ? maxSeconds : maxOffsetSeconds),
     ),
     ...(duration !== undefined && { for: shorten(duration.slice(0, -1), duration.slice(-1)) }),
   });
-  return stringify({ groups: [{ name: "forebay", rules: RULES.map((rule) => scale(change(rule))) }] });
+  return stringify({ groups: [{ name: "forebay", rules: RULES.map((rule) => scaled(change(rule))) }] });
 };

@@ -36,21 +36,22 @@ const withDefaults = (config: Input): Input => ({
   server: { port: 0, opsPort: 0, drainDelayMs: 0, processes: 2, ...config.server },
 });
 
-/** Starts forebay. Resolves when it is ready for requests. It ends with the test. */
+/** Starts forebay. Resolves when it is ready for requests. It ends with the test. `nodeArgs` are flags of Node.js. */
 export const startProcesses = async (
   t: { after(end: () => Promise<void>): void },
   config: Input,
+  nodeArgs: readonly string[] = [],
 ): Promise<Processes> => {
   const folder = await mkdtemp(join(tmpdir(), "forebay-"));
   const file = join(folder, "forebay.json");
   const reconfigure = (next: Input) => writeFile(file, JSON.stringify(withDefaults(next)));
   await reconfigure(config);
-  const child = spawn(process.execPath, [BIN, "--config", file], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [...nodeArgs, BIN, "--config", file], { stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(child, "exit").then(([code]: (number | null)[]) => code ?? null);
   const end = async (): Promise<void> => {
     child.kill("SIGKILL");
     await ended;
-    await rm(folder, { recursive: true });
+    await rm(folder, { recursive: true, force: true });
   };
   t.after(end);
   const lines: Readonly<Record<string, unknown>>[] = [];

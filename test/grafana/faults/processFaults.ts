@@ -1,0 +1,136 @@
+import { once } from "node:events";
+import { setTimeout as wait } from "node:timers/promises";
+import { WebSocket } from "ws";
+import { rpc } from "../../support/clients/rpc.ts";
+import { startProcesses } from "../../support/servers/processes.ts";
+import { type Lifespan, startRedis } from "../../support/servers/redis.ts";
+import { createLiveChain, startLiveNode } from "../liveNode.ts";
+import type { AlertFault } from "./alertFault.ts";
+import { readAccounts, serve } from "./nodeFaults.ts";
+
+const READERS = 14;
+const SUBSCRIPTIONS = 40;
+const EXTRA_BYTES = 20_000;
+const BUFFER_BYTES = 50_000;
+/** Stops in one call, each followed by a pause. */
+const STOPS = 4;
+const STOPPED_MS = 150;
+const RESULT_BYTES = 1_000_000;
+const RESULTS = 8;
+const CACHE_BYTES = 2_000_000_000;
+/** Longer than the offset to "yesterday" in the test. */
+const HITS_MS = 35_000;
+
+/** Starts a process of its own. Calls have large results. */
+const startOwn = async (t: Lifespan) => {
+  const large = `0x${"ab".repeat(RESULT_BYTES / 2)}`;
+  const node = await startLiveNode(t, createLiveChain(t), { eth_call: () => large });
+  const config = {
+    chains: [{ name: "chain", nodes: [{ url: node.url }], simulate: { enabled: false } }],
+    cache: { memoryBytes: CACHE_BYTES },
+    server: { processes: 1 },
+  };
+  return { forebay: await startProcesses(t, config), config };
+};
+
+const subscribe = async (t: Lifespan, url: string): Promise<WebSocket> => {
+  const socket = new WebSocket(url.replace("http", "ws"));
+  t.after(() => socket.terminate());
+  await once(socket, "open");
+  for (let id = 1; id <= SUBSCRIPTIONS; id++) {
+    socket.send(JSON.stringify({ jsonrpc: "2.0", id, method: "eth_subscribe", params: ["newHeads"] }));
+  }
+  return socket;
+};
+
+export const PROCESS_FAULTS: Readonly<Record<string, AlertFault>> = {
+  "Redis is down": {
+    alerts: ["ForebayRedisDown", "ForebayRateLimitOff"],
+    start: async (t) => {
+      const redis = await startRedis(t);
+      const { url: node } = await startLiveNode(t);
+      const { url, opsUrl } = await serve(
+        t,
+        { nodes: [{ url: node }] },
+        { cache: { redis: redis.url }, access: { limitPerAddress: { calls: 1_000 }, limitStore: "redis" } },
+      );
+      return { opsUrl, begin: () => redis.kill(), call: () => readAccounts(url) };
+    },
+  },
+  "clients do not read their events": {
+    alerts: ["ForebaySlowReaders"],
+    start: async (t) => {
+      const chain = createLiveChain(t);
+      const large = { extraData: `0x${"00".repeat(EXTRA_BYTES)}` };
+      const { url: node } = await startLiveNode(t, chain, {
+        eth_getBlockByNumber: ([tag]) => ({ ...(chain.blocks[Number(tag)] ?? chain.latest).json, ...large }),
+        eth_getBlockByHash: ([hash]) => ({ ...chain.byHash(hash)?.json, ...large }),
+      });
+      const { url, opsUrl } = await serve(
+        t,
+        { nodes: [{ url: node }] },
+        { server: { webSocketBufferBytes: BUFFER_BYTES } },
+      );
+      const sockets = await Promise.all(Array.from({ length: READERS }, () => subscribe(t, url)));
+      const begin = (): void => {
+        for (const socket of sockets) {
+          socket.pause();
+        }
+      };
+      return { opsUrl, begin };
+    },
+  },
+  "clients stop to repeat their requests": {
+    alerts: ["ForebayHitRatioDrop"],
+    start: async (t) => {
+      const { url: node } = await startLiveNode(t);
+      const { url, opsUrl } = await serve(t, { nodes: [{ url: node }] });
+      const repeat = () => rpc(url, "eth_getBlockByNumber", ["0x1", false]);
+      let startedMs = Number.POSITIVE_INFINITY;
+      return {
+        opsUrl,
+        begin: () => {
+          startedMs = performance.now();
+        },
+        call: async () => {
+          const isRepeated = performance.now() - startedMs < HITS_MS;
+          await (isRepeated ? Promise.all([repeat(), repeat(), repeat()]) : readAccounts(url));
+        },
+      };
+    },
+  },
+  "the cache grows": {
+    alerts: ["ForebayMemory"],
+    start: async (t) => {
+      const { forebay } = await startOwn(t);
+      let count = 0;
+      const to = () => `0x${(++count).toString(16).padStart(40, "0")}`;
+      const call = () =>
+        Promise.all(Array.from({ length: RESULTS }, () => rpc(forebay.url, "eth_call", [{ to: to() }, "latest"])));
+      return { opsUrl: forebay.opsUrl, call };
+    },
+  },
+  "the process has too little CPU": {
+    alerts: ["ForebayEventLoop"],
+    start: async (t) => {
+      const { forebay } = await startOwn(t);
+      const call = async (): Promise<void> => {
+        for (let stop = 0; stop < STOPS; stop++) {
+          forebay.signal("SIGSTOP");
+          await wait(STOPPED_MS);
+          forebay.signal("SIGCONT");
+          await wait(STOPPED_MS);
+        }
+      };
+      return { opsUrl: forebay.opsUrl, call };
+    },
+  },
+  "a changed configuration is wrong": {
+    alerts: ["ForebayReloadRefused"],
+    start: async (t) => {
+      const { forebay, config } = await startOwn(t);
+      const begin = () => forebay.reconfigure({ ...config, chains: [] });
+      return { opsUrl: forebay.opsUrl, begin };
+    },
+  },
+};
