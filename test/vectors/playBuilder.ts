@@ -183,7 +183,11 @@ const toAccount = (account: { readonly nonce: bigint; readonly balance: bigint }
   balance: account?.balance ?? 0n,
 });
 
-export const findTruth = async (recording: Recording, fetch: ReturnType<typeof createWitnessFetch>): Promise<Truth> => {
+/** Executes the recorded messages on the witnesses. Returns the writes of each message. */
+export const executeRecording = async (
+  recording: Recording,
+  fetch: ReturnType<typeof createWitnessFetch>,
+): Promise<readonly Layer[]> => {
   const { parent, forks } = recording;
   const { executor } = createRunnerExecutor({
     forks,
@@ -211,6 +215,11 @@ export const findTruth = async (recording: Recording, fetch: ReturnType<typeof c
     assert.ok(outcome, `${number}-${message.index}: ${unverified}`);
     layers.push(layerFromChanges(outcome.changes));
   }
+  return layers;
+};
+
+export const findTruth = async (recording: Recording, fetch: ReturnType<typeof createWitnessFetch>): Promise<Truth> => {
+  const layers = await executeRecording(recording, fetch);
   const written = mergeLayers(layers);
   const start = await readBase(fetch, recording, [...written.keys()]);
   const truth: ReadonlyMap<Address, Account>[] = [start];

@@ -1,78 +1,19 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
-import { ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeFeed } from "../support/fakes/fakeFeed.ts";
-import { createWitnessNode, type WitnessBlock } from "../support/fakes/witnessNode.ts";
 import { createService } from "../support/servers/service.ts";
-import { createWitnessFetch, findTruth, framesOf, hashesOf, headTimes, positionOf, type Truth } from "./playBuilder.ts";
+import { createWitnessFetch, findTruth, framesOf, headTimes, positionOf, type Truth } from "./playBuilder.ts";
 import { readRecordedBuilder } from "./realBlocks.ts";
+import { startRecordedNode } from "./recordedNode.ts";
 
 const recording = readRecordedBuilder();
 const frames = framesOf(recording);
-const NODE_LATENCY_MS = 20;
 /** Fee parameters from the L1 attributes of this chain. */
 const FOOTPRINT_SCALAR = 139;
-
-/** The first block of the chain. Its fields do not matter. */
-const genesis = (): WitnessBlock => {
-  const header = {
-    parentHash: ZERO_HASH,
-    miner: ZERO_ADDRESS,
-    stateRoot: ZERO_HASH,
-    transactionsRoot: ZERO_HASH,
-    receiptsRoot: ZERO_HASH,
-    logsBloom: new Uint8Array(256),
-    number: 0n,
-    gasLimit: 30_000_000n,
-    gasUsed: 0n,
-    timestamp: 0n,
-    extraData: "0x",
-    mixHash: ZERO_HASH,
-  } as const;
-  const hash = hashHeader(header);
-  return { ...formatHeader(header, hash), number: "0x0", hash, size: "0x200", transactions: [], uncles: [] };
-};
-
-/** Starts a node with the state of the witnesses. The test moves its head. */
-const startNode = async (t: TestContext) => {
-  let head = BigInt(recording.parent.number);
-  const blocks = [genesis(), ...recording.blocks.map((block) => ({ uncles: [], transactions: [], ...block }))];
-  const show = (block: WitnessBlock | undefined, full: unknown) =>
-    block && BigInt(block.number) <= head
-      ? { ...block, transactions: full ? block.transactions : hashesOf(block) }
-      : null;
-  const numberOf = (tag: unknown) =>
-    String(tag).startsWith("0x") ? BigInt(String(tag)) : tag === "latest" ? head : -1n;
-  const node = createWitnessNode({
-    ...recording,
-    latencyMs: NODE_LATENCY_MS,
-    handlers: {
-      eth_getBlockByNumber: ([tag, full]) =>
-        show(
-          blocks.find(({ number }) => BigInt(number) === numberOf(tag)),
-          full,
-        ),
-      eth_getBlockByHash: ([hash, full]) =>
-        show(
-          blocks.find((block) => block.hash === hash),
-          full,
-        ),
-    },
-  });
-  node.setHead(head);
-  const url = await node.listen();
-  t.after(() => node.close());
-  const setHead = (number: number): void => {
-    head = BigInt(number);
-    node.setHead(head);
-  };
-  return { url, setHead };
-};
 
 interface Seen {
   readonly mode: string | null;
@@ -136,7 +77,7 @@ const busiest = (truth: Truth, count: number): readonly Address[] => {
 test("a recorded feed at its recorded times, a node 20 ms away: live throughout, each answer of one prefix", async (t) => {
   const truth = await findTruth(recording, createWitnessFetch(recording));
   const watched = busiest(truth, 8);
-  const node = await startNode(t);
+  const node = await startRecordedNode(t, recording);
   const feed = await createFakeFeed();
   t.after(() => feed.close());
   const connected = feed.connected();

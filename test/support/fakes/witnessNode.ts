@@ -34,7 +34,7 @@ export interface WitnessNodeOptions {
   readonly latencyMs?: number;
   /** Tracing methods of the node. Default: none. */
   readonly tracers?: readonly Tracing[];
-  /** Replaces or adds the results of methods. */
+  /** Replaces or adds the results of methods. After `undefined`, the node answers itself. */
   readonly handlers?: Readonly<Record<string, (params: readonly unknown[]) => unknown>>;
 }
 
@@ -51,6 +51,8 @@ export interface WitnessNode {
   /** Number of reads that no witness covers. Their result is an empty value. */
   readonly unknownReads: number;
   latencyMs: number;
+  /** The HTTP server answers every request with status 503. */
+  isDown: boolean;
   setHead(number: bigint): void;
   /** Traces these calls in advance, so that the computation takes no time later. A real node is faster. */
   prepare(block: Hash, calls: readonly TracedCall[]): Promise<void>;
@@ -75,6 +77,7 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
   const closers: (() => Promise<void>)[] = [];
   let latencyMs = options.latencyMs ?? 0;
   let head = BigInt(blocks.at(-1)?.number ?? 0);
+  let isDown = false;
   let unknownReads = 0;
 
   const blockOf = (parameter: unknown): WitnessBlock | undefined => {
@@ -151,9 +154,9 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
 
   const answer = (method: string, params: readonly unknown[]): unknown => {
     const [first, second, third] = params;
-    const handler = handlers[method];
-    if (handler) {
-      return handler(params);
+    const handled = handlers[method]?.(params);
+    if (handled !== undefined) {
+      return handled;
     }
     const address = first as Address;
     switch (method) {
@@ -211,6 +214,11 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
   const listen = async (): Promise<string> => {
     const server = createServer(async (request, response) => {
       const body: unknown = JSON.parse(await readBody(request));
+      if (isDown) {
+        response.statusCode = 503;
+        response.end();
+        return;
+      }
       const requests = (Array.isArray(body) ? body : [body]) as Request[];
       const outcomes = await roundTrip(requests);
       const responses = requests.map((each, at) => respond(each, outcomes[at]));
@@ -248,6 +256,12 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
     },
     set latencyMs(next) {
       latencyMs = next;
+    },
+    get isDown() {
+      return isDown;
+    },
+    set isDown(next) {
+      isDown = next;
     },
     setHead: (number) => {
       head = number;
