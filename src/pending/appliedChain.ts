@@ -1,48 +1,53 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Flashblock } from "../feed/message.ts";
-import { applyFlashblock, type ExtraBlockFields, type PendingChain } from "./applyFlashblock.ts";
-import type { Execution } from "./execution.ts";
+import { type AppliedExecution, applyFlashblock, type ExtraBlockFields, type PendingChain } from "./applyFlashblock.ts";
 
 /** A message whose execution may still run. */
 export interface ExecutingMessage {
   readonly message: Flashblock;
-  readonly execution: Execution | undefined;
+  readonly execution: AppliedExecution | undefined;
 }
 
-/** The pending chain of a list of messages. It applies only messages that it has not applied yet. */
+/** The pending chain of a list of messages, after each of them. It applies only messages that it has not applied yet. */
 export class AppliedChain {
-  #chain: PendingChain;
-  /** The number of messages that are in the chain. */
-  #count = 0;
+  /** `#chains[n]` is the chain after n messages. */
+  #chains: PendingChain[];
 
   constructor(base: BlockId) {
-    this.#chain = { base, extraBlockFields: {}, blocks: [] };
+    this.#chains = [{ base, extraBlockFields: {}, blocks: [] }];
   }
 
+  /** The number of messages that are in the chain. */
   get count(): number {
-    return this.#count;
+    return this.#chains.length - 1;
   }
 
   rebase(base: BlockId, extraBlockFields: ExtraBlockFields): void {
-    this.#chain = { base, extraBlockFields, blocks: [] };
-    this.#count = 0;
+    this.#chains = [{ base, extraBlockFields, blocks: [] }];
   }
 
-  /** Removes all messages, because one that is in the chain has changed. */
-  restart(): void {
-    this.#chain = { ...this.#chain, blocks: [] };
-    this.#count = 0;
+  /** Removes all messages but the first `count`, because the next one has changed. */
+  cut(count: number): void {
+    this.#chains = this.#chains.slice(0, count + 1);
   }
 
   /** Applies the messages up to the first without an execution. */
   extend(messages: readonly ExecutingMessage[]): PendingChain {
-    for (const { message, execution } of messages.slice(this.#count)) {
+    for (const { message, execution } of messages.slice(this.count)) {
       if (!execution) {
         break;
       }
-      this.#chain = applyFlashblock(this.#chain, message, execution);
-      this.#count++;
+      this.#chains.push(applyFlashblock(this.at(this.count), message, execution));
     }
-    return this.#chain;
+    return this.at(this.count);
+  }
+
+  /** Returns the chain after the first `count` messages, which are applied. */
+  at(count: number): PendingChain {
+    const chain = this.#chains[count];
+    if (chain === undefined) {
+      throw new RangeError(`${count} messages are not applied`);
+    }
+    return chain;
   }
 }

@@ -6,7 +6,7 @@ import { type Address, type Data, type Hash, ZERO_HASH } from "../ethereum/hex.t
 import type { Receipt } from "../ethereum/receipt.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
 import type { Flashblock, FlashblockReceipt } from "../feed/message.ts";
-import type { Execution, ReceiptExtra, UnverifiedReason } from "./execution.ts";
+import type { Execution, Outcome, ReceiptExtra, UnverifiedReason } from "./execution.ts";
 
 /** A transaction of a pending block. */
 export interface AppliedTransaction {
@@ -62,6 +62,11 @@ export interface PendingChain {
   readonly blocks: readonly PendingBlockState[];
 }
 
+/** An execution as it is shown. The receipts are still those of the message when its changes no longer are: the base has moved. */
+export interface AppliedExecution extends Omit<Execution, "outcome"> {
+  readonly outcome: (Omit<Outcome, "changes"> & { readonly changes: StateChanges | undefined }) | undefined;
+}
+
 const typeOf = (raw: Data): number => {
   const first = Number.parseInt(raw.slice(2, 4), 16);
   return first >= 0xc0 ? 0 : first;
@@ -92,8 +97,11 @@ export const environmentOf = (first: Flashblock | undefined): PendingEnvironment
  * Returns the message's receipts if all are known, from the block's start on. Gas and log indexes of a transaction
  * depend on the receipts of all transactions before it.
  */
-const receiptsOf = (before: PendingBlockState | undefined, { receipts }: Flashblock, { transactions }: Execution) =>
-  before?.hasAllReceipts !== false && transactions.every(({ hash }) => receipts?.has(hash)) ? receipts : undefined;
+const receiptsOf = (
+  before: PendingBlockState | undefined,
+  { receipts }: Flashblock,
+  { transactions }: AppliedExecution,
+) => (before?.hasAllReceipts !== false && transactions.every(({ hash }) => receipts?.has(hash)) ? receipts : undefined);
 
 /** Returns the gas of a block's transactions. A message may name another amount than its receipts. */
 const gasOf = (block: PendingBlockState | undefined): bigint => {
@@ -103,7 +111,7 @@ const gasOf = (block: PendingBlockState | undefined): bigint => {
     : (last.receipt?.cumulativeGasUsed ?? block.newest.diff.gasUsed);
 };
 
-const applyTransactions = (before: PendingBlockState | undefined, message: Flashblock, execution: Execution) => {
+const applyTransactions = (before: PendingBlockState | undefined, message: Flashblock, execution: AppliedExecution) => {
   let cumulativeGas = gasOf(before);
   let firstLogIndex = before?.logCount ?? 0;
   const feedReceipts = receiptsOf(before, message, execution);
@@ -129,7 +137,11 @@ const applyTransactions = (before: PendingBlockState | undefined, message: Flash
 };
 
 /** Appends one message to the chain. It must be the next one (feed/sequence). Pure. */
-export const applyFlashblock = (chain: PendingChain, message: Flashblock, execution: Execution): PendingChain => {
+export const applyFlashblock = (
+  chain: PendingChain,
+  message: Flashblock,
+  execution: AppliedExecution,
+): PendingChain => {
   const isFirst = message.index === 0;
   const before = isFirst ? undefined : chain.blocks.at(-1);
   const environment = before?.environment ?? environmentOf(message);

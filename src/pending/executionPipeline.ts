@@ -4,10 +4,11 @@ import { ZERO_HASH } from "../ethereum/hex.ts";
 import type { Flashblock } from "../feed/message.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
 import { AppliedChain } from "./appliedChain.ts";
-import type { ExtraBlockFields, PendingChain } from "./applyFlashblock.ts";
+import { type AppliedExecution, type ExtraBlockFields, environmentOf, type PendingChain } from "./applyFlashblock.ts";
 import type { KnownSender } from "./decode.ts";
 import type { Execution, Executor, FlashblockJob } from "./execution.ts";
-import { createJob, decodeMessage, type FeedMessage, type QueuedMessage } from "./queuedMessage.ts";
+import { isWrongMessage } from "./executionFailure.ts";
+import { createJob, decodeMessage, type FeedMessage, type QueuedMessage, withoutChanges } from "./queuedMessage.ts";
 
 export interface ExecutionPipelineOptions {
   readonly executor: Executor;
@@ -24,6 +25,14 @@ export interface ExecutionPipelineOptions {
   ) => void;
 }
 
+/** The messages that clients may see. */
+export interface ShownMessages {
+  readonly chain: PendingChain;
+  readonly count: number;
+  /** The next message is wrong, so that it is not shown, nor are all after it. */
+  readonly isCut: boolean;
+}
+
 /** Executes the feed's messages in order, each on the state after the one before. */
 export interface ExecutionPipeline {
   /** Takes the current blocks above the base. Executes new messages, and discards messages that are not among them. */
@@ -37,6 +46,12 @@ export interface ExecutionPipeline {
   awaits(number: bigint): boolean;
   /** Returns all messages up to the first whose execution still runs. */
   chain(): PendingChain;
+  /** Returns the messages to show. A wrong message is treated like a gap: the verified ones before it are shown, if there are any. */
+  shown(): ShownMessages;
+  /** Records that a view contains the first `count` messages. */
+  markShown(count: number): void;
+  /** Whether a view contained a message above the base. */
+  wasShown(message: Flashblock): boolean;
   /** Returns the id of a message's job. Undefined if the message is not above the base. */
   jobOf(message: Flashblock): number | undefined;
   /** Resolves with the changes of a message above the base, also after its deadline. Undefined: they are not verified. */
@@ -55,38 +70,42 @@ const NO_BASE: BlockId = { number: 0n, hash: ZERO_HASH };
 class MessageQueue implements ExecutionPipeline {
   readonly #options: ExecutionPipelineOptions;
   readonly #applied = new AppliedChain(NO_BASE);
+  /** All messages above the base, in order. */
   #queue: QueuedMessage[] = [];
   #base = NO_BASE;
   #nextId = 1;
-  /** All messages above the base, whether or not they are in the queue. */
-  #messages: readonly FeedMessage[] = [];
 
   constructor(options: ExecutionPipelineOptions) {
     this.#options = options;
   }
 
   follow(blocks: readonly BlockMessages[]): void {
-    this.#messages = blocks.flatMap((block) => block.messages.map((message) => ({ block, message })));
-    this.#followMessages();
+    const messages = blocks.flatMap((block) => block.messages.map((message) => ({ block, message })));
+    const changed = messages.findIndex(({ message }, position) => this.#queue[position]?.message !== message);
+    this.#cut(changed < 0 ? messages.length : changed);
+    for (const message of messages.slice(this.#queue.length)) {
+      this.#enqueue(message);
+    }
+    this.#executeDue();
   }
 
   rebase(base: BlockId, isExecuted: boolean, extraBlockFields: ExtraBlockFields): void {
     this.#base = base;
     const last = isExecuted ? this.#queue.findLast(({ number }) => number <= base.number) : undefined;
-    const above = last === undefined ? [] : this.#queue.filter(({ id }) => id > last.id);
-    for (const queued of this.#queue) {
-      if (!above.includes(queued)) {
-        clearTimeout(queued.timer);
+    const through = last?.job?.id;
+    for (const { number, timer } of this.#queue) {
+      if (number <= base.number) {
+        clearTimeout(timer);
       }
     }
-    this.#queue = above;
-    this.#messages = this.#messages.filter(({ message }) => above.some((queued) => queued.message === message));
-    const failed = above.findIndex(({ execution }) => execution?.unverified && execution.unverified !== "late");
-    if (failed >= 0) {
-      this.#cut(failed);
-    }
-    this.#options.executor.rebase(base, last?.id);
+    this.#queue = this.#queue.filter(({ number }) => number > base.number);
     this.#applied.rebase(base, extraBlockFields);
+    this.#options.executor.rebase(base, through);
+    const failed = this.#queue.findIndex(({ execution }) => execution?.unverified && execution.unverified !== "late");
+    const due = through === undefined ? 0 : failed;
+    if (due >= 0) {
+      this.#repeatFrom(due);
+    }
   }
 
   awaits(number: bigint): boolean {
@@ -97,13 +116,32 @@ class MessageQueue implements ExecutionPipeline {
     return this.#applied.extend(this.#queue);
   }
 
+  shown(): ShownMessages {
+    this.#applied.extend(this.#queue);
+    const { count } = this.#applied;
+    const failed = this.#queue.slice(0, count).findIndex(({ execution }) => !execution?.outcome?.changes);
+    const queued = this.#queue[failed];
+    const isCut = failed > 0 && queued?.isShown === false && isWrongMessage(queued.execution?.unverified);
+    const shownCount = isCut ? failed : count;
+    return { chain: this.#applied.at(shownCount), count: shownCount, isCut };
+  }
+
+  markShown(count: number): void {
+    for (const queued of this.#queue.slice(0, count)) {
+      queued.isShown = true;
+    }
+  }
+
+  wasShown(message: Flashblock): boolean {
+    return this.#find(message)?.isShown === true;
+  }
+
   jobOf(message: Flashblock): number | undefined {
-    return this.#queue.find((queued) => queued.message === message)?.id;
+    return this.#find(message)?.job?.id;
   }
 
   async changesOf(message: Flashblock): Promise<StateChanges | undefined> {
-    const result = this.#queue.find((queued) => queued.message === message)?.result;
-    return result?.then(
+    return this.#find(message)?.job?.result.then(
       ({ outcome }) => outcome?.changes,
       () => undefined,
     );
@@ -117,61 +155,90 @@ class MessageQueue implements ExecutionPipeline {
     this.#cut(0);
   }
 
-  /** Removes the messages from the first difference on, then executes those that are not in the queue. */
-  #followMessages(): void {
-    const changed = this.#messages.findIndex(({ message }, position) => this.#queue[position]?.message !== message);
-    const unchanged = changed < 0 ? this.#messages.length : changed;
-    this.#cut(unchanged);
-    for (const message of this.#messages.slice(unchanged)) {
-      this.#enqueue(message);
+  #find(message: Flashblock): QueuedMessage | undefined {
+    return this.#queue.find((queued) => queued.message === message);
+  }
+
+  /** Ignores a message of a block whose first message is missing. */
+  #enqueue({ block, message }: FeedMessage): void {
+    if (environmentOf(block.messages[0]) === undefined) {
+      return;
+    }
+    const { number } = block;
+    const none = { job: undefined, execution: undefined, timer: undefined };
+    this.#queue.push({ message, block, number, isShown: false, ...none });
+  }
+
+  /** Executes the messages that have no job, each after the one before. */
+  #executeDue(): void {
+    for (const [position, queued] of this.#queue.entries()) {
+      if (queued.job === undefined) {
+        this.#execute(queued, this.#queue[position - 1]?.job?.id);
+      }
     }
   }
 
-  #enqueue({ block, message }: FeedMessage): void {
+  #execute(queued: QueuedMessage, before: number | undefined): void {
     const id = this.#nextId++;
-    const job = createJob(id, this.#queue.at(-1)?.id, { block, message });
+    const job = createJob(id, before, queued);
     if (!job) {
       return;
     }
     const startedMs = performance.now();
-    const queued: QueuedMessage = {
-      ...{ id, message, block, number: block.number, base: this.#base },
-      result: this.#options.executor.execute(job),
-      ...{ execution: undefined, timer: undefined },
-    };
-    queued.timer = setTimeout(() => this.#expireFrom(queued), this.#deadlineMs(message));
-    this.#queue.push(queued);
-    queued.result.then(
-      (execution) => this.#onExecuted(queued, execution, performance.now() - startedMs),
-      () => this.#onFailed(queued),
+    const result = this.#options.executor.execute(job);
+    queued.job = { id, base: this.#base, result };
+    if (!queued.execution) {
+      queued.timer = setTimeout(() => this.#expireFrom(queued), this.#deadlineMs(queued.message));
+    }
+    result.then(
+      (execution) => this.#onExecuted(queued, id, execution, performance.now() - startedMs),
+      () => this.#onFailed(queued, id),
     );
   }
 
-  #onExecuted(queued: QueuedMessage, execution: Execution, durationMs: number): void {
-    if (!this.#queue.includes(queued)) {
+  #onExecuted(queued: QueuedMessage, id: number, execution: Execution, durationMs: number): void {
+    if (!this.#isCurrent(queued, id)) {
       return;
     }
     this.#options.onExecuted(execution, { number: queued.number, index: queued.message.index }, durationMs);
-    if (execution.unverified && queued.base.hash !== this.#base.hash) {
-      this.#retryFrom(queued);
+    if (execution.unverified && queued.job?.base.hash !== this.#base.hash) {
+      this.#repeatFrom(this.#queue.indexOf(queued));
+      this.#executeDue();
     } else {
       this.#finish(queued, execution);
     }
     this.#options.onChange();
   }
 
-  #onFailed(queued: QueuedMessage): void {
-    if (!this.#queue.includes(queued) || queued.execution) {
+  #onFailed(queued: QueuedMessage, id: number): void {
+    if (!this.#isCurrent(queued, id)) {
       return;
     }
-    this.#finish(queued, decodeMessage(queued, "failed", this.#options.senderOf));
+    const { execution } = queued;
+    this.#finish(
+      queued,
+      execution ? { ...execution, unverified: "failed" } : decodeMessage(queued, "failed", this.#options.senderOf),
+    );
     this.#options.onChange();
   }
 
-  /** Executes a message that failed on another base again on this one, with all messages after it. */
-  #retryFrom(queued: QueuedMessage): void {
-    this.#cut(this.#queue.indexOf(queued));
-    this.#followMessages();
+  /** Whether the job is the newest one of a message that is still in the queue. */
+  #isCurrent(queued: QueuedMessage, id: number): boolean {
+    return queued.job?.id === id && this.#queue.includes(queued);
+  }
+
+  /**
+   * Discards the executions from a position on, because what they start from has changed. The messages stay, and those
+   * that were shown keep their form without state until they are executed again.
+   */
+  #repeatFrom(position: number): void {
+    for (const queued of this.#queue.slice(position)) {
+      clearTimeout(queued.timer);
+      queued.timer = undefined;
+      queued.job = undefined;
+      queued.execution = queued.isShown && queued.execution ? withoutChanges(queued.execution) : undefined;
+    }
+    this.#applied.cut(position);
   }
 
   /** Shows a late message, and all that wait for it, without state. */
@@ -184,12 +251,12 @@ class MessageQueue implements ExecutionPipeline {
     this.#options.onChange();
   }
 
-  #finish(queued: QueuedMessage, execution: Execution): void {
+  #finish(queued: QueuedMessage, execution: AppliedExecution): void {
     clearTimeout(queued.timer);
     queued.timer = undefined;
     // The message was shown without state, and now has it.
     if (queued.execution) {
-      this.#applied.restart();
+      this.#applied.cut(this.#queue.indexOf(queued));
     }
     queued.execution = execution;
   }
@@ -206,9 +273,7 @@ class MessageQueue implements ExecutionPipeline {
       clearTimeout(timer);
     }
     this.#queue = this.#queue.slice(0, count);
-    if (this.#applied.count > count) {
-      this.#applied.restart();
-    }
+    this.#applied.cut(count);
   }
 }
 

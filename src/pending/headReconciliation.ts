@@ -56,6 +56,7 @@ export class HeadReconciliation {
     this.#replaced = undefined;
     const pending = pipeline.chain();
     if (pending.base.hash === head.latest.hash) {
+      pipeline.follow(feed.blocks);
       this.#options.onReconciled?.(head, []);
       return;
     }
@@ -75,13 +76,14 @@ export class HeadReconciliation {
         this.countMismatches(each);
       }
     }
+    const published = passed.flatMap((each) => publishedPart(each, pipeline));
     feed.confirm(passed);
     pipeline.rebase(head.latest, isExecuted, {
       ...extraBlockFieldsOf(head),
       hasTransactionTimestamp: transactionFields.hasTimestamp,
     });
     pipeline.follow(feed.blocks);
-    this.#findDropped(head, passed);
+    this.#findDropped(head, published);
   }
 
   countMismatches({ differences }: Passed): void {
@@ -98,3 +100,10 @@ export class HeadReconciliation {
     });
   }
 }
+
+/** Returns the part of a pending block that clients have seen. The messages after it were not executed, or were wrong. */
+const publishedPart = (passed: Passed, pipeline: Pick<ExecutionPipeline, "wasShown">): readonly Passed[] => {
+  const parts = passed.block.parts.filter(({ message }) => pipeline.wasShown(message));
+  const newest = parts.at(-1)?.message;
+  return newest === undefined ? [] : [{ ...passed, block: { ...passed.block, parts, newest } }];
+};

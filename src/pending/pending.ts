@@ -125,8 +125,12 @@ class PendingTracker implements Pending {
     if (!head) {
       return;
     }
-    const blocks = pipeline.chain().blocks.filter(({ environment }) => environment.number > head.latest.number);
-    const serving = decision.decide(head, blocks);
+    const { chain: shown, count, isCut } = pipeline.shown();
+    const blocks = shown.blocks.filter(({ environment }) => environment.number > head.latest.number);
+    const serving = decision.decide(head, blocks, isCut);
+    if (serving.blocksFrom === "view") {
+      pipeline.markShown(count);
+    }
     if (needsNode(serving.mode)) {
       probe.refresh(head.latest.number);
     }

@@ -1,7 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Flashblock } from "../feed/message.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
-import { environmentOf } from "./applyFlashblock.ts";
+import { type AppliedExecution, environmentOf } from "./applyFlashblock.ts";
 import { decodeOnly, type KnownSender } from "./decode.ts";
 import type { Execution, FlashblockJob } from "./execution.ts";
 
@@ -13,15 +13,30 @@ export interface FeedMessage {
 
 /** A message whose execution was requested. */
 export interface QueuedMessage extends FeedMessage {
-  readonly id: number;
   readonly number: bigint;
+  /** The newest execution. Undefined if the message has to be executed again. */
+  job: MessageJob | undefined;
+  /** The form that is shown. Undefined while it executes for the first time. */
+  execution: AppliedExecution | undefined;
+  /** A view contained the message. It keeps that form until it is executed again. */
+  isShown: boolean;
+  timer: NodeJS.Timeout | undefined;
+}
+
+interface MessageJob {
+  readonly id: number;
   /** The base at the start of the execution. */
   readonly base: BlockId;
   /** The result, also if it is late. */
   readonly result: Promise<Execution>;
-  execution: Execution | undefined;
-  timer: NodeJS.Timeout | undefined;
 }
+
+/** Removes the changes of an execution on another base. The message is shown without state until it is executed again. */
+export const withoutChanges = (execution: AppliedExecution): AppliedExecution => ({
+  ...execution,
+  outcome: execution.outcome && { ...execution.outcome, changes: undefined },
+  unverified: "late",
+});
 
 /** Returns undefined if the first message of the block is missing. */
 export const createJob = (

@@ -10,11 +10,11 @@ export interface RecentHashes {
   find(hash: Hash): PendingBlock | undefined;
 }
 
-/** The execution shows that a field of the newest message is wrong. Its hash may be that of another block. */
+/** The execution shows that a field of a message is wrong. The hash may be that of another block. */
 const CONTRADICTED: ReadonlySet<UnverifiedReason | undefined> = new Set(["gas", "bloom", "receiptsRoot"]);
 
 const isContradicted = (block: PendingBlock): boolean =>
-  CONTRADICTED.has(pendingBlockState(block).parts.at(-1)?.unverified);
+  pendingBlockState(block).parts.some(({ unverified }) => CONTRADICTED.has(unverified));
 
 const TTL_MS = 10_000;
 const MAX_BLOCKS = 1_024;

@@ -33,8 +33,8 @@ export class ServingDecision {
     return this.#backend;
   }
 
-  /** `blocks` are the pending blocks above the head. */
-  decide(head: Heads, blocks: readonly PendingBlockState[]): Serving {
+  /** `blocks` are the pending blocks above the head. `isCut`: they end before a wrong message. */
+  decide(head: Heads, blocks: readonly PendingBlockState[], isCut: boolean): Serving {
     const { feed, nodeBuildsPending } = this.#options;
     const failure = blocks.flatMap(({ parts }) => parts).find(({ changes }) => changes === undefined);
     const serving = decideServing({
@@ -43,7 +43,7 @@ export class ServingDecision {
       isFeedOverdue: feed.isOverdue,
       hasBlocks: blocks.length > 0,
       isVerified: failure === undefined,
-      isDegraded: feed.isDegraded,
+      isDegraded: feed.isDegraded || isCut,
       nodeBuildsPending: nodeBuildsPending(),
     });
     this.#countUnverified(serving, failure?.unverified ?? "failed");

@@ -60,7 +60,9 @@ export class ViewPublication {
     for (const block of view.pending.blocks) {
       this.#recent.add(block);
     }
-    const served = serving.blocksFrom === "view" ? blocks : [];
+    // A silent feed shows nothing about the messages that it sent before: the sealed blocks will.
+    const isFromFeed = serving.blocksFrom === "view" || serving.mode === "stale";
+    const served = isFromFeed ? blocks : [];
     const { extended, removed, dropped } = this.#published.next(served, head.latest.number);
     for (const { number, part } of dropped) {
       this.#options.dropped.markMissing(number, [part]);

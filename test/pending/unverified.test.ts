@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { flashblock, raw } from "../support/builders/flashblocks.ts";
 import { ALICE, account, createRig } from "../support/fakes/pendingRig.ts";
-import { sealed } from "./sealBlock.ts";
+import { type Rig, sealed } from "./sealBlock.ts";
 
 const nonceOf = (nonce: bigint) => ({
   changes: [[ALICE, { account: account(nonce, nonce), isCleared: false, slots: [] }]] as const,
@@ -30,13 +30,110 @@ for (const [unverified, isFound] of [
 ] as const) {
   test(`a block whose newest message is unverified because of ${unverified} is ${isFound ? "" : "not "}read by its hash`, async (t) => {
     const rig = createRig(t);
-    rig.fake.say("101-1", { unverified });
-    await rig.send(flashblock(0), flashblock(1, { transactions: [raw(1)] }));
+    rig.fake.say("101-0", { unverified });
+    await rig.send(flashblock(0, { transactions: [raw(1)] }));
     const { newest, byHash } = rig.view();
-    assert.equal(newest?.index, 1);
+    assert.equal(newest?.index, 0);
     assert.equal(byHash(newest.hash) !== undefined, isFound);
   });
 }
+
+for (const unverified of ["gas", "bloom", "receiptsRoot", "undecodable", "foreignChain", "rejected"] as const) {
+  test(`a message that is wrong (${unverified}) is treated like a gap: the verified prefix serves`, async (t) => {
+    const rig = createRig(t);
+    rig.fake.say("101-1", nonceOf(5n));
+    rig.fake.say("101-2", { unverified });
+    rig.fake.say("101-3", { unverified: "unexecutable" });
+    const messages = [0, 1, 2, 3].map((index) => flashblock(index, { transactions: [raw(index)] }));
+    await rig.send(...messages);
+    assert.deepEqual([rig.shown(), rig.view().mode, rig.view().stateFrom], ["101-1", "degraded", "view"]);
+    assert.equal(rig.view().nonce(ALICE, 0n), 5n);
+    rig.fake.say("102-0", { unverified: "unexecutable" });
+    await rig.send(flashblock(0, { number: 102n, transactions: [raw(9)] }));
+    assert.deepEqual([rig.shown(), rig.view().mode], ["101-1", "degraded"]);
+    rig.fake.say("102-0", {});
+    rig.heads.move(sealed(messages));
+    await turn();
+    assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "live"]);
+    assert.deepEqual(await rig.counted("pendingUnverified"), {});
+    assert.deepEqual(removedOf(rig), []);
+  });
+}
+
+test("a wrong first message of the next block does not cost the verified block below", async (t) => {
+  const rig = createRig(t);
+  rig.fake.say("101-1", nonceOf(5n));
+  rig.fake.say("102-0", { unverified: "gas" });
+  await rig.send(flashblock(0), flashblock(1), flashblock(0, { number: 102n, transactions: [raw(1)] }));
+  assert.deepEqual([rig.shown(), rig.view().mode, rig.view().nonce(ALICE, 0n)], ["101-1", "degraded", 5n]);
+});
+
+/** The block and index of each newFlashblocks event. */
+const announced = ({ changes }: Rig): readonly string[] =>
+  changes.flatMap(({ extended }) => extended.map(({ block }) => `${block.number}-${block.index}`));
+const removedOf = ({ changes }: Rig): readonly unknown[] => changes.flatMap(({ removed }) => removed);
+
+test("messages that were shown unverified stay in the view while they are executed again on the sealed block", async (t) => {
+  const rig = createRig(t);
+  const log = { address: ALICE, topics: [], data: "0x01" as const };
+  rig.fake.say("101-0", { unverified: "gas" });
+  const first = flashblock(0, { transactions: [raw(1)] });
+  await rig.send(first);
+  const messages = [0, 1, 2].map((index) => flashblock(index, { number: 102n, transactions: [raw(10 + index)] }));
+  for (const { index } of messages) {
+    rig.fake.say(`102-${index}`, { unverified: "unexecutable" });
+  }
+  await rig.send(...messages);
+  assert.deepEqual([rig.shown(), rig.view().mode], ["102-2", "unverified"]);
+  for (const { index } of messages) {
+    rig.fake.say(`102-${index}`, { ...nonceOf(BigInt(index)), logs: [log] });
+  }
+  const release = rig.fake.hold();
+  rig.heads.move(sealed([first]));
+  await turn();
+  assert.deepEqual([rig.shown(), rig.view().mode], ["102-2", "unverified"]);
+  release();
+  await turn();
+  assert.deepEqual([rig.shown(), rig.view().mode, rig.view().nonce(ALICE, 0n)], ["102-2", "live", 2n]);
+  const transactions = rig.changes.flatMap(({ extended }) =>
+    extended.filter(({ brings }) => brings === "transactions").map(({ block }) => `${block.number}-${block.index}`),
+  );
+  assert.deepEqual(transactions, ["101-0", "102-0", "102-1", "102-2"]);
+  assert.deepEqual(removedOf(rig), []);
+  assert.deepEqual(await rig.counted("pendingDropped"), {});
+});
+
+test("verified messages above a block that differs stay in the view, without state until they are executed again", async (t) => {
+  const rig = createRig(t);
+  const log = { address: ALICE, topics: [], data: "0x01" as const };
+  rig.fake.say("102-0", { ...nonceOf(7n), logs: [log] });
+  const block = [flashblock(0, { transactions: [raw(1)] })];
+  await rig.send(...block, flashblock(0, { number: 102n, transactions: [raw(9)] }));
+  assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "live"]);
+  rig.fake.say("102-0", { ...nonceOf(8n), logs: [log] });
+  const release = rig.fake.hold();
+  rig.heads.move(sealed([...block, flashblock(1, { transactions: [raw(2)] })]));
+  await turn();
+  assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "unverified"], "its state was of another block");
+  assert.equal(rig.view().newest?.logs().length, 1);
+  release();
+  await turn();
+  assert.deepEqual([rig.shown(), rig.view().mode, rig.view().nonce(ALICE, 0n)], ["102-0", "live", 8n]);
+  assert.deepEqual(announced(rig), ["101-0", "102-0"]);
+  assert.deepEqual(removedOf(rig), []);
+});
+
+test("a feed that falls silent removes no logs: the sealed block shows which were dropped", async (t) => {
+  const rig = createRig(t);
+  rig.fake.say("101-0", { logs: [{ address: ALICE, topics: [], data: "0x01" }] });
+  const block = [flashblock(0, { transactions: [raw(1)] })];
+  await rig.send(...block);
+  await rig.pass(7_000);
+  assert.equal(rig.shown(), "stale latest");
+  rig.heads.move(sealed(block));
+  await turn();
+  assert.deepEqual(removedOf(rig), []);
+});
 
 test("during a slow execution the last verified prefix is served", async (t) => {
   const rig = createRig(t);

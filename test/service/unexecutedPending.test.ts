@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { encodeFunctionData } from "viem";
 import type { Devnet } from "../devnet/devnet.ts";
+import type { Flashblock } from "../devnet/flashblock.ts";
 import { TOKEN_ABI } from "../devnet/token.ts";
 import { devAccounts } from "../devnet/traffic.ts";
 import { rpc } from "../support/clients/rpc.ts";
@@ -34,9 +35,12 @@ after(async () => {
 
 const ask = async (method: string, ...params: readonly unknown[]) => rpc(service.url, method, params);
 
-/** Sends a transfer of a token, and its flashblock with a wrong gas. */
+const withWrongGas = (message: Flashblock): Flashblock => ({ ...message, diff: { ...message.diff, gas_used: "0x1" } });
+
+/** Sends a transfer of a token, and its block with a wrong gas, so that nothing of the block is verified. */
 const sendUnverified = async (): Promise<void> => {
   assert.ok(alice);
+  devnet.faults.alter(withWrongGas);
   await devnet.step();
   const { body } = await ask("eth_getTransactionCount", alice.address, "pending");
   const raw = await alice.signTransaction({
@@ -50,7 +54,7 @@ const sendUnverified = async (): Promise<void> => {
     maxPriorityFeePerGas: 1_000_000n,
   });
   transaction = String((await ask("eth_sendRawTransaction", raw)).body.result);
-  devnet.faults.alter((message) => ({ ...message, diff: { ...message.diff, gas_used: "0x1" } }));
+  devnet.faults.alter(withWrongGas);
   const { diff } = await devnet.step();
   hash = diff.block_hash;
   await until(async () => {

@@ -21,7 +21,7 @@ export interface FeedEvent {
   readonly act: "disconnect" | "close" | "open";
 }
 
-/** What happens in one run, in front of one chain of the service. */
+/** The events of one run, in front of one chain of the service. */
 export interface Scenario {
   readonly name: string;
   readonly feeds: number;
