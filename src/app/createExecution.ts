@@ -16,6 +16,7 @@ import type { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { EvmWorkers } from "../evm/runs/evmWorkers.ts";
 import type { SenderCache } from "../evm/senders/senderCache.ts";
 import { SenderRecovery } from "../evm/senders/senderRecovery.ts";
+import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import type { Executor } from "../pending/execution.ts";
 import { createExecutor } from "../pending/executor.ts";
@@ -56,6 +57,8 @@ export interface ExecutionOptions {
   readonly senders: SenderCache;
   /** The threads of all chains. */
   readonly threads: EvmThreads;
+  /** The memory budget of the process. */
+  readonly memory: MemoryBudget;
   readonly telemetry: Telemetry;
 }
 
@@ -123,7 +126,7 @@ const createSimulationWorkers = (options: ExecutionOptions): EvmWorkers => {
 };
 
 const createChainSimulator = (
-  { config, rules, upstreams, telemetry }: ExecutionOptions,
+  { config, rules, upstreams, memory, telemetry }: ExecutionOptions,
   workers: EvmWorkers,
   nativesAt: NativesAt,
 ): Simulator => {
@@ -138,6 +141,8 @@ const createChainSimulator = (
     maxBlocks: simulate.maxBlocks,
     maxCalls: simulate.maxCalls,
     gasCap: BigInt(simulate.gasCap),
+    maxResponseBytes: simulate.maxResponseBytes,
+    memory,
     timeoutMs: simulate.timeoutMs,
     blockTimeMs: () => upstreams.heads.blockTimeMs,
     onRun: (kind, { outcome, rounds, seconds }) => {

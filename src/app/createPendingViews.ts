@@ -126,7 +126,7 @@ class ChainViews implements PendingViews {
   }
 
   async #start(): Promise<void> {
-    const { config, upstreams, pipeline, knownState, threads, telemetry } = this.#options;
+    const { config, upstreams, pipeline, knownState, threads, budget: memory, telemetry } = this.#options;
     await upstreams.ready;
     const rules = await this.#watchRules();
     if (this.#isClosed) {
@@ -137,7 +137,17 @@ class ChainViews implements PendingViews {
     const { store } = pipeline;
     this.#execution =
       rules &&
-      createExecution({ config, rules, upstreams, knownState, store, senders: this.#senders, threads, telemetry });
+      createExecution({
+        config,
+        rules,
+        upstreams,
+        knownState,
+        store,
+        senders: this.#senders,
+        threads,
+        memory,
+        telemetry,
+      });
     this.#pending = this.#createPending();
     this.#pending.subscribe((change) => {
       for (const listener of this.#listeners) {

@@ -111,6 +111,9 @@ const simulate = z.strictObject({
     "Maximum of state values that one request reads from nodes; each counts as a call in limits of `access`",
   ),
   gasCap: count(50_000_000).describe("Maximum of gas in one request"),
+  maxResponseBytes: count(16 * 1024 * 1024).describe(
+    "Maximum size of the result of one simulation; the memory budget holds it while the simulation runs",
+  ),
   timeoutMs: milliseconds(5_000).describe("Deadline of one run"),
   workers: z
     .number()

@@ -2,7 +2,16 @@ import { overBudget, type RpcError } from "../jsonrpc/rpcError.ts";
 import { FairShares } from "./fairShares.ts";
 
 /** The users of the budget; a metric label. */
-export const MEMORY_KINDS = ["requests", "responses", "upstream", "logs", "filters", "subscriptions", "feed"] as const;
+export const MEMORY_KINDS = [
+  "requests",
+  "responses",
+  "executions",
+  "upstream",
+  "logs",
+  "filters",
+  "subscriptions",
+  "feed",
+] as const;
 export type MemoryKind = (typeof MEMORY_KINDS)[number];
 
 /** New work needs this much room, so that work in progress finds some. */

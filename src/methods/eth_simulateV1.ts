@@ -10,6 +10,7 @@ import type { ExecutionBase } from "../simulation/simulator.ts";
 import { stateBlock } from "./blockParams.ts";
 import { pendingSimulationBase, sealedExecutionBase } from "./executionBase.ts";
 import { headerNotFound } from "./headerNotFound.ts";
+import { held } from "./held.ts";
 import { type Chain, forwarded, type Method, type MethodInput } from "./method.ts";
 import { withPendingMode } from "./pendingModeErrors.ts";
 import { resolveBlock } from "./resolveBlock.ts";
@@ -39,7 +40,7 @@ export const eth_simulateV1: Method = {
     }
     try {
       const response = execution.simulator.simulate(paramsTextOf(call), base.run, context);
-      return await (base.pending ? withPendingMode(base.pending, response) : response);
+      return held(await (base.pending ? withPendingMode(base.pending, response) : response), context);
     } catch (error) {
       if (error instanceof MustForwardError) {
         return onNode(input, "cannot be executed here");

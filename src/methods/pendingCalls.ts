@@ -5,6 +5,7 @@ import { prefetchHintOfCall } from "../simulation/prefetchHints.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import type { PendingRead } from "./blockReadSpec.ts";
 import { pendingCallBase } from "./executionBase.ts";
+import { held } from "./held.ts";
 
 type Run = "call" | "estimateGas" | "createAccessList";
 
@@ -25,7 +26,7 @@ const runPending =
     const { simulator }: { readonly simulator: Simulator } = chain.execution;
     const base = pendingCallBase(input, chain.execution, { pending, newest }, prefetchHintOfCall(values));
     try {
-      return await simulator[run](paramsTextOf(call), base, context);
+      return held(await simulator[run](paramsTextOf(call), base, context), context);
     } catch (error) {
       if (error instanceof MustForwardError) {
         return onNode();

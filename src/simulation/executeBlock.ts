@@ -8,6 +8,7 @@ import type { Step } from "../evm/reads/steppedRun.ts";
 import { type BlockStart, startCalls, writeStartSlots } from "../evm/systemCalls.ts";
 import { BlockGasPool } from "./blockGasPool.ts";
 import type { PlannedBlock } from "./blockPlan.ts";
+import type { OutputLimit } from "./outputLimit.ts";
 import { overrideState } from "./overrideState.ts";
 import { type RequestContracts, runRequests } from "./requests.ts";
 import { type GasBudget, type SimulatedCall, simulateCall } from "./simulateCall.ts";
@@ -25,6 +26,7 @@ export interface ExecutionOptions {
   readonly step: Step;
   readonly reads?: ReadRecorder | undefined;
   readonly budget: GasBudget;
+  readonly output: OutputLimit;
 }
 
 interface BlockExecution extends ExecutionOptions {
@@ -80,13 +82,14 @@ const executeCalls = async (
   planned: PlannedBlock,
   execution: BlockExecution & { readonly movedPrecompiles: ReturnType<typeof overrideState> },
 ): Promise<Pick<ExecutedBlock, "calls" | "gasUsed">> => {
-  const { rules, validates, budget, step, block } = execution;
+  const { rules, validates, budget, output, step, block } = execution;
   const gas = new BlockGasPool({ limit: block.gasLimit, isAmsterdam: isForkActive(rules, "amsterdam"), validates });
   const calls: SimulatedCall[] = [];
   for (const request of planned.calls) {
     const call = await step((state) => simulateCall(request, { ...execution, state, gas }));
     budget.left -= call.result.gasUsed;
     gas.add(call.result);
+    output.add(call);
     calls.push(call);
   }
   return { calls, gasUsed: gas.used };

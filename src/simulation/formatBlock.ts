@@ -18,9 +18,14 @@ export interface FormatOptions {
 
 const CAPPED = " (gas limit was capped by the RPC server's global gas cap)";
 
+/** One element of the result of eth_simulateV1. The calls are formatted one by one, because their bytes can be many. */
+export interface FormattedBlock extends Readonly<Record<string, unknown>> {
+  readonly calls: Iterable<Record<string, unknown>>;
+}
+
 /** Formats one element of the result of eth_simulateV1. */
-export const formatBlock = (block: SimulatedBlock, options: FormatOptions): Record<string, unknown> => {
-  const { header, hash, transactions, withdrawals, calls, rules } = block;
+export const formatBlock = (block: SimulatedBlock, options: FormatOptions): FormattedBlock => {
+  const { header, hash, transactions, withdrawals, rules } = block;
   const location: SimulatedLocation = {
     blockHash: hash,
     blockNumber: header.number,
@@ -28,13 +33,6 @@ export const formatBlock = (block: SimulatedBlock, options: FormatOptions): Reco
     baseFee: header.baseFeePerGas ?? 0n,
     chainId: rules.chainId,
   };
-  let firstLogIndex = 0;
-  const formattedCalls = calls.map((call, at) => {
-    const logs = formatLogs(block, at, firstLogIndex);
-    // In geth a log index is unique in the block, including the logs of failed frames.
-    firstLogIndex += call.result.capturedLogs;
-    return formatCall(call, logs, options.errorShape);
-  });
   return {
     ...formatHeader(header, hash),
     size: sizeOf(block),
@@ -43,8 +41,18 @@ export const formatBlock = (block: SimulatedBlock, options: FormatOptions): Reco
     ),
     uncles: [],
     ...(header.withdrawalsRoot === undefined ? {} : { withdrawals: withdrawals.map(formatWithdrawal) }),
-    calls: formattedCalls,
+    calls: formatCalls(block, options.errorShape),
   };
+};
+
+const formatCalls = function* (block: SimulatedBlock, errorShape: ErrorShape): Generator<Record<string, unknown>> {
+  let firstLogIndex = 0;
+  for (const [at, call] of block.calls.entries()) {
+    const logs = formatLogs(block, at, firstLogIndex);
+    // In geth a log index is unique in the block, including the logs of failed frames.
+    firstLogIndex += call.result.capturedLogs;
+    yield formatCall(call, logs, errorShape);
+  }
 };
 
 /** Returns the length of rlp([header, transactions, ommers, withdrawals]). */

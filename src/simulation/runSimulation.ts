@@ -4,7 +4,8 @@ import type { Engine } from "../evm/engine.ts";
 import { runSteps, type SteppedRun, type Steps } from "../evm/reads/steppedRun.ts";
 import type { WorkerContext } from "../evm/runs/workerContext.ts";
 import { type PlannedBlock, planBlocks } from "./blockPlan.ts";
-import { type ErrorShape, formatBlock } from "./formatBlock.ts";
+import { type ErrorShape, type FormatOptions, formatBlock } from "./formatBlock.ts";
+import { OutputLimit } from "./outputLimit.ts";
 import { type Payload, parsePayload } from "./payload.ts";
 import { type SimulatedBlock, simulateBlock } from "./simulateBlock.ts";
 import type { ParentBlock, Profile } from "./simulatedHeader.ts";
@@ -23,6 +24,8 @@ export interface SimulationInput {
   readonly maxBlocks: number;
   readonly maxCalls: number;
   readonly gasCap: bigint;
+  /** Limit of the result's text. */
+  readonly maxResponseBytes: number;
 }
 
 const encoder = new TextEncoder();
@@ -40,9 +43,24 @@ export const runSimulation = async (input: SimulationInput, host: WorkerContext)
   const { returnsFullTransactions } = payload;
   // The contract defines one result per entry. geth also returns the blocks of gaps (docs/reference/simulate.md, Profiles).
   const returned = profile === "geth" ? blocks : blocks.filter(({ isGap }) => !isGap);
-  return encoder.encode(
-    JSON.stringify(returned.map(({ block }) => formatBlock(block, { errorShape, returnsFullTransactions }))),
-  );
+  return encodeBlocks(returned, { errorShape, returnsFullTransactions });
+};
+
+/** Encodes the blocks, call by call, so that the text of the whole result exists once. */
+const encodeBlocks = (blocks: readonly PlannedResult[], options: FormatOptions): Uint8Array => {
+  const parts: Uint8Array[] = [];
+  for (const [index, { block }] of blocks.entries()) {
+    const { calls, ...rest } = formatBlock(block, options);
+    parts.push(encoder.encode(`${index === 0 ? "[" : ","}${JSON.stringify(rest).slice(0, -1)},"calls":[`));
+    let separator = "";
+    for (const call of calls) {
+      parts.push(encoder.encode(separator + JSON.stringify(call)));
+      separator = ",";
+    }
+    parts.push(encoder.encode("]}"));
+  }
+  parts.push(encoder.encode(blocks.length === 0 ? "[]" : "]"));
+  return Buffer.concat(parts);
 };
 
 type BlockPosition = Pick<PlannedBlock, "number" | "timestamp">;
@@ -71,6 +89,7 @@ const simulate = async (
 ): Promise<readonly PlannedResult[]> => {
   const { forks, profile } = input;
   const budget = { left: input.gasCap };
+  const output = new OutputLimit(input.maxResponseBytes, payload.returnsFullTransactions);
   const results: PlannedResult[] = [];
   const hashes = new Map<bigint, Hash>([[input.parent.number, input.parent.hash]]);
   let parent = input.parent;
@@ -84,6 +103,7 @@ const simulate = async (
       step,
       reads,
       budget,
+      output,
       validates: payload.validates,
       tracesTransfers: payload.tracesTransfers,
       blockHash: (number) => hashes.get(number) ?? reader.blockHash(number),

@@ -7,7 +7,9 @@ import { type Data, formatQuantity, type Quantity } from "../ethereum/hex.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
 import { missingFields, unknownFields } from "../ethereum/unknownFields.ts";
 import { type EvmWorkers, MustForwardError } from "../evm/runs/evmWorkers.ts";
+import { overBudget } from "../jsonrpc/rpcError.ts";
 import { INTERNAL_OWNER, ownerOf } from "../limits/fairQueue.ts";
+import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { CallInput } from "./callExecution.ts";
 import type { AccessListResult, RepeatedCallResult } from "./callRuns.ts";
 import type { ErrorShape } from "./formatBlock.ts";
@@ -25,7 +27,11 @@ export interface SimulatorOptions {
   readonly maxBlocks: number;
   readonly maxCalls: number;
   readonly gasCap: bigint;
+  /** Limit of the result of a simulation. */
+  readonly maxResponseBytes: number;
   readonly timeoutMs: number;
+  /** Holds room for the result of a simulation while it executes. Default: none is held. */
+  readonly memory?: MemoryBudget | undefined;
   /** Returns the time between blocks, measured or configured. */
   blockTimeMs(): number;
   /** Called when a run has ended. */
@@ -156,7 +162,8 @@ const runInWorker = async (options: SimulatorOptions, { kind, input, base, calle
     const nativeContracts = options.nativesAt(block.timestamp);
     const { signal } = caller;
     const owner = ownerOf(caller);
-    const job = { name: kind, input, source, nativeContracts, timeoutMs, owner, signal };
+    const begin = kind === "simulate" ? () => reserveResult(options, caller) : undefined;
+    const job = { name: kind, input, source, nativeContracts, timeoutMs, owner, signal, begin };
     const { output, rounds } = await traced(caller.span, "simulation", { "forebay.run": kind }, () => workers.run(job));
     report("ok", rounds);
     return output;
@@ -166,6 +173,18 @@ const runInWorker = async (options: SimulatorOptions, { kind, input, base, calle
   }
 };
 
+/** Of a small budget, one simulation takes a part only. */
+const MAX_RESERVED_SHARE = 1 / 8;
+
+/** Reserves room for the result of a simulation. Returns the function that releases it. Throws RpcError (503) without room. */
+const reserveResult = ({ memory, maxResponseBytes }: SimulatorOptions, { clientId }: Caller): (() => void) => {
+  const use = memory?.open("executions", clientId);
+  if (use?.tryAdd(Math.min(maxResponseBytes, (memory?.maxBytes ?? 0) * MAX_RESERVED_SHARE)) === false) {
+    throw overBudget();
+  }
+  return () => use?.end();
+};
+
 const isBlockKnown = ({ number, timestamp, laterFields = [] }: ParentBlock, forks: ChainForks): boolean => {
   const rules = newestRulesAt(forks, number, timestamp);
   const differing = [...unknownFields(laterFields, rules), ...missingFields(laterFields, rules)];
@@ -173,7 +192,7 @@ const isBlockKnown = ({ number, timestamp, laterFields = [] }: ParentBlock, fork
 };
 
 const simulationInput = (
-  { forks, profile, errorShape, maxBlocks, maxCalls, gasCap, blockTimeMs }: SimulatorOptions,
+  { forks, profile, errorShape, maxBlocks, maxCalls, gasCap, maxResponseBytes, blockTimeMs }: SimulatorOptions,
   paramsText: Uint8Array,
   { block, firstTimestamp }: ExecutionBase,
 ): SimulationInput => ({
@@ -186,6 +205,7 @@ const simulationInput = (
   maxBlocks,
   maxCalls,
   gasCap,
+  maxResponseBytes,
   firstTimestamp,
 });
 

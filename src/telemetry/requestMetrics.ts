@@ -20,7 +20,16 @@ export type OutcomeLabel = (typeof OUTCOMES)[number];
 const STATUSES = { first: [200, 204, 400, 401, 404, 405, 415, 429, 503, 504] };
 
 /** The users of the memory budget. */
-const MEMORY_USES = ["requests", "responses", "upstream", "logs", "filters", "subscriptions", "feed"] as const;
+const MEMORY_USES = [
+  "requests",
+  "responses",
+  "executions",
+  "upstream",
+  "logs",
+  "filters",
+  "subscriptions",
+  "feed",
+] as const;
 
 /** Declares the metrics of calls and HTTP requests. */
 export const requestMetrics = (metrics: MetricFactory) => {

@@ -12,6 +12,8 @@ export interface PoolJob {
   readonly affinity: string | undefined;
   /** Returns the response to a request of the job. If it rejects, the job rejects with the same error. */
   readonly onRequest: (request: unknown) => Promise<unknown>;
+  /** Called when a thread takes the job, and returns what is called at its end. If it throws, the job rejects with the same error. */
+  readonly begin?: (() => () => void) | undefined;
   /** Limits the run. */
   readonly timeoutMs: number;
   /** Limits the wait for a thread. Default: `timeoutMs`. */

@@ -51,18 +51,35 @@ export class PoolLane {
 
   /** Takes the job of the next turn. The pool must run it. */
   take(): QueuedJob | undefined {
-    const job = this.ready > 0 ? this.#queue.take() : undefined;
-    if (job === undefined) {
+    while (this.ready > 0) {
+      const job = this.#queue.take();
+      const started = job && this.#start(job);
+      if (started !== undefined) {
+        return started;
+      }
+    }
+    return undefined;
+  }
+
+  /** Returns undefined if the job cannot begin. */
+  #start(job: QueuedJob): QueuedJob | undefined {
+    let end: (() => void) | undefined;
+    try {
+      end = job.begin?.();
+    } catch (error) {
+      job.reject(error);
       return undefined;
     }
     this.#running++;
     return {
       ...job,
       resolve: (output) => {
+        end?.();
         job.resolve(output);
         this.#end();
       },
       reject: (error) => {
+        end?.();
         job.reject(error);
         this.#end();
       },

@@ -94,7 +94,7 @@ export const long = async ({ seconds = DEFAULT_SECONDS }: LongOptions) => {
   const node = startChild("../../long/support/attackedNode.ts");
   const { url }: { url?: string } = Object(await node.message());
   const forebay = await startConfigured({
-    chains: [{ name: "main", nodes: [{ url }], verify: "off", state: { follow: false } }],
+    chains: [{ name: "main", nodes: [{ url }], verify: "off", forks: "prague", state: { follow: false } }],
     server: { port: 0, opsPort: 0, memoryBudgetBytes: BUDGET_MIB * MIB },
     cache: { memoryBytes: CACHE_MIB * MIB },
     access: { trustedProxies: ["127.0.0.1"] },

@@ -17,6 +17,13 @@ const SMALL_BYTES = 60_000;
 const PIECE_BYTES = 32 * 1024;
 /** Answers in the buffers of the kernel are not forebay's. */
 const PIPELINED = 8;
+const CALLED = `0x${"dd".repeat(20)}`;
+const SIMULATE = { timeoutMs: 1_000, maxResponseBytes: 4 * MIB };
+/** Code that returns 128 KiB. */
+const RETURNS = "0x620200005ff3";
+/** Code that logs 128 KiB. */
+const LOGS = "0x620200005fa0";
+const LOOP = "0x5b600056";
 const OVER_BUDGET = "the server is over its memory budget";
 const ATTACKER = "203.0.113.1";
 const OTHER = "203.0.113.2";
@@ -32,10 +39,15 @@ const start = async (
   const large = `0x${"ab".repeat(LARGE_BYTES / 2)}`;
   const small = `0x${"ab".repeat(SMALL_BYTES / 2)}`;
   const node = await createFakeNode({
-    handlers: { eth_getCode: () => large, custom_large: () => large, custom_small: () => small },
+    handlers: {
+      eth_getCode: (params) => (params[0] === CALLED ? "0x" : large),
+      eth_getTransactionCount: () => "0x0",
+      custom_large: () => large,
+      custom_small: () => small,
+    },
   });
   const service = await createService(
-    { nodes: [{ url: node.url }], verify: "off" },
+    { nodes: [{ url: node.url }], verify: "off", forks: "prague", simulate: SIMULATE },
     { server: { memoryBudgetBytes: BUDGET, ...server }, access: { trustedProxies: ["127.0.0.1"] } },
   );
   t.after(async () => {
@@ -301,6 +313,52 @@ test("a WebSocket that reads slowly gets all its answers", async (t) => {
   });
   socket.resume();
   await until(() => answers === 63, "all answers arrive");
+});
+
+const simulationOf = (code: string, calls: number): readonly unknown[] => [
+  {
+    blockStateCalls: [
+      {
+        blockOverrides: { gasLimit: "0xffffffffffff" },
+        stateOverrides: { [CALLED]: { code } },
+        calls: Array.from({ length: calls }, () => ({ from: CALLED, to: CALLED })),
+      },
+    ],
+  },
+  "latest",
+];
+
+for (const { what, code } of [
+  { what: "return data", code: RETURNS },
+  { what: "logs", code: LOGS },
+]) {
+  test(`a simulation ends when its ${what} exceed the limit of its result`, async (t) => {
+    const { post, used } = await start(t);
+    const { text: fits } = await post(ATTACKER, "eth_simulateV1", simulationOf(code, 15));
+    assert.equal(JSON.parse(fits).error, undefined, fits.slice(0, 500));
+    assert.ok(fits.length > 3 * MIB && fits.length < 4 * MIB, `${fits.length} bytes`);
+    const { text } = await post(ATTACKER, "eth_simulateV1", simulationOf(code, 17));
+    const { error } = JSON.parse(text);
+    assert.deepEqual(error, { code: -32_003, message: `response is larger than ${SIMULATE.maxResponseBytes} bytes` });
+    assert.equal(await used("executions"), 0);
+  });
+}
+
+test("a simulation holds room for its result, and is refused without it", async (t) => {
+  const { used, refused, post, open } = await start(t);
+  const simulate = (calls: number) => post(ATTACKER, "eth_simulateV1", simulationOf(LOOP, calls));
+  const loop = simulate(1);
+  await until(async () => (await used("executions")) === SIMULATE.maxResponseBytes, "the room is held");
+  assert.match((await loop).text, /timeout|aborted/);
+  assert.equal(await used("executions"), 0);
+  for (let index = 0; index < 3; index++) {
+    open(ATTACKER, headOf(BODY_BYTES)).write(Buffer.alloc(BODY_BYTES - 1, 0x20));
+  }
+  await until(async () => (await used("requests")) > 2.9 * BODY_BYTES, "the bodies are held");
+  const { status, text } = await simulate(0);
+  assert.equal(status, 503, text);
+  assert.ok(text.includes(OVER_BUDGET));
+  assert.equal(await refused("executions"), 1);
 });
 
 test("only the pong to the ping keeps a WebSocket open", async (t) => {

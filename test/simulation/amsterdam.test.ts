@@ -155,6 +155,8 @@ const simulate = async (params: unknown): Promise<Readonly<Record<string, unknow
     maxBlocks: 256,
     maxCalls: 5_000,
     gasCap: 50_000_000n,
+
+    maxResponseBytes: 16 * 1024 * 1024,
   };
   try {
     const output = await runSimulation(input, { engine, withState: (run) => run(reader) });

@@ -48,6 +48,8 @@ const answer = async (
     maxBlocks: 256,
     maxCalls: 5_000,
     gasCap: 50_000_000n,
+
+    maxResponseBytes: 16 * 1024 * 1024,
     ...options,
   };
   try {

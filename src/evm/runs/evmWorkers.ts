@@ -51,6 +51,8 @@ export interface RunRequest {
   /** Return what the run read, too. That costs time. Default: no. */
   readonly tracesReads?: boolean;
   readonly timeoutMs: number;
+  /** See `PoolJob`. */
+  readonly begin?: (() => () => void) | undefined;
   /** Clients take turns. Default: no client. */
   readonly owner?: QueueOwner | undefined;
   readonly signal: AbortSignal;
@@ -110,7 +112,7 @@ export class EvmWorkers {
   }
 
   async #run(pool: Pick<PoolLane, "run">, request: RunRequest, compares: boolean): Promise<EvmRunOutput> {
-    const { name, input, source, nativeContracts, timeoutMs, owner, signal } = request;
+    const { name, input, source, nativeContracts, begin, timeoutMs, owner, signal } = request;
     const { isPrivate = false, tracesReads = false } = request;
     const forwardedCodes = this.#comparisons?.forwardedCodes ?? [];
     const run: EvmRun = {
@@ -132,6 +134,7 @@ export class EvmWorkers {
       // A thread that ran on this state has cached a part of it.
       affinity: source.id === "" || isPrivate ? undefined : `${this.#chain} ${source.id}`,
       onRequest: (keys) => source.read(keys as StateKeys, signal),
+      begin,
       timeoutMs,
       maxWaitMs: MAX_WAIT_RUNS * timeoutMs,
       owner,
@@ -143,7 +146,7 @@ export class EvmWorkers {
   /** The client has its answer, and may have left. */
   async #compare(request: RunRequest): Promise<Comparison> {
     const pool = this.#threads.comparisons(this.#data);
-    const output = await this.#run(pool, { ...request, signal: this.#closing.signal }, true);
+    const output = await this.#run(pool, { ...request, begin: undefined, signal: this.#closing.signal }, true);
     if (output.kind !== "compared") {
       throw new Error(`the comparison was ${output.kind}`);
     }

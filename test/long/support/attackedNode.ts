@@ -16,7 +16,14 @@ const RESULTS: Readonly<Record<string, string>> = {
   eth_getBalance: '"0x1"',
 };
 
-const node = await createFakeNode();
+/** The fake node answers batches, which executions send. */
+const node = await createFakeNode({
+  handlers: {
+    eth_getTransactionCount: () => "0x0",
+    eth_getCode: () => "0x",
+    eth_getStorageAt: () => `0x${"0".repeat(64)}`,
+  },
+});
 const front = await startFront(async (body) => {
   const parsed: unknown = JSON.parse(body);
   const { id = null, method = "" }: { id?: unknown; method?: string } = Object(parsed);

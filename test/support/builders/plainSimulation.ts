@@ -18,6 +18,8 @@ const INPUT: Omit<SimulationInput, "paramsText"> = {
   maxBlocks: 256,
   maxCalls: 5_000,
   gasCap: 50_000_000n,
+
+  maxResponseBytes: 16 * 1024 * 1024,
 };
 
 export interface SimulatedBlock {

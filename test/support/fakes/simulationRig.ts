@@ -23,6 +23,7 @@ export const SIMULATOR_OPTIONS = {
   maxBlocks: 256,
   maxCalls: 5_000,
   gasCap: 50_000_000n,
+  maxResponseBytes: 16 * 1024 * 1024,
   timeoutMs: 5_000,
   blockTimeMs: () => 2_000,
 } as const;
