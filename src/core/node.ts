@@ -26,6 +26,7 @@ export type Check =
   | "json"
   | "id"
   | "status"
+  | "form"
   | "block"
   | "transaction"
   | "logs"

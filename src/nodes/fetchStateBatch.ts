@@ -1,8 +1,9 @@
 import type { Heads } from "../core/heads.ts";
-import { NodeError } from "../core/node.ts";
+import { NodeError, UnverifiedError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateFetch } from "../core/stateReader.ts";
 import { unavailable, upstreamTimeout } from "../jsonrpc/rpcError.ts";
+import { checkForm } from "../verification/resultForms.ts";
 import { isRetryable } from "./errorKind.ts";
 import { rankNodes } from "./nodeSelection.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
@@ -17,12 +18,19 @@ const decoder = new TextDecoder();
 const RETRY_LATER = { status: 503, retryAfterSeconds: 1 } as const;
 
 /** Returns the value, or the error of a response that has none. */
-const parse = ({ name }: UpstreamNode, outcome: RpcResponse | NodeError): unknown => {
+const parse = (node: UpstreamNode, method: string | undefined, outcome: RpcResponse | NodeError): unknown => {
   if (outcome instanceof NodeError) {
     return outcome;
   }
   if (!(outcome.body instanceof Uint8Array)) {
     return new Error("the response is a stream");
+  }
+  const { name } = node;
+  const form = checkForm(method, outcome.body);
+  if (form === "wrong" || form === "missing") {
+    const error = new UnverifiedError(name, "form", form === "wrong");
+    node.recordWrongAnswer(error);
+    return error;
   }
   try {
     return JSON.parse(decoder.decode(outcome.body));
@@ -51,7 +59,7 @@ export const createStateFetcher =
     let last: readonly unknown[] | undefined;
     try {
       for (const node of rankNodes(upstreams.nodes, heads.latest, heads)) {
-        last = (await node.batch(calls, reach)).map((outcome) => parse(node, outcome));
+        last = (await node.batch(calls, reach)).map((outcome, at) => parse(node, calls[at]?.method, outcome));
         if (!last.some(isRetryableFailure)) {
           break;
         }

@@ -27,6 +27,7 @@ const CHECKS = [
   "json",
   "id",
   "status",
+  "form",
   "block",
   "transaction",
   "logs",

@@ -13,6 +13,7 @@ import type { Evidence } from "./evidence.ts";
 import type { Finding } from "./findings.ts";
 import { KnownBlocks } from "./knownBlocks.ts";
 import { readResponseBlock } from "./responseBlock.ts";
+import { checkForm } from "./resultForms.ts";
 import { VerifiedHeaders } from "./verifiedHeaders.ts";
 import { isListedAtIndex } from "./verifiedReceipts.ts";
 import type { VerifiedBody, VerifyPool } from "./verifyPool.ts";
@@ -109,10 +110,19 @@ class ResponseVerifier implements Verifier {
     if (request.write) {
       return this.check(node.name, body, { kind: "json" });
     }
+    const form = checkForm(call.method, body);
+    if (form === "wrong" || form === "missing") {
+      const isScanned = body.byteLength <= MAX_SCANNED_BYTES;
+      // A node without the block returns `null`.
+      throw new UnverifiedError(node.name, isScanned && !isJson(body) ? "json" : "form", form === "wrong");
+    }
     if (level === "full" && call.method === "eth_getBlockReceipts") {
       return this.#verifyReceipts(verifiedCall, body);
     }
     const checks = checksOfCall(call, request, level === "full");
+    if (form === "scanned" && checks.kind === "json") {
+      return body;
+    }
     return level === "full" ? this.#verifyInBlock(verifiedCall, body, checks) : this.check(node.name, body, checks);
   }
 

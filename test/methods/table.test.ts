@@ -1,11 +1,23 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { table } from "../../src/methods/table.ts";
+import { hasResultForm } from "../../src/verification/resultForms.ts";
 import { createHeads, hashOf } from "../support/builders/heads.ts";
 import { A, a, requestOf } from "./requestOf.ts";
 
 test("method names are unique", () => {
   assert.equal(new Set(table.map(({ name }) => name)).size, table.length);
+});
+
+/** forebay answers these itself, or sends them once and returns any result. */
+const WITHOUT_FORM = /Filter$|Filter(Changes|Logs)$|^eth_(chainId|simulateV1|(un)?subscribe|sendRaw\w+)$|^net_version$/;
+
+test("the form of the result of each method that reads from a node is known", () => {
+  const unknown = table.filter(({ name }) => !WITHOUT_FORM.test(name) && !hasResultForm(name));
+  assert.deepEqual(
+    unknown.map(({ name }) => name),
+    [],
+  );
 });
 
 test("a state read at latest is sent by number and by hash", async () => {

@@ -27,6 +27,11 @@ const start = async (t: TestContext, handlers: FakeNodeOptions["handlers"] = {},
   return { chain, fakes, ask: (method: string, params: readonly unknown[]) => rpc(service.url, method, params) };
 };
 
+const PROOF = {
+  ...{ address: ADDRESS, accountProof: [], balance: "0x0", nonce: "0x0", storageProof: [] },
+  ...{ codeHash: `0x${"22".repeat(32)}`, storageHash: `0x${"33".repeat(32)}` },
+};
+
 /** Throws the error of a node that accepts only a block number. */
 const numberOnly = (result: unknown, position: number) => (params: readonly unknown[]) => {
   if (typeof params[position] === "object") {
@@ -38,14 +43,14 @@ const numberOnly = (result: unknown, position: number) => (params: readonly unkn
 test("a node that supports block hashes for some methods only gets the others by number", async (t) => {
   const { fakes, ask } = await start(t, {
     eth_getBlockReceipts: numberOnly([], 0),
-    eth_getProof: numberOnly({ address: ADDRESS }, 2),
+    eth_getProof: numberOnly(PROOF, 2),
     debug_getRawBlock: numberOnly("0xc0", 0),
     // The equivalent method by hash is missing.
     eth_getHeaderByNumber: () => ({ number: "0x14" }),
   });
   const reads: readonly (readonly [string, readonly unknown[], unknown])[] = [
     ["eth_getBlockReceipts", ["latest"], []],
-    ["eth_getProof", [ADDRESS, [], "latest"], { address: ADDRESS }],
+    ["eth_getProof", [ADDRESS, [], "latest"], PROOF],
     ["debug_getRawBlock", ["latest"], "0xc0"],
     ["eth_getHeaderByNumber", ["latest"], { number: "0x14" }],
   ];

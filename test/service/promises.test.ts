@@ -28,7 +28,11 @@ const TIMERS_OF_UNDICI = 1;
 /** A node without promises, so that the counts are those of forebay. */
 const startNode = (t: TestContext): Promise<string> => {
   const answerOne = ({ id, method }: { readonly id: unknown; readonly method: string }): unknown => {
-    const results: Readonly<Record<string, unknown>> = { eth_chainId: "0x1", eth_getBlockByNumber: BLOCK };
+    const results: Readonly<Record<string, unknown>> = {
+      eth_chainId: "0x1",
+      eth_getBlockByNumber: BLOCK,
+      eth_call: "0x01",
+    };
     return { jsonrpc: "2.0", id, result: results[method] ?? "0x1" };
   };
   const server = createServer((request, response) => {

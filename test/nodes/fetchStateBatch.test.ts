@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createUpstreams } from "../../src/app/upstreams.ts";
+import { createCall } from "../../src/jsonrpc/call.ts";
+import { createStateFetcher } from "../../src/nodes/fetchStateBatch.ts";
+import { silent } from "../support/builders/silent.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+
+const ADDRESS = `0x${"11".repeat(20)}`;
+const TIMEOUT_MS = 5_000;
+
+for (const [form, isSuspended] of [
+  [{ a: 1 }, true],
+  [null, false],
+] as const) {
+  test(`a batch of state with ${JSON.stringify(form)} for a balance is read from the next node`, async (t) => {
+    const chain = createFakeChain({ height: 20 });
+    const fakes = await Promise.all(
+      [form, "0x5"].map((balance) => createFakeNode({ chain, handlers: { eth_getBalance: () => balance } })),
+    );
+    const nodes = fakes.map(({ url }, index) => ({ url, name: index === 0 ? "liar" : "honest" }));
+    const upstreams = createUpstreams({ chain: "test", nodes }, silent());
+    t.after(async () => {
+      await upstreams.close();
+      await Promise.all(fakes.map((fake) => fake.close()));
+    });
+    await upstreams.ready;
+    while (upstreams.nodes.some(({ head }) => head === undefined)) {
+      await upstreams.heads.refresh();
+    }
+    const [liar, honest] = upstreams.nodes;
+    assert.ok(liar && honest);
+    // The first node in this order is asked first.
+    const ranked = { nodes: [liar], heads: upstreams.heads };
+    const calls = [
+      createCall("eth_getBalance", [ADDRESS, "0x5"]),
+      createCall("eth_getStorageAt", [ADDRESS, "0x0", "0x5"]),
+    ];
+    const block = { number: 5n, hash: chain.blocks[5]?.hash ?? "0x" } as const;
+    const [alone] = await createStateFetcher(ranked, TIMEOUT_MS)(calls, block);
+    assert.ok(alone instanceof Error, "no other node is left");
+    assert.equal(liar.suspended, isSuspended);
+    const both = await createStateFetcher(upstreams, TIMEOUT_MS)(calls, block);
+    assert.deepEqual(both, ["0x5", chain.blocks[5]?.hash]);
+  });
+}
