@@ -111,11 +111,12 @@ export class ChainState {
   }
 
   #createEconomics(): StateEconomics {
-    const { config, telemetry } = this.#options;
+    const { config, upstreams, telemetry } = this.#options;
     const { units, probation, learning } = config.state;
     const { metrics } = telemetry;
     const unitsOf = createUnitsOf(units);
-    return createStateEconomics({ chain: config.name, metrics, unitsOf, nowMs, probation, learning });
+    const nodes = upstreams.nodes.map(({ name }) => name);
+    return createStateEconomics({ chain: config.name, metrics, unitsOf, nowMs, probation, learning, nodes });
   }
 
   #follow(sources: readonly WriteSetSource[], economics: StateEconomics): void {

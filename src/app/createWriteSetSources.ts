@@ -27,7 +27,7 @@ export interface WriteSetSourcesOptions {
   /** Undefined without a feed. */
   readonly feed: FeedSource | undefined;
   readonly thread: WriteSetThread;
-  readonly economics: Pick<StateEconomics, "policy" | "ledger" | "unitsOf">;
+  readonly economics: Pick<StateEconomics, "policy" | "ledger" | "unitsOf" | "trust">;
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
 }
@@ -71,6 +71,7 @@ const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes):
   const { config, views, thread, economics } = options;
   return new TraceSource({
     ...nodes,
+    nodesFor: (block) => economics.trust.order(nodes.nodesFor(block)),
     thread,
     isAllowed: (block) => config.state.source === "trace" || areRulesKnownAt(options, block),
     readBlock: createReadBlock(options),

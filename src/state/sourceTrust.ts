@@ -16,33 +16,15 @@ const UNPROVEN: ReadonlySet<WriteSetOrigin> = new Set(["trace"]);
 const restAfter = (failures: number): number =>
   failures < MAX_FAILURES ? 0 : Math.min(FIRST_REST_MS * 2 ** (failures - MAX_FAILURES), MAX_FAILURE_REST_MS);
 
-/** A source that can rest, and that is on probation if nothing proves its write sets. */
-class GuardedSource implements WriteSetSource {
+/** The trust in one giver of write sets: a source, or a node of a source that nothing proves. */
+class GiverTrust {
   readonly probation: Probation | undefined;
-  readonly #source: WriteSetSource;
   readonly #nowMs: () => number;
-  readonly #onUsed: (source: GuardedSource) => void;
   #restsUntilMs = Number.NEGATIVE_INFINITY;
-  /** Since the last write set. */
-  #failures = 0;
 
-  constructor(
-    source: WriteSetSource,
-    { nowMs, probation }: SourceTrustOptions,
-    onUsed: (source: GuardedSource) => void,
-  ) {
-    this.#source = source;
+  constructor(nowMs: () => number, probation: Probation | undefined) {
     this.#nowMs = nowMs;
-    this.#onUsed = onUsed;
-    this.probation = UNPROVEN.has(source.origin) ? new Probation(probation) : undefined;
-  }
-
-  get origin(): WriteSetOrigin {
-    return this.#source.origin;
-  }
-
-  get unitsPerBlock(): number {
-    return this.#source.unitsPerBlock;
+    this.probation = probation;
   }
 
   get isResting(): boolean {
@@ -54,47 +36,147 @@ class GuardedSource implements WriteSetSource {
     this.#restsUntilMs = this.#nowMs() + REST_MS;
     this.probation?.restart();
   }
+}
+
+/** Compares how far two probations are. */
+const byProgress = (one: Probation | undefined, other: Probation | undefined): number =>
+  (one?.blocksLeft ?? 0) - (other?.blocksLeft ?? 0) || (one?.valuesLeft ?? 0) - (other?.valuesLeft ?? 0);
+
+interface GuardedSourceOptions {
+  readonly nowMs: () => number;
+  /** The trust in each giver, by the name of its node. */
+  readonly givers: Givers;
+  onUsed(giver: UsedGiver): void;
+}
+
+/** A source that can rest. Each giver of write sets that nothing proves is on probation. */
+class GuardedSource implements WriteSetSource {
+  readonly #source: WriteSetSource;
+  readonly #options: GuardedSourceOptions;
+  #restsUntilMs = Number.NEGATIVE_INFINITY;
+  /** Since the last write set. */
+  #failures = 0;
+
+  constructor(source: WriteSetSource, options: GuardedSourceOptions) {
+    this.#source = source;
+    this.#options = options;
+  }
+
+  get origin(): WriteSetOrigin {
+    return this.#source.origin;
+  }
+
+  get unitsPerBlock(): number {
+    return this.#source.unitsPerBlock;
+  }
+
+  get isResting(): boolean {
+    const { nowMs, givers } = this.#options;
+    return nowMs() < this.#restsUntilMs || givers.all.every(({ isResting }) => isResting);
+  }
+
+  get probation(): Probation | undefined {
+    const usable = this.#options.givers.all.filter(({ isResting }) => !isResting);
+    const [furthest] = (usable.length > 0 ? usable : this.#options.givers.all)
+      .map(({ probation }) => probation)
+      .sort(byProgress);
+    return furthest;
+  }
+
+  probationOf({ node }: WriteSet): Probation | undefined {
+    return this.#options.givers.of(node).probation;
+  }
 
   async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
     if (this.isResting) {
       return "unsupported";
     }
+    const { nowMs, givers, onUsed } = this.#options;
     const outcome = await this.#source.read(block, signal);
     if (typeof outcome !== "string") {
       this.#failures = 0;
-      this.#onUsed(this);
+      onUsed({ origin: this.origin, trust: givers.of(outcome.node) });
     } else if (outcome !== "unsupported" && this.unitsPerBlock > 0 && !signal.aborted) {
       this.#failures++;
-      this.#restsUntilMs = Math.max(this.#restsUntilMs, this.#nowMs() + restAfter(this.#failures));
+      this.#restsUntilMs = Math.max(this.#restsUntilMs, nowMs() + restAfter(this.#failures));
     }
     return outcome;
+  }
+}
+
+interface UsedGiver {
+  readonly origin: WriteSetOrigin;
+  readonly trust: GiverTrust;
+}
+
+/** The givers of a source. A source without nodes is its only giver. */
+class Givers {
+  readonly #create: () => GiverTrust;
+  readonly #trusts: Map<string | undefined, GiverTrust>;
+
+  constructor(nodes: readonly string[], create: () => GiverTrust) {
+    this.#create = create;
+    this.#trusts = new Map((nodes.length === 0 ? [undefined] : nodes).map((node) => [node, create()]));
+  }
+
+  get all(): readonly GiverTrust[] {
+    return [...this.#trusts.values()];
+  }
+
+  of(node: string | undefined): GiverTrust {
+    const trust = this.#trusts.get(node) ?? this.#create();
+    this.#trusts.set(node, trust);
+    return trust;
   }
 }
 
 export interface SourceTrustOptions {
   readonly nowMs: () => number;
   readonly probation: ProbationLimits;
+  /** The names of the nodes of the chain. */
+  readonly nodes?: readonly string[];
 }
 
-/** Rests sources of wrong values, and paid sources that keep failing. Remembers which source was used last. */
+/** Rests sources and nodes of wrong write sets, and paid sources that keep failing. Remembers which one was used last. */
 export class SourceTrust {
   readonly #options: SourceTrustOptions;
-  #lastUsed: GuardedSource | undefined;
+  /** The nodes whose write sets nothing proves. */
+  readonly #nodes: Givers;
+  #lastUsed: UsedGiver | undefined;
 
   constructor(options: SourceTrustOptions) {
+    const { nowMs, probation, nodes = [] } = options;
     this.#options = options;
+    this.#nodes = new Givers(nodes, () => new GiverTrust(nowMs, new Probation(probation)));
   }
 
   /** Returns a source that has no write sets while it rests. */
   guard(source: WriteSetSource): WriteSetSource {
-    return new GuardedSource(source, this.#options, (used) => {
-      this.#lastUsed = used;
+    const { nowMs } = this.#options;
+    return new GuardedSource(source, {
+      nowMs,
+      givers: UNPROVEN.has(source.origin) ? this.#nodes : new Givers([], () => new GiverTrust(nowMs, undefined)),
+      onUsed: (giver) => {
+        this.#lastUsed = giver;
+      },
     });
   }
 
-  /** Rests the source of the newest write set. Returns its origin. */
+  /** Returns the nodes whose traces may be used: first the trusted ones, then those whose probation is further. */
+  order<Named extends { readonly name: string }>(nodes: readonly Named[]): readonly Named[] {
+    return nodes
+      .filter(({ name }) => !this.#nodes.of(name).isResting)
+      .sort((one, other) => byProgress(this.#nodes.of(one.name).probation, this.#nodes.of(other.name).probation));
+  }
+
+  /** Rests the giver of the newest write set: a source, or the traces of one node. Returns its origin. */
   rest(): WriteSetOrigin | undefined {
-    this.#lastUsed?.rest();
+    this.#lastUsed?.trust.rest();
     return this.#lastUsed?.origin;
+  }
+
+  /** Rests the traces of a node. Its probation begins again. */
+  restNode(name: string): void {
+    this.#nodes.of(name).rest();
   }
 }

@@ -1,6 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
-import type { BlockValues } from "./blockValues.ts";
+import { type BlockValues, READABLE_BLOCKS } from "./blockValues.ts";
+import type { Probation } from "./probation.ts";
 import type { StateDifference } from "./stateAudit.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { WriteSet, WriteSetSource } from "./writeSet.ts";
@@ -8,16 +9,29 @@ import type { WriteSet, WriteSetSource } from "./writeSet.ts";
 /** A source on probation is asked only if no other source had the write sets of this number of blocks. */
 const PROVEN_BLOCKS = 8n;
 
-const isOnProbation = ({ probation }: WriteSetSource): boolean => probation?.isOver === false;
+const probationOf = (source: WriteSetSource, writeSet: WriteSet): Probation | undefined =>
+  source.probationOf === undefined ? source.probation : source.probationOf(writeSet);
+
+const isOnProbation = (probation: Probation | undefined): boolean => probation?.isOver === false;
+
+/** The giver of the write set of one block. */
+interface BlockGiver {
+  readonly node: string | undefined;
+  readonly probation: Probation | undefined;
+}
 
 /**
- * The known values with the sources whose write sets carried them to the newest block.
- * Values of sources on probation are compared with those of nodes, and answer no read. They are not mixed with values of other sources.
+ * The known values with the givers of the write sets that carried them to the newest block.
+ * Values of givers on probation are compared with those of nodes, and answer no read. They are not mixed with values of other givers.
  */
 export class SourcedValues {
   readonly #values: BlockValues;
-  /** Sources of the write sets that were applied since the values began. */
-  readonly #applied = new Set<WriteSetSource>();
+  /** Of the write sets that were applied since the values began. */
+  readonly #probations = new Set<Probation | undefined>();
+  /** The names of nodes on whose word alone write sets were applied since the values began. */
+  readonly #nodes = new Set<string>();
+  /** The givers of the newest write sets, by the number of the block. */
+  readonly #givers = new Map<bigint, BlockGiver>();
   #newestProven: bigint | undefined;
 
   constructor(values: BlockValues) {
@@ -27,36 +41,59 @@ export class SourcedValues {
   /** Whether to ask a source for the write set of this block. */
   isUsable(source: WriteSetSource, { number }: BlockId): boolean {
     const isReplaced = this.#newestProven !== undefined && number - this.#newestProven <= PROVEN_BLOCKS;
-    return source.isResting !== true && !(isReplaced && isOnProbation(source));
+    return source.isResting !== true && !(isReplaced && isOnProbation(source.probation));
   }
 
-  /** Whether the known values stay after a write set of this source. */
-  canContinue(source: WriteSetSource): boolean {
-    return this.#applied.size === 0 || isOnProbation(source) !== this.#values.isProven;
+  /** Whether the known values stay after this write set. */
+  canContinue(source: WriteSetSource, writeSet: WriteSet): boolean {
+    return this.#probations.size === 0 || isOnProbation(probationOf(source, writeSet)) !== this.#values.isProven;
+  }
+
+  /** Whether a write set was applied since the values began, on the word of this node alone. */
+  isCarriedBy(node: string): boolean {
+    return this.#nodes.has(node);
+  }
+
+  /** Returns the nodes on whose word alone the write sets of these blocks are. */
+  carriersOf(above: bigint, upTo: bigint): readonly string[] {
+    const nodes = new Set<string>();
+    for (const [number, { node }] of this.#givers) {
+      if (number > above && number <= upTo && node !== undefined) {
+        nodes.add(node);
+      }
+    }
+    return [...nodes];
   }
 
   /** Forgets all values, and makes one block readable. */
   begin(block: BlockId): void {
-    this.#applied.clear();
+    this.#forgetGivers();
     this.#values.begin(block);
   }
 
   /** Forgets all values. No block is readable then. */
   clear(): void {
-    this.#applied.clear();
+    this.#forgetGivers();
     this.#values.clear();
   }
 
   /** Called when this source had the write set of a block. */
-  noteBlock(source: WriteSetSource, { number }: BlockId): void {
-    if (!isOnProbation(source)) {
-      this.#newestProven = number;
+  noteBlock(source: WriteSetSource, writeSet: WriteSet): void {
+    if (!isOnProbation(probationOf(source, writeSet))) {
+      this.#newestProven = writeSet.block.number;
     }
   }
 
   /** See BlockValues. */
   apply(source: WriteSetSource, writeSet: WriteSet): Generator<void, boolean> {
-    this.#applied.add(source);
+    const { node, block } = writeSet;
+    const probation = probationOf(source, writeSet);
+    this.#probations.add(probation);
+    if (node !== undefined) {
+      this.#nodes.add(node);
+    }
+    this.#givers.set(block.number, { node, probation });
+    this.#givers.delete(block.number - BigInt(READABLE_BLOCKS));
     this.#updateProven();
     return this.#values.apply(writeSet);
   }
@@ -70,19 +107,19 @@ export class SourcedValues {
       return { key, block, known: values.getUnproven(key, block) ?? "", actual };
     }
     if (result === "agreed" && !values.isProven) {
-      this.#recordAgreement(key, block);
+      this.#givers.get(block.number)?.probation?.recordAgreement(key, block);
+      this.#updateProven();
     }
     return undefined;
   }
 
-  #recordAgreement(key: StateKey, block: BlockId): void {
-    for (const { probation } of this.#applied) {
-      probation?.recordAgreement(key, block);
-    }
-    this.#updateProven();
+  #updateProven(): void {
+    this.#values.isProven = ![...this.#probations].some(isOnProbation);
   }
 
-  #updateProven(): void {
-    this.#values.isProven = ![...this.#applied].some(isOnProbation);
+  #forgetGivers(): void {
+    this.#probations.clear();
+    this.#nodes.clear();
+    this.#givers.clear();
   }
 }

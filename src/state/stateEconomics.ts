@@ -30,6 +30,8 @@ export interface StateEconomicsOptions {
   readonly nowMs: () => number;
   readonly probation: ProbationLimits;
   readonly learning: LearningLimits;
+  /** The names of the nodes of the chain. */
+  readonly nodes: readonly string[];
 }
 
 export const createStateEconomics = ({
@@ -39,10 +41,11 @@ export const createStateEconomics = ({
   nowMs,
   probation,
   learning,
+  nodes,
 }: StateEconomicsOptions): StateEconomics => {
   const ledger = new UnitLedger(chain, metrics);
   const usedKeys = new UsedKeys(PERIOD_MS, nowMs);
-  const trust = new SourceTrust({ nowMs, probation });
+  const trust = new SourceTrust({ nowMs, probation, nodes });
   return {
     ...{ unitsOf, ledger, usedKeys, trust },
     learning: new LearningBudget(learning, ledger, nowMs),

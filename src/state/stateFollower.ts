@@ -219,7 +219,7 @@ export class StateFollower {
     this.#awaited.readNext(onRead);
     const read = await next.read(onRead);
     if (read !== undefined) {
-      this.#sourced.noteBlock(read.source, next.block);
+      this.#sourced.noteBlock(read.source, read.writeSet);
     }
     // A reorganisation removed the block, or all values were dropped.
     if (this.#awaited.first !== next || this.#findUndo() !== undefined) {
@@ -231,7 +231,7 @@ export class StateFollower {
     }
     if (read === undefined) {
       await this.#beginAt(next, next.hasNewRules ? "fork" : "noWriteSet");
-    } else if (!this.#sourced.canContinue(read.source)) {
+    } else if (!this.#sourced.canContinue(read.source, read.writeSet)) {
       await this.#beginAt(next, "probation");
     } else {
       await this.#apply(next, read);

@@ -23,6 +23,8 @@ export interface AccountWrites {
 export interface WriteSet {
   readonly block: BlockId;
   readonly accounts: ReadonlyMap<Address, AccountWrites>;
+  /** The name of the node on whose word alone it is. */
+  readonly node?: string | undefined;
 }
 
 /** Where write sets come from. */
@@ -44,8 +46,13 @@ export interface WriteSetSource {
   readonly origin: WriteSetOrigin;
   /** Provider units that one block costs. Zero: the source is free. */
   readonly unitsPerBlock: number;
-  /** Present if nothing proves the write sets: values that they carried answer no read before it is over. */
+  /**
+   * Present if nothing proves the write sets: values that they carried answer no read before it is over.
+   * Each node has its own. This is the one that ends first.
+   */
   readonly probation?: Probation | undefined;
+  /** Returns the probation of the node that gave a write set. Default: `probation`. */
+  probationOf?(writeSet: WriteSet): Probation | undefined;
   /** Whether the source is not asked for some time, because of a wrong value or of failures. */
   readonly isResting?: boolean;
   /** Resolves once the write set is complete and checked, or with the reason of the failure. Never rejects. */

@@ -125,6 +125,7 @@ test("an audit and learning that fail are logged", async (t) => {
   const options = { probation: { blocks: 1, values: 1 }, learning: { share: 1, unitsPerMinute: 1 } };
   const unitsOf = createUnitsOf();
   const economics = createStateEconomics({
+    nodes: [],
     ...{ chain: "chain", metrics: telemetry.metrics, unitsOf, nowMs, ...options },
   });
   const judge = new StateJudge({

@@ -110,7 +110,7 @@ export class TraceSource implements WriteSetSource {
     if (output.kind === "written") {
       this.#capable.add(node.name);
       this.#probeCodes(node, block, output.codes);
-      return { block, accounts: await runSliced(unpackWrites(output.packed)) };
+      return { block, node: node.name, accounts: await runSliced(unpackWrites(output.packed)) };
     }
     const reason = output.kind === "failed" ? output.reason : "error";
     if (reason !== "unsupported") {
