@@ -1,8 +1,9 @@
+import { UnverifiedError } from "../core/node.ts";
 import type { Address } from "../ethereum/hex.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import type { Answers } from "../state/answers/answers.ts";
 import { BlockValues } from "../state/blockValues.ts";
-import { createDifferenceReport } from "../state/differenceHandler.ts";
+import { DifferenceHandler, type DifferenceHandlerOptions } from "../state/differenceHandler.ts";
 import { ExecutionReads } from "../state/executionReads.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { createSameRules } from "../state/sameRules.ts";
@@ -13,6 +14,7 @@ import { STATE_METHODS, StateReads, type StateReadsOptions } from "../state/stat
 import type { WriteSetSource } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createAnswers } from "./createAnswers.ts";
+import { createOriginComparison } from "./createOriginComparison.ts";
 import type { PendingViews } from "./createPendingViews.ts";
 import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 import { directNodeCall } from "./directNodeCall.ts";
@@ -32,6 +34,8 @@ export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "economi
   readonly telemetry: Telemetry;
 }
 
+type DifferenceParts = Pick<DifferenceHandlerOptions, "comparison" | "values" | "follower" | "trust">;
+
 /** The known state of one chain. It begins when the chain is known. */
 export class ChainState {
   readonly #options: ChainStateOptions;
@@ -39,6 +43,7 @@ export class ChainState {
   #reads: StateReads | undefined;
   #executionReads: ExecutionReads | undefined;
   #judge: StateJudge | undefined;
+  #differences: DifferenceHandler | undefined;
   #answers: ReturnType<typeof createAnswers> | undefined;
   readonly #onDropped = new Set<() => void>();
   #isClosed = false;
@@ -132,16 +137,21 @@ export class ChainState {
       policy,
       values,
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
-      ...this.#followerEvents(values, economics),
+      ...this.#followerEvents(values),
     });
     this.#follower = follower;
-    const fetch = createStateFetcher(upstreams, config.upstream.timeoutMs);
-    this.#judge = new StateJudge({ chain, values, follower, economics, fetch, nowMs, telemetry });
+    const { timeoutMs } = config.upstream;
+    const fetch = createStateFetcher(upstreams, timeoutMs);
+    const comparison = createOriginComparison({ upstreams, timeoutMs, economics, nowMs });
+    const differences = this.#createDifferences({ comparison, values, follower, trust: economics.trust });
+    this.#differences = differences;
+    const parts = { values, follower, economics, fetch, differences };
+    this.#judge = new StateJudge({ ...parts, chain, comparison, nowMs, telemetry });
     const never = new Set(config.state.never.map((address): Address => `0x${address.slice(2).toLowerCase()}`));
     const execution = config.simulate.enabled ? views.execution : undefined;
     if (execution !== undefined && answerBytes > 0) {
-      const parts = { ...this.#options, execution, values, follower, economics, fetch, never, maxBytes: answerBytes };
-      this.#answers = createAnswers({ ...parts, onDropped: () => this.#publishDropped() });
+      const ofAnswers = { ...this.#options, ...parts, execution, never, maxBytes: answerBytes };
+      this.#answers = createAnswers({ ...ofAnswers, onDropped: () => this.#publishDropped() });
     }
     const shared = {
       ...{ values, follower, policy, never },
@@ -158,9 +168,20 @@ export class ChainState {
     });
   }
 
+  #createDifferences(parts: DifferenceParts): DifferenceHandler {
+    const { config, upstreams, telemetry } = this.#options;
+    return new DifferenceHandler({
+      ...parts,
+      chain: config.name,
+      telemetry,
+      recordWrongValue: (name) =>
+        upstreams.nodes.find((node) => node.name === name)?.recordWrongAnswer(new UnverifiedError(name, "state", true)),
+      onForgotten: () => this.#publishDropped(),
+    });
+  }
+
   #followerEvents(
     values: BlockValues,
-    { trust }: StateEconomics,
   ): Pick<StateFollowerOptions, "onRead" | "onHead" | "onApplied" | "onDropped" | "onDifference" | "onFault"> {
     const { config, telemetry } = this.#options;
     const { log, metrics } = telemetry;
@@ -189,7 +210,7 @@ export class ChainState {
         this.#judge?.onDropped();
         this.#publishDropped();
       },
-      onDifference: createDifferenceReport({ chain, trust, telemetry }, "read"),
+      onDifference: (difference) => this.#differences?.handle(difference, "read"),
       onFault: (err, isEnd) =>
         log.error(
           { err, chain },

@@ -16,7 +16,7 @@ import { findWrongValue } from "../state/answers/readSetCheck.ts";
 import { ValueLoader } from "../state/answers/valueLoader.ts";
 import type { BlockValues } from "../state/blockValues.ts";
 import { BulkReader } from "../state/bulkReader.ts";
-import { createDifferenceHandler } from "../state/differenceHandler.ts";
+import type { DifferenceHandler } from "../state/differenceHandler.ts";
 import type { StateEconomics } from "../state/stateEconomics.ts";
 import type { StateFollower } from "../state/stateFollower.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -32,6 +32,7 @@ export interface AnswersOfChainOptions {
   readonly follower: StateFollower;
   readonly economics: StateEconomics;
   readonly fetch: StateFetch;
+  readonly differences: Pick<DifferenceHandler, "handle">;
   /** Accounts whose values are always read from a node. */
   readonly never: ReadonlySet<Address>;
   readonly maxBytes: number;
@@ -126,18 +127,18 @@ const createComparisons = (
   reader: BulkReader,
 ) => {
   const { config, values, follower, economics, fetch, telemetry } = options;
-  const { ledger, unitsOf, trust, sampleRate } = economics;
+  const { ledger, unitsOf, sampleRate } = economics;
   const chain = config.name;
   const onSpent = (units: number): void => ledger.spend("sample", units);
-  const differences = new AnswerDifferences({
+  const answerDifferences = new AnswerDifferences({
     ...{ chain, table, forwarded, follower, telemetry },
     findWrongValue: ({ reads, block }) => findWrongValue({ values, reader, onSpent }, reads, block),
-    onWrongValue: createDifferenceHandler({ chain, trust, follower, telemetry }, "sample"),
+    onWrongValue: (difference) => options.differences.handle(difference, "sample"),
   });
   const samples = new AnswerSamples({
     ...{ fetch, unitsOf, ledger, rate: sampleRate },
     onCompared: (method) => telemetry.metrics.stateAnswers.inc({ chain, method, event: "sampled" }),
-    onDifference: (answer, actual) => void differences.report(answer, actual),
+    onDifference: (answer, actual) => void answerDifferences.report(answer, actual),
   });
   return samples;
 };

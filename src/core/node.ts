@@ -30,6 +30,7 @@ export type Check =
   | "block"
   | "transaction"
   | "logs"
+  | "state"
   | "header"
   | "transactions"
   | "receipts"

@@ -72,5 +72,12 @@ export interface KnownBlockState {
   find(keys: StateKeys): Awaitable<FoundState>;
 }
 
-/** Sends several reads at one block. Returns one outcome for each, in order: a JSON value or an Error. */
-export type StateFetch = (calls: readonly Call[], block: BlockId) => Promise<readonly unknown[]>;
+/**
+ * Sends several reads at one block. Returns one outcome for each, in order: a JSON value or an Error.
+ * `onNode` receives the name of the node that gave all of them.
+ */
+export type StateFetch = (
+  calls: readonly Call[],
+  block: BlockId,
+  onNode?: (name: string) => void,
+) => Promise<readonly unknown[]>;

@@ -48,7 +48,7 @@ const isRetryableFailure = (value: unknown): boolean => value instanceof NodeErr
  */
 export const createStateFetcher =
   (upstreams: StateNodes, timeoutMs: number): StateFetch =>
-  async (calls) => {
+  async (calls, _block, onNode) => {
     const heads = upstreams.heads.current();
     if (heads === undefined) {
       throw unavailable("no upstream node has reported a head yet");
@@ -60,6 +60,7 @@ export const createStateFetcher =
     try {
       for (const node of rankNodes(upstreams.nodes, heads.latest, heads)) {
         last = (await node.batch(calls, reach)).map((outcome, at) => parse(node, calls[at]?.method, outcome));
+        onNode?.(node.name);
         if (!last.some(isRetryableFailure)) {
           break;
         }

@@ -2,10 +2,12 @@ import type { RingBlock } from "../core/heads.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { WriteSet, WriteSetFailure, WriteSetOrigin, WriteSetSource } from "./writeSet.ts";
 
-/** A value that a node returned for a block whose write set is not here yet. */
-export interface EarlyValue {
+/** A value that a node returned for a block's hash: 64 digits of hex, or a code. */
+export interface NodeValue {
   readonly key: StateKey;
   readonly value: string | Uint8Array;
+  /** Undefined if the name of the node is not known. */
+  readonly node: string | undefined;
 }
 
 /** Later values are dropped, and asked again after the block. */
@@ -27,7 +29,8 @@ export class AwaitedBlock {
   readonly #sources: readonly WriteSetSource[] | undefined;
   readonly #ending = new AbortController();
   readonly #settled = Promise.withResolvers<void>();
-  readonly #early: EarlyValue[] = [];
+  /** Values for the block, before its write set is here. */
+  #early: NodeValue[] = [];
   readonly startMs = performance.now();
   readonly #writeSet = Promise.withResolvers<SourcedWriteSet | undefined>();
   #isRead = false;
@@ -46,14 +49,19 @@ export class AwaitedBlock {
     return this.#settled.promise;
   }
 
-  get earlyValues(): readonly EarlyValue[] {
+  get earlyValues(): readonly NodeValue[] {
     return this.#early;
   }
 
-  addEarly(value: EarlyValue): void {
+  addEarly(value: NodeValue): void {
     if (this.#early.length < MAX_EARLY_VALUES) {
       this.#early.push(value);
     }
+  }
+
+  /** Removes the values of a node, and those of nodes whose names are not known. */
+  dropEarly(node: string): void {
+    this.#early = this.#early.filter((value) => value.node !== undefined && value.node !== node);
   }
 
   /** Asks the sources in order. Resolves with undefined if none has the write set, and on `cancel`. */

@@ -71,6 +71,13 @@ export class AwaitedBlocks {
     this.#cancelFrom(orphan < 0 ? this.#blocks.length : orphan);
   }
 
+  /** See AwaitedBlock. */
+  dropEarly(node: string): void {
+    for (const awaited of this.#blocks) {
+      awaited.dropEarly(node);
+    }
+  }
+
   cancelAll(): void {
     this.#cancelFrom(0);
   }

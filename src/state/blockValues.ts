@@ -7,6 +7,7 @@ import { ENTRY_BYTES, type Entry } from "./entryPages.ts";
 import { FollowedBlocks } from "./followedBlocks.ts";
 import { FIELD_CODES, KeyEncoder, type TableKey } from "./keyEncoder.ts";
 import type { StateKey } from "./stateKey.ts";
+import { FORGOTTEN, PROVEN, ValueGivers } from "./valueGivers.ts";
 import { FETCHED, KNOWN, ValueTable, WRITTEN } from "./valueTable.ts";
 import type { WriteSet } from "./writeSet.ts";
 import { writtenValues, ZERO_VALUE } from "./writtenValues.ts";
@@ -25,6 +26,16 @@ const CODE_OVERHEAD_BYTES = 200;
  */
 export type EnterResult = "entered" | "agreed" | "same" | "different" | "refused";
 
+/** The giver of a known value. */
+export interface ValueSource {
+  /** The block from which the value is known. Undefined if it is no longer followed. */
+  readonly from: BlockId | undefined;
+  /** `fetched`: a node returned it for that block. `written`: the write set of that block has it. */
+  readonly kind: "fetched" | "written";
+  /** The node on whose word alone it is known. Undefined if the value was verified, or if the name is not known. */
+  readonly node: string | undefined;
+}
+
 /**
  * State values of the newest canonical blocks, from write sets and from nodes. The readable blocks are a range without gaps:
  * the write sets of all blocks after the first of them are known. So a value holds from its block until the next write.
@@ -36,6 +47,7 @@ export class BlockValues {
   readonly #codes: LRUCache<string, Uint8Array>;
   readonly #key = new KeyEncoder();
   readonly #blocks: FollowedBlocks;
+  readonly #givers = new ValueGivers();
   /** While false, no block is readable. Values that nodes return are compared with the known ones. */
   isProven = true;
 
@@ -95,11 +107,37 @@ export class BlockValues {
       return undefined;
     }
     const entry = this.#find(key, Number(block.number));
-    if (!this.#table.has(entry, KNOWN)) {
+    if (!this.#isKnown(entry)) {
       return undefined;
     }
     this.#table.touch(entry);
     return this.#table.value(entry);
+  }
+
+  /** Returns who gave the value that `getUnproven` returns. */
+  sourceOf(key: StateKey, block: BlockId): ValueSource | undefined {
+    const entry = this.isApplied(block) ? this.#find(key, Number(block.number)) : 0;
+    if (!this.#isKnown(entry)) {
+      return undefined;
+    }
+    return {
+      from: this.#blocks.idOf(this.#table.from(entry)),
+      kind: this.#table.has(entry, FETCHED) ? "fetched" : "written",
+      node: this.#givers.nameOf(this.#table.giver(entry)),
+    };
+  }
+
+  /** Forgets one value. */
+  forgetValue(key: StateKey, block: BlockId): void {
+    const entry = this.isApplied(block) ? this.#find(key, Number(block.number)) : 0;
+    if (entry !== 0) {
+      this.#table.setGiver(entry, FORGOTTEN);
+    }
+  }
+
+  /** Forgets all values that are known on the word of this node alone, and those of nodes whose names are not known. */
+  forgetNode(node: string): void {
+    this.#givers.forget(node);
   }
 
   /**
@@ -123,14 +161,18 @@ export class BlockValues {
     return hash === ZERO_VALUE ? new Uint8Array(0) : this.#codes.get(hash);
   }
 
+  #isKnown(entry: Entry): boolean {
+    return this.#table.has(entry, KNOWN) && !this.#givers.isForgotten(this.#table.giver(entry));
+  }
+
   /** Adds a value that a node returned for this block's hash: 64 digits of hex. A known value stays. */
-  enter(key: StateKey, block: BlockId, value: string): EnterResult {
+  enter(key: StateKey, block: BlockId, value: string, node?: string): EnterResult {
     if (!this.isApplied(block)) {
       return "refused";
     }
     const number = Number(block.number);
     let entry = this.#find(key, number);
-    if (this.#table.has(entry, KNOWN)) {
+    if (this.#isKnown(entry)) {
       return this.#compare(entry, number, value);
     }
     if (!this.#table.isOfBlock(entry, number) || this.#table.field(entry) !== FIELD_CODES[key.field]) {
@@ -139,7 +181,7 @@ export class BlockValues {
     if (entry === 0) {
       return "refused";
     }
-    this.#table.setValue(entry, value, FETCHED);
+    this.#table.setValue(entry, value, this.#givers.numberOf(node), FETCHED);
     this.#table.touch(entry);
     return "entered";
   }
@@ -152,8 +194,8 @@ export class BlockValues {
   }
 
   /** Adds a code that a node returned for this block's hash. */
-  enterCode(key: StateKey, block: BlockId, code: Uint8Array): EnterResult {
-    return this.isApplied(block) ? this.enter(key, block, this.#storeCode(code)) : "refused";
+  enterCode(key: StateKey, block: BlockId, code: Uint8Array, node?: string): EnterResult {
+    return this.isApplied(block) ? this.enter(key, block, this.#storeCode(code), node) : "refused";
   }
 
   /** Forgets all values, and makes one block readable. */
@@ -168,6 +210,7 @@ export class BlockValues {
     this.#table.clear();
     this.#cleared.clear();
     this.#blocks.clear();
+    this.#givers.clear();
   }
 
   /**
@@ -176,13 +219,14 @@ export class BlockValues {
    */
   *apply(writeSet: WriteSet): Generator<void, boolean> {
     const number = this.#blocks.add(writeSet.block.hash);
+    const giver = writeSet.node === undefined ? PROVEN : this.#givers.numberOf(writeSet.node);
     for (const { key, value } of writtenValues(writeSet, (code, hash) => this.#storeCode(code, hash))) {
       const entry = this.#add(key, number, WRITTEN);
       if (entry === 0) {
         return false;
       }
       if (value !== undefined) {
-        this.#table.setValue(entry, value);
+        this.#table.setValue(entry, value, giver);
       }
       if (key.field === "storage") {
         this.#cleared.add();

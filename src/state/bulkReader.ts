@@ -44,9 +44,18 @@ export class BulkReader {
     return this.#unitsOf([...shared.map(({ call }) => call), ...single.map((key) => singleCall(key, block.hash))]);
   }
 
-  /** Reads values. `onSpent` receives the units of each batch of calls. Never rejects. */
-  async read(keys: readonly StateKey[], block: BlockId, onSpent: (units: number) => void): Promise<ReadValues> {
+  /**
+   * Reads values. `onSpent` receives the units of each batch of calls. `onGiver` receives the name of the node that gave all
+   * values, or undefined if there were several. Never rejects.
+   */
+  async read(
+    keys: readonly StateKey[],
+    block: BlockId,
+    onSpent: (units: number) => void,
+    onGiver?: (node: string | undefined) => void,
+  ): Promise<ReadValues> {
     const values = new Map<StateKey, string>();
+    const givers = new Set<string>();
     let missing = keys;
     while (missing.length > 0) {
       const { way, shared, single } = this.#plan(missing, block);
@@ -54,6 +63,7 @@ export class BulkReader {
         [...shared.map(({ call }) => call), ...single.map(asCall(block))],
         block,
         onSpent,
+        givers,
       );
       const failed: StateKey[] = [];
       for (const [index, each] of shared.entries()) {
@@ -69,6 +79,8 @@ export class BulkReader {
       addSingles(values, single, outcomes.slice(shared.length));
       missing = failed;
     }
+    const [giver] = givers;
+    onGiver?.(givers.size === 1 ? giver : undefined);
     return values;
   }
 
@@ -99,10 +111,22 @@ export class BulkReader {
     return { way, shared, single: keys.filter((key) => !isShared(key)) };
   }
 
-  async #fetch(calls: readonly Call[], block: BlockId, onSpent: (units: number) => void): Promise<readonly unknown[]> {
+  async #fetch(
+    calls: readonly Call[],
+    block: BlockId,
+    onSpent: (units: number) => void,
+    givers?: Set<string>,
+  ): Promise<readonly unknown[]> {
     onSpent(this.#unitsOf(calls));
+    let giver: string | undefined;
     try {
-      return await this.#options.fetch(calls, block);
+      const outcomes = await this.#options.fetch(calls, block, (node) => {
+        giver = node;
+      });
+      if (giver !== undefined) {
+        givers?.add(giver);
+      }
+      return outcomes;
     } catch (error) {
       // No node is available: the caller tries again later.
       return calls.map(() => new NodeError("unreachable", "", String(error)));

@@ -55,12 +55,18 @@ export class ExecutionReads {
 
   /** Wraps a fetch of state by block hash. Its values become known, as those of plain reads do. */
   entered(fetch: StateFetch): StateFetch {
-    return async (calls, block) => {
+    return async (calls, block, onNode) => {
       const { follower } = this.#options;
       const { generation } = follower;
-      const outcomes = await fetch(calls, block);
+      let node: string | undefined;
+      const outcomes = await fetch(calls, block, (name) => {
+        node = name;
+        onNode?.(name);
+      });
       if (follower.isFollowing) {
-        const steps = this.#enter(calls, outcomes, (key, value) => follower.enter(key, block, value, generation));
+        const steps = this.#enter(calls, outcomes, (key, value) =>
+          follower.enter({ key, value, node }, block, generation),
+        );
         void runSlicedWhile(steps, () => generation === follower.generation);
       }
       return outcomes;

@@ -71,6 +71,12 @@ export class FollowedBlocks {
     return undefined;
   }
 
+  /** Returns a block by its number, if it is still followed. */
+  idOf(number: number): BlockId | undefined {
+    const block = this.#blocks.get(number);
+    return block && { number: BigInt(number), hash: block.hash };
+  }
+
   /** Whether the block is in the readable range. */
   has({ number, hash }: BlockId): boolean {
     const at = Number(number);

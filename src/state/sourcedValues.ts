@@ -1,16 +1,23 @@
 import type { BlockId } from "../core/heads.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
+import type { NodeValue } from "./awaitedBlock.ts";
 import { type BlockValues, READABLE_BLOCKS } from "./blockValues.ts";
+import { ContestedKeys } from "./contestedKeys.ts";
 import type { Probation } from "./probation.ts";
-import type { StateDifference } from "./stateAudit.ts";
+import type { StateDifference } from "./stateDifference.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { WriteSet, WriteSetSource } from "./writeSet.ts";
+import { ZERO_VALUE } from "./writtenValues.ts";
 
 /** A source on probation is asked only if no other source had the write sets of this number of blocks. */
 const PROVEN_BLOCKS = 8n;
 
 const probationOf = (source: WriteSetSource, writeSet: WriteSet): Probation | undefined =>
   source.probationOf === undefined ? source.probation : source.probationOf(writeSet);
+
+/** Returns the digits under which a value is known. */
+const digitsOf = (value: string | Uint8Array): string =>
+  typeof value === "string" ? value : value.length === 0 ? ZERO_VALUE : keccak256Hex(value).slice(2);
 
 const isOnProbation = (probation: Probation | undefined): boolean => probation?.isOver === false;
 
@@ -32,6 +39,7 @@ export class SourcedValues {
   readonly #nodes = new Set<string>();
   /** The givers of the newest write sets, by the number of the block. */
   readonly #givers = new Map<bigint, BlockGiver>();
+  readonly #contested = new ContestedKeys();
   #newestProven: bigint | undefined;
 
   constructor(values: BlockValues) {
@@ -99,18 +107,31 @@ export class SourcedValues {
   }
 
   /** Adds a value that a node returned for this block's hash. Returns the difference if another value is known. */
-  enter(key: StateKey, block: BlockId, value: string | Uint8Array): StateDifference | undefined {
+  enter({ key, value, node }: NodeValue, block: BlockId): StateDifference | undefined {
     const values = this.#values;
-    const result = typeof value === "string" ? values.enter(key, block, value) : values.enterCode(key, block, value);
+    if (this.#contested.has(key)) {
+      return undefined;
+    }
+    const result =
+      typeof value === "string" ? values.enter(key, block, value, node) : values.enterCode(key, block, value, node);
     if (result === "different") {
-      const actual = typeof value === "string" ? value : keccak256Hex(value).slice(2);
-      return { key, block, known: values.getUnproven(key, block) ?? "", actual };
+      return { key, block, known: values.getUnproven(key, block) ?? "", actual: digitsOf(value), node };
     }
     if (result === "agreed" && !values.isProven) {
       this.#givers.get(block.number)?.probation?.recordAgreement(key, block);
       this.#updateProven();
     }
     return undefined;
+  }
+
+  /** Forgets a value, and learns it from no node until `settle`. */
+  contest(key: StateKey, block: BlockId): void {
+    this.#contested.add(key);
+    this.#values.forgetValue(key, block);
+  }
+
+  settle(key: StateKey): void {
+    this.#contested.delete(key);
   }
 
   #updateProven(): void {

@@ -1,23 +1,16 @@
 import type { BlockId } from "../core/heads.ts";
 import type { BlockValues } from "./blockValues.ts";
 import type { BulkReader } from "./bulkReader.ts";
+import type { OriginComparison } from "./originComparison.ts";
+import type { StateDifference } from "./stateDifference.ts";
 import type { StateKey } from "./stateKey.ts";
 import { MAX_AUDIT_UNITS, type UnitLedger } from "./unitLedger.ts";
 import type { UsedKeys } from "./usedKeys.ts";
 
-/** A known value that differs from the node's. */
-export interface StateDifference {
-  readonly key: StateKey;
-  readonly block: BlockId;
-  /** 64 digits of hex, for a code its hash. */
-  readonly known: string;
-  readonly actual: string;
-}
-
 export interface StateAuditOptions {
   readonly values: Pick<BlockValues, "get" | "head">;
   readonly usedKeys: Pick<UsedKeys, "mostUsed" | "sample">;
-  readonly reader: Pick<BulkReader, "unitsFor" | "read" | "readSingly">;
+  readonly comparison: Pick<OriginComparison, "nextNode">;
   readonly ledger: Pick<UnitLedger, "auditUnits" | "spend">;
   readonly random: () => number;
   onCompared(values: number): void;
@@ -29,7 +22,9 @@ const MAX_VALUES = 2_000;
 /** A nonce costs as much as 400 other values. */
 const MAX_NONCES = 5;
 
-/** Compares known values with a node. The ledger limits its units. */
+type Reader = Pick<BulkReader, "unitsFor" | "read" | "readSingly">;
+
+/** Compares known values with a node. The origins take turns. The ledger limits its units. */
 export class StateAudit {
   readonly #options: StateAuditOptions;
   readonly #spend = (units: number): void => this.#options.ledger.spend("audit", units);
@@ -41,27 +36,28 @@ export class StateAudit {
 
   /** Compares once, unless nothing is known, the last audit is still running, or too little was saved since. */
   async run(): Promise<void> {
-    const { values, reader, ledger } = this.#options;
+    const { values, comparison, ledger } = this.#options;
     const block = values.head;
-    if (block === undefined || this.#isRunning) {
+    const node = block === undefined || this.#isRunning ? undefined : comparison.nextNode();
+    if (block === undefined || node === undefined) {
       return;
     }
-    const known = this.#choose(block);
+    const { reader } = node;
+    const known = this.#choose(block, reader);
     const keys = [...known.keys()];
     if (keys.length === 0 || reader.unitsFor(keys, block) > ledger.auditUnits) {
       return;
     }
     this.#isRunning = true;
     try {
-      await this.#compare(known, block);
+      await this.#compare(known, block, node);
     } finally {
       this.#isRunning = false;
     }
   }
 
   /** Returns known values whose audit costs no more than the ledger can allow. */
-  #choose(block: BlockId): ReadonlyMap<StateKey, string> {
-    const { reader } = this.#options;
+  #choose(block: BlockId, reader: Reader): ReadonlyMap<StateKey, string> {
     let limit = MAX_VALUES;
     let known = this.#knownValues(block, limit);
     while (limit > 1 && reader.unitsFor([...known.keys()], block) > MAX_AUDIT_UNITS) {
@@ -87,8 +83,12 @@ export class StateAudit {
     return known;
   }
 
-  async #compare(known: ReadonlyMap<StateKey, string>, block: BlockId): Promise<void> {
-    const { reader, onCompared, onDifference } = this.#options;
+  async #compare(
+    known: ReadonlyMap<StateKey, string>,
+    block: BlockId,
+    { name, reader }: { readonly name: string; readonly reader: Reader },
+  ): Promise<void> {
+    const { onCompared, onDifference } = this.#options;
     const actual = await reader.read([...known.keys()], block, this.#spend);
     onCompared(actual.size);
     const suspects = [...actual].filter(([key, value]) => value !== known.get(key)).map(([key]) => key);
@@ -100,7 +100,7 @@ export class StateAudit {
     const confirmed = (await reader.readSingly([first], block, this.#spend)).get(first);
     const value = known.get(first);
     if (confirmed !== undefined && value !== undefined && confirmed !== value) {
-      onDifference({ key: first, block, known: value, actual: confirmed });
+      onDifference({ key: first, block, known: value, actual: confirmed, node: name });
     }
   }
 }

@@ -1,13 +1,13 @@
 import type { BlockId, HeadChange, Heads, RingBlock } from "../core/heads.ts";
 import type { DropReason } from "../telemetry/stateMetrics.ts";
-import { AwaitedBlock, type OnWriteSetRead, type SourcedWriteSet } from "./awaitedBlock.ts";
+import { AwaitedBlock, type NodeValue, type OnWriteSetRead, type SourcedWriteSet } from "./awaitedBlock.ts";
 import { AwaitedBlocks, isCanonicalIn, linkedBlocks } from "./awaitedBlocks.ts";
 import type { BlockValues } from "./blockValues.ts";
 import type { FollowPolicy } from "./followPolicy.ts";
 import { runSlicedWhile } from "./runSliced.ts";
 import { SlidingSum } from "./slidingSum.ts";
 import { SourcedValues } from "./sourcedValues.ts";
-import type { StateDifference } from "./stateAudit.ts";
+import type { StateDifference } from "./stateDifference.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { WriteSetSource } from "./writeSet.ts";
 
@@ -25,7 +25,7 @@ export interface StateFollowerOptions {
   /** Called when a block's write set is applied, with the time since its head. */
   onApplied(seconds: number): void;
   onDropped(reason: DropReason): void;
-  /** Called if a node returned another value than the known one. All values are dropped afterwards. */
+  /** Called if a node returned another value than the known one. */
   onDifference(difference: StateDifference): void;
   /** Called with an unexpected error. All values are dropped. `isEnd`: no block is followed any more. */
   onFault(error: unknown, isEnd: boolean): void;
@@ -54,6 +54,8 @@ export class StateFollower {
   #isPaused = false;
   #isEnded = false;
   readonly #faults = new SlidingSum(FAULT_PERIOD_MS);
+  /** Changes when all known values were dropped. */
+  #epoch = 0;
   #generation = 0;
 
   constructor(options: StateFollowerOptions) {
@@ -71,6 +73,11 @@ export class StateFollower {
     return this.#generation;
   }
 
+  /** Changes when all known values were dropped because of a node. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
   /** Whether the write sets of new blocks are read. */
   get isFollowing(): boolean {
     return this.#latest !== undefined && !this.#isPaused;
@@ -81,18 +88,18 @@ export class StateFollower {
     return this.#awaited.find(block)?.settled;
   }
 
-  /** Adds a value that a node returned for a block's hash: 64 digits of hex, or a code. */
-  enter(key: StateKey, block: BlockId, value: string | Uint8Array, generation: number): void {
+  /** Adds a value that a node returned for a block's hash. */
+  enter(value: NodeValue, block: BlockId, generation: number): void {
     if (generation !== this.#generation) {
       return;
     }
     const awaited = this.#awaited.find(block);
     if (awaited !== undefined) {
-      awaited.addEarly({ key, value });
+      awaited.addEarly(value);
       return;
     }
     try {
-      this.#enterNow(key, block, value);
+      this.#enterNow(value, block);
     } catch (error) {
       this.#recover(error);
     }
@@ -100,7 +107,7 @@ export class StateFollower {
 
   /** Drops all values, by default because a node's state changed without a block. */
   forget(reason: DropReason = "nodeChanged"): void {
-    this.#generation++;
+    this.#endEpoch();
     const latest = this.#options.heads.current()?.latest;
     if (latest !== undefined && this.isFollowing) {
       this.#restart(latest, reason);
@@ -109,9 +116,40 @@ export class StateFollower {
     }
   }
 
+  /** Drops the values that are known on the word of this node alone. Its traces may lack writes: then that are all values. */
+  forgetNode(node: string): void {
+    if (this.#sourced.isCarriedBy(node)) {
+      this.forget("difference");
+      return;
+    }
+    // Values that were requested before, and answers to calls, may come from it.
+    this.#generation++;
+    this.#awaited.dropEarly(node);
+    this.#options.values.forgetNode(node);
+  }
+
+  /** Ends answers to calls, because a value that they read may be wrong. Values that were requested before do not enter. */
+  endAnswers(): void {
+    this.#generation++;
+  }
+
+  /** Forgets a value, and learns it from no node until `settle`. */
+  contest(key: StateKey, block: BlockId): void {
+    this.#sourced.contest(key, block);
+  }
+
+  settle(key: StateKey): void {
+    this.#sourced.settle(key);
+  }
+
+  /** Returns the nodes on whose word alone the write sets of these blocks are. */
+  carriersOf(above: bigint, upTo: bigint): readonly string[] {
+    return this.#sourced.carriersOf(above, upTo);
+  }
+
   close(): void {
     this.#unsubscribe();
-    this.#generation++;
+    this.#endEpoch();
     this.#awaited.cancelAll();
     this.#sourced.clear();
   }
@@ -255,8 +293,8 @@ export class StateFollower {
 
   /** Runs a change of the values. Returns undefined if all values were dropped during it. */
   #change<T>(steps: Generator<unknown, T>): Promise<T | undefined> {
-    const generation = this.#generation;
-    return runSlicedWhile(steps, () => generation === this.#generation);
+    const epoch = this.#epoch;
+    return runSlicedWhile(steps, () => epoch === this.#epoch);
   }
 
   /** Ends the known values at this block, and begins with its own state. */
@@ -277,24 +315,30 @@ export class StateFollower {
   }
 
   *#enterEarly({ block, earlyValues }: AwaitedBlock): Generator<void, void> {
+    const epoch = this.#epoch;
     const generation = this.#generation;
-    for (const { key, value } of earlyValues) {
-      if (generation !== this.#generation) {
+    for (const early of earlyValues) {
+      const { value } = early;
+      if (epoch !== this.#epoch || generation !== this.#generation) {
         return;
       }
-      this.#enterNow(key, block, value);
+      this.#enterNow(early, block);
       for (let bytes = typeof value === "string" ? 0 : value.length; bytes >= 0; bytes -= BYTES_PER_STEP) {
         yield;
       }
     }
   }
 
-  #enterNow(key: StateKey, block: BlockId, value: string | Uint8Array): void {
-    const difference = this.#sourced.enter(key, block, value);
+  #enterNow(value: NodeValue, block: BlockId): void {
+    const difference = this.#sourced.enter(value, block);
     if (difference !== undefined) {
       this.#options.onDifference(difference);
-      this.#restart(this.#options.heads.current()?.latest ?? block, "difference");
     }
+  }
+
+  #endEpoch(): void {
+    this.#epoch++;
+    this.#generation++;
   }
 
   /** Drops what is known and awaited after an unexpected error. Begins at the head, or ends after several errors. */
@@ -303,7 +347,7 @@ export class StateFollower {
     const nowMs = performance.now();
     this.#faults.add(1, nowMs);
     this.#isEnded = this.#faults.total(nowMs) >= MAX_FAULTS;
-    this.#generation++;
+    this.#endEpoch();
     this.#awaited.cancelAll();
     const latest = heads.current()?.latest;
     if (latest === undefined || this.#isEnded) {
@@ -325,7 +369,7 @@ export class StateFollower {
 
   /** Drops what is known and awaited, and begins at the head. */
   #restart(latest: BlockId, reason: DropReason | undefined): void {
-    this.#generation++;
+    this.#endEpoch();
     this.#awaited.cancelAll();
     this.#sourced.begin(latest);
     if (reason !== undefined) {

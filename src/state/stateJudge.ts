@@ -3,8 +3,10 @@ import type { StateFetch } from "../core/stateReader.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { BlockValues } from "./blockValues.ts";
 import { BulkReader } from "./bulkReader.ts";
-import { createDifferenceHandler } from "./differenceHandler.ts";
+import type { DifferenceHandler } from "./differenceHandler.ts";
+import type { OriginComparison } from "./originComparison.ts";
 import { StateAudit } from "./stateAudit.ts";
+import type { StateDifference } from "./stateDifference.ts";
 import type { StateEconomics } from "./stateEconomics.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateKey } from "./stateKey.ts";
@@ -17,6 +19,8 @@ export interface StateJudgeOptions {
   readonly follower: StateFollower;
   readonly economics: StateEconomics;
   readonly fetch: StateFetch;
+  readonly comparison: OriginComparison;
+  readonly differences: Pick<DifferenceHandler, "handle">;
   readonly nowMs: () => number;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
@@ -32,15 +36,16 @@ export class StateJudge {
   readonly #onError: (err: unknown) => void;
 
   constructor(options: StateJudgeOptions) {
-    const { chain, values, follower, economics, fetch, nowMs, telemetry } = options;
-    const { unitsOf, ledger, learning: budget, usedKeys, trust, sampleRate } = economics;
+    const { chain, values, follower, economics, fetch, comparison, differences, nowMs, telemetry } = options;
+    const { unitsOf, ledger, learning: budget, usedKeys, sampleRate } = economics;
     const reader = new BulkReader({ fetch, unitsOf, nowMs });
-    const comparison = (kind: "audit" | "sample") => ({
+    const events = (kind: "audit" | "sample") => ({
       onCompared: (count: number) => telemetry.metrics.stateCompared.inc({ chain, kind }, count),
-      onDifference: createDifferenceHandler({ chain, trust, follower, telemetry }, kind),
+      onDifference: (difference: StateDifference) => differences.handle(difference, kind),
     });
-    this.#audit = new StateAudit({ values, usedKeys, reader, ledger, random: Math.random, ...comparison("audit") });
-    this.#samples = new StateSamples({ reader, ledger, rate: sampleRate, ...comparison("sample") });
+    const shared = { values, comparison, ledger };
+    this.#audit = new StateAudit({ ...shared, usedKeys, random: Math.random, ...events("audit") });
+    this.#samples = new StateSamples({ ...shared, rate: sampleRate, ...events("sample") });
     this.#learner = new StateLearner({ values, follower, usedKeys, reader, budget, unitsOf, nowMs });
     this.#timer = setInterval(() => this.#audit.run().catch(this.#onError), AUDIT_INTERVAL_MS).unref();
     this.#onError = (err) => telemetry.log.error({ err, chain }, "known state was not compared or learned");

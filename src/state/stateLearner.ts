@@ -52,9 +52,17 @@ export class StateLearner {
     }
     this.#lastMs = nowMs();
     const { generation } = follower;
-    const learned = await reader.read(keys, block, (units) => budget.spend(units));
+    let node: string | undefined;
+    const learned = await reader.read(
+      keys,
+      block,
+      (units) => budget.spend(units),
+      (giver) => {
+        node = giver;
+      },
+    );
     for (const [key, value] of learned) {
-      follower.enter(key, block, value, generation);
+      follower.enter({ key, value, node }, block, generation);
     }
   }
 }

@@ -139,14 +139,14 @@ export class StateReads {
   }
 
   /** Adds the value of a response that a node gave for a block's hash. */
-  #enter(key: StateKey, { body, block }: RpcResponse, generation: number): void {
+  #enter(key: StateKey, { body, block, node }: RpcResponse, generation: number): void {
     const { follower } = this.#options;
     if (block === undefined || !follower.isFollowing || !(body instanceof Uint8Array)) {
       return;
     }
     const value = parseStateBody(key.field, body);
     if (value !== undefined) {
-      follower.enter(key, block, value, generation);
+      follower.enter({ key, value, node }, block, generation);
     }
   }
 

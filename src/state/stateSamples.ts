@@ -1,13 +1,15 @@
 import type { BlockId } from "../core/heads.ts";
-import type { BulkReader } from "./bulkReader.ts";
+import type { BlockValues } from "./blockValues.ts";
+import type { OriginComparison } from "./originComparison.ts";
 import type { SampleRate } from "./sampleRate.ts";
 import { parseSingle } from "./singleReads.ts";
-import type { StateDifference } from "./stateAudit.ts";
+import type { StateDifference } from "./stateDifference.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { UnitLedger } from "./unitLedger.ts";
 
 export interface StateSamplesOptions {
-  readonly reader: Pick<BulkReader, "readSingly">;
+  readonly values: Pick<BlockValues, "sourceOf">;
+  readonly comparison: Pick<OriginComparison, "nodeBeside">;
   readonly ledger: Pick<UnitLedger, "spend">;
   readonly rate: Pick<SampleRate, "take">;
   onCompared(values: number): void;
@@ -16,7 +18,7 @@ export interface StateSamplesOptions {
 
 const decoder = new TextDecoder();
 
-/** Compares a share of local answers with a node, at the block of the answer. */
+/** Compares a share of local answers with a node of another origin than that of the value, at the block of the answer. */
 export class StateSamples {
   readonly #options: StateSamplesOptions;
 
@@ -30,15 +32,19 @@ export class StateSamples {
   }
 
   async #compare(key: StateKey, block: BlockId, body: Uint8Array): Promise<void> {
-    const { reader, ledger, onCompared, onDifference } = this.#options;
+    const { values, comparison, ledger, onCompared, onDifference } = this.#options;
+    const node = comparison.nodeBeside(values.sourceOf(key, block)?.node);
+    if (node === undefined) {
+      return;
+    }
     const known = parseSingle(key, JSON.parse(decoder.decode(body))) ?? "";
-    const actual = (await reader.readSingly([key], block, (units) => ledger.spend("sample", units))).get(key);
+    const actual = (await node.reader.readSingly([key], block, (units) => ledger.spend("sample", units))).get(key);
     if (actual === undefined) {
       return;
     }
     onCompared(1);
     if (actual !== known) {
-      onDifference({ key, block, known, actual });
+      onDifference({ key, block, known, actual, node: node.name });
     }
   }
 }

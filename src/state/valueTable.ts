@@ -9,6 +9,9 @@ export const KNOWN = 4;
 const REFERENCED = 8;
 /** A node returned the value for the block of the entry. */
 export const FETCHED = 16;
+/** The bits of the flags' word below those of the giver. */
+const GIVER_SHIFT = 8;
+const FLAGS_MASK = (1 << GIVER_SHIFT) - 1;
 
 /** Entries that one eviction looks at, so that it takes microseconds. */
 const EVICTION_STEPS = 256;
@@ -193,10 +196,20 @@ export class ValueTable {
     return this.#pages.value(entry);
   }
 
-  /** Sets the value, 64 digits of hex, and flags. */
-  setValue(entry: Entry, value: string, flags = 0): void {
+  /** Sets the value, 64 digits of hex, its giver, and flags. */
+  setValue(entry: Entry, value: string, giver: number, flags = 0): void {
     this.#setFlags(entry, this.#flags(entry) | KNOWN | flags);
+    this.setGiver(entry, giver);
     this.#pages.setValue(entry, value);
+  }
+
+  /** Returns the number of the value's giver. */
+  giver(entry: Entry): number {
+    return this.#flags(entry) >>> GIVER_SHIFT;
+  }
+
+  setGiver(entry: Entry, giver: number): void {
+    this.#setFlags(entry, (this.#flags(entry) & FLAGS_MASK) | (giver << GIVER_SHIFT));
   }
 
   #flags(entry: Entry): number {

@@ -17,8 +17,17 @@ export const stateUnitMetrics = (metrics: MetricFactory) => ({
     chain: CHAIN,
     kind: COMPARISONS,
   }),
-  stateDifferences: metrics.counter("state_differences_total", "Known state values that differed from the node's", {
-    chain: CHAIN,
-    kind: DIFFERENCES,
-  }),
+  stateDifferences: metrics.counter(
+    "state_differences_total",
+    "Known state values that were wrong, by how that was found",
+    {
+      chain: CHAIN,
+      kind: DIFFERENCES,
+    },
+  ),
+  stateDisagreements: metrics.counter(
+    "state_disagreements_total",
+    "State values on which the origins of a chain disagree, and none has a majority",
+    { chain: CHAIN },
+  ),
 });

@@ -31,6 +31,7 @@ const CHECKS = [
   "block",
   "transaction",
   "logs",
+  "state",
   "header",
   "transactions",
   "receipts",

@@ -1,35 +1,107 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createDifferenceHandler } from "../../src/state/differenceHandler.ts";
+import type { ValueSource } from "../../src/state/blockValues.ts";
+import { DifferenceHandler } from "../../src/state/differenceHandler.ts";
+import type { Judgement } from "../../src/state/originComparison.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { hashOf } from "../support/builders/heads.ts";
+import { addressOf } from "../support/builders/stateModel.ts";
 
-test("a wrong value rests the source, drops all values with the reason, and is counted", async () => {
+const BLOCK = { number: 7n, hash: hashOf(7) };
+const DIFFERENCE = {
+  key: { field: "balance", address: addressOf(1), slot: undefined },
+  block: BLOCK,
+  known: "1",
+  actual: "2",
+  node: "asked",
+} as const;
+const FETCHED: ValueSource = { from: { number: 4n, hash: hashOf(4) }, kind: "fetched", node: "giver" };
+const LIE = { node: "liar", origin: "liars", value: "2" };
+
+/** Handles one difference. Undefined: the chain has one origin. */
+const handle = async (judgement: Judgement | undefined, source: ValueSource | undefined = FETCHED) => {
   const telemetry = createTelemetry({ level: "silent" });
   const events: string[] = [];
-  const handle = createDifferenceHandler(
-    {
-      chain: "chain",
-      trust: {
-        rest: () => {
-          events.push("rest");
-          return "trace";
-        },
+  const handler = new DifferenceHandler({
+    chain: "chain",
+    comparison: { hasSeveral: judgement !== undefined, judge: async () => judgement ?? { kind: "unanswered" } },
+    trust: {
+      rest: () => {
+        events.push("rest");
+        return "trace";
       },
-      follower: { forget: (reason) => events.push(`forget ${reason}`) },
-      telemetry,
+      restNode: (node) => events.push(`rest ${node}`),
     },
-    "audit",
-  );
-  handle({
-    key: { field: "balance", address: `0x${"aa".repeat(20)}`, slot: undefined },
-    block: { number: 7n, hash: `0x${"77".repeat(32)}` },
-    known: "1",
-    actual: "2",
+    values: { sourceOf: () => source },
+    follower: {
+      epoch: 0,
+      forget: (reason) => events.push(`forget ${reason}`),
+      forgetNode: (node) => events.push(`forget ${node}`),
+      contest: () => events.push("contest"),
+      endAnswers: () => events.push("end answers"),
+      settle: () => events.push("settle"),
+      carriersOf: (above, upTo) => [`trace of ${above + 1n} to ${upTo}`],
+    },
+    telemetry,
+    recordWrongValue: (node) => events.push(`suspend ${node}`),
+    onForgotten: () => undefined,
   });
+  handler.handle(DIFFERENCE, "audit");
+  await new Promise(setImmediate);
+  const { stateDifferences, stateDisagreements } = telemetry.metrics;
+  const countOf = async (metric: { get(): Promise<{ values: readonly { value: number }[] }> }) =>
+    (await metric.get()).values.reduce((sum, { value }) => sum + value, 0);
+  return { events, wrong: await countOf(stateDifferences), undecided: await countOf(stateDisagreements) };
+};
+
+test("with one origin, the source rests, all values are dropped, and the difference is counted", async () => {
+  const { events, wrong } = await handle(undefined);
   assert.deepEqual(events, ["rest", "forget difference"]);
-  const { values } = await telemetry.metrics.stateDifferences.get();
-  assert.deepEqual(
-    values.map(({ labels, value }) => [labels.kind, value]),
-    [["audit", 1]],
+  assert.equal(wrong, 1);
+});
+
+test("a node that lied is suspended, its traces rest, its values end, and nothing else", async () => {
+  const { events, wrong, undecided } = await handle({ kind: "right", refuted: [LIE] });
+  assert.deepEqual(events, ["contest", "settle", "suspend liar", "rest liar", "forget liar"]);
+  assert.deepEqual([wrong, undecided], [0, 0]);
+});
+
+test("without a majority, the key stays contested, nobody is suspended, and that is counted", async () => {
+  const { events, wrong, undecided } = await handle({ kind: "undecided", statements: [] });
+  assert.deepEqual(events, ["contest", "end answers"]);
+  assert.deepEqual([wrong, undecided], [0, 1]);
+});
+
+test("if the other origins do not respond, all values are dropped", async () => {
+  const { events } = await handle({ kind: "unanswered" });
+  assert.deepEqual(events, ["contest", "settle", "rest", "forget difference"]);
+});
+
+test("a wrong value that a node gave ends the values of this node, and no trace rests", async () => {
+  const { events, wrong } = await handle({ kind: "wrong", value: "2", cause: "node", refuted: [] });
+  assert.deepEqual(events, ["contest", "settle", "forget giver"]);
+  assert.equal(wrong, 1);
+});
+
+test("a wrong value that write sets missed rests the traces since it became known", async () => {
+  const { events } = await handle({ kind: "wrong", value: "2", cause: "writeSets", refuted: [] });
+  assert.deepEqual(events, ["contest", "settle", "rest trace of 5 to 7", "forget difference"]);
+});
+
+test("a wrong value of a write set rests the trace that has it", async () => {
+  const { events } = await handle(
+    { kind: "wrong", value: "2", cause: "writeSets", refuted: [] },
+    {
+      ...FETCHED,
+      kind: "written",
+    },
   );
+  assert.deepEqual(events, ["contest", "settle", "rest trace of 4 to 4", "forget difference"]);
+});
+
+test("a wrong value without a known cause drops all values", async () => {
+  const tooOld = await handle({ kind: "wrong", value: "2", cause: "tooOld", refuted: [] });
+  assert.deepEqual(tooOld.events, ["contest", "settle", "forget difference"]);
+  const unknown = await handle({ kind: "wrong", value: "2", cause: "unknown", refuted: [] }, undefined);
+  assert.deepEqual(unknown.events, ["contest", "settle", "rest", "forget difference"]);
 });

@@ -21,14 +21,16 @@ test("one local answer in 100 is compared, reads and calls together at most once
   const rate = new SampleRate({ nowMs: () => clock.nowMs, random: () => clock.random });
   const asked: string[] = [];
   const events = { ledger: { spend: () => undefined }, onCompared: () => undefined, onDifference: () => undefined };
+  const unused = { unitsFor: () => 0, read: async () => new Map() };
+  const readSingly = async () => {
+    asked.push("read");
+    return new Map();
+  };
+  const node = { name: "one", origin: "one", available: true, reader: { ...unused, readSingly } };
   const reads = new StateSamples({
     ...{ rate, ...events },
-    reader: {
-      readSingly: async () => {
-        asked.push("read");
-        return new Map();
-      },
-    },
+    values: { sourceOf: () => undefined },
+    comparison: { nodeBeside: () => node },
   });
   const calls = new AnswerSamples({
     ...{ rate, ...events },

@@ -78,3 +78,45 @@ test("a trace is on probation, again after a wrong value, and other sources are 
   trust.rest();
   assert.equal(trace?.probation?.isOver, false);
 });
+
+/** A source of traces whose node the test names. */
+const createTraces = () => {
+  const node = { name: "a" };
+  const limits = { nowMs: () => 0, probation: { blocks: 1, values: 1 }, nodes: ["a", "b"] };
+  const trust = new SourceTrust(limits);
+  const trace = trust.guard({
+    origin: "trace",
+    unitsPerBlock: 20,
+    read: async (block) => ({ block, accounts: new Map(), node: node.name }),
+  });
+  const probationOf = (name: string) => trace.probationOf?.({ block: BLOCK, accounts: new Map(), node: name });
+  const order = () => trust.order([{ name: "a" }, { name: "b" }]).map(({ name }) => name);
+  return { node, trust, trace, probationOf, order };
+};
+
+const BALANCE = { field: "balance", address: `0x${"aa".repeat(20)}`, slot: undefined } as const;
+
+test("each node earns the trust in its traces by itself, and a trusted one is asked first", () => {
+  const { trace, probationOf, order } = createTraces();
+  assert.deepEqual(order(), ["a", "b"]);
+  probationOf("b")?.recordAgreement(BALANCE, BLOCK);
+  assert.deepEqual([probationOf("a")?.isOver, probationOf("b")?.isOver], [false, true]);
+  assert.equal(trace.probation?.isOver, true, "the next block is read from the trusted node");
+  assert.deepEqual(order(), ["b", "a"]);
+});
+
+test("a node whose trace was wrong rests and begins its probation again, and the other one is asked", async () => {
+  const { node, trust, trace, probationOf, order } = createTraces();
+  for (const name of ["a", "b"]) {
+    probationOf(name)?.recordAgreement(BALANCE, BLOCK);
+  }
+  node.name = "b";
+  await trace.read(BLOCK, signal);
+  assert.equal(trust.rest(), "trace");
+  assert.deepEqual(order(), ["a"]);
+  assert.deepEqual([probationOf("a")?.isOver, probationOf("b")?.isOver], [true, false]);
+  assert.equal(trace.isResting, false);
+  trust.restNode("a");
+  assert.equal(trace.isResting, true);
+  assert.equal(await trace.read(BLOCK, signal), "unsupported");
+});

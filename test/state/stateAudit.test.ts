@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
+import type { ComparedNode } from "../../src/state/originComparison.ts";
 import { SampleRate } from "../../src/state/sampleRate.ts";
-import { StateAudit, type StateDifference } from "../../src/state/stateAudit.ts";
+import { StateAudit } from "../../src/state/stateAudit.ts";
+import type { StateDifference } from "../../src/state/stateDifference.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateSamples } from "../../src/state/stateSamples.ts";
 
@@ -13,6 +15,12 @@ const keyOf = (index: number, field: StateKey["field"] = "balance"): StateKey =>
   address: `0x${index.toString(16).padStart(40, "0")}`,
   slot: undefined,
 });
+
+/** A comparison with one node that has this reader. */
+const comparisonWith = (reader: ComparedNode["reader"]) => {
+  const node: ComparedNode = { name: "one", origin: "one", available: true, reader };
+  return { reader, nextNode: () => node, nodeBeside: () => node };
+};
 
 /** Values 0 to `count`. The node's value of each key is its index; what is known may differ. */
 const createParts = (count: number, { wrong = -1, unitsPerKey = 1, auditUnits = 10_000 } = {}) => {
@@ -30,13 +38,14 @@ const createParts = (count: number, { wrong = -1, unitsPerKey = 1, auditUnits = 
   const options = {
     values: {
       head: BLOCK,
+      sourceOf: () => undefined,
       get: (key: StateKey) => (keys.indexOf(key) === wrong ? digits(1_000_000) : actual.get(key)),
     },
     usedKeys: {
       mostUsed: (limit: number) => keys.slice(0, limit),
       sample: (limit: number) => keys.slice(-limit),
     },
-    reader: { unitsFor: (asked: readonly StateKey[]) => asked.length * unitsPerKey, read, readSingly: read },
+    comparison: comparisonWith({ unitsFor: (asked) => asked.length * unitsPerKey, read, readSingly: read }),
     ledger: {
       auditUnits,
       spend: (_purpose: string, units: number) => {
@@ -70,16 +79,16 @@ test("a wrong value is confirmed by a read of its own, and reported with both va
   await new StateAudit(options).run();
   assert.equal(reads.length, 2);
   const [key = keyOf(0)] = keys.slice(42);
-  assert.deepEqual(differences, [{ key, block: BLOCK, known: digits(1_000_000), actual: digits(42) }]);
+  assert.deepEqual(differences, [{ key, block: BLOCK, known: digits(1_000_000), actual: digits(42), node: "one" }]);
 });
 
 test("a bulk read that a single read contradicts is no difference", async () => {
   const { options, differences } = createParts(100);
-  const reader = {
-    ...options.reader,
+  const comparison = comparisonWith({
+    ...options.comparison.reader,
     read: async (asked: readonly StateKey[]) => new Map(asked.map((key) => [key, digits(9_999)])),
-  };
-  await new StateAudit({ ...options, reader }).run();
+  });
+  await new StateAudit({ ...options, comparison }).run();
   assert.deepEqual(differences, []);
 });
 
@@ -112,5 +121,5 @@ test("one answer in a hundred is compared, limited to one a second", async () =>
   clock.nowMs = 1_000;
   samples.consider(key, BLOCK, new TextEncoder().encode('"0x4"'));
   await new Promise(setImmediate);
-  assert.deepEqual(differences, [{ key, block: BLOCK, known: digits(4), actual: digits(3) }]);
+  assert.deepEqual(differences, [{ key, block: BLOCK, known: digits(4), actual: digits(3), node: "one" }]);
 });

@@ -4,6 +4,7 @@ import { setImmediate as nextTick } from "node:timers/promises";
 import type { BlockId } from "../../src/core/heads.ts";
 import { BlockValues } from "../../src/state/blockValues.ts";
 import { everySource } from "../../src/state/followPolicy.ts";
+import { OriginComparison } from "../../src/state/originComparison.ts";
 import { createUnitsOf } from "../../src/state/providerUnits.ts";
 import { createStateEconomics } from "../../src/state/stateEconomics.ts";
 import { StateFollower } from "../../src/state/stateFollower.ts";
@@ -61,7 +62,7 @@ const createRig = (onApplied = (): void => undefined) => {
     await nextTick();
     return next;
   };
-  const enter = (at: BlockId) => follower.enter(BALANCE, at, ONE, follower.generation);
+  const enter = (at: BlockId) => follower.enter({ key: BALANCE, value: ONE, node: undefined }, at, follower.generation);
   return { follower, values, events, extend, enter };
 };
 
@@ -125,8 +126,7 @@ test("an audit and learning that fail are logged", async (t) => {
   const options = { probation: { blocks: 1, values: 1 }, learning: { share: 1, unitsPerMinute: 1 } };
   const unitsOf = createUnitsOf();
   const economics = createStateEconomics({
-    nodes: [],
-    ...{ chain: "chain", metrics: telemetry.metrics, unitsOf, nowMs, ...options },
+    ...{ chain: "chain", metrics: telemetry.metrics, unitsOf, nowMs, nodes: [], ...options },
   });
   const judge = new StateJudge({
     chain: "chain",
@@ -134,6 +134,8 @@ test("an audit and learning that fail are logged", async (t) => {
     follower,
     economics,
     fetch: async () => [],
+    comparison: new OriginComparison({ nodes: () => [], onSpent: () => undefined }),
+    differences: { handle: () => undefined },
     nowMs,
     telemetry,
   });

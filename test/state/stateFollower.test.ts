@@ -60,7 +60,7 @@ test("values that wait for a write set enter in slices, and all of them before i
     return { address, field: "code" as const, slot: undefined };
   });
   for (const [index, key] of codes.entries()) {
-    follower.enter(key, next, Buffer.alloc(24_576, String(index)), follower.generation);
+    follower.enter({ key, value: Buffer.alloc(24_576, String(index)), node: undefined }, next, follower.generation);
   }
   source.answer(next, emptyWriteSet(next));
   let isSettled = false;
@@ -148,19 +148,78 @@ test("values that were asked before all values were dropped do not enter", () =>
   const { values, follower, dropped } = createRig();
   const before = follower.generation;
   follower.forget();
-  follower.enter(BALANCE, block(FIRST), ONE, before);
+  follower.enter({ key: BALANCE, value: ONE, node: undefined }, block(FIRST), before);
   assert.equal(values.get(BALANCE, block(FIRST)), undefined);
-  follower.enter(BALANCE, block(FIRST), ONE, follower.generation);
+  follower.enter({ key: BALANCE, value: ONE, node: undefined }, block(FIRST), follower.generation);
   assert.equal(values.get(BALANCE, block(FIRST)), ONE);
   assert.deepEqual(dropped, ["nodeChanged"]);
 });
 
-test("a node's value that differs from the known one drops all values", () => {
-  const { values, dropped, enter } = createRig();
-  enter(block(FIRST), ONE);
-  enter(block(FIRST), ONE);
+const TWO = "2".padStart(64, "0");
+
+test("a node's value that differs from the known one is reported with the node, and does not replace it", () => {
+  const { values, differences, dropped, enter } = createRig();
+  enter(block(FIRST), ONE, "one");
+  enter(block(FIRST), ONE, "two");
+  assert.deepEqual(differences, []);
+  enter(block(FIRST), TWO, "two");
+  assert.deepEqual(differences, [{ key: BALANCE, block: block(FIRST), known: ONE, actual: TWO, node: "two" }]);
+  assert.equal(values.get(BALANCE, block(FIRST)), ONE);
   assert.deepEqual(dropped, []);
-  enter(block(FIRST), "2".padStart(64, "0"));
-  assert.deepEqual(dropped, ["difference"]);
+});
+
+test("a contested value is not known, and is learned again once it is settled", () => {
+  const { values, follower, differences, enter } = createRig();
+  enter(block(FIRST), ONE, "one");
+  follower.contest(BALANCE, block(FIRST));
+  enter(block(FIRST), TWO, "two");
   assert.equal(values.get(BALANCE, block(FIRST)), undefined);
+  follower.settle(BALANCE);
+  enter(block(FIRST), TWO, "two");
+  assert.equal(values.get(BALANCE, block(FIRST)), TWO);
+  assert.deepEqual(differences, []);
+});
+
+test("values of a node are forgotten in all blocks, and those of other nodes stay", async () => {
+  const { values, follower, dropped, enter, extend } = createRig();
+  const other: StateKey = { ...BALANCE, field: "nonce" };
+  enter(block(FIRST), ONE, "liar");
+  follower.enter({ key: other, value: TWO, node: "honest" }, block(FIRST), follower.generation);
+  await extend(block(FIRST + 1n));
+  const before = follower.generation;
+  follower.forgetNode("liar");
+  for (const at of [block(FIRST), block(FIRST + 1n)]) {
+    assert.equal(values.get(BALANCE, at), undefined);
+    assert.equal(values.get(other, at), TWO);
+  }
+  follower.enter({ key: BALANCE, value: ONE, node: "liar" }, block(FIRST + 1n), before);
+  assert.equal(values.get(BALANCE, block(FIRST + 1n)), undefined, "it was asked before");
+  enter(block(FIRST + 1n), TWO, "honest");
+  assert.equal(values.get(BALANCE, block(FIRST + 1n)), TWO);
+  assert.deepEqual(dropped, []);
+});
+
+test("values of a node that wait for a write set are forgotten", async () => {
+  const { heads, source, values, follower, enter } = createRig();
+  const next = block(FIRST + 1n);
+  heads.move(next);
+  enter(next, ONE, "liar");
+  follower.forgetNode("liar");
+  source.answer(next, emptyWriteSet(next));
+  await follower.untilApplied(next);
+  assert.equal(values.get(BALANCE, next), undefined);
+});
+
+test("values that traces of a forgotten node carried are all dropped", async () => {
+  const { heads, source, values, follower, dropped, enter } = createRig();
+  enter(block(FIRST), ONE, "honest");
+  const next = block(FIRST + 1n);
+  heads.move(next);
+  source.answer(next, { ...emptyWriteSet(next), node: "liar" });
+  await follower.untilApplied(next);
+  assert.deepEqual(follower.carriersOf(FIRST, FIRST + 1n), ["liar"]);
+  follower.forgetNode("liar");
+  assert.deepEqual(dropped, ["difference"]);
+  assert.equal(values.get(BALANCE, next), undefined);
+  assert.deepEqual(follower.carriersOf(FIRST, FIRST + 1n), []);
 });

@@ -19,7 +19,7 @@ const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = [
   let spent = 0;
   const learner = new StateLearner({
     values: { head: BLOCK, get: (key) => (known.includes(key) ? VALUE : undefined) },
-    follower: { generation: 3, isFollowing: true, enter: (key) => entered.push(key) },
+    follower: { generation: 3, isFollowing: true, enter: ({ key }) => entered.push(key) },
     usedKeys: { mostUsedByClient: (limit) => keys.slice(0, limit) },
     reader: {
       unitsFor: ({ length }) => Math.ceil(length / 4) * 26,

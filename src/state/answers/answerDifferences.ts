@@ -1,5 +1,5 @@
 import type { Telemetry } from "../../telemetry/telemetry.ts";
-import type { StateDifference } from "../stateAudit.ts";
+import type { StateDifference } from "../stateDifference.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { LocalAnswer } from "./answerSamples.ts";
 import type { AnswerTable } from "./answerTable.ts";

@@ -1,7 +1,7 @@
 import type { BlockId } from "../../core/heads.ts";
 import type { BlockValues } from "../blockValues.ts";
 import type { BulkReader } from "../bulkReader.ts";
-import type { StateDifference } from "../stateAudit.ts";
+import type { StateDifference } from "../stateDifference.ts";
 import type { StateKey } from "../stateKey.ts";
 import type { AnswerReads } from "./answerReads.ts";
 

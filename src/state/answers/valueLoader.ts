@@ -38,8 +38,12 @@ export class ValueLoader {
     const { follower, reader, unitsOf } = this.#options;
     const { generation } = follower;
     const { unknown } = this.#plan(keys, block);
-    for (const [key, value] of unknown.length === 0 ? [] : await reader.read(unknown, block, onSpent)) {
-      follower.enter(key, block, value, generation);
+    let node: string | undefined;
+    const onGiver = (giver: string | undefined): void => {
+      node = giver;
+    };
+    for (const [key, value] of unknown.length === 0 ? [] : await reader.read(unknown, block, onSpent, onGiver)) {
+      follower.enter({ key, value, node }, block, generation);
     }
     const { codes } = this.#plan(keys, block);
     if (codes.length > 0) {
@@ -67,11 +71,15 @@ export class ValueLoader {
   async #loadCodes(keys: readonly StateKey[], block: BlockId, generation: number): Promise<void> {
     const { fetch, follower } = this.#options;
     const calls = keys.map((key) => singleCall(key, block.hash));
-    const outcomes = await fetch(calls, block).catch(() => []);
+    let node: string | undefined;
+    const onNode = (name: string): void => {
+      node = name;
+    };
+    const outcomes = await fetch(calls, block, onNode).catch(() => []);
     for (const [index, key] of keys.entries()) {
       const outcome = outcomes[index];
       if (isData(outcome)) {
-        follower.enter(key, block, parseData(outcome), generation);
+        follower.enter({ key, value: parseData(outcome), node }, block, generation);
       }
     }
   }

@@ -7,7 +7,7 @@ import { AnswerSamples, type LocalAnswer } from "../../../src/state/answers/answ
 import { ForwardedContracts } from "../../../src/state/answers/forwardedContracts.ts";
 import { defaultsCalls, parseDefaults } from "../../../src/state/answers/nodeDefaults.ts";
 import { SampleRate } from "../../../src/state/sampleRate.ts";
-import type { StateDifference } from "../../../src/state/stateAudit.ts";
+import type { StateDifference } from "../../../src/state/stateDifference.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 
 const CONTRACT: Address = `0x${"c0".repeat(20)}`;

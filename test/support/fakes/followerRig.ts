@@ -1,6 +1,7 @@
 import type { RingBlock } from "../../../src/core/heads.ts";
 import { BlockValues } from "../../../src/state/blockValues.ts";
 import { everySource, type FollowPolicy } from "../../../src/state/followPolicy.ts";
+import type { StateDifference } from "../../../src/state/stateDifference.ts";
 import { StateFollower } from "../../../src/state/stateFollower.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import type { WriteSetSource } from "../../../src/state/writeSet.ts";
@@ -34,6 +35,7 @@ export const createFollower = (
   const values = new BlockValues(BYTES);
   const dropped: DropReason[] = [];
   const outcomes: string[] = [];
+  const differences: StateDifference[] = [];
   const follower = new StateFollower({
     heads,
     sources,
@@ -42,14 +44,14 @@ export const createFollower = (
     hasSameRules,
     onRead: (_, outcome) => outcomes.push(outcome),
     onHead: () => undefined,
-    onDifference: () => undefined,
+    onDifference: (difference) => differences.push(difference),
     onApplied: () => undefined,
     onFault: () => undefined,
     onDropped: (reason) => dropped.push(reason),
   });
-  const enter = (at: { number: bigint; hash: `0x${string}` }, value = ONE) =>
-    follower.enter(BALANCE, at, value, follower.generation);
-  return { heads, values, follower, dropped, outcomes, enter };
+  const enter = (at: { number: bigint; hash: `0x${string}` }, value = ONE, node?: string) =>
+    follower.enter({ key: BALANCE, value, node }, at, follower.generation);
+  return { heads, values, follower, dropped, outcomes, differences, enter };
 };
 
 /** Creates a follower of one source. */

@@ -1,0 +1,276 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import type { Status } from "../../src/admin/status.ts";
+import { addressOf } from "../support/builders/stateModel.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { type Lie, type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
+import { createService, type Service } from "../support/servers/service.ts";
+import { StandInNode } from "../support/standIn/standInNode.ts";
+import { WrittenChain } from "../support/standIn/writtenChain.ts";
+
+/** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
+const LONG_MS = 20_000;
+const STATE_HIT = "forebay; hit; detail=state";
+const ACCOUNTS = Array.from({ length: 8 }, (_, index) => addressOf(index));
+const [ALICE, BOB] = [addressOf(0), addressOf(1)];
+const NO_PROBATION = { blocks: 0, values: 0 };
+const TRACE = "debug_traceBlockByHash";
+
+interface ReadCase {
+  readonly method: string;
+  /** The parameters before the block. */
+  readonly params: readonly unknown[];
+  readonly truth: string;
+  readonly lie: string;
+}
+
+const BALANCE: ReadCase = { method: "eth_getBalance", params: [ALICE], truth: "0x1", lie: "0x7" };
+const READS: readonly ReadCase[] = [
+  BALANCE,
+  { method: "eth_getTransactionCount", params: [ALICE], truth: "0x0", lie: "0x7" },
+  { method: "eth_getCode", params: [ALICE], truth: "0x", lie: "0x6001" },
+  { method: "eth_getStorageAt", params: [ALICE, "0x1"], truth: `0x${"0".repeat(64)}`, lie: `0x${"7".repeat(64)}` },
+];
+
+const isOf = (address: unknown, wanted: string): boolean => String(address).toLowerCase() === wanted.toLowerCase();
+
+/** Answers this read of an account with another value. */
+const lieAbout = ({ method, params: [account], lie }: ReadCase): Lie => ({
+  name: `a wrong ${method}`,
+  methods: [method],
+  result: (result, { params }) => (isOf(params[0], String(account)) ? lie : result),
+});
+
+/** Refuses calls of a method: another node is asked. With `times`, only the first ones. */
+const refuse = (method: string, { account = "", times = Number.POSITIVE_INFINITY } = {}): Lie => {
+  let left = times;
+  return {
+    name: `refuses ${method}`,
+    methods: [method],
+    response: ({ id, ...response }, { params }) =>
+      (account === "" || isOf(params[0], account)) && left-- > 0
+        ? { id, jsonrpc: "2.0", error: { code: -32_000, message: "request timed out" } }
+        : { ...response, id },
+  };
+};
+
+/** A node that has no traces. */
+const NO_TRACES: Lie = {
+  name: "has no traces",
+  methods: [TRACE],
+  response: ({ id }) => ({
+    id,
+    jsonrpc: "2.0",
+    error: { code: -32_601, message: `the method ${TRACE} does not exist` },
+  }),
+};
+
+interface NodeConfig {
+  readonly name: string;
+  readonly provider?: string;
+  readonly lies?: readonly Lie[];
+}
+
+/** A service in front of these nodes. Each is asked only if the one before it does not answer. */
+const startRig = async (t: TestContext, configs: readonly NodeConfig[], probation = NO_PROBATION) => {
+  const written = new WrittenChain("prague");
+  written.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const honest = await StandInNode.start({ chain: written.chain, traces: "geth" });
+  t.after(() => honest.close());
+  const nodes = new Map<string, LyingNode>();
+  for (const { name, lies = [] } of configs) {
+    nodes.set(name, await startLyingNode(t, honest.url, lies));
+  }
+  const service = await createService({
+    nodes: configs.map(({ name, provider }, priority) => ({
+      ...{ name, priority, url: nodes.get(name)?.url ?? "" },
+      ...(provider && { provider }),
+    })),
+    blockTimeMs: LONG_MS,
+    forks: "prague",
+    state: { source: "trace", probation, waitMs: LONG_MS },
+  });
+  t.after(() => service.close());
+  const node = (name: string): LyingNode => {
+    const found = nodes.get(name);
+    assert.ok(found);
+    return found;
+  };
+  const read = async ({ method, params }: Pick<ReadCase, "method" | "params">, headers = {}) => {
+    const response = await rpc(service.url, method, [...params, "latest"], headers);
+    return { result: response.body.result, isHit: response.headers.get("cache-status") === STATE_HIT };
+  };
+  const ask = (read_: ReadCase) => read(read_, { "cache-control": "no-cache" });
+  /** Seals a block, and reads all balances. Returns the number of hits. */
+  const turn = async (balances: Parameters<WrittenChain["mine"]>[0] = []): Promise<number> => {
+    written.mine(balances);
+    await service.chains[0]?.upstreams.heads.refresh();
+    let hits = 0;
+    for (const account of ACCOUNTS) {
+      hits += (await read({ method: "eth_getBalance", params: [account] })).isHit ? 1 : 0;
+    }
+    return hits;
+  };
+  /** Reads in several blocks, until all balances are known. */
+  const learn = async (): Promise<void> => {
+    for (let count = 0; (await turn()) < ACCOUNTS.length; count++) {
+      assert.ok(count < 10, "the balances become known");
+    }
+  };
+  const count = (name: string, ...labels: readonly string[]) => metric(service.opsUrl, `forebay_${name}`, ...labels);
+  const wrong = (name: string) => count("verify_failures_total", 'check="state"', `node="${name}"`);
+  const suspended = (name: string) => count("upstream_suspended{", `node="${name}"`);
+  const drops = () => count("state_drops_total", 'reason="difference"');
+  return { ...{ service, node, read, ask, turn, learn, count, wrong, suspended, drops } };
+};
+
+/** Returns the nodes that the status page shows as suspended. */
+const shownSuspended = async ({ url }: Service): Promise<readonly string[]> => {
+  const status = (await (await fetch(`${url}/status.json`)).json()) as Status;
+  return status.chains.flatMap(({ nodes }) => nodes.filter(({ breakerOpen }) => breakerOpen).map(({ name }) => name));
+};
+
+const tracesOf = ({ calls }: LyingNode): number => calls.get(TRACE) ?? 0;
+
+for (const each of READS) {
+  test(`a node that lies about ${each.method} is suspended, and nothing else ends`, async (t) => {
+    const rig = await startRig(t, [{ name: "a" }, { name: "liar" }, { name: "b" }]);
+    const { service, node, read, ask, turn, learn, wrong, suspended } = rig;
+    await learn();
+    await read(each);
+    assert.deepEqual(await read(each), { result: each.truth, isHit: true });
+    // The read goes to the liar.
+    node("a").lies = [refuse(each.method, { times: 1 })];
+    node("liar").lies = [lieAbout(each)];
+    assert.equal((await ask(each)).result, each.lie);
+    await until(async () => (await wrong("liar")) === 1, "the lie is found");
+    assert.deepEqual([await suspended("liar"), await suspended("a"), await suspended("b")], [1, 0, 0]);
+    assert.deepEqual(await shownSuspended(service), ["liar"]);
+    const before = tracesOf(node("a"));
+    const isBalance = each === BALANCE;
+    assert.equal(await turn(), ACCOUNTS.length - (isBalance ? 1 : 0), "only the value in question is read again");
+    assert.equal((await read(each)).result, each.truth);
+    assert.equal(await turn(), ACCOUNTS.length);
+    assert.ok(tracesOf(node("a")) >= before + 2, "the traces of the honest node go on");
+    assert.deepEqual([await rig.drops(), await rig.count("state_differences_total")], [0, 0]);
+    assert.equal(await rig.count("state_disagreements_total"), 0);
+  });
+}
+
+test("the values of a node that lied end, and those of other nodes and their traces go on", async (t) => {
+  const rig = await startRig(t, [
+    {
+      name: "liar",
+      lies: [NO_TRACES, lieAbout({ ...BALANCE, params: [BOB] }), refuse("eth_getBalance", { account: ALICE })],
+    },
+    { name: "a" },
+    { name: "b" },
+  ]);
+  const { node, read, ask, turn, learn, wrong, suspended } = rig;
+  const bob = { ...BALANCE, params: [BOB] };
+  await learn();
+  assert.deepEqual(await read(bob), { result: BALANCE.lie, isHit: true }, "nobody has compared it yet");
+  node("liar").lies = [NO_TRACES, lieAbout(bob), refuse("eth_getBalance", { times: 1 })];
+  assert.equal((await ask(bob)).result, BALANCE.truth);
+  await until(async () => (await wrong("liar")) === 1, "the lie is found");
+  assert.equal(await suspended("liar"), 1);
+  const before = tracesOf(node("a"));
+  assert.equal(await turn(), 1, "Alice's balance is of another node");
+  assert.deepEqual((await read(bob)).result, BALANCE.truth);
+  assert.equal(await turn(), ACCOUNTS.length);
+  assert.ok(tracesOf(node("a")) >= before + 2);
+  assert.equal(await rig.drops(), 0);
+  assert.equal(await rig.count("state_differences_total", 'kind="read"'), 1);
+});
+
+const liarsOfOneOrigin = [
+  { name: "liar1", provider: "liars" },
+  { name: "liar2", provider: "liars" },
+];
+
+for (const [title, liars] of [
+  ["with two origins", [{ name: "liar1" }]],
+  ["with a liar of two nodes and one other origin", liarsOfOneOrigin],
+] as const) {
+  test(`${title} no node is suspended, and a value on which they disagree is not stored`, async (t) => {
+    const rig = await startRig(t, [{ name: "a" }, ...liars]);
+    const { node, read, ask, turn, learn } = rig;
+    await learn();
+    node("a").lies = [refuse("eth_getBalance", { times: 1 })];
+    for (const { name } of liars) {
+      node(name).lies = [lieAbout(BALANCE)];
+    }
+    assert.equal((await ask(BALANCE)).result, BALANCE.lie);
+    await until(async () => (await rig.count("state_disagreements_total")) === 1, "the disagreement is counted");
+    assert.equal(await rig.count("verify_failures_total", 'check="state"'), 0);
+    assert.equal(await rig.count("upstream_suspended{"), 0);
+    for (let count = 0; count < 3; count++) {
+      assert.equal(await turn(), ACCOUNTS.length - 1, "all other values stay known");
+      assert.equal((await read(BALANCE)).isHit, false);
+    }
+    assert.deepEqual([await rig.drops(), await rig.count("state_differences_total")], [0, 0]);
+  });
+}
+
+test("a liar that is one origin with two nodes is outvoted by two others", async (t) => {
+  const rig = await startRig(t, [{ name: "a" }, ...liarsOfOneOrigin, { name: "b" }]);
+  await rig.learn();
+  rig.node("a").lies = [refuse("eth_getBalance", { times: 1 })];
+  rig.node("liar1").lies = [lieAbout(BALANCE)];
+  rig.node("liar2").lies = [lieAbout(BALANCE)];
+  assert.equal((await rig.ask(BALANCE)).result, BALANCE.lie);
+  await until(async () => (await rig.wrong("liar1")) === 1, "the lie is found");
+  assert.deepEqual([await rig.suspended("liar1"), await rig.suspended("a"), await rig.suspended("b")], [1, 0, 0]);
+});
+
+test("a write that a node's traces miss rests the traces of this node alone", async (t) => {
+  const rig = await startRig(t, [{ name: "a" }, { name: "b" }, { name: "c" }]);
+  await rig.learn();
+  // No trace has this write.
+  await rig.turn([[ALICE, 2n]]);
+  assert.equal((await rig.ask(BALANCE)).result, "0x2");
+  await until(async () => (await rig.drops()) === 1, "the values are dropped");
+  assert.equal(await rig.count("state_differences_total", 'kind="read"'), 1);
+  assert.equal(await rig.count("upstream_suspended{"), 0);
+  const before = [tracesOf(rig.node("a")), tracesOf(rig.node("b"))];
+  await rig.turn();
+  assert.equal(await rig.turn(), ACCOUNTS.length);
+  assert.equal(tracesOf(rig.node("a")), before[0]);
+  assert.ok(tracesOf(rig.node("b")) > (before[1] ?? 0));
+});
+
+test("a node that joins later is on probation by itself", async (t) => {
+  const rig = await startRig(t, [{ name: "a" }, { name: "b", lies: [NO_TRACES] }], { blocks: 3, values: 24 });
+  await rig.learn();
+  assert.equal(await rig.count("state_on_probation"), 0);
+  rig.node("a").lies = [NO_TRACES];
+  rig.node("b").lies = [];
+  // Its first block begins with its own state, which answers reads of this block.
+  await rig.turn();
+  assert.equal(await rig.count("state_drops_total", 'reason="probation"'), 1);
+  let blocks = 0;
+  while ((await rig.turn()) === 0) {
+    blocks++;
+    // The metric is of the time of the head, before the first write set of this node.
+    assert.equal(await rig.count("state_on_probation"), blocks === 1 ? 0 : 1);
+    assert.ok(blocks < 20, "the probation of the other node ends");
+  }
+  assert.ok(blocks >= 3, `${blocks} blocks`);
+  assert.ok(tracesOf(rig.node("b")) >= 3);
+});
+
+test("a lie during the probation of a trace does not begin it again", async (t) => {
+  const rig = await startRig(t, [{ name: "a" }, { name: "liar" }, { name: "b" }], { blocks: 6, values: 40 });
+  while (tracesOf(rig.node("a")) < 3) {
+    await rig.turn();
+  }
+  assert.equal(await rig.count("state_on_probation"), 1);
+  rig.node("a").lies = [refuse("eth_getBalance", { times: 1 })];
+  rig.node("liar").lies = [lieAbout(BALANCE)];
+  assert.equal((await rig.ask(BALANCE)).result, BALANCE.lie);
+  await until(async () => (await rig.wrong("liar")) === 1, "the lie is found");
+  await rig.learn();
+  assert.equal(await rig.drops(), 0);
+  assert.ok(tracesOf(rig.node("a")) < 12, `${tracesOf(rig.node("a"))} traces`);
+});
