@@ -27,7 +27,9 @@ const HIT_RATIO = `1 - ${byChain("cache_lookups_total", 'outcome="miss"')} / ${b
 const ofNode = (metric: string): string => `max by (chain, node) (forebay_${metric}{${NODE}})`;
 
 /** 0 for a node that every replica uses. */
-const FAULTS_OF_NODE = ["upstream_breaker_open", "upstream_hung", "upstream_suspended"].map(ofNode).join(" + ");
+const FAULTS_OF_NODE = ["upstream_breaker_open", "upstream_hung", "upstream_rejecting", "upstream_suspended"]
+  .map(ofNode)
+  .join(" + ");
 const NODES = `count by (chain) (${ofNode("upstream_breaker_open")})`;
 const NODES_UP = `count by (chain) ((${FAULTS_OF_NODE} == 0) unless ${ofNode("upstream_wrong_chain")} == 1) or 0 * ${NODES}`;
 

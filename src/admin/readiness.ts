@@ -5,6 +5,8 @@ interface WatchedNode {
   readonly available: boolean;
   readonly identified: boolean;
   readonly fault?: { readonly kind: string; readonly text: string } | undefined;
+  /** Why the node gets no requests; undefined for a node in use. */
+  readonly unusedReason?: string | undefined;
 }
 
 /** The parts of a chain that decide its readiness. */
@@ -59,10 +61,14 @@ const reasonOf = (chain: WatchedChain, isKnown: boolean): string => {
   return heads.current() === undefined ? "no head yet" : "rules not read yet";
 };
 
-const faultsOf = ({ upstreams }: WatchedChain): Readonly<Record<string, string>> => {
-  const nodes = upstreams.nodes.filter(({ identified }) => !identified);
-  return Object.fromEntries(nodes.map(({ name, fault }) => [name, fault?.text ?? "no response yet"]));
-};
+/** Returns why nodes are not used, by name. */
+const faultsOf = ({ upstreams }: WatchedChain): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    upstreams.nodes.flatMap(({ name, identified, fault, unusedReason }) => {
+      const reason = unusedReason ?? (identified ? undefined : (fault?.text ?? "no response yet"));
+      return reason === undefined ? [] : [[name, reason]];
+    }),
+  );
 
 /** Creates the readiness of the process. A process that was ready once stays ready until it drains. */
 export const createReadiness = <C extends WatchedChain>(options: ReadinessOptions<C>): Readiness<C> => {
@@ -90,12 +96,13 @@ export const createReadiness = <C extends WatchedChain>(options: ReadinessOption
   const describe = (chain: C) => {
     const ready = isKnown(chain);
     const serving = isServing(chain);
+    const faults = faultsOf(chain);
     return {
       name: chain.name,
       ready,
       serving,
       ...(!serving && { reason: reasonOf(chain, ready) }),
-      ...(!ready && { nodes: faultsOf(chain) }),
+      ...((!ready || Object.keys(faults).length > 0) && { nodes: faults }),
     };
   };
 

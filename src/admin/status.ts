@@ -44,6 +44,8 @@ export interface NodeStatus {
   readonly lagBlocks: number | null;
   /** True while the node gets no requests. */
   readonly breakerOpen: boolean;
+  /** Why it gets none; absent for a node in use. */
+  readonly reason?: string;
 }
 
 export interface FlashblockStatus {

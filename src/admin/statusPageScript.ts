@@ -40,7 +40,7 @@ const line = (values) => {
 };
 const drawNodes = (nodes) => table(["Node", "Head", "Behind", ""], nodes.map((n) => node("tr", {},
   node("td", {}, n.name), node("td", {}, count(n.head)), node("td", {}, count(n.lagBlocks)),
-  node("td", { class: n.breakerOpen ? "bad" : "good" }, n.breakerOpen ? "suspended" : "in use"))));
+  node("td", { class: n.breakerOpen ? "bad" : "good" }, n.reason ?? (n.breakerOpen ? "suspended" : "in use")))));
 const drawFlashblocks = (flashblocks) => {
   const top = Math.max(1, ...flashblocks.map((f) => f.gasUsed));
   return table(["Flashblock", "Transactions", "Age", "Gas"], flashblocks.map((f) => {

@@ -47,11 +47,12 @@ const pendingStatus = ({ views }: ServedChain, view: View | undefined): PendingS
 };
 
 const nodeStatus = ({ upstreams }: ServedChain, heads: Heads | undefined): NodeStatus[] =>
-  upstreams.nodes.map(({ name, head, available }) => ({
+  upstreams.nodes.map(({ name, head, available, unusedReason }) => ({
     name,
     head: head === undefined ? null : Number(head),
     lagBlocks: head === undefined || heads === undefined ? null : Math.max(0, Number(heads.latest.number - head)),
     breakerOpen: !available,
+    ...(unusedReason !== undefined && { reason: unusedReason }),
   }));
 
 /** Sums per chain at one time. */

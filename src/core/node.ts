@@ -14,6 +14,9 @@ export type NodeErrorKind =
   | "timeout"
   | "revert"
   | "rejected"
+  | "executionFailed"
+  | "invalidParams"
+  | "cancelled"
   | "unsupportedMethod"
   | "unauthorized"
   | "unreachable"
@@ -36,9 +39,18 @@ export type Check =
   | "receipts"
   | "depositReceipts";
 
+/** The HTTP reply that an error was in, for decisions and log lines. It contains no credential. */
+export interface NodeReply {
+  readonly status: number;
+  /** The text of the error, or the beginning of a body that is not JSON. */
+  readonly text: string;
+  readonly retryAfterSeconds?: number | undefined;
+}
+
 export interface NodeErrorOptions extends RpcErrorOptions {
   /** JSON-RPC error code; default: -32603. */
   readonly code?: number;
+  readonly reply?: NodeReply;
 }
 
 /** An error that a node returned, or the lack of a response. The client receives the node's code, message and data. */
@@ -46,11 +58,14 @@ export class NodeError extends RpcError {
   override readonly name: string = "NodeError";
   readonly kind: NodeErrorKind;
   readonly node: string;
+  /** Undefined if no reply arrived. */
+  readonly reply: NodeReply | undefined;
 
   constructor(kind: NodeErrorKind, node: string, message: string, options: NodeErrorOptions = {}) {
     super(options.code ?? CODES.INTERNAL, message, options);
     this.kind = kind;
     this.node = node;
+    this.reply = options.reply;
   }
 }
 
@@ -62,7 +77,7 @@ export class UnverifiedError extends NodeError {
   readonly isCertain: boolean;
 
   constructor(node: string, check: Check, isCertain: boolean, options: Pick<RpcErrorOptions, "cause"> = {}) {
-    super("unverified", node, `${node}: the upstream response failed verification (${check})`, {
+    super("unverified", node, `the upstream response failed verification (${check})`, {
       status: 503,
       retryAfterSeconds: 1,
       ...options,
@@ -96,6 +111,10 @@ export interface Node extends NodeSource {
   readonly usable: boolean;
   /** True if the node is usable, not rate limited, and its breaker is not open. */
   readonly available: boolean;
+  /** The node is not used only because it rejects requests. */
+  readonly isRejecting: boolean;
+  /** Whether the node is to be asked for this method: it has not refused it lately. */
+  accepts(method: string): boolean;
   /** The lowest block whose data the node may have: no response has shown that it is pruned. */
   readonly oldest: bigint;
   /** Counts and logs a response that is known to be wrong, and suspends the node. Has an effect once per error. */

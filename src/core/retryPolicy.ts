@@ -168,7 +168,34 @@ export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {
     logs: "otherNode",
     view: "never",
   },
-  other: { meaning: "any other error of the node", node: "never", pool: "never", logs: "otherNode", view: "never" },
+  executionFailed: {
+    meaning: "the execution failed, for example because it was out of gas",
+    node: "never",
+    pool: "never",
+    logs: "otherNode",
+    view: "never",
+  },
+  invalidParams: {
+    meaning: "the parameters are invalid",
+    node: "never",
+    pool: "never",
+    logs: "otherNode",
+    view: "never",
+  },
+  cancelled: {
+    meaning: "no caller waits for the response, or the memory budget has no room for it",
+    node: "never",
+    pool: "never",
+    logs: "otherNode",
+    view: "never",
+  },
+  other: {
+    meaning: "any other error: up to two other nodes are tried",
+    node: "never",
+    pool: "otherNode",
+    logs: "otherNode",
+    view: "never",
+  },
 };
 
 /** How often, and after which delays. The deadline of the request ends every wait earlier. */
@@ -180,8 +207,11 @@ export const RETRY_LIMITS = {
    * `answerMs`. Without a response the node is the last choice, is probed every `reprobeMs`, and its reads are retried elsewhere.
    */
   hang: { quietMs: 1_000, connectMs: 700, answerMs: 300, reprobeMs: 5_000 },
-  /** All nodes: `chains[].upstream.attempts` in all. The delay applies to nodes that were tried before, and doubles. */
-  pool: { defaultAttempts: 3, firstDelayMs: 100 },
+  /**
+   * All nodes: `chains[].upstream.attempts` in all. The delay applies to nodes that were tried before, and doubles. A read ends
+   * with its third error whose meaning is unknown: then it is the client's.
+   */
+  pool: { defaultAttempts: 3, firstDelayMs: 100, maxUnknownErrors: 3 },
   /**
    * One range of eth_getLogs: a new round over the nodes after each of the delays. Blocks of the range that are fetched again
    * share them. A part of a split range is a range of its own.

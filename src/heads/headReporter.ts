@@ -3,11 +3,16 @@ import type { NodeHealth } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { PushFault } from "./followedNode.ts";
 
+/** A node this far behind the served head is logged. The alert ForebayNodeLag has the same limit. */
+const LAGGING_SECONDS = 30;
+
 /** Sets the metrics and writes the log lines of one chain's heads. */
 export class HeadReporter {
   readonly #chain: string;
   readonly #log: Telemetry["log"];
   readonly #metrics: Telemetry["metrics"];
+  /** The nodes that were logged as behind. */
+  readonly #lagging = new Set<string>();
 
   constructor(chain: string, { log, metrics }: Telemetry) {
     this.#chain = chain;
@@ -29,8 +34,22 @@ export class HeadReporter {
     }
     for (const { name, head } of nodes) {
       const lag = head === undefined ? 0 : Math.max(0, Number(heads.latest.number - head));
+      const lagSeconds = (lag * blockTimeMs) / 1_000;
       metrics.upstreamLag.set({ chain, node: name }, lag);
-      metrics.upstreamLagSeconds.set({ chain, node: name }, (lag * blockTimeMs) / 1_000);
+      metrics.upstreamLagSeconds.set({ chain, node: name }, lagSeconds);
+      this.#logLag(name, lag, lagSeconds);
+    }
+  }
+
+  #logLag(node: string, blocks: number, seconds: number): void {
+    if (this.#lagging.has(node) !== seconds > LAGGING_SECONDS) {
+      const fields = { chain: this.#chain, node, blocks, seconds };
+      if (this.#lagging.delete(node)) {
+        this.#log.info(fields, "node is no longer behind the others");
+      } else {
+        this.#lagging.add(node);
+        this.#log.warn(fields, "node is behind the others: it gets reads of old blocks only");
+      }
     }
   }
 

@@ -29,12 +29,17 @@ export const chooseNode = (
   filterHash: string,
   failed: FailedNodes,
 ): Choice => {
-  const able = (range.node === undefined ? nodes : [range.node]).filter(
-    (node) =>
-      node.usable && !failed.has(node) && node.oldest <= range.from && node.head !== undefined && node.head >= range.to,
+  const untried = (range.node === undefined ? nodes : [range.node]).filter(
+    (node) => !failed.has(node) && node.oldest <= range.from && node.head !== undefined && node.head >= range.to,
   );
-  const available = firstTier(able.filter((node) => node.available));
-  if (able.length === 0 || (available.length === 0 && !failed.isWaitUseful)) {
+  const able = untried.filter(({ usable }) => usable);
+  if (able.length === 0) {
+    // The node decides whether it is tried: it may have recovered.
+    return untried.find(({ isRejecting }) => isRejecting) ?? "none";
+  }
+  const accepting = able.filter((node) => node.accepts("eth_getLogs"));
+  const available = firstTier((accepting.length > 0 ? accepting : able).filter((node) => node.available));
+  if (available.length === 0 && !failed.isWaitUseful) {
     return "none";
   }
   const size = (node: Node) => Math.min(limits.blocks(node, filterHash), blocksOf(range));

@@ -1,4 +1,4 @@
-import type { NodeError } from "../core/node.ts";
+import type { NodeError, NodeErrorKind } from "../core/node.ts";
 import { isFault } from "./errorKind.ts";
 
 /** A refusal is forgotten after this time, because only one machine of several may have refused. */
@@ -10,10 +10,13 @@ const FAILED_MS = 1_000;
 
 const NO_BATCHES = /batch.*(not (supported|allowed|enabled|available)|unsupported|disabled|forbidden)/i;
 
-/** Whether the node rejected the batch as such. A node that is down, slow or rate limited did not. */
+/** The errors of a node that refuses its user, or that has ended the request. */
+const NO_REFUSALS: ReadonlySet<NodeErrorKind> = new Set(["rateLimited", "billing", "unauthorized", "cancelled"]);
+
+/** Whether the node rejected the batch as such. A node that is down, slow, or rejects its user did not. */
 export const isBatchRefusal = (error: NodeError): boolean => {
   const { kind } = error;
-  return kind !== "rateLimited" && kind !== "billing" && (kind === "invalidAnswer" || !isFault(error));
+  return !NO_REFUSALS.has(kind) && (kind === "invalidAnswer" || !isFault(error));
 };
 
 /** The number of calls that one node accepts in one HTTP request: at most the configured number, and what was learned. */

@@ -2,6 +2,8 @@ export interface BreakerOptions {
   /** Consecutive failures that open the breaker. */
   readonly failures: number;
   readonly openMs: number;
+  /** Each failed probe doubles the time until the next one, up to this time. Default: `openMs`. */
+  readonly maxOpenMs?: number;
   readonly nowMs?: () => number;
   readonly onChange?: (open: boolean) => void;
 }
@@ -12,23 +14,32 @@ export interface Breaker {
   /** Records that a request is sent. If the breaker is half open, the request is the probe. */
   begin(): void;
   succeeded(): void;
-  failed(): void;
+  /** `openForMs`: the time until the next probe. Default: that of the options. */
+  failed(openForMs?: number): void;
+  /** Opens the breaker for this time at least. */
+  open(forMs: number): void;
   /** Records that a request ended without a result that shows the node's health: its client disconnected. */
   release(): void;
+  /** Closes the breaker. */
+  reset(): void;
 }
 
 class CircuitBreaker implements Breaker {
   readonly #maxFailures: number;
-  readonly #openMs: number;
+  readonly #firstOpenMs: number;
+  readonly #maxOpenMs: number;
   readonly #nowMs: () => number;
   readonly #onChange: ((open: boolean) => void) | undefined;
   #failures = 0;
+  #openMs: number;
   #openUntilMs: number | undefined;
   #isProbing = false;
 
-  constructor({ failures, openMs, nowMs = () => performance.now(), onChange }: BreakerOptions) {
+  constructor({ failures, openMs, maxOpenMs = openMs, nowMs = () => performance.now(), onChange }: BreakerOptions) {
     this.#maxFailures = failures;
+    this.#firstOpenMs = openMs;
     this.#openMs = openMs;
+    this.#maxOpenMs = maxOpenMs;
     this.#nowMs = nowMs;
     this.#onChange = onChange;
   }
@@ -46,19 +57,36 @@ class CircuitBreaker implements Breaker {
     this.#failures = 0;
     // A request that was in flight when the breaker opened does not close it.
     if (this.#isHalfOpen()) {
+      this.reset();
+    }
+  }
+
+  reset(): void {
+    this.#isProbing = false;
+    this.#failures = 0;
+    this.#openMs = this.#firstOpenMs;
+    if (this.#openUntilMs !== undefined) {
       this.#openUntilMs = undefined;
       this.#onChange?.(false);
     }
   }
 
-  failed(): void {
+  failed(openForMs?: number): void {
     this.#failures += 1;
     this.#isProbing = false;
     if (this.#openUntilMs === undefined && this.#failures >= this.#maxFailures) {
-      this.#openUntilMs = this.#nowMs() + this.#openMs;
-      this.#onChange?.(true);
+      this.open(openForMs ?? this.#openMs);
     } else if (this.#isHalfOpen()) {
-      this.#openUntilMs = this.#nowMs() + this.#openMs;
+      this.#openMs = Math.min(this.#openMs * 2, this.#maxOpenMs);
+      this.#openUntilMs = this.#nowMs() + (openForMs ?? this.#openMs);
+    }
+  }
+
+  open(forMs: number): void {
+    const wasOpen = this.#openUntilMs !== undefined;
+    this.#openUntilMs = Math.max(this.#openUntilMs ?? 0, this.#nowMs() + forMs);
+    if (!wasOpen) {
+      this.#onChange?.(true);
     }
   }
 

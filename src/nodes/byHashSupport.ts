@@ -4,7 +4,6 @@ import type { RequestContext, RpcRequest } from "../core/rpcSource.ts";
 import { ZERO_ADDRESS } from "../ethereum/hex.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import { CODES } from "../jsonrpc/rpcError.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 /** Whether one node supports requests by block hash. */
@@ -30,7 +29,7 @@ export const isByHashRequest = (error: unknown, { method, byHash }: RpcRequest):
   if (error.kind === "unsupportedMethod") {
     return byHash?.method !== method;
   }
-  return error.kind === "tagUnsupported" || (error.kind === "other" && error.code === CODES.INVALID_PARAMS);
+  return error.kind === "tagUnsupported" || error.kind === "invalidParams";
 };
 
 /** Creates the check whether a node supports requests by block hash. The first EIP-1898 request probes the node. */
@@ -48,7 +47,7 @@ export const createByHashSupport = (node: Pick<UpstreamNode, "send">): ByHashSup
       isSupported = true;
     } catch (error) {
       // Only errors about the request's form count. A missing block or a lost connection decides nothing.
-      if (error instanceof NodeError && ["other", "tagUnsupported", "unsupportedMethod"].includes(error.kind)) {
+      if (error instanceof NodeError && ["invalidParams", "tagUnsupported", "unsupportedMethod"].includes(error.kind)) {
         isSupported = context.signal.aborted ? undefined : false;
       }
     }

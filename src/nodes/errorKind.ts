@@ -10,7 +10,9 @@ interface Rule {
 }
 
 /**
- * Error texts and codes of nodes. The first rule that matches names the kind. The order matters, because a code has several
+ * Error texts and codes of nodes. An error that no rule knows is the fault of the node (`other`), and is tried on other nodes. The
+ * client's faults, which every node would report, are `revert`, `rejected`, `executionFailed`, `invalidParams`, and
+ * `unsupportedMethod` if all nodes say so. The first rule that matches names the kind. The order matters, because a code has several
  * meanings. Code -32005 is a rate limit or too many results. Code -32602 is malformed params or a range that is too wide.
  * Source: docs/reference/providers.md.
  */
@@ -31,7 +33,12 @@ const RULES: readonly Rule[] = [
     kind: "rateLimited",
     message: /too many requests|rate.?limit|has exceeded .* rate|request rate|throttl|server busy/i,
   },
-  { kind: "unauthorized", message: /archive requests require a personal token/i },
+  // Data that the plan does not include is data that this node does not have.
+  {
+    kind: "missingData",
+    message:
+      /archive.*(require|upgrade|not (available|supported|included|allowed)|only)|(require|upgrade|enable)\w* .*archive/i,
+  },
   {
     kind: "tooLarge",
     message:
@@ -56,7 +63,19 @@ const RULES: readonly Rule[] = [
   {
     kind: "rejected",
     message:
-      /already known|nonce too (low|high)|insufficient funds|underpriced|known transaction|intrinsic gas too low|exceeds block gas limit|already imported/i,
+      /already known|nonce too (low|high)|insufficient funds|underpriced|known transaction|intrinsic gas too low|exceeds block gas limit|already imported|invalid (sender|chain ?id|signature)|transaction type not supported|only replay-protected|max (initcode|code) size exceeded|tx fee .* exceeds the configured cap|oversized data/i,
+  },
+  // Texts of geth's core/vm/errors.go and core/error.go, of reth, and of Nethermind.
+  {
+    kind: "executionFailed",
+    codes: [-32015],
+    message:
+      /out ?of ?gas|gas (uint64 )?overflow|gas required exceeds|invalid (opcode|jump)|bad (instruction|jump)|stack (underflow|overflow|limit)|write protection|return data out of bounds|call depth|address collision|insufficient balance for transfer|nonce uint64 overflow|invalid code: must not|(fee|gas|tip) cap|fee per gas (less|higher)|gas limit reached|^evm error|vm execution error/i,
+  },
+  {
+    kind: "invalidParams",
+    message:
+      /invalid (argument|param|hex|address|length|type\b|number|filter|block range)|cannot unmarshal|missing (value for )?required|hex string|filter not found|exceed max (addresses|topics)|unknown field|genesis is not traceable|tracer not found|is not defined/i,
   },
   { kind: "unsupportedMethod", codes: [-32004] },
   {
@@ -65,7 +84,25 @@ const RULES: readonly Rule[] = [
   },
   { kind: "unauthorized", statuses: [401, 403] },
   { kind: "unauthorized", codes: [-32016] },
-  { kind: "unauthorized", message: /unauthori[sz]ed|invalid api key|forbidden|must be authenticated/i },
+  {
+    kind: "unauthorized",
+    message:
+      /unauthori[sz]ed|unauthenticated|(invalid|missing|disabled|unknown) api.?key|api.?key .*(invalid|disabled|expired|missing|required|not (found|valid|allowed))|forbidden|must be authenticated|does not have access|access denied/i,
+  },
+  {
+    kind: "billing",
+    message:
+      /quota|(daily|monthly) (request |usage |credit )?(limit|count|cap)|(your|current|free|paid) (plan|tier|subscription)|budget exhausted|out of credits/i,
+  },
+  {
+    kind: "rateLimited",
+    message: /compute units|(per|a).?(second|minute)|request limit|capacity exceeded|exceeded .*capacity|at capacity/i,
+  },
+  {
+    kind: "unreachable",
+    message:
+      /no .*(server|backend|upstream|node|provider)s? .*(available|healthy)|too much load|overloaded|(temporarily|service|currently) unavailable|server is busy/i,
+  },
 ];
 
 /** The text of this error may quote the client's parameters. Only the kinds below are derived from it. */
@@ -90,8 +127,24 @@ export const errorKind = (code: number | undefined, message: string, httpStatus:
   if (code === undefined || httpStatus >= 500) {
     return httpStatus >= 500 ? "unreachable" : "invalidAnswer";
   }
+  if (code === INVALID_PARAMS) {
+    return "invalidParams";
+  }
   // EIP-1474: "limit exceeded". jsonrpsee uses the code for unsupported batches.
   return code === -32005 && !/batch/i.test(message) ? "rateLimited" : "other";
+};
+
+const CLIENT_FAULTS: ReadonlySet<NodeErrorKind> = new Set(["revert", "rejected", "executionFailed", "invalidParams"]);
+
+/** Whether the client caused the error, so that every node would return it. */
+export const isClientFault = (kind: NodeErrorKind): boolean => CLIENT_FAULTS.has(kind);
+
+const REJECTIONS: ReadonlySet<NodeErrorKind> = new Set(["billing", "rateLimited", "unauthorized"]);
+
+/** Classifies a reply that is not JSON and has the status 200. Its text can only show that the node rejects its user. */
+export const plainTextKind = (text: string): NodeErrorKind => {
+  const kind = errorKind(undefined, text, 200);
+  return REJECTIONS.has(kind) ? kind : "invalidAnswer";
 };
 
 const FAULTS: ReadonlySet<NodeErrorKind> = new Set(["timeout", "unreachable", "invalidAnswer"]);

@@ -35,7 +35,7 @@ const parse = (node: UpstreamNode, method: string | undefined, outcome: RpcRespo
   try {
     return JSON.parse(decoder.decode(outcome.body));
   } catch (cause) {
-    return new NodeError("invalidAnswer", name, `${name}: a state value is not JSON`, { ...RETRY_LATER, cause });
+    return new NodeError("invalidAnswer", name, "a state value is not JSON", { ...RETRY_LATER, cause });
   }
 };
 

@@ -7,7 +7,9 @@ import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import type { BreakerOptions } from "./breaker.ts";
+import { isClientFault } from "./errorKind.ts";
 import { type IdentityFault, IdentityGate, type IdentityResult } from "./identityGate.ts";
+import { NodeRefusals } from "./nodeRefusals.ts";
 import { type BatchOptions, NodeSender } from "./nodeSender.ts";
 import { ObservedHealth } from "./observedHealth.ts";
 import type { CallOptions, UpstreamNode } from "./upstreamNode.ts";
@@ -71,6 +73,7 @@ class HttpUpstreamNode implements UpstreamNode {
   readonly #health = new ObservedHealth();
   readonly #wrongAnswers: WrongAnswers;
   readonly #gate: IdentityGate;
+  readonly #refusals: NodeRefusals;
   readonly #sender: NodeSender;
   readonly #verified: VerifiedRequests;
 
@@ -78,6 +81,8 @@ class HttpUpstreamNode implements UpstreamNode {
     const { name, chain, verifyIdentity, verifier } = options;
     const wrongAnswers = new WrongAnswers(options, telemetry);
     const gate = new IdentityGate(verifyIdentity && (() => verifyIdentity(this)));
+    const host = new URL(options.url).host;
+    const refusals = new NodeRefusals({ chain, name, host, hasOther: () => options.hasOther?.() ?? false }, telemetry);
     const sender = new NodeSender(
       {
         ...options,
@@ -88,12 +93,15 @@ class HttpUpstreamNode implements UpstreamNode {
         verifies: verifier !== undefined && verifier.level !== "off",
         health: this.#health,
         onLost: () => gate.requireCheck(),
-        onError: (error, method) => wrongAnswers.record(error, method),
+        onError: (error, method) => {
+          wrongAnswers.record(error, method);
+          refusals.recordError(error, method);
+        },
       },
       telemetry,
     );
     this.name = name;
-    this.host = new URL(options.url).host;
+    this.host = host;
     this.origin = options.origin ?? this.host;
     this.priority = options.priority ?? 0;
     this.requestsPerSecond = options.requestsPerSecond;
@@ -102,6 +110,7 @@ class HttpUpstreamNode implements UpstreamNode {
     this.#labels = { chain, node: name };
     this.#wrongAnswers = wrongAnswers;
     this.#gate = gate;
+    this.#refusals = refusals;
     this.#sender = sender;
     this.#verified = new VerifiedRequests(this, verifier);
   }
@@ -147,7 +156,7 @@ class HttpUpstreamNode implements UpstreamNode {
   }
 
   get suspended(): boolean {
-    return this.#wrongAnswers.isSuspended || this.#sender.isHung;
+    return this.#wrongAnswers.isSuspended || this.#sender.isHung || this.#refusals.isOut;
   }
 
   get reachable(): boolean {
@@ -164,6 +173,35 @@ class HttpUpstreamNode implements UpstreamNode {
 
   recordWrongAnswer(error: UnverifiedError): void {
     this.#wrongAnswers.record(error);
+  }
+
+  get isRejecting(): boolean {
+    return this.#refusals.isOut && this.#gate.isOpen && !this.#wrongAnswers.isSuspended && !this.#sender.isHung;
+  }
+
+  get needsTrial(): boolean {
+    return this.#refusals.needsTrial;
+  }
+
+  get unusedReason(): string | undefined {
+    if (!this.identified) {
+      return this.fault?.text ?? "no response yet";
+    }
+    if (this.#sender.isHung) {
+      return "it responds neither to requests nor to a probe";
+    }
+    if (this.#wrongAnswers.isSuspended) {
+      return "its response was wrong";
+    }
+    return this.#refusals.reason ?? this.#sender.unusedReason;
+  }
+
+  accepts(method: string): boolean {
+    return this.#refusals.accepts(method);
+  }
+
+  recordDifference(error: NodeError, method: string): void {
+    this.#refusals.recordMethodError(error, method);
   }
 
   recordLostRace(elapsedMs: number): void {
@@ -194,11 +232,20 @@ class HttpUpstreamNode implements UpstreamNode {
   }
 
   async batch(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]> {
+    const method = calls[0]?.method ?? "";
+    const refused = this.#refusals.begin(method);
+    if (refused !== undefined) {
+      return calls.map(() => refused);
+    }
     try {
       if (!this.#gate.isOpen) {
         await this.confirm();
       }
       const outcomes = await this.probe(calls, reach);
+      this.#recordEnd(
+        outcomes.find((outcome) => outcome instanceof NodeError),
+        method,
+      );
       // If the node was suspended during the request, its responses may be another chain's.
       return this.identified ? outcomes : calls.map(() => this.#unknownChain());
     } catch (error) {
@@ -210,15 +257,22 @@ class HttpUpstreamNode implements UpstreamNode {
   }
 
   request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+    const { method } = request;
+    const refused = this.#refusals.begin(method);
+    if (refused !== undefined) {
+      return Promise.reject(refused);
+    }
     return this.#verified.request(request, context).then(
       (response) => {
         if (!this.identified) {
           throw this.#unknownChain();
         }
+        this.#refusals.recordResponse(method);
         return response;
       },
       (error: unknown) => {
-        this.#recordRejected(error, request.method);
+        this.#recordEnd(error, method);
+        this.#recordRejected(error, method);
         throw error;
       },
     );
@@ -239,6 +293,15 @@ class HttpUpstreamNode implements UpstreamNode {
     return this.#sender.close();
   }
 
+  /** Records the end of a read for the refusals. The sender has recorded each error itself. */
+  #recordEnd(error: unknown, method: string): void {
+    if (error === undefined || (error instanceof NodeError && isClientFault(error.kind))) {
+      this.#refusals.recordResponse(method);
+    } else {
+      this.#refusals.release(method);
+    }
+  }
+
   /** Counts a response that arrived, and was counted as such, but that is not usable. */
   #recordRejected(error: unknown, method: string): void {
     const isUncounted = error instanceof UnverifiedError && !this.#wrongAnswers.isCounted(error);
@@ -249,7 +312,7 @@ class HttpUpstreamNode implements UpstreamNode {
   }
 
   #unknownChain(): NodeError {
-    return new NodeError("unreachable", this.name, `${this.name}: the node is not known to be of this chain`, {
+    return new NodeError("unreachable", this.name, "the node is not known to be of this chain", {
       status: 503,
       retryAfterSeconds: 1,
     });

@@ -97,7 +97,7 @@ const createPool = ({ origin }: NodeUrl, { concurrency, onLost }: NodeClientOpti
 /** Creates the error of a response that forebay has no room for. No other node would help. */
 export const budgetError = (node: string): NodeError => {
   const { message, status, retryAfterSeconds = 1 } = overBudget();
-  return new NodeError("other", node, message, { status, retryAfterSeconds });
+  return new NodeError("cancelled", node, message, { status, retryAfterSeconds });
 };
 
 class HttpNodeClient implements NodeClient {
@@ -220,7 +220,7 @@ class HttpNodeClient implements NodeClient {
     if (reason === "overBudget") {
       return budgetError(this.#options.name);
     }
-    const kind = reason === "network" ? "unreachable" : reason === "aborted" ? "other" : reason;
+    const kind = reason === "network" ? "unreachable" : reason === "aborted" ? "cancelled" : reason;
     return this.#replies.createError(kind, message);
   }
 

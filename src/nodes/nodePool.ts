@@ -21,6 +21,12 @@ export interface NodePoolOptions {
 
 const isIdentified = ({ identified }: UpstreamNode): boolean => identified;
 
+/** Puts nodes that have refused the method last: they may accept it again, and the other nodes may fail. */
+const acceptingFirst = (nodes: readonly UpstreamNode[], method: string): readonly UpstreamNode[] =>
+  nodes.every((node) => node.accepts(method))
+    ? nodes
+    : [...nodes.filter((node) => node.accepts(method)), ...nodes.filter((node) => !node.accepts(method))];
+
 /** The nodes of a chain as one source. A read is retried on other nodes, a write is sent once. */
 class NodePool implements NodeSource {
   readonly #nodes: readonly UpstreamNode[];
@@ -44,7 +50,10 @@ class NodePool implements NodeSource {
     if (onlyNode !== undefined && this.#nodes.every(({ name }) => name !== onlyNode)) {
       return Promise.reject(new RpcError(CODES.SERVER, "filter not found"));
     }
-    return this.#writeToFirst(this.#rank(request, context.view), request, context);
+    const ranked = this.#rank(request, context.view);
+    // A write is sent once, so that it is no trial.
+    const trusted = ranked.filter(({ needsTrial }) => !needsTrial);
+    return this.#writeToFirst(trusted.length > 0 ? trusted : ranked, request, context);
   }
 
   /** Sends a write once. A node that refused it for its load did not get it, so that the next one may. */
@@ -113,9 +122,11 @@ class NodePool implements NodeSource {
 
   #rank(request: RpcRequest, { heads }: View): readonly UpstreamNode[] {
     const identified = this.#nodes.every(isIdentified) ? this.#nodes : this.#nodes.filter(isIdentified);
-    const { onlyNode } = request;
-    const allowed = onlyNode === undefined ? identified : identified.filter(({ name }) => name === onlyNode);
-    return rankNodes(allowed, neededBlock(request, heads), heads);
+    const { onlyNode, method } = request;
+    if (onlyNode !== undefined) {
+      return identified.filter(({ name }) => name === onlyNode);
+    }
+    return acceptingFirst(rankNodes(identified, neededBlock(request, heads), heads), method);
   }
 
   #send({ node, next }: NodeChoice, request: RpcRequest, context: RequestContext): Promise<RpcResponse> {

@@ -46,7 +46,7 @@ const hasTiers = ([first, ...others]: readonly NodeHealth[]): boolean =>
 
 /**
  * Orders nodes for a request. Nodes that have the block and are on the view's branch come first, by tier. With several tiers,
- * nodes with room precede full ones. Nodes of one group and tier are ordered by latency, load, errors and lag.
+ * nodes with room precede full ones. Then follow nodes that need a trial. Nodes of one group and tier are ordered by latency, load, errors and lag.
  */
 export const rankNodes = <N extends NodeHealth>(
   nodes: readonly N[],
@@ -65,6 +65,13 @@ export const rankNodes = <N extends NodeHealth>(
       full: isTiered && node.isFull ? 1 : 0,
       cost: cost(node, bestHead),
     }))
-    .sort((a, b) => a.group - b.group || a.full - b.full || a.node.priority - b.node.priority || a.cost - b.cost)
+    .sort(
+      (a, b) =>
+        a.group - b.group ||
+        a.full - b.full ||
+        a.node.priority - b.node.priority ||
+        Number(b.node.needsTrial) - Number(a.node.needsTrial) ||
+        a.cost - b.cost,
+    )
     .map(({ node }) => node);
 };

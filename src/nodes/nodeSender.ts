@@ -9,8 +9,10 @@ import { type Breaker, type BreakerOptions, createBreaker } from "./breaker.ts";
 import { type Budget, createBudget } from "./budget.ts";
 import { CallAdmission } from "./callAdmission.ts";
 import { CallBatcher } from "./callBatcher.ts";
+import { isFault } from "./errorKind.ts";
 import { budgetError, createNodeClient, type NodeClient } from "./nodeClient.ts";
 import { NodeCounts } from "./nodeCounts.ts";
+import { factsOf, reasonOf } from "./nodeRefusals.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
 import { SendPermits } from "./sendPermits.ts";
 import { type CallOutcome, type CallSender, type Leaving, SentCall } from "./sentCall.ts";
@@ -44,7 +46,7 @@ export interface NodeSenderOptions {
   /** The node closed a connection, or none could be opened. */
   readonly onLost: () => void;
   /** Called with the error of each call. */
-  readonly onError: (error: unknown, method: string | undefined) => void;
+  readonly onError: (error: NodeError, method: string | undefined) => void;
 }
 
 const DEFAULT_CONCURRENCY = 256;
@@ -80,6 +82,7 @@ export class NodeSender {
   readonly #client: NodeClient;
   readonly #batcher: CallBatcher;
   readonly #permits: SendPermits;
+  #lastFault: NodeError | undefined;
   readonly #callSender: CallSender = {
     createError: (why, sent) => this.#leftError(why, sent),
     settle: (sent, outcome, why) => this.#settle(sent, outcome, why),
@@ -136,7 +139,15 @@ export class NodeSender {
       ...options.breaker,
       onChange: (open) => {
         this.#counts.setBreaker(open);
-        log.warn(labels, open ? "node is not used: it failed too often" : "node is used again");
+        const fields = { ...labels, host: new URL(options.url).host };
+        if (open) {
+          log.warn(
+            { ...fields, ...(this.#lastFault && factsOf(this.#lastFault)) },
+            "node is not used: it failed too often",
+          );
+        } else {
+          log.warn(fields, "node is used again");
+        }
       },
     });
   }
@@ -149,6 +160,16 @@ export class NodeSender {
   /** True if a further call would wait, for one of the calls in flight or for the budget of calls. */
   get isFull(): boolean {
     return this.#batcher.isFull || this.#budget.delayMs > 0;
+  }
+
+  /** Why the node gets no requests; undefined if it does. */
+  get unusedReason(): string | undefined {
+    if (!this.#breaker.available) {
+      return this.#lastFault === undefined
+        ? "it failed too often"
+        : `it failed too often: ${reasonOf(this.#lastFault)}`;
+    }
+    return this.#budget.paused ? "it limits the rate" : undefined;
   }
 
   get isHung(): boolean {
@@ -249,7 +270,7 @@ export class NodeSender {
   /** Creates the error of a call whose client disconnected, or whose deadline has passed. */
   #leftError(why: Leaving, sent?: SentCall): NodeError {
     if (why === "disconnected" || sent === undefined) {
-      return this.#client.createError("other", "the client has disconnected");
+      return this.#client.createError("cancelled", "the client has disconnected");
     }
     const waitedMs = Math.round(sent.reach.deadlineMs - sent.startMs);
     return this.#client.createError("timeout", `no response within ${waitedMs} ms`);
@@ -289,6 +310,9 @@ export class NodeSender {
     this.#counts.addOutcome(isError ? outcome.kind : "ok", performance.now() - startMs);
     if (!isError) {
       return;
+    }
+    if (isFault(outcome)) {
+      this.#lastFault = outcome;
     }
     if (outcome.kind === "rateLimited") {
       this.#budget.pause(DEFAULT_PAUSE_MS);

@@ -2,7 +2,7 @@ import { isNull } from "../core/isNull.ts";
 import { isAborted } from "../core/lazySignal.ts";
 import { NodeError } from "../core/node.ts";
 import { retryCause } from "../core/retryCause.ts";
-import type { RetryCause } from "../core/retryPolicy.ts";
+import { RETRY_LIMITS, type RetryCause } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
@@ -25,6 +25,9 @@ export class PoolRead {
   /** An array, because most reads try one node. */
   readonly #tried: UpstreamNode[] = [];
   #lastError: NodeError | undefined;
+  /** The errors that count against their nodes if another one answers. */
+  #doubtful: { readonly node: UpstreamNode; readonly error: NodeError }[] | undefined;
+  #unknownErrors = 0;
   #lastCause: RetryCause = "unavailable";
   /** The first response that is not usable: it is returned if no node has a better one. */
   #fallback: RpcResponse | undefined;
@@ -66,6 +69,9 @@ export class PoolRead {
   accept(node: UpstreamNode, response: RpcResponse): boolean {
     const cause = this.#rejectionOf(node, response);
     if (cause === undefined) {
+      for (const { node: failed, error } of this.#doubtful ?? []) {
+        failed.recordDifference(error, this.#request.method);
+      }
       return true;
     }
     this.#lastCause = cause;
@@ -81,6 +87,13 @@ export class PoolRead {
     }
     const { block } = this.#request;
     this.#lastCause = retryCause(error);
+    if (error.kind === "other" || error.kind === "unsupportedMethod") {
+      this.#doubtful = [...(this.#doubtful ?? []), { node, error }];
+    }
+    this.#unknownErrors += error.kind === "other" ? 1 : 0;
+    if (this.#unknownErrors >= RETRY_LIMITS.pool.maxUnknownErrors) {
+      throw error;
+    }
     if (block && this.#lastCause === "prunedData") {
       node.recordPruned(block.number);
     }

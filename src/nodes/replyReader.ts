@@ -1,8 +1,8 @@
-import { NodeError, type NodeErrorKind, UnverifiedError } from "../core/node.ts";
+import { NodeError, type NodeErrorKind, type NodeReply, UnverifiedError } from "../core/node.ts";
 import { asText } from "../json/asText.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import { isJson } from "../verification/checkBody.ts";
-import { errorKind } from "./errorKind.ts";
+import { errorKind, plainTextKind } from "./errorKind.ts";
 import type { NodeResponse } from "./nodeResponse.ts";
 import type { NodeUrl } from "./nodeUrl.ts";
 import type { HttpReply } from "./postJson.ts";
@@ -19,7 +19,7 @@ export interface ReplyReaderOptions {
 export interface ReplyReader {
   /** Returns the result of the call with that id, or the error. `response` is undefined if the reply is not JSON-RPC. */
   read(response: NodeResponse | undefined, http: HttpReply, id: number): Uint8Array | NodeError;
-  createError(kind: NodeErrorKind, message: string, retryAfterSeconds?: number): NodeError;
+  createError(kind: NodeErrorKind, message: string, reply?: NodeReply): NodeError;
 }
 
 const MAX_QUOTED_BYTES = 200;
@@ -73,15 +73,16 @@ const parseError = (text: string): ErrorObject | undefined => {
 const STARTS_AS_JSON = /^\s*[[{]/;
 
 export const createReplyReader = ({ name, endpoint, verifies }: ReplyReaderOptions): ReplyReader => {
-  const noAnswer: ReplyReader["createError"] = (kind, message, retryAfterSeconds) => {
+  const noAnswer: ReplyReader["createError"] = (kind, message, reply) => {
     const status = STATUSES[kind];
-    const seconds = retryAfterSeconds ?? (status === 503 || status === 429 ? 1 : undefined);
+    const seconds = reply?.retryAfterSeconds ?? (status === 503 || status === 429 ? 1 : undefined);
     const code =
       kind === "rateLimited" ? CODES.RATE_LIMITED : kind === "tooLarge" ? CODES.RESPONSE_TOO_LARGE : CODES.INTERNAL;
-    return new NodeError(kind, name, `${name}: ${endpoint.redact(message)}`, {
+    return new NodeError(kind, name, endpoint.redact(message), {
       code,
       ...(status !== undefined && { status }),
       ...(seconds !== undefined && { retryAfterSeconds: seconds }),
+      ...(reply && { reply }),
     });
   };
 
@@ -102,6 +103,7 @@ export const createReplyReader = ({ name, endpoint, verifies }: ReplyReaderOptio
     return new NodeError(kind, name, message, {
       code,
       data,
+      reply: { status: http.status, text: message, retryAfterSeconds: seconds },
       ...(http.status === 429 && { status: 429, retryAfterSeconds: seconds ?? 1 }),
       ...(isWhole && { text: redacted === text ? error : Buffer.from(redacted) }),
     });
@@ -113,11 +115,12 @@ export const createReplyReader = ({ name, endpoint, verifies }: ReplyReaderOptio
     if (verifies && status === 200 && STARTS_AS_JSON.test(text)) {
       return new UnverifiedError(name, "json", true);
     }
-    return noAnswer(
-      errorKind(undefined, status === 200 ? "" : text, status),
-      status === 200 ? "the body is not a JSON-RPC response" : `HTTP status ${status}`,
-      parseRetryAfter(retryAfter),
-    );
+    const reply = { status, text: endpoint.redact(text), retryAfterSeconds: parseRetryAfter(retryAfter) };
+    if (status !== 200) {
+      return noAnswer(errorKind(undefined, text, status), `HTTP status ${status}`, reply);
+    }
+    const kind = STARTS_AS_JSON.test(text) ? "invalidAnswer" : plainTextKind(text);
+    return noAnswer(kind, "the body is not a JSON-RPC response", reply);
   };
 
   /** Whether a response has the id. The error of a whole request may have the id `null` (JSON-RPC 2.0, section 5). */

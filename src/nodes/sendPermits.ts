@@ -81,7 +81,7 @@ export class SendPermits {
   #overloadError(): NodeError {
     const { name, onRefused } = this.#options;
     onRefused();
-    return new NodeError("overloaded", name, `${name}: too many calls are waiting`, {
+    return new NodeError("overloaded", name, "too many calls are waiting", {
       status: 503,
       retryAfterSeconds: 1,
     });
@@ -89,7 +89,7 @@ export class SendPermits {
 
   #budgetError(delayMs: number): NodeError {
     const { name } = this.#options;
-    return new NodeError("rateLimited", name, `${name}: its budget of calls is exhausted`, {
+    return new NodeError("rateLimited", name, "the budget of calls is exhausted", {
       code: CODES.RATE_LIMITED,
       status: 429,
       retryAfterSeconds: Math.ceil(delayMs / 1000),

@@ -20,6 +20,10 @@ export interface NodeHealth {
   readonly priority: number;
   /** A further call would wait, for one of the calls in flight or for the budget of calls. */
   readonly isFull: boolean;
+  /** Why the node gets no requests; undefined for a node in use. It has no words of the node. */
+  readonly unusedReason: string | undefined;
+  /** The node was out because it rejected requests. One read decides whether it is used again. */
+  readonly needsTrial: boolean;
   readonly head: bigint | undefined;
   /** Hash of the block at `head`. */
   readonly headHash: Hash | undefined;
@@ -42,13 +46,15 @@ export interface UpstreamNode extends Node, NodeHealth {
   identified: boolean;
   /** The reason why the node is not identified, from the last check. */
   fault: IdentityFault | undefined;
-  /** True for some time after a wrong response, and while the node hangs. */
+  /** True for some time after a wrong response, while the node hangs, and while it rejects requests. */
   readonly suspended: boolean;
   /** True if only a suspension can prevent requests to the node. */
   readonly reachable: boolean;
   /** Another node responded first, this long after the request to this node. */
   recordLostRace(elapsedMs: number): void;
   recordWrongAnswer(error: UnverifiedError): void;
+  /** Another node answered the read of this method that this node returned the error to. */
+  recordDifference(error: NodeError, method: string): void;
   /**
    * Sends one call unchanged and without retries. Returns the UTF-8 JSON text of its result. Rejects with NodeError.
    */

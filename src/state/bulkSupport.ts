@@ -8,6 +8,8 @@ const UNSUPPORTED: ReadonlySet<NodeErrorKind> = new Set([
   "unsupportedMethod",
   "rejected",
   "revert",
+  "executionFailed",
+  "invalidParams",
   "tooLarge",
   "other",
 ]);

@@ -15,6 +15,9 @@ const OUTCOMES = [
   "timeout",
   "revert",
   "rejected",
+  "executionFailed",
+  "invalidParams",
+  "cancelled",
   "unsupportedMethod",
   "unauthorized",
   "unreachable",
@@ -124,6 +127,12 @@ export const nodeMetrics = (metrics: MetricFactory) => ({
   upstreamHung: metrics.gaugeFromZero(
     "upstream_hung",
     "1 while a node is the last choice because it responds neither to requests nor to probes",
+    OF_NODE,
+    "max",
+  ),
+  upstreamRejecting: metrics.gaugeFromZero(
+    "upstream_rejecting",
+    "1 while a node gets no requests because it rejects them: credentials, plan, or a rate limit that goes on",
     OF_NODE,
     "max",
   ),

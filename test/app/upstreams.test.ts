@@ -284,7 +284,7 @@ test("a response over the limit is a clear error, and what is no JSON-RPC too", 
   await assert.rejects(upstreams.request(createRequest({ method: "big" }), createContext()), {
     kind: "tooLarge",
     code: -32_003,
-    message: "node1: response exceeds the limit of 10000 bytes",
+    message: "response exceeds the limit of 10000 bytes",
   });
   fake.faults.answer = 200;
   await assert.rejects(upstreams.request(balanceRequest("0x5"), createContext()), {

@@ -134,6 +134,8 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
     name: options.name ?? "fake",
     origin: options.name ?? "fake",
     priority: 0,
+    accepts: () => true,
+    isRejecting: false,
     options,
     calls,
     logsRequests,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeError, type NodeErrorKind } from "../../src/core/node.ts";
 import { isMissingBlock } from "../../src/core/retryCause.ts";
-import { errorKind, isRetryable } from "../../src/nodes/errorKind.ts";
+import { errorKind, isRetryable, plainTextKind } from "../../src/nodes/errorKind.ts";
 
 /** Errors of nodes and providers (docs/reference/providers.md): code, message, HTTP status. */
 const CASES: Record<string, readonly [number | undefined, string, number?][]> = {
@@ -49,6 +49,10 @@ const CASES: Record<string, readonly [number | undefined, string, number?][]> = 
     [-32000, "Monthly capacity limit exceeded. Visit https://dashboard to upgrade"],
     [-32000, "you have reached the free tier limit"],
     [undefined, "<html>", 402],
+    [-32001, "Exceeded the quota usage"],
+    [-32000, "daily request limit reached"],
+    [-32000, "You have reached the limit for your current plan"],
+    [-32000, "please upgrade your plan"],
   ],
   rateLimited: [
     [undefined, "<html>", 429],
@@ -57,6 +61,9 @@ const CASES: Record<string, readonly [number | undefined, string, number?][]> = 
     [-32005, "limit exceeded"],
     [-32000, "Too many requests"],
     [-32009, "Server is busy, try again later"],
+    [-32600, "Your app has exceeded its compute units per second capacity"],
+    [-32000, "capacity exceeded"],
+    [-32007, "50/second request limit reached"],
   ],
   tagUnsupported: [
     [-32000, "pending block is not available"],
@@ -72,6 +79,8 @@ const CASES: Record<string, readonly [number | undefined, string, number?][]> = 
     [-32000, "no historical RPC is available for this historical (pre-bedrock) execution request"],
     [4444, "pruned history unavailable"],
     [-32000, "required historical state unavailable (reexec=128)"],
+    [-32602, "Archive requests require a personal token"],
+    [-32000, "please upgrade your plan for archive data"],
   ],
   timeout: [
     [-32002, "request timed out"],
@@ -98,22 +107,41 @@ const CASES: Record<string, readonly [number | undefined, string, number?][]> = 
     [-32601, "the method eth_rateLimit does not exist"],
   ],
   unauthorized: [
-    [-32602, "Archive requests require a personal token"],
     [undefined, "<html>", 401],
     [-32016, "bad key"],
+    [-32000, "Unauthenticated"],
+    [-32600, "project ID does not have access to this network"],
+    [-32051, "API key disabled, reason: Api key budget exhausted"],
   ],
   unreachable: [
     [undefined, "<html>", 503],
     [undefined, "", 500],
+    [-32000, "the node is under too much load"],
+    [-32603, "No server available"],
+    [-32011, "no backend is currently healthy to serve traffic"],
   ],
   invalidAnswer: [[undefined, "", 200]],
-  other: [
+  invalidParams: [
     [-32602, "invalid argument 0: hex string has length 3, want 40 for common.Address"],
     [-32602, "invalid block range params"],
     [-32602, 'invalid value: string "too many requests: timed out", expected an address'],
     [-32602, "block range extends beyond current head block"],
+    [-32000, "invalid argument 1: json: cannot unmarshal object into Go value of type string"],
+    [-32000, "filter not found"],
+  ],
+  executionFailed: [
     [-32000, "out of gas"],
+    [-32000, "gas required exceeds allowance (50000000)"],
+    [-32000, "stack underflow (0 <=> 1)"],
+    [-32000, "max fee per gas less than block base fee"],
+    [-32015, "VM execution error."],
+  ],
+  other: [
     [-32005, "batch requests are not supported"],
+    [-32603, "internal error"],
+    [-32000, "limit exceeded"],
+    [-32000, "cannot fulfill request"],
+    [-32600, "invalid request"],
   ],
 };
 
@@ -125,12 +153,21 @@ for (const [kind, cases] of Object.entries(CASES)) {
   });
 }
 
-test("deterministic errors are not retried", () => {
+test("the text of a page names a rejection of the node's user, and nothing else", () => {
+  assert.equal(plainTextKind("<html>Too many requests</html>"), "rateLimited");
+  assert.equal(plainTextKind("daily request limit reached"), "billing");
+  assert.equal(plainTextKind("execution reverted"), "invalidAnswer");
+  assert.equal(plainTextKind("<html>"), "invalidAnswer");
+});
+
+test("errors of the client are not retried", () => {
   const isRetried = (kind: NodeErrorKind) => isRetryable(new NodeError(kind, "node1", "failed"));
-  for (const kind of ["revert", "rejected", "tooLarge", "other"] as const) {
+  for (const kind of ["revert", "rejected", "tooLarge", "executionFailed", "invalidParams", "cancelled"] as const) {
     assert.equal(isRetried(kind), false);
   }
-  assert.equal(isRetried("unreachable"), true);
+  for (const kind of ["unreachable", "other"] as const) {
+    assert.equal(isRetried(kind), true);
+  }
 });
 
 test("the error of a missing block does not mean pruned data", () => {

@@ -11,14 +11,14 @@ const CHARGED_CODES: ReadonlySet<number> = new Set([
   CODES.INVALID_PARAMS,
 ]);
 /** The node's answer to this call, whatever its code. */
-const CHARGED_KINDS: ReadonlySet<NodeErrorKind> = new Set(["revert", "rejected"]);
+const CHARGED_KINDS: ReadonlySet<NodeErrorKind> = new Set(["revert", "rejected", "executionFailed", "invalidParams"]);
 /** Whether a call that ended with this error costs its price. Any error that may be that of forebay or a node costs nothing. */
 export const isCharged = (error: RpcError): boolean => {
   if (error.status >= 400) {
     return false;
   }
   if (error instanceof NodeError) {
-    return CHARGED_KINDS.has(error.kind) || (error.kind === "other" && CHARGED_CODES.has(error.code));
+    return CHARGED_KINDS.has(error.kind);
   }
   return CHARGED_CODES.has(error.code);
 };

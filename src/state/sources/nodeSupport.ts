@@ -6,13 +6,14 @@ const UNSUPPORTED_MS = 600_000;
 const MAX_NODES = 1_000;
 
 const UNSUPPORTED_KINDS: ReadonlySet<NodeErrorKind> = new Set(["unsupportedMethod", "unauthorized", "billing"]);
+const UNCLEAR_KINDS: ReadonlySet<NodeErrorKind> = new Set(["invalidParams", "other"]);
 /** Texts of nodes without the tracer, or with the namespace `debug` switched off. */
 const UNSUPPORTED_TEXT = /tracer|is not defined|diffmode|not (supported|available|enabled|allowed)|unknown field/i;
 
 /** Whether a node's error shows that it does not support the request at all. */
 export const isUnsupported = (error: unknown): boolean =>
   error instanceof NodeError &&
-  (UNSUPPORTED_KINDS.has(error.kind) || (error.kind === "other" && UNSUPPORTED_TEXT.test(error.message)));
+  (UNSUPPORTED_KINDS.has(error.kind) || (UNCLEAR_KINDS.has(error.kind) && UNSUPPORTED_TEXT.test(error.message)));
 
 /** Facts about nodes, by name. Each fact is forgotten after ten minutes. */
 export class NodeSupport<Fact extends string> {

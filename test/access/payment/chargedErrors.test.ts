@@ -12,7 +12,8 @@ test("an error costs the price of its call only if the client caused it", () => 
     new RpcError(CODES.NOT_CONFIRMED, "was added to the mempool but wasn't confirmed within 6000ms."),
     new NodeError("revert", "n", "execution reverted", { code: -32000 }),
     new NodeError("rejected", "n", "nonce too low", { code: -32000 }),
-    new NodeError("other", "n", "invalid argument", { code: -32602 }),
+    new NodeError("invalidParams", "n", "invalid argument", { code: -32602 }),
+    new NodeError("executionFailed", "n", "out of gas", { code: -32000 }),
   ];
   const free = [
     unavailable("x"),
@@ -24,6 +25,7 @@ test("an error costs the price of its call only if the client caused it", () => 
     new RpcError(CODES.SERVER, "header not found"),
     new NodeError("unauthorized", "n", "x", { code: -32602 }),
     new NodeError("other", "n", "x", { code: -32603 }),
+    new NodeError("other", "n", "x", { code: -32600 }),
     new NodeError("tooLarge", "n", "block range is too wide", { code: -32602 }),
     new NodeError("tagUnsupported", "n", "safe block not found", { code: -32602 }),
     new NodeError("missingData", "n", "pruned", { code: -32602 }),

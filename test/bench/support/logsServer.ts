@@ -35,6 +35,8 @@ const createNode = ({ nodePort, head }: LogsServerOptions): Node => {
     origin: "logs",
     oldest: 0n,
     priority: 0,
+    accepts: () => true,
+    isRejecting: false,
     recordPruned: () => {},
     batch: async () => [],
     request: async ({ method, params }, { signal }) => {

@@ -71,6 +71,17 @@ export const NODE_FAULTS: Readonly<Record<string, AlertFault>> = {
       return { opsUrl, call: () => readAccounts(url) };
     },
   },
+  "a node rejects the key": {
+    alerts: ["ForebayNodeRejecting"],
+    start: async (t) => {
+      const chain = createLiveChain(t);
+      const node = await startLiveNode(t, chain);
+      node.faults.answer = 401;
+      node.faults.methods = ["eth_getBalance"];
+      const { url, opsUrl } = await serveTwo(t, { url: node.url }, chain);
+      return { opsUrl, call: () => readAccounts(url) };
+    },
+  },
   "a node is behind": {
     alerts: ["ForebayNodeLag"],
     start: async (t) => {

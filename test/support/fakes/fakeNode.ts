@@ -12,8 +12,13 @@ export interface FakeNodeOptions {
 
 /** Faults of the node. Each can be changed at any time. */
 export interface Faults {
-  /** `hang` answers only after `release`, `reset` breaks the connection, a number is an HTTP status with an HTML page. */
-  answer?: "hang" | "reset" | number | undefined;
+  /**
+   * `hang` answers only after `release`. `reset` breaks the connection, and `half` breaks it in the middle of a body. A number
+   * is an HTTP status with an HTML page.
+   */
+  answer?: "hang" | "reset" | "half" | number | undefined;
+  /** Sent instead of the HTML page. */
+  page?: string | undefined;
   /** Seconds, sent with every bad status. */
   retryAfter?: number | undefined;
   /** Answers every call with this error. */
@@ -186,7 +191,14 @@ export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<Fak
     }
     if (faulty && typeof faults.answer === "number") {
       const retry = faults.retryAfter === undefined ? {} : { "retry-after": `${faults.retryAfter}` };
-      response.writeHead(faults.answer, { "content-type": "text/html", ...retry }).end("<html>no</html>");
+      response
+        .writeHead(faults.answer, { "content-type": "text/html", ...retry })
+        .end(faults.page ?? "<html>no</html>");
+      return;
+    }
+    if (faulty && faults.answer === "half") {
+      response.writeHead(200, { "content-type": "application/json", "content-length": 100 });
+      response.write('{"jsonrpc":"2.0","id":1,"resu', () => request.socket.destroy());
       return;
     }
     const refused = { jsonrpc: "2.0", id: null, error: { code: -32_005, message: "batch requests are not supported" } };
@@ -206,7 +218,11 @@ export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<Fak
     socket.on("close", () => subscribers.delete(socket));
   });
   const stop = chain.onBlocks((blocks) => {
-    for (const { json } of blocks) {
+    for (const { number } of blocks) {
+      const json = chain.blocks[Number(number) - (faults.lag ?? 0)]?.json;
+      if (json === undefined) {
+        continue;
+      }
       const { transactions, uncles, size, ...header } = json;
       const params = { subscription: "0x1", result: header };
       for (const socket of subscribers) {
