@@ -1,5 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Flashblock, FlashblockBase } from "./message.ts";
+import { hasOwnHash } from "./messageHeader.ts";
 import { endsInPause } from "./pace.ts";
 import {
   type BlockMessages,
@@ -50,16 +51,33 @@ const lacksPredecessor = (block: BlockMessages, message: Flashblock): boolean =>
   return BigInt(number) === block.number && Number(index) >= block.messages.length;
 };
 
-const decideKnownPayload = (block: BlockMessages, message: Flashblock): Decision => {
+/** Two copies differ. If hashes are true, both have their own hash, so that the builder has replaced the message. */
+const decideCopy = (received: Flashblock, { hasTrueHashes, verdictOf }: SequenceLimits): Decision => {
+  const verdict = hasTrueHashes === true ? "wrong" : (verdictOf?.(received) ?? "wrong");
+  switch (verdict) {
+    case "verified":
+      return "conflict";
+    case "open":
+      return "undecided";
+    case "wrong":
+      return "replacement";
+  }
+};
+
+const decideKnownPayload = (block: BlockMessages, message: Flashblock, limits: SequenceLimits): Decision => {
   const received = block.messages[message.index];
   if (received) {
-    return isSame(received, message) ? "duplicate" : "replacement";
+    return isSame(received, message) ? "duplicate" : decideCopy(received, limits);
   }
   if (message.index > block.messages.length) {
     return "gap";
   }
   return block.messages.reduce((sum, { bytes }) => sum + bytes, message.bytes) > MAX_BLOCK_BYTES ? "tooLarge" : "next";
 };
+
+/** Whether the message is a block's first one with another payload id. Later messages have shown the id of the block. */
+const hasSameFirst = ({ messages: [first, ...later] }: BlockMessages, message: Flashblock): boolean =>
+  first !== undefined && later.length > 0 && isSame(first, { ...message, payloadId: first.payloadId });
 
 const decideFirst = (
   state: SequenceState,
@@ -69,6 +87,9 @@ const decideFirst = (
 ): Decision => {
   const { blockNumber: number, parentHash } = message.base;
   const replaced = state.blocks.find((block) => block.number === number);
+  if (replaced && hasSameFirst(replaced, message)) {
+    return "duplicate";
+  }
   const parent = state.blocks.find((block) => block.number === number - 1n);
   if (number - 1n === head.number) {
     if (parentHash !== head.hash) {
@@ -93,6 +114,8 @@ const decideFirst = (
   return replaced ? "replacement" : "firstOfNextBlock";
 };
 
+const APPLIED: ReadonlySet<Decision> = new Set(["first", "next", "firstOfNextBlock", "replacement"]);
+
 /** Decides the effect of a message on the sequence (docs/reference/flashblocks.md, Order of messages). Changes nothing. */
 export const decideMessage = (
   state: SequenceState,
@@ -100,6 +123,15 @@ export const decideMessage = (
   head: BlockId,
   limits: SequenceLimits,
 ): Decision => {
+  const decision = decidePlace(state, message, head, limits);
+  if (limits.hasTrueHashes !== true || !APPLIED.has(decision)) {
+    return decision;
+  }
+  const block = state.blocks.find(({ payloadId }) => payloadId === message.payloadId);
+  return hasOwnHash([...(block?.messages.slice(0, message.index) ?? []), message]) ? decision : "wrongHash";
+};
+
+const decidePlace = (state: SequenceState, message: Flashblock, head: BlockId, limits: SequenceLimits): Decision => {
   const number = numberOfMessage(state, message);
   if (isSuperseded(state, message) || state.passed.includes(message.payloadId)) {
     return "old";
@@ -115,7 +147,7 @@ export const decideMessage = (
   }
   const block = state.blocks.find(({ payloadId }) => payloadId === message.payloadId);
   if (block) {
-    return decideKnownPayload(block, message);
+    return decideKnownPayload(block, message, limits);
   }
   const { base } = message;
   if (!base) {

@@ -34,11 +34,21 @@ const begin = (state: SequenceState, message: Flashblock): SequenceState => {
   return { ...state, hasBegun: true, hasSealedHashes, blocks };
 };
 
-/** Replaces a message. Removes all messages after it, because they were built on it. */
-const replace = (state: SequenceState, message: Flashblock): SequenceState => {
+/**
+ * Replaces a message. Removes all messages after it, because they were built on it. If its execution has shown that it is
+ * wrong, they were not: then they stay.
+ */
+const replace = (state: SequenceState, message: Flashblock, { verdictOf }: SequenceLimits): SequenceState => {
   const number = numberOfMessage(state, message) ?? 0n;
   const below = state.blocks.filter((block) => block.number < number);
   const replaced = state.blocks.find((block) => block.number === number);
+  const old = replaced?.messages[message.index];
+  if (replaced && old?.payloadId === message.payloadId && verdictOf?.(old) === "wrong") {
+    const messages = replaced.messages.with(message.index, message);
+    const parentHash = message.base?.parentHash ?? replaced.parentHash;
+    const blocks = state.blocks.map((block) => (block === replaced ? { ...replaced, parentHash, messages } : block));
+    return { ...state, superseded: [...state.superseded, old].slice(-MAX_SUPERSEDED), blocks };
+  }
   const removed = replaced?.messages.slice(message.index) ?? [];
   const above = state.blocks.filter((block) => block.number > number).flatMap(({ messages }) => messages.slice(0, 1));
   const superseded = [...state.superseded, ...removed, ...above].slice(-MAX_SUPERSEDED);
@@ -67,7 +77,7 @@ const limitBuffered = (messages: readonly BufferedMessage[]): readonly BufferedM
   return start === 0 ? newest : newest.slice(start);
 };
 
-const BUFFERED: ReadonlySet<Decision> = new Set(["gap", "waiting", "wrongParent", "early", "unconfirmed"]);
+const BUFFERED: ReadonlySet<Decision> = new Set(["gap", "waiting", "wrongParent", "early", "unconfirmed", "undecided"]);
 const isBuffered = (decision: Decision): boolean => BUFFERED.has(decision);
 
 /**
@@ -82,7 +92,12 @@ const buffer = (state: SequenceState, message: Flashblock, decision: Decision, h
   };
 };
 
-const apply = (state: SequenceState, message: Flashblock, decision: Decision, head: BlockId): SequenceState => {
+const apply = (
+  state: SequenceState,
+  { message, decision }: BufferedMessage,
+  head: BlockId,
+  limits: SequenceLimits,
+): SequenceState => {
   const applied = { ...state, hasDropped: false };
   switch (decision) {
     case "next":
@@ -91,7 +106,9 @@ const apply = (state: SequenceState, message: Flashblock, decision: Decision, he
     case "firstOfNextBlock":
       return begin(applied, message);
     case "replacement":
-      return replace(applied, message);
+      return replace(applied, message, limits);
+    case "wrongHash":
+      return { ...state, wrongHashes: state.wrongHashes + 1 };
     default:
       return isBuffered(decision) ? buffer(state, message, decision, head) : state;
   }
@@ -117,7 +134,7 @@ const applyFollowing = (first: SequenceState, head: BlockId, limits: SequenceLim
     if (isBuffered(decision)) {
       return state;
     }
-    state = apply(without, message, decision, head);
+    state = apply(without, { message, decision }, head, limits);
   }
 };
 
@@ -128,7 +145,7 @@ const applyBuffered = (before: SequenceState, head: BlockId, limits: SequenceLim
     const without = { ...state, buffered: state.buffered.toSpliced(position, 1) };
     const decision = decideMessage(without, message, head, limits);
     if (!isBuffered(decision)) {
-      return applyBuffered(apply(without, message, decision, head), head, limits);
+      return applyBuffered(apply(without, { message, decision }, head, limits), head, limits);
     }
   }
   const buffered = state.buffered.map(({ message, decision: before }, position): BufferedMessage => {
@@ -148,9 +165,14 @@ export interface Step {
 /** Takes one message from any connection. The first copy of a message wins, so connections fill each other's gaps. Pure. */
 export const receive = (state: SequenceState, message: Flashblock, head: BlockId, limits: SequenceLimits): Step => {
   const decision = decideMessage(state, message, head, limits);
-  const next = apply(decision === "tooFar" ? { ...state, hasDropped: true } : state, message, decision, head);
+  const before = decision === "tooFar" ? { ...state, hasDropped: true } : state;
+  const next = apply(before, { message, decision }, head, limits);
   return { decision, state: next.blocks === state.blocks ? next : applyBuffered(next, head, limits) };
 };
+
+/** Decides buffered copies again, because the execution of another copy has ended. Pure. */
+export const reviewCopies = (state: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState =>
+  state.buffered.some(({ decision }) => decision === "undecided") ? applyBuffered(state, head, limits) : state;
 
 /** Takes a new head. Removes blocks up to it. Buffers blocks on another parent, in case the head returns to it. Pure. */
 export const follow = (state: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState => {

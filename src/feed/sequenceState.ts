@@ -11,7 +11,7 @@ export interface BlockMessages {
 
 /**
  * The effect of a message (docs/reference/flashblocks.md, Order of messages). It is a label value of the metric.
- * The first four change `blocks`. The next five are buffered, because they may fit later. The others are discarded.
+ * The first four change `blocks`. The next six are buffered, because they may fit later. The others are discarded.
  */
 export type Decision =
   | "first"
@@ -23,7 +23,13 @@ export type Decision =
   | "wrongParent"
   | "early"
   | "unconfirmed"
+  /** Another copy of the message is being executed. */
+  | "undecided"
   | "duplicate"
+  /** Another copy of the message is verified. */
+  | "conflict"
+  /** Its hash is not that of its own header. */
+  | "wrongHash"
   | "old"
   | "tooFar"
   | "tooLarge";
@@ -49,13 +55,22 @@ export interface SequenceState {
   readonly hasDropped: boolean;
   /** Whether a next block named the hash of a block's last message as its parent. Most producers send hashes of unfinished headers. */
   readonly hasSealedHashes: boolean;
+  /** Number of messages that were discarded for their hash. */
+  readonly wrongHashes: number;
 }
+
+/** The result of a message's execution. `open`: it still runs, or it shows nothing about the message. */
+export type Verdict = "verified" | "wrong" | "open";
 
 export interface SequenceLimits {
   /** Limit of blocks above the head. */
   readonly maxDepth: number;
   /** The pause that this chain makes before each block. `undefined` if it is no longer than pauses inside blocks. */
   readonly usualPauseMs?: number | undefined;
+  /** Each message of this chain has the hash of its own header, so that other messages are discarded. Default: false. */
+  readonly hasTrueHashes?: boolean | undefined;
+  /** Decides between two copies of a message that differ. Default: the newer one replaces the other. */
+  readonly verdictOf?: ((message: Flashblock) => Verdict) | undefined;
 }
 
 export const emptySequence: SequenceState = {
@@ -66,6 +81,7 @@ export const emptySequence: SequenceState = {
   hasBegun: false,
   hasDropped: false,
   hasSealedHashes: false,
+  wrongHashes: 0,
 };
 
 /** Returns a message's block number. Index 0 contains it; for a later index it comes from its payload or its metadata. */

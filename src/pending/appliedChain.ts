@@ -2,10 +2,15 @@ import type { BlockId } from "../core/heads.ts";
 import type { Flashblock } from "../feed/message.ts";
 import { type AppliedExecution, applyFlashblock, type ExtraBlockFields, type PendingChain } from "./applyFlashblock.ts";
 
-/** A message whose execution may still run. */
-export interface ExecutingMessage {
+/** A message as it is shown. While a copy of it executes that has replaced it, the message is still the old one. */
+export interface MessageForm {
   readonly message: Flashblock;
-  readonly execution: AppliedExecution | undefined;
+  readonly execution: AppliedExecution;
+}
+
+/** A message whose execution may still run. */
+interface ExecutingMessage {
+  readonly form: MessageForm | undefined;
 }
 
 /** The pending chain of a list of messages, after each of them. It applies only messages that it has not applied yet. */
@@ -31,13 +36,13 @@ export class AppliedChain {
     this.#chains = this.#chains.slice(0, count + 1);
   }
 
-  /** Applies the messages up to the first without an execution. */
+  /** Applies the messages up to the first without a form. */
   extend(messages: readonly ExecutingMessage[]): PendingChain {
-    for (const { message, execution } of messages.slice(this.count)) {
-      if (!execution) {
+    for (const { form } of messages.slice(this.count)) {
+      if (!form) {
         break;
       }
-      this.#chains.push(applyFlashblock(this.at(this.count), message, execution));
+      this.#chains.push(applyFlashblock(this.at(this.count), form.message, form.execution));
     }
     return this.at(this.count);
   }

@@ -2,9 +2,9 @@ import type { BlockId } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import { ZERO_HASH } from "../ethereum/hex.ts";
 import type { Flashblock } from "../feed/message.ts";
-import type { BlockMessages } from "../feed/sequenceState.ts";
-import { AppliedChain } from "./appliedChain.ts";
-import { type AppliedExecution, type ExtraBlockFields, environmentOf, type PendingChain } from "./applyFlashblock.ts";
+import type { BlockMessages, Verdict } from "../feed/sequenceState.ts";
+import { AppliedChain, type MessageForm } from "./appliedChain.ts";
+import { type ExtraBlockFields, environmentOf, type PendingChain } from "./applyFlashblock.ts";
 import type { KnownSender } from "./decode.ts";
 import type { Execution, Executor, FlashblockJob } from "./execution.ts";
 import { isWrongMessage } from "./executionFailure.ts";
@@ -52,6 +52,8 @@ export interface ExecutionPipeline {
   markShown(count: number): void;
   /** Whether a view contained a message above the base. */
   wasShown(message: Flashblock): boolean;
+  /** Whether the execution of a message has shown that it is right or wrong. */
+  verdictOf(message: Flashblock): Verdict;
   /** Returns the id of a message's job. Undefined if the message is not above the base. */
   jobOf(message: Flashblock): number | undefined;
   /** Resolves with the changes of a message above the base, also after its deadline. Undefined: they are not verified. */
@@ -82,9 +84,12 @@ class MessageQueue implements ExecutionPipeline {
   follow(blocks: readonly BlockMessages[]): void {
     const messages = blocks.flatMap((block) => block.messages.map((message) => ({ block, message })));
     const changed = messages.findIndex(({ message }, position) => this.#queue[position]?.message !== message);
-    this.#cut(changed < 0 ? messages.length : changed);
-    for (const message of messages.slice(this.#queue.length)) {
-      this.#enqueue(message);
+    const kept = changed < 0 ? messages.length : changed;
+    const after = this.#queue.slice(kept);
+    this.#cut(kept);
+    for (const { block, message } of messages.slice(kept)) {
+      const old = after.find((queued) => isSameMessage(queued.message, message));
+      this.#enqueue({ block, message }, old);
     }
     this.#executeDue();
   }
@@ -101,7 +106,7 @@ class MessageQueue implements ExecutionPipeline {
     this.#queue = this.#queue.filter(({ number }) => number > base.number);
     this.#applied.rebase(base, extraBlockFields);
     this.#options.executor.rebase(base, through);
-    const failed = this.#queue.findIndex(({ execution }) => execution?.unverified && execution.unverified !== "late");
+    const failed = this.#queue.findIndex(({ form }) => form?.execution.unverified && !isLate(form));
     const due = through === undefined ? 0 : failed;
     if (due >= 0) {
       this.#repeatFrom(due);
@@ -109,7 +114,7 @@ class MessageQueue implements ExecutionPipeline {
   }
 
   awaits(number: bigint): boolean {
-    return this.#queue.some((queued) => queued.number <= number && !queued.execution);
+    return this.#queue.some((queued) => queued.number <= number && !queued.form);
   }
 
   chain(): PendingChain {
@@ -119,9 +124,9 @@ class MessageQueue implements ExecutionPipeline {
   shown(): ShownMessages {
     this.#applied.extend(this.#queue);
     const { count } = this.#applied;
-    const failed = this.#queue.slice(0, count).findIndex(({ execution }) => !execution?.outcome?.changes);
+    const failed = this.#queue.slice(0, count).findIndex(({ form }) => !form?.execution.outcome?.changes);
     const queued = this.#queue[failed];
-    const isCut = failed > 0 && queued?.isShown === false && isWrongMessage(queued.execution?.unverified);
+    const isCut = failed > 0 && queued?.isShown === false && isWrongMessage(queued.form?.execution.unverified);
     const shownCount = isCut ? failed : count;
     return { chain: this.#applied.at(shownCount), count: shownCount, isCut };
   }
@@ -134,6 +139,14 @@ class MessageQueue implements ExecutionPipeline {
 
   wasShown(message: Flashblock): boolean {
     return this.#find(message)?.isShown === true;
+  }
+
+  verdictOf(message: Flashblock): Verdict {
+    const execution = this.#find(message)?.form?.execution;
+    if (execution?.outcome?.changes !== undefined) {
+      return "verified";
+    }
+    return isWrongMessage(execution?.unverified) ? "wrong" : "open";
   }
 
   jobOf(message: Flashblock): number | undefined {
@@ -159,14 +172,17 @@ class MessageQueue implements ExecutionPipeline {
     return this.#queue.find((queued) => queued.message === message);
   }
 
-  /** Ignores a message of a block whose first message is missing. */
-  #enqueue({ block, message }: FeedMessage): void {
+  /**
+   * Ignores a message of a block whose first message is missing. `old`: the message was in the queue before, or a copy of it
+   * that was wrong.
+   */
+  #enqueue({ block, message }: FeedMessage, old: QueuedMessage | undefined): void {
     if (environmentOf(block.messages[0]) === undefined) {
       return;
     }
+    const form = old?.isShown === true && old.form ? withoutChanges(old.form) : undefined;
     const { number } = block;
-    const none = { job: undefined, execution: undefined, timer: undefined };
-    this.#queue.push({ message, block, number, isShown: false, ...none });
+    this.#queue.push({ message, block, number, isShown: form !== undefined, job: undefined, form, timer: undefined });
   }
 
   /** Executes the messages that have no job, each after the one before. */
@@ -187,7 +203,7 @@ class MessageQueue implements ExecutionPipeline {
     const startedMs = performance.now();
     const result = this.#options.executor.execute(job);
     queued.job = { id, base: this.#base, result };
-    if (!queued.execution) {
+    if (!queued.form) {
       queued.timer = setTimeout(() => this.#expireFrom(queued), this.#deadlineMs(queued.message));
     }
     result.then(
@@ -205,7 +221,7 @@ class MessageQueue implements ExecutionPipeline {
       this.#repeatFrom(this.#queue.indexOf(queued));
       this.#executeDue();
     } else {
-      this.#finish(queued, execution);
+      this.#finish(queued, { message: queued.message, execution });
     }
     this.#options.onChange();
   }
@@ -214,11 +230,11 @@ class MessageQueue implements ExecutionPipeline {
     if (!this.#isCurrent(queued, id)) {
       return;
     }
-    const { execution } = queued;
-    this.#finish(
-      queued,
-      execution ? { ...execution, unverified: "failed" } : decodeMessage(queued, "failed", this.#options.senderOf),
-    );
+    if (queued.form) {
+      this.#finish(queued, { ...queued.form, execution: { ...queued.form.execution, unverified: "failed" } });
+    } else {
+      this.#decode(queued, "failed");
+    }
     this.#options.onChange();
   }
 
@@ -236,7 +252,7 @@ class MessageQueue implements ExecutionPipeline {
       clearTimeout(queued.timer);
       queued.timer = undefined;
       queued.job = undefined;
-      queued.execution = queued.isShown && queued.execution ? withoutChanges(queued.execution) : undefined;
+      queued.form = queued.isShown && queued.form ? withoutChanges(queued.form) : undefined;
     }
     this.#applied.cut(position);
   }
@@ -244,25 +260,30 @@ class MessageQueue implements ExecutionPipeline {
   /** Shows a late message, and all that wait for it, without state. */
   #expireFrom(late: QueuedMessage): void {
     for (const queued of this.#queue.slice(this.#queue.indexOf(late))) {
-      if (!queued.execution) {
-        this.#finish(queued, decodeMessage(queued, "late", this.#options.senderOf));
+      if (!queued.form) {
+        this.#decode(queued, "late");
       }
     }
     this.#options.onChange();
   }
 
-  #finish(queued: QueuedMessage, execution: AppliedExecution): void {
+  #decode(queued: QueuedMessage, unverified: "late" | "failed"): void {
+    const execution = decodeMessage(queued, unverified, this.#options.senderOf);
+    this.#finish(queued, { message: queued.message, execution });
+  }
+
+  #finish(queued: QueuedMessage, form: MessageForm): void {
     clearTimeout(queued.timer);
     queued.timer = undefined;
     // The message was shown without state, and now has it.
-    if (queued.execution) {
+    if (queued.form) {
       this.#applied.cut(this.#queue.indexOf(queued));
     }
-    queued.execution = execution;
+    queued.form = form;
   }
 
   #deadlineMs(message: Flashblock): number {
-    const isBehind = this.#queue.some(({ execution }) => execution?.unverified === "late");
+    const isBehind = this.#queue.some(({ form }) => form && isLate(form));
     const deadlineMs = this.#options.deadlineMsOf(message);
     return isBehind ? Math.min(deadlineMs, BEHIND_MS) : deadlineMs;
   }
@@ -276,6 +297,12 @@ class MessageQueue implements ExecutionPipeline {
     this.#applied.cut(count);
   }
 }
+
+const isLate = ({ execution }: MessageForm): boolean => execution.unverified === "late";
+
+/** Whether both are the same part of a block. Their content may differ. */
+const isSameMessage = (one: Flashblock, other: Flashblock): boolean =>
+  one.payloadId === other.payloadId && one.index === other.index;
 
 /** Creates the pipeline. Its first base is set by `rebase`. */
 export const createExecutionPipeline = (options: ExecutionPipelineOptions): ExecutionPipeline =>

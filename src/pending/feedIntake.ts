@@ -2,9 +2,10 @@ import type { BlockId } from "../core/heads.ts";
 import type { Data } from "../ethereum/hex.ts";
 import { idleDeadlineMs } from "../feed/feedClient.ts";
 import type { Flashblock } from "../feed/message.ts";
+import { hasOwnHash } from "../feed/messageHeader.ts";
 import { pauseBeforeMs } from "../feed/pace.ts";
-import { follow, isDegraded, receive } from "../feed/sequence.ts";
-import { type BlockMessages, emptySequence, type SequenceLimits } from "../feed/sequenceState.ts";
+import { follow, isDegraded, receive, reviewCopies } from "../feed/sequence.ts";
+import { type BlockMessages, emptySequence, type SequenceLimits, type Verdict } from "../feed/sequenceState.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Passed } from "./reconcile.ts";
 
@@ -14,6 +15,8 @@ export interface FeedIntakeOptions {
   /** Limit of pending blocks above the head. */
   readonly maxDepth: number;
   readonly blockTimeMs: () => number;
+  /** Returns the result of a message's execution. Default: none ends. */
+  readonly verdictOf?: (message: Flashblock) => Verdict;
   readonly metrics: Pick<Telemetry["metrics"], "feedMessages" | "feedGaps">;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
@@ -22,6 +25,8 @@ export interface FeedIntakeOptions {
 /** The share of a block time that may pass between a sealed block and the first message of the next. */
 const BOUNDARY_SHARE = 1 / 4;
 const MAX_COUNTED_GAPS = 64;
+/** After this number of blocks without a first message that has its own hash, the chain's hashes do not count as true any more. */
+const MAX_WRONG_FIRSTS = 2;
 /** A pause before a block may exceed the usual one by this factor. */
 const USUAL_PAUSE_SLACK = 1.25;
 
@@ -45,6 +50,10 @@ export class FeedIntake {
   /** The newest such block that was complete. */
   #harmless: LongPause | undefined;
   #usualPauseMs: number | undefined;
+  /** A sealed block has shown that the hash of each message is that of its own header. */
+  #hasTrueHashes = false;
+  /** Numbers of the newest blocks whose first message was discarded for its hash. */
+  #wrongFirsts: ReadonlySet<bigint> = new Set();
 
   readonly #startedAtMs: number;
 
@@ -109,7 +118,16 @@ export class FeedIntake {
     const before = this.#sequence;
     const received = { ...message, receivedMs: now() };
     const { state, decision } = receive(before, received, head, this.#limits);
+    // A message that was buffered before may be discarded now.
+    const isWrong = decision === "wrongHash";
+    const wrongHashes = state.wrongHashes - before.wrongHashes - (isWrong ? 1 : 0);
     metrics.feedMessages.inc({ chain, decision });
+    if (wrongHashes > 0) {
+      metrics.feedMessages.inc({ chain, decision: "wrongHash" }, wrongHashes);
+    }
+    if (isWrong) {
+      this.#reviewHashes(message);
+    }
     if (decision === "gap") {
       this.#countGap(message.payloadId);
     }
@@ -121,8 +139,16 @@ export class FeedIntake {
     const isApplied = state.blocks !== before.blocks;
     if (isApplied) {
       this.#recordApplied();
+      this.#wrongFirsts = new Set();
     }
     return isApplied;
+  }
+
+  /** Decides between two copies of a message once one was executed. Returns true if `blocks` changed. */
+  review(head: BlockId): boolean {
+    const before = this.#sequence;
+    this.#sequence = reviewCopies(before, head, this.#limits);
+    return this.#sequence.blocks !== before.blocks;
   }
 
   follow(head: BlockId): void {
@@ -145,6 +171,7 @@ export class FeedIntake {
 
   /** Takes blocks that are sealed now. The sealed block shows whether the last message was lost. */
   confirm(passed: readonly Passed[]): void {
+    this.#learnHashes(passed);
     const suspect = this.#suspect;
     const sealed = passed.find(({ block }) => block.environment.number === suspect?.number);
     if (!suspect || !sealed) {
@@ -155,6 +182,26 @@ export class FeedIntake {
       this.#countGap(sealed.block.newest.payloadId);
     } else {
       this.#learnPause(suspect);
+    }
+  }
+
+  /** A sealed block with the content of its messages shows whether their hashes are true. */
+  #learnHashes(passed: readonly Passed[]): void {
+    const equal = passed.findLast(({ differences }) => differences.length === 0);
+    if (equal) {
+      this.#hasTrueHashes = hasOwnHash(equal.block.parts.map(({ message }) => message));
+    }
+  }
+
+  /** A fork may change the header, so that no message has its own hash from then on. */
+  #reviewHashes({ base }: Flashblock): void {
+    if (base === undefined) {
+      return;
+    }
+    this.#wrongFirsts = new Set([...this.#wrongFirsts, base.blockNumber]);
+    if (this.#wrongFirsts.size >= MAX_WRONG_FIRSTS) {
+      this.#hasTrueHashes = false;
+      this.#wrongFirsts = new Set();
     }
   }
 
@@ -169,7 +216,8 @@ export class FeedIntake {
   }
 
   get #limits(): SequenceLimits {
-    return { maxDepth: this.#options.maxDepth, usualPauseMs: this.#usualPauseMs };
+    const { maxDepth, verdictOf } = this.#options;
+    return { maxDepth, usualPauseMs: this.#usualPauseMs, hasTrueHashes: this.#hasTrueHashes, verdictOf };
   }
 
   #recordApplied(): void {

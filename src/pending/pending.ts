@@ -111,9 +111,14 @@ class PendingTracker implements Pending {
   }
 
   #onExecuted(): void {
+    const { feed, pipeline, reconciliation } = this.#parts;
     const head = this.#options.heads.current();
     if (head) {
-      this.#parts.reconciliation.reconcileHead(head);
+      const isChanged = feed.review(head.latest);
+      reconciliation.reconcileHead(head);
+      if (isChanged && reconciliation.isIdle) {
+        pipeline.follow(feed.blocks);
+      }
     }
     this.#publish();
   }

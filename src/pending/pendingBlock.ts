@@ -1,8 +1,8 @@
 import type { Body, PendingBlock, PendingEnvironment, PendingLog } from "../core/view.ts";
 import { type BlockHeader, blockSize, formatHeader, hashHeader } from "../ethereum/blockHeader.ts";
 import { formatQuantity, type Hash, parseData, type Quantity, ZERO_HASH } from "../ethereum/hex.ts";
+import { messageHeader } from "../feed/messageHeader.ts";
 import type { AppliedTransaction, PendingBlockState } from "./applyFlashblock.ts";
-import { pendingHeader } from "./pendingHeader.ts";
 import { TransactionFormatter } from "./transactionFormatter.ts";
 
 const encoder = new TextEncoder();
@@ -119,7 +119,8 @@ class FormattedBlock implements PendingBlock {
   }
 
   #getHeader(): BlockHeader {
-    this.#header ??= pendingHeader(this.#block);
+    const { environment, newest, transactionsRoot } = this.#block;
+    this.#header ??= messageHeader(environment, newest.diff, transactionsRoot);
     return this.#header;
   }
 

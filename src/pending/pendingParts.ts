@@ -94,7 +94,8 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
     onExecuted,
   });
   const probe = createPendingSupportProbe({ read, now, onChange: onChange.probed });
-  const feed = new FeedIntake({ ...options, blockTimeMs, metrics, now });
+  const verdictOf = (message: Flashblock) => pipeline.verdictOf(message);
+  const feed = new FeedIntake({ ...options, blockTimeMs, verdictOf, metrics, now });
   const decision = new ServingDecision({
     ...options,
     hasFeeds: options.openFeed !== undefined,

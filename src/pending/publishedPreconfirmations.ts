@@ -1,4 +1,5 @@
 import type { Body, PendingBlock, PendingExtension } from "../core/view.ts";
+import type { Hash } from "../ethereum/hex.ts";
 import type { Flashblock } from "../feed/message.ts";
 import type { AppliedTransaction, FlashblockPart, PendingBlockState } from "./applyFlashblock.ts";
 import type { PendingBlocks } from "./pendingBlock.ts";
@@ -18,6 +19,9 @@ export interface Announcement {
 
 const hasReceipts = ({ transactions }: FlashblockPart): boolean =>
   transactions.every(({ receipt }) => receipt !== undefined);
+
+const hashesOf = ({ parts }: PendingBlockState): readonly Hash[] =>
+  parts.flatMap(({ transactions }) => transactions.map(({ hash }) => hash));
 
 /** Formats the logs of these transactions as removed. They have the hash of the block's newest flashblock. */
 export const removedLogs = (block: PendingBlock, transactions: readonly AppliedTransaction[]): readonly Body[] => {
@@ -72,9 +76,16 @@ export const createPublishedPreconfirmations = (formatted: PendingBlocks) => {
         .filter(([message, { block }]) => !current.has(message) && block.environment.number > head)
         .map(([, entry]) => entry);
       published = current;
+      // A copy of the flashblock may have replaced it, with the same transactions.
+      const kept = new Set(dropped.length === 0 ? [] : blocks.flatMap(hashesOf));
       return {
         extended,
-        removed: dropped.flatMap(({ part, block }) => removedLogs(formatted.format(block), part.transactions)),
+        removed: dropped.flatMap(({ part, block }) =>
+          removedLogs(
+            formatted.format(block),
+            part.transactions.filter(({ hash }) => !kept.has(hash)),
+          ),
+        ),
         dropped: dropped.map(({ part, block }) => ({ number: block.environment.number, part })),
       };
     },

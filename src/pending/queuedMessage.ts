@@ -1,7 +1,8 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Flashblock } from "../feed/message.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
-import { type AppliedExecution, environmentOf } from "./applyFlashblock.ts";
+import type { MessageForm } from "./appliedChain.ts";
+import { environmentOf } from "./applyFlashblock.ts";
 import { decodeOnly, type KnownSender } from "./decode.ts";
 import type { Execution, FlashblockJob } from "./execution.ts";
 
@@ -16,8 +17,8 @@ export interface QueuedMessage extends FeedMessage {
   readonly number: bigint;
   /** The newest execution. Undefined if the message has to be executed again. */
   job: MessageJob | undefined;
-  /** The form that is shown. Undefined while it executes for the first time. */
-  execution: AppliedExecution | undefined;
+  /** Undefined while it executes for the first time. */
+  form: MessageForm | undefined;
   /** A view contained the message. It keeps that form until it is executed again. */
   isShown: boolean;
   timer: NodeJS.Timeout | undefined;
@@ -32,11 +33,10 @@ interface MessageJob {
 }
 
 /** Removes the changes of an execution on another base. The message is shown without state until it is executed again. */
-export const withoutChanges = (execution: AppliedExecution): AppliedExecution => ({
-  ...execution,
-  outcome: execution.outcome && { ...execution.outcome, changes: undefined },
-  unverified: "late",
-});
+export const withoutChanges = ({ message, execution }: MessageForm): MessageForm => {
+  const outcome = execution.outcome && { ...execution.outcome, changes: undefined };
+  return { message, execution: { ...execution, outcome, unverified: "late" } };
+};
 
 /** Returns undefined if the first message of the block is missing. */
 export const createJob = (
