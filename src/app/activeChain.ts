@@ -56,10 +56,11 @@ export class ActiveChain {
     return this.#isKnown ? this.chain.upstreams.genesis.chainId : this.config.chainId;
   }
 
-  /** Rejects with ConfigError if a node serves another chain, or if no node responds. `path` names it in the error. */
-  async untilReady(path: string): Promise<void> {
+  /** Rejects with ConfigError if a node serves another chain, or if no node responds, or at an abort. `path` names it in the error. */
+  async untilReady(path: string, signal: AbortSignal): Promise<void> {
     const done = new AbortController();
-    const timeout = wait(READY_TIMEOUT_MS, undefined, { signal: done.signal }).then(() => {
+    const ending = AbortSignal.any([signal, done.signal]);
+    const timeout = wait(READY_TIMEOUT_MS, undefined, { signal: ending }).then(() => {
       throw new Error(`no node of it answered within ${READY_TIMEOUT_MS / 1000} s`);
     });
     // It rejects when `done` aborts it, and nobody waits for it then.

@@ -29,9 +29,9 @@ export interface Chains {
   /**
    * Replaces the chains. Each changed chain is started beside the old one, and replaces it after its first head.
    * Requests in flight end on the old chain.
-   * Rejects with ConfigError, and changes nothing, if a new chain does not start.
+   * Rejects with ConfigError, and changes nothing, if a new chain does not start, or at an abort before that.
    */
-  replace(configs: readonly ChainConfig[]): Promise<void>;
+  replace(configs: readonly ChainConfig[], signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -67,14 +67,14 @@ class ReplaceableChains implements Chains {
     return this.#active.some((active) => active.chain === chain && active.isKnown);
   }
 
-  async replace(configs: readonly ChainConfig[]): Promise<void> {
+  async replace(configs: readonly ChainConfig[], signal: AbortSignal): Promise<void> {
     const before = this.#active;
     const next = configs.map(
       (config) => before.find((active) => isDeepStrictEqual(active.config, config)) ?? this.#start(config),
     );
     const started = next.filter((active) => !before.includes(active));
     try {
-      await Promise.all(started.map((active) => active.untilReady(`chains[${next.indexOf(active)}]`)));
+      await Promise.all(started.map((active) => active.untilReady(`chains[${next.indexOf(active)}]`, signal)));
     } catch (error) {
       await this.#discard(started);
       throw error;

@@ -26,8 +26,11 @@ export interface Forebay {
   readonly chains: readonly Pick<ServedChain, "name" | "upstreams">[];
   /** Resolves when every chain has its genesis and a first head. */
   readonly ready: Promise<void>;
-  /** Applies another configuration. Rejects with ConfigError, and changes nothing, if it cannot. Ports and caches do not change. */
-  reload(config: Config): Promise<void>;
+  /**
+   * Applies another configuration. Rejects with ConfigError, and changes nothing, if it cannot. Ports and caches do not change.
+   * An abort ends the wait for the nodes of new chains.
+   */
+  reload(config: Config, signal?: AbortSignal): Promise<void>;
   /** Becomes unready at once, waits for the requests in flight, then closes everything. */
   drain(): Promise<void>;
   /** Closes everything at once. */
@@ -123,7 +126,7 @@ class RunningForebay implements Forebay {
     return this.#chains.ready;
   }
 
-  async reload(next: Config): Promise<void> {
+  async reload(next: Config, signal = new AbortController().signal): Promise<void> {
     const { log } = this.#telemetry;
     const { server, cache, usage, tracing } = this.#config;
     const options = changedFixedOptions(this.#config, next);
@@ -132,7 +135,7 @@ class RunningForebay implements Forebay {
     }
     const own = this.#role.share(next);
     await this.#payments.load(own);
-    await this.#chains.replace(own.chains);
+    await this.#chains.replace(own.chains, signal);
     this.#access.setRules({ ...own, server, usage });
     opened(this.#http).readmit(this.#access.readmit);
     this.#shared.webSockets.readmit(this.#access.readmit);

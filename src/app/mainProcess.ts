@@ -161,8 +161,8 @@ export const createMainProcess = async (config: Config, telemetry: Telemetry): P
     opsUrl,
     chains,
     ready,
-    reload: async (next) => {
-      await forebay.reload(next);
+    reload: async (next, signal) => {
+      await forebay.reload(next, signal);
       await role.group.reload({ ...next, server: config.server, cache: config.cache });
     },
     drain: () => forebay.drain(),

@@ -59,7 +59,7 @@ const serve = async (args: Arguments): Promise<void> => {
   const reload = createReload({
     file: typeof file === "string" ? file : undefined,
     read,
-    apply: (next) => forebay.reload(next),
+    apply: (next, signal) => forebay.reload(next, signal),
     telemetry,
   });
   let signals = 0;

@@ -16,6 +16,6 @@ export const accessMetrics = (metrics: MetricFactory) => ({
   ),
   limiterFailures: metrics.total("limiter_failures_total", "Rate limits not applied because their store failed"),
   reloads: metrics.counter("config_reloads_total", "Configuration reloads by outcome", {
-    outcome: ["applied", "refused"],
+    outcome: ["applied", "refused", "replaced"],
   }),
 });

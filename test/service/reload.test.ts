@@ -188,3 +188,33 @@ test("a folder mounted as in Kubernetes is watched, ports stay, and /config show
   assert.equal(shown.access.keys[0].name, "mine");
   assert.ok(!text.includes(SECRET) && !text.includes(key));
 });
+
+test("a new reload cancels one that waits for a dead node, and an invalid file does not", async (t) => {
+  const chain = createFakeChain();
+  const [a, dead, c] = await Promise.all(Array.from({ length: 3 }, () => createFakeNode({ chain })));
+  assert.ok(a && dead && c);
+  dead.faults.answer = "hang";
+  const folder = mkdtempSync(join(tmpdir(), "forebay-cancelled-"));
+  t.after(async () => {
+    await Promise.all([a, dead, c].map((node) => node.close()));
+    rmSync(folder, { recursive: true });
+  });
+  const file = join(folder, "forebay.yaml");
+  writeFileSync(file, configOf([a]));
+  const { child, url, opsUrl } = await startBin(t, file);
+
+  writeFileSync(file, configOf([dead]));
+  child.kill("SIGHUP");
+  await until(() => dead.count() > 0, "the dead node is asked");
+  writeFileSync(file, configOf([a], "    colour: red\n"));
+  child.kill("SIGHUP");
+  await until(async () => (await reloads(opsUrl, "refused")) === 1, "the invalid file is refused at once");
+  assert.equal(await reloads(opsUrl, "replaced"), 0);
+  writeFileSync(file, configOf([a, c]));
+  child.kill("SIGHUP");
+  await until(async () => (await reloads(opsUrl, "applied")) === 1, "the new file is applied");
+  assert.equal(await reloads(opsUrl, "replaced"), 1);
+  assert.equal(await reloads(opsUrl, "refused"), 1);
+  assert.equal((await rpc(url, "eth_chainId")).status, 200);
+  await until(() => c.count("eth_getBlockByNumber") > 0, "its node is asked");
+});
