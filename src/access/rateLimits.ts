@@ -34,6 +34,11 @@ export interface RateLimits {
 /** Pause after a failure of the store, so that calls do not queue behind a Redis that hangs. */
 const PAUSE_MS = 1_000;
 
+/** Redis did not respond before the deadline. */
+class LateReply extends Error {
+  override readonly name = "LateReply";
+}
+
 const isExceeded = (error: unknown): error is RateLimiterRes => error instanceof loadLimiters().RateLimiterRes;
 
 /** Returns the error (429) of a call above its limit. */
@@ -48,7 +53,9 @@ class StoredLimits implements RateLimits {
   readonly #telemetry: RateLimitsOptions["telemetry"];
   readonly #limiters = new Map<string, RateLimiterAbstract>();
   #pausedUntilMs = 0;
-  #isFailing = false;
+  /** Pauses since the last success. */
+  #pauses = 0;
+  #isLogged = false;
 
   constructor({ redis, telemetry }: RateLimitsOptions) {
     this.#redis = redis;
@@ -111,7 +118,7 @@ class StoredLimits implements RateLimits {
     const { timeoutMs } = this.#redis;
     const done = new AbortController();
     const timeout = sleep(timeoutMs, undefined, { signal: done.signal }).then(() => {
-      throw new Error(`Redis did not respond within ${timeoutMs} ms`);
+      throw new LateReply(`Redis did not respond within ${timeoutMs} ms`);
     });
     try {
       await Promise.race([limiter.consume(id, calls), timeout]);
@@ -122,21 +129,29 @@ class StoredLimits implements RateLimits {
     }
   }
 
-  #recordFailure(err: unknown): void {
+  #recordFailure(error: unknown): void {
     const { log, metrics } = this.#telemetry;
     metrics.limiterFailures.inc();
-    if (!this.#isFailing) {
-      log.warn({ err }, "rate limits are not applied: their store failed");
+    const nowMs = performance.now();
+    // Calls that were sent together fail together.
+    if (nowMs >= this.#pausedUntilMs) {
+      this.#pauses++;
+      this.#pausedUntilMs = nowMs + PAUSE_MS;
     }
-    this.#isFailing = true;
-    this.#pausedUntilMs = performance.now() + PAUSE_MS;
+    // A reply that is late once is only counted.
+    if (!this.#isLogged && (this.#pauses > 1 || !(error instanceof LateReply))) {
+      this.#isLogged = true;
+      const reason = error instanceof Error ? error.message : String(error);
+      log.warn({ reason }, "rate limits are not applied: their store failed");
+    }
   }
 
   #recordSuccess(): void {
-    if (this.#isFailing) {
+    this.#pauses = 0;
+    if (this.#isLogged) {
+      this.#isLogged = false;
       this.#telemetry.log.info("rate limits are applied again");
     }
-    this.#isFailing = false;
   }
 }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { pino } from "pino";
 import { createRateLimits, type RateLimits } from "../../src/access/rateLimits.ts";
 import { createRedisClient } from "../../src/cache/redisClient.ts";
 import { parseRedisUrl } from "../../src/cache/redisUrl.ts";
@@ -79,4 +80,49 @@ test("a Redis that hangs delays calls up to its deadline and limits no client", 
   // From the second call on, the store is not used for a while.
   assert.deepEqual(await takeAll(limits, "a", 5), Array(5).fill(undefined));
   assert.equal(await failuresOf(telemetry), 10);
+});
+
+test("one late reply of Redis is counted, and only a Redis that goes on failing is logged, without a stack", async (t) => {
+  const redis = await startRedis(t);
+  const client = createRedisClient(parseRedisUrl(redis.url));
+  client.on("error", () => {});
+  t.after(() => client.disconnect());
+  await until(() => client.status === "ready", "connected");
+  const telemetry = createTelemetry({ level: "silent" });
+  const lines: { readonly msg: string; readonly reason?: string }[] = [];
+  const log = pino({ base: null, timestamp: false }, { write: (text: string) => lines.push(JSON.parse(text)) });
+  const limits = createRateLimits({ redis: { client, timeoutMs: 50 }, telemetry: { ...telemetry, log } });
+  const takes = async (failures: number): Promise<void> => {
+    const before = await failuresOf(telemetry);
+    assert.deepEqual(await takeAll(limits, "a", 2), [undefined, undefined]);
+    assert.equal(await failuresOf(telemetry), before + failures);
+  };
+  const untilApplied = () =>
+    until(async () => {
+      const before = await failuresOf(telemetry);
+      await limits.take("key", "b", { calls: 1_000, seconds: 60 });
+      return (await failuresOf(telemetry)) === before;
+    }, "limits are applied");
+
+  redis.signal("SIGSTOP");
+  t.after(() => redis.signal("SIGCONT"));
+  await takes(2);
+  redis.signal("SIGCONT");
+  await untilApplied();
+  assert.equal(lines.length, 0);
+
+  redis.signal("SIGSTOP");
+  await takes(2);
+  await until(async () => {
+    await limits.take("key", "b", { calls: 1_000, seconds: 60 });
+    return lines.length > 0;
+  }, "the failure is logged");
+  redis.signal("SIGCONT");
+  await untilApplied();
+  // The connection may be closed by then, which is another reason.
+  const withReason = lines.map((line) => ({ ...line, ...(line.reason && { reason: typeof line.reason }) }));
+  assert.deepEqual(withReason, [
+    { level: 40, reason: "string", msg: "rate limits are not applied: their store failed" },
+    { level: 30, msg: "rate limits are applied again" },
+  ]);
 });
