@@ -55,6 +55,7 @@ class ClientRequestContext implements RequestContext, Admission {
   /** Itself, so that a cache hit needs no other object. */
   readonly admission: Admission = this;
   isAdmitted = false;
+  stateReads = 0;
   readonly memory: RequestContext["memory"];
   readonly bypassCache: boolean;
   readonly noCache: boolean;

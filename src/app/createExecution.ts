@@ -16,6 +16,8 @@ import type { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { EvmWorkers } from "../evm/runs/evmWorkers.ts";
 import type { SenderCache } from "../evm/senders/senderCache.ts";
 import { SenderRecovery } from "../evm/senders/senderRecovery.ts";
+import { ownerOf } from "../limits/fairQueue.ts";
+import { FairSlots } from "../limits/fairSlots.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import type { Executor } from "../pending/execution.ts";
@@ -43,6 +45,8 @@ const READ_CACHE_SHARE = 1 / 4;
 /** Executions need their values even with `state.cacheBytes: 0`: this many requests with all the values that one may read. */
 const MIN_REQUESTS = 4;
 const FETCH_TIMEOUT_MS = 5_000;
+/** Parts of state reads at once. Each is up to 100 calls to a node. Clients take turns. */
+const MAX_STATE_READS = 16;
 /** All chains share the threads, so that many chains on a machine with many cores do not fill its memory. */
 const MAX_DEFAULT_WORKERS = 4;
 
@@ -190,17 +194,22 @@ export const createExecution = (options: ExecutionOptions): Execution => {
   const { beforeScrape, workersBusy } = telemetry.metrics;
   const measure = (): void => workersBusy.set({ chain: config.name }, workers.busy);
   beforeScrape.add(measure);
+  const turns = new FairSlots({ max: MAX_STATE_READS, overloaded: "too many state reads are waiting" });
   return {
     simulator: createChainSimulator(options, workers, nativesAt),
     executor: () => createFeedExecutor(options, state, workers, nativesAt),
-    stateAt: (block, hint, { clientId, charge, bypassCache, noCache = false }) =>
+    stateAt: (block, hint, context) =>
       state.at(block, hint, {
         onRead: createStateReadLimit({
           maxStateReads: config.simulate.maxStateReads,
-          charge,
+          context,
           onExceeded: () => telemetry.metrics.stateReadLimitHits.inc({ chain: config.name }),
         }),
-        known: bypassCache || noCache ? undefined : options.knownState()?.begin(block, clientId),
+        known:
+          context.bypassCache || context.noCache === true
+            ? undefined
+            : options.knownState()?.begin(block, context.clientId),
+        takeTurn: (task) => turns.run(ownerOf(context), task),
       }),
     close: () => {
       beforeScrape.delete(measure);

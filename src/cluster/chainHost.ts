@@ -24,6 +24,7 @@ import type {
 } from "./chainProtocol.ts";
 import { HostedState, type KnownState } from "./hostedState.ts";
 import type { RemoteCall } from "./processChannel.ts";
+import { RunningRequests } from "./runningRequests.ts";
 import { type ViewChange, ViewEncoder } from "./viewEncoder.ts";
 import { type ViewMember, ViewRounds, type ViewRoundsOptions } from "./viewRounds.ts";
 
@@ -70,6 +71,7 @@ export class ChainHost {
   readonly #encoder: ViewEncoder;
   readonly #stops: (() => void)[] = [];
   readonly #state: HostedState;
+  readonly #requests = new RunningRequests();
   #isKnown = false;
   #onUnused = (): void => undefined;
 
@@ -151,12 +153,14 @@ export class ChainHost {
     if (execution === undefined) {
       throw unavailable("the rules of the chain are not known");
     }
-    const source = this.#stateOf(execution, state, {
-      ...{ clientId, connection: call, bypassCache: state.bypassCache },
-      charge: (values) => call.report(values),
+    return this.#requests.run(state, (admission) => {
+      const source = this.#stateOf(execution, state, {
+        ...{ clientId, connection: call, admission, bypassCache: state.bypassCache },
+        charge: (calls) => call.report(calls),
+      });
+      const base = { block, source, ...(firstTimestamp !== undefined && { firstTimestamp }) };
+      return execution.simulator[kind](paramsText, base, { signal: call.signal, clientId, connection: call });
     });
-    const base = { block, source, ...(firstTimestamp !== undefined && { firstTimestamp }) };
-    return execution.simulator[kind](paramsText, base, { signal: call.signal, clientId, connection: call });
   }
 
   readState(read: RemoteStateRead): Awaitable<StateOutcome> {

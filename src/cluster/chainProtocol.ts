@@ -56,6 +56,10 @@ export interface RemoteState {
   readonly base: BlockId;
   readonly hint: PrefetchHint | undefined;
   readonly viewId: string | undefined;
+  /** Identifies the client's request among those of all serving processes. The items of a batch have one. */
+  readonly requestId: string;
+  /** See Admission. */
+  readonly stateReads: number;
   /** No known value may be used. */
   readonly bypassCache: boolean;
 }

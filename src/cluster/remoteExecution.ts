@@ -1,5 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
-import type { RpcResponse, StateReadContext } from "../core/rpcSource.ts";
+import type { Admission, RpcResponse, StateReadContext } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import type { PendingState } from "../pending/pendingState.ts";
@@ -36,14 +36,36 @@ const splitState = (source: StateSource): { readonly state: RemoteBlockState; re
   return { state: sealed, viewId: isPendingState(source) ? source.viewId : undefined };
 };
 
+/** Gives each request of a client an id, which no other process uses. */
+class RequestIds {
+  readonly #ids = new WeakMap<Admission, string>();
+  #count = 0;
+
+  idOf(request: Admission): string {
+    const known = this.#ids.get(request);
+    if (known !== undefined) {
+      return known;
+    }
+    this.#count++;
+    const id = `${process.pid}:${this.#count}`;
+    this.#ids.set(request, id);
+    return id;
+  }
+}
+
 /** Creates the execution of one chain in the main process. */
 export const createRemoteExecution = (chain: string, main: MainChannel): HostedExecution => {
+  const requests = new RequestIds();
   const run =
     (kind: RunKind) =>
     async (paramsText: Uint8Array, base: ExecutionBase, { signal, clientId }: Caller): Promise<RpcResponse> => {
       const { state, viewId } = splitState(base.source);
       const { block, firstTimestamp } = base;
-      const { charge, bypassCache, noCache = false } = state.context;
+      const { charge, bypassCache, noCache = false, admission = { isAdmitted: false, stateReads: 0 } } = state.context;
+      const onReport = (calls: unknown): void => {
+        admission.stateReads += Number(calls);
+        charge?.(Number(calls), "stateReads");
+      };
       return main.call(
         "run",
         {
@@ -53,9 +75,12 @@ export const createRemoteExecution = (chain: string, main: MainChannel): HostedE
           paramsText,
           block,
           firstTimestamp,
-          state: { base: state.base, hint: state.hint, viewId, bypassCache: bypassCache || noCache },
+          state: {
+            ...{ base: state.base, hint: state.hint, viewId, bypassCache: bypassCache || noCache },
+            ...{ requestId: requests.idOf(admission), stateReads: admission.stateReads },
+          },
         },
-        { signal, onReport: (values) => charge?.(Number(values), "stateReads") },
+        { signal, onReport },
       );
     };
   const simulator: Simulator = {

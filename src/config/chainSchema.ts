@@ -108,7 +108,7 @@ const simulate = z.strictObject({
   maxBlocks: count(256).describe("Maximum of blocks in one request"),
   maxCalls: count(5_000).describe("Maximum of calls in one block"),
   maxStateReads: count(2_000).describe(
-    "Maximum of state values that one request reads from nodes; each counts as a call in limits of `access`",
+    "Maximum of state values that one request reads from nodes, a batch together. An account is three. Each counts as a call in limits of `access`",
   ),
   gasCap: count(50_000_000).describe("Maximum of gas in one request"),
   maxResponseBytes: count(16 * 1024 * 1024).describe(

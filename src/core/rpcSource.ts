@@ -55,6 +55,8 @@ export interface RpcResponse extends Reply {
 /** A client's request. If its first call to a node is admitted, no further call of it is refused for the node's load. */
 export interface Admission {
   isAdmitted: boolean;
+  /** The calls to nodes by which its executions read state, of all items of a batch. */
+  stateReads: number;
 }
 
 export interface RequestContext {
@@ -98,7 +100,10 @@ export interface RequestContext {
 }
 
 /** The client's request that an execution reads state for. */
-export type StateReadContext = Pick<RequestContext, "clientId" | "connection" | "charge" | "noCache" | "bypassCache">;
+export type StateReadContext = Pick<
+  RequestContext,
+  "clientId" | "connection" | "admission" | "charge" | "noCache" | "bypassCache"
+>;
 
 /** Answers requests. Nodes, caches and everything between them implement this interface; a feature wraps another source. */
 export interface RpcSource {

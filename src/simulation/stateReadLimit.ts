@@ -1,26 +1,27 @@
+import type { StateReadContext } from "../core/rpcSource.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 
 export interface StateReadLimitOptions {
-  /** Maximum of values that one request may read from nodes. */
+  /** Maximum of calls to nodes by which one request reads state. */
   readonly maxStateReads: number;
-  /** Counts the values against the client's rate limits. */
-  readonly charge: ((calls: number, reason: "stateReads") => void) | undefined;
+  /** The client's request, with all items of a batch. `charge` counts the calls against the client's rate limits. */
+  readonly context: Pick<StateReadContext, "admission" | "charge">;
   /** Called with a request above the limit. */
   onExceeded(): void;
 }
 
-/** Creates the function that is called before values of one request are read from nodes. It throws RpcError above the limit. */
-export const createStateReadLimit = ({ maxStateReads, charge, onExceeded }: StateReadLimitOptions) => {
-  let total = 0;
-  return (values: number): void => {
-    total += values;
-    if (total > maxStateReads) {
+/** Creates the function that is called before an execution reads state from nodes. It throws RpcError above the limit. */
+export const createStateReadLimit = ({ maxStateReads, context, onExceeded }: StateReadLimitOptions) => {
+  const request = context.admission ?? { stateReads: 0 };
+  return (calls: number): void => {
+    if (request.stateReads + calls > maxStateReads) {
       onExceeded();
       throw new RpcError(
         CODES.SERVER,
-        `execution aborted: it reads more than ${maxStateReads} state values from nodes (simulate.maxStateReads)`,
+        `execution aborted: the request reads more than ${maxStateReads} state values from nodes (simulate.maxStateReads)`,
       );
     }
-    charge?.(values, "stateReads");
+    request.stateReads += calls;
+    context.charge?.(calls, "stateReads");
   };
 };

@@ -4,6 +4,8 @@ import type { KnownBlockState, StateFetch, StateKeys } from "../../src/core/stat
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { createNodeState } from "../../src/evm/reads/nodeState.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
+import { INTERNAL_OWNER } from "../../src/limits/fairQueue.ts";
+import { FairSlots } from "../../src/limits/fairSlots.ts";
 
 const BLOCK = { number: 7n, hash: `0x${"ab".repeat(32)}` } as const;
 const [ONE, TWO]: Address[] = [`0x${"11".repeat(20)}`, `0x${"22".repeat(20)}`];
@@ -151,6 +153,39 @@ test("known values are not fetched, and a trace that contradicts one is ignored"
   );
   assert.deepEqual(values.slots, []);
   assert.equal(node.batches.flat().filter((method) => method === "eth_getBalance").length, 1);
+});
+
+test("a value that another request could not fetch is fetched again", async () => {
+  const failing = Promise.withResolvers<readonly unknown[]>();
+  const node = fakeFetch();
+  let fetches = 0;
+  const fetch: StateFetch = (calls, block) => (fetches++ === 0 ? failing.promise : node.fetch(calls, block));
+  const state = createNodeState({ fetch, maxBytes: MAX_BYTES });
+  const first = state.at(BLOCK).read(keys([ONE]), SIGNAL);
+  const second = state.at(BLOCK).read(keys([ONE]), SIGNAL);
+  failing.reject(new Error("no node"));
+  await assert.rejects(first, /no node/);
+  assert.equal((await second).accounts[0]?.[1]?.balance, 5n);
+});
+
+test("a read that takes turns is counted as a whole, and sent in parts until one fails", async () => {
+  const accounts = Array.from({ length: 70 }, (_, index): Address => `0x${index.toString(16).padStart(40, "0")}`);
+  const parts: number[] = [];
+  const fetch: StateFetch = async (calls) => {
+    parts.push(calls.length);
+    throw new Error("no node");
+  };
+  const turns = new FairSlots({ max: 1, overloaded: "too many" });
+  let counted = 0;
+  const source = createNodeState({ fetch, maxBytes: MAX_BYTES }).at(BLOCK, undefined, {
+    takeTurn: (task) => turns.run(INTERNAL_OWNER, task),
+    onRead: (calls) => {
+      counted += calls;
+    },
+  });
+  await assert.rejects(source.read(keys(accounts), SIGNAL), /no node/);
+  await turns.run(INTERNAL_OWNER, async () => undefined);
+  assert.deepEqual([counted, parts], [3 * accounts.length, [99]]);
 });
 
 test("a prefetch method that a node rejects is not used again, and one that fails is", async () => {

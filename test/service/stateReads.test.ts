@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { startAnvil } from "../devnet/anvil.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
 import { createCountingProxy } from "../support/fakes/countingProxy.ts";
+import { startFront } from "../support/fakes/front.ts";
 import { createService } from "../support/servers/service.ts";
 
 const anvil = await startAnvil(["--hardfork", "prague", "--no-mining"]);
@@ -16,8 +18,26 @@ const CONTRACT = `0x${"c0".repeat(20)}`;
 /** Nothing is prefetched for a payload of this size, so that each value is read by its own call. */
 const LONG_DATA = `0x${"00".repeat(20_000)}`;
 const CHAIN = { blockTimeMs: 1_000, pending: { mode: "node" }, forks: "prague" } as const;
-/** An account is three calls to a node: balance, nonce and code. */
-const CALLS_OF_VALUE = 3;
+/** More than the polls of heads, and the first reads of a chain, during a test. */
+const POLLS = 50;
+const DEFAULT_MAX_READS = 2_000;
+
+const tooManyReads = (maxReads: number): string =>
+  `execution aborted: the request reads more than ${maxReads} state values from nodes (simulate.maxStateReads)`;
+
+/** Returns code that reads the balances of a number of addresses, which are others for each index. */
+const balancesOf = (count: number, index: number): string => {
+  const first = 0x100_0000 * (index + 1);
+  const wordOf = (value: number): string => value.toString(16).padStart(8, "0");
+  return `0x63${wordOf(first)}5b8031506001018063${wordOf(first + count)}11600557`;
+};
+
+/** Returns the beginning of the addresses of an index. */
+const addressPrefix = (index: number): string => `"0x${(index + 1).toString(16).padStart(34, "0")}`;
+
+const simulationOf = (code: string, data = LONG_DATA) => ({
+  blockStateCalls: [{ stateOverrides: { [CONTRACT]: { code } }, calls: [{ to: CONTRACT, data }] }],
+});
 
 test("a simulation that reads too many values ends with an error before it reads them", async (t) => {
   const proxy = await createCountingProxy(anvil.url);
@@ -28,21 +48,55 @@ test("a simulation that reads too many values ends with an error before it reads
     await proxy.close();
   });
   const before = proxy.total;
-  const payload = {
-    blockStateCalls: [
-      { stateOverrides: { [CONTRACT]: { code: ENDLESS_BALANCES } }, calls: [{ to: CONTRACT, data: LONG_DATA }] },
-    ],
-  };
-  const { body } = await rpc(service.url, "eth_simulateV1", [payload, "latest"]);
+  const { body } = await rpc(service.url, "eth_simulateV1", [simulationOf(ENDLESS_BALANCES), "latest"]);
   assert.deepEqual(body.error, {
     code: -32_000,
-    message: `execution aborted: it reads more than ${maxStateReads} state values from nodes (simulate.maxStateReads)`,
+    message: tooManyReads(maxStateReads),
   });
   const calls = proxy.total - before;
   t.diagnostic(`${calls} node calls`);
-  // Polls of heads are a few calls more.
-  assert.ok(calls < CALLS_OF_VALUE * maxStateReads + 50, `${calls} node calls`);
+  assert.ok(calls < maxStateReads + POLLS, `${calls} node calls`);
   assert.equal(await metric(service.opsUrl, "forebay_simulate_state_read_limit_total"), 1);
+});
+
+test("a small request makes few calls to nodes before it ends with an error", async (t) => {
+  const proxy = await createCountingProxy(anvil.url);
+  const service = await createService({ ...CHAIN, nodes: [{ url: proxy.url }] });
+  t.after(async () => {
+    await service.close();
+    await proxy.close();
+  });
+  const before = proxy.total;
+  const { body } = await rpc(service.url, "eth_simulateV1", [simulationOf(ENDLESS_BALANCES, "0x"), "latest"]);
+  assert.equal(body.error?.message, tooManyReads(DEFAULT_MAX_READS));
+  const calls = proxy.total - before;
+  t.diagnostic(`${calls} node calls`);
+  assert.ok(calls <= DEFAULT_MAX_READS + POLLS, `${calls} node calls`);
+});
+
+test("the items of a batch share one limit of state reads", async (t) => {
+  const proxy = await createCountingProxy(anvil.url);
+  const service = await createService({ ...CHAIN, nodes: [{ url: proxy.url }] });
+  t.after(async () => {
+    await service.close();
+    await proxy.close();
+  });
+  const before = proxy.total;
+  const items = Array.from({ length: 10 }, (_, index) => ({
+    ...{ jsonrpc: "2.0", id: index, method: "eth_simulateV1" },
+    params: [simulationOf(balancesOf(300, index)), "latest"],
+  }));
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(service.url, { method: "POST", headers, body: JSON.stringify(items) });
+  const answers = (await response.json()) as readonly { readonly error?: { readonly message: string } }[];
+  const failed = answers.flatMap(({ error }) => error?.message ?? []);
+  assert.deepEqual([...new Set(failed)], [tooManyReads(DEFAULT_MAX_READS)]);
+  const calls = proxy.total - before;
+  t.diagnostic(`${calls} node calls, ${failed.length} of ${answers.length} failed`);
+  assert.ok(failed.length < answers.length);
+  assert.ok(calls <= DEFAULT_MAX_READS + POLLS, `${calls} node calls`);
+  const again = await rpc(service.url, "eth_simulateV1", [simulationOf(balancesOf(300, 11)), "latest"]);
+  assert.equal(again.body.error, undefined);
 });
 
 test("a simulation finds all values that it may read, however small the cache of state is", async (t) => {
@@ -74,4 +128,72 @@ test("state reads of a simulation count against the client's rate limit", async 
   assert.equal(simulated.body.error, undefined, simulated.text);
   assert.ok((await metric(service.opsUrl, "forebay_access_charged_total", 'reason="stateReads"')) >= calls.length);
   assert.equal((await rpc(service.url, "eth_chainId")).status, 429);
+});
+
+/** Calls of state reads in flight. They are sent in parts of two HTTP requests. */
+const MAX_CALLS = 1_600;
+const PART_CALLS = 100;
+const PART_REQUESTS = 2;
+/** More than the rounds of a modest client. */
+const MAX_TURNS = 12;
+/** The indexes of runs: see balancesOf. */
+const [WARMING, GREEDY, MODEST] = [[1, 2, 3], [4, 5], 6];
+
+test("state reads of one client in flight are limited, and another client's come next", async (t) => {
+  const held: { readonly index: number; readonly calls: number; release(): void }[] = [];
+  let heldIndexes: readonly number[] = WARMING;
+  const front = await startFront(async (body) => {
+    const index = heldIndexes.find((each) => body.includes(addressPrefix(each)));
+    if (index !== undefined) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      held.push({ index, calls: body.split('"method"').length - 1, release: resolve });
+      await promise;
+    }
+    const headers = { "content-type": "application/json" };
+    return (await fetch(anvil.url, { method: "POST", headers, body })).text();
+  });
+  const service = await createService(
+    { ...CHAIN, nodes: [{ url: front.url }], simulate: { workers: 4, timeoutMs: 60_000 } },
+    { access: { trustedProxies: ["127.0.0.1"] } },
+  );
+  t.after(async () => {
+    await service.close();
+    await front.close();
+  });
+  const simulate = (client: string, code: string) =>
+    rpc(service.url, "eth_simulateV1", [simulationOf(code), "latest"], { "x-forwarded-for": client });
+  // Each has a thread of its own, so that no later run waits for the start of one.
+  const first = WARMING.map((index) => simulate("203.0.113.3", balancesOf(5, index)));
+  await until(() => new Set(held.map(({ index }) => index)).size === first.length, "the threads have started");
+  heldIndexes = GREEDY;
+  for (const { release } of held.splice(0)) {
+    release();
+  }
+  await Promise.all(first);
+  const greedy = GREEDY.map((index) => simulate("203.0.113.1", balancesOf(600, index)));
+  const areInFlight = (): boolean => held.reduce((sum, { calls }) => sum + calls, 0) > MAX_CALLS - PART_CALLS;
+  await until(areInFlight, "the reads of one client are in flight");
+  let hasAnswer = false;
+  const modest = simulate("203.0.113.2", balancesOf(5, MODEST)).then((answer) => {
+    hasAnswer = true;
+    return answer;
+  });
+  let parts = 0;
+  for (; !hasAnswer && parts < MAX_TURNS; parts++) {
+    for (const { release } of held.splice(0, PART_REQUESTS)) {
+      release();
+    }
+    await until(() => hasAnswer || areInFlight(), "the next part is sent");
+    assert.ok(held.reduce((sum, { calls }) => sum + calls, 0) <= MAX_CALLS);
+  }
+  t.diagnostic(`${parts} parts of the other client ended before`);
+  assert.ok(hasAnswer && held.length > 0);
+  assert.equal((await modest).body.error, undefined);
+  const release = setInterval(() => held.shift()?.release(), 1);
+  const answers = await Promise.all(greedy);
+  clearInterval(release);
+  assert.deepEqual(
+    answers.map(({ body }) => body.error),
+    [undefined, undefined],
+  );
 });

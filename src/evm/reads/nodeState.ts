@@ -45,24 +45,37 @@ export interface StateUse {
   readonly onRead?: OnStateRead | undefined;
   /** The values that no node is asked for. Default: none. */
   readonly known?: KnownBlockState | undefined;
+  /** Runs each part of a read when it is the client's turn. Default: each read is one part, and waits for no turn. */
+  readonly takeTurn?: TakeTurn | undefined;
 }
 
-/** Called with the number of values before a source reads them from nodes. Throws if they are too many. */
-export type OnStateRead = (values: number) => void;
+type TakeTurn = <Result>(task: () => Promise<Result>) => Promise<Result>;
+
+/** Called with the number of calls to nodes before a source sends the first of them. Throws if they are too many. */
+export type OnStateRead = (calls: number) => void;
 
 /** A state key with the calls that read it. */
 interface KeyRequest {
   readonly key: string;
   readonly calls: readonly Call[];
+  /** Its part of MAX_PART_WEIGHT. */
+  readonly weight: number;
   /** Parses the outcomes of `calls` and caches the value. Throws if an outcome is an error or has another form. */
   readonly store: (outcomes: readonly unknown[]) => void;
 }
 
 interface ReadOptions extends StateUse {
   readonly hint: PrefetchHint | undefined;
+  readonly signal: AbortSignal;
 }
 
 const MAX_BLOCKS = 10_000;
+/** One part of a read is 500 slots, which one eth_call can read, or 100 calls of other values. */
+const MAX_PART_WEIGHT = 500;
+const SLOT_WEIGHT = 1;
+const CALL_WEIGHT = 5;
+/** Balance, nonce and code. */
+const ACCOUNT_CALLS = 3;
 const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
 
 class CachedNodeState implements NodeState {
@@ -84,10 +97,10 @@ class CachedNodeState implements NodeState {
     return {
       id: use.known?.id ?? hash,
       // Only the first read sends the prefetch hint.
-      read: (keys) => {
+      read: (keys, signal) => {
         const current = unused;
         unused = undefined;
-        return this.#read(hash, keys, { ...use, hint: current });
+        return this.#read(hash, keys, { ...use, hint: current, signal });
       },
     };
   }
@@ -121,46 +134,69 @@ class CachedNodeState implements NodeState {
     };
   }
 
-  /** Fetches keys that are neither cached nor in flight, in one batch. Returns the keys that a prefetch cached in addition. */
+  /** Fetches keys that are not cached. All are counted before the first call. Returns the keys that a prefetch cached in addition. */
   async #fetchMissing(block: Hash, keys: StateKeys, options: ReadOptions): Promise<StateKeys> {
+    const { hint, signal, onRead, takeTurn = atOnce } = options;
     const missing = this.#requestsFor(block, keys).filter(({ key }) => !this.#cache.has(key));
-    const shared = missing.flatMap(({ key }) => this.#inFlight.get(key) ?? []);
     const own = missing.filter(({ key }) => !this.#inFlight.has(key));
-    let predicted = NO_KEYS;
+    const plan = hint === undefined || own.length === 0 ? undefined : this.#planPrefetch(block, hint);
     if (own.length > 0) {
-      options.onRead?.(own.length);
-      const fetched = this.#fetch(block, own, options);
-      const ended = fetched.then(
-        () => undefined,
-        () => undefined,
-      );
-      for (const { key } of own) {
-        this.#inFlight.set(key, ended);
-      }
-      try {
-        predicted = await fetched;
-      } finally {
-        for (const { key } of own) {
-          this.#inFlight.delete(key);
-        }
-      }
+      onRead?.(callsOf(own).length + (plan?.calls.length ?? 0));
     }
-    await Promise.all(shared);
-    return predicted;
+    let hasFailed = false;
+    const fetchPart = async (part: readonly KeyRequest[], index: number): Promise<readonly unknown[]> => {
+      signal.throwIfAborted();
+      try {
+        return hasFailed ? [] : await this.#fetchPart(block, part, index === 0 ? (plan?.calls ?? []) : []);
+      } catch (error) {
+        hasFailed = true;
+        throw error;
+      }
+    };
+    const parts = options.takeTurn === undefined ? [missing] : partsOf(missing);
+    const [outcomes = []] = await Promise.all(parts.map((part, index) => takeTurn(() => fetchPart(part, index))));
+    return plan === undefined ? NO_KEYS : this.#storePredicted(block, plan.read(outcomes), options);
   }
 
-  async #fetch(block: Hash, requests: readonly KeyRequest[], options: ReadOptions): Promise<StateKeys> {
-    const { hint } = options;
-    const plan = hint === undefined ? undefined : this.#planPrefetch(block, hint);
-    const calls = [...requests.flatMap((request) => request.calls), ...(plan?.calls ?? [])];
-    this.#options.onFetch?.(requests.length);
-    const outcomes = await this.#options.fetch(calls, { hash: block, number: this.#numbers.get(block) ?? 0n });
-    let at = 0;
-    for (const { calls: own, store } of requests) {
-      store(outcomes.slice(at, at + own.length));
-      at += own.length;
+  /** Fetches keys that are neither cached nor in flight, and waits for those in flight. Returns the outcomes of further calls. */
+  async #fetchPart(block: Hash, part: readonly KeyRequest[], further: readonly Call[]): Promise<readonly unknown[]> {
+    const missing = part.filter(({ key }) => !this.#cache.has(key));
+    const shared = missing.filter(({ key }) => this.#inFlight.has(key));
+    const ends = shared.map(({ key }) => this.#inFlight.get(key));
+    const own = missing.filter((request) => !shared.includes(request));
+    const outcomes = await this.#fetch(block, own, further);
+    await Promise.all(ends);
+    // The request that fetched them can have failed.
+    const failed = shared.filter(({ key }) => !this.#cache.has(key));
+    await this.#fetch(block, failed, []);
+    return outcomes;
+  }
+
+  /** Fetches and caches keys in one batch. Other requests for them wait. Returns the outcomes of further calls. */
+  async #fetch(block: Hash, requests: readonly KeyRequest[], further: readonly Call[]): Promise<readonly unknown[]> {
+    if (requests.length + further.length === 0) {
+      return [];
     }
-    return plan === undefined ? NO_KEYS : this.#storePredicted(block, plan.read(outcomes.slice(at)), options);
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    for (const { key } of requests) {
+      this.#inFlight.set(key, ended);
+    }
+    try {
+      this.#options.onFetch?.(requests.length);
+      const calls = [...callsOf(requests), ...further];
+      const outcomes = await this.#options.fetch(calls, { hash: block, number: this.#numbers.get(block) ?? 0n });
+      let at = 0;
+      for (const { calls: own, store } of requests) {
+        store(outcomes.slice(at, at + own.length));
+        at += own.length;
+      }
+      return outcomes.slice(at);
+    } finally {
+      for (const { key } of requests) {
+        this.#inFlight.delete(key);
+      }
+      resolve();
+    }
   }
 
   /** Caches traced values and fetches listed keys. Returns the keys of both. */
@@ -191,17 +227,20 @@ class CachedNodeState implements NodeState {
       ...keys.accounts.map((address) => ({
         key: accountKey(block, address),
         calls: accountCalls(block, address),
+        weight: ACCOUNT_CALLS * CALL_WEIGHT,
         store: (outcomes: readonly unknown[]) =>
           cache.setAccount(block, address, parseAccount(outcomes.map(valueOrThrow))),
       })),
       ...keys.slots.map(([address, slot]) => ({
         key: slotKey(block, address, slot),
         calls: [slotCall(block, address, slot)],
+        weight: SLOT_WEIGHT,
         store: ([outcome]: readonly unknown[]) => cache.setSlot(block, address, slot, parseSlot(valueOrThrow(outcome))),
       })),
       ...keys.blockHashes.map((number) => ({
         key: hashKey(block, number),
         calls: [blockHashCall(number)],
+        weight: CALL_WEIGHT,
         store: ([outcome]: readonly unknown[]) =>
           cache.setBlockHash(block, number, parseBlockHash(valueOrThrow(outcome))),
       })),
@@ -211,6 +250,25 @@ class CachedNodeState implements NodeState {
 
 /** Creates the state of sealed blocks. Reads reject with a node's error and do not cache it. Equal reads in flight are coalesced. */
 export const createNodeState = (options: NodeStateOptions): NodeState => new CachedNodeState(options);
+
+const atOnce: TakeTurn = (task) => task();
+
+const callsOf = (requests: readonly KeyRequest[]): readonly Call[] => requests.flatMap(({ calls }) => calls);
+
+/** Divides a read into parts of MAX_PART_WEIGHT. */
+const partsOf = (requests: readonly KeyRequest[]): readonly (readonly KeyRequest[])[] => {
+  const parts: KeyRequest[][] = [];
+  let room = 0;
+  for (const request of requests) {
+    if (request.weight > room) {
+      parts.push([]);
+      room = MAX_PART_WEIGHT;
+    }
+    parts.at(-1)?.push(request);
+    room -= request.weight;
+  }
+  return parts;
+};
 
 const NO_VALUES: StateValues = { accounts: [], codes: [], slots: [], blockHashes: [] };
 

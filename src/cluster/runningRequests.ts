@@ -1,0 +1,29 @@
+import type { Admission } from "../core/rpcSource.ts";
+import type { RemoteState } from "./chainProtocol.ts";
+
+interface RunningRequest {
+  readonly admission: Admission;
+  runs: number;
+}
+
+/** The requests of serving processes that execute here. The items of a batch share one, so that they share its limits. */
+export class RunningRequests {
+  readonly #requests = new Map<string, RunningRequest>();
+
+  async run<T>(
+    { requestId, stateReads }: Pick<RemoteState, "requestId" | "stateReads">,
+    task: (admission: Admission) => Promise<T>,
+  ): Promise<T> {
+    const running = this.#requests.get(requestId) ?? { admission: { isAdmitted: false, stateReads }, runs: 0 };
+    this.#requests.set(requestId, running);
+    running.runs++;
+    try {
+      return await task(running.admission);
+    } finally {
+      running.runs--;
+      if (running.runs === 0) {
+        this.#requests.delete(requestId);
+      }
+    }
+  }
+}
