@@ -206,12 +206,16 @@ class ChainUpstreams implements Upstreams {
 
   #createPool(): NodeSource {
     const { chain, attempts = RETRY_LIMITS.pool.defaultAttempts, hedge } = this.#options;
-    const { metrics } = this.#telemetry;
+    const { log, metrics } = this.#telemetry;
     return createNodePool(this.nodes, {
       attempts,
       hedge,
       onRetry: (reason) => metrics.upstreamRetries.inc({ chain, reason }),
       onHedge: (reason) => metrics.upstreamHedges.inc({ chain, reason }),
+      onAllUsed: (isAllUsed) => {
+        metrics.upstreamAllUsed.set({ chain }, isAllUsed ? 1 : 0);
+        log.warn({ chain }, isAllUsed ? "most nodes fail or hang: all of them are used" : "most nodes work again");
+      },
     });
   }
 }

@@ -1,10 +1,12 @@
 import type { BlockId, HeadChange, Heads } from "../core/heads.ts";
-import type { NodeHealth } from "../nodes/upstreamNode.ts";
+import type { NodeHealth, UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { PushFault } from "./followedNode.ts";
 
 /** A node this far behind the served head is logged. The alert ForebayNodeLag has the same limit. */
 const LAGGING_SECONDS = 30;
+/** A node this far behind, in blocks and in seconds, may have too much load. Another node may announce a block a little earlier. */
+const OVERLOADED = { blocks: 2, seconds: 2 };
 
 /** Sets the metrics and writes the log lines of one chain's heads. */
 export class HeadReporter {
@@ -20,7 +22,7 @@ export class HeadReporter {
     this.#metrics = metrics;
   }
 
-  onChange({ heads, from }: HeadChange, nodes: readonly NodeHealth[], blockTimeMs: number): void {
+  onChange({ heads, from }: HeadChange, nodes: readonly UpstreamNode[], blockTimeMs: number): void {
     const chain = this.#chain;
     const metrics = this.#metrics;
     metrics.head.set({ chain, tag: "latest" }, Number(heads.latest.number));
@@ -32,12 +34,16 @@ export class HeadReporter {
       metrics.reorgDepth.observe({ chain }, from.length);
       this.#log.info({ chain, depth: from.length, head: heads.latest.number.toString() }, "reorganisation");
     }
-    for (const { name, head } of nodes) {
+    for (const node of nodes) {
+      const { name, head } = node;
       const lag = head === undefined ? 0 : Math.max(0, Number(heads.latest.number - head));
       const lagSeconds = (lag * blockTimeMs) / 1_000;
       metrics.upstreamLag.set({ chain, node: name }, lag);
       metrics.upstreamLagSeconds.set({ chain, node: name }, lagSeconds);
       this.#logLag(name, lag, lagSeconds);
+      if (lag >= OVERLOADED.blocks && lagSeconds >= OVERLOADED.seconds) {
+        node.recordLag();
+      }
     }
   }
 

@@ -4,6 +4,7 @@ import type { HedgeReason } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
 import { RecentQuantile } from "./recentQuantile.ts";
+import { RetryBudget } from "./retryBudget.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 export interface HedgeOptions {
@@ -118,14 +119,16 @@ class Race {
 export class Hedge {
   readonly #options: HedgeOptions;
   readonly #onHedge: (reason: HedgeReason) => void;
+  readonly #budget: RetryBudget;
   /** Durations by node and method. */
   readonly #durations = new Map<HedgedNode, Map<string, RecentQuantile>>();
   /** Hedges that the share allows now. */
   #saved = 0;
 
-  constructor(options: HedgeOptions, onHedge: (reason: HedgeReason) => void) {
+  constructor(options: HedgeOptions, onHedge: (reason: HedgeReason) => void, budget = new RetryBudget()) {
     this.#options = options;
     this.#onHedge = onHedge;
+    this.#budget = budget;
   }
 
   async request(
@@ -152,7 +155,7 @@ export class Hedge {
   }
 
   #hedge(race: Race, second: HedgedNode, reason: HedgeReason): void {
-    if (this.#saved >= 1 && second.available) {
+    if (this.#saved >= 1 && second.available && this.#budget.take()) {
       this.#saved -= 1;
       this.#onHedge(reason);
       race.start(second);

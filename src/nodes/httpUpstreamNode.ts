@@ -175,6 +175,11 @@ class HttpUpstreamNode implements UpstreamNode {
     this.#wrongAnswers.record(error);
   }
 
+  get isFailing(): boolean {
+    const { isHung, isBroken } = this.#sender;
+    return (isHung || isBroken) && this.#gate.isOpen && !this.#wrongAnswers.isSuspended && !this.#refusals.isOut;
+  }
+
   get isRejecting(): boolean {
     return this.#refusals.isOut && this.#gate.isOpen && !this.#wrongAnswers.isSuspended && !this.#sender.isHung;
   }
@@ -202,6 +207,10 @@ class HttpUpstreamNode implements UpstreamNode {
 
   recordDifference(error: NodeError, method: string): void {
     this.#refusals.recordMethodError(error, method);
+  }
+
+  recordLag(): void {
+    this.#sender.recordOverload();
   }
 
   recordLostRace(elapsedMs: number): void {

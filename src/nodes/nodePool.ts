@@ -7,6 +7,7 @@ import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import { Hedge, type HedgeOptions } from "./hedge.ts";
 import { hasBlock, neededBlock, rankNodes } from "./nodeSelection.ts";
 import { type NodeChoice, PoolRead } from "./poolRead.ts";
+import { RetryBudget } from "./retryBudget.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 export interface NodePoolOptions {
@@ -17,9 +18,20 @@ export interface NodePoolOptions {
   /** Called with the cause of the previous attempt's failure. */
   readonly onRetry: (cause: RetryCause) => void;
   readonly onHedge: (reason: HedgeReason) => void;
+  /** Most nodes fail or hang, so that all are used; or no longer. */
+  readonly onAllUsed?: (isAllUsed: boolean) => void;
 }
 
 const isIdentified = ({ identified }: UpstreamNode): boolean => identified;
+
+/** Whether most of several nodes fail or hang. The others would then get a multiple of their load. */
+const isMostFailing = (nodes: readonly UpstreamNode[]): boolean => {
+  let failing = 0;
+  for (const node of nodes) {
+    failing += node.isFailing ? 1 : 0;
+  }
+  return failing > 1 && failing * 2 > nodes.length;
+};
 
 /** Puts nodes that have refused the method last: they may accept it again, and the other nodes may fail. */
 const acceptingFirst = (nodes: readonly UpstreamNode[], method: string): readonly UpstreamNode[] =>
@@ -33,12 +45,15 @@ class NodePool implements NodeSource {
   readonly #options: NodePoolOptions;
   readonly #hedge: Hedge | undefined;
   readonly #clock: Clock;
+  readonly #budget: RetryBudget;
+  #isAllUsed = false;
 
   constructor(nodes: readonly UpstreamNode[], options: NodePoolOptions) {
     this.#nodes = nodes;
     this.#options = options;
-    this.#hedge = options.hedge && new Hedge(options.hedge, options.onHedge);
     this.#clock = options.clock ?? systemClock;
+    this.#budget = new RetryBudget(this.#clock);
+    this.#hedge = options.hedge && new Hedge(options.hedge, options.onHedge, this.#budget);
   }
 
   request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
@@ -78,6 +93,7 @@ class NodePool implements NodeSource {
 
   /** Most reads end with the first attempt. */
   #read(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+    this.#budget.recordRead();
     const read = new PoolRead(request, context);
     let choice: NodeChoice | undefined;
     try {
@@ -103,7 +119,8 @@ class NodePool implements NodeSource {
     const { attempts } = this.#options;
     for (let attempt = 2; attempt <= attempts; attempt += 1) {
       const choice = read.choose(this.#rank(request, context.view));
-      if (!choice) {
+      // The first retry is free.
+      if (!choice || (attempt > 2 && !this.#budget.take())) {
         break;
       }
       await this.#prepareRetry(choice, { attempt, cause: read.lastCause }, context);
@@ -126,7 +143,12 @@ class NodePool implements NodeSource {
     if (onlyNode !== undefined) {
       return identified.filter(({ name }) => name === onlyNode);
     }
-    return acceptingFirst(rankNodes(identified, neededBlock(request, heads), heads), method);
+    const isAllUsed = isMostFailing(identified);
+    if (isAllUsed !== this.#isAllUsed) {
+      this.#isAllUsed = isAllUsed;
+      this.#options.onAllUsed?.(isAllUsed);
+    }
+    return acceptingFirst(rankNodes(identified, neededBlock(request, heads), heads, isAllUsed), method);
   }
 
   #send({ node, next }: NodeChoice, request: RpcRequest, context: RequestContext): Promise<RpcResponse> {

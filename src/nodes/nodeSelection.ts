@@ -30,8 +30,8 @@ export const neededBlock = ({ block, retention }: RpcRequest, heads: Heads): Rpc
   block ?? (RETENTION[retention].boundTo === "view" ? heads.latest : undefined);
 
 /** Returns the rank of a node's group; groups with lower ranks are tried first. */
-const groupOf = (node: NodeHealth, block: RpcRequest["block"], heads: Heads): number => {
-  if (!node.available) {
+const groupOf = (node: NodeHealth, block: RpcRequest["block"], heads: Heads, isAllUsed: boolean): number => {
+  if (!node.available && !(isAllUsed && node.isFailing)) {
     // The last resort: a chain's only node gets requests even while its breaker is open.
     return 3;
   }
@@ -45,13 +45,14 @@ const hasTiers = ([first, ...others]: readonly NodeHealth[]): boolean =>
   others.some(({ priority }) => priority !== first?.priority);
 
 /**
- * Orders nodes for a request. Nodes that have the block and are on the view's branch come first, by tier. With several tiers,
+ * Orders nodes for a request. With `isAllUsed`, nodes that fail or hang count as available. Nodes that have the block and are on the view's branch come first, by tier. With several tiers,
  * nodes with room precede full ones. Then follow nodes that need a trial. Nodes of one group and tier are ordered by latency, load, errors and lag.
  */
 export const rankNodes = <N extends NodeHealth>(
   nodes: readonly N[],
   block: RpcRequest["block"],
   heads: Heads,
+  isAllUsed = false,
 ): readonly N[] => {
   if (nodes.length <= 1) {
     return nodes;
@@ -61,7 +62,7 @@ export const rankNodes = <N extends NodeHealth>(
   return nodes
     .map((node) => ({
       node,
-      group: groupOf(node, block, heads),
+      group: groupOf(node, block, heads, isAllUsed),
       full: isTiered && node.isFull ? 1 : 0,
       cost: cost(node, bestHead),
     }))

@@ -14,6 +14,7 @@ import { budgetError, createNodeClient, type NodeClient } from "./nodeClient.ts"
 import { NodeCounts } from "./nodeCounts.ts";
 import { factsOf, reasonOf } from "./nodeRefusals.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
+import { RequestLimit } from "./requestLimit.ts";
 import { SendPermits } from "./sendPermits.ts";
 import { type CallOutcome, type CallSender, type Leaving, SentCall } from "./sentCall.ts";
 import type { CallOptions } from "./upstreamNode.ts";
@@ -82,6 +83,7 @@ export class NodeSender {
   readonly #client: NodeClient;
   readonly #batcher: CallBatcher;
   readonly #permits: SendPermits;
+  readonly #requestLimit: RequestLimit;
   #lastFault: NodeError | undefined;
   readonly #callSender: CallSender = {
     createError: (why, sent) => this.#leftError(why, sent),
@@ -114,8 +116,12 @@ export class NodeSender {
         }
       },
     });
+    const requestLimit = new RequestLimit(requestsOfClients(concurrency));
+    this.#requestLimit = requestLimit;
     const admission = new CallAdmission({
-      places: requestsOfClients(concurrency),
+      get places() {
+        return requestLimit.requests;
+      },
       isFull: () => this.#batcher.isFull,
       inFlight: () => this.#batcher.inFlight,
       maxWaitMs: options.maxWaitMs,
@@ -125,7 +131,9 @@ export class NodeSender {
     this.#batcher = new CallBatcher({
       client: this.#client,
       limit: new BatchLimit(options.batch === "off" ? 1 : options.batch.maxCalls),
-      maxInFlight: requestsOfClients(concurrency),
+      get maxInFlight() {
+        return requestLimit.requests;
+      },
       maxWaitMs: options.batch === "off" ? 0 : options.batch.maxWaitMs,
       lateMs: () => lateAfterMs(options.health.latencyMs),
       onStart: () => this.#onStart(),
@@ -160,6 +168,16 @@ export class NodeSender {
   /** True if a further call would wait, for one of the calls in flight or for the budget of calls. */
   get isFull(): boolean {
     return this.#batcher.isFull || this.#budget.delayMs > 0;
+  }
+
+  /** The breaker is open. */
+  get isBroken(): boolean {
+    return !this.#breaker.available;
+  }
+
+  /** Records a sign that the node has too much load. It then gets fewer requests at once. */
+  recordOverload(): void {
+    this.#requestLimit.recordOverload(this.#batcher.inFlight);
   }
 
   /** Why the node gets no requests; undefined if it does. */
@@ -292,6 +310,7 @@ export class NodeSender {
       this.#breaker.failed();
     } else {
       this.#breaker.succeeded();
+      this.#requestLimit.recordResponse();
     }
     this.#options.health.recordOutcome(durationMs, end === "fault");
   }
@@ -315,6 +334,7 @@ export class NodeSender {
       this.#lastFault = outcome;
     }
     if (outcome.kind === "rateLimited") {
+      this.recordOverload();
       this.#budget.pause(DEFAULT_PAUSE_MS);
     }
     this.#options.onError(outcome, call.method);

@@ -20,6 +20,8 @@ export interface NodeHealth {
   readonly priority: number;
   /** A further call would wait, for one of the calls in flight or for the budget of calls. */
   readonly isFull: boolean;
+  /** The node is not available only because it failed too often, or hangs. */
+  readonly isFailing: boolean;
   /** Why the node gets no requests; undefined for a node in use. It has no words of the node. */
   readonly unusedReason: string | undefined;
   /** The node was out because it rejected requests. One read decides whether it is used again. */
@@ -53,6 +55,8 @@ export interface UpstreamNode extends Node, NodeHealth {
   /** Another node responded first, this long after the request to this node. */
   recordLostRace(elapsedMs: number): void;
   recordWrongAnswer(error: UnverifiedError): void;
+  /** The head of the node fell behind those of the others. If the node is busy, it gets fewer requests at once. */
+  recordLag(): void;
   /** Another node answered the read of this method that this node returned the error to. */
   recordDifference(error: NodeError, method: string): void;
   /**

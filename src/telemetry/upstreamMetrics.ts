@@ -136,6 +136,12 @@ export const nodeMetrics = (metrics: MetricFactory) => ({
     OF_NODE,
     "max",
   ),
+  upstreamAllUsed: metrics.gaugeFromZero(
+    "upstream_all_used",
+    "1 while most nodes of a chain fail or hang, so that all of them are used",
+    { chain: CHAIN },
+    "max",
+  ),
   upstreamHeadsPolled: metrics.gaugeFromZero(
     "upstream_heads_polled",
     "1 while the WebSocket of a node is lost, so that its heads are polled",

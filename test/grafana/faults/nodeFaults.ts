@@ -82,6 +82,21 @@ export const NODE_FAULTS: Readonly<Record<string, AlertFault>> = {
       return { opsUrl, call: () => readAccounts(url) };
     },
   },
+  "two of three nodes are down": {
+    alerts: ["ForebayAllNodesUsed"],
+    start: async (t) => {
+      const chain = createLiveChain(t);
+      const { url } = await startLiveNode(t, chain);
+      const down = [await createFakeNode({ chain }), await createFakeNode({ chain })];
+      const nodes = [{ url }, ...down.map((node) => ({ url: node.url }))];
+      const service = await serve(t, { chainId: chain.chainId, nodes });
+      return {
+        opsUrl: service.opsUrl,
+        begin: () => Promise.all(down.map((node) => node.close())),
+        call: () => readAccounts(service.url),
+      };
+    },
+  },
   "a node is behind": {
     alerts: ["ForebayNodeLag"],
     start: async (t) => {

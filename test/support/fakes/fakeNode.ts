@@ -48,6 +48,8 @@ export interface FakeNode {
     readonly body: string;
   }[];
   count(...methods: string[]): number;
+  /** The most reads of balances that were in flight at once since the last call. */
+  takeMostBalances(): number;
   /** Resolves when the next request for the method arrives. */
   asked(method: string): Promise<void>;
   /** Resolves when a client aborts a request before its response. */
@@ -95,6 +97,8 @@ export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<Fak
   const subscribers = new Set<WebSocket>();
   const breaks: (() => void)[] = [];
   const hanging: (() => void)[] = [];
+  let balancesInFlight = 0;
+  let mostBalances = 0;
 
   const height = (): number => Math.max(0, faults.height ?? chain.blocks.length - 1 - (faults.lag ?? 0));
   const visible = (number: number): FakeBlock | undefined => (number <= height() ? chain.blocks[number] : undefined);
@@ -170,7 +174,11 @@ export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<Fak
   const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await readBody(request);
     requests.push({ headers: request.headers, path: request.url ?? "", body });
+    const isBalance = body.includes('"eth_getBalance"');
+    balancesInFlight += isBalance ? 1 : 0;
+    mostBalances = Math.max(mostBalances, balancesInFlight);
     response.on("close", () => {
+      balancesInFlight -= isBalance ? 1 : 0;
       for (const resolve of response.writableFinished ? [] : breaks.splice(0)) {
         resolve();
       }
@@ -246,6 +254,11 @@ export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<Fak
       methods.length === 0
         ? [...calls.values()].reduce((sum, count) => sum + count, 0)
         : methods.reduce((sum, method) => sum + (calls.get(method) ?? 0), 0),
+    takeMostBalances: () => {
+      const most = mostBalances;
+      mostBalances = balancesInFlight;
+      return most;
+    },
     asked: (method) =>
       new Promise((resolve) => {
         waiting.set(method, [...(waiting.get(method) ?? []), resolve]);

@@ -50,6 +50,8 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
     priority: 0,
     isFull: false,
     needsTrial: false,
+    isFailing: false,
+    recordLag: () => undefined,
     unusedReason: undefined,
     accepts: () => true,
     isRejecting: false,

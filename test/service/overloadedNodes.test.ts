@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
+
+const HEIGHT = 100;
+const chain = createFakeChain({ height: HEIGHT });
+
+const start = async (
+  t: TestContext,
+  count: number,
+  options: Partial<ServiceChain> = {},
+): Promise<{ readonly nodes: readonly FakeNode[]; readonly service: Service }> => {
+  const nodes = await Promise.all(Array.from({ length: count }, () => createFakeNode({ chain })));
+  const service = await createService(
+    { nodes: nodes.map(({ url }) => ({ url, batch: "off" as const })), ...options },
+    { cache: { memoryBytes: 0 } },
+  );
+  t.after(async () => {
+    await service.close();
+    await Promise.all(nodes.map((node) => node.close()));
+  });
+  while ((await metric(service.opsUrl, "forebay_upstream_head")) < HEIGHT * count) {
+    // A node without a head gets no reads.
+  }
+  return { nodes, service };
+};
+
+let nextAddress = 1;
+const readMany = ({ url }: Service, count: number) =>
+  Promise.all(
+    Array.from({ length: count }, () =>
+      rpc(url, "eth_getBalance", [`0x${(nextAddress++).toString(16).padStart(40, "0")}`, "0x20"]),
+    ),
+  );
+
+test("if two of three nodes fail, all of them are used and counted, and no read fails", async (t) => {
+  const { nodes, service } = await start(t, 3, { upstream: { breaker: { failures: 3, openMs: 300 } } });
+  const failing = nodes.slice(1);
+  const allUsed = () => metric(service.opsUrl, "forebay_upstream_all_used");
+  const read = async (): Promise<void> => {
+    const answers = await readMany(service, 12);
+    assert.deepEqual(new Set(answers.map(({ body }) => body.result)), new Set(["0x20"]));
+  };
+  assert.equal(await allUsed(), 0);
+  for (const { faults } of failing) {
+    faults.answer = 503;
+    faults.methods = ["eth_getBalance"];
+  }
+  while ((await allUsed()) === 0) {
+    await read();
+  }
+  const before = failing.map((node) => node.count("eth_getBalance"));
+  while (failing.some((node, at) => node.count("eth_getBalance") === before[at])) {
+    await read();
+  }
+  for (const { faults } of failing) {
+    faults.answer = undefined;
+  }
+  while ((await allUsed()) === 1) {
+    await read();
+  }
+});
+
+test("a node that limits the rate gets fewer requests at once, and more with each round of responses", async (t) => {
+  const { nodes, service } = await start(t, 1, { upstream: { attempts: 1 } });
+  const [node] = nodes;
+  assert.ok(node);
+  node.faults.delayMs = 300;
+  node.faults.methods = ["eth_getBalance"];
+  await readMany(service, 40);
+  const unlimited = node.takeMostBalances();
+  assert.ok(unlimited >= 20, `${unlimited} requests at once`);
+  node.faults.answer = 429;
+  await readMany(service, 8);
+  node.faults.answer = undefined;
+  node.takeMostBalances();
+  const answers = await readMany(service, 40);
+  assert.deepEqual(new Set(answers.map(({ body }) => body.result)), new Set(["0x20"]));
+  const most = node.takeMostBalances();
+  assert.ok(most < 20, `${most} requests at once`);
+});
