@@ -20,8 +20,17 @@ export class BilledSource implements WriteSetSource {
     return this.#source.unitsPerBlock;
   }
 
-  async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
-    const outcome = await this.#source.read(block, signal);
+  read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+    return this.#bill(this.#source.read(block, signal));
+  }
+
+  readFrom(node: string, block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+    const reading = this.#source.readFrom?.(node, block, signal);
+    return reading === undefined ? Promise.resolve("unsupported") : this.#bill(reading);
+  }
+
+  async #bill(reading: Promise<WriteSet | WriteSetFailure>): Promise<WriteSet | WriteSetFailure> {
+    const outcome = await reading;
     if (outcome !== "unsupported") {
       this.#ledger.spend("writeSets", this.unitsPerBlock);
     }

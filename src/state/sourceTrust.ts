@@ -1,4 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
+import { PeerProbation, type ProbationNode } from "./peerProbation.ts";
 import { Probation, type ProbationLimits } from "./probation.ts";
 import type { WriteSet, WriteSetFailure, WriteSetOrigin, WriteSetSource } from "./writeSet.ts";
 
@@ -56,10 +57,15 @@ class GuardedSource implements WriteSetSource {
   #restsUntilMs = Number.NEGATIVE_INFINITY;
   /** Since the last write set. */
   #failures = 0;
+  readonly #peers: PeerProbation;
 
   constructor(source: WriteSetSource, options: GuardedSourceOptions) {
     this.#source = source;
     this.#options = options;
+    this.#peers = new PeerProbation({
+      candidates: () => options.givers.onProbation(),
+      readFrom: async (node, block, signal) => source.readFrom?.(node, block, signal) ?? "unsupported",
+    });
   }
 
   get origin(): WriteSetOrigin {
@@ -96,6 +102,9 @@ class GuardedSource implements WriteSetSource {
     if (typeof outcome !== "string") {
       this.#failures = 0;
       onUsed({ origin: this.origin, trust: givers.of(outcome.node) });
+      if (this.probationOf(outcome)?.isOver === true) {
+        void this.#peers.compare(outcome);
+      }
     } else if (outcome !== "unsupported" && this.unitsPerBlock > 0 && !signal.aborted) {
       this.#failures++;
       this.#restsUntilMs = Math.max(this.#restsUntilMs, nowMs() + restAfter(this.#failures));
@@ -121,6 +130,15 @@ class Givers {
 
   get all(): readonly GiverTrust[] {
     return [...this.#trusts.values()];
+  }
+
+  /** Returns the nodes on probation that do not rest, the one whose probation is furthest first. */
+  onProbation(): readonly ProbationNode[] {
+    return [...this.#trusts]
+      .flatMap(([name, { probation, isResting }]) =>
+        name === undefined || probation === undefined || probation.isOver || isResting ? [] : [{ name, probation }],
+      )
+      .sort((one, other) => byProgress(one.probation, other.probation));
   }
 
   of(node: string | undefined): GiverTrust {

@@ -57,4 +57,6 @@ export interface WriteSetSource {
   readonly isResting?: boolean;
   /** Resolves once the write set is complete and checked, or with the reason of the failure. Never rejects. */
   read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure>;
+  /** Reads the write set on the word of this node alone. Never rejects. */
+  readFrom?(node: string, block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure>;
 }

@@ -5,7 +5,11 @@ import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { type Lie, type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
+import { ComparedState } from "../support/servers/comparedState.ts";
 import { createService, type Service } from "../support/servers/service.ts";
+import { compareRounds } from "../support/standIn/compareRounds.ts";
+import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
+import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
 
@@ -241,11 +245,10 @@ test("a write that a node's traces miss rests the traces of this node alone", as
 });
 
 test("a node that joins later is on probation by itself", async (t) => {
-  const rig = await startRig(t, [{ name: "a" }, { name: "b", lies: [NO_TRACES] }], { blocks: 3, values: 24 });
+  const rig = await startRig(t, [{ name: "a" }, { name: "b" }], { blocks: 3, values: 24 });
   await rig.learn();
   assert.equal(await rig.count("state_on_probation"), 0);
   rig.node("a").lies = [NO_TRACES];
-  rig.node("b").lies = [];
   // Its first block begins with its own state, which answers reads of this block.
   await rig.turn();
   assert.equal(await rig.count("state_drops_total", 'reason="probation"'), 1);
@@ -258,6 +261,41 @@ test("a node that joins later is on probation by itself", async (t) => {
   }
   assert.ok(blocks >= 3, `${blocks} blocks`);
   assert.ok(tracesOf(rig.node("b")) >= 3);
+});
+
+test("a node whose traces equal those of a trusted one takes over from it, and no value ends", async (t) => {
+  const chain = new StandInChain("prague");
+  const blocks = new RandomStateBlocks(chain, 3);
+  blocks.genesis();
+  for (let count = 0; count < 20; count++) {
+    await blocks.mine();
+  }
+  const honest = await StandInNode.start({ chain, traces: "geth" });
+  t.after(() => honest.close());
+  const [a, b] = [await startLyingNode(t, honest.url), await startLyingNode(t, honest.url)];
+  const service = await createService({
+    nodes: [a, b].map(({ url }, priority) => ({ url, priority })),
+    blockTimeMs: LONG_MS,
+    forks: "prague",
+    state: { source: "trace", probation: { blocks: 3, values: 12 }, waitMs: LONG_MS },
+  });
+  t.after(() => service.close());
+  const compared = new ComparedState(chain, service, 3);
+  const run = (rounds: number) =>
+    compareRounds({ ...{ chain, blocks, service, compared, rounds }, reorganisedEvery: 1_000 });
+  const dropped = () => metric(service.opsUrl, "forebay_state_drops_total");
+  for (let rounds = 0; tracesOf(b) < 3; rounds++) {
+    assert.ok(rounds < 30, "the traces of both nodes are compared");
+    await run(1);
+  }
+  // The last comparison may still run.
+  await run(3);
+  const [before, traces] = [await dropped(), tracesOf(b)];
+  a.lies = [NO_TRACES];
+  await run(8);
+  assert.ok(tracesOf(b) >= traces + 8, `${tracesOf(b)} traces`);
+  assert.equal(await dropped(), before);
+  assert.deepEqual(compared.tally.differences, []);
 });
 
 test("a lie during the probation of a trace does not begin it again", async (t) => {

@@ -1,0 +1,96 @@
+import type { BlockId } from "../core/heads.ts";
+import { keccak256Hex } from "../ethereum/keccak.ts";
+import type { TableKey } from "./keyEncoder.ts";
+import type { Probation } from "./probation.ts";
+import { runSliced } from "./runSliced.ts";
+import type { WriteSet, WriteSetFailure } from "./writeSet.ts";
+import { writtenValues, ZERO_VALUE } from "./writtenValues.ts";
+
+/** A node on probation. */
+export interface ProbationNode {
+  readonly name: string;
+  readonly probation: Probation;
+}
+
+export interface PeerProbationOptions {
+  /** Returns the nodes on probation that may be asked, the one whose probation is furthest first. */
+  candidates(): readonly ProbationNode[];
+  /** Reads the write set of one node. Never rejects. */
+  readFrom(node: string, block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure>;
+}
+
+/** After a write set that was late or did not agree, a node is not asked for this number of blocks. */
+const PAUSE_BLOCKS = 32n;
+const MAX_READ_MS = 10_000;
+
+const nameOf = ({ field, address, slot }: TableKey): string => field + address + (slot ?? "");
+
+const digitsOfCode = (code: Uint8Array, hash: string | undefined): string =>
+  code.length === 0 ? ZERO_VALUE : (hash ?? keccak256Hex(code)).slice(2);
+
+/** Returns the values that a write set names, by key. Yields after each. */
+const valuesOf = function* (writeSet: WriteSet): Generator<void, Map<string, { key: TableKey; value: string }>> {
+  const values = new Map<string, { key: TableKey; value: string }>();
+  for (const { key, value } of writtenValues(writeSet, digitsOfCode)) {
+    if (value !== undefined) {
+      values.set(nameOf(key), { key, value });
+    }
+    yield;
+  }
+  return values;
+};
+
+/**
+ * Lets nodes earn the trust in their traces while a trusted node has the write sets. Such a node is asked for the same block.
+ * Its values count if it has all values of the trusted write set.
+ */
+export class PeerProbation {
+  readonly #options: PeerProbationOptions;
+  readonly #pausedUntil = new Map<string, bigint>();
+  #isRunning = false;
+
+  constructor(options: PeerProbationOptions) {
+    this.#options = options;
+  }
+
+  /** Compares one node with a trusted write set, unless a comparison is running. Never rejects. */
+  async compare(trusted: WriteSet): Promise<void> {
+    const { number } = trusted.block;
+    const peer = this.#options.candidates().find(({ name }) => (this.#pausedUntil.get(name) ?? 0n) <= number);
+    if (peer === undefined || this.#isRunning || trusted.accounts.size === 0) {
+      return;
+    }
+    this.#isRunning = true;
+    try {
+      const agrees = await this.#agrees(peer, trusted).catch(() => false);
+      if (!agrees) {
+        this.#pausedUntil.set(peer.name, number + PAUSE_BLOCKS);
+      }
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+
+  async #agrees({ name, probation }: ProbationNode, trusted: WriteSet): Promise<boolean> {
+    const { block } = trusted;
+    const expected = await runSliced(valuesOf(trusted));
+    // Nothing could agree, and a read costs units.
+    if (expected.size === 0) {
+      return true;
+    }
+    const read = await this.#options.readFrom(name, block, AbortSignal.timeout(MAX_READ_MS));
+    if (typeof read === "string" || read.node !== name || read.block.hash !== block.hash) {
+      return false;
+    }
+    const values = await runSliced(valuesOf(read));
+    if ([...expected].some(([key, { value }]) => values.get(key)?.value !== value)) {
+      return false;
+    }
+    for (const { key } of expected.values()) {
+      if (key.field !== "storage") {
+        probation.recordAgreement({ ...key, field: key.field }, block);
+      }
+    }
+    return true;
+  }
+}

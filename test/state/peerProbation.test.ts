@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { BlockId } from "../../src/core/heads.ts";
+import { PeerProbation } from "../../src/state/peerProbation.ts";
+import { Probation } from "../../src/state/probation.ts";
+import type { WriteSet, WriteSetFailure } from "../../src/state/writeSet.ts";
+import { blockOf } from "../support/builders/heads.ts";
+import { addressOf } from "../support/builders/stateModel.ts";
+
+const BLOCKS = 3;
+const VALUES = 6;
+
+/** A write set of these balances. */
+const writes = (block: BlockId, node: string, balances: readonly bigint[]): WriteSet => ({
+  block,
+  node,
+  accounts: new Map(balances.map((balance, index) => [addressOf(index), { balance, slots: new Map() }])),
+});
+
+/** Compares a peer with trusted write sets of two balances. `answer` is the peer's. */
+const createRig = (answer: (block: BlockId) => WriteSet | WriteSetFailure | Error) => {
+  const probation = new Probation({ blocks: BLOCKS, values: VALUES });
+  const asked: bigint[] = [];
+  const peers = new PeerProbation({
+    candidates: () => (probation.isOver ? [] : [{ name: "peer", probation }]),
+    readFrom: async (_, block) => {
+      asked.push(block.number);
+      const outcome = answer(block);
+      if (outcome instanceof Error) {
+        throw outcome;
+      }
+      return outcome;
+    },
+  });
+  const follow = async (from: number, upTo: number, balances: readonly bigint[] = [1n, 2n]): Promise<void> => {
+    for (let number = from; number <= upTo; number++) {
+      await peers.compare(writes(blockOf(number), "trusted", balances));
+    }
+  };
+  return { probation, asked, follow };
+};
+
+test("a node whose write sets have the trusted values ends its probation, and is asked no more", async () => {
+  const { probation, asked, follow } = createRig((block) => writes(block, "peer", [1n, 2n, 3n]));
+  await follow(1, 2);
+  assert.equal(probation.isOver, false);
+  await follow(3, 9);
+  assert.equal(probation.isOver, true);
+  assert.deepEqual(asked, [1n, 2n, 3n]);
+});
+
+test("a node with another value, without one, or without an answer earns nothing and pauses", async () => {
+  const outcomes: Record<string, (block: BlockId) => WriteSet | WriteSetFailure | Error> = {
+    other: (block) => writes(block, "peer", [1n, 3n]),
+    missing: (block) => writes(block, "peer", [1n]),
+    late: () => "late",
+    broken: () => new Error("broken"),
+    "of another block": () => writes(blockOf(99), "peer", [1n, 2n]),
+  };
+  for (const [name, answer] of Object.entries(outcomes)) {
+    const { probation, asked, follow } = createRig(answer);
+    await follow(1, 40);
+    assert.deepEqual(asked, [1n, 33n], name);
+    assert.deepEqual([probation.blocksLeft, probation.valuesLeft], [BLOCKS, VALUES], name);
+  }
+});
+
+test("a block without a written value costs no read", async () => {
+  const empty = createRig(() => "late");
+  await empty.follow(1, 5, []);
+  assert.deepEqual(empty.asked, []);
+  const asked: bigint[] = [];
+  const unknown = new Map([[addressOf(1), { balance: "unknown" as const, slots: new Map() }]]);
+  await new PeerProbation({
+    candidates: () => [{ name: "peer", probation: new Probation({ blocks: 1, values: 1 }) }],
+    readFrom: async (_, { number }) => {
+      asked.push(number);
+      return "late";
+    },
+  }).compare({ block: blockOf(6), node: "trusted", accounts: unknown });
+  assert.deepEqual(asked, []);
+});
