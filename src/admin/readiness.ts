@@ -16,6 +16,8 @@ export interface WatchedChain {
     readonly nodes: readonly WatchedNode[];
     readonly heads: { current(): unknown };
   };
+  /** Why nodes answer calls that forebay could answer. */
+  readonly forwarded: { readonly list: readonly object[] };
 }
 
 export interface ReadinessOptions<C extends WatchedChain> {
@@ -103,6 +105,7 @@ export const createReadiness = <C extends WatchedChain>(options: ReadinessOption
       serving,
       ...(!serving && { reason: reasonOf(chain, ready) }),
       ...((!ready || Object.keys(faults).length > 0) && { nodes: faults }),
+      ...(chain.forwarded.list.length > 0 && { forwarded: chain.forwarded.list }),
     };
   };
 

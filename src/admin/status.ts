@@ -21,6 +21,8 @@ export interface ChainStatus {
   /** From 0 to 1; null before the first lookup. */
   readonly hitRatio: number | null;
   readonly nodes: readonly NodeStatus[];
+  /** Why nodes answer calls that forebay could answer, which costs many units. */
+  readonly forwarded: readonly { readonly reason: string; readonly text: string }[];
   /** Up to ten, newest first. */
   readonly flashblocks: readonly FlashblockStatus[];
 }

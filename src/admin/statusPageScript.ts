@@ -64,6 +64,7 @@ const drawChain = (chain) => {
       tile("Requests per second", chain.requestsPerSecond.toFixed(chain.requestsPerSecond < 10 ? 1 : 0)),
       head("Latest", chain.latest), head("Safe", chain.safe), head("Finalized", chain.finalized),
       tile("Pending", count(pending.number), feed)),
+    ...chain.forwarded.map(({ text }) => node("p", { class: "warn" }, "Nodes answer most calls, and bill more: " + text)),
     line(samples),
     node("div", { class: "columns" }, node("div", {}, node("h3", {}, "Nodes"), drawNodes(chain.nodes)),
       ...(chain.flashblocks.length === 0 ? [] : [node("div", {}, node("h3", {}, "Last flashblocks"), drawFlashblocks(chain.flashblocks))])));

@@ -19,6 +19,7 @@ export interface ServedChain {
   readonly name: string;
   readonly upstreams: Upstreams;
   readonly views: Pick<ClientViews, "view" | "flashblocks">;
+  readonly forwarded: ChainSources["forwarded"];
   /** Resolves when genesis, first head and rules are known. Rejects only if the chain is closed before. */
   readonly ready: Promise<void>;
   readonly endpoint: Endpoint;
@@ -46,6 +47,7 @@ class ChainRuntime implements ServedChain {
   readonly name: string;
   readonly upstreams: Upstreams;
   readonly views: ClientViews;
+  readonly forwarded: ChainSources["forwarded"];
   readonly endpoint: Endpoint;
   readonly #ending: AbortController;
   readonly #subscriptions: Subscriptions;
@@ -64,6 +66,7 @@ class ChainRuntime implements ServedChain {
     this.name = config.name;
     this.upstreams = upstreams;
     this.views = views;
+    this.forwarded = sources.forwarded;
     this.#ending = ending;
     this.#subscriptions = subscriptions;
     this.#sources = sources;

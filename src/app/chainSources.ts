@@ -2,6 +2,7 @@ import type { Chain } from "../methods/method.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
 import type { PendingViews } from "./createPendingViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
+import type { ForwardedReasons } from "./forwardedReasons.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 /** The views of one chain, as far as requests of clients use them. */
@@ -19,5 +20,7 @@ export interface ChainSources {
   readonly filters: FilterStore;
   /** Present in a serving process. Requests wait while it returns a promise. */
   readonly gate: { wait(): Promise<void> | undefined } | undefined;
+  /** Why nodes answer calls that forebay could answer. Empty in a serving process: the main process knows them. */
+  readonly forwarded: Pick<ForwardedReasons, "list">;
   close(): Promise<void>;
 }

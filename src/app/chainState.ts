@@ -11,16 +11,14 @@ import { createStateEconomics, type StateEconomics } from "../state/stateEconomi
 import { StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
 import { StateJudge } from "../state/stateJudge.ts";
 import { STATE_METHODS, StateReads, type StateReadsOptions } from "../state/stateReads.ts";
-import type { WriteSetSource } from "../state/writeSet.ts";
+import type { WriteSetOrigin, WriteSetSource } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createAnswers } from "./createAnswers.ts";
 import { createOriginComparison } from "./createOriginComparison.ts";
 import type { PendingViews } from "./createPendingViews.ts";
 import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 import { directNodeCall } from "./directNodeCall.ts";
-
-/** `anvil_setBalance` and its like change state inside a block, and no write set shows that. */
-const DEVELOPMENT_NODE = /anvil|hardhat|ganache/i;
+import { type ForwardedReasons, isDevelopmentNode } from "./forwardedReasons.ts";
 
 /** The share of `state.cacheBytes` for answers to calls. */
 const ANSWER_SHARE = 0.125;
@@ -29,6 +27,7 @@ const nowMs = (): number => performance.now();
 
 export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "economics"> {
   readonly views: Pick<PendingViews, "ready" | "view" | "forks" | "systemContracts" | "execution">;
+  readonly forwarded: ForwardedReasons;
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
   readonly telemetry: Telemetry;
@@ -46,6 +45,9 @@ export class ChainState {
   #differences: DifferenceHandler | undefined;
   #answers: ReturnType<typeof createAnswers> | undefined;
   readonly #onDropped = new Set<() => void>();
+  #sources: readonly WriteSetSource[] = [];
+  /** The sources that no node supports. */
+  readonly #unsupported = new Set<WriteSetOrigin>();
   #isClosed = false;
 
   constructor(options: ChainStateOptions) {
@@ -92,6 +94,9 @@ export class ChainState {
     }
     const economics = this.#createEconomics();
     const sources = createWriteSetSources({ ...this.#options, economics });
+    if (sources.length === 0) {
+      this.#options.forwarded.set("noSource", true);
+    }
     if (sources.length === 0 || this.#isClosed) {
       return;
     }
@@ -100,7 +105,7 @@ export class ChainState {
   }
 
   async #isDevelopmentNode(): Promise<boolean> {
-    const { config, upstreams, telemetry } = this.#options;
+    const { upstreams, forwarded } = this.#options;
     const heads = upstreams.heads.current();
     if (heads === undefined) {
       return false;
@@ -108,10 +113,8 @@ export class ChainState {
     // Not the view of clients: its use starts probes of the nodes' pending blocks.
     const callNode = directNodeCall(upstreams, () => ({ heads }));
     const version = await callNode("web3_clientVersion", []).catch(() => undefined);
-    const isDevelopment = DEVELOPMENT_NODE.test(String(version));
-    if (isDevelopment) {
-      telemetry.log.info({ chain: config.name, version }, "state is not followed: this is a development node");
-    }
+    const isDevelopment = isDevelopmentNode(version);
+    forwarded.set("developmentNode", isDevelopment);
     return isDevelopment;
   }
 
@@ -128,12 +131,13 @@ export class ChainState {
     const { config, upstreams, views, telemetry } = this.#options;
     const chain = config.name;
     const { policy } = economics;
+    this.#sources = sources.map(economics.account);
     const answerBytes = config.state.follow === "auto" ? Math.floor(config.state.cacheBytes * ANSWER_SHARE) : 0;
     const values = new BlockValues(config.state.cacheBytes - answerBytes);
     const { heads } = upstreams;
     const follower = new StateFollower({
       heads,
-      sources: sources.map(economics.account),
+      sources: this.#sources,
       policy,
       values,
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
@@ -193,6 +197,7 @@ export class ChainState {
     return {
       onRead: (source, outcome, err) => {
         metrics.stateWriteSets.inc({ chain, source, outcome });
+        this.#noteSource(source, outcome);
         if (err !== undefined) {
           log.warn({ err, chain, source }, "a write set could not be read");
         }
@@ -217,6 +222,22 @@ export class ChainState {
           isEnd ? "state is not followed any more, because it failed three times" : "following the state failed",
         ),
     };
+  }
+
+  /** No source is left if no node supports any. A node that is down and a source that rests say the same for a time. */
+  #noteSource(source: WriteSetOrigin, outcome: string): void {
+    const { forwarded, upstreams } = this.#options;
+    if (outcome !== "unsupported") {
+      this.#unsupported.clear();
+      forwarded.set("noSource", false);
+      return;
+    }
+    this.#unsupported.add(source);
+    const isForATime =
+      !upstreams.nodes.some(({ available }) => available) || this.#sources.some((each) => each.isResting);
+    if (!isForATime && this.#unsupported.size === this.#sources.length && !forwarded.has("rulesUnknown")) {
+      forwarded.set("noSource", true);
+    }
   }
 
   #publishDropped(): void {

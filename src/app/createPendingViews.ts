@@ -16,6 +16,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createExecution, type Execution, type ExecutionOptions } from "./createExecution.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import { directNodeCall } from "./directNodeCall.ts";
+import type { ForwardedReasons } from "./forwardedReasons.ts";
 import { resolveForks } from "./resolveForks.ts";
 import type { Upstreams } from "./upstreams.ts";
 import { RulesWatch } from "./watchRules.ts";
@@ -50,6 +51,7 @@ export interface PendingViewsOptions {
   readonly threads: EvmThreads;
   /** Called with the blocks that equal their execution from the feed. */
   readonly onReconciled?: PendingOptions["onReconciled"];
+  readonly forwarded: Pick<ForwardedReasons, "set">;
   readonly budget: MemoryBudget;
   readonly telemetry: Telemetry;
 }
@@ -158,7 +160,7 @@ class ChainViews implements PendingViews {
 
   /** Returns undefined if the rules of the chain are not known. */
   async #watchRules(): Promise<RulesWatch | undefined> {
-    const { config, upstreams, telemetry } = this.#options;
+    const { config, upstreams, forwarded, telemetry } = this.#options;
     const { name: chain } = config;
     const { log } = telemetry;
     const resolved = await resolveForks(config.forks, upstreams.genesis.chainId, this.#callNode).catch(
@@ -168,7 +170,7 @@ class ChainViews implements PendingViews {
       },
     );
     if (resolved === undefined) {
-      log.info({ chain }, "the chain's rules are not known: simulations go to a node");
+      forwarded.set("rulesUnknown", true);
       return undefined;
     }
     const rules = new RulesWatch({
@@ -177,6 +179,7 @@ class ChainViews implements PendingViews {
       genesisHash: () => upstreams.genesis.hash,
       heads: upstreams.heads,
       callNode: this.#callNode,
+      forwarded,
       telemetry,
     });
     await rules.start();

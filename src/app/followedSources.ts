@@ -9,6 +9,7 @@ import type { ChainSources } from "./chainSources.ts";
 import { ChainState } from "./chainState.ts";
 import { createPendingViews, type PendingViews } from "./createPendingViews.ts";
 import { createReadPipeline } from "./createReadPipeline.ts";
+import { ForwardedReasons } from "./forwardedReasons.ts";
 import type { Shared } from "./shared.ts";
 import { createUpstreams, type Upstreams, type UpstreamsOptions } from "./upstreams.ts";
 
@@ -51,17 +52,20 @@ export const createFollowedSources = (config: ChainConfig, shared: Shared, signa
   const upstreams = createChainUpstreams(config, shared);
   const pipeline = createReadPipeline(config, shared, upstreams, signal);
   const feed = config.pending.feeds.length > 0 ? new FeedSource() : undefined;
+  const forwarded = new ForwardedReasons(config.name, telemetry);
   const views: PendingViews = createPendingViews({
     config,
     upstreams,
     pipeline,
     onReconciled: feed?.record,
     knownState: () => state.executionReads,
+    forwarded,
     budget,
     threads,
     telemetry,
   });
-  const state: ChainState = new ChainState({ config, upstreams, pipeline, views, feed, thread, signal, telemetry });
+  const parts = { config, upstreams, pipeline, views, feed, thread, forwarded, signal, telemetry };
+  const state: ChainState = new ChainState(parts);
   const { maxFilters: maxPerClient, maxFilterBytes: maxBytesPerClient } = config.logs;
   return {
     upstreams,
@@ -70,6 +74,7 @@ export const createFollowedSources = (config: ChainConfig, shared: Shared, signa
     state,
     filters: createLocalFilters({ maxPerClient, maxBytesPerClient, memory: budget }),
     gate: undefined,
+    forwarded,
     close: async () => {
       state.close();
       await views.close();

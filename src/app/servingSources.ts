@@ -113,6 +113,7 @@ export const createServingSources = (
     },
     filters: createRemoteFilters(key, link.channel),
     gate: copy.gate,
+    forwarded: { list: [] },
     attached: copy.attach().then(() => identity.confirm()),
     close: async () => {
       link.remove(key);

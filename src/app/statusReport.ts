@@ -127,6 +127,7 @@ export const createStatus = ({ version, metrics, chains, isDraining }: StatusOpt
       saved: { calls: savedCalls.get(name) ?? 0, units: savedUnits.get(name) ?? 0 },
       hitRatio: lookupCount === 0 ? null : (hits.get(name) ?? 0) / lookupCount,
       nodes: nodeStatus(chain, heads),
+      forwarded: chain.forwarded.list,
       flashblocks: views.flashblocks.list(),
     };
   };

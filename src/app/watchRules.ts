@@ -4,6 +4,7 @@ import { findHeaderDifference, findUnknownFrom, withUnknownFrom } from "../ether
 import { findRuleDifference, type RuleDifference, readSystemContracts } from "../ethereum/nodeRules.ts";
 import { areRulesKnown, type ChainForks } from "../ethereum/rules.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { ForwardedReasons } from "./forwardedReasons.ts";
 
 const CHECK_MS = 10 * 60_000;
 
@@ -15,6 +16,7 @@ export interface RulesWatchOptions {
   readonly genesisHash: () => Hash;
   readonly heads: { current(): Heads | undefined; subscribe(listener: (change: HeadChange) => void): () => void };
   readonly callNode: (method: string, params: readonly unknown[]) => Promise<unknown>;
+  readonly forwarded: Pick<ForwardedReasons, "set">;
   readonly telemetry: Telemetry;
 }
 
@@ -89,7 +91,7 @@ export class RulesWatch {
   }
 
   #update(headTimestamp: bigint): void {
-    const { chain, forks, telemetry } = this.#options;
+    const { chain, forks, forwarded, telemetry } = this.#options;
     const differences = [this.#configDifference, this.#headerDifference].flatMap((difference) => difference ?? []);
     const unknownFrom = findUnknownFrom(forks, differences);
     if (unknownFrom !== this.#forks.unknownFrom) {
@@ -103,6 +105,7 @@ export class RulesWatch {
       this.#log({ from: unknownFrom, what: "a fork that is not implemented" });
     }
     telemetry.metrics.rulesUnknown.set({ chain }, isKnown ? 0 : 1);
+    forwarded.set("rulesUnknown", !isKnown);
   }
 
   #log({ from, what }: RuleDifference): void {

@@ -1,6 +1,7 @@
 import type { ChainConfig, Config } from "../config/schema.ts";
 import { checkFacilitator } from "./checkFacilitator.ts";
 import { checkFeed } from "./checkFeed.ts";
+import { checkForwarded } from "./checkForwarded.ts";
 import { type CheckedNode, checkNode } from "./checkNode.ts";
 import { checkRedis } from "./checkRedis.ts";
 import type { CheckResult } from "./checkResult.ts";
@@ -33,7 +34,8 @@ const checkChain = async (chain: ChainConfig): Promise<readonly CheckResult[]> =
     Promise.all(chain.nodes.map((node, index) => checkNode(chain, node, index))),
     Promise.all(feeds.map((url, index) => checkFeed(`${chain.name}/feed${index + 1}`, url, maxMessageBytes))),
   ]);
-  return [...nodes.flatMap(({ results }) => results), ...compareIds(chain, nodes), ...feedResults];
+  const own = [...nodes.flatMap(({ results }) => results), ...compareIds(chain, nodes), ...feedResults];
+  return [...own, ...(await checkForwarded(chain, nodes))];
 };
 
 /** Checks every node (HTTP, WebSocket), feed, Redis and the facilitator of a configuration. Never rejects. */

@@ -5,6 +5,7 @@ import { connectionFault, connectionHint } from "../core/connectionFault.ts";
 import { nodeName } from "../nodes/nodeName.ts";
 import { parseNodeUrl } from "../nodes/nodeUrl.ts";
 import { requestResult } from "../nodes/requestResult.ts";
+import { type NodeAbilities, readAbilities } from "./checkAbilities.ts";
 import { CHECK_TIMEOUT_MS, type CheckResult, checked, withHint } from "./checkResult.ts";
 
 type NodeConfig = ChainConfig["nodes"][number];
@@ -13,6 +14,8 @@ export interface CheckedNode {
   readonly name: string;
   /** Undefined if the node did not return one. */
   readonly chainId: number | undefined;
+  /** Undefined if the node did not answer. */
+  readonly abilities: NodeAbilities | undefined;
   readonly results: readonly CheckResult[];
 }
 
@@ -30,18 +33,19 @@ const since = (startMs: number): string => `${Math.round(performance.now() - sta
 /** Requests chain id and head over HTTP. */
 const checkHttp = async (subject: string, node: NodeConfig) => {
   let chainId: number | undefined;
+  let head: number | undefined;
   const result = await checked(
     subject,
     async () => {
       const startMs = performance.now();
       chainId = Number(await requestResult(node, "eth_chainId", CHECK_TIMEOUT_MS));
       const duration = since(startMs);
-      const head = Number(await requestResult(node, "eth_blockNumber", CHECK_TIMEOUT_MS));
+      head = Number(await requestResult(node, "eth_blockNumber", CHECK_TIMEOUT_MS));
       return { level: "ok", text: `chain ${chainId}, head ${head}, ${duration}` };
     },
     reasonAt(node.url),
   );
-  return { chainId, result };
+  return { chainId, head, result };
 };
 
 const SUBSCRIBE = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params: ["newHeads"] });
@@ -82,7 +86,7 @@ const checkWebSocket = (subject: string, url: string, headers: NodeConfig["heade
 export const checkNode = async (chain: ChainConfig, node: NodeConfig, index: number): Promise<CheckedNode> => {
   const name = nodeName(node, index);
   const subject = `${chain.name}/${name}`;
-  const [{ chainId, result }, ...others] = await Promise.all([
+  const [{ chainId, head, result }, ...others] = await Promise.all([
     checkHttp(subject, node),
     ...(node.wsUrl === undefined ? [] : [checkWebSocket(subject, node.wsUrl, node.headers)]),
   ]);
@@ -90,5 +94,11 @@ export const checkNode = async (chain: ChainConfig, node: NodeConfig, index: num
   const own: CheckResult = isWrongChain
     ? { subject, level: "fault", text: `its chain id is ${chainId}, the configuration says ${chain.chainId}` }
     : result;
-  return { name, chainId, results: [own, ...others] };
+  if (isWrongChain || head === undefined) {
+    return { name, chainId, abilities: undefined, results: [own, ...others] };
+  }
+  const hasWebSocket = others.some(({ level }) => level === "ok");
+  const abilities = await readAbilities(node, head, hasWebSocket, CHECK_TIMEOUT_MS);
+  const can = [`can: ${abilities.can.join(", ")}`, `cannot: ${abilities.cannot.join(", ")}`].join("; ");
+  return { name, chainId, abilities, results: [own, ...others, { subject, level: "ok", text: can }] };
 };

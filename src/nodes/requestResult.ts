@@ -6,16 +6,30 @@ export interface ResultTarget {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Sends one request without params. Rejects if the response has no result, or after `timeoutMs`. Makes no retries. */
-export const requestResult = async (node: ResultTarget, method: string, timeoutMs: number): Promise<unknown> => {
+/** Sends a request or a batch. Rejects after `timeoutMs`. Makes no retries. `response`: undefined if it is no JSON. */
+export const requestOnce = async (
+  node: ResultTarget,
+  body: object,
+  timeoutMs: number,
+): Promise<{ readonly statusCode: number; readonly response: unknown }> => {
   const { origin, path, headers } = parseNodeUrl(node.url, node.headers);
-  const { statusCode, body } = await request(origin + path, {
+  const { statusCode, body: received } = await request(origin + path, {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: [] }),
+    body: JSON.stringify(body),
     signal: AbortSignal.timeout(timeoutMs),
   });
-  const response: unknown = await body.json().catch(() => undefined);
+  return { statusCode, response: await received.json().catch(() => undefined) };
+};
+
+/** Sends one request. Rejects if the response has no result, or after `timeoutMs`. Makes no retries. */
+export const requestResult = async (
+  node: ResultTarget,
+  method: string,
+  timeoutMs: number,
+  params: readonly unknown[] = [],
+): Promise<unknown> => {
+  const { statusCode, response } = await requestOnce(node, { jsonrpc: "2.0", id: 1, method, params }, timeoutMs);
   if (typeof response === "object" && response !== null && "result" in response) {
     return response.result;
   }

@@ -15,6 +15,7 @@ const chainOf = (name: string, isKnown: boolean, fault?: IdentityFault, head?: s
     nodes: [{ name: "node1", available: isKnown, identified: fault === undefined, fault }],
     heads: { current: () => head },
   },
+  forwarded: { list: [] },
 });
 
 const noAnswer: IdentityFault = { kind: "noAnswer", text: "node1: connect ECONNREFUSED" };

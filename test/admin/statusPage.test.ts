@@ -31,6 +31,7 @@ const statusAt = (poll: number): Status => ({
         { name: "ours", head: 38_200_000 + poll, lagBlocks: 0, breakerOpen: false },
         { name: "<img src=x onerror=alert(1)>", head: 38_199_981, lagBlocks: 19, breakerOpen: true },
       ],
+      forwarded: [],
       flashblocks: Array.from({ length: FLASHBLOCKS }, (_, age) => ({
         number: 38_200_001 + poll,
         index: FLASHBLOCKS - 1 - age,
@@ -50,6 +51,7 @@ const statusAt = (poll: number): Status => ({
       saved: { calls: 0, units: 0 },
       hitRatio: null,
       nodes: [{ name: "node1", head: null, lagBlocks: null, breakerOpen: true }],
+      forwarded: [],
       flashblocks: [],
     },
   ],

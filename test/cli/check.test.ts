@@ -4,8 +4,9 @@ import { checkConfig } from "../../src/cli/check.ts";
 import { formatResult } from "../../src/cli/checkResult.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { wireMessage } from "../support/builders/flashblocks.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeFeed } from "../support/fakes/fakeFeed.ts";
-import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { createFakeNode, FakeError } from "../support/fakes/fakeNode.ts";
 import { startRedis } from "../support/servers/redis.ts";
 
 const startNode = async (t: TestContext) => {
@@ -30,6 +31,14 @@ const check = async (chain: object, cache: object = {}): Promise<readonly string
   );
 };
 
+const CANNOT = "traces of blocks, block access lists, eth_createAccessList, proofs, witnesses";
+const CAN = `ok    op/node1: can: state of all blocks, logs of 10,000 blocks, batches; cannot: ${CANNOT}, WebSocket`;
+const COST = "warn  op: nodes answer most calls, and bill 30 to 60 times as many units";
+const NO_RULES = `${COST}: the rules of the chain are not known: set chains[].forks, or upgrade forebay`;
+const NO_SOURCE = "no node has block access lists or traces (debug_traceBlockByHash), and no feed has all transactions";
+const STATE_READS = "eth_getBalance, eth_getTransactionCount, eth_getCode, eth_getStorageAt";
+const EXECUTED = "eth_call, eth_estimateGas, eth_simulateV1, eth_createAccessList";
+
 /** Nothing listens on port 9 (discard). */
 const DEAD = "127.0.0.1:9";
 
@@ -44,7 +53,10 @@ test("all is well: nodes, WebSocket, feed and Redis", async (t) => {
   assert.deepEqual(await check(chain, { redis: redis.url }), [
     "ok    op/node1: chain 31337, head 10, N ms",
     "ok    op/node1 WebSocket: newHeads, N ms",
+    `ok    op/node1: can: state of all blocks, logs of 10,000 blocks, batches, WebSocket; cannot: ${CANNOT}`,
     "ok    op/feed1: first message after N ms",
+    `ok    op: forwarded to nodes: always ${EXECUTED}`,
+    NO_RULES,
     "ok    redis: HOST: PING answered, N ms",
   ]);
 });
@@ -53,7 +65,11 @@ test("a chain without a chain id gets a warning that names it", async (t) => {
   const node = await startNode(t);
   assert.deepEqual(await check({ nodes: [{ url: node.url }] }), [
     "ok    op/node1: chain 31337, head 10, N ms",
+    CAN,
     "warn  op: no chainId is configured, the first node that responds decides: set chainId: 31337",
+    `ok    op: forwarded to nodes: always ${STATE_READS}, ${EXECUTED}`,
+    NO_RULES,
+    `${COST}: ${NO_SOURCE}`,
   ]);
 });
 
@@ -82,9 +98,12 @@ test("a dead node, a dead WebSocket and a dead feed, each with its cause", async
     [
       "ok    op/node1: chain 31337, head 10, N ms",
       `fault op/node1 WebSocket: ${refused}`,
+      CAN,
       `fault op/node2: ${refused}`,
       "fault op/node3: node.invalid: ENOTFOUND (the host name does not resolve)",
       `fault op/feed1: ${refused}`,
+      `ok    op: forwarded to nodes: always ${EXECUTED}`,
+      NO_RULES,
     ],
   );
   assert.ok(!/k3y|pass/.test(lines.join()), "no credentials");
@@ -106,4 +125,45 @@ test("a Redis that requires another password", async (t) => {
     lines.at(-1),
     "fault redis: HOST: WRONGPASS (the server rejects the user name or the password of the URL)",
   );
+});
+
+test("a node with limits: what it can do, and that a development node costs more", async (t) => {
+  const chain = createFakeChain({ height: 3_000 });
+  const kept = (tag: unknown): unknown => {
+    if (Number(tag) < 2_000) {
+      throw new FakeError(-32_000, "missing trie node");
+    }
+    return "0x1";
+  };
+  const node = await createFakeNode({
+    chain,
+    handlers: {
+      eth_getBalance: ([, tag]) => kept(tag),
+      eth_getLogs: ([filter]) => {
+        const { fromBlock, toBlock } = Object(filter);
+        if (Number(toBlock) - Number(fromBlock) >= 500) {
+          throw new FakeError(-32_005, "query exceeds 500 blocks");
+        }
+        return [];
+      },
+      eth_getProof: () => ({ accountProof: [] }),
+      debug_traceBlockByHash: () => [],
+      web3_clientVersion: () => "anvil/v1.7.1",
+    },
+  });
+  node.faults.refusesBatches = true;
+  t.after(() => node.close());
+  const lines = await check({ chainId: 31337, forks: "prague", nodes: [{ url: node.url }] });
+  assert.deepEqual(lines.slice(1), [
+    "ok    op/node1: can: traces of blocks, state of the newest 1,000 blocks, logs of 500 blocks, proofs; cannot: block access lists, batches, eth_createAccessList, witnesses, WebSocket",
+    `ok    op: forwarded to nodes: always ${STATE_READS}, eth_call, eth_estimateGas`,
+    `${COST}: state of a development node is not followed, because it can change inside a block`,
+  ]);
+});
+
+test("a chain whose state is followed and executed forwards only what is not known", async (t) => {
+  const node = await createFakeNode({ handlers: { debug_traceBlockByHash: () => [] } });
+  t.after(() => node.close());
+  const lines = await check({ chainId: 31337, forks: "prague", nodes: [{ url: node.url }] });
+  assert.deepEqual(lines.slice(2), ["ok    op: forwarded to nodes: only what is not known here"]);
 });
