@@ -59,6 +59,12 @@ export const processRow: Row = {
       queries: [named("{{instance}} {{kind}}", rates("gc_seconds_sum", INSTANCE, "instance", "kind"))],
     },
     {
+      title: "Log lines dropped",
+      description: "Log lines a second that stdout did not take in time: a full disk, or a reader that has stopped.",
+      unit: "short",
+      queries: [rates("log_lines_dropped_total", INSTANCE, "instance")],
+    },
+    {
       title: "Open files",
       description: "Open files and sockets, and their limit. At the limit, no connection can be opened.",
       unit: "suffix:files",

@@ -6,6 +6,10 @@ import {
   createSharedReservations,
   type Reservations,
 } from "../access/payment/reservations.ts";
+import { createRedisClient } from "../cache/redisClient.ts";
+import { logConnection } from "../cache/redisConnection.ts";
+import { createScripts } from "../cache/redisScript.ts";
+import { parseRedisUrl } from "../cache/redisUrl.ts";
 import type { Config } from "../config/schema.ts";
 import type { RunScript } from "../core/runScript.ts";
 import { createUnitsOf, createUnitTable, type UnitsOf } from "../state/providerUnits.ts";
@@ -15,6 +19,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 export interface PaymentSource {
   /** Returns undefined without `access.payment`. `load` must have been called for this configuration. */
   create(config: Config): Payments | undefined;
+  close(): void;
   /** Loads the package if the configuration needs it. Rejects if it is not installed. */
   load(config: Config): Promise<void>;
 }
@@ -26,11 +31,21 @@ const createUnits = ({ chains, usage: { prices, units } }: Config): ((chain: str
   return (chain, method) => tables.get(chain)?.(method) ?? 0;
 };
 
-/** Creates the source of payments. Reservations continue after a reload. `run` is that of Redis. */
+/** Opens the connection of `access.payment.redis`. */
+const connect = (url: string, telemetry: Telemetry) => {
+  const address = parseRedisUrl(url);
+  const client = createRedisClient(address);
+  logConnection(client, address, { log: telemetry.log, use: "payments" });
+  return { run: createScripts(client, telemetry), close: () => client.disconnect() };
+};
+
+/** Creates the source of payments. Reservations continue after a reload. `run` is that of the cache's Redis. */
 export const createPaymentSource = (telemetry: Telemetry, run: RunScript | undefined): PaymentSource => {
+  let own: ReturnType<typeof connect> | undefined;
   let reservations: Reservations | undefined;
   let x402: X402 | undefined;
   return {
+    close: () => own?.close(),
     load: async ({ access: { payment } }) => {
       x402 ??= payment && (await loadX402());
     },
@@ -42,7 +57,11 @@ export const createPaymentSource = (telemetry: Telemetry, run: RunScript | undef
       if (x402 === undefined) {
         throw new Error("the package of payments is not loaded");
       }
-      reservations ??= run === undefined ? createLocalReservations() : createSharedReservations(run);
+      if (reservations === undefined) {
+        own = payment.redis === undefined ? undefined : connect(payment.redis, telemetry);
+        const shared = own?.run ?? run;
+        reservations = shared === undefined ? createLocalReservations() : createSharedReservations(shared);
+      }
       return createPayments({
         payment,
         x402,

@@ -234,6 +234,7 @@ class RunningForebay implements Forebay {
     await this.#shared.verifyPool.close();
     await this.#shared.writeSetThread.close();
     this.#access.close();
+    this.#payments.close();
     await this.#telemetry.tracer?.close();
     this.#shared.redis?.close();
     await this.#ops?.close();

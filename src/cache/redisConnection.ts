@@ -13,7 +13,7 @@ export const formatHosts = ({ hosts }: RedisAddress): string =>
 export const logConnection = (
   client: Redis | Cluster,
   address: RedisAddress,
-  { log, use }: { readonly log: Telemetry["log"]; readonly use: "cache" | "rate limits" },
+  { log, use }: { readonly log: Telemetry["log"]; readonly use: "cache" | "rate limits" | "payments" },
 ): void => {
   const logged = new Set<string>();
   const redis = formatHosts(address);

@@ -43,6 +43,9 @@ export const checkConfig = async ({ chains, cache, access: { payment } }: Config
   const results = await Promise.all([
     ...chains.map(checkChain),
     ...(cache.redis === undefined ? [] : [checkRedis(cache.redis).then((result) => [result])]),
+    ...(payment?.redis === undefined
+      ? []
+      : [checkRedis(payment.redis).then((result) => [{ ...result, subject: "redis of payments" }])]),
     ...(payment === undefined ? [] : [checkFacilitator(payment).then((result) => [result])]),
   ]);
   return results.flat();

@@ -1,6 +1,6 @@
 import { type ResultTarget, requestOnce, requestResult } from "../nodes/requestResult.ts";
 
-/** What one node can do. */
+/** The abilities of one node. */
 export interface NodeAbilities {
   /** It has what a block wrote: traces or block access lists. */
   readonly hasWriteSets: boolean;

@@ -48,4 +48,8 @@ export const paymentSchema = z.strictObject({
     .optional()
     .describe("URL of this service in challenges; default: http:// and the Host header"),
   facilitator: facilitatorSchema,
+  redis: z
+    .string()
+    .optional()
+    .describe("Redis of the reservations, which the cache cannot fill; applies at a restart; default: `cache.redis`"),
 });

@@ -32,9 +32,10 @@ export const configSchema = z
   })
   .refine(
     ({ access: { payment }, cache: { redis }, server: { processes } }) =>
-      payment === undefined || redis !== undefined || processes === 1,
+      payment === undefined || payment.redis !== undefined || redis !== undefined || processes === 1,
     {
-      error: "payments require cache.redis with more than one process: each payment is reserved there",
+      error:
+        "payments require access.payment.redis or cache.redis with more than one process: each payment is reserved there",
       path: ["access", "payment"],
     },
   )

@@ -103,6 +103,7 @@ export const runtimeMetrics = (metrics: MetricFactory) => {
       gauge.set(getHeapStatistics().heap_size_limit),
     ),
     gcSeconds,
+    logLinesDropped: metrics.total("log_lines_dropped_total", "Log lines that stdout did not take in time"),
     openFiles: metrics.level("open_files", "Open files and sockets; absent without /proc", (gauge) =>
       setOrRemove(gauge, countOpenFiles()),
     ),

@@ -1,10 +1,11 @@
-import { pino } from "pino";
+import { type LoggerOptions, pino } from "pino";
 import type { Tracer } from "../core/trace.ts";
 import { accessMetrics } from "./accessMetrics.ts";
 import { cacheMetrics } from "./cacheMetrics.ts";
 import { headMetrics, logMetrics } from "./chainMetrics.ts";
 import { clusterMetrics } from "./clusterMetrics.ts";
 import { createErrorSampling } from "./lineSampler.ts";
+import { createLogDestination } from "./logDestination.ts";
 import { MetricFactory } from "./metricFactory.ts";
 import { paymentMetrics } from "./paymentMetrics.ts";
 import { feedMetrics, pendingMetrics } from "./pendingMetrics.ts";
@@ -76,14 +77,19 @@ const REDACTED = [
 export const createTelemetry = (options: TelemetryOptions = {}): Telemetry => {
   const registry = new Registry();
   const series = new MetricFactory(registry);
+  const metrics = declareMetrics(series);
+  const logOptions: LoggerOptions = {
+    level: options.level ?? "info",
+    formatters: { level: (level) => ({ level }) },
+    hooks: { logMethod: createErrorSampling() },
+    redact: { paths: REDACTED, censor: "[redacted]" },
+  };
   return {
-    log: pino({
-      level: options.level ?? "info",
-      formatters: { level: (level) => ({ level }) },
-      hooks: { logMethod: createErrorSampling() },
-      redact: { paths: REDACTED, censor: "[redacted]" },
-    }),
-    metrics: declareMetrics(series),
+    log: pino(
+      logOptions,
+      createLogDestination(() => metrics.logLinesDropped.inc()),
+    ),
+    metrics,
     series,
     registry,
     tracer: options.tracer,

@@ -11,6 +11,8 @@ test("an IPv4 address is one client, and an IPv6 /64 is one client", () => {
     ["2001:0db8:0000:0000:0:1:2:3", "2001:db8:0:0::/64"],
     ["2001:db8:0:1::", "2001:db8:0:1::/64"],
     ["::1", "0:0:0:0::/64"],
+    ["::ffff:203.0.113.5", "203.0.113.5"],
+    ["::FFFF:203.0.113.5", "203.0.113.5"],
   ] as const) {
     assert.equal(clientOfAddress(address), client, address);
   }

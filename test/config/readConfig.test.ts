@@ -208,7 +208,7 @@ ${more}`;
   };
   assert.deepEqual(faults(configOf('{ default: "0.1" }', 'cache: { redis: "redis://r" }')), []);
   assert.deepEqual(faults(configOf('{ default: "0.1" }')), [
-    "access.payment: payments require cache.redis with more than one process: each payment is reserved there",
+    "access.payment: payments require access.payment.redis or cache.redis with more than one process: each payment is reserved there",
   ]);
   const both = configOf('{ default: "0.1", perUnit: "0.1" }', 'cache: { redis: "redis://r" }');
   assert.deepEqual(faults(both), ["access.payment.price: set either default or perUnit"]);
