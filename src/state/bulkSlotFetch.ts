@@ -35,14 +35,15 @@ export const unitsOfSlot = (slots: number, unitsOf: UnitsOf): number =>
 export const createBulkSlotFetch = ({ fetch, unitsOf, nowMs }: BulkReaderOptions): StateFetch => {
   let unsupportedUntilMs = 0;
   const isCheaper = (slots: number): boolean => slots > 1 && unitsOfSlot(slots, unitsOf) < unitsOf(SLOT_METHOD);
-  return async (calls, block) => {
+  return async (calls, block, onNode) => {
     const slots = new Map(calls.filter(isSlotCall).map((call) => [call, keyOf(call)]));
     if (!isCheaper(slots.size) || nowMs() < unsupportedUntilMs) {
-      return fetch(calls, block);
+      return fetch(calls, block, onNode);
     }
+    const nodes = new AnsweringNodes();
     const others = calls.filter((call) => !isSlotCall(call));
     const bulks = bulkParts([...slots.values()]).map((keys) => slotsAndBalancesCall(keys, block.hash));
-    const found = await fetch([...others, ...bulks.map(({ call }) => call)], block);
+    const found = await fetch([...others, ...bulks.map(({ call }) => call)], block, nodes.next());
     const outcomes = new Map<Call, unknown>(others.map((call, index) => [call, found[index]]));
     const bySlot = new Map(bulks.flatMap((bulk, index) => slotOutcomes(bulk, found[others.length + index])));
     const unread: Call[] = [];
@@ -55,11 +56,32 @@ export const createBulkSlotFetch = ({ fetch, unitsOf, nowMs }: BulkReaderOptions
     }
     if (unread.length > 0) {
       unsupportedUntilMs = nowMs() + UNSUPPORTED_MS;
-      const singly = await fetch(unread, block);
+      const singly = await fetch(unread, block, nodes.next());
       for (const [index, call] of unread.entries()) {
         outcomes.set(call, singly[index]);
       }
     }
+    if (nodes.only !== undefined) {
+      onNode?.(nodes.only);
+    }
     return calls.map((call) => outcomes.get(call));
   };
 };
+
+/** The nodes that answered several fetches. */
+class AnsweringNodes {
+  readonly #names: string[] = [];
+
+  /** Begins a fetch. Returns the function that receives the name of each node that it asks: the last one answers. */
+  next(): (node: string) => void {
+    const fetch = this.#names.length;
+    return (node) => {
+      this.#names[fetch] = node;
+    };
+  }
+
+  /** Undefined if several nodes answered, or none. */
+  get only(): string | undefined {
+    return new Set(this.#names).size === 1 ? this.#names[0] : undefined;
+  }
+}

@@ -123,3 +123,21 @@ test("a slot costs its part of the eth_call that reads it, if that is less", () 
     [0, 20, 15, 1, 0.06],
   );
 });
+
+test("the node that answered is named, unless several did", async () => {
+  const unsupported = new NodeError("unsupportedMethod", "", "not supported");
+  const named =
+    (...names: string[]): StateFetch =>
+    async (calls, _block, onNode) => {
+      onNode?.(names.shift() ?? "");
+      return calls.map(({ method }) => (method === "eth_call" ? unsupported : "0x1"));
+    };
+  const nodesOf = async (fetch: StateFetch): Promise<readonly string[]> => {
+    const nodes: string[] = [];
+    const bulk = createBulkSlotFetch({ fetch, unitsOf: createUnitsOf(), nowMs: () => 1 });
+    await bulk(reads(), block, (node) => nodes.push(node));
+    return nodes;
+  };
+  assert.deepEqual(await nodesOf(named("one", "one")), ["one"]);
+  assert.deepEqual(await nodesOf(named("one", "two")), []);
+});
