@@ -1,5 +1,6 @@
 import { overBudget, type RpcError } from "../jsonrpc/rpcError.ts";
 import { FairShares } from "./fairShares.ts";
+import { networkOf } from "./networkOf.ts";
 
 /** The users of the budget; a metric label. */
 export const MEMORY_KINDS = [
@@ -69,7 +70,7 @@ export class MemoryBudget {
   readonly maxBytes: number;
   readonly #shares: FairShares;
   readonly #onRefused: ((kind: MemoryKind) => void) | undefined;
-  /** Bytes that bodies are still to receive, by client. */
+  /** Bytes that bodies are still to receive, by network. */
   readonly #announced = new Map<string, number>();
   readonly #usedByKind = new Map<MemoryKind, number>(MEMORY_KINDS.map((kind) => [kind, 0]));
 
@@ -106,22 +107,24 @@ export class MemoryBudget {
    * client has announced. Bytes that are announced hold nothing: they limit only this client.
    */
   tryAnnounce(kind: MemoryKind, clientId: string, bytes: number): boolean {
-    const announced = (this.#announced.get(clientId) ?? 0) + bytes;
+    const network = networkOf(clientId);
+    const announced = (this.#announced.get(network) ?? 0) + bytes;
     if (!this.#shares.fitsInParts(clientId, announced)) {
       this.#onRefused?.(kind);
       return false;
     }
-    this.#announced.set(clientId, announced);
+    this.#announced.set(network, announced);
     return true;
   }
 
   /** Announced bytes have arrived, or will not arrive. */
   endAnnounced(clientId: string, bytes: number): void {
-    const announced = (this.#announced.get(clientId) ?? 0) - bytes;
+    const network = networkOf(clientId);
+    const announced = (this.#announced.get(network) ?? 0) - bytes;
     if (announced > 0) {
-      this.#announced.set(clientId, announced);
+      this.#announced.set(network, announced);
     } else {
-      this.#announced.delete(clientId);
+      this.#announced.delete(network);
     }
   }
 

@@ -1,6 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { MemoryBudget, MemoryUse } from "../limits/memoryBudget.ts";
+import { networkOf } from "../limits/networkOf.ts";
 import {
   FILTER_EXPIRY_MS,
   type FilterAdvance,
@@ -35,6 +36,54 @@ interface Filter extends Pick<NewFilter, "clientId" | "query"> {
 }
 
 const MAX_FILTERS = 10_000;
+
+/** The filters of one client. */
+interface ClientFilters {
+  count: number;
+  /** Bytes that count towards the limit of the client. */
+  weight: number;
+}
+
+/** Counts filters by client, and by network. */
+class FilterCounts {
+  readonly #clients = new Map<string, ClientFilters>();
+  readonly #networks = new Map<string, number>();
+
+  of(clientId: string): Readonly<ClientFilters> {
+    return this.#clients.get(clientId) ?? { count: 0, weight: 0 };
+  }
+
+  add({ clientId, weight }: Pick<Filter, "clientId" | "weight">, by: 1 | -1): void {
+    const before = this.of(clientId);
+    const count = before.count + by;
+    if (count === 0) {
+      this.#clients.delete(clientId);
+    } else {
+      this.#clients.set(clientId, { count, weight: before.weight + by * weight });
+    }
+    const network = networkOf(clientId);
+    const ofNetwork = (this.#networks.get(network) ?? 0) + by;
+    if (ofNetwork === 0) {
+      this.#networks.delete(network);
+    } else {
+      this.#networks.set(network, ofNetwork);
+    }
+  }
+
+  /** Returns the network with the most filters. Undefined if it has at most one filter more than the network of this client. */
+  largestBeside(clientId: string): string | undefined {
+    const own = (this.#networks.get(networkOf(clientId)) ?? 0) + 1;
+    let largest: string | undefined;
+    let most = own;
+    for (const [network, count] of this.#networks) {
+      if (count > most) {
+        largest = network;
+        most = count;
+      }
+    }
+    return largest;
+  }
+}
 const NO_ROOM = new Uint8Array();
 
 /** Returns the filter after a poll. Evicts blocks and logs that no reorganisation can remove. */
@@ -77,6 +126,7 @@ class LocalFilters implements FilterStore {
   readonly #now: () => number;
   /** In the order of their expiry. */
   readonly #filters = new Map<string, Filter>();
+  readonly #counts = new FilterCounts();
 
   constructor(options: LocalFiltersOptions) {
     this.#options = options;
@@ -86,10 +136,9 @@ class LocalFilters implements FilterStore {
   async add(id: string, { clientId, query, blocks }: NewFilter): Promise<boolean> {
     const { maxPerClient, maxBytesPerClient, maxFilters = MAX_FILTERS, memory } = this.#options;
     this.#find(id);
-    const own = [...this.#filters.values()].filter((filter) => filter.clientId === clientId);
+    const own = this.#counts.of(clientId);
     const weight = weightOfQuery(formatQuery(query));
-    const bytes = own.reduce((sum, filter) => sum + filter.weight, weight);
-    if (this.#filters.size >= maxFilters || own.length >= maxPerClient || bytes > maxBytesPerClient) {
+    if (own.count >= maxPerClient || own.weight + weight > maxBytesPerClient) {
       return false;
     }
     const use = memory?.open("filters", clientId);
@@ -97,6 +146,11 @@ class LocalFilters implements FilterStore {
     if (use?.trySet(heldBytes(filter)) === false) {
       return false;
     }
+    if (this.#filters.size >= maxFilters && !this.#evictFor(clientId)) {
+      use?.end();
+      return false;
+    }
+    this.#counts.add(filter, 1);
     this.#store(id, filter);
     return true;
   }
@@ -153,8 +207,23 @@ class LocalFilters implements FilterStore {
     this.#filters.set(id, { ...filter, expiresAtMs: this.#now() + expiryMs });
   }
 
+  /** Makes room for a client: removes the filter of the largest network that was not polled for the longest time. */
+  #evictFor(clientId: string): boolean {
+    const network = this.#counts.largestBeside(clientId);
+    const oldest =
+      network === undefined
+        ? undefined
+        : this.#filters.entries().find(([, filter]) => networkOf(filter.clientId) === network);
+    return oldest !== undefined && this.#remove(oldest[0]);
+  }
+
   #remove(id: string): boolean {
-    this.#filters.get(id)?.use?.end();
+    const filter = this.#filters.get(id);
+    if (filter === undefined) {
+      return false;
+    }
+    filter.use?.end();
+    this.#counts.add(filter, -1);
     return this.#filters.delete(id);
   }
 }

@@ -1,6 +1,5 @@
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { LogFilterLimits } from "../ethereum/logFilter.ts";
-import { paramsTextOf } from "../jsonrpc/call.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
@@ -126,7 +125,7 @@ export const createSubscriptions = (options: SubscriptionsOptions): Subscription
     const { subscriptions } = subscriber;
     const labels = { chain, kind: request.kind };
     const registration = await events.register(request);
-    const releaseBytes = takeOrEnd(registration, () => clientBytes.take(clientId, paramsTextOf(call).length));
+    const releaseBytes = takeOrEnd(registration, () => clientBytes.take(clientId, call, request));
     if (subscriptions.size >= maxSubscriptions) {
       registration.end();
       releaseBytes();

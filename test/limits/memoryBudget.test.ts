@@ -27,6 +27,20 @@ test("a client may hold as much as is free, so that room is left for each other 
   assert.equal(budget.refuse("logs", "d"), undefined);
 });
 
+test("the clients of one IPv6 /48 hold no more together than one client", () => {
+  const budget = new MemoryBudget({ maxBytes: 64 * MIB });
+  const uses = Array.from({ length: 20 }, (_, at) => budget.open("requests", `2001:db8:0:${at}::/64`));
+  const held = uses.filter((use) => use.tryAdd(8 * MIB)).length;
+  assert.equal(held, 4);
+  assert.ok(!budget.tryAnnounce("requests", "2001:db8:0:77::/64", MIB));
+  assert.ok(budget.open("requests", "2001:db8:1:0::/64").tryAdd(8 * MIB));
+  for (const use of uses) {
+    use.end();
+  }
+  assert.equal(budget.usedBytes, 8 * MIB);
+  assert.ok(budget.tryAnnounce("requests", "2001:db8:0:77::/64", MIB));
+});
+
 test("bytes are counted by kind, and the end of a use releases them once", () => {
   const budget = new MemoryBudget({ maxBytes: MIB });
   const use = budget.open("filters", "a");
