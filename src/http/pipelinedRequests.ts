@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { TurnClock } from "../jsonrpc/turnClock.ts";
 import { ConnectionRequests } from "./connectionRequests.ts";
 
 /** Pipelined requests that are handled in one turn of the event loop. The calls of other clients have the rest of the turn. */
@@ -15,6 +16,7 @@ export class PipelinedRequests {
   readonly #ready = new Set<ConnectionRequests>();
   #handledInTurn = 0;
   #hasNextTurn = false;
+  readonly #clock = new TurnClock();
 
   /** Counts a request that has no response yet. */
   begin(socket: Socket): Pick<ConnectionRequests, "end"> {
@@ -26,7 +28,7 @@ export class PipelinedRequests {
   /** Handles a request behind others of its connection: now, or in a later turn if this turn or the connection has enough. */
   handle(socket: Socket, handle: () => void): void {
     const requests = this.#of(socket);
-    if (this.#handledInTurn < MAX_IN_TURN && !requests.isWaiting && requests.canHandle) {
+    if (!this.#isTurnOver && !requests.isWaiting && requests.canHandle) {
       this.#handledInTurn++;
       this.#planTurn();
       handle();
@@ -34,6 +36,10 @@ export class PipelinedRequests {
       requests.wait(handle);
       this.#enter(requests);
     }
+  }
+
+  get #isTurnOver(): boolean {
+    return this.#handledInTurn === MAX_IN_TURN || this.#clock.isOver;
   }
 
   #of(socket: Socket): ConnectionRequests {
@@ -64,7 +70,7 @@ export class PipelinedRequests {
     this.#handledInTurn = 0;
     // An entry that is added again comes after the others.
     for (const requests of this.#ready) {
-      if (this.#handledInTurn === MAX_IN_TURN) {
+      if (this.#isTurnOver) {
         break;
       }
       this.#ready.delete(requests);
@@ -76,7 +82,7 @@ export class PipelinedRequests {
         setImmediate(() => requests.endTurn());
       }
     }
-    if (this.#handledInTurn > 0) {
+    if (this.#handledInTurn > 0 || this.#ready.size > 0) {
       this.#planTurn();
     }
   };

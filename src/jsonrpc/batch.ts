@@ -17,12 +17,15 @@ import { type Chunk, isStream } from "./formatResponse.ts";
 import { tooLarge } from "./responseStream.ts";
 import type { ResultMemory } from "./resultMemory.ts";
 import { overBudget, type RpcError } from "./rpcError.ts";
+import type { TurnClock } from "./turnClock.ts";
 
 export interface BatchLimits {
   /** Calls in flight at a time. */
   readonly concurrency: number;
   /** Limit for the results of one batch. */
   readonly maxResponseBytes: number;
+  /** Limits the calls that start in one turn of the event loop. */
+  readonly turn: TurnClock;
   /** Counts the calls, and the results until they are sent. Undefined: they are not counted. */
   readonly memory: ResultMemory | undefined;
 }
@@ -58,6 +61,7 @@ class Batch<R extends Reply> {
   #running = 0;
   #completed = 0;
   #hasStream = false;
+  #waitsForTurn = false;
   #isStopped = false;
   #failure: { readonly error: unknown } | undefined;
   /** The response is being streamed. Each completed call is then progress. If not, only the decision is. */
@@ -182,10 +186,14 @@ class Batch<R extends Reply> {
   }
 
   #startCalls(): void {
-    while (this.#running < this.#limits.concurrency && this.#unsentBytes <= MAX_UNSENT_BYTES && !this.#isStopped) {
+    while (this.#canStart) {
       const index = this.#next;
       const item = this.#items[index];
       if (item === undefined) {
+        return;
+      }
+      if (this.#limits.turn.isOver) {
+        this.#waitForTurn();
         return;
       }
       this.#next++;
@@ -197,6 +205,21 @@ class Batch<R extends Reply> {
         this.#onCompleted(completed, index);
       }
     }
+  }
+
+  get #canStart(): boolean {
+    const isFull = this.#running >= this.#limits.concurrency || this.#unsentBytes > MAX_UNSENT_BYTES;
+    return !(isFull || this.#waitsForTurn || this.#isStopped);
+  }
+
+  /** Starts the other calls in the next turn of the event loop. */
+  #waitForTurn(): void {
+    this.#waitsForTurn = true;
+    setImmediate(() => {
+      this.#waitsForTurn = false;
+      this.#startCalls();
+      this.#notify();
+    });
   }
 
   #awaitCall(call: Promise<CompletedCall<R>>, index: number): void {

@@ -8,6 +8,7 @@ import { type Chunk, isStream } from "./formatResponse.ts";
 import { discardStream, readFirstChunk, tooLarge } from "./responseStream.ts";
 import type { ResultMemory } from "./resultMemory.ts";
 import { CODES, RpcError } from "./rpcError.ts";
+import { TurnClock } from "./turnClock.ts";
 
 export type Handler<C, R extends Reply> = (call: Call, context: C) => Awaitable<R>;
 
@@ -153,6 +154,7 @@ const toResult = <R extends Reply>(completed: CompletedCall<R>): DispatchResult<
  */
 export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R>): Dispatch<C, R> => {
   const { maxBatch, maxResponseBytes, concurrency = DEFAULT_CONCURRENCY } = options;
+  const turn = new TurnClock();
 
   const run = <T>(item: Item, context: C, finish: (completed: CompletedCall<R>) => T): Awaitable<T> => {
     if ("error" in item) {
@@ -175,7 +177,7 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
     }
     const [first] = envelope.items;
     if (envelope.batch || first === undefined) {
-      const limits = { concurrency, maxResponseBytes, memory: options.memoryOf?.(context) };
+      const limits = { concurrency, maxResponseBytes, turn, memory: options.memoryOf?.(context) };
       return runBatch(envelope.items, (item) => run(item, context, unchanged), limits);
     }
     return run<DispatchResult<R>>(first, context, toResult);

@@ -130,6 +130,16 @@ export const listOf =
     return value.map((item: unknown, index) => read(item, `${name}[${index}]`));
   };
 
+/** Returns a parser that refuses longer lists before it parses them, so that they do not hold the event loop. */
+export const atMost =
+  <T extends CanonicalJson>(max: number, read: Parser<T>): Parser<T> =>
+  (value, name) => {
+    if (Array.isArray(value) && value.length > max) {
+      throw invalidParams(`invalid ${name}: more than ${max} values`);
+    }
+    return read(value, name);
+  };
+
 /** Returns a parser that parses `null` as `fallback`. A missing parameter is still an error, as in geth. */
 export const orNull =
   <T extends CanonicalJson>(read: Parser<T>, fallback: T): Parser<T> =>

@@ -16,6 +16,7 @@ import { eth_simulateV1 } from "./eth_simulateV1.ts";
 import { filterMethods } from "./filterMethods.ts";
 import type { Method } from "./method.ts";
 import {
+  atMost,
   listOf,
   mapOf,
   optional,
@@ -43,6 +44,9 @@ import { servedBlockRead } from "./servedBlockRead.ts";
 import { stateRead } from "./stateRead.ts";
 import { transactionTrace } from "./transactionTrace.ts";
 import { webSocketOnly } from "./webSocketOnly.ts";
+
+/** 70,000 keys held the event loop for 70 ms. */
+const MAX_PROOF_KEYS = 10_000;
 
 const address = required("address", readAddress);
 const hash = required("hash", readHash);
@@ -185,7 +189,7 @@ export const table: readonly Method[] = [
   }),
   blockRead({
     name: "eth_getProof",
-    params: [address, required("keys", orNull(listOf(readProofKey), [])), stateBlock],
+    params: [address, required("keys", orNull(atMost(MAX_PROOF_KEYS, listOf(readProofKey)), [])), stateBlock],
     kind: "state",
   }),
   blockRead({ name: "eth_getAccount", params: [address, stateBlock], kind: "state" }),

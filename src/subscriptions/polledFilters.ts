@@ -42,6 +42,11 @@ const REPORTED_BLOCKS = 64n;
 /** A poll is repeated this often if another replica answers a poll at the same time. */
 const MAX_ATTEMPTS = 5;
 
+/** A longer text is no id. */
+const MAX_ID_LENGTH = 66;
+
+const isId = (id: unknown): id is string => typeof id === "string" && id.length <= MAX_ID_LENGTH;
+
 const notFound = (): RpcError => new RpcError(CODES.SERVER, "filter not found");
 
 const throwTooMany = (): never => {
@@ -72,7 +77,7 @@ class PolledFilters implements Filters {
   }
 
   async changes(id: unknown, context: RequestContext): Promise<RpcResponse> {
-    if (typeof id !== "string") {
+    if (!isId(id)) {
       throw notFound();
     }
     return this.#inOrder(id.toLowerCase(), () => this.#poll(id, context));
@@ -87,7 +92,7 @@ class PolledFilters implements Filters {
   }
 
   async uninstall(id: unknown): Promise<boolean> {
-    if (typeof id !== "string") {
+    if (!isId(id)) {
       return false;
     }
     const { local, shared } = this.#options;
@@ -117,7 +122,7 @@ class PolledFilters implements Filters {
   }
 
   async #find(id: unknown): Promise<StoredFilter> {
-    if (typeof id !== "string") {
+    if (!isId(id)) {
       throw notFound();
     }
     const { local, shared } = this.#options;

@@ -10,6 +10,7 @@ import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Subscriber } from "../subscriptions/subscriber.ts";
 import { MessageFlow } from "./messageFlow.ts";
+import type { MessageTurns } from "./messageTurns.ts";
 import { Pings } from "./pings.ts";
 import { createSendQueue, type SendQueue } from "./sendQueue.ts";
 
@@ -35,6 +36,8 @@ export interface WebSocketConnectionOptions {
   readonly chain: string;
   readonly requestId: string;
   readonly handle: HandleMessage;
+  /** Handles the messages of all connections in turn. */
+  readonly turns: MessageTurns;
   readonly maxBufferBytes: number;
   /** A connection whose client reads nothing of what is sent for this time is closed. */
   readonly writeTimeoutMs: number;
@@ -201,20 +204,27 @@ class ServedConnection implements WebSocketConnection {
     }
     const body = toBytes(data);
     this.#admitted.usage?.receive(body.length);
-    this.#handleMessage(body)
-      .catch((error: unknown) => {
-        if (!this.#controller.signal.aborted) {
-          this.#options.onError(error, this.#options.requestId);
-        }
-      })
-      .finally(() => this.#flow.end());
-  }
-
-  async #handleMessage(body: Uint8Array): Promise<void> {
-    const afterwards: (() => void)[] = [];
     const { memory: budget, admitted } = this.#options;
     const memory = budget && new RequestMemory(budget, admitted.clientId);
+    const hasRoom = body.length <= UNCOUNTED_BYTES || memory?.holdBody(body.length) !== false;
+    this.#options.turns.run(this, () => {
+      this.#handleMessage(hasRoom ? body : undefined, memory)
+        .catch((error: unknown) => {
+          if (!this.#controller.signal.aborted) {
+            this.#options.onError(error, this.#options.requestId);
+          }
+        })
+        .finally(() => this.#flow.end());
+    });
+  }
+
+  /** The body is undefined if there is no room for it. */
+  async #handleMessage(body: Uint8Array | undefined, memory: RequestMemory | undefined): Promise<void> {
+    const afterwards: (() => void)[] = [];
     try {
+      if (this.#socket.readyState === this.#socket.CLOSED) {
+        return;
+      }
       const chunks = await this.#handle(body, memory, (then) => afterwards.push(then));
       await this.#send(chunks, memory);
     } finally {
@@ -255,14 +265,14 @@ class ServedConnection implements WebSocketConnection {
   };
 
   async #handle(
-    body: Uint8Array,
+    body: Uint8Array | undefined,
     memory: RequestMemory | undefined,
     onAnswered: (then: () => void) => void,
   ): Promise<readonly Chunk[]> {
     const { request, requestId, handle, onError } = this.#options;
     const { clientId, authorize, charge, usage } = this.#admitted;
     try {
-      if (body.length > UNCOUNTED_BYTES && memory?.holdBody(body.length) === false) {
+      if (body === undefined) {
         throw overBudget();
       }
       const { chunks } = await handle(body, {

@@ -10,6 +10,7 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { LocalPlaces, type Places } from "../limits/places.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
+import { MessageTurns } from "./messageTurns.ts";
 import { type HandleMessage, openWebSocket, type WebSocketConnection } from "./webSocketConnection.ts";
 
 const require = createRequire(import.meta.url);
@@ -71,6 +72,7 @@ class ConnectionSet implements WebSockets {
   readonly #options: WebSocketServerOptions;
   readonly #connections = new Set<WebSocketConnection>();
   readonly #places: Places;
+  readonly #turns = new MessageTurns();
   readonly #nextRequestId = createRequestIds();
   readonly #timer: NodeJS.Timeout;
   #server: WebSocketServer | undefined;
@@ -130,6 +132,7 @@ class ConnectionSet implements WebSockets {
         admitted,
         chain,
         handle,
+        turns: this.#turns,
         requestId: this.#nextRequestId(request.headers),
         maxBufferBytes: this.#options.webSocketBufferBytes,
         writeTimeoutMs: this.#options.writeTimeoutMs,

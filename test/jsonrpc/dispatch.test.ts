@@ -165,6 +165,35 @@ test("a batch above 4 MiB is streamed in order, and its later calls start as it 
   );
 });
 
+test("a batch of slow calls leaves each turn of the event loop to others, and batches of one turn share its time", async () => {
+  let turns = 0;
+  let isRunning = true;
+  const countTurn = (): void => {
+    turns++;
+    if (isRunning) {
+      setImmediate(countTurn);
+    }
+  };
+  const { ask } = setup({
+    slow: () => {
+      const endMs = performance.now() + 5;
+      while (performance.now() < endMs) {
+        // The CPU is in use.
+      }
+      return { body: bytes("1") };
+    },
+  });
+  setImmediate(countTurn);
+  const batch = `[${Array.from({ length: 10 }, (_, id) => request(id, "slow")).join()}]`;
+  const answers = await Promise.all([ask(batch), ask(batch)]);
+  isRunning = false;
+  // Two calls of 5 ms fit into a turn.
+  assert.ok(turns >= 9, `${turns} turns`);
+  for (const { text } of answers) {
+    assert.equal(JSON.parse(text).length, 10);
+  }
+});
+
 test("calls of a batch in flight are limited", async () => {
   let running = 0;
   let most = 0;
