@@ -9,6 +9,7 @@ import { createCallLog } from "../telemetry/callLog.ts";
 import { createCallMetrics } from "../telemetry/callMetrics.ts";
 import { CallTraces } from "../telemetry/callTraces.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { noHead } from "./createPendingViews.ts";
 
 /** The part of a request context that exists before the first head. */
@@ -30,6 +31,7 @@ export interface ChainDispatchOptions {
   readonly server: Config["server"];
   readonly handlers: Handlers;
   readonly subscriptions: Subscriptions;
+  readonly usages: Pick<UsageLedger, "addresses">;
   readonly telemetry: Telemetry;
 }
 
@@ -37,9 +39,9 @@ export interface ChainDispatchOptions {
 export const maxResponseBytesOf = ({ maxResponseBytes }: Config["server"]): number =>
   maxResponseBytes === "none" ? Number.POSITIVE_INFINITY : maxResponseBytes;
 
-const createCommonOptions = ({ config: { name, state }, server, telemetry }: ChainDispatchOptions) => {
+const createCommonOptions = ({ config: { name, state }, server, usages, telemetry }: ChainDispatchOptions) => {
   const prices = { methodLabel, unitsOf: createUnitsOf(state.units) };
-  const count = createCallMetrics(name, prices, telemetry.metrics);
+  const count = createCallMetrics(name, prices, telemetry.metrics, usages.addresses(name));
   const log = createCallLog(name, telemetry.log);
   const { tracer } = telemetry;
   const traces = tracer && new CallTraces({ chain: name, methodLabel, tracer });

@@ -61,7 +61,7 @@ class ChainRuntime implements ServedChain {
     const chain = createMethodChain({ ...sources, config, server, shared });
     const handlers = createHandlers(chain, config.allowNamespaces);
     const subscriptions = createChainSubscriptions({ config, shared, upstreams, views, handlers, signal });
-    const dispatch = createChainDispatch({ config, server, handlers, subscriptions, telemetry });
+    const dispatch = createChainDispatch({ config, server, handlers, subscriptions, usages: shared.usages, telemetry });
     const passthrough = createPassThrough(config, shared);
     this.name = config.name;
     this.upstreams = upstreams;

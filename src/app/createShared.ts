@@ -6,6 +6,7 @@ import { createFairScheduler } from "../limits/fairScheduler.ts";
 import type { Places } from "../limits/places.ts";
 import { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { VerifyThreads } from "../verification/verifyPool.ts";
 import { createWebSocketServer } from "../websocket/webSocketServer.ts";
 import { createMemoryBudget } from "./createMemoryBudget.ts";
@@ -21,7 +22,12 @@ export type ProcessParts = Omit<Shared, "onWrongChain"> & {
 };
 
 /** Creates the parts that all chains share. */
-export const createShared = (config: Config, telemetry: Telemetry, places: Places | undefined): ProcessParts => {
+export const createShared = (
+  config: Config,
+  telemetry: Telemetry,
+  usages: UsageLedger,
+  places: Places | undefined,
+): ProcessParts => {
   const { server, cache, usage } = config;
   const { log, metrics } = telemetry;
   const budget = createMemoryBudget(config, telemetry);
@@ -47,6 +53,7 @@ export const createShared = (config: Config, telemetry: Telemetry, places: Place
       entry: workerEntry("writeSets"),
       onFailure: (error) => log.error({ err: error }, "the thread of write sets failed"),
     }),
+    usages,
     telemetry,
     server,
     usage,

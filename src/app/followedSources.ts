@@ -30,6 +30,7 @@ export const createChainUpstreams = (config: ChainConfig, shared: Shared, copy?:
       memory: shared.budget,
       methodLabel,
       unitsOf: createUnitsOf(config.state.units),
+      onCall: shared.usages.nodeCalls(config.name),
       isQuick: isQuickMethod,
       onWrongChain: shared.onWrongChain,
       verify: config.verify,

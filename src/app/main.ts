@@ -85,7 +85,7 @@ class RunningForebay implements Forebay {
     this.#telemetry = telemetry;
     this.#shared = shared;
     this.#payments = payments;
-    this.#usages = role.usages ?? new UsageLedger({ topKeys: config.usage.topKeys, metrics: telemetry.metrics });
+    this.#usages = shared.usages;
     this.#access = createAccessControl(own, telemetry, { usages: this.#usages, rates: role.rates, payments });
     this.#chains = createChains({
       configs: own.chains,
@@ -249,7 +249,9 @@ export const createForebay = async (
 ): Promise<Forebay> => {
   telemetry.series.beginProcess(new Set(config.cache.redis === undefined ? [] : ["redis"]));
   telemetry.metrics.buildInfo.set({ version: readVersion(), node_version: process.version }, 1);
-  const shared = createShared(role.share(config), telemetry, role.places);
+  const { topKeys } = config.usage;
+  const usages = role.usages ?? new UsageLedger({ topKeys, metrics: telemetry.metrics });
+  const shared = createShared(role.share(config), telemetry, usages, role.places);
   const payments = createPaymentSource(telemetry, shared.redis?.run);
   await payments.load(config);
   const forebay = new RunningForebay(config, telemetry, { role, shared, payments });

@@ -6,6 +6,7 @@ import type { FairScheduler } from "../limits/fairScheduler.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import type { VerifyPool } from "../verification/verifyPool.ts";
 import type { WebSockets } from "../websocket/webSocketServer.ts";
 
@@ -23,6 +24,8 @@ export interface Shared {
   readonly verifyPool: VerifyPool;
   /** Turns responses of nodes into write sets. */
   readonly writeSetThread: WriteSetThread;
+  /** Counts the calls of clients without a key, and the calls to nodes. */
+  readonly usages: UsageLedger;
   readonly telemetry: Telemetry;
   readonly server: Config["server"];
   readonly usage: Config["usage"];

@@ -37,6 +37,8 @@ export interface UpstreamsOptions {
   readonly methodLabel?: (method: string) => string;
   /** Units that the provider bills for a call; default: none. */
   readonly unitsOf?: (method: string) => number;
+  /** Called with each call to a node: whether it is of a client, and its price. */
+  readonly onCall?: ((isOfClient: boolean, units: number) => void) | undefined;
   /** Whether a method may share an HTTP request to a node with others; default: none. */
   readonly isQuick?: (method: string) => boolean;
   /** Called if a node is suspended because it serves another chain. */
@@ -179,7 +181,7 @@ class ChainUpstreams implements Upstreams {
   }
 
   #createNode(name: string, index: number): UpstreamNode {
-    const { chain, nodes, breaker, maxWaitMs, maxResponseBytes, methodLabel, unitsOf, isQuick } = this.#options;
+    const { chain, nodes, breaker, maxWaitMs, maxResponseBytes, methodLabel, unitsOf, onCall, isQuick } = this.#options;
     const node = nodes[index];
     if (node === undefined) {
       throw new Error(`node ${name} is not configured`);
@@ -197,6 +199,7 @@ class ChainUpstreams implements Upstreams {
         maxResponseBytes: maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
         methodLabel: methodLabel ?? (() => "other"),
         unitsOf: unitsOf ?? (() => 0),
+        onCall,
         ...(isQuick && { isQuick }),
         verifyIdentity: (node) => this.#chain.verifyIdentity(node),
       },

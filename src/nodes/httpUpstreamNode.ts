@@ -44,6 +44,8 @@ export interface UpstreamNodeOptions extends NodeOptions {
   readonly methodLabel: (method: string) => string;
   /** The units that the provider bills for a call. */
   readonly unitsOf: (method: string) => number;
+  /** Called with each call to a node: whether it is of a client, and its price. */
+  readonly onCall?: ((isOfClient: boolean, units: number) => void) | undefined;
   /** Whether a method may share an HTTP request with others. Default: none. */
   readonly isQuick?: (method: string) => boolean;
   /** Checks the chain of a node that may have been restarted, before the next request. Default: no check. */

@@ -1,4 +1,4 @@
-import type { NodeErrorKind } from "../core/node.ts";
+import type { NodeErrorKind, Reach } from "../core/node.ts";
 import type { CounterSeries, HistogramSeries } from "../telemetry/summedSeries.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 
@@ -17,6 +17,8 @@ type CountedMetrics = Pick<
 export interface MethodPrices {
   readonly methodLabel: (method: string) => string;
   readonly unitsOf: (method: string) => number;
+  /** Called with each call to a node: whether it is of a client, and its price. */
+  readonly onCall?: ((isOfClient: boolean, units: number) => void) | undefined;
 }
 
 /** The metrics of the calls to one node. Each series is looked up once. */
@@ -61,7 +63,8 @@ export class NodeCounts {
     this.#refused.inc();
   }
 
-  addCall(method: string): void {
+  /** A call without a connection is one of forebay itself. */
+  addCall(method: string, { connection }: Pick<Reach, "connection">): void {
     const label = this.#methods.methodLabel(method);
     let calls = this.#calls.get(label);
     if (calls === undefined) {
@@ -69,7 +72,9 @@ export class NodeCounts {
       this.#calls.set(label, calls);
     }
     calls.inc();
-    this.#units.inc(this.#methods.unitsOf(method));
+    const units = this.#methods.unitsOf(method);
+    this.#units.inc(units);
+    this.#methods.onCall?.(connection !== undefined, units);
   }
 
   addOutcome(outcome: NodeErrorKind | "ok", durationMs: number): void {

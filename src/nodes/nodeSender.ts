@@ -41,6 +41,8 @@ export interface NodeSenderOptions {
   readonly methodLabel: (method: string) => string;
   /** The units that the provider bills for a call. */
   readonly unitsOf: (method: string) => number;
+  /** Called with each call to a node: whether it is of a client, and its price. */
+  readonly onCall?: ((isOfClient: boolean, units: number) => void) | undefined;
   readonly health: ObservedHealth;
   /** Whether another node can answer. */
   readonly hasOther?: (() => boolean) | undefined;
@@ -138,9 +140,9 @@ export class NodeSender {
       lateMs: () => lateAfterMs(options.health.latencyMs),
       onStart: () => this.#onStart(),
       onEnd: (end, durationMs) => this.#onEnd(end, durationMs),
-      onRepeat: ({ call }) => {
+      onRepeat: ({ call, reach }) => {
         budget.take(1);
-        this.#counts.addCall(call.method);
+        this.#counts.addCall(call.method, reach);
       },
     });
     this.#breaker = createBreaker({
@@ -280,7 +282,7 @@ export class NodeSender {
   }
 
   #createCall(call: Call, reach: Reach, isVerified: boolean, onOutcome: (outcome: CallOutcome) => void): SentCall {
-    this.#counts.addCall(call.method);
+    this.#counts.addCall(call.method, reach);
     this.#options.health.recordStart();
     return new SentCall(this.#callSender, { call, reach, isVerified, onOutcome });
   }

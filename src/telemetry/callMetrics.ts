@@ -1,3 +1,4 @@
+import type { CallUsage } from "../core/callUsage.ts";
 import { NodeError } from "../core/node.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Outcome } from "../jsonrpc/dispatch.ts";
@@ -66,8 +67,13 @@ class MethodSeries {
   }
 }
 
-/** Creates the metrics of calls: counts and durations. */
-export const createCallMetrics = (chain: string, { methodLabel, unitsOf }: MethodPrices, metrics: Metrics) => {
+/** Creates the metrics of calls: counts and durations. `addressUsage` counts the calls of a client without a key. */
+export const createCallMetrics = (
+  chain: string,
+  { methodLabel, unitsOf }: MethodPrices,
+  metrics: Metrics,
+  addressUsage: (address: string) => CallUsage,
+) => {
   const methods = new Map<string, MethodSeries>();
   const savedCalls = metrics.savedCalls.series({ chain });
   const savedUnits = metrics.savedUnits.series({ chain });
@@ -77,7 +83,7 @@ export const createCallMetrics = (chain: string, { methodLabel, unitsOf }: Metho
     error,
     reply,
     seconds,
-  }: Outcome<Pick<RequestContext, "signal" | "usage">, RpcResponse>): void => {
+  }: Outcome<Pick<RequestContext, "signal" | "usage" | "clientId">, RpcResponse>): void => {
     const method = methodLabel(call.method);
     let series = methods.get(method);
     if (series === undefined) {
@@ -86,14 +92,12 @@ export const createCallMetrics = (chain: string, { methodLabel, unitsOf }: Metho
     }
     series.count(outcomeLabel(error, context), seconds);
     const saved = reply !== undefined && isSaved(reply);
-    const { usage } = context;
-    if (saved || usage !== undefined) {
-      const units = unitsOf(call.method);
-      usage?.countCall(units, error !== undefined, saved);
-      if (saved) {
-        savedCalls.inc();
-        savedUnits.inc(units);
-      }
+    const { usage = addressUsage(context.clientId) } = context;
+    const units = unitsOf(call.method);
+    usage.countCall(units, error !== undefined, saved);
+    if (saved) {
+      savedCalls.inc();
+      savedUnits.inc(units);
     }
     if (reply?.pending !== undefined) {
       metrics.pendingAnswers.inc({ chain, mode: reply.pending });

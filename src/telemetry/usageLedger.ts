@@ -1,3 +1,4 @@
+import type { CallUsage } from "../core/callUsage.ts";
 import { AMOUNTS, type Amounts, KeyUsage, OTHER_KEY } from "./keyUsage.ts";
 import type { Metrics } from "./telemetry.ts";
 
@@ -13,6 +14,22 @@ export type UsageChange = Amounts & { readonly key: string };
 
 /** Keys that are counted one by one. Any further key counts as `other`: tokens can name any number of subjects. */
 const MAX_KEYS = 10_000;
+
+/** Rows beside those of keys. No name of a key has a space. */
+const ADDRESSES = "addresses ";
+const NODES = "nodes ";
+
+/** The class of a client without a key, by its address: of an IPv6 client its /64. */
+const classOf = (address: string): "loopback" | "private" | "public" => {
+  if (/^(?:127\.|0:0:0:0::\/64$)/.test(address)) {
+    return "loopback";
+  }
+  return /^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|f[cd]|fe[89ab])/.test(address)
+    ? "private"
+    : "public";
+};
+
+const isOfKey = ({ key }: KeyUsage): boolean => !key.startsWith(ADDRESSES) && !key.startsWith(NODES);
 
 const byUnits = (a: Amounts, b: Amounts): number => b.units - a.units || b.calls - a.calls;
 
@@ -77,6 +94,43 @@ export class UsageLedger {
     return usage;
   }
 
+  /** Returns the function that finds the usage of a client of this chain without a key. */
+  addresses(chain: string): (address: string) => CallUsage {
+    // Hot path: clients call again and again from one address.
+    let last = "";
+    let usage: KeyUsage | undefined;
+    return (address) => {
+      if (usage === undefined || address !== last) {
+        last = address;
+        usage = this.#row(`${ADDRESSES}${chain} ${classOf(address)}`);
+      }
+      return usage;
+    };
+  }
+
+  /** Returns the function that counts the calls to the nodes of this chain: those of clients, and those of forebay itself. */
+  nodeCalls(chain: string): (isOfClient: boolean, units: number) => void {
+    const rows = { clients: `${NODES}${chain} clients`, forebay: `${NODES}${chain} forebay` };
+    return (isOfClient, units) => this.#row(isOfClient ? rows.clients : rows.forebay).countCall(units, false, false);
+  }
+
+  /** Returns a row beside the keys. Their number is limited by the configuration. */
+  #row(name: string): KeyUsage {
+    const usage = this.#usages.get(name) ?? new KeyUsage(name);
+    this.#usages.set(name, usage);
+    return usage;
+  }
+
+  /** Returns the rows of a kind, with the parts of their names. */
+  #rowsOf(kind: string): readonly (readonly [chain: string, part: string, KeyUsage])[] {
+    return [...this.#usages.values()]
+      .filter(({ key }) => key.startsWith(kind))
+      .map((usage) => {
+        const [chain = "", part = ""] = usage.key.slice(kind.length).split(" ");
+        return [chain, part, usage] as const;
+      });
+  }
+
   /** Returns the amounts since the last call, for the ledger of another process. */
   takeChanges(): readonly UsageChange[] {
     const changes: UsageChange[] = [];
@@ -93,7 +147,7 @@ export class UsageLedger {
   /** Adds the amounts of another process. */
   add(changes: readonly UsageChange[]): void {
     for (const change of changes) {
-      const usage = this.of(change.key);
+      const usage = isOfKey(new KeyUsage(change.key)) ? this.of(change.key) : this.#row(change.key);
       for (const amount of AMOUNTS) {
         usage[amount] += change[amount];
       }
@@ -102,7 +156,11 @@ export class UsageLedger {
 
   /** Formats the usage as JSON: the `top` keys that cost most, the sum of the others, and the sum of all. */
   format(prices: string, top: number): string {
-    const sorted = [...this.#usages.values()].sort(byUnits);
+    const sorted = [...this.#usages.values()].filter(isOfKey).sort(byUnits);
+    const addresses = this.#rowsOf(ADDRESSES);
+    const nodes = this.#rowsOf(NODES);
+    const ofClients = [...sorted, ...addresses.map(([, , usage]) => usage)];
+    const bill = sumOf(nodes.map(([, , usage]) => usage));
     const rest = sorted.slice(top);
     return JSON.stringify(
       {
@@ -110,7 +168,14 @@ export class UsageLedger {
         prices,
         keys: sorted.slice(0, top).map((usage) => ({ key: usage.key, ...formatAmounts(usage) })),
         ...(rest.length > 0 && { others: { keys: rest.length, ...formatAmounts(sumOf(rest)) } }),
-        total: formatAmounts(sumOf(sorted)),
+        addresses: addresses.map(([chain, addressClass, usage]) => ({
+          chain,
+          class: addressClass,
+          ...formatAmounts(usage),
+        })),
+        total: formatAmounts(sumOf(ofClients)),
+        nodes: nodes.map(([chain, caller, { calls, units }]) => ({ chain, caller, calls, units })),
+        bill: { calls: bill.calls, units: bill.units },
       },
       null,
       2,
@@ -120,7 +185,7 @@ export class UsageLedger {
   /** Adds the amounts since the last scrape to the series of each key, or to `other`. No series ever falls. */
   #addToMetrics({ keyAmounts }: Pick<Metrics, "keyAmounts">): void {
     const { topKeys } = this.#options;
-    const usages = [...this.#usages.values()];
+    const usages = [...this.#usages.values()].filter(isOfKey);
     const listed = new Set(usages.length <= topKeys ? usages : usages.toSorted(byUnits).slice(0, topKeys));
     for (const usage of usages) {
       const before = this.#added.get(usage);

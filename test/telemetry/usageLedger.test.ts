@@ -37,3 +37,44 @@ test("the number of keys is limited, and further ones are summed", async () => {
   assert.deepEqual([keys[0].key, keys[0].units, keys[1].key, keys[1].units], ["other", 500, "subject-0", 6]);
   assert.deepEqual([others.keys, total.calls], [10_001 - 3, 10_501]);
 });
+
+test("clients without a key are counted by chain and class of address, and calls to nodes by who causes them", async () => {
+  const { ledger, scrape } = createLedger(2);
+  const { ledger: other } = createLedger(2);
+  const usageOf = other.addresses("op");
+  const classes = {
+    loopback: ["127.0.0.1", "0:0:0:0::/64"],
+    private: [
+      "10.1.2.3",
+      "192.168.0.1",
+      "172.16.0.1",
+      "172.31.255.1",
+      "169.254.1.1",
+      "fd00:1:2:3::/64",
+      "fe80:0:0:0::/64",
+    ],
+    public: ["203.0.113.5", "172.32.0.1", "172.15.0.1", "2001:db8:0:0::/64", "unknown"],
+  };
+  for (const address of Object.values(classes).flat()) {
+    usageOf(address).countCall(1, false, false);
+  }
+  const count = other.nodeCalls("op");
+  count(true, 20);
+  count(false, 5);
+  count(false, 5);
+  // The rows of a serving process are added to those of the main process.
+  ledger.add(other.takeChanges());
+  const { keys, addresses, total, nodes, bill } = JSON.parse(ledger.format("calls", 10));
+  assert.deepEqual(keys, []);
+  assert.deepEqual(
+    addresses.map((row: Record<string, unknown>) => [row.chain, row.class, row.calls]),
+    Object.entries(classes).map(([name, list]) => ["op", name, list.length]),
+  );
+  assert.equal(total.calls, Object.values(classes).flat().length);
+  assert.deepEqual(nodes, [
+    { chain: "op", caller: "clients", calls: 1, units: 20 },
+    { chain: "op", caller: "forebay", calls: 2, units: 10 },
+  ]);
+  assert.deepEqual(bill, { calls: 3, units: 30 });
+  assert.deepEqual(await scrape(), {});
+});
