@@ -33,6 +33,8 @@ export interface AuthenticatedRequest {
   readonly keyDigest: string | undefined;
   /** The rights of the client's token. Undefined for any other client. */
   readonly token?: ApiKey | undefined;
+  /** The rules that the token was verified by. */
+  readonly tokenRules?: string | undefined;
   /** Names of the only chains that the client may use. Undefined: all. */
   readonly chains?: ReadonlySet<string> | undefined;
   /** The time at which the key or token expires. */
@@ -80,6 +82,7 @@ const unauthorized = (message: string): RpcError => new RpcError(CODES.UNAUTHORI
 
 const MISSING_KEY = "an API key is needed: header x-api-key, a bearer token, or the last part of the path";
 const WRONG_KEY = "the API key is not valid";
+const OTHER_ISSUER = "the token was verified by other rules";
 const EXPIRED_KEY = "the API key has expired";
 
 /** Returns the error of a client that may not use a chain. */
@@ -143,6 +146,7 @@ class ConfiguredAccess implements Access {
     const admit = (key: ApiKey): AuthenticatedRequest => ({
       ...this.#admitKeyed(address, { key, target, texts: new Set([token]) }),
       token: key,
+      tokenRules: tokens.rules,
     });
     const known = tokens.find(token);
     return known === undefined
@@ -168,12 +172,15 @@ class ConfiguredAccess implements Access {
     if (isSubscribed) {
       this.#rules.checkMethod("eth_subscribe", key);
     }
-    return { ...admitted, token: before.token };
+    return { ...admitted, token: before.token, tokenRules: before.tokenRules };
   };
 
-  #currentKey({ keyDigest, token }: AuthenticatedRequest): ApiKey | undefined {
+  #currentKey({ keyDigest, token, tokenRules }: AuthenticatedRequest): ApiKey | undefined {
     const { keys } = this.#options;
     if (token !== undefined && this.#tokens !== undefined) {
+      if (tokenRules !== this.#tokens.rules) {
+        throw this.#rules.reject("key", unauthorized(OTHER_ISSUER));
+      }
       return token;
     }
     const key = keys.find(({ sha256 }) => sha256 === keyDigest);

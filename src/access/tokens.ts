@@ -17,6 +17,9 @@ export interface TokenOptions {
 const RECHECK_MS = 5 * 60_000;
 const MAX_TOKENS = 10_000;
 const MAX_SUBJECT_LENGTH = 128;
+/** ECMA-262, section 21.4.1.1: the last time of a Date. */
+const MAX_DATE_MS = 8.64e15;
+const MAX_KEY_SET_BYTES = 1024 * 1024;
 /** Three parts of base64url (RFC 7515, section 7.1). */
 const BEARER_TOKEN = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i;
 
@@ -49,8 +52,23 @@ const toKey = (token: string, claims: Jose.JWTPayload): ApiKey => {
     sha256: hash("sha256", token),
     allow: readNames(claims, "methods"),
     chains: readNames(claims, "chains"),
-    expires: exp === undefined ? undefined : new Date(exp * 1_000).toISOString(),
+    expires: exp === undefined ? undefined : new Date(Math.min(exp * 1_000, MAX_DATE_MS)).toISOString(),
   };
+};
+
+/** Reads the issuer's keys. Rejects if they are larger than the limit: their server may be another than the operator's. */
+const fetchKeySet: Jose.FetchImplementation = async (url, options) => {
+  const response = await fetch(url, options);
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length;
+    if (bytes > MAX_KEY_SET_BYTES) {
+      throw new Error(`the key set is larger than ${MAX_KEY_SET_BYTES} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  return new Response(Buffer.concat(chunks), { status: response.status });
 };
 
 /** Verifies JSON Web Tokens (RFC 7519) with the public keys of their issuer. */
@@ -61,6 +79,12 @@ export class Tokens {
 
   constructor(options: TokenOptions) {
     this.#options = options;
+  }
+
+  /** Equal if tokens are verified in the same way. */
+  get rules(): string {
+    const { jwksUrl, issuer, audience, algorithms } = this.#options;
+    return JSON.stringify([jwksUrl, issuer, audience, algorithms]);
   }
 
   /** Returns the rights of a token that was verified. The caller checks whether it has expired. */
@@ -90,7 +114,7 @@ export class Tokens {
 
   async #load() {
     const jose = await import("jose");
-    return { jose, keys: jose.createRemoteJWKSet(new URL(this.#options.jwksUrl)) };
+    return { jose, keys: jose.createRemoteJWKSet(new URL(this.#options.jwksUrl), { [jose.customFetch]: fetchKeySet }) };
   }
 
   #toRpcError({ errors }: typeof Jose, error: unknown): RpcError {

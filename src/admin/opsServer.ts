@@ -1,4 +1,5 @@
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { isIPv4 } from "node:net";
 import type { Registry } from "prom-client";
 import { listen } from "../core/listen.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
@@ -34,6 +35,26 @@ export interface OpsServer {
 
 const reply = (response: ServerResponse, status: number, text: string, type = "text/plain"): void => {
   response.writeHead(status, { "Content-Type": type, "Content-Length": Buffer.byteLength(text) }).end(text);
+};
+
+const hostName = (header: string): string | undefined =>
+  URL.canParse(`http://${header}`) ? new URL(`http://${header}`).hostname : undefined;
+
+/**
+ * Whether a request is for this port. A page of any site can send requests here if its name resolves to a loopback address (DNS
+ * rebinding). The browser then sends that name. From another machine, any name is accepted.
+ */
+const isOwnHost = ({ headers, socket }: IncomingMessage, ownHost: string): boolean => {
+  const local = socket.localAddress ?? "";
+  const isLoopback = local === "::1" || local.replace("::ffff:", "").startsWith("127.");
+  if (!isLoopback || headers.host === undefined) {
+    return true;
+  }
+  const name = hostName(headers.host);
+  return (
+    name !== undefined &&
+    (name === "localhost" || name === ownHost.toLowerCase() || name.startsWith("[") || isIPv4(name))
+  );
 };
 
 const DEFAULT_TOP = 100;
@@ -74,6 +95,9 @@ export const createOpsServer = async ({
   };
 
   const server = createServer((request, response) => {
+    if (!isOwnHost(request, host)) {
+      return reply(response, 421, "the Host header must be an address, or localhost\n");
+    }
     if (request.method !== "GET" && request.method !== "HEAD") {
       response.setHeader("Allow", "GET, HEAD");
       return reply(response, 405, "GET only\n");

@@ -5,6 +5,9 @@ export const PLAIN = "text/plain";
 const HTML = "text/html";
 const JSON_TYPE = "application/json";
 
+/** The page itself limits its sources. These rules have an effect only in a header (CSP level 3, section 3.3). */
+const PAGE_POLICY = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
 /** A short response that is not JSON-RPC. */
 export interface PlainResponse {
   readonly status: number;
@@ -48,7 +51,7 @@ export const createInfoPages = (options: InfoPagesOptions): InfoPages => {
       ...commonHeaders(request),
     ];
     if (type === HTML) {
-      headers.push("Vary", "Accept");
+      headers.push("Vary", "Accept", "Content-Security-Policy", PAGE_POLICY, "X-Content-Type-Options", "nosniff");
     }
     if (type !== PLAIN) {
       headers.push("Cache-Control", "no-store");

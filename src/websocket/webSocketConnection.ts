@@ -109,13 +109,19 @@ class ServedConnection implements WebSocketConnection {
   }
 
   ping(): void {
-    const { expiresAtMs } = this.#admitted;
-    if (expiresAtMs !== undefined && expiresAtMs <= Date.now()) {
-      this.stop();
-      this.close(POLICY_VIOLATION, "the API key has expired");
-      return;
+    if (!this.#endIfExpired()) {
+      this.#pings.send();
     }
-    this.#pings.send();
+  }
+
+  #endIfExpired(): boolean {
+    const { expiresAtMs } = this.#admitted;
+    if (expiresAtMs === undefined || expiresAtMs > Date.now()) {
+      return false;
+    }
+    this.stop();
+    this.close(POLICY_VIOLATION, "the API key has expired");
+    return true;
   }
 
   readmit(readmit: Readmit): void {
@@ -199,7 +205,8 @@ class ServedConnection implements WebSocketConnection {
   }
 
   #onMessage(data: RawData): void {
-    if (!this.#flow.begin()) {
+    // Pings are too rare: no call after the expiry is answered.
+    if (this.#endIfExpired() || !this.#flow.begin()) {
       return;
     }
     const body = toBytes(data);

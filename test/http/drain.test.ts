@@ -42,6 +42,31 @@ test("the ops port serves health and metrics", async () => {
   await ops.close();
 });
 
+test("the ops port on a loopback address refuses the names of other sites", async (t) => {
+  const ops = await createOpsServer({
+    host: "127.0.0.1",
+    port: 0,
+    registry: new Registry(),
+    readiness: () => ({ status: 200, body: {} }),
+    usage: () => "{}",
+    config: () => "{}",
+    onError: () => assert.fail(),
+  });
+  t.after(() => ops.close());
+  const statusOf = async (host: string): Promise<number> => {
+    const url = `http://127.0.0.1:${ops.port}/config`;
+    const response = await request(url, { dispatcher: new Agent(), headers: { host } });
+    await response.body.dump();
+    return response.statusCode;
+  };
+  for (const host of ["localhost", `localhost:${ops.port}`, `127.0.0.1:${ops.port}`, "[::1]:9545", "10.0.0.7"]) {
+    assert.equal(await statusOf(host), 200, host);
+  }
+  for (const host of ["attacker.example", `attacker.example:${ops.port}`, "127.0.0.1.attacker.example"]) {
+    assert.equal(await statusOf(host), 421, host);
+  }
+});
+
 test("draining is unready at once, finishes requests in flight, then closes the listener", async () => {
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<Reply>();

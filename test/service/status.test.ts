@@ -25,12 +25,15 @@ after(async () => {
 
 const get = async (path: string, accept: string) => {
   const response = await fetch(service.url + path, { headers: { accept } });
-  return { type: response.headers.get("content-type"), text: await response.text(), status: response.status };
+  const { headers, status } = response;
+  const policy = headers.get("content-security-policy");
+  return { type: headers.get("content-type"), policy, text: await response.text(), status };
 };
 
 test("GET / returns a page to browsers and JSON to other clients", async () => {
   const page = await get("/", "text/html,application/xhtml+xml,*/*;q=0.8");
   assert.equal(page.type, "text/html; charset=utf-8");
+  assert.match(page.policy ?? "", /frame-ancestors 'none'/);
   assert.match(page.text, /^<!doctype html>/);
   const plain = await get("/", "*/*");
   assert.equal(plain.type, "application/json");

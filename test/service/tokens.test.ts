@@ -181,6 +181,66 @@ test("while the issuer's keys cannot be read, a new token is answered with 503, 
   assert.deepEqual([status, body.error?.message], [503, "the keys of the token's issuer cannot be read"]);
 });
 
+test("a token may expire later than any date", async () => {
+  assert.equal((await call(await sign({ sub: "forever", exp: 1e15 }))).status, 200);
+});
+
+test("a key set above 1 MiB is not read", async (t) => {
+  const large = createServer((_, response) => {
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(JSON.stringify({ keys: published, padding: "x".repeat(1024 * 1024) }));
+  });
+  await once(large.listen(0, "127.0.0.1"), "listening");
+  const address = large.address();
+  assert.ok(typeof address === "object" && address !== null);
+  const own = await createService(
+    { name: "op", nodes: [{ url: node.url }] },
+    { access: { jwt: { jwksUrl: `http://127.0.0.1:${address.port}`, issuer: ISSUER } } },
+  );
+  t.after(async () => {
+    await own.close();
+    large.close();
+    large.closeAllConnections();
+  });
+  const headers = { authorization: `Bearer ${await sign({ sub: "new" })}` };
+  const { status, body } = await rpc(own.url, "eth_chainId", [], headers);
+  assert.deepEqual([status, body.error?.message], [503, "the keys of the token's issuer cannot be read"]);
+});
+
+test("a WebSocket with a token is closed when its issuer changes, and stays open when other rules do", async (t) => {
+  const own = await createService({ name: "op", nodes: [{ url: node.url }] }, { access: access() });
+  t.after(() => own.close());
+  const headers = { authorization: `Bearer ${await sign({ sub: "moved" })}` };
+  const socket = new WebSocket(own.url.replace("http:", "ws:"), { headers });
+  await once(socket, "open");
+  await own.reload({ access: { ...access(), deny: ["eth_mining"] } });
+  const answered = once(socket, "message");
+  socket.send('{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}');
+  assert.match(String((await answered)[0]), /"result"/);
+  const closed = once(socket, "close");
+  await own.reload({ access: { ...access(), jwt: { ...access().jwt, issuer: "https://other.example" } } });
+  assert.equal((await closed)[0], 1008);
+});
+
+test("a WebSocket answers no call after its token has expired, before the next ping", async (t) => {
+  const own = await createService({ name: "op", nodes: [{ url: node.url }] }, { access: access() });
+  t.after(() => own.close());
+  const expiresAtMs = 1_000 * (Math.ceil(Date.now() / 1_000) + 1);
+  const token = await sign({ sub: "short", exp: expiresAtMs / 1_000 });
+  const socket = new WebSocket(own.url.replace("http:", "ws:"), { headers: { authorization: `Bearer ${token}` } });
+  await once(socket, "open");
+  let lastAnswerMs = 0;
+  const send = (): void => socket.send('{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}');
+  socket.on("message", () => {
+    lastAnswerMs = Date.now();
+    setImmediate(send);
+  });
+  send();
+  const [code] = await once(socket, "close");
+  assert.equal(code, 1008);
+  assert.ok(lastAnswerMs <= expiresAtMs + 500, `${lastAnswerMs - expiresAtMs} ms after its expiry`);
+});
+
 test("a WebSocket is closed when its token expires", async (t) => {
   const own = await createService(
     { name: "op", nodes: [{ url: node.url }] },
