@@ -6,6 +6,7 @@ import type { BlockRing } from "../heads/blockRing.ts";
 import { HeadListeners } from "../heads/headListeners.ts";
 import type { HeadTracker } from "../heads/headTracker.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
+import type { PendingChain } from "../pending/applyFlashblock.ts";
 import { PendingBlocks } from "../pending/pendingBlock.ts";
 import { createView } from "../pending/pendingView.ts";
 import { createRecentHashes } from "../pending/recentPendingHashes.ts";
@@ -47,7 +48,7 @@ export class ChainCopy implements HeadTracker {
   readonly #viewListeners = new Set<(change: PendingChange) => void>();
   readonly #decoder = new PendingDecoder();
   readonly #formatted = new PendingBlocks();
-  readonly #recent = createRecentHashes(() => performance.now());
+  readonly #recent = createRecentHashes(this.#formatted, () => performance.now());
   readonly #known = Promise.withResolvers<void>();
   #info = UNKNOWN;
   #ring: BlockRing | undefined;
@@ -193,11 +194,12 @@ export class ChainCopy implements HeadTracker {
     if (heads === undefined) {
       throw new Error("a pending view has no heads");
     }
-    const pending = this.#createPending(heads, update);
+    const chain = { base: update.base, extraBlockFields: {}, blocks: this.#decoder.decode(update) };
+    const pending = this.#createPending(heads, update, chain);
     const view: View = { heads, pending };
     this.#view = view;
-    for (const block of pending.blocks) {
-      this.#recent.add(block);
+    for (const [position] of chain.blocks.entries()) {
+      this.#recent.add({ ...chain, blocks: chain.blocks.slice(0, position + 1) });
     }
     const extended = update.extended.flatMap(({ blockId, ...rest }) => {
       const block = this.#decoder.block(blockId);
@@ -211,17 +213,18 @@ export class ChainCopy implements HeadTracker {
     };
   }
 
-  #createPending(heads: Heads, update: PendingUpdate): PendingView {
-    const { mode, blocksFrom, stateFrom, base } = update;
+  #createPending(heads: Heads, update: PendingUpdate, chain: PendingChain): PendingView {
+    const { mode, blocksFrom, stateFrom } = update;
     return createView({
       mode,
       blocksFrom,
       stateFrom,
       formatted: this.#formatted,
-      chain: { base, extraBlockFields: {}, blocks: this.#decoder.decode(update) },
-      byHash: (hash) => {
-        const block = this.#recent.find(hash);
-        return block && heads.at(block.number)?.hash === hash ? undefined : block;
+      chain,
+      chainAt: (hash) => {
+        const found = this.#recent.find(hash);
+        const number = found?.blocks.at(-1)?.environment.number;
+        return number !== undefined && heads.at(number)?.hash === hash ? undefined : found;
       },
       // The main process advances it: see `advanceNonce` of the protocol.
       advanceNonce: (_, nonce) => nonce,

@@ -107,6 +107,11 @@ export interface PendingView {
   find(transactionHash: Hash): { readonly block: PendingBlock; readonly index: number } | undefined;
   /** Returns the pending block of a hash that forebay published in the last 10 s. Each hash identifies its own prefix of the block. */
   byHash(hash: Hash): PendingBlock | undefined;
+  /**
+   * Returns the view that ended with that block, for state reads by its hash. Its nonces are those of the state.
+   * Returns `undefined` if the block's state is not verified.
+   */
+  atHash(hash: Hash): PendingView | undefined;
 }
 
 /** Transactions of a block that are new in a view. */

@@ -2,10 +2,13 @@ import type { Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
+import type { PendingBlock } from "../core/view.ts";
+import type { Hash } from "../ethereum/hex.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import type { MethodInput } from "./method.ts";
 import { type CanonicalJson, isRecord } from "./paramSpec.ts";
 import { withPendingMode } from "./pendingModeErrors.ts";
+import { unknownReceipts, viewResponse } from "./pendingReads.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
 
 /**
@@ -35,6 +38,41 @@ export const atPending = async (
       : readNodePending(spec, heads, () => readAt({ kind: "pending" }), readLatest);
   };
   return withPendingMode(pending.mode, respond());
+};
+
+/**
+ * Answers a read by the hash of a pending block that was shown in the last 10 s, from the view of that moment.
+ * Returns undefined if there is none: nodes answer then.
+ */
+export const atPendingHash = (
+  spec: BlockReadSpec,
+  input: MethodInput,
+  values: readonly CanonicalJson[],
+  { hash, readAt }: { readonly hash: Hash; readonly readAt: (block: ResolvedBlock) => Promise<RpcResponse> },
+): Promise<RpcResponse> | undefined => {
+  const { pending: current, heads } = input.context.view;
+  if (current === undefined || spec.pending === undefined) {
+    return undefined;
+  }
+  if (spec.kind === "block") {
+    const block = current.byHash(hash);
+    return block && withPendingMode(current.mode, receiptsOfBlock(block));
+  }
+  const pending = current.atHash(hash);
+  if (pending === undefined) {
+    return undefined;
+  }
+  const base = { hash: pending.base.hash, requireCanonical: false };
+  const atBase = () => readAt(resolveBlock(base, heads));
+  return withPendingMode(current.mode, spec.pending({ input, values, pending, atBase }));
+};
+
+const receiptsOfBlock = async (block: PendingBlock): Promise<RpcResponse> => {
+  const body = block.receipts();
+  if (body === undefined) {
+    throw unknownReceipts(block);
+  }
+  return viewResponse(body);
 };
 
 /** Reads the node's pending block. If there is none, or it is not above the head, it reads latest instead. */

@@ -3,7 +3,7 @@ import { isNull } from "../core/isNull.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
-import { atPending } from "./atPending.ts";
+import { atPending, atPendingHash } from "./atPending.ts";
 import { blockOfCanonical, READ_BLOCK } from "./blockParams.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
@@ -83,6 +83,13 @@ const readRecent = (
   });
 };
 
+/** Whether the block may be pending. A pending block is not canonical. */
+const isPendingHash = (
+  { parameter }: BlockReadInput,
+  resolved: ResolvedBlock,
+): resolved is Extract<ResolvedBlock, { readonly kind: "hash" }> =>
+  resolved.kind === "hash" && "hash" in parameter && !parameter.requireCanonical;
+
 const readAt = (input: MethodInput, read: BlockReadInput, resolved: ResolvedBlock): Awaitable<RpcResponse> => {
   const { spec, values } = read;
   if (resolved.kind === "recent") {
@@ -91,6 +98,12 @@ const readAt = (input: MethodInput, read: BlockReadInput, resolved: ResolvedBloc
   const request = (block: ResolvedBlock) => requestState(input.chain, input.context, read, block);
   if (resolved.kind === "pending") {
     return atPending(spec, input, values, async (block) => request(block));
+  }
+  const ofPending = isPendingHash(read, resolved)
+    ? atPendingHash(spec, input, values, { hash: resolved.hash, readAt: async (block) => request(block) })
+    : undefined;
+  if (ofPending !== undefined) {
+    return ofPending;
   }
   const response = request(resolved);
   return spec.kind === "state" && response instanceof Promise ? response.catch(throwUnknownBlock) : response;

@@ -28,7 +28,8 @@ const readNodeNonce = async ({ chain, context }: MethodInput, address: string): 
 const raiseNonce = async (input: MethodInput, response: RpcResponse): Promise<RpcResponse> => {
   const { chain } = input;
   const { pending } = response;
-  if (pending === undefined) {
+  // By the hash of a pending block, it is the nonce of that block's state.
+  if (pending === undefined || input.call.params[1] !== "pending") {
     return response;
   }
   const address = readAddress(input.call.params[0], "address");

@@ -1,4 +1,5 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
+import type { PendingView } from "../core/view.ts";
 import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import { MustForwardError } from "../evm/runs/evmWorkers.ts";
@@ -8,12 +9,12 @@ import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { prefetchHintOfPayload } from "../simulation/prefetchHints.ts";
 import type { ExecutionBase } from "../simulation/simulator.ts";
 import { stateBlock } from "./blockParams.ts";
-import { pendingSimulationBase, sealedExecutionBase } from "./executionBase.ts";
+import { pendingCallBase, pendingSimulationBase, sealedExecutionBase } from "./executionBase.ts";
 import { headerNotFound } from "./headerNotFound.ts";
 import { held } from "./held.ts";
 import { type Chain, forwarded, type Method, type MethodInput } from "./method.ts";
 import { withPendingMode } from "./pendingModeErrors.ts";
-import { resolveBlock } from "./resolveBlock.ts";
+import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
 
 /** A larger payload is parsed only in the worker, and nothing is prefetched for it. */
 const MAX_PREFETCHED_BYTES = 32 * 1024;
@@ -93,6 +94,10 @@ const baseOf = async (
   if (resolved.kind === "aboveHead") {
     resolved = resolveBlock(block, await chain.heads.refresh());
   }
+  const shown = shownBlock(resolved, pending);
+  if (shown !== undefined) {
+    return atShownBlock({ context }, execution, shown, hint);
+  }
   switch (resolved.kind) {
     case "pending": {
       if (pending?.stateFrom === "node") {
@@ -116,3 +121,19 @@ const baseOf = async (
       return undefined;
   }
 };
+
+/** Simulates on a pending block by the hash under which it was shown, as on a sealed block. */
+const atShownBlock = (
+  { context }: Pick<MethodInput, "context">,
+  execution: NonNullable<Chain["execution"]>,
+  shown: PendingView,
+  hint: PrefetchHint | undefined,
+): Base | undefined => {
+  const { newest } = shown;
+  return (
+    newest && { run: pendingCallBase({ context }, execution, { pending: shown, newest }, hint), pending: shown.mode }
+  );
+};
+
+const shownBlock = (resolved: ResolvedBlock, pending: PendingView | undefined): PendingView | undefined =>
+  resolved.kind === "hash" ? pending?.atHash(resolved.hash) : undefined;

@@ -1,4 +1,5 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
+import type { PendingBlock } from "../core/view.ts";
 import { formatData, formatQuantity, type Hash, isQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
@@ -40,13 +41,16 @@ export const pendingReceipts = async ({ input, pending, atBase }: PendingRead): 
     context,
   );
   if (!hasReceiptsOf(response, pending.newest.transactionHashes)) {
-    throw new RpcError(
-      CODES.SERVER,
-      `the receipts of pending block ${pending.newest.number} are not known: it is not executed, and the feed sent none`,
-    );
+    throw unknownReceipts(pending.newest);
   }
   return response;
 };
+
+export const unknownReceipts = ({ number }: PendingBlock): RpcError =>
+  new RpcError(
+    CODES.SERVER,
+    `the receipts of pending block ${number} are not known: it is not executed, and the feed sent none`,
+  );
 
 /** Whether a node's receipts are those of these transactions. Its pending block may be another one, or have fewer transactions. */
 const hasReceiptsOf = ({ body }: RpcResponse, hashes: readonly Hash[]): boolean => {

@@ -55,4 +55,9 @@ export class AppliedChain {
     }
     return chain;
   }
+
+  /** Returns the chains after each of the first `count` messages. */
+  prefixes(count: number): readonly PendingChain[] {
+    return this.#chains.slice(1, count + 1);
+  }
 }

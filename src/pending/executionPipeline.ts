@@ -28,7 +28,8 @@ export interface ExecutionPipelineOptions {
 /** The messages that clients may see. */
 export interface ShownMessages {
   readonly chain: PendingChain;
-  readonly count: number;
+  /** The chain after each of the messages. */
+  readonly prefixes: readonly PendingChain[];
   /** The next message is wrong, so that it is not shown, nor are all after it. */
   readonly isCut: boolean;
 }
@@ -128,7 +129,7 @@ class MessageQueue implements ExecutionPipeline {
     const queued = this.#queue[failed];
     const isCut = failed > 0 && queued?.isShown === false && isWrongMessage(queued.form?.execution.unverified);
     const shownCount = isCut ? failed : count;
-    return { chain: this.#applied.at(shownCount), count: shownCount, isCut };
+    return { chain: this.#applied.at(shownCount), prefixes: this.#applied.prefixes(shownCount), isCut };
   }
 
   markShown(count: number): void {

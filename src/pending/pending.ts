@@ -130,11 +130,12 @@ class PendingTracker implements Pending {
     if (!head) {
       return;
     }
-    const { chain: shown, count, isCut } = pipeline.shown();
+    const { chain: shown, prefixes, isCut } = pipeline.shown();
     const blocks = shown.blocks.filter(({ environment }) => environment.number > head.latest.number);
     const serving = decision.decide(head, blocks, isCut);
     if (serving.blocksFrom === "view") {
-      pipeline.markShown(count);
+      pipeline.markShown(prefixes.length);
+      publication.addPrefixes(prefixes);
     }
     if (needsNode(serving.mode)) {
       probe.refresh(head.latest.number);

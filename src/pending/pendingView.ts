@@ -11,14 +11,17 @@ export interface ViewParts {
   readonly stateFrom: PendingSource;
   readonly chain: PendingChain;
   readonly formatted: PendingBlocks;
-  /** Returns a pending block by a hash that a client received (recentPendingHashes). */
-  readonly byHash: (hash: Hash) => PendingBlock | undefined;
+  /** Returns a chain by the hash of its newest block that a client received (recentPendingHashes). */
+  readonly chainAt: (hash: Hash) => PendingChain | undefined;
   /** Advances a nonce past the transactions that were sent through forebay (submittedNonces). */
   readonly advanceNonce: (address: Address, nonce: bigint) => bigint;
 }
 
 const idOf = (base: BlockId, newest: PendingBlock | undefined): string =>
   newest ? `${newest.number}-${newest.index}-${newest.hash.slice(2, 18)}` : `${base.number}-${base.hash.slice(2, 18)}`;
+
+const isVerified = ({ blocks }: PendingChain): boolean =>
+  blocks.every(({ parts }) => parts.every(({ changes }) => changes !== undefined));
 
 /** Creates the immutable view of the pending blocks that one request uses. */
 export const createView = (parts: ViewParts): PendingView => {
@@ -54,6 +57,21 @@ export const createView = (parts: ViewParts): PendingView => {
     nonce: (address, stateNonce) =>
       parts.advanceNonce(address, findAccount(layers, address)?.account?.nonce ?? stateNonce),
     find,
-    byHash: parts.byHash,
+    byHash: (hash) => {
+      const block = parts.chainAt(hash)?.blocks.at(-1);
+      return block && parts.formatted.format(block);
+    },
+    atHash: (hash) => {
+      const found = parts.chainAt(hash);
+      return found && isVerified(found)
+        ? createView({
+            ...parts,
+            blocksFrom: "view",
+            stateFrom: "view",
+            chain: found,
+            advanceNonce: (_, nonce) => nonce,
+          })
+        : undefined;
+    },
   };
 };

@@ -1,28 +1,28 @@
-import type { PendingBlock } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
+import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
 import type { UnverifiedReason } from "./execution.ts";
-import { pendingBlockState } from "./pendingBlock.ts";
+import type { PendingBlocks } from "./pendingBlock.ts";
 
-/** Pending blocks by the hashes that clients received recently. Each hash belongs to one prefix of a block. */
+/** Pending chains by the hashes of their newest blocks that clients received recently. Each hash belongs to one prefix of a block. */
 export interface RecentHashes {
-  /** Adds a block, unless its execution contradicts it. A node answers for that hash. */
-  add(block: PendingBlock): void;
-  find(hash: Hash): PendingBlock | undefined;
+  /** Adds a chain, unless the execution of its newest block contradicts that block. A node answers for that hash. */
+  add(chain: PendingChain): void;
+  find(hash: Hash): PendingChain | undefined;
 }
 
 /** The execution shows that a field of a message is wrong. The hash may be that of another block. */
 const CONTRADICTED: ReadonlySet<UnverifiedReason | undefined> = new Set(["gas", "bloom", "receiptsRoot"]);
 
-const isContradicted = (block: PendingBlock): boolean =>
-  pendingBlockState(block).parts.some(({ unverified }) => CONTRADICTED.has(unverified));
+const isContradicted = ({ parts }: PendingBlockState): boolean =>
+  parts.some(({ unverified }) => CONTRADICTED.has(unverified));
 
 const TTL_MS = 10_000;
 const MAX_BLOCKS = 1_024;
 
-/** Creates the cache of pending blocks by hash. `now` returns milliseconds of a monotonic clock. */
-export const createRecentHashes = (now: () => number): RecentHashes => {
+/** Creates the cache of pending chains by hash. `now` returns milliseconds of a monotonic clock. */
+export const createRecentHashes = (formatted: PendingBlocks, now: () => number): RecentHashes => {
   // In order of time.
-  const cached = new Map<Hash, { readonly block: PendingBlock; readonly addedAtMs: number }>();
+  const cached = new Map<Hash, { readonly chain: PendingChain; readonly addedAtMs: number }>();
   const evict = (): void => {
     for (const [hash, { addedAtMs }] of cached) {
       if (cached.size <= MAX_BLOCKS && now() - addedAtMs <= TTL_MS) {
@@ -32,17 +32,19 @@ export const createRecentHashes = (now: () => number): RecentHashes => {
     }
   };
   return {
-    add: (block) => {
-      if (isContradicted(block)) {
+    add: (chain) => {
+      const newest = chain.blocks.at(-1);
+      if (newest === undefined || isContradicted(newest)) {
         return;
       }
-      cached.delete(block.hash);
-      cached.set(block.hash, { block, addedAtMs: now() });
+      const { hash } = formatted.format(newest);
+      cached.delete(hash);
+      cached.set(hash, { chain, addedAtMs: now() });
       evict();
     },
     find: (hash) => {
       evict();
-      return cached.get(hash)?.block;
+      return cached.get(hash)?.chain;
     },
   };
 };

@@ -1,7 +1,7 @@
 import type { Heads } from "../core/heads.ts";
 import type { Body, PendingChange, PendingView, View } from "../core/view.ts";
 import type { Address } from "../ethereum/hex.ts";
-import type { PendingBlockState } from "./applyFlashblock.ts";
+import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
 import type { createDroppedTransactions } from "./droppedTransactions.ts";
 import type { Serving } from "./mode.ts";
 import type { PendingBlocks } from "./pendingBlock.ts";
@@ -38,7 +38,7 @@ export class ViewPublication {
   constructor(options: ViewPublicationOptions) {
     this.#options = options;
     this.#published = createPublishedPreconfirmations(options.formatted);
-    this.#recent = createRecentHashes(options.now);
+    this.#recent = createRecentHashes(options.formatted, options.now);
   }
 
   get current(): WholeView | undefined {
@@ -50,6 +50,13 @@ export class ViewPublication {
     return () => this.#listeners.delete(listener);
   }
 
+  /** Adds the chains that clients may know by the hash of their newest block: another replica may show each of them. */
+  addPrefixes(prefixes: readonly PendingChain[]): void {
+    for (const chain of prefixes) {
+      this.#recent.add(chain);
+    }
+  }
+
   /** `blocks` are the pending blocks above the head. */
   publish(head: Heads, blocks: readonly PendingBlockState[], serving: Serving): void {
     const view = this.#build(head, blocks, serving);
@@ -57,9 +64,6 @@ export class ViewPublication {
       return;
     }
     this.#current = view;
-    for (const block of view.pending.blocks) {
-      this.#recent.add(block);
-    }
     // A silent feed shows nothing about the messages that it sent before: the sealed blocks will.
     const isFromFeed = serving.blocksFrom === "view" || serving.mode === "stale";
     const served = isFromFeed ? blocks : [];
@@ -84,9 +88,10 @@ export class ViewPublication {
       formatted: this.#options.formatted,
       chain: { base: head.latest, extraBlockFields: {}, blocks },
       // If the hash of the last message is the sealed block's hash, it identifies the sealed block.
-      byHash: (hash) => {
-        const block = this.#recent.find(hash);
-        return block && head.at(block.number)?.hash === hash ? undefined : block;
+      chainAt: (hash) => {
+        const chain = this.#recent.find(hash);
+        const number = chain?.blocks.at(-1)?.environment.number;
+        return number !== undefined && head.at(number)?.hash === hash ? undefined : chain;
       },
       advanceNonce: this.#options.advanceNonce,
     });

@@ -83,6 +83,9 @@ test("pending is the block under construction, with a sealed block's fields, and
   ] as const) {
     assert.deepEqual(await result("eth_getBlockByHash", hash, false), block);
   }
+  const balanceAt = async (hash: unknown) => BigInt(await result<string>("eth_getBalance", TO, { blockHash: hash }));
+  assert.equal(await balanceAt(second.hash), (await balanceAt(first.hash)) + 5n);
+  assert.equal(await result("eth_call", { to: TO }, { blockHash: first.hash }), "0x");
 });
 
 test("balance, nonce, storage, receipts, transactions and logs are of the same block", async () => {

@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { encodeFunctionData } from "viem";
+import type { Devnet } from "../devnet/devnet.ts";
+import { TOKEN_ABI } from "../devnet/token.ts";
+import { devAccounts } from "../devnet/traffic.ts";
+import { type RpcAnswer, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createFeedService, createTokenDevnet } from "../support/servers/feedService.ts";
+import type { Service } from "../support/servers/service.ts";
+
+let devnet: Devnet;
+let service: Service;
+let token: `0x${string}`;
+
+type Block = Readonly<Record<string, unknown>>;
+
+const [alice, bob] = devAccounts;
+const TO = "0x00000000000000000000000000000000000000cc";
+
+before(async () => {
+  ({ devnet, token } = await createTokenDevnet());
+  service = await createFeedService(devnet);
+});
+after(async () => {
+  await service?.close();
+  await devnet?.close();
+});
+
+const ask = async (method: string, ...params: readonly unknown[]): Promise<RpcAnswer> =>
+  rpc(service.url, method, params);
+const result = async <T>(method: string, ...params: readonly unknown[]): Promise<T> => {
+  const { body } = await ask(method, ...params);
+  assert.equal(body.error, undefined, `${method}: ${JSON.stringify(body.error)}`);
+  return body.result as T;
+};
+
+/** Sends the next message, and waits for the view with all its transactions executed. */
+const step = async (): Promise<Block> => {
+  const { diff } = await devnet.step();
+  for (;;) {
+    const answer = await ask("eth_getBlockByNumber", "pending", false);
+    const block = answer.body.result as Block;
+    if (block.hash === diff.block_hash && answer.headers.get("x-forebay-pending") === "live") {
+      return block;
+    }
+  }
+};
+
+const send = async (account: (typeof devAccounts)[number] | undefined, fields: object): Promise<`0x${string}`> => {
+  assert.ok(account);
+  const nonce = Number(await result("eth_getTransactionCount", account.address, "pending"));
+  const fees = { maxFeePerGas: 20n * 10n ** 9n, maxPriorityFeePerGas: 1_000_000n };
+  return account.signTransaction({
+    type: "eip1559",
+    chainId: devnet.chainId,
+    nonce,
+    gas: 200_000n,
+    ...fees,
+    ...fields,
+  });
+};
+
+test("by the hash of a shown pending block, state reads, calls and receipts are those of its prefix, on another replica too", async (t) => {
+  assert.ok(alice);
+  const replica = await createFeedService(devnet);
+  t.after(() => replica.close());
+  // The other replica has joined inside a block, and shows the next one.
+  await devnet.sealNow();
+  const first = await step();
+  const before = BigInt(await result<string>("eth_getBalance", TO, "pending"));
+  const nonce = Number(await result("eth_getTransactionCount", alice.address, "pending"));
+  const data = encodeFunctionData({ abi: TOKEN_ABI, functionName: "transfer", args: [TO, 7n] });
+  const held = encodeFunctionData({ abi: TOKEN_ABI, functionName: "balanceOf", args: [TO] });
+  const tokens = BigInt(await result<string>("eth_call", { to: token, data: held }, "pending"));
+  await result("eth_sendRawTransaction", await send(alice, { to: TO, value: 9n }));
+  await result("eth_sendRawTransaction", await send(bob, { to: token, data }));
+  const second = await step();
+  const slot = `0x${"0".repeat(64)}`;
+  const expected = [
+    [first.hash, before, nonce, tokens],
+    [second.hash, before + 9n, nonce + 1, tokens + 7n],
+  ] as const;
+  const check = async (url: string): Promise<void> => {
+    const at = async (method: string, ...params: readonly unknown[]): Promise<unknown> => {
+      const { body, headers } = await rpc(url, method, params);
+      assert.equal(body.error, undefined, `${method}: ${JSON.stringify(body.error)}`);
+      assert.ok(headers.get("x-forebay-pending"), method);
+      return body.result;
+    };
+    for (const [hash, balance, count, held7] of expected) {
+      assert.equal(BigInt(String(await at("eth_getBalance", TO, hash))), balance);
+      assert.equal(BigInt(String(await at("eth_getBalance", TO, { blockHash: hash }))), balance);
+      assert.equal(Number(await at("eth_getTransactionCount", alice.address, { blockHash: hash })), count);
+      assert.equal(BigInt(String(await at("eth_call", { to: token, data: held }, { blockHash: hash }))), held7);
+      assert.match(String(await at("eth_getStorageAt", token, slot, hash)), /^0x[0-9a-f]{64}$/);
+      assert.match(String(await at("eth_getCode", token, hash)), /^0x[0-9a-f]{2,}$/);
+      const calls = [{ blockStateCalls: [{ calls: [{ to: token, data: held }] }] }, hash];
+      const [simulated] = (await at("eth_simulateV1", ...calls)) as readonly { calls: { returnData: string }[] }[];
+      assert.equal(BigInt(simulated?.calls[0]?.returnData ?? 0), held7);
+      const receipts = (await at("eth_getBlockReceipts", hash)) as readonly { blockHash: string }[];
+      assert.ok(receipts.length > 0 && receipts.every(({ blockHash }) => blockHash === hash));
+    }
+  };
+  await check(service.url);
+  await until(
+    async () => (await rpc(replica.url, "eth_getBlockByHash", [second.hash, false])).body.result !== null,
+    "the other replica has executed the message",
+  );
+  await check(replica.url);
+  const { body } = await rpc(service.url, "eth_getBalance", [TO, { blockHash: second.hash, requireCanonical: true }]);
+  assert.ok(body.error, "a pending block is not canonical");
+  await devnet.sealNow();
+  await check(service.url);
+  const unknown = await rpc(service.url, "eth_getBalance", [TO, `0x${"77".repeat(32)}`]);
+  assert.ok(unknown.body.error);
+});
