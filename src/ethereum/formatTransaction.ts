@@ -14,6 +14,8 @@ export interface TransactionLocation {
   /** From the receipt of a deposit, because a deposit has no nonce. */
   readonly depositNonce?: bigint;
   readonly depositReceiptVersion?: bigint;
+  /** Deposits have `yParity`, as in op-reth. Default: they do not, as in op-geth. */
+  readonly hasDepositYParity?: boolean;
 }
 
 export type RpcTransaction = Readonly<Record<string, unknown>>;
@@ -47,6 +49,7 @@ export const formatTransaction = (transaction: Transaction, location: Transactio
     ...(location.depositReceiptVersion === undefined
       ? {}
       : { depositReceiptVersion: formatQuantity(location.depositReceiptVersion) }),
+    ...(location.hasDepositYParity === true ? { yParity: "0x0" } : {}),
     v: "0x0",
     r: "0x0",
     s: "0x0",

@@ -140,10 +140,11 @@ export interface L1Cost {
 const NO_COST: L1Cost = { fee: 0n, gasUsed: 0n };
 
 /** Returns the sender's fee for the data on L1. Source: docs/reference/op-stack.md, Fees and receipts. */
-export const l1Cost = (rules: Rules, l1: L1Attributes, raw: Uint8Array): L1Cost => {
-  if (raw[0] === DEPOSIT_TYPE) {
-    return NO_COST;
-  }
+export const l1Cost = (rules: Rules, l1: L1Attributes, raw: Uint8Array): L1Cost =>
+  raw[0] === DEPOSIT_TYPE ? NO_COST : l1DataCost(rules, l1, raw);
+
+/** Returns the fee for the data of any transaction. A deposit does not pay it. */
+export const l1DataCost = (rules: Rules, l1: L1Attributes, raw: Uint8Array): L1Cost => {
   if (usesBedrockFee(rules, l1)) {
     const gasUsed = calldataGas(raw) + (isOpForkActive(rules, "regolith") ? 0n : SIGNATURE_GAS) + l1.overhead;
     return { gasUsed, fee: (gasUsed * l1.baseFee * l1.scalar) / MILLION };
@@ -170,9 +171,9 @@ export const operatorFee = (rules: Rules, l1: L1Attributes, gas: bigint): bigint
   return (isOpForkActive(rules, "jovian") ? gas * scalar * 100n : (gas * scalar) / MILLION) + constant;
 };
 
-/** Returns what a transaction adds to the block's `blobGasUsed` since Jovian. */
+/** Returns what a transaction adds to the block's `blobGasUsed` since Jovian. A deposit adds nothing, though receipts name it. */
 export const dataFootprint = (l1: L1Attributes, raw: Uint8Array): bigint =>
-  raw[0] === DEPOSIT_TYPE ? 0n : (estimateSize(raw) / MILLION) * l1.daFootprintGasScalar;
+  (estimateSize(raw) / MILLION) * l1.daFootprintGasScalar;
 
 /** Returns the footprint of a transaction with the smallest compressed size (Jovian). */
 export const smallestFootprint = (scalar: bigint): bigint => (MIN_SIZE / MILLION) * scalar;

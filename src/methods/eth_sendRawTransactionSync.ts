@@ -1,6 +1,7 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
-import type { Hash } from "../ethereum/hex.ts";
+import { type Hash, parseData } from "../ethereum/hex.ts";
+import { keccak256Hex } from "../ethereum/keccak.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
 import { forwarded, type Method, type MethodInput } from "./method.ts";
@@ -36,11 +37,27 @@ export const eth_sendRawTransactionSync: Method = {
     if (timeoutMs > maxMs) {
       throw invalidParams(`time out too long, timeout: ${timeoutMs} ms, max: ${maxMs} ms`);
     }
-    const sent = await forwarded({ ...input, call: createCall("eth_sendRawTransaction", [raw]), context });
+    const request = { ...input, call: createCall("eth_sendRawTransaction", [raw]), context };
+    let sent: RpcResponse;
+    try {
+      sent = await forwarded(request);
+    } catch (error) {
+      const known = await findReceipt(input, keccak256Hex(parseData(`0x${String(raw).slice(2)}`)));
+      if (known === undefined) {
+        throw error;
+      }
+      return known;
+    }
     chain.recordSubmitted(String(raw));
     const hash: Hash = `0x${hashIn(sent).slice(2)}`;
     return waitForReceipt(input, hash, timeoutMs);
   },
+};
+
+/** Returns the receipt of a transaction that nodes refuse because it is sealed or pre-confirmed already. */
+const findReceipt = async (input: MethodInput, hash: Hash): Promise<RpcResponse | undefined> => {
+  const { view } = input.context;
+  return inView(view, hash) ?? readSealedReceipt(input, hash, view).catch(() => undefined);
 };
 
 const hashIn = ({ body }: RpcResponse): string =>

@@ -52,6 +52,15 @@ export interface ExtraBlockFields {
   readonly block?: Readonly<Record<string, string>>;
   /** Whether transactions have `blockTimestamp`. */
   readonly hasTransactionTimestamp?: boolean;
+  /** Default: deposits have the fields of op-geth. */
+  readonly deposit?: DepositFields | undefined;
+}
+
+/** The fields that the chain's nodes return for deposits. */
+export interface DepositFields {
+  readonly hasYParity: boolean;
+  /** The names of the fields of a deposit's receipt. */
+  readonly receipt: readonly string[];
 }
 
 /** The pre-confirmed chain as plain data. It is immutable, and its parts are shared with the longer chains made from it. */

@@ -15,7 +15,7 @@ export interface HeadReconciliationOptions extends ReconcileOptions {
   readonly chain: string;
   readonly feed: FeedIntake;
   readonly pipeline: ExecutionPipeline;
-  readonly transactionFields: Pick<TransactionFields, "hasTimestamp">;
+  readonly transactionFields: Pick<TransactionFields, "hasTimestamp" | "deposit">;
   readonly dropped: Pick<ReturnType<typeof createDroppedTransactions>, "resolve">;
   /**
    * Called after each comparison of heads with the pending blocks, with the blocks that equal their execution. `partial`: the
@@ -81,6 +81,7 @@ export class HeadReconciliation {
     pipeline.rebase(head.latest, isExecuted, {
       ...extraBlockFieldsOf(head),
       hasTransactionTimestamp: transactionFields.hasTimestamp,
+      deposit: transactionFields.deposit,
     });
     pipeline.follow(feed.blocks);
     this.#findDropped(head, published);

@@ -3,7 +3,7 @@ import { L1_BLOCK, type L1Attributes, l1AttributesFork, parseL1Attributes } from
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import { DEPOSIT_TYPE, InvalidTransaction, type Transaction } from "../ethereum/transaction.ts";
-import type { FlashblockPart, PendingBlockState } from "./applyFlashblock.ts";
+import type { AppliedTransaction, FlashblockPart, PendingBlockState } from "./applyFlashblock.ts";
 import type { ReceiptExtra } from "./execution.ts";
 import { opReceiptExtra } from "./opReceipt.ts";
 
@@ -35,20 +35,31 @@ const parseFirst = ({ transactions: [first] }: FlashblockPart): BlockL1 | undefi
   }
 };
 
+/** A deposit pays no L1 fee. op-geth's receipts of deposits have none of these fields, those of op-reth have all. */
+const ofDeposit = (extra: ReceiptExtra, names: readonly string[]): ReceiptExtra => {
+  const fields = Object.entries({ ...extra, l1Fee: "0x0" });
+  return Object.fromEntries(fields.filter(([name]) => names.includes(name)));
+};
+
 /**
  * Computes the L1 fields of receipts from the feed's metadata, for transactions that were not executed.
- * The fields follow from the transaction's bytes and the block's first deposit. Deposits have none.
+ * The fields follow from the transaction's bytes and the block's first deposit. Deposits have those that the nodes' deposits have.
  */
 export class L1ReceiptFields {
   /** The parsed attributes by the first part of a block. */
   readonly #parsed = new WeakMap<FlashblockPart, BlockL1 | undefined>();
 
-  of(block: PendingBlockState, transaction: Transaction): ReceiptExtra {
-    if (transaction.type === DEPOSIT_TYPE) {
+  of(block: PendingBlockState, { raw }: AppliedTransaction, transaction: Transaction): ReceiptExtra {
+    const { deposit } = block.extraBlockFields;
+    if (transaction.type === DEPOSIT_TYPE && deposit === undefined) {
       return {};
     }
     const l1 = this.#parse(block);
-    return l1 === undefined ? {} : opReceiptExtra(l1.rules, l1.attributes, transaction.raw);
+    if (l1 === undefined) {
+      return {};
+    }
+    const extra = opReceiptExtra(l1.rules, l1.attributes, parseData(raw));
+    return transaction.type === DEPOSIT_TYPE ? ofDeposit(extra, deposit?.receipt ?? []) : extra;
   }
 
   #parse({ parts: [first] }: PendingBlockState): BlockL1 | undefined {

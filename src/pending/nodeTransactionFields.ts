@@ -1,11 +1,15 @@
-import type { Hash } from "../ethereum/hex.ts";
+import { formatQuantity, type Hash } from "../ethereum/hex.ts";
+import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
+import type { DepositFields } from "./applyFlashblock.ts";
 
-/** The optional fields of the nodes' transactions. */
+/** The optional fields of the nodes' transactions and receipts. */
 export interface TransactionFields {
   /** Reads a transaction of that block: one request at a time, and seldom. */
   refresh(blockHash: Hash): Promise<void>;
   /** Whether the nodes' transactions have `blockTimestamp`. False until one was read. */
   readonly hasTimestamp: boolean;
+  /** The optional fields of deposits: op-reth has some that op-geth lacks. Undefined until a deposit was read. */
+  readonly deposit: DepositFields | undefined;
 }
 
 /** A node can be replaced by another version. */
@@ -23,12 +27,16 @@ export const createTransactionFields = (
   now: () => number,
 ): TransactionFields => {
   let hasTimestamp = false;
+  let deposit: DepositFields | undefined;
   let dueMs = Number.NEGATIVE_INFINITY;
   let failures = 0;
   let isReading = false;
   return {
     get hasTimestamp() {
       return hasTimestamp;
+    },
+    get deposit() {
+      return deposit;
     },
     refresh: async (blockHash) => {
       if (isReading || now() < dueMs) {
@@ -41,6 +49,7 @@ export const createTransactionFields = (
         // An empty block has no transaction. A later head is tried.
         if (typeof transaction === "object" && transaction !== null) {
           hasTimestamp = "blockTimestamp" in transaction && typeof transaction.blockTimestamp === "string";
+          deposit = await readDeposit(read, transaction);
           failures = 0;
         }
       } finally {
@@ -49,4 +58,18 @@ export const createTransactionFields = (
       }
     },
   };
+};
+
+/** Returns undefined if the transaction is no deposit, or if its receipt is not known. */
+const readDeposit = async (
+  read: (method: string, params: readonly unknown[]) => Promise<unknown>,
+  transaction: object,
+): Promise<DepositFields | undefined> => {
+  if (!("type" in transaction && transaction.type === formatQuantity(DEPOSIT_TYPE) && "hash" in transaction)) {
+    return undefined;
+  }
+  const receipt = await read("eth_getTransactionReceipt", [transaction.hash]);
+  return typeof receipt === "object" && receipt !== null
+    ? { hasYParity: "yParity" in transaction, receipt: Object.keys(receipt) }
+    : undefined;
 };

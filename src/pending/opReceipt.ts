@@ -1,11 +1,11 @@
 import { formatQuantity } from "../ethereum/hex.ts";
-import { dataFootprint, type L1Attributes, l1Cost } from "../ethereum/opFees.ts";
+import { dataFootprint, type L1Attributes, l1DataCost } from "../ethereum/opFees.ts";
 import { isOpForkActive, type Rules } from "../ethereum/rules.ts";
 import type { ReceiptExtra } from "./execution.ts";
 
-/** Returns the receipt fields that op-geth and op-reth add, except for deposits (docs/reference/op-stack.md, Fees and receipts). */
+/** Returns the receipt fields that op-geth and op-reth add (docs/reference/op-stack.md, Fees and receipts). */
 export const opReceiptExtra = (rules: Rules, l1: L1Attributes, raw: Uint8Array): ReceiptExtra => {
-  const { fee, gasUsed } = l1Cost(rules, l1, raw);
+  const { fee, gasUsed } = l1DataCost(rules, l1, raw);
   const hasOperatorFee = l1.operatorFeeScalar > 0n || l1.operatorFeeConstant > 0n;
   return {
     l1GasPrice: formatQuantity(l1.baseFee),

@@ -5,6 +5,7 @@ import { formatReceipt } from "../ethereum/receipt.ts";
 import { DEPOSIT_TYPE, InvalidTransaction, type Transaction } from "../ethereum/transaction.ts";
 import { recoverSender } from "../evm/senders/recoverAddress.ts";
 import type { AppliedTransaction, PendingBlockState } from "./applyFlashblock.ts";
+import type { ReceiptExtra } from "./execution.ts";
 import { L1ReceiptFields } from "./l1ReceiptFields.ts";
 
 /** Returns the sender. The executor has recovered it, unless the execution is late. */
@@ -55,6 +56,7 @@ const formatKnown = (
     sender: senderOf(applied, transaction),
     baseFee: baseFeePerGas,
     ...depositFields(applied),
+    hasDepositYParity: extraBlockFields.deposit?.hasYParity === true,
   });
 };
 
@@ -107,9 +109,15 @@ export class TransactionFormatter {
         baseFee: baseFeePerGas,
         gasUsed: applied.gasUsed,
         firstLogIndex: applied.firstLogIndex,
-        extra: applied.extra ?? this.#l1.of(block, transaction),
+        extra: this.#extraOf(block, applied, transaction),
       }),
     );
+  }
+
+  /** The execution returns no fields of deposits, because most nodes have none. */
+  #extraOf(block: PendingBlockState, applied: AppliedTransaction, transaction: Transaction): ReceiptExtra {
+    const { extra } = applied;
+    return extra === undefined || transaction.type === DEPOSIT_TYPE ? this.#l1.of(block, applied, transaction) : extra;
   }
 
   #parse(applied: AppliedTransaction): Transaction | undefined {

@@ -111,9 +111,10 @@ test("incomplete receipts of a message are ignored, and later messages of the bl
 /** The rig's first head has no transaction, the next one has. */
 const LOOKS_UNTIL_SEEN = 2;
 
-const shapeOf = async (t: TestContext, sealed: unknown) => {
+const shapeOf = async (t: TestContext, sealed: unknown, receipt: unknown = null) => {
   const rig = createRig(t);
   rig.answers.set("eth_getTransactionByBlockHashAndIndex", sealed);
+  rig.answers.set("eth_getTransactionReceipt", receipt);
   for (const number of [101n, 102n, 103n]) {
     // The previous block was requested.
     await rig.send();
@@ -123,8 +124,34 @@ const shapeOf = async (t: TestContext, sealed: unknown) => {
   const newest = rig.view().newest;
   assert.equal(newest?.number, 104n);
   const looked = rig.asked.filter((method) => method === "eth_getTransactionByBlockHashAndIndex").length;
-  return { inBlock: decode(newest?.body(true)).transactions, alone: decode(newest?.transaction(1)), looked };
+  const receipts = decode(newest?.receipts());
+  return { inBlock: decode(newest?.body(true)).transactions, alone: decode(newest?.transaction(1)), looked, receipts };
 };
+
+const L1_FIELDS = ["l1Fee", "l1GasUsed", "l1GasPrice", "operatorFeeScalar", "blobGasUsed", "daFootprintGasScalar"];
+
+test("deposits have the optional fields that the node's deposits have", async (t) => {
+  const none = Object.fromEntries(L1_FIELDS.map((name) => [name, "0x1"]));
+  const like = await shapeOf(t, { hash: hashOf(1), type: "0x7e", yParity: "0x0" }, { type: "0x7e", ...none });
+  assert.equal(like.inBlock[0].yParity, "0x0");
+  const [ofDeposit, other] = like.receipts;
+  assert.deepEqual(
+    L1_FIELDS.filter((name) => name in ofDeposit),
+    L1_FIELDS,
+  );
+  assert.equal(ofDeposit.l1Fee, "0x0", "a deposit does not pay it");
+  assert.equal(ofDeposit.l1GasPrice, other.l1GasPrice ?? ofDeposit.l1GasPrice);
+  assert.equal("l1BaseFeeScalar" in ofDeposit, false, "the node's receipt does not have it");
+});
+
+test("deposits have no optional fields if the node's have none", async (t) => {
+  const without = await shapeOf(t, { hash: hashOf(1), type: "0x7e" }, { type: "0x7e", depositNonce: "0x1" });
+  assert.equal("yParity" in without.inBlock[0], false);
+  assert.deepEqual(
+    L1_FIELDS.filter((name) => name in without.receipts[0]),
+    [],
+  );
+});
 
 test("transactions have blockTimestamp if the node's transactions have it, which is read once", async (t) => {
   const { inBlock, alone, looked } = await shapeOf(t, { hash: hashOf(1), blockTimestamp: "0x65" });

@@ -159,6 +159,15 @@ test("eth_sendRawTransactionSync returns the pre-confirmed receipt, or code 4 af
     await step();
   }
   assert.equal(receipt.status, "0x1");
+  const again = await ask("eth_sendRawTransactionSync", raw);
+  assert.deepEqual(again.body.result, receipt, "it is pre-confirmed already");
+  await devnet.sealNow();
+  const sealedReceipt = await devnet.rpc("eth_getTransactionReceipt", receipt.transactionHash);
+  const resent = await ask("eth_sendRawTransactionSync", raw);
+  assert.equal(resent.body.error, undefined, JSON.stringify(resent.body.error));
+  const { blockHash } = sealedReceipt as { readonly blockHash: string };
+  assert.equal(Reflect.get(Object(resent.body.result), "blockHash"), blockHash, "it is sealed already");
+  await step();
   const late = await ask("eth_sendRawTransactionSync", await send(alice, { to: TO, value: 2n }), 1);
   assert.equal(late.body.error?.code, 4);
   const long = await ask("eth_sendRawTransactionSync", raw, 60_000);

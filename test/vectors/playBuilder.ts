@@ -82,7 +82,17 @@ const toFakeBlock = ({ number, hash, timestamp, logsBloom, ...rest }: WitnessBlo
 
 /** The state of the blocks below, read once for all runs. */
 export const createWitnessFetch = (recording: Recording) => {
-  const node = createWitnessNode(recording);
+  const node = createWitnessNode({
+    ...recording,
+    handlers: {
+      eth_getTransactionByBlockHashAndIndex: ([blockHash, index]) => {
+        const block = recording.blocks.find(({ hash }) => hash === blockHash);
+        return ((block?.transactions ?? []) as readonly unknown[])[Number(index)] ?? null;
+      },
+      eth_getTransactionReceipt: ([transactionHash]) =>
+        [...recording.receipts.values()].flat().find((receipt) => receipt.transactionHash === transactionHash) ?? null,
+    },
+  });
   const state = createNodeState({ fetch: node.fetch, maxBytes: 64 * 1024 * 1024 });
   return {
     node,
