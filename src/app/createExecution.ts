@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
-import type { TieredStore } from "../cache/tieredStore.ts";
+import type { StatedValues } from "../cache/statedValues.ts";
+import type { StateStore } from "../cache/stateStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { StateReadContext } from "../core/rpcSource.ts";
@@ -57,7 +58,8 @@ export interface ExecutionOptions {
   /** Returns the known state, which executions of clients take values from. Undefined if it is not followed. */
   knownState(): ExecutionReads | undefined;
   /** Caches the state of final blocks, for all replicas. */
-  readonly store: TieredStore;
+  readonly stateStore: StateStore;
+  readonly stated: StatedValues;
   readonly senders: SenderCache;
   /** The threads of all chains. */
   readonly threads: EvmThreads;
@@ -69,7 +71,7 @@ export interface ExecutionOptions {
 /** The default of `simulate.workers`. */
 export const defaultWorkers = (cores: number): number => Math.min(MAX_DEFAULT_WORKERS, Math.max(1, cores - 1));
 
-const createState = ({ config, upstreams, knownState, store, telemetry }: ExecutionOptions): NodeState => {
+const createState = ({ config, upstreams, knownState, stateStore, stated, telemetry }: ExecutionOptions): NodeState => {
   const { heads } = upstreams;
   const fetch = createBulkSlotFetch({
     fetch: createStateFetcher(upstreams, FETCH_TIMEOUT_MS),
@@ -78,11 +80,8 @@ const createState = ({ config, upstreams, knownState, store, telemetry }: Execut
   });
   return createNodeState({
     fetch: storedFetch({
-      fetch: (calls, block) => (knownState()?.entered(fetch) ?? fetch)(calls, block),
-      store: {
-        get: async (key) => (await store.get([key]))[0]?.bytes,
-        set: (key, value) => store.set(key, value, "final", undefined),
-      },
+      fetch: (...read) => (knownState()?.entered(fetch) ?? fetch)(...read),
+      store: stateStore,
       isFinal: ({ number }) => number <= (heads.current()?.finalized?.number ?? -1n),
     }),
     maxBytes: Math.max(
@@ -90,6 +89,7 @@ const createState = ({ config, upstreams, knownState, store, telemetry }: Execut
       Math.floor(config.state.cacheBytes * READ_CACHE_SHARE),
     ),
     hashOf: (number) => heads.current()?.at(number)?.hash,
+    epoch: () => stated.epoch(Date.now()),
     onFetch: (values) => telemetry.metrics.simulateFetched.inc({ chain: config.name }, values),
   });
 };

@@ -45,7 +45,7 @@ export interface PendingViews {
 export interface PendingViewsOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
-  readonly pipeline: Pick<ReadPipeline, "store" | "sharedValues">;
+  readonly pipeline: Pick<ReadPipeline, "stateStore" | "stated" | "sharedValues">;
   readonly knownState: ExecutionOptions["knownState"];
   /** The threads of all chains. */
   readonly threads: EvmThreads;
@@ -136,7 +136,7 @@ class ChainViews implements PendingViews {
       return;
     }
     this.#rules = rules;
-    const { store } = pipeline;
+    const { stateStore, stated } = pipeline;
     this.#execution =
       rules &&
       createExecution({
@@ -144,7 +144,8 @@ class ChainViews implements PendingViews {
         rules,
         upstreams,
         knownState,
-        store,
+        stateStore,
+        stated,
         senders: this.#senders,
         threads,
         memory,

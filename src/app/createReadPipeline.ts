@@ -1,9 +1,12 @@
 import { cached } from "../cache/cached.ts";
 import { createKeyPrefix } from "../cache/cacheKey.ts";
 import { prefetched } from "../cache/headPrefetch.ts";
+import type { LiarMarks } from "../cache/liarMarks.ts";
 import type { MemoryStore } from "../cache/memoryStore.ts";
 import { createNegativeCache, type NegativeCache } from "../cache/negativeCache.ts";
 import type { RedisStore } from "../cache/redisStore.ts";
+import { StatedValues } from "../cache/statedValues.ts";
+import { createStateStore, type StateStore } from "../cache/stateStore.ts";
 import { createTieredStore, type TieredStore } from "../cache/tieredStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
@@ -32,6 +35,8 @@ const createPrefixes = () => {
 export interface CacheTiers {
   readonly memory: MemoryStore;
   readonly redis: RedisStore | undefined;
+  readonly liarMarks: LiarMarks;
+  readonly unconfirmedMs: number;
   readonly budget: MemoryBudget;
   readonly telemetry: Telemetry;
   /** Default: one of this process alone. */
@@ -45,12 +50,33 @@ export interface ReadPipeline {
   readonly ownReads: RpcSource;
   /** For callers that validate cached entries themselves. */
   readonly store: TieredStore;
+  /** The state of final blocks that executions have read. */
+  readonly stateStore: StateStore;
+  /** How long values are served that no hash proves. */
+  readonly stated: StatedValues;
   readonly negativeCache: NegativeCache;
   /** Undefined without Redis. */
   readonly sharedValues: SharedValues | undefined;
   /** Runs scripts on keys of this chain; undefined without Redis. */
   readonly runScript: RunScript | undefined;
 }
+
+/** Creates what decides how long values are served that no hash proves. */
+const createStated = (config: ChainConfig, tiers: CacheTiers, upstreams: Upstreams) => {
+  const prefixOf = createPrefixes();
+  const stated = new StatedValues({
+    chain: config.name,
+    get prefix() {
+      return prefixOf(upstreams.genesis);
+    },
+    marks: tiers.liarMarks,
+    nodes: upstreams.nodes,
+    unconfirmedMs: tiers.unconfirmedMs,
+    telemetry: tiers.telemetry,
+  });
+  upstreams.onLiar((node) => stated.markLiar(node));
+  return { prefixOf, stated };
+};
 
 /** Creates the path of a read: prefetch, cache, coalescing, nodes. */
 export const createReadPipeline = (
@@ -60,7 +86,7 @@ export const createReadPipeline = (
   signal: AbortSignal,
 ): ReadPipeline => {
   const { memory, redis, budget, telemetry, negativeCache = createNegativeCache() } = tiers;
-  const prefixOf = createPrefixes();
+  const { prefixOf, stated } = createStated(config, tiers, upstreams);
   const cacheOptions = {
     chain: config.name,
     get prefix() {
@@ -68,6 +94,7 @@ export const createReadPipeline = (
     },
     memory,
     negativeCache,
+    stated,
     telemetry,
     ...(redis && { redis }),
   };
@@ -91,5 +118,11 @@ export const createReadPipeline = (
   };
   const runScript: RunScript | undefined =
     redis && ((script, key, args) => redis.run(script, cacheOptions.prefix + key, args));
-  return { reads, ownReads: source, store: createTieredStore(cacheOptions), negativeCache, sharedValues, runScript };
+  return {
+    reads,
+    ownReads: source,
+    store: createTieredStore(cacheOptions),
+    stateStore: createStateStore(cacheOptions),
+    ...{ stated, negativeCache, sharedValues, runScript },
+  };
 };

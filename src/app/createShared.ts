@@ -1,3 +1,4 @@
+import { LiarMarks } from "../cache/liarMarks.ts";
 import { createMemoryStore } from "../cache/memoryStore.ts";
 import { createRedisStore, type RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
@@ -31,10 +32,13 @@ export const createShared = (
   const { server, cache, usage } = config;
   const { log, metrics } = telemetry;
   const budget = createMemoryBudget(config, telemetry);
+  const redis = createRedis(cache, telemetry);
   return {
     memory: createMemoryStore({ maxBytes: cache.memoryBytes, telemetry }),
     budget,
-    redis: createRedis(cache, telemetry),
+    redis,
+    liarMarks: new LiarMarks({ redis }),
+    unconfirmedMs: cache.unconfirmedMs,
     logSlots: createFairScheduler({ maxRanges: server.logSpans }),
     webSockets: createWebSocketServer({
       ...server,

@@ -236,6 +236,7 @@ class RunningForebay implements Forebay {
     this.#access.close();
     this.#payments.close();
     await this.#telemetry.tracer?.close();
+    this.#shared.liarMarks.close();
     this.#shared.redis?.close();
     await this.#ops?.close();
   }

@@ -1,3 +1,4 @@
+import type { LiarMarks } from "../cache/liarMarks.ts";
 import type { MemoryStore } from "../cache/memoryStore.ts";
 import type { RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
@@ -16,6 +17,10 @@ export interface Shared {
   /** The bytes that requests may hold beside the caches. */
   readonly budget: MemoryBudget;
   readonly redis: RedisStore | undefined;
+  /** The nodes whose cached values have ended. */
+  readonly liarMarks: LiarMarks;
+  /** See `cache.unconfirmedMs`. */
+  readonly unconfirmedMs: number;
   readonly logSlots: FairScheduler;
   readonly webSockets: WebSockets;
   /** Threads that execute EVM code. */

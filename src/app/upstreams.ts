@@ -71,6 +71,10 @@ export interface Upstreams extends NodeSource {
   readonly genesis: { readonly chainId: bigint; readonly hash: Hash };
   /** Resolves when chain id, genesis and a first head are known. Rejects only if it is closed before. */
   readonly ready: Promise<void>;
+  /** Ends all cached values that the node has stated, on all replicas: one of its values was wrong. It suspends nothing. */
+  markLiar(node: string): void;
+  /** Calls the listener with each node that is marked. */
+  onLiar(listener: (node: string) => void): void;
   close(): Promise<void>;
 }
 
@@ -134,6 +138,7 @@ class ChainUpstreams implements Upstreams {
   readonly #verifyPool: VerifyPool;
   readonly #chain: FollowedChain;
   readonly #ending = new AbortController();
+  readonly #onLiar = new Set<(node: string) => void>();
 
   constructor(options: UpstreamsOptions, telemetry: Telemetry) {
     this.#options = options;
@@ -155,6 +160,16 @@ class ChainUpstreams implements Upstreams {
   request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
     this.heads.markActive();
     return this.background.request(request, context);
+  }
+
+  markLiar(node: string): void {
+    for (const listener of this.#onLiar) {
+      listener(node);
+    }
+  }
+
+  onLiar(listener: (node: string) => void): void {
+    this.#onLiar.add(listener);
   }
 
   async close(): Promise<void> {
@@ -201,6 +216,7 @@ class ChainUpstreams implements Upstreams {
         unitsOf: unitsOf ?? (() => 0),
         onCall,
         ...(isQuick && { isQuick }),
+        onLie: () => this.markLiar(name),
         verifyIdentity: (node) => this.#chain.verifyIdentity(node),
       },
       this.#telemetry,

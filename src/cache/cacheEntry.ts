@@ -1,5 +1,6 @@
 import type { BlockId, Heads } from "../core/heads.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
+import type { ValueSource } from "./valueSource.ts";
 
 /** A cached response. */
 export interface CacheEntry {
@@ -10,6 +11,10 @@ export interface CacheEntry {
   readonly isFinal: boolean;
   /** Milliseconds since 1970. */
   readonly storedAtMs: number;
+  /** The node that stated the value. Undefined if a hash proves the value. */
+  readonly source?: ValueSource | undefined;
+  /** Whether a node of another origin has stated the same value. */
+  readonly isConfirmed?: boolean | undefined;
 }
 
 /**

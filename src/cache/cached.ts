@@ -7,12 +7,15 @@ import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
 import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { isProvenByHash } from "../verification/checksOfCall.ts";
 import { type CacheEntry, isCanonical, isValid, redisSeconds } from "./cacheEntry.ts";
 import { requestKey } from "./cacheKey.ts";
+import { type Confirmation, confirmValue } from "./confirmValue.ts";
 import type { MemoryStore } from "./memoryStore.ts";
 import type { NegativeCache } from "./negativeCache.ts";
 import type { RedisStore } from "./redisStore.ts";
 import { scanTransactionHashes } from "./scanTransactionHashes.ts";
+import { isStated, type StatedEntry, type StatedValues } from "./statedValues.ts";
 
 export interface CachedOptions {
   /** Name of the chain, for metrics. */
@@ -22,90 +25,153 @@ export interface CachedOptions {
   readonly memory: MemoryStore;
   readonly redis?: RedisStore;
   readonly negativeCache: NegativeCache;
+  readonly stated: StatedValues;
   readonly telemetry: Telemetry;
 }
 
 /** A larger response is not searched for transaction hashes, because that would block the event loop. */
 const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 
+class CachedSource implements RpcSource {
+  readonly #source: RpcSource;
+  readonly #options: CachedOptions;
+  readonly #storage: Storage;
+  readonly #count: ReturnType<typeof createLookupCounters>;
+  readonly #countConfirmed: ReturnType<typeof createConfirmationCounters>;
+
+  constructor(source: RpcSource, options: CachedOptions) {
+    const { memory, redis, negativeCache, stated } = options;
+    this.#source = source;
+    this.#options = options;
+    this.#storage = { memory, redis, negativeCache, stated, countStored: createStoredCounters(options) };
+    this.#count = createLookupCounters(options);
+    this.#countConfirmed = createConfirmationCounters(options);
+  }
+
+  request(request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> {
+    const { retention } = request;
+    const { heads } = context.view;
+    const key = requestKey(this.#options.prefix, request, heads);
+    if (key === undefined) {
+      return forward(this.#source, request, context);
+    }
+    if (context.bypassCache) {
+      return this.#fetch(key, request, context);
+    }
+    const entry = this.#storage.memory.get(key);
+    if (entry !== undefined && isValid(entry, retention, heads)) {
+      const nowMs = Date.now();
+      if (this.#isServed(entry, nowMs)) {
+        this.#countHit(retention, "memory", entry, nowMs);
+        return entry;
+      }
+      return this.#readOrFetch(key, request, context, entry);
+    }
+    const cachedNull = RETENTION[retention].cachesNull ? this.#findNull(request, heads) : undefined;
+    return cachedNull ?? this.#readOrFetch(key, request, context);
+  }
+
+  #isServed(entry: CacheEntry, nowMs: number): boolean {
+    return !isStated(entry) || this.#storage.stated.isServed(entry, nowMs);
+  }
+
+  #countHit(retention: RetentionClass, tier: "memory" | "redis", entry: CacheEntry, nowMs: number): void {
+    this.#count(retention, tier);
+    this.#options.telemetry.metrics.cacheAgeSeconds.observe((nowMs - entry.storedAtMs) / 1000);
+  }
+
+  #findNull(request: RpcRequest, heads: Heads): RpcResponse | undefined {
+    const response = this.#storage.negativeCache.get(request, heads);
+    if (response !== undefined) {
+      this.#count(request.retention, "absent");
+    }
+    return response;
+  }
+
+  /** `inMemory`: an entry in memory that is not served any more. */
+  #readOrFetch(
+    key: string,
+    request: RpcRequest,
+    context: RequestContext,
+    inMemory?: CacheEntry,
+  ): Awaitable<RpcResponse> {
+    const { retention } = request;
+    const { memory, redis } = this.#storage;
+    if (redis === undefined || RETENTION[retention].redisSeconds === undefined) {
+      return this.#fetchOrConfirm(key, request, context, inMemory);
+    }
+    return this.#findInRedis(redis, key, request, context).then((entry) => {
+      const nowMs = Date.now();
+      if (entry === undefined || !this.#isServed(entry, nowMs)) {
+        return this.#fetchOrConfirm(key, request, context, entry ?? inMemory);
+      }
+      memory.set(key, entry);
+      this.#countHit(retention, "redis", entry, nowMs);
+      return { body: entry.body, status: { hit: "redis" }, ...(entry.block && { block: entry.block }) };
+    });
+  }
+
+  async #findInRedis(
+    redis: RedisStore,
+    key: string,
+    { method, retention }: RpcRequest,
+    context: RequestContext,
+  ): Promise<CacheEntry | undefined> {
+    const entry = await traced(context.span, "redis get", {}, () => redis.get(key, ownerOf(context)));
+    return entry === undefined || !isValid(entry, retention, context.view.heads)
+      ? undefined
+      : this.#storage.stated.adopt(entry, isProvenByHash(method));
+  }
+
+  #fetchOrConfirm(
+    key: string,
+    request: RpcRequest,
+    context: RequestContext,
+    entry: CacheEntry | undefined,
+  ): Awaitable<RpcResponse> {
+    return entry !== undefined && isStated(entry) && this.#storage.stated.isConfirmable(entry)
+      ? this.#confirm(key, request, context, entry)
+      : this.#fetch(key, request, context);
+  }
+
+  #fetch(key: string, request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> {
+    const { heads } = context.view;
+    const isFresh = context.bypassCache;
+    this.#count(request.retention, isFresh ? "bypass" : "miss");
+    const expected = withExpectation(request, heads, this.#storage.negativeCache);
+    return whenKnown(this.#source.request(expected, context), (response) => {
+      if (response.status.hit !== undefined) {
+        return response;
+      }
+      const stored = storeResponse(key, request, { heads, response, isFresh }, this.#storage);
+      return { ...response, status: { ...response.status, fwd: isFresh ? "request" : "miss", stored } };
+    });
+  }
+
+  /** Requests a value whose life is over from another origin. */
+  async #confirm(
+    key: string,
+    request: RpcRequest,
+    context: RequestContext,
+    earlier: StatedEntry,
+  ): Promise<RpcResponse> {
+    const { heads } = context.view;
+    const { stated } = this.#storage;
+    this.#count(request.retention, "miss");
+    const ask = (avoidedOrigins: readonly string[]) => this.#source.request({ ...request, avoidedOrigins }, context);
+    const { response, outcome } = await confirmValue({ method: request.method, earlier, stated, ask });
+    this.#countConfirmed(outcome);
+    const received = { heads, response, isConfirmed: outcome === "equal" };
+    const stored = outcome !== "different" && storeResponse(key, request, received, this.#storage);
+    return { ...response, status: { ...response.status, fwd: "miss", stored } };
+  }
+}
+
 /**
  * Wraps a source with the cache: memory first, then Redis, then `source`. Caches responses by their retention class.
  * See docs/architecture.md, invariant 1.
  */
-export const cached = (source: RpcSource, options: CachedOptions): RpcSource => {
-  const { memory, redis, negativeCache } = options;
-  const count = createLookupCounters(options);
-  const storage: Storage = { memory, redis, negativeCache, countStored: createStoredCounters(options) };
-  const { cacheAgeSeconds } = options.telemetry.metrics;
-  const observeAge = (entry: CacheEntry) => cacheAgeSeconds.observe((Date.now() - entry.storedAtMs) / 1000);
-
-  const findNull = (request: RpcRequest, heads: Heads): RpcResponse | undefined => {
-    const response = negativeCache.get(request, heads);
-    if (response !== undefined) {
-      count(request.retention, "absent");
-    }
-    return response;
-  };
-
-  const findInRedis = async (
-    key: string,
-    retention: RetentionClass,
-    context: RequestContext,
-  ): Promise<RpcResponse | undefined> => {
-    const entry = redis && (await traced(context.span, "redis get", {}, () => redis.get(key, ownerOf(context))));
-    if (entry === undefined || !isValid(entry, retention, context.view.heads)) {
-      return undefined;
-    }
-    memory.set(key, entry);
-    count(retention, "redis");
-    observeAge(entry);
-    return { body: entry.body, status: { hit: "redis" }, ...(entry.block && { block: entry.block }) };
-  };
-
-  const fetch = (key: string, request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> => {
-    const { heads } = context.view;
-    count(request.retention, context.bypassCache ? "bypass" : "miss");
-    return whenKnown(source.request(withExpectation(request, heads, negativeCache), context), (response) => {
-      if (response.status.hit !== undefined) {
-        return response;
-      }
-      const stored = storeResponse(key, request, { heads, response }, storage);
-      return { ...response, status: { ...response.status, fwd: context.bypassCache ? "request" : "miss", stored } };
-    });
-  };
-
-  const readOrFetch = (key: string, request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> => {
-    const { retention } = request;
-    if (context.bypassCache || redis === undefined || RETENTION[retention].redisSeconds === undefined) {
-      return fetch(key, request, context);
-    }
-    return findInRedis(key, retention, context).then((hit) => hit ?? fetch(key, request, context));
-  };
-
-  return {
-    request: (request, context) => {
-      const { retention } = request;
-      const { heads } = context.view;
-      const key = requestKey(options.prefix, request, heads);
-      if (key === undefined) {
-        return forward(source, request, context);
-      }
-      if (!context.bypassCache) {
-        const entry = memory.get(key);
-        if (entry !== undefined && isValid(entry, retention, heads)) {
-          count(retention, "memory");
-          observeAge(entry);
-          return entry;
-        }
-        const cachedNull = RETENTION[retention].cachesNull ? findNull(request, heads) : undefined;
-        if (cachedNull !== undefined) {
-          return cachedNull;
-        }
-      }
-      return readOrFetch(key, request, context);
-    },
-  };
-};
+export const cached = (source: RpcSource, options: CachedOptions): RpcSource => new CachedSource(source, options);
 
 /** Requests from the source without the cache. */
 const forward = (source: RpcSource, request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> =>
@@ -130,18 +196,24 @@ const withExpectation = (request: RpcRequest, heads: Heads, negativeCache: Negat
 };
 
 /** The places where responses are cached. */
-interface Storage extends Pick<CachedOptions, "memory" | "negativeCache"> {
+interface Storage extends Pick<CachedOptions, "memory" | "negativeCache" | "stated"> {
   readonly redis: RedisStore | undefined;
   countStored(retention: RetentionClass): void;
 }
 
-/** Caches a response if that is allowed. Returns whether it is cached. `heads` are those of the key. */
-const storeResponse = (
-  key: string,
-  request: RpcRequest,
-  { heads, response }: { readonly heads: Heads; readonly response: RpcResponse },
-  storage: Storage,
-): boolean => {
+interface Received {
+  /** The heads of the key. */
+  readonly heads: Heads;
+  readonly response: RpcResponse;
+  /** Whether two origins have stated the value. */
+  readonly isConfirmed?: boolean;
+  /** Whether the cache was not read before. */
+  readonly isFresh?: boolean;
+}
+
+/** Caches a response if that is allowed. Returns whether it is cached. */
+const storeResponse = (key: string, request: RpcRequest, received: Received, storage: Storage): boolean => {
+  const { heads, response, isFresh = false } = received;
   const { retention } = request;
   const rule = RETENTION[retention];
   const { body } = response;
@@ -152,8 +224,8 @@ const storeResponse = (
   if (isNull(response)) {
     return rule.cachesNull && storage.negativeCache.add(request, heads);
   }
-  const entry = createEntry(request, heads, body, response);
-  if (entry === undefined) {
+  const entry = createEntry(request, body, received, storage.stated);
+  if (entry === undefined || (isFresh && isConfirmedInMemory(key, entry, storage))) {
     return false;
   }
   if (rule.listsNewTransactions && response.block && listsTransactions(request, body)) {
@@ -176,12 +248,18 @@ const storeEntry = (key: string, entry: CacheEntry, retention: RetentionClass, s
   return inMemory || inRedis;
 };
 
-/** Creates the cache entry, or undefined if the response must not be cached. `heads` are those of the key. */
+/** Whether two origins have stated the value that the memory has. The statement of one node does not replace it. */
+const isConfirmedInMemory = (key: string, entry: CacheEntry, { memory, stated }: Storage): boolean => {
+  const known = isStated(entry) ? memory.get(key) : undefined;
+  return known?.isConfirmed === true && isStated(known) && stated.isServed(known, entry.storedAtMs);
+};
+
+/** Creates the cache entry, or undefined if the response must not be cached. */
 const createEntry = (
   request: RpcRequest,
-  heads: Heads,
   body: Uint8Array,
-  response: RpcResponse,
+  { heads, response, isConfirmed }: Received,
+  stated: StatedValues,
 ): CacheEntry | undefined => {
   const { requiresVerification, blockFrom, finality } = RETENTION[request.retention];
   if (requiresVerification && response.verified !== true) {
@@ -192,7 +270,8 @@ const createEntry = (
     return undefined;
   }
   const isFinal = finality === "ofBlock" ? isFinalBlock(block, heads) : finality === "final";
-  return { body, ...(block && { block }), isFinal, storedAtMs: Date.now() };
+  const source = isProvenByHash(request.method) ? undefined : stated.sourceOf(response.node);
+  return { body, ...(block && { block }), isFinal, storedAtMs: Date.now(), source, isConfirmed };
 };
 
 const isFinalBlock = (block: BlockId | undefined, { finalized }: Heads): boolean =>
@@ -235,6 +314,16 @@ const createStoredCounters = ({ chain, telemetry }: CachedOptions): Storage["cou
       counter = telemetry.metrics.cacheStored.series({ chain, class: retention });
       counters.set(retention, counter);
     }
+    counter.inc();
+  };
+};
+
+/** Creates the counters of comparisons of two origins. Each series is created on first use. */
+const createConfirmationCounters = ({ chain, telemetry }: CachedOptions) => {
+  const counters = new Map<Confirmation["outcome"], CounterSeries>();
+  return (outcome: Confirmation["outcome"]): void => {
+    const counter = counters.get(outcome) ?? telemetry.metrics.cacheConfirmations.series({ chain, outcome });
+    counters.set(outcome, counter);
     counter.inc();
   };
 };

@@ -1,6 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { CacheStatus, RpcResponse } from "../core/rpcSource.ts";
 import type { CacheEntry } from "./cacheEntry.ts";
+import type { ValueSource } from "./valueSource.ts";
 
 const HIT: CacheStatus = Object.freeze({ hit: "memory" });
 
@@ -11,6 +12,8 @@ export class CachedResponse implements CacheEntry, RpcResponse {
   readonly block?: BlockId;
   readonly isFinal: boolean;
   readonly storedAtMs: number;
+  readonly source: ValueSource | undefined;
+  readonly isConfirmed: boolean | undefined;
 
   constructor(entry: CacheEntry, body: Uint8Array) {
     this.body = body;
@@ -19,5 +22,7 @@ export class CachedResponse implements CacheEntry, RpcResponse {
     }
     this.isFinal = entry.isFinal;
     this.storedAtMs = entry.storedAtMs;
+    this.source = entry.source;
+    this.isConfirmed = entry.isConfirmed;
   }
 }

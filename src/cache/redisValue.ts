@@ -2,19 +2,24 @@ import { promisify } from "node:util";
 import { crc32, deflateRaw, inflateRaw, inflateRawSync } from "node:zlib";
 import { formatData, type Hash } from "../ethereum/hex.ts";
 import type { CacheEntry } from "./cacheEntry.ts";
+import type { ValueSource } from "./valueSource.ts";
 
 /*
  * A value: magic, version, flags, milliseconds since 1970, length of the plain body, block number, block hash,
- * checksum, body.
+ * checksum, source if there is one, body. The source is its length and the JSON text of its node and origin.
  * The checksum covers the key too, so that foreign or truncated bytes and values of another key are rejected.
  */
 const MAGIC = 0xfbca;
 const VERSION = 1;
+/** The version of a value with a source. Replicas that know only the first version reject it. */
+const SOURCE_VERSION = 2;
 const DEFLATED = 1;
 const FINAL = 2;
 const HAS_BLOCK = 4;
+const CONFIRMED = 8;
 const HEADER_BYTES = 60;
 const CHECKSUM_AT = 56;
+const SOURCE_LENGTH_BYTES = 2;
 
 /** A smaller body is not compressed: the time costs more than the bytes. */
 const COMPRESS_BYTES = 4_096;
@@ -28,31 +33,75 @@ export const MAX_PLAIN_BYTES = 32 * 1024 * 1024;
 
 const deflateAsync = promisify(deflateRaw);
 const inflateAsync = promisify(inflateRaw);
+const NO_SOURCE = Buffer.alloc(0);
+
+const encodeSource = ({ source }: CacheEntry): Buffer => {
+  if (source === undefined) {
+    return NO_SOURCE;
+  }
+  const text = Buffer.from(JSON.stringify([source.node, source.origin]));
+  const length = Buffer.alloc(SOURCE_LENGTH_BYTES);
+  length.writeUInt16BE(text.byteLength);
+  return Buffer.concat([length, text]);
+};
 
 /** Encodes an entry for Redis. */
 export const encodeValue = async (key: string, entry: CacheEntry): Promise<Buffer> => {
   const isLarge = entry.body.byteLength >= COMPRESS_BYTES;
   const payload = isLarge ? await deflateAsync(entry.body, { level: LEVEL }) : entry.body;
-  const value = Buffer.allocUnsafe(HEADER_BYTES + payload.byteLength).fill(0, 0, HEADER_BYTES);
+  const source = encodeSource(entry);
+  const payloadAt = HEADER_BYTES + source.byteLength;
+  const value = Buffer.allocUnsafe(payloadAt + payload.byteLength).fill(0, 0, HEADER_BYTES);
   value.writeUInt16BE(MAGIC, 0);
-  value[2] = VERSION;
-  value[3] = (isLarge ? DEFLATED : 0) | (entry.isFinal ? FINAL : 0) | (entry.block ? HAS_BLOCK : 0);
+  value[2] = entry.source === undefined ? VERSION : SOURCE_VERSION;
+  value[3] = flagsOf(entry, isLarge);
   value.writeDoubleBE(entry.storedAtMs, 4);
   value.writeUInt32BE(entry.body.byteLength, 12);
   if (entry.block !== undefined) {
     value.writeBigUInt64BE(entry.block.number, 16);
     value.write(entry.block.hash.slice(2), 24, 32, "hex");
   }
-  value.set(payload, HEADER_BYTES);
+  value.set(source, HEADER_BYTES);
+  value.set(payload, payloadAt);
   value.writeUInt32BE(checksum(key, value), CHECKSUM_AT);
   return value;
+};
+
+const flagsOf = ({ isFinal, block, isConfirmed }: CacheEntry, isDeflated: boolean): number =>
+  (isDeflated ? DEFLATED : 0) |
+  (isFinal ? FINAL : 0) |
+  (block === undefined ? 0 : HAS_BLOCK) |
+  (isConfirmed === true ? CONFIRMED : 0);
+
+const isKnownVersion = (version: number | undefined): boolean => version === VERSION || version === SOURCE_VERSION;
+
+interface DecodedSource {
+  readonly source: ValueSource | undefined;
+  /** The position of the body. */
+  readonly end: number;
+}
+
+/** Returns undefined if the source has another form. */
+const decodeSource = (value: Buffer): DecodedSource | undefined => {
+  if (value[2] === VERSION) {
+    return { source: undefined, end: HEADER_BYTES };
+  }
+  const start = HEADER_BYTES + SOURCE_LENGTH_BYTES;
+  const end = value.byteLength < start ? start : start + value.readUInt16BE(HEADER_BYTES);
+  if (value.byteLength < end) {
+    return undefined;
+  }
+  const [node, origin]: readonly unknown[] = JSON.parse(value.toString("utf8", start, end));
+  return typeof node === "string" && typeof origin === "string"
+    ? { source: { node, origin, liedAtMs: 0 }, end }
+    : undefined;
 };
 
 /**
  * Decodes a value. Returns undefined if `encodeValue` did not create it for this key. Rejects if decompression fails.
  */
 export const decodeValue = async (key: string, value: Buffer): Promise<CacheEntry | undefined> => {
-  if (value.byteLength < HEADER_BYTES || value.readUInt16BE(0) !== MAGIC || value[2] !== VERSION) {
+  if (value.byteLength < HEADER_BYTES || value.readUInt16BE(0) !== MAGIC || !isKnownVersion(value[2])) {
     return undefined;
   }
   if (value.readUInt32BE(CHECKSUM_AT) !== checksum(key, value)) {
@@ -63,7 +112,11 @@ export const decodeValue = async (key: string, value: Buffer): Promise<CacheEntr
   if (plainBytes > MAX_PLAIN_BYTES) {
     return undefined;
   }
-  const payload = value.subarray(HEADER_BYTES);
+  const decoded = decodeSource(value);
+  if (decoded === undefined) {
+    return undefined;
+  }
+  const payload = value.subarray(decoded.end);
   const body = (flags & DEFLATED) === 0 ? payload : await inflate(payload, plainBytes);
   if (body.byteLength !== plainBytes) {
     return undefined;
@@ -73,6 +126,7 @@ export const decodeValue = async (key: string, value: Buffer): Promise<CacheEntr
     body,
     isFinal: (flags & FINAL) !== 0,
     storedAtMs: value.readDoubleBE(4),
+    ...(decoded.source && { source: decoded.source, isConfirmed: (flags & CONFIRMED) !== 0 }),
     ...((flags & HAS_BLOCK) !== 0 && { block: { number: value.readBigUInt64BE(16), hash } }),
   };
 };

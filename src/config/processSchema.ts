@@ -14,6 +14,9 @@ export const cacheSchema = z.strictObject({
     .describe("Size of the memory cache in bytes; 0 disables it"),
   redis: z.string().optional().describe("redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2"),
   redisTimeoutMs: milliseconds(50).describe("Deadline of Redis; a later response is a cache miss"),
+  unconfirmedMs: milliseconds(600_000).describe(
+    "Life of a cached value that nodes of one provider stated and no hash proves, if the chain has nodes of others",
+  ),
   bypassHeader: z.string().optional().describe("Request header that bypasses the cache; none by default"),
 });
 

@@ -27,6 +27,8 @@ export interface RpcRequest extends Call {
   readonly isInKnownBlock?: boolean;
   /** The name of the only node that can answer: it has the requested filter, or it gave the other part of the response. */
   readonly onlyNode?: string;
+  /** Nodes of these origins are asked only if no other node can answer, those of the first origin first. */
+  readonly avoidedOrigins?: readonly string[];
 }
 
 /** Parameters of Cache-Status (RFC 9211). */

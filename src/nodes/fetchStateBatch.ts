@@ -48,7 +48,7 @@ const isRetryableFailure = (value: unknown): boolean => value instanceof NodeErr
  */
 export const createStateFetcher =
   (upstreams: StateNodes, timeoutMs: number): StateFetch =>
-  async (calls, _block, onNode) => {
+  async (calls, _block, onNode, avoidedOrigins) => {
     const heads = upstreams.heads.current();
     if (heads === undefined) {
       throw unavailable("no upstream node has reported a head yet");
@@ -57,10 +57,11 @@ export const createStateFetcher =
     const timer = setTimeout(() => ending.abort(upstreamTimeout(`no node answered within ${timeoutMs} ms`)), timeoutMs);
     const reach = { signal: ending.signal, deadlineMs: performance.now() + timeoutMs };
     let last: readonly unknown[] | undefined;
+    let lastNode: UpstreamNode | undefined;
     try {
-      for (const node of rankNodes(upstreams.nodes, heads.latest, heads)) {
+      for (const node of rankNodes(upstreams.nodes, heads.latest, heads, { avoidedOrigins })) {
+        lastNode = node;
         last = (await node.batch(calls, reach)).map((outcome, at) => parse(node, calls[at]?.method, outcome));
-        onNode?.(node.name);
         if (!last.some(isRetryableFailure)) {
           break;
         }
@@ -68,8 +69,9 @@ export const createStateFetcher =
     } finally {
       clearTimeout(timer);
     }
-    if (last === undefined) {
+    if (last === undefined || lastNode === undefined) {
       throw unavailable("no upstream node is available for state");
     }
+    onNode?.(lastNode.name);
     return last;
   };

@@ -52,6 +52,8 @@ export interface UpstreamNodeOptions extends NodeOptions {
   readonly verifyIdentity?: (node: UpstreamNode) => Promise<IdentityResult>;
   /** Verifies responses. Default: no verification. */
   readonly verifier?: Verifier;
+  /** Called if the content of a response was wrong. */
+  readonly onLie?: () => void;
   /** Whether another node can be used. If not, this node is used even while it is suspended. */
   readonly hasOther?: () => boolean;
 }

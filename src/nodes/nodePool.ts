@@ -24,6 +24,9 @@ export interface NodePoolOptions {
 
 const isIdentified = ({ identified }: UpstreamNode): boolean => identified;
 
+const isAvoided = ({ origin }: UpstreamNode, { avoidedOrigins }: RpcRequest): boolean =>
+  avoidedOrigins?.includes(origin) === true;
+
 /** Whether most of several nodes fail or hang. The others would then get a multiple of their load. */
 const isMostFailing = (nodes: readonly UpstreamNode[]): boolean => {
   let failing = 0;
@@ -148,11 +151,14 @@ class NodePool implements NodeSource {
       this.#isAllUsed = isAllUsed;
       this.#options.onAllUsed?.(isAllUsed);
     }
-    return acceptingFirst(rankNodes(identified, neededBlock(request, heads), heads, isAllUsed), method);
+    const { avoidedOrigins } = request;
+    const ranked = rankNodes(identified, neededBlock(request, heads), heads, { isAllUsed, avoidedOrigins });
+    return acceptingFirst(ranked, method);
   }
 
   #send({ node, next }: NodeChoice, request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
-    if (!this.#hedge || !next?.available || next.priority > node.priority || !hasBlock(next, request.block)) {
+    const isSentOnce = next === undefined || next.priority > node.priority || isAvoided(next, request);
+    if (!this.#hedge || isSentOnce || !next.available || !hasBlock(next, request.block)) {
       return node.request(request, context);
     }
     return this.#hedge.request(node, next, request, context);

@@ -8,6 +8,8 @@ const ERROR_COST = 10;
 /** Nodes whose latencies differ by less than this rank equally. */
 const LATENCY_TOLERANCE_MS = 1;
 
+const NONE: readonly string[] = [];
+
 const cost = (node: NodeHealth, bestHead: bigint): number => {
   const lag = node.head === undefined || node.head >= bestHead ? 0 : Number(bestHead - node.head);
   return (node.latencyMs + LATENCY_TOLERANCE_MS) * (1 + node.inFlight) * (1 + ERROR_COST * node.errorShare) * (1 + lag);
@@ -41,18 +43,25 @@ const groupOf = (node: NodeHealth, block: RpcRequest["block"], heads: Heads, isA
   return block !== undefined && block.number < node.oldest ? 1 : 0;
 };
 
+export interface RankOptions {
+  /** Nodes that fail or hang count as available. */
+  readonly isAllUsed?: boolean;
+  readonly avoidedOrigins?: readonly string[] | undefined;
+}
+
 const hasTiers = ([first, ...others]: readonly NodeHealth[]): boolean =>
   others.some(({ priority }) => priority !== first?.priority);
 
 /**
- * Orders nodes for a request. With `isAllUsed`, nodes that fail or hang count as available. Nodes that have the block and are on the view's branch come first, by tier. With several tiers,
- * nodes with room precede full ones. Then follow nodes that need a trial. Nodes of one group and tier are ordered by latency, load, errors and lag.
+ * Orders nodes for a request. With `isAllUsed`, nodes that fail or hang count as available. Nodes that have the block and are on
+ * the view's branch come first, those of avoided origins after others, then by tier. With several tiers, nodes with room precede
+ * full ones. Then follow nodes that need a trial. Nodes of one group and tier are ordered by latency, load, errors and lag.
  */
 export const rankNodes = <N extends NodeHealth>(
   nodes: readonly N[],
   block: RpcRequest["block"],
   heads: Heads,
-  isAllUsed = false,
+  { isAllUsed = false, avoidedOrigins = NONE }: RankOptions = {},
 ): readonly N[] => {
   if (nodes.length <= 1) {
     return nodes;
@@ -63,12 +72,14 @@ export const rankNodes = <N extends NodeHealth>(
     .map((node) => ({
       node,
       group: groupOf(node, block, heads, isAllUsed),
+      avoided: avoidedOrigins.indexOf(node.origin),
       full: isTiered && node.isFull ? 1 : 0,
       cost: cost(node, bestHead),
     }))
     .sort(
       (a, b) =>
         a.group - b.group ||
+        a.avoided - b.avoided ||
         a.full - b.full ||
         a.node.priority - b.node.priority ||
         Number(b.node.needsTrial) - Number(a.node.needsTrial) ||

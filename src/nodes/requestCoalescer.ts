@@ -13,9 +13,13 @@ const isShared = (rpcRequest: RpcRequest, context: RequestContext): boolean =>
  * Requests whose response depends on the head are coalesced only within one head.
  * Otherwise a client could miss a new block, or a transaction that was sent after the first request.
  */
-const keyOf = ({ block, retention, nullIsError, canonicalParams }: RpcRequest, { heads }: View): string => {
+const keyOf = (
+  { block, retention, nullIsError, canonicalParams, avoidedOrigins }: RpcRequest,
+  { heads }: View,
+): string => {
   const anchor = RETENTION[retention].boundTo === "view" ? heads.latest.hash : (block?.hash ?? block?.number);
-  return `${retention} ${anchor ?? ""} ${nullIsError ? "!" : ""}${canonicalParams}`;
+  const key = `${retention} ${anchor ?? ""} ${nullIsError ? "!" : ""}${canonicalParams}`;
+  return avoidedOrigins === undefined ? key : `${key} ${avoidedOrigins.join(" ")}`;
 };
 
 const TIMEOUT_STATUS = 504;

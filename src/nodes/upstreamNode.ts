@@ -15,6 +15,7 @@ export interface CallOptions {
 /** The facts that the selection between nodes uses. */
 export interface NodeHealth {
   readonly name: string;
+  readonly origin: string;
   readonly available: boolean;
   /** The tier of the node, 0 first. */
   readonly priority: number;

@@ -1,4 +1,4 @@
-import { UnverifiedError } from "../core/node.ts";
+import { type Check, UnverifiedError } from "../core/node.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { Suspension } from "./suspension.ts";
 
@@ -6,16 +6,23 @@ export interface WrongAnswersOptions {
   readonly chain: string;
   /** The node's name. */
   readonly name: string;
+  /** Called if the content of a response was wrong, so that other values of the node may be wrong too. */
+  readonly onLie?: (() => void) | undefined;
 }
+
+/** Checks of the form of a response. A node that fails them is broken, but has stated no wrong value. */
+const FORM_CHECKS: ReadonlySet<Check> = new Set(["json", "id", "status", "form"]);
 
 /** Counts the responses of one node that failed verification, and suspends the node. */
 export class WrongAnswers {
   readonly #labels: { readonly chain: string; readonly node: string };
   readonly #telemetry: Telemetry;
   readonly #suspension: Suspension;
+  readonly #onLie: (() => void) | undefined;
   readonly #counted = new WeakSet<UnverifiedError>();
 
-  constructor({ chain, name }: WrongAnswersOptions, telemetry: Telemetry) {
+  constructor({ chain, name, onLie }: WrongAnswersOptions, telemetry: Telemetry) {
+    this.#onLie = onLie;
     this.#labels = { chain, node: name };
     this.#telemetry = telemetry;
     this.#suspension = new Suspension({ onChange: (isSuspended) => this.#onSuspension(isSuspended) });
@@ -38,6 +45,9 @@ export class WrongAnswers {
       log.warn({ ...this.#labels, check, method }, "node is suspended: its response was wrong");
     }
     this.#suspension.begin();
+    if (!FORM_CHECKS.has(check)) {
+      this.#onLie?.();
+    }
   }
 
   isCounted(error: UnverifiedError): boolean {

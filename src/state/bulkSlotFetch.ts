@@ -35,15 +35,15 @@ export const unitsOfSlot = (slots: number, unitsOf: UnitsOf): number =>
 export const createBulkSlotFetch = ({ fetch, unitsOf, nowMs }: BulkReaderOptions): StateFetch => {
   let unsupportedUntilMs = 0;
   const isCheaper = (slots: number): boolean => slots > 1 && unitsOfSlot(slots, unitsOf) < unitsOf(SLOT_METHOD);
-  return async (calls, block, onNode) => {
+  return async (calls, block, onNode, avoidedOrigins) => {
     const slots = new Map(calls.filter(isSlotCall).map((call) => [call, keyOf(call)]));
     if (!isCheaper(slots.size) || nowMs() < unsupportedUntilMs) {
-      return fetch(calls, block, onNode);
+      return fetch(calls, block, onNode, avoidedOrigins);
     }
     const nodes = new AnsweringNodes();
     const others = calls.filter((call) => !isSlotCall(call));
     const bulks = bulkParts([...slots.values()]).map((keys) => slotsAndBalancesCall(keys, block.hash));
-    const found = await fetch([...others, ...bulks.map(({ call }) => call)], block, nodes.next());
+    const found = await fetch([...others, ...bulks.map(({ call }) => call)], block, nodes.next(), avoidedOrigins);
     const outcomes = new Map<Call, unknown>(others.map((call, index) => [call, found[index]]));
     const bySlot = new Map(bulks.flatMap((bulk, index) => slotOutcomes(bulk, found[others.length + index])));
     const unread: Call[] = [];
@@ -56,7 +56,7 @@ export const createBulkSlotFetch = ({ fetch, unitsOf, nowMs }: BulkReaderOptions
     }
     if (unread.length > 0) {
       unsupportedUntilMs = nowMs() + UNSUPPORTED_MS;
-      const singly = await fetch(unread, block, nodes.next());
+      const singly = await fetch(unread, block, nodes.next(), avoidedOrigins);
       for (const [index, call] of unread.entries()) {
         outcomes.set(call, singly[index]);
       }

@@ -55,14 +55,15 @@ export class ExecutionReads {
 
   /** Wraps a fetch of state by block hash. Its values become known, as those of plain reads do. */
   entered(fetch: StateFetch): StateFetch {
-    return async (calls, block, onNode) => {
+    return async (calls, block, onNode, avoidedOrigins) => {
       const { follower } = this.#options;
       const { generation } = follower;
       let node: string | undefined;
-      const outcomes = await fetch(calls, block, (name) => {
+      const onFetched = (name: string): void => {
         node = name;
         onNode?.(name);
-      });
+      };
+      const outcomes = await fetch(calls, block, onFetched, avoidedOrigins);
       if (follower.isFollowing) {
         const steps = this.#enter(calls, outcomes, (key, value) =>
           follower.enter({ key, value, node }, block, generation),

@@ -1,12 +1,13 @@
 import { REDIS_FAILURES } from "../core/redisFailures.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import { SECONDS } from "./buckets.ts";
-import { CHAIN, type MetricFactory } from "./metricFactory.ts";
+import { CHAIN, type MetricFactory, NODE } from "./metricFactory.ts";
 
 const isCached = (name: string): name is RetentionClass => RETENTION[name as RetentionClass].isCached;
 /** The retention classes whose responses are cached. */
 const CLASSES = Object.keys(RETENTION).filter(isCached);
 const LOOKUPS = ["memory", "redis", "absent", "miss", "bypass"] as const;
+const CONFIRMATIONS = ["equal", "different", "unanswered"] as const;
 const AGE_SECONDS = [0.1, 1, 10, 60, 600, 3600, 86_400, 604_800];
 
 /** Declares the metrics of the cache, in memory and in Redis. */
@@ -23,6 +24,16 @@ export const cacheMetrics = (metrics: MetricFactory) => {
       outcome: LOOKUPS,
     }),
     cacheStored: metrics.counter("cache_stored_total", "Responses cached", { chain: CHAIN, class: CLASSES }),
+    cacheConfirmations: metrics.counter(
+      "cache_confirmations_total",
+      "Cached values that one origin stated and another origin was asked for, by outcome",
+      { chain: CHAIN, outcome: CONFIRMATIONS },
+    ),
+    cacheMarks: metrics.counter(
+      "cache_node_marks_total",
+      "Times that the cached values of a node ended, because the node returned a wrong value",
+      { chain: CHAIN, node: NODE },
+    ),
     cacheBytes: metrics.level("cache_bytes", "Bytes in the memory cache", (gauge) => gauge.set(sum("bytes"))),
     cacheEntries: metrics.level("cache_entries", "Entries in the memory cache", (gauge) => gauge.set(sum("entries"))),
     cacheEvictions: metrics.counter("cache_evictions_total", "Entries evicted from memory", {}),

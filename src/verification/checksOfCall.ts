@@ -79,3 +79,6 @@ const CHECKS_BY_METHOD = new Map<string, ChecksOf>([
 /** Returns the checks of the response to a call. Every response must be JSON. */
 export const checksOfCall = (call: Call, request: RpcRequest, checksHashes: boolean): ResponseChecks =>
   CHECKS_BY_METHOD.get(call.method)?.(call, request, checksHashes) ?? JSON_ONLY;
+
+/** Whether the response to the method is compared with a hash that its request or the served chain contains. */
+export const isProvenByHash = (method: string): boolean => CHECKS_BY_METHOD.has(method);

@@ -188,3 +188,9 @@ export const checkForm = (method: string | undefined, body: Uint8Array): "scanne
   }
   return SCALARS.has(form.kind) && body.length <= MAX_SCANNED_BYTES ? "scanned" : "right";
 };
+
+/** Whether results of the method are numbers, which nodes may write with leading zeros. */
+export const isNumeric = (method: string): boolean => {
+  const kind = BY_METHOD.get(method)?.kind;
+  return kind === "quantity" || kind === "word";
+};

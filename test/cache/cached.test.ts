@@ -9,6 +9,7 @@ import type { RpcRequest, RpcResponse, RpcSource } from "../../src/core/rpcSourc
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { blockOf, createHeads, hashOf } from "../support/builders/heads.ts";
 import { countingSource, createContext, createRequest, createResponse } from "../support/builders/request.ts";
+import { createStated } from "../support/builders/statedValues.ts";
 
 const telemetry = createTelemetry({ level: "silent" });
 const HEADS = createHeads({ latest: 100, finalized: 50 });
@@ -18,7 +19,11 @@ const wrap = (source: RpcSource) => {
   const negativeCache = createNegativeCache();
   const memory = createMemoryStore({ maxBytes: 1 << 20, telemetry });
   const prefix = createKeyPrefix(1, hashOf(0));
-  return { negativeCache, memory, source: cached(source, { chain: "test", prefix, memory, negativeCache, telemetry }) };
+  return {
+    negativeCache,
+    memory,
+    source: cached(source, { chain: "test", prefix, memory, negativeCache, stated: createStated(), telemetry }),
+  };
 };
 
 const atBlock = (retention: RetentionClass, number: number, fork = 0): RpcRequest =>

@@ -11,6 +11,7 @@ import { type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { blockOf, createHeads, hashOf } from "../support/builders/heads.ts";
 import { countingSource, createContext, createRequest, createResponse } from "../support/builders/request.ts";
+import { createStated } from "../support/builders/statedValues.ts";
 import { until } from "../support/clients/until.ts";
 import { type RedisServer, startRedis } from "../support/servers/redis.ts";
 
@@ -35,7 +36,15 @@ const startReplica = async (t: TestContext, server: RedisServer, options: Replic
   }, "Redis is used");
   const memory = createMemoryStore({ maxBytes: options.memoryBytes ?? 1 << 20, telemetry });
   const prefix = createKeyPrefix(1, options.genesis ?? ZERO_HASH);
-  const wrapped = { chain: "test", prefix, memory, redis, negativeCache: createNegativeCache(), telemetry };
+  const wrapped = {
+    chain: "test",
+    prefix,
+    memory,
+    redis,
+    negativeCache: createNegativeCache(),
+    stated: createStated({ prefix, redis }),
+    telemetry,
+  };
   return { source: cached(options.source, wrapped), store: createTieredStore({ prefix, memory, redis }), prefix };
 };
 

@@ -11,6 +11,7 @@ import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { blockOf, createHeads, hashOf } from "../support/builders/heads.ts";
 import { countingSource, createContext, createRequest, createResponse } from "../support/builders/request.ts";
+import { createStated } from "../support/builders/statedValues.ts";
 
 const telemetry = createTelemetry({ level: "silent" });
 const FINALIZED = 4;
@@ -89,7 +90,14 @@ test("with two replicas, nodes on other forks and one Redis, every hit belongs t
       });
       const replicas = [0, 1].map(() =>
         cached(node, {
-          ...{ chain: "test", prefix: "", redis, negativeCache: createNegativeCache(), telemetry },
+          ...{
+            chain: "test",
+            prefix: "",
+            redis,
+            negativeCache: createNegativeCache(),
+            stated: createStated(),
+            telemetry,
+          },
           memory: createMemoryStore({ maxBytes: 64 * 1024, telemetry }),
         }),
       );

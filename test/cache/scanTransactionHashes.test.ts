@@ -7,6 +7,7 @@ import { scanTransactionHashes } from "../../src/cache/scanTransactionHashes.ts"
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createHeads, hashOf } from "../support/builders/heads.ts";
 import { countingSource, createContext, createRequest, createResponse } from "../support/builders/request.ts";
+import { createStated } from "../support/builders/statedValues.ts";
 
 const HASHES = [hashOf(1, 1), hashOf(2, 2), hashOf(3, 3)];
 const find = (value: unknown): Set<string> => scanTransactionHashes(Buffer.from(JSON.stringify(value)));
@@ -29,7 +30,7 @@ test("a null is not cached for a transaction that a cached block lists", async (
       : createResponse("null"),
   );
   const memory = createMemoryStore({ maxBytes: 1 << 20, telemetry });
-  const source = cached(node, { chain: "test", prefix: "", memory, negativeCache, telemetry });
+  const source = cached(node, { chain: "test", prefix: "", memory, negativeCache, stated: createStated(), telemetry });
   await source.request(createRequest({ retention: "recent", block, blockField: "hash" }), createContext({ heads }));
   const { status } = await source.request(
     createRequest({ retention: "byTransaction", params: [HASHES[1]] }),

@@ -127,6 +127,21 @@ test("a trace that contradicts a value of the node is ignored", async () => {
   assert.deepEqual(values.slots, []);
 });
 
+test("cached values are read again in the next epoch", async () => {
+  const node = fakeFetch(traced(PRESTATE));
+  let epoch = "1";
+  const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES, epoch: () => epoch });
+  const first = state.at(BLOCK);
+  await first.read(keys([ONE]), SIGNAL);
+  await state.at(BLOCK).read(keys([ONE]), SIGNAL);
+  assert.equal(node.batches.length, 1);
+  epoch = "2";
+  const second = state.at(BLOCK);
+  assert.notEqual(second.id, first.id, "threads cache values by the id");
+  await second.read(keys([ONE]), SIGNAL);
+  assert.equal(node.batches.length, 2);
+});
+
 test("known values are not fetched, and a trace that contradicts one is ignored", async () => {
   const known: KnownBlockState = {
     id: "known",

@@ -30,6 +30,8 @@ export interface NodeStateOptions {
   readonly maxBytes: number;
   /** Returns block hashes that need no request. */
   readonly hashOf?: (number: bigint) => Hash | undefined;
+  /** Returns a name that changes when cached values must be read again. Default: they are valid until they are evicted. */
+  readonly epoch?: () => string;
   /** Receives the number of values of each batch. */
   readonly onFetch?: (values: number) => void;
 }
@@ -64,6 +66,12 @@ interface KeyRequest {
   readonly store: (outcomes: readonly unknown[]) => void;
 }
 
+/** `scope`: the block in cache keys. Values of an earlier epoch have another one. */
+interface ReadBlock {
+  readonly hash: Hash;
+  readonly scope: Hash;
+}
+
 interface ReadOptions extends StateUse {
   readonly hint: PrefetchHint | undefined;
   readonly signal: AbortSignal;
@@ -93,19 +101,20 @@ class CachedNodeState implements NodeState {
 
   at({ number, hash }: BlockId, hint?: PrefetchHint, use: StateUse = {}): StateSource {
     this.#numbers.set(hash, number);
+    const epoch = this.#options.epoch?.() ?? "";
     let unused = hint;
     return {
-      id: use.known?.id ?? hash,
+      id: (use.known?.id ?? hash) + epoch,
       // Only the first read sends the prefetch hint.
       read: (keys, signal) => {
         const current = unused;
         unused = undefined;
-        return this.#read(hash, keys, { ...use, hint: current, signal });
+        return this.#read({ hash, scope: `${hash}${epoch}` }, keys, { ...use, hint: current, signal });
       },
     };
   }
 
-  async #read(block: Hash, keys: StateKeys, options: ReadOptions): Promise<StateValues> {
+  async #read(block: ReadBlock, keys: StateKeys, options: ReadOptions): Promise<StateValues> {
     const localHashes = new Map<bigint, Hash>();
     for (const number of keys.blockHashes) {
       const hash = this.#options.hashOf?.(number);
@@ -117,7 +126,7 @@ class CachedNodeState implements NodeState {
     const known = await findKnown({ ...keys, blockHashes }, options);
     const predicted = await this.#fetchMissing(block, known.missing, options);
     // All values return together. With a part of them, an execution would guess the rest and fetch the results of its guesses.
-    const fetched = this.#cache.collect(block, {
+    const fetched = this.#cache.collect(block.scope, {
       accounts: [...new Set([...known.missing.accounts, ...predicted.accounts])],
       slots: [...known.missing.slots, ...predicted.slots],
       blockHashes,
@@ -135,11 +144,11 @@ class CachedNodeState implements NodeState {
   }
 
   /** Fetches keys that are not cached. All are counted before the first call. Returns the keys that a prefetch cached in addition. */
-  async #fetchMissing(block: Hash, keys: StateKeys, options: ReadOptions): Promise<StateKeys> {
+  async #fetchMissing(block: ReadBlock, keys: StateKeys, options: ReadOptions): Promise<StateKeys> {
     const { hint, signal, onRead, takeTurn = atOnce } = options;
     const missing = this.#requestsFor(block, keys).filter(({ key }) => !this.#cache.has(key));
     const own = missing.filter(({ key }) => !this.#inFlight.has(key));
-    const plan = hint === undefined || own.length === 0 ? undefined : this.#planPrefetch(block, hint);
+    const plan = hint === undefined || own.length === 0 ? undefined : this.#planPrefetch(block.hash, hint);
     if (own.length > 0) {
       onRead?.(callsOf(own).length + (plan?.calls.length ?? 0));
     }
@@ -159,7 +168,11 @@ class CachedNodeState implements NodeState {
   }
 
   /** Fetches keys that are neither cached nor in flight, and waits for those in flight. Returns the outcomes of further calls. */
-  async #fetchPart(block: Hash, part: readonly KeyRequest[], further: readonly Call[]): Promise<readonly unknown[]> {
+  async #fetchPart(
+    block: ReadBlock,
+    part: readonly KeyRequest[],
+    further: readonly Call[],
+  ): Promise<readonly unknown[]> {
     const missing = part.filter(({ key }) => !this.#cache.has(key));
     const shared = missing.filter(({ key }) => this.#inFlight.has(key));
     const ends = shared.map(({ key }) => this.#inFlight.get(key));
@@ -173,7 +186,11 @@ class CachedNodeState implements NodeState {
   }
 
   /** Fetches and caches keys in one batch. Other requests for them wait. Returns the outcomes of further calls. */
-  async #fetch(block: Hash, requests: readonly KeyRequest[], further: readonly Call[]): Promise<readonly unknown[]> {
+  async #fetch(
+    block: ReadBlock,
+    requests: readonly KeyRequest[],
+    further: readonly Call[],
+  ): Promise<readonly unknown[]> {
     if (requests.length + further.length === 0) {
       return [];
     }
@@ -184,7 +201,8 @@ class CachedNodeState implements NodeState {
     try {
       this.#options.onFetch?.(requests.length);
       const calls = [...callsOf(requests), ...further];
-      const outcomes = await this.#options.fetch(calls, { hash: block, number: this.#numbers.get(block) ?? 0n });
+      const { hash } = block;
+      const outcomes = await this.#options.fetch(calls, { hash, number: this.#numbers.get(hash) ?? 0n });
       let at = 0;
       for (const { calls: own, store } of requests) {
         store(outcomes.slice(at, at + own.length));
@@ -200,16 +218,20 @@ class CachedNodeState implements NodeState {
   }
 
   /** Caches traced values and fetches listed keys. Returns the keys of both. */
-  async #storePredicted(block: Hash, { traced, listed: all }: PredictedKeys, options: ReadOptions): Promise<StateKeys> {
+  async #storePredicted(
+    block: ReadBlock,
+    { traced, listed: all }: PredictedKeys,
+    options: ReadOptions,
+  ): Promise<StateKeys> {
     // A trace is used only if it agrees with the values of other requests. The sender is always known, or among those.
     const { values } = await findKnown(keysOfTrace(traced), options);
-    if (contradicts(values, traced) || traced.some((account) => this.#cache.contradicts(block, account))) {
+    if (contradicts(values, traced) || traced.some((account) => this.#cache.contradicts(block.scope, account))) {
       return NO_KEYS;
     }
     for (const account of traced) {
-      this.#cache.setAccount(block, account.address, account);
+      this.#cache.setAccount(block.scope, account.address, account);
       for (const [slot, value] of account.slots) {
-        this.#cache.setSlot(block, account.address, slot, value);
+        this.#cache.setSlot(block.scope, account.address, slot, value);
       }
     }
     // The execution reads known values without a node.
@@ -221,28 +243,28 @@ class CachedNodeState implements NodeState {
     return { accounts: [...accounts, ...listed.accounts], slots: [...slots, ...listed.slots], blockHashes: [] };
   }
 
-  #requestsFor(block: Hash, keys: StateKeys): KeyRequest[] {
+  #requestsFor({ hash, scope }: ReadBlock, keys: StateKeys): KeyRequest[] {
     const cache = this.#cache;
     return [
       ...keys.accounts.map((address) => ({
-        key: accountKey(block, address),
-        calls: accountCalls(block, address),
+        key: accountKey(scope, address),
+        calls: accountCalls(hash, address),
         weight: ACCOUNT_CALLS * CALL_WEIGHT,
         store: (outcomes: readonly unknown[]) =>
-          cache.setAccount(block, address, parseAccount(outcomes.map(valueOrThrow))),
+          cache.setAccount(scope, address, parseAccount(outcomes.map(valueOrThrow))),
       })),
       ...keys.slots.map(([address, slot]) => ({
-        key: slotKey(block, address, slot),
-        calls: [slotCall(block, address, slot)],
+        key: slotKey(scope, address, slot),
+        calls: [slotCall(hash, address, slot)],
         weight: SLOT_WEIGHT,
-        store: ([outcome]: readonly unknown[]) => cache.setSlot(block, address, slot, parseSlot(valueOrThrow(outcome))),
+        store: ([outcome]: readonly unknown[]) => cache.setSlot(scope, address, slot, parseSlot(valueOrThrow(outcome))),
       })),
       ...keys.blockHashes.map((number) => ({
-        key: hashKey(block, number),
+        key: hashKey(scope, number),
         calls: [blockHashCall(number)],
         weight: CALL_WEIGHT,
         store: ([outcome]: readonly unknown[]) =>
-          cache.setBlockHash(block, number, parseBlockHash(valueOrThrow(outcome))),
+          cache.setBlockHash(scope, number, parseBlockHash(valueOrThrow(outcome))),
       })),
     ];
   }

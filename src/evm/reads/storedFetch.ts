@@ -1,13 +1,8 @@
+import { isSameResult } from "../../cache/sameResult.ts";
+import type { StateStore, StoredState } from "../../cache/stateStore.ts";
 import type { BlockId } from "../../core/heads.ts";
 import type { StateFetch } from "../../core/stateReader.ts";
 import type { Call } from "../../jsonrpc/call.ts";
-
-/** State values that replicas share. A value that was evicted or cannot be read is `undefined`. */
-export interface StateStore {
-  get(key: string): Promise<Uint8Array | undefined>;
-  /** Stores a value in the background. */
-  set(key: string, value: Uint8Array): void;
-}
 
 export interface StoredFetchOptions {
   readonly fetch: StateFetch;
@@ -19,6 +14,27 @@ const STORED_METHODS = new Set(["eth_getBalance", "eth_getTransactionCount", "et
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
+/** A call with its key in the store, and its value there. */
+interface Read {
+  readonly call: Call;
+  readonly key: string | undefined;
+  readonly stored: StoredState | undefined;
+}
+
+/** Stores the value of one node. It confirms the value of another origin if both are equal; if not, neither is used later. */
+const storeValue = (store: StateStore, { call, key, stored }: Read, outcome: unknown, node: string): void => {
+  if (key === undefined || typeof outcome !== "string") {
+    return;
+  }
+  const value = encoder.encode(JSON.stringify(outcome));
+  const isOther = stored?.origin !== undefined && stored.origin !== store.originOf(node);
+  if (!isOther) {
+    store.set(key, value, node, false);
+  } else if (isSameResult(call.method, stored.value, value)) {
+    store.set(key, value, node, true);
+  }
+};
+
 /** Wraps a state fetch with a store for final blocks. Replicas that share the store fetch each value once. */
 export const storedFetch =
   ({ fetch, store, isFinal }: StoredFetchOptions): StateFetch =>
@@ -26,24 +42,32 @@ export const storedFetch =
     if (!isFinal(block)) {
       return fetch(calls, block);
     }
-    const keys = calls.map((call) => (STORED_METHODS.has(call.method) ? keyOf(call, block) : undefined));
-    const stored = await Promise.all(keys.map((key) => (key === undefined ? undefined : store.get(key))));
-    const missing = calls.filter((_, at) => stored[at] === undefined);
-    const fetched = missing.length === 0 ? [] : await fetch(missing, block);
+    const reads = await Promise.all(calls.map((call) => readStored(store, call, block)));
+    const missing = reads.filter(({ stored }) => stored?.isServed !== true);
+    const nodes = new Set<string>();
+    const avoidedOrigins = [...new Set(missing.flatMap(({ stored }) => stored?.origin ?? []))];
+    const calledFor = missing.map(({ call }) => call);
+    const fetched =
+      missing.length === 0 ? [] : await fetch(calledFor, block, (name) => nodes.add(name), avoidedOrigins);
+    const [node] = nodes;
     let next = 0;
-    return calls.map((_, at) => {
-      const bytes = stored[at];
-      if (bytes !== undefined) {
-        return JSON.parse(decoder.decode(bytes));
+    return reads.map((read) => {
+      if (read.stored?.isServed === true) {
+        return JSON.parse(decoder.decode(read.stored.value));
       }
       const outcome = fetched[next++];
-      const key = keys[at];
-      if (key !== undefined && typeof outcome === "string") {
-        store.set(key, encoder.encode(JSON.stringify(outcome)));
+      // With values of several nodes, it is not known which of them stated this one.
+      if (node !== undefined && nodes.size === 1) {
+        storeValue(store, read, outcome, node);
       }
       return outcome;
     });
   };
+
+const readStored = async (store: StateStore, call: Call, block: BlockId): Promise<Read> => {
+  const key = STORED_METHODS.has(call.method) ? keyOf(call, block) : undefined;
+  return { call, key, stored: key === undefined ? undefined : await store.get(key) };
+};
 
 /** Returns the store key. The block is the last of `params`, and the key contains its hash instead. */
 const keyOf = ({ method, params }: Call, { hash }: BlockId): string =>

@@ -1,0 +1,100 @@
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { RedisStore } from "./redisStore.ts";
+import type { ValueSource } from "./valueSource.ts";
+
+export interface LiarMarksOptions {
+  /** Replicas share the marks through it. Undefined: the marks are of this process alone. */
+  readonly redis: Pick<RedisStore, "get" | "set"> | undefined;
+}
+
+/** The time in which a mark reaches the other replicas. */
+const POLL_MS = 1_000;
+/** Clocks of replicas differ, so that a mark also ends the values that the node states in this time after it. */
+const CLOCK_TOLERANCE_MS = 5_000;
+/** A node that lies is marked at most once in this time. */
+const MIN_BETWEEN_MS = 1_000;
+/** A mark lives longer than any value in Redis. */
+const MARK_SECONDS = 8 * 86_400;
+/** Redis may have values of nodes that the configuration does not name any more. */
+const MAX_SOURCES = 1_000;
+
+const MARK = new Uint8Array();
+
+/**
+ * The nodes of all chains that were found lying, and when. A mark ends all values that the node stated before it, on all
+ * replicas. Nothing is scanned: each value has the object of its node, and compares two times.
+ */
+export class LiarMarks {
+  readonly #redis: LiarMarksOptions["redis"];
+  /** By the key of the mark in Redis. */
+  readonly #sources = new Map<string, ValueSource>();
+  readonly #timer: NodeJS.Timeout | undefined;
+
+  constructor({ redis }: LiarMarksOptions) {
+    this.#redis = redis;
+    this.#timer = redis && setInterval(() => this.#exchangeAll(), POLL_MS).unref();
+  }
+
+  /** Returns the shared object of a node of this process. `prefix` is that of the chain's keys. */
+  sourceOf(prefix: string, node: string, origin: string): ValueSource {
+    const key = keyOf(prefix, node, origin);
+    return this.#sources.get(key) ?? this.#add(key, node, origin);
+  }
+
+  /** Returns the shared object of the node that stated a value in Redis; undefined if there are too many nodes. */
+  find(prefix: string, { node, origin }: Pick<ValueSource, "node" | "origin">): Awaitable<ValueSource | undefined> {
+    const key = keyOf(prefix, node, origin);
+    const known = this.#sources.get(key);
+    if (known !== undefined || this.#sources.size >= MAX_SOURCES) {
+      return known;
+    }
+    // The node may have a mark that this process has not read.
+    const source = this.#add(key, node, origin);
+    return this.#exchange(key, source).then(() => source);
+  }
+
+  /** Ends all values that the node has stated. Returns false if that was done within the last second. */
+  mark(prefix: string, node: string, origin: string): boolean {
+    const source = this.sourceOf(prefix, node, origin);
+    const liedAtMs = Date.now() + CLOCK_TOLERANCE_MS;
+    if (liedAtMs - source.liedAtMs < MIN_BETWEEN_MS) {
+      return false;
+    }
+    source.liedAtMs = liedAtMs;
+    this.#write(keyOf(prefix, node, origin), source);
+    return true;
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #add(key: string, node: string, origin: string): ValueSource {
+    const source = { node, origin, liedAtMs: 0 };
+    this.#sources.set(key, source);
+    return source;
+  }
+
+  #exchangeAll(): void {
+    for (const [key, source] of this.#sources) {
+      void this.#exchange(key, source);
+    }
+  }
+
+  /** Takes the later of the marks here and in Redis, for both. A write may have been lost. */
+  async #exchange(key: string, source: ValueSource): Promise<void> {
+    const { storedAtMs = 0 } = (await this.#redis?.get(key)) ?? {};
+    if (storedAtMs > source.liedAtMs) {
+      source.liedAtMs = storedAtMs;
+    } else if (source.liedAtMs > storedAtMs) {
+      this.#write(key, source);
+    }
+  }
+
+  #write(key: string, { liedAtMs }: ValueSource): void {
+    this.#redis?.set(key, { body: MARK, isFinal: true, storedAtMs: liedAtMs }, MARK_SECONDS);
+  }
+}
+
+/** `prefix` ends with a colon, and no key of a response begins with `liar`. */
+const keyOf = (prefix: string, node: string, origin: string): string => `${prefix}liar:${origin}:${node}`;

@@ -1,0 +1,292 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode, FakeError, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { startRedis } from "../support/servers/redis.ts";
+import { createService, type Service } from "../support/servers/service.ts";
+
+const HEIGHT = 100;
+const FINAL = "0x10";
+const RIGHT = "0x64";
+const FORGED = "0xbad";
+const MINUTES = 60_000;
+const LIFE_MS = 10 * MINUTES;
+const DAY_MS = 24 * 60 * MINUTES;
+
+const accountOf = (index: number): string => `0x${(index + 1).toString(16).padStart(40, "0")}`;
+
+interface Stage {
+  readonly replicas: readonly [Service, Service];
+  readonly nodes: readonly FakeNode[];
+  /** The nodes in the order in which they were asked for values. */
+  readonly asked: readonly FakeNode[];
+  /** The balance that each node states, in that order. */
+  readonly balances: string[];
+  /** Statements about the method, in that order. */
+  counts(method?: string): readonly number[];
+  nameOf(node: FakeNode | undefined): string;
+  /** Before it, only the node that was asked first states values. */
+  openAll(): void;
+  /** Advances the clock of the replicas, not that of Redis. */
+  tick(ms: number): void;
+}
+
+/** Starts two replicas with one Redis. The node that is asked first states `states[0]`, and so on. */
+const start = async (
+  t: TestContext,
+  { states, providers = [] }: { readonly states: readonly string[]; readonly providers?: readonly string[] },
+): Promise<Stage> => {
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
+  const chain = createFakeChain({ height: HEIGHT });
+  const balances = [...states];
+  const asked: FakeNode[] = [];
+  const statements = new Map<string, number>();
+  let areAllOpen = false;
+  const createNode = async (): Promise<FakeNode> => {
+    const state = (method: string): string => {
+      if (!asked.includes(node)) {
+        if (asked.length > 0 && !areAllOpen) {
+          throw new FakeError(-32_000, "pending block is not available");
+        }
+        asked.push(node);
+      }
+      const position = asked.indexOf(node);
+      statements.set(method + position, (statements.get(method + position) ?? 0) + 1);
+      return balances[position] ?? "";
+    };
+    const node = await createFakeNode({
+      chain,
+      handlers: {
+        eth_getBalance: () => state("eth_getBalance"),
+        debug_traceBlockByNumber: () => [{ txHash: state("debug_traceBlockByNumber") }],
+        eth_call: () => state("eth_call").padEnd(66, "0"),
+        // Of another hash than the requested one.
+        eth_getTransactionByHash: () => ({ hash: `0x${"cd".repeat(32)}` }),
+      },
+    });
+    return node;
+  };
+  const nodes = await Promise.all(states.map(createNode));
+  const nameOf = (node: FakeNode | undefined): string => `node${node === undefined ? 0 : nodes.indexOf(node) + 1}`;
+  t.after(() => Promise.all(nodes.map((node) => node.close())));
+  const redis = await startRedis(t);
+  const startReplica = async (): Promise<Service> => {
+    const service = await createService(
+      {
+        nodes: nodes.map((node, index) => ({ url: node.url, name: nameOf(node), provider: providers[index] })),
+        pending: { mode: "node" },
+        state: { follow: false },
+        upstream: { hedge: false },
+      },
+      { cache: { redis: redis.url, redisTimeoutMs: 5_000 } },
+    );
+    t.after(() => service.close());
+    const upstreams = service.chains[0]?.upstreams;
+    const isSettled = () =>
+      upstreams?.heads.current()?.finalized !== undefined && upstreams.nodes.every(({ head }) => head !== undefined);
+    await until(isSettled, "all heads are known");
+    await until(async () => (await metric(service.opsUrl, "forebay_redis_up")) === 1, "Redis is used");
+    return service;
+  };
+  return {
+    replicas: [await startReplica(), await startReplica()],
+    nodes,
+    asked,
+    balances,
+    nameOf,
+    counts: (method = "eth_getBalance") => states.map((_, position) => statements.get(method + position) ?? 0),
+    openAll: () => {
+      areAllOpen = true;
+    },
+    tick: (ms) => t.mock.timers.tick(ms),
+  };
+};
+
+const ask = async ({ url }: Service, method: string, ...params: readonly unknown[]): Promise<unknown> => {
+  const { body, text } = await rpc(url, method, params);
+  assert.equal(body.error, undefined, text);
+  return body.result;
+};
+const balanceOn = (service: Service, index = 0): Promise<unknown> =>
+  ask(service, "eth_getBalance", accountOf(index), FINAL);
+
+/** Waits until the value that the replica has stored is in Redis: writes are in the background. */
+const isShared = async (from: Service): Promise<void> =>
+  until(
+    async () => (await metric(from.opsUrl, "forebay_redis_seconds_count", 'operation="set"')) > 0,
+    "it is in Redis",
+  );
+
+const confirmations = (service: Service, outcome: string): Promise<number> =>
+  metric(service.opsUrl, "forebay_cache_confirmations_total", `outcome="${outcome}"`);
+
+test("a value of one origin is asked of another after ten minutes, and then cached for days", async (t) => {
+  const { replicas, counts, openAll, tick } = await start(t, { states: [RIGHT, RIGHT] });
+  const [one, other] = replicas;
+  assert.equal(await balanceOn(one), RIGHT);
+  await isShared(one);
+  assert.equal(await balanceOn(other), RIGHT);
+  tick(LIFE_MS - 1);
+  assert.equal(await balanceOn(one), RIGHT);
+  assert.deepEqual(counts(), [1, 0], "the value is served for ten minutes");
+  openAll();
+  tick(1);
+  assert.equal(await balanceOn(one), RIGHT);
+  assert.deepEqual(counts(), [1, 1], "the other origin is asked");
+  assert.equal(await confirmations(one, "equal"), 1);
+  await until(async () => (await balanceOn(other)) === RIGHT, "the other replica answers");
+  tick(6 * DAY_MS);
+  assert.equal(await balanceOn(one), RIGHT);
+  assert.equal(await balanceOn(other), RIGHT);
+  assert.deepEqual(counts(), [1, 1], "no node is asked again, also for the other replica");
+});
+
+test("values of a node that was a liar and is honest again end on both replicas", async (t) => {
+  const { replicas, asked, balances, nameOf, counts, openAll, tick } = await start(t, { states: [FORGED, RIGHT] });
+  const [one, other] = replicas;
+  const accounts = [0, 1, 2, 3];
+  for (const index of accounts) {
+    assert.equal(await balanceOn(one, index), FORGED, "a single word is believed at first");
+    assert.equal(await balanceOn(other, index), FORGED);
+  }
+  openAll();
+  balances[0] = RIGHT;
+  tick(LIFE_MS);
+  const before = counts();
+  assert.equal(await balanceOn(one, 0), RIGHT);
+  assert.deepEqual(
+    counts(),
+    [(before[0] ?? 0) + 1, (before[1] ?? 0) + 1],
+    "the other origin, then the first one again",
+  );
+  // The node has contradicted itself about a final block, which ends all that it stated.
+  assert.equal(await metric(one.opsUrl, "forebay_cache_node_marks_total", nameOf(asked[0])), 1);
+  for (const index of accounts) {
+    await until(
+      async () => (await balanceOn(other, index)) === RIGHT,
+      "the forged value has ended on the other replica",
+    );
+    assert.equal(await balanceOn(one, index), RIGHT);
+  }
+});
+
+test("two origins that differ: neither value is cached, and that of the node configured first is served", async (t) => {
+  const { replicas, asked, nameOf, counts, openAll, tick } = await start(t, { states: [FORGED, RIGHT] });
+  const [one] = replicas;
+  await balanceOn(one);
+  openAll();
+  tick(LIFE_MS);
+  await balanceOn(one);
+  const configuredFirst = nameOf(asked[0]) === "node1" ? FORGED : RIGHT;
+  for (const times of [2, 3, 4]) {
+    assert.equal(await balanceOn(one), configuredFirst);
+    assert.deepEqual(counts(), [1 + times, times], "both are asked for each request");
+  }
+  assert.equal(await confirmations(one, "different"), 4);
+  assert.equal(await metric(one.opsUrl, "forebay_cache_node_marks_total"), 0, "it is not known who is right");
+});
+
+test("the majority of three origins is served and cached, and the values of the other one end on both replicas", async (t) => {
+  const { replicas, asked, nameOf, counts, openAll, tick } = await start(t, { states: [FORGED, RIGHT, RIGHT] });
+  const [one, other] = replicas;
+  for (const index of [0, 1]) {
+    assert.equal(await balanceOn(one, index), FORGED);
+    assert.equal(await balanceOn(other, index), FORGED);
+  }
+  openAll();
+  tick(LIFE_MS);
+  const asOf = counts();
+  assert.equal(await balanceOn(one, 0), RIGHT);
+  assert.deepEqual(
+    counts().map((count, at) => count - (asOf[at] ?? 0)),
+    [0, 1, 1],
+    "two other origins are asked",
+  );
+  const isRight = async () => (await balanceOn(other, 1)) === RIGHT;
+  await until(isRight, "the other forged value has ended on the other replica");
+  const before = counts();
+  tick(6 * DAY_MS);
+  assert.equal(await balanceOn(one, 0), RIGHT);
+  assert.deepEqual(counts(), before, "it is kept");
+  assert.equal(await metric(one.opsUrl, "forebay_cache_node_marks_total", nameOf(asked[0])), 1);
+});
+
+test("a mark ends the values of one node on all replicas, also on those that start later", async (t) => {
+  const { replicas, asked, balances, nameOf, counts, openAll, tick } = await start(t, { states: [FORGED, RIGHT] });
+  const [one, other] = replicas;
+  assert.equal(await balanceOn(one, 0), FORGED);
+  assert.equal(await ask(one, "eth_call", { to: accountOf(9) }, FINAL), FORGED.padEnd(66, "0"));
+  // The second node is asked while the first one does not respond.
+  openAll();
+  const [first] = asked;
+  assert.ok(first);
+  first.faults.answer = 503;
+  assert.equal(await balanceOn(one, 1), RIGHT);
+  first.faults.answer = undefined;
+  await isShared(one);
+  await until(async () => (await balanceOn(other, 0)) === FORGED, "the other replica answers");
+  assert.equal(await balanceOn(other, 1), RIGHT);
+  balances[0] = RIGHT;
+  tick(1);
+  one.chains[0]?.upstreams.markLiar(nameOf(first));
+  assert.equal(await balanceOn(one, 0), RIGHT, "it has ended at once on the replica that found the lie");
+  await until(async () => (await balanceOn(other, 0)) === RIGHT, "it has ended on the other replica");
+  assert.equal(await ask(other, "eth_call", { to: accountOf(9) }, FINAL), RIGHT.padEnd(66, "0"));
+  const before = counts();
+  assert.equal(await balanceOn(one, 1), RIGHT);
+  assert.equal(await balanceOn(other, 1), RIGHT);
+  assert.deepEqual(counts(), before, "the values of the other node have not ended");
+});
+
+test("with nodes of one origin, a value is cached for days", async (t) => {
+  const { replicas, counts, tick } = await start(t, { states: [RIGHT, RIGHT], providers: ["same", "same"] });
+  const [one] = replicas;
+  await balanceOn(one);
+  tick(6 * DAY_MS);
+  await balanceOn(one);
+  assert.deepEqual(counts(), [1, 0]);
+});
+
+test("results in which nodes of different software differ live for ten minutes each", async (t) => {
+  const { replicas, counts, openAll, tick } = await start(t, { states: ["0x1", "0x2"] });
+  const [one] = replicas;
+  const trace = () => ask(one, "debug_traceBlockByNumber", FINAL);
+  assert.deepEqual(await trace(), [{ txHash: "0x1" }]);
+  openAll();
+  tick(LIFE_MS);
+  assert.deepEqual(await trace(), [{ txHash: "0x2" }]);
+  assert.deepEqual(await trace(), [{ txHash: "0x2" }]);
+  assert.deepEqual(counts("debug_traceBlockByNumber"), [1, 1]);
+});
+
+test("the origin of a value answers if no other one can", async (t) => {
+  const { replicas, asked, nodes, counts, tick } = await start(t, { states: [RIGHT, RIGHT] });
+  const [one] = replicas;
+  await balanceOn(one);
+  const other = nodes.find((node) => node !== asked[0]);
+  assert.ok(other);
+  other.faults.answer = 503;
+  tick(LIFE_MS);
+  assert.equal(await balanceOn(one), RIGHT);
+  assert.equal(await confirmations(one, "unanswered"), 1);
+  const before = counts();
+  assert.equal(await balanceOn(one), RIGHT);
+  assert.deepEqual(counts(), before, "it lives for ten more minutes");
+});
+
+test("a node whose response fails verification loses the values that it stated before", async (t) => {
+  const { replicas, asked, balances, nameOf, counts, openAll } = await start(t, { states: [FORGED, RIGHT] });
+  const [one, other] = replicas;
+  assert.equal(await balanceOn(one), FORGED);
+  assert.equal(await balanceOn(other), FORGED);
+  assert.deepEqual(counts(), [1, 0]);
+  openAll();
+  balances[0] = RIGHT;
+  const { status } = await rpc(one.url, "eth_getTransactionByHash", [`0x${"ab".repeat(32)}`]);
+  assert.equal(status, 503);
+  assert.equal(await metric(one.opsUrl, "forebay_cache_node_marks_total", nameOf(asked[0])), 1);
+  assert.equal(await balanceOn(one), RIGHT);
+  await until(async () => (await balanceOn(other)) === RIGHT, "it has ended on the other replica");
+});
