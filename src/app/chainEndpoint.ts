@@ -1,5 +1,6 @@
 import type { ChainConfig } from "../config/schema.ts";
 import { deriveContext } from "../core/deriveContext.ts";
+import type { Heads } from "../core/heads.ts";
 import type { LazySignal } from "../core/lazySignal.ts";
 import type { Admission, RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
@@ -91,11 +92,16 @@ class ClientRequestContext implements RequestContext, Admission {
   }
 }
 
-const toEndpointResponse = (result: DispatchResult<RpcResponse>): EndpointResponse => {
+/** The weaker of two views: the request's, and the current one, because a call can be repeated in a later view. */
+const headLabel = (first: Heads | undefined, last: Heads | undefined): EndpointResponse["head"] =>
+  first === undefined ? undefined : first.isAgreed && last?.isAgreed === true ? "agreed" : "linked";
+
+const toEndpointResponse = (result: DispatchResult<RpcResponse>, head: EndpointResponse["head"]): EndpointResponse => {
   const { status, retryAfterSeconds, chunks, replies, errors } = result;
   const mode = replies.find(({ pending }) => pending !== undefined)?.pending;
   const pending = mode ?? (errors.length > 0 ? pendingModeOfError(errors) : undefined);
-  return { status, retryAfterSeconds, chunks, cacheStatus: formatCacheStatus(replies, errors.length), pending, errors };
+  const cacheStatus = formatCacheStatus(replies, errors.length);
+  return { status, retryAfterSeconds, chunks, cacheStatus, pending, head, errors };
 };
 
 /** Creates the endpoint of one chain: JSON-RPC over HTTP and WebSocket. Any other request is passed through. */
@@ -109,11 +115,12 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
       return held.then(() => handle(body, request));
     }
     heads.markActive();
+    const first = heads.current();
     const result =
-      heads.current() === undefined
+      first === undefined
         ? dispatch.beforeHead(body, request)
         : dispatch.http(body, new ClientRequestContext(request, options));
-    return whenKnown(result, toEndpointResponse);
+    return whenKnown(result, (known) => toEndpointResponse(known, headLabel(first, heads.current())));
   };
 
   const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) =>

@@ -20,6 +20,7 @@ export const createChainUpstreams = (config: ChainConfig, shared: Shared, copy?:
       chain: config.name,
       nodes: config.nodes.map((node) => ({ ...node, origin: originOf(node) })),
       finality: config.finality,
+      agree: config.heads.agree,
       breaker: config.upstream.breaker,
       attempts: config.upstream.attempts,
       maxWaitMs: config.upstream.maxWaitMs,

@@ -5,6 +5,7 @@ import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../cor
 import type { Hash } from "../ethereum/hex.ts";
 import type { Finality } from "../heads/canonicalChain.ts";
 import { ChainIdentity } from "../heads/chainIdentity.ts";
+import type { Agree } from "../heads/decideHead.ts";
 import { createHeadTracker, type HeadTracker } from "../heads/headTracker.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { HedgeOptions } from "../nodes/hedge.ts";
@@ -29,6 +30,8 @@ export interface UpstreamsOptions {
   readonly hedge?: HedgeOptions | undefined;
   readonly breaker?: { readonly failures: number; readonly openMs: number };
   readonly finality?: Finality;
+  /** The number of origins that must have a block before it is served; default: `auto`. */
+  readonly agree?: Agree;
   readonly blockTimeMs?: number | undefined;
   readonly maxResponseBytes?: number;
   /** Counts the bytes of responses while they are received. Default: they are not counted. */
@@ -88,7 +91,7 @@ const followNodes = (
   telemetry: Telemetry,
   signal: AbortSignal,
 ): FollowedChain => {
-  const { chain, chainId, onWrongChain, finality = "node", blockTimeMs, clock } = options;
+  const { chain, chainId, onWrongChain, finality = "node", agree, blockTimeMs, clock } = options;
   const identity = new ChainIdentity({
     chain,
     chainId: chainId === undefined ? undefined : BigInt(chainId),
@@ -102,7 +105,15 @@ const followNodes = (
     },
   });
   const heads = createHeadTracker(
-    { chain, finality, identity, ...(blockTimeMs !== undefined && { blockTimeMs }), ...(clock && { clock }) },
+    {
+      chain,
+      finality,
+      identity,
+      nodes,
+      ...(agree !== undefined && { agree }),
+      ...(blockTimeMs !== undefined && { blockTimeMs }),
+      ...(clock && { clock }),
+    },
     telemetry,
     signal,
   );

@@ -110,6 +110,11 @@ export class ChainCopy implements HeadTracker {
     }
   }
 
+  /** The main process follows the heads, and shows this. */
+  isExcluded(): boolean {
+    return false;
+  }
+
   async refresh(): Promise<Heads> {
     const { main, chain } = this.#options;
     await main.call("refresh", { chain });

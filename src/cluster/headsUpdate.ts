@@ -10,6 +10,7 @@ export interface HeadsUpdate {
   readonly top: readonly SealedBlock[];
   /** Blocks below the oldest of before, ascending. */
   readonly bottom: readonly SealedBlock[];
+  readonly isAgreed: boolean;
   readonly safe: BlockId | undefined;
   readonly finalized: BlockId | undefined;
   /** The same as in HeadChange. */
@@ -39,8 +40,8 @@ const range = (heads: Heads, from: bigint, to: bigint): SealedBlock[] => {
 
 /** Compares the Heads of a change with those of before. Without `before`, the update has the whole ring. */
 export const diffHeads = (before: Heads | undefined, { heads: after, from, to }: HeadChange): HeadsUpdate => {
-  const { latest, oldest, safe, finalized } = after;
-  const rest = { safe, finalized, from, to };
+  const { latest, oldest, isAgreed, safe, finalized } = after;
+  const rest = { isAgreed, safe, finalized, from, to };
   if (before === undefined) {
     return { isWhole: true, top: range(after, oldest, latest.number), bottom: [], ...rest };
   }
@@ -75,7 +76,7 @@ export const updateRing = (ring: BlockRing | undefined, { isWhole, top, bottom }
 /** Creates the Heads of a ring. `onMissing` gets the numbers that are read below the ring. */
 export const headsOfRing = (
   ring: BlockRing,
-  { safe, finalized }: Pick<HeadsUpdate, "safe" | "finalized">,
+  { isAgreed, safe, finalized }: Pick<HeadsUpdate, "isAgreed" | "safe" | "finalized">,
   onMissing: (number: bigint) => void,
 ): Heads => {
   const { latest, oldest, header } = ring;
@@ -86,5 +87,5 @@ export const headsOfRing = (
     }
     return block;
   };
-  return { latest, oldest, safe, finalized, at, header };
+  return { latest, isAgreed, oldest, safe, finalized, at, header };
 };

@@ -142,6 +142,13 @@ const finality = z
   .union([z.literal("node"), z.strictObject({ depth: count(64).describe("Blocks below latest that count as final") })])
   .default("node");
 
+const heads = z.strictObject({
+  agree: z
+    .union([z.literal("auto"), z.number().int().positive()])
+    .default("auto")
+    .describe("Origins that must have a block before it is served as latest; `auto`: a majority of the usable ones"),
+});
+
 /** The options of one chain: `chains[]`. */
 export const chainSchema = z.strictObject({
   name: lowerCaseName.describe("Path of this chain's endpoint"),
@@ -154,6 +161,7 @@ export const chainSchema = z.strictObject({
       "Nodes of any other chain are suspended; default: the chain of the first node that responds, until restart",
     ),
   nodes: z.array(node).min(1).describe("The nodes behind this chain, one or more"),
+  heads: heads.prefault({}),
   upstream: upstream.prefault({}),
   blockTimeMs: z.number().int().positive().optional().describe("Default: measured"),
   forks: z

@@ -21,6 +21,8 @@ export type HeaderFields = Readonly<Record<string, unknown>>;
  */
 export interface Heads {
   readonly latest: RingBlock;
+  /** Whether a majority of several origins has `latest`. If not, one origin's word decided. */
+  readonly isAgreed: boolean;
   readonly safe: BlockId | undefined;
   readonly finalized: BlockId | undefined;
   /** Returns the canonical block at a number, or `undefined` if the ring does not have it. */

@@ -38,6 +38,8 @@ export interface CanonicalChain {
   /** Adds blocks below the ring's oldest block. Returns false if they are not its ancestors. */
   fill(blocks: readonly SealedBlock[]): boolean;
   setTags(tags: Partial<Tags>): void;
+  /** Records that enough origins have the newest block. */
+  setAgreed(): void;
 }
 
 const idOf = ({ number, hash }: BlockId): BlockId => ({ number, hash });
@@ -74,6 +76,7 @@ class ServedCanonicalChain implements CanonicalChain {
   #ring: BlockRing | undefined;
   #heads: Heads | undefined;
   #tags: Tags = { safe: undefined, finalized: undefined };
+  #isAgreed = false;
   #lowestWanted: bigint | undefined;
 
   constructor(finality: Finality, publish: (change: HeadChange) => void) {
@@ -93,7 +96,7 @@ class ServedCanonicalChain implements CanonicalChain {
     return this.#lowestWanted;
   }
 
-  extend(base: BlockRing | undefined, { blocks, joined, onto, genesis }: ChainPath): boolean {
+  extend(base: BlockRing | undefined, { blocks, joined, onto, genesis, isAgreed = false }: ChainPath): boolean {
     const [first] = blocks;
     const ring = this.#ring;
     if (ring !== base || !first) {
@@ -105,6 +108,7 @@ class ServedCanonicalChain implements CanonicalChain {
     if (from.length > 0 || genesis !== undefined) {
       this.#tags = tagsBelow(this.#tags, number, genesis !== undefined);
     }
+    this.#isAgreed = isAgreed;
     const below = onto ?? ring;
     const next = below && joined ? below.withTop(blocks) : createBlockRing(blocks);
     const to = blocks.map(({ block }) => block);
@@ -138,6 +142,15 @@ class ServedCanonicalChain implements CanonicalChain {
     this.#publish({ heads, from: [], to: [] });
   }
 
+  setAgreed(): void {
+    const ring = this.#ring;
+    if (!ring || this.#isAgreed) {
+      return;
+    }
+    this.#isAgreed = true;
+    this.#replace(ring, [], []);
+  }
+
   #replace(ring: BlockRing, from: readonly RingBlock[], to: readonly RingBlock[]): void {
     this.#ring = ring;
     this.#tags = this.#tagsOf(ring);
@@ -149,6 +162,7 @@ class ServedCanonicalChain implements CanonicalChain {
   #snapshot(ring: BlockRing): Heads {
     const { latest, oldest, header } = ring;
     const { safe, finalized } = this.#tags;
+    const isAgreed = this.#isAgreed;
     const at = (number: bigint): RingBlock | undefined => {
       const block = ring.at(number);
       if (block === undefined && number < oldest) {
@@ -156,7 +170,7 @@ class ServedCanonicalChain implements CanonicalChain {
       }
       return block;
     };
-    return { latest, safe, finalized, oldest, at, header };
+    return { latest, isAgreed, safe, finalized, oldest, at, header };
   }
 
   #recordWanted(number: bigint, latest: bigint): void {

@@ -9,6 +9,8 @@ export interface ChainPath {
   readonly joined: boolean;
   /** The ring that the blocks join, if it is not the served one. */
   readonly onto?: BlockRing;
+  /** Enough origins have the head. */
+  readonly isAgreed?: boolean;
   /** The new genesis block, if the chain was reset. */
   readonly genesis?: Hash;
 }

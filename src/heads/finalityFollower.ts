@@ -1,10 +1,23 @@
+import type { BlockId } from "../core/heads.ts";
 import { readBlock, readBlocks } from "../nodes/blockReads.ts";
+import type { SealedBlock } from "../nodes/sealedBlock.ts";
+import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Background } from "./blockBackfill.ts";
-import type { Finality } from "./canonicalChain.ts";
+import type { CanonicalChain, Finality } from "./canonicalChain.ts";
+import { hasBlock } from "./headLeader.ts";
 
 export interface FinalityFollowerOptions extends Background {
   readonly finality: Finality;
+  /** One node of each origin with a vote, and the number of them that must report a block as safe or final. */
+  readonly reporters: () => { readonly nodes: readonly UpstreamNode[]; readonly required: number };
 }
+
+/** A block that a node reported as safe or final. */
+interface Report extends BlockId {
+  readonly node: UpstreamNode;
+}
+
+const TAGS = ["safe", "finalized"] as const;
 
 const PERIOD_MS = 12_000;
 /**
@@ -14,34 +27,97 @@ const PERIOD_MS = 12_000;
 const IDLE_PERIOD_MS = 24_000;
 const FIRST_PERIOD_MS = 500;
 
-/**
- * Reads the safe and finalized blocks from the leader.
- * If the operator has set a finality depth, it reads only the block at that depth.
- */
-export const createFinalityFollower = (options: FinalityFollowerOptions): void => {
-  const { canonical, pause, signal, finality, isIdle, leader } = options;
+/** Reads safe and finalized blocks: the highest that enough origins report at or above. */
+class FinalityFollower {
+  readonly #options: FinalityFollowerOptions;
+  /** Origins that have reported a block for a tag. Others do not support the tag. */
+  readonly #reported = { safe: new Set<string>(), finalized: new Set<string>() };
 
-  const read = async (): Promise<void> => {
-    const node = leader();
+  constructor(options: FinalityFollowerOptions) {
+    this.#options = options;
+  }
+
+  async read(): Promise<void> {
+    const { canonical, finality, leader, signal } = this.#options;
     const { ring, heads } = canonical;
-    if (!node || !ring || !heads) {
+    if (!ring || !heads) {
       return;
     }
     if (finality === "node") {
-      const [safe, finalized] = await readBlocks(node, ["safe", "finalized"], signal);
-      canonical.setTags({ safe: safe?.block, finalized: finalized?.block });
+      await this.#readTags(canonical);
       return;
     }
+    const node = leader();
     const number = ring.latest.number - BigInt(finality.depth);
-    if (heads.finalized === undefined && number >= 0n) {
+    if (node && heads.finalized === undefined && number >= 0n) {
       const block = (await readBlock(node, number, signal))?.block;
       canonical.setTags({ safe: block, finalized: block });
     }
-  };
+  }
+
+  async #readTags(canonical: CanonicalChain): Promise<void> {
+    const { reporters, signal } = this.#options;
+    const { nodes, required } = reporters();
+    const reports = await Promise.all(
+      nodes.map((node) => readBlocks(node, TAGS, signal).catch((): (SealedBlock | undefined)[] => [])),
+    );
+    const tags = await Promise.all(
+      TAGS.map((tag, index) => {
+        const reported = reports.flatMap((blocks, at): Report[] => {
+          const node = nodes[at];
+          const block = blocks[index]?.block;
+          return node === undefined || block === undefined ? [] : [{ number: block.number, hash: block.hash, node }];
+        });
+        for (const { node } of reported) {
+          this.#reported[tag].add(node.origin);
+        }
+        const supporters = nodes.filter(({ origin }) => this.#reported[tag].has(origin)).length;
+        return this.#agreedTag(reported, Math.min(required, supporters), canonical.heads?.[tag]);
+      }),
+    );
+    const [safe, finalized] = tags;
+    canonical.setTags({ safe, finalized });
+  }
+
+  /** Returns the highest block that `required` origins report at or above, if it is above `before`. */
+  async #agreedTag(
+    reports: readonly Report[],
+    required: number,
+    before: BlockId | undefined,
+  ): Promise<BlockId | undefined> {
+    const { canonical, signal } = this.#options;
+    const descending = [...reports].sort((a, b) => Number(b.number - a.number));
+    for (const [index, report] of descending.entries()) {
+      if (index + 1 < required || required === 0) {
+        continue;
+      }
+      if (before !== undefined && report.number <= before.number) {
+        return undefined;
+      }
+      // The ring has the hash of a recent block. Other origins must have an older one under the same hash.
+      if (required === 1 || canonical.ring?.at(report.number)?.hash === report.hash) {
+        return report;
+      }
+      const has = await Promise.all(descending.slice(0, index + 1).map(({ node }) => hasBlock(node, report, signal)));
+      if (has.filter((isIts) => isIts === true).length >= required) {
+        return report;
+      }
+    }
+    return undefined;
+  }
+}
+
+/**
+ * Reads the safe and finalized blocks of the origins.
+ * If the operator has set a finality depth, it reads only the block at that depth.
+ */
+export const createFinalityFollower = (options: FinalityFollowerOptions): void => {
+  const { canonical, pause, signal, isIdle } = options;
+  const follower = new FinalityFollower(options);
 
   const run = async (): Promise<void> => {
     while (!signal.aborted) {
-      await read().catch(() => undefined);
+      await follower.read().catch(() => undefined);
       const periodMs = canonical.ring ? (isIdle() ? IDLE_PERIOD_MS : PERIOD_MS) : FIRST_PERIOD_MS;
       await pause(periodMs);
     }

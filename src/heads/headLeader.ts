@@ -32,6 +32,8 @@ export const isLinked = ({ head, headHash }: UpstreamNode, ring: BlockRing): boo
 /** The node whose head is served, and whether it still has it. */
 export class HeadLeader {
   readonly #options: HeadLeaderOptions;
+  /** The origin whose nodes may replace the head of any node. */
+  decider: string | undefined;
   #node: UpstreamNode | undefined;
   /** Time since which the leader does not have the served head. */
   #lostSinceMs: number | undefined;
@@ -53,7 +55,7 @@ export class HeadLeader {
 
   /** Whether the node may replace the served head by a lower or conflicting one: the leader, or any node without a usable leader. */
   mayReplaceHead(node: UpstreamNode): boolean {
-    return this.#node === node || !this.node?.available;
+    return this.#node === node || !this.node?.available || this.decider === node.origin;
   }
 
   /** Returns the available nodes except `node`. */

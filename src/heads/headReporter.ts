@@ -96,6 +96,28 @@ export class HeadReporter {
     this.#log.warn(fields, "served head is withdrawn: its node does not have it any more");
   }
 
+  onContradiction(isContradicted: boolean): void {
+    this.#metrics.headsContradicted.set({ chain: this.#chain }, isContradicted ? 1 : 0);
+    if (isContradicted) {
+      this.#log.warn(
+        { chain: this.#chain },
+        "origins have different blocks, and no majority: the preferred one decides",
+      );
+    } else {
+      this.#log.info({ chain: this.#chain }, "origins agree on the head again");
+    }
+  }
+
+  onExcluded({ name, host }: UpstreamNode, isExcluded: boolean): void {
+    const labels = { chain: this.#chain, node: name };
+    this.#metrics.upstreamHeadsExcluded.set(labels, isExcluded ? 1 : 0);
+    if (isExcluded) {
+      this.#log.warn({ ...labels, host }, "heads of the node are ignored: most origins have other blocks");
+    } else {
+      this.#log.info({ ...labels, host }, "heads of the node count again");
+    }
+  }
+
   onListenerError(error: unknown): void {
     this.#log.error({ chain: this.#chain, err: error }, "a listener to heads failed");
   }

@@ -9,7 +9,8 @@ import type { ChainIdentity } from "./chainIdentity.ts";
 import { type ChainPath, findChainPath } from "./chainPath.ts";
 import { readHeadEvidence } from "./headEvidence.ts";
 import { HeadLeader, type HeadLeaderOptions, hasBlock, isLinked } from "./headLeader.ts";
-import { ProvisionalHead, sealedBlocksOf } from "./provisionalHead.ts";
+import { sealedBlocksOf } from "./nodeChain.ts";
+import { ProvisionalHead } from "./provisionalHead.ts";
 import { readReplacedBlocks } from "./replacedBlocks.ts";
 
 export interface HeadSelectionOptions extends HeadLeaderOptions {
@@ -61,9 +62,13 @@ export class HeadSelection {
     return this.#leader.node;
   }
 
-  /** Serves a node's newest block if it is selected. Returns false if the blocks down to the ring cannot be read or linked. */
-  async offerHead(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
+  /**
+   * Serves a node's newest block if it is selected. Returns false if the blocks down to the ring cannot be read or linked.
+   * Nodes of the origin `decider` may replace the head of any other.
+   */
+  async offerHead(node: UpstreamNode, head: SealedBlock, decider?: string): Promise<boolean> {
     const { canonical } = this.#options;
+    this.#leader.decider = decider;
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       const base = canonical.ring;
       const path = await this.#decide(node, head);
@@ -74,13 +79,14 @@ export class HeadSelection {
         return false;
       }
       if (path && canonical.ring === base) {
-        return this.#serve(node, path, base);
+        return this.serve(node, path, base);
       }
     }
     return false;
   }
 
-  #serve(node: UpstreamNode, path: ChainPath, base: BlockRing | undefined): boolean {
+  /** Serves the blocks of a path. Returns false if `base`, the ring that the path was found for, was replaced. */
+  serve(node: UpstreamNode, path: ChainPath, base: BlockRing | undefined): boolean {
     const { canonical, identity } = this.#options;
     const [lowest] = path.blocks;
     const genesis = lowest?.block.number === 0n ? lowest.block.hash : path.genesis;

@@ -9,9 +9,11 @@ import { createBlockBackfill } from "./blockBackfill.ts";
 import { measuredBlockTimeMs } from "./blockTime.ts";
 import { type CanonicalChain, createCanonicalChain, type Finality } from "./canonicalChain.ts";
 import type { ChainIdentity } from "./chainIdentity.ts";
+import type { Agree } from "./decideHead.ts";
 import { createFinalityFollower } from "./finalityFollower.ts";
 import { FollowedNode, type HeadPush } from "./followedNode.ts";
 import { HeadActivity } from "./headActivity.ts";
+import { HeadAgreement } from "./headAgreement.ts";
 import { HeadListeners } from "./headListeners.ts";
 import { HeadReporter } from "./headReporter.ts";
 import { HeadSelection } from "./headSelection.ts";
@@ -21,6 +23,10 @@ export interface HeadTrackerOptions {
   /** Default: measured. */
   readonly blockTimeMs?: number;
   readonly finality: Finality;
+  /** The number of origins that must have a block before it is served; default: `auto`. */
+  readonly agree?: Agree;
+  /** All nodes of the chain, in the order of preference. */
+  readonly nodes: readonly UpstreamNode[];
   readonly identity: Pick<ChainIdentity, "verify" | "applyIdentity" | "reset">;
   readonly clock?: Clock;
 }
@@ -41,6 +47,8 @@ export interface HeadTracker {
   readonly blockTimeMs: number;
   /** The name of the node whose head is served. */
   readonly leader: string | undefined;
+  /** Whether the heads of a node do not count, because it contradicted a majority several times in a row. */
+  isExcluded(node: string): boolean;
 }
 
 export interface HeadTracking extends HeadTracker {
@@ -58,6 +66,7 @@ class NodeHeadTracker implements HeadTracking {
   readonly #reporter: HeadReporter;
   readonly #canonical: CanonicalChain;
   readonly #selection: HeadSelection;
+  readonly #agreement: HeadAgreement;
   readonly #followed: FollowedNode[] = [];
   #isNative = false;
   #refreshing: Promise<Heads> | undefined;
@@ -88,6 +97,18 @@ class NodeHeadTracker implements HeadTracking {
       onRejected: (node, head) => reporter.onRejected(node, head),
       onWithdrawn: (head) => reporter.onWithdrawn(head),
     });
+    this.#agreement = new HeadAgreement({
+      canonical,
+      clock,
+      signal,
+      identity,
+      selection: this.#selection,
+      agree: options.agree ?? "auto",
+      nodes: options.nodes,
+      blockTimeMs: () => this.blockTimeMs,
+      onContradiction: (isContradicted) => reporter.onContradiction(isContradicted),
+      onExcluded: (node, isExcluded) => reporter.onExcluded(node, isExcluded),
+    });
     this.#startBackground();
   }
 
@@ -97,6 +118,10 @@ class NodeHeadTracker implements HeadTracking {
 
   get leader(): string | undefined {
     return this.#selection.leader?.name;
+  }
+
+  isExcluded(node: string): boolean {
+    return this.#agreement.isExcluded(node);
   }
 
   current(): Heads | undefined {
@@ -155,14 +180,15 @@ class NodeHeadTracker implements HeadTracking {
       isIdle: () => activity.isIdle,
       leader: () => this.#selection.leader,
     };
-    createFinalityFollower({ ...background, finality: this.#options.finality });
+    const reporters = () => this.#agreement.reporters;
+    createFinalityFollower({ ...background, finality: this.#options.finality, reporters });
     createBlockBackfill(background);
   }
 
   /** The first head ends all pauses: its safe and finalized blocks are read at once. */
   async #offerHead(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
     const isFirst = this.#canonical.heads === undefined;
-    const joined = await this.#selection.offerHead(node, head);
+    const joined = await this.#agreement.offerHead(node, head);
     if (isFirst && joined) {
       this.#activity.wake();
     }

@@ -7,6 +7,7 @@ import type { BlockRing } from "./blockRing.ts";
 import { classify } from "./canonicalChain.ts";
 import { type ChainPath, findChainPath } from "./chainPath.ts";
 import type { HeadLeader } from "./headLeader.ts";
+import { sealedBlocksOf } from "./nodeChain.ts";
 
 /** A provisional head can be withdrawn for this time. With other nodes, it stays provisional until one of them confirms it. */
 const PROVISIONAL_MS = 60_000;
@@ -19,12 +20,6 @@ export interface ProvisionalHeadOptions {
   readonly leader: HeadLeader;
   readonly onWithdrawn: (head: RingBlock) => void;
 }
-
-/** Returns a ring's block with its header; nothing if the ring does not have it. */
-export const sealedBlocksOf = (ring: BlockRing, number: bigint): SealedBlock[] => {
-  const block = ring.at(number);
-  return block === undefined ? [] : [{ block, header: ring.header(number) }];
-};
 
 /** The served head while it is provisional: it does not link to the ring that was served before. */
 export class ProvisionalHead {

@@ -7,7 +7,10 @@ export interface Cors {
   preflight(headers: IncomingHttpHeaders): readonly string[];
 }
 
-const EXPOSED = ["Access-Control-Expose-Headers", "Cache-Status, x-forebay-pending, x-request-id, Retry-After"];
+const EXPOSED = [
+  "Access-Control-Expose-Headers",
+  "Cache-Status, x-forebay-pending, x-forebay-head, x-request-id, Retry-After",
+];
 const MAX_AGE_SECONDS = 7_200;
 
 const NONE: readonly string[] = [];

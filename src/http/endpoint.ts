@@ -42,6 +42,8 @@ export interface EndpointResponse {
   readonly cacheStatus: string;
   /** Value of x-forebay-pending, for calls at `pending`. */
   readonly pending?: string | undefined;
+  /** Value of x-forebay-head: whether a majority of several origins has the served head. Undefined before the first head. */
+  readonly head?: "agreed" | "linked" | undefined;
   /** The errors in the response. Complete when all chunks are read. */
   readonly errors?: readonly RpcError[] | undefined;
   /** Names and values of further headers, in one flat list. */

@@ -141,10 +141,13 @@ export class PostResponder {
 
   /** Returns the length of the body. */
   #write({ request, response, endpointRequest }: OpenPost, endpointResponse: EndpointResponse): Awaitable<number> {
-    const { status, retryAfterSeconds, chunks, pending, headers: further } = endpointResponse;
+    const { status, retryAfterSeconds, chunks, pending, head, headers: further } = endpointResponse;
     const headers = this.#headersOf(request, endpointRequest.requestId, endpointResponse.cacheStatus);
     if (pending !== undefined) {
       headers.push("x-forebay-pending", pending);
+    }
+    if (head !== undefined) {
+      headers.push("x-forebay-head", head);
     }
     if (retryAfterSeconds !== undefined) {
       headers.push("Retry-After", String(retryAfterSeconds));

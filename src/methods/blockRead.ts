@@ -17,12 +17,27 @@ import { type BlockReadInput, requestAtBlock, withCanonicalParams } from "./requ
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
 import { isInRing } from "./stateRead.ts";
 
-/** Refreshes the heads, because the block is above them, and reads at the block then. */
+const NULL = Buffer.from("null");
+
+/** The execution API returns null for an unknown block. Methods of geth's debug namespace return an error. */
+const returnsNull = ({ kind, name }: BlockReadSpec): boolean => kind === "block" && name.startsWith("eth_");
+
+/**
+ * Refreshes the heads, because the block is above them, and reads at the block then. A block that is still above them
+ * is unknown: one node's word about it must not reach a client before it is served as latest.
+ */
 const readAboveHead = async (input: MethodInput, read: BlockReadInput): Promise<RpcResponse> => {
   const { chain, context } = input;
   const heads = await chain.heads.refresh();
+  const block = resolveBlock(read.parameter, heads);
+  if (block.kind === "aboveHead") {
+    if (returnsNull(read.spec)) {
+      return { body: NULL, status: { hit: "local" } };
+    }
+    throw headerNotFound();
+  }
   const current = heads === context.view.heads ? context : deriveContext(context, { view: { heads } });
-  return readAt({ ...input, context: current }, read, resolveBlock(read.parameter, heads));
+  return readAt({ ...input, context: current }, read, block);
 };
 
 /** Whether the response to a call can hold for later blocks: it has no block overrides, authorization list or unknown field. */

@@ -1,11 +1,14 @@
-import { parseBlockNumberOrTag } from "../ethereum/blockParameter.ts";
+import { deriveContext } from "../core/deriveContext.ts";
+import type { RequestContext } from "../core/rpcSource.ts";
+import { type BlockParameter, parseBlockNumberOrTag } from "../ethereum/blockParameter.ts";
 import { formatQuantity, isQuantity } from "../ethereum/hex.ts";
 import { asText } from "../json/asText.ts";
 import { elements, members } from "../json/members.ts";
 import { createCall } from "../jsonrpc/call.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { blockNumberOrTag } from "./blockParams.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
-import type { Method } from "./method.ts";
+import type { Chain, Method } from "./method.ts";
 import { listOf, optional, readCount, readNumber, required } from "./paramSpec.ts";
 import { parseParams } from "./parseParams.ts";
 import { resolveBlock } from "./resolveBlock.ts";
@@ -30,6 +33,21 @@ const endsBelow = (body: Uint8Array, newest: bigint): boolean => {
   return BigInt(oldest) + BigInt([...elements(ratios)].length) <= newest;
 };
 
+/** Returns the context after a refresh of the heads. Throws geth's error if the block is still above them. */
+const refreshed = async (
+  chain: Chain,
+  context: RequestContext,
+  newestBlock: BlockParameter,
+): Promise<RequestContext> => {
+  const heads = await chain.heads.refresh();
+  const block = resolveBlock(newestBlock, heads);
+  if (block.kind === "aboveHead") {
+    const { number } = heads.latest;
+    throw new RpcError(CODES.SERVER, `request beyond head block: requested ${block.number}, head ${number}`);
+  }
+  return deriveContext(context, { view: { heads } });
+};
+
 /** The method has no form by hash, and its result has no hash. Above the finalized head, it is cached until the next head. */
 export const eth_feeHistory: Method = {
   name,
@@ -39,9 +57,11 @@ export const eth_feeHistory: Method = {
   handle: async ({ chain, call, context }) => {
     const values = parseParams(call.params, params);
     const newestBlock = parseBlockNumberOrTag(values[1], "newestBlock");
-    return retryOnBranchChange(chain, context, async (at) => {
+    const isAbove = resolveBlock(newestBlock, context.view.heads).kind === "aboveHead";
+    const current = isAbove ? await refreshed(chain, context, newestBlock) : context;
+    return retryOnBranchChange(chain, current, async (at) => {
       const newest = resolveBlock(newestBlock, at.view.heads);
-      if (!("number" in newest) || newest.kind === "aboveHead") {
+      if (!("number" in newest)) {
         const pending = newest.kind === "pending" ? at.view.pending?.mode : undefined;
         const response = await chain.reads.request(
           { ...createCall(name, values), retention: "never", canonicalParams: "" },

@@ -5,6 +5,7 @@ import { formatQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { formatBlock } from "./blockParams.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
+import { headerNotFound } from "./headerNotFound.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
 import type { ParsedRead } from "./parsedReads.ts";
 import type { ResolvedBlock } from "./resolveBlock.ts";
@@ -22,7 +23,7 @@ export const withCanonicalParams = (read: Omit<BlockReadInput, "canonicalParams"
   canonicalParams: JSON.stringify([read.spec.name, read.values.with(read.position, null)]),
 });
 
-/** Returns the request to the nodes, with its retention class, for a read at a resolved block. */
+/** Returns the request to the nodes, with its retention class. Throws RpcError if the block is above the head. */
 export const requestAtBlock = (read: BlockReadInput, block: ResolvedBlock): RpcRequest => {
   switch (block.kind) {
     case "pending":
@@ -31,7 +32,7 @@ export const requestAtBlock = (read: BlockReadInput, block: ResolvedBlock): RpcR
     case "hash":
       return atHash(read);
     case "aboveHead":
-      return uncached(read, formatQuantity(block.number));
+      throw headerNotFound();
     case "outsideRing":
       return atNumber(read, formatQuantity(block.number), "never", block);
     case "final": {

@@ -59,6 +59,7 @@ const withinBounds = (range: BlockRange | undefined, { blocks }: LogQuery): Bloc
 /** Hides the canonical block at a number, so that logs of the replaced block at that number can be read by hash. */
 const withoutBlock = ({ number }: BlockId, heads: Heads): Heads => ({
   latest: heads.latest,
+  isAgreed: heads.isAgreed,
   safe: heads.safe,
   finalized: heads.finalized,
   oldest: heads.oldest,

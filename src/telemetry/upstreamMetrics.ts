@@ -142,6 +142,12 @@ export const nodeMetrics = (metrics: MetricFactory) => ({
     { chain: CHAIN },
     "max",
   ),
+  upstreamHeadsExcluded: metrics.gaugeFromZero(
+    "upstream_heads_excluded",
+    "1 while the heads of a node are ignored, because most origins have other blocks",
+    OF_NODE,
+    "max",
+  ),
   upstreamHeadsPolled: metrics.gaugeFromZero(
     "upstream_heads_polled",
     "1 while the WebSocket of a node is lost, so that its heads are polled",

@@ -77,6 +77,9 @@ export const hasOwnHash = (header: Fields): boolean => {
   return isOwn;
 };
 
+/** Whether a header's hash was computed and is its own, so that the hash commits to the parent. */
+export const hasHeaderHash = (header: Fields): boolean => checkHeader(header).outcome === "passed";
+
 /** Checks that a block object's hash is the hash of its header. */
 export const checkHeader = (block: Fields): Finding => {
   try {

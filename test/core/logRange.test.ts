@@ -14,6 +14,7 @@ const latest: RingBlock = {
 };
 const heads: Heads = {
   latest,
+  isAgreed: false,
   safe: { number: 90n, hash: ZERO_HASH },
   finalized: undefined,
   oldest: 0n,

@@ -79,8 +79,8 @@ test("a node that lags, restarts, or reports height 0 does not move the head bac
   assert.equal(setup.changes.filter(({ from }) => from.length > 0).length, 1);
 });
 
-test("the highest head of several nodes is served, and a lower head on an old branch has no effect", async (t) => {
-  const setup = await trackHeads(t, { height: 30, nodes: 2 });
+test("without agreement the highest head of several nodes is served, and a lower one on an old branch has no effect", async (t) => {
+  const setup = await trackHeads(t, { height: 30, nodes: 2, agree: 1 });
   const [, second] = setup.nodes as [ChainNode, ChainNode];
   second.chain = createFakeChain({ height: 30 });
   second.chain.reorg(3, 2);
@@ -94,7 +94,7 @@ test("the highest head of several nodes is served, and a lower head on an old br
 
 test("a head far ahead is dropped once its node does not have it, and the node's chain is served again", async (t) => {
   for (const nodes of [1, 2]) {
-    const setup = await trackHeads(t, { height: 30, nodes });
+    const setup = await trackHeads(t, { height: 30, nodes, agree: 1 });
     await mineFor(setup, 4_000, 2_000, () => setup.heads.markActive());
     const ahead = createFakeChain({ height: 30 });
     ahead.mine(3_000);
@@ -121,7 +121,7 @@ test("a wrong first head is dropped", async (t) => {
 });
 
 test("a head that its node does not have is dropped if another node's head is below it", async (t) => {
-  const setup = await trackHeads(t, { height: 30, nodes: 2 });
+  const setup = await trackHeads(t, { height: 30, nodes: 2, agree: 1 });
   await mineFor(setup, 4_000, 2_000, () => setup.heads.markActive());
   const before = setup.chain.latest;
   const ahead = createFakeChain({ height: Number(before.number) });

@@ -2,6 +2,7 @@ import type { TestContext } from "node:test";
 import type { HeadChange } from "../../src/core/heads.ts";
 import type { Finality } from "../../src/heads/canonicalChain.ts";
 import { ChainIdentity } from "../../src/heads/chainIdentity.ts";
+import type { Agree } from "../../src/heads/decideHead.ts";
 import { createHeadTracker } from "../../src/heads/headTracker.ts";
 import { silent } from "../support/builders/silent.ts";
 import { createFakeChain, type FakeChain, type FakeChainOptions } from "../support/fakes/fakeChain.ts";
@@ -11,13 +12,16 @@ import { type ChainNode, createChainNode } from "../support/servers/chainNode.ts
 export interface Setup extends FakeChainOptions {
   readonly nodes?: number;
   readonly finality?: Finality;
+  readonly agree?: Agree;
+  /** Who runs each node. Default: somebody else each. */
+  readonly origins?: readonly string[];
   /** The first node's chain when it is first read. */
   readonly firstChain?: FakeChain;
 }
 
 export const trackHeads = async (
   t: TestContext,
-  { nodes = 1, finality = "node", firstChain, ...chainOptions }: Setup = {},
+  { nodes = 1, finality = "node", agree = "auto", origins = [], firstChain, ...chainOptions }: Setup = {},
 ) => {
   const clock = createFakeClock();
   const telemetry = silent();
@@ -25,12 +29,12 @@ export const trackHeads = async (
   const ending = new AbortController();
   t.after(() => ending.abort());
   const { signal } = ending;
-  const all = Array.from({ length: nodes }, (_, index) => createChainNode(`node${index + 1}`, chain));
+  const all = Array.from({ length: nodes }, (_, index) => createChainNode(`node${index + 1}`, chain, origins[index]));
   const identity = new ChainIdentity({
     ...{ chain: "test", chainId: undefined, nodes: all, telemetry, signal },
     onIdentified: () => undefined,
   });
-  const heads = createHeadTracker({ chain: "test", finality, clock, identity }, telemetry, signal);
+  const heads = createHeadTracker({ chain: "test", finality, clock, identity, nodes: all, agree }, telemetry, signal);
   const changes: HeadChange[] = [];
   heads.subscribe((change) => changes.push(change));
   const [node] = all as [ChainNode];

@@ -94,6 +94,7 @@ export const fakeHeads = (
   const oldest = Math.max(0, latest - ring + 1);
   return {
     latest: head,
+    isAgreed: false,
     safe: finalized === undefined ? undefined : chain[finalized],
     finalized: finalized === undefined ? undefined : chain[finalized],
     oldest: BigInt(oldest),

@@ -42,10 +42,8 @@ test("a read of a recent block is sent by its ByHash method", async () => {
   assert.deepEqual(request.byHash?.params, [hashOf(96n), false]);
 });
 
-test("a number above the head refreshes heads first", async () => {
-  const above = await requestOf("eth_getBlockByNumber", ["0x65", false]);
-  assert.equal(above.refreshes, 1);
-  assert.equal(above.retention, "never");
+test("a number above the head refreshes heads first, and no node is asked about a block above them", async () => {
+  await assert.rejects(requestOf("eth_getBalance", [A, "0x65"]), /header not found/);
   const arrived = await requestOf(
     "eth_getBlockByNumber",
     ["0x65", false],

@@ -81,7 +81,15 @@ const createHeads = (head: number): Heads => {
     logsBloom: new Uint8Array(256),
   };
   const at = (number: bigint) => (number === latest.number ? latest : undefined);
-  return { latest, safe: latest, finalized: latest, oldest: latest.number, at, header: () => undefined };
+  return {
+    latest,
+    isAgreed: false,
+    safe: latest,
+    finalized: latest,
+    oldest: latest.number,
+    at,
+    header: () => undefined,
+  };
 };
 
 /** Serves splitLogs behind node:http. Other benches measure dispatch and metrics. */

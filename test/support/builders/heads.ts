@@ -31,6 +31,7 @@ export const createHeads = ({ latest, finalized, oldest = 0, fork = 0, forkedAt 
     number === undefined ? undefined : { number: BigInt(number), hash: block(BigInt(number)).hash };
   return {
     latest: block(BigInt(latest)),
+    isAgreed: false,
     safe: id(finalized),
     finalized: id(finalized),
     oldest: BigInt(oldest),

@@ -36,6 +36,7 @@ export const createNodeHeads = async (ask: Ask, blockTimeMs: number) => {
     const at = (number: bigint) => entries.find(({ block }) => block.number === number);
     return {
       latest,
+      isAgreed: false,
       safe: undefined,
       finalized: undefined,
       at: (number) => at(number)?.block,

@@ -32,6 +32,7 @@ export const createFakeHeads = (first: bigint) => {
     const at = (number: bigint) => blocks.find((block) => block.number === number);
     return {
       latest,
+      isAgreed: false,
       safe: undefined,
       finalized: undefined,
       at,

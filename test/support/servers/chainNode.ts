@@ -10,6 +10,8 @@ export interface ChainNode extends UpstreamNode {
   chain: FakeChain;
   /** Blocks behind the chain's end. */
   lag: number;
+  /** Blocks of the finalized block below the newest. */
+  finalizedDepth: number;
   height: number | undefined;
   down: boolean;
   available: boolean;
@@ -18,11 +20,11 @@ export interface ChainNode extends UpstreamNode {
 const encoder = new TextEncoder();
 
 /** Creates a node without a network, for tests with a fake clock. It answers eth_getBlockByNumber from a fake chain at once. */
-export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
+export const createChainNode = (name: string, chain: FakeChain, origin = name): ChainNode => {
   let head: BlockId | undefined;
   const top = (): number => Math.max(0, node.height ?? node.chain.blocks.length - 1 - node.lag);
   const block = (tag: unknown): FakeBlock | undefined => {
-    const depths: Record<string, number> = { latest: 0, safe: 4, finalized: 8 };
+    const depths: Record<string, number> = { latest: 0, safe: 4, finalized: node.finalizedDepth };
     const depth = depths[String(tag)];
     const number = depth === undefined ? Number(tag) : Math.max(0, top() - depth);
     return number <= top() ? node.chain.blocks[number] : undefined;
@@ -31,10 +33,11 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
   const node: ChainNode = {
     name,
     host: `${name}.test:8545`,
-    origin: name,
+    origin,
     chain,
     calls: 0,
     lag: 0,
+    finalizedDepth: 8,
     height: undefined,
     down: false,
     available: true,

@@ -1,6 +1,7 @@
-// Above the head, the node answers. Each other error names its parameter; anvil has its own words.
+// Above the head, forebay answers as geth does: no single node is asked. Each other error names its parameter; anvil has its own words.
 >> {"jsonrpc":"2.0","id":1,"method":"eth_feeHistory","params":["0x1","0x100",[]]}
-<< {"jsonrpc":"2.0","id":1,"result":{"baseFeePerGas":["0xc855"],"gasUsedRatio":[],"baseFeePerBlobGas":["0x1"],"oldestBlock":"0x100","reward":[]}}
+<< {"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"request beyond head block: requested 256, head 74"}}
+<node {"jsonrpc":"2.0","id":1,"result":{"baseFeePerGas":["0xc855"],"gasUsedRatio":[],"baseFeePerBlobGas":["0x1"],"oldestBlock":"0x100","reward":[]}}
 >> {"jsonrpc":"2.0","id":1,"method":"eth_feeHistory","params":["0x1","latest",["50"]]}
 << {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"invalid rewardPercentiles[0]: want a number"}}
 <node {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"invalid type: string \"50\", expected f64"}}

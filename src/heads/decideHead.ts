@@ -1,0 +1,203 @@
+import type { Hash } from "../ethereum/hex.ts";
+import type { BlockRing } from "./blockRing.ts";
+import { hashAt, headOf, type NodeChain } from "./nodeChain.ts";
+
+/** `auto`: a majority of the origins with a vote. A number: that many of them, or all if there are fewer. */
+export type Agree = "auto" | number;
+
+/** An origin with a vote. It has a block if one of its nodes has it. */
+export interface Voter {
+  readonly name: string;
+  /** Orders origins that contradict each other: the lowest decides. */
+  readonly rank: number;
+  /** Whether one of its nodes can be reached. */
+  readonly isAvailable: boolean;
+  /** Time of its newest head. */
+  readonly newHeadMs: number;
+  readonly chains: readonly NodeChain[];
+}
+
+export interface HeadVotes {
+  readonly ring: BlockRing;
+  readonly voters: readonly Voter[];
+  readonly agree: Agree;
+  readonly blockTimeMs: number;
+  readonly nowMs: number;
+  /** Time of the last change of the served head. */
+  readonly servedMs: number;
+  /** Returns the time when a block was first announced. */
+  readonly seenMs: (hash: Hash) => number;
+}
+
+export interface AgreedBlock {
+  readonly number: bigint;
+  readonly hash: Hash;
+  /** A chain that has the block. */
+  readonly chain: NodeChain;
+}
+
+/**
+ * The blocks above the newest agreed one. `wait`: origins may still agree; decide again after that time.
+ * `lag`: these origins lose their vote, then decide again. `one`: the head of this origin is served.
+ */
+export type NextStep =
+  | { readonly kind: "none" }
+  | { readonly kind: "wait"; readonly forMs: number }
+  | { readonly kind: "lag"; readonly voters: readonly Voter[] }
+  | { readonly kind: "one"; readonly voter: Voter; readonly isContradicted: boolean };
+
+export interface HeadDecision {
+  /** The number of origins that must have a block. */
+  readonly required: number;
+  /** The highest block that so many origins have; undefined if there is none in the ring or above it. */
+  readonly agreed: AgreedBlock | undefined;
+  readonly next: NextStep;
+}
+
+/** The head stands still for at least this time before an origin that lacks the next block loses its vote. */
+const MIN_WAIT_MS = 2_000;
+const MAX_WAIT_MS = 15_000;
+/** Origins that are late by less than this do not lose their vote: a slot without a block looks like a standstill. */
+const MIN_LATE_MS = 1_000;
+/** Blocks without a new head, after which an origin has no vote. */
+const SILENT_BLOCKS = 3;
+/** Blocks that an origin may be behind the others. */
+const LAG_BLOCKS = 2;
+
+/** Returns how many of `voters` origins must have a block. */
+export const requiredOrigins = (agree: Agree, voters: number): number =>
+  Math.max(1, agree === "auto" ? Math.floor(voters / 2) + 1 : Math.min(agree, voters));
+
+const has = ({ chains }: Voter, { number, hash }: { number: bigint; hash: Hash }, ring: BlockRing): boolean =>
+  chains.some((chain) => hashAt(chain, number, ring) === hash);
+
+const topOf = ({ chains }: Voter): bigint =>
+  chains.reduce((top, chain) => (headOf(chain).number > top ? headOf(chain).number : top), -1n);
+
+/** Returns the highest block that `required` origins have. Of two at one number, the ring's counts. */
+const highestAgreed = ({ voters, ring }: HeadVotes, required: number): AgreedBlock | undefined => {
+  let best: AgreedBlock | undefined;
+  const offer = (block: AgreedBlock): void => {
+    const isHigher = best === undefined || block.number > best.number;
+    if (isHigher && voters.filter((voter) => has(voter, block, ring)).length >= required) {
+      best = block;
+    }
+  };
+  const chains = voters.flatMap((voter) => voter.chains);
+  for (const chain of chains) {
+    const { number } = chain.base;
+    const hash = hashAt(chain, number, ring);
+    if (hash !== undefined) {
+      offer({ number, hash, chain });
+    }
+  }
+  for (const chain of chains) {
+    for (const { block } of chain.blocks) {
+      offer({ number: block.number, hash: block.hash, chain });
+    }
+  }
+  return best;
+};
+
+/** The voters by their block at one number. A voter with nodes on two branches is in both groups. */
+const groupsAt = (number: bigint, { voters, ring }: HeadVotes): ReadonlyMap<Hash, readonly Voter[]> => {
+  const groups = new Map<Hash, Voter[]>();
+  for (const voter of voters) {
+    for (const hash of new Set(voter.chains.map((chain) => hashAt(chain, number, ring)))) {
+      if (hash !== undefined) {
+        groups.set(hash, [...(groups.get(hash) ?? []), voter]);
+      }
+    }
+  }
+  return groups;
+};
+
+interface WaitTimes {
+  readonly lagMs: number;
+  readonly silenceMs: number;
+}
+
+const waitTimes = ({ blockTimeMs }: HeadVotes): WaitTimes => ({
+  lagMs: Math.min(Math.max(LAG_BLOCKS * blockTimeMs, MIN_WAIT_MS), MAX_WAIT_MS),
+  silenceMs: Math.max(SILENT_BLOCKS * blockTimeMs, MIN_WAIT_MS),
+});
+
+/** Returns the time of the first block above a voter's head that another one announced. */
+const behindSinceMs = (voter: Voter, { voters, seenMs }: HeadVotes): number => {
+  const top = topOf(voter);
+  const above = voters.flatMap(({ chains }) =>
+    chains.flatMap(({ blocks }) => blocks.filter(({ block }) => block.number > top)),
+  );
+  return Math.min(...above.map(({ block }) => seenMs(block.hash)));
+};
+
+/** Returns the time when a voter has had no new head for SILENT_BLOCKS, in which another origin went on. */
+const silentAtMs = (voter: Voter, votes: HeadVotes): number => {
+  const { lagMs, silenceMs } = waitTimes(votes);
+  return Math.max(voter.newHeadMs + silenceMs, behindSinceMs(voter, votes) + lagMs);
+};
+
+const first = (voters: readonly Voter[]): Voter | undefined => [...voters].sort((a, b) => a.rank - b.rank)[0];
+
+/** The voters at the number above the agreed block. */
+interface Ballot {
+  /** Voters with the same block. */
+  readonly groups: readonly (readonly Voter[])[];
+  readonly undecided: readonly Voter[];
+  /** Time of the first block at that number. */
+  readonly sinceMs: number;
+}
+
+/**
+ * Returns the time when a voter that lacks the next block loses its vote. One origin alone does not take the vote of two
+ * others that can be reached: it may have invented the block while the chain paused.
+ */
+const lateAtMs = (voter: Voter, { groups, sinceMs }: Ballot, votes: HeadVotes): number => {
+  const { servedMs, voters } = votes;
+  const isLone = groups.length === 1 && groups[0]?.length === 1 && voters.length > 2;
+  if (voter.isAvailable && isLone) {
+    return Number.POSITIVE_INFINITY;
+  }
+  const waitMs = voter.isAvailable ? waitTimes(votes).lagMs : MIN_WAIT_MS;
+  return Math.max(servedMs + waitMs, sinceMs + MIN_LATE_MS);
+};
+
+/** Decides about the blocks above the agreed one. */
+const decideNext = (votes: HeadVotes, required: number, agreed: bigint): NextStep => {
+  const { voters, nowMs, seenMs } = votes;
+  const blocks = groupsAt(agreed + 1n, votes);
+  if (blocks.size === 0) {
+    return { kind: "none" };
+  }
+  const groups = [...blocks.values()];
+  const undecided = voters.filter((voter) => !groups.some((group) => group.includes(voter)));
+  const ballot = { groups, undecided, sinceMs: Math.min(...[...blocks.keys()].map(seenMs)) };
+  const ends = voters.map((voter) => {
+    const silentMs = silentAtMs(voter, votes);
+    return { voter, atMs: undecided.includes(voter) ? Math.min(silentMs, lateAtMs(voter, ballot, votes)) : silentMs };
+  });
+  const late = ends.filter(({ atMs }) => atMs <= nowMs).map(({ voter }) => voter);
+  if (late.length > 0 && late.length < voters.length) {
+    return { kind: "lag", voters: late };
+  }
+  const largest = Math.max(...groups.map((group) => group.length));
+  const decider = first(groups.flat());
+  if (groups.length > 1 && largest + undecided.length < required && decider !== undefined) {
+    return { kind: "one", voter: decider, isContradicted: true };
+  }
+  const nextMs = Math.min(...ends.map(({ atMs }) => atMs).filter((atMs) => atMs > nowMs));
+  return Number.isFinite(nextMs) ? { kind: "wait", forMs: nextMs - nowMs } : { kind: "none" };
+};
+
+/** Returns the highest block that enough origins have, and what to do about the blocks above it. Pure. */
+export const decideHead = (votes: HeadVotes): HeadDecision => {
+  const { voters, agree, ring } = votes;
+  const required = requiredOrigins(agree, voters.length);
+  const agreed = highestAgreed(votes, required);
+  const [voter] = voters;
+  if (required === 1 && voter !== undefined) {
+    return { required, agreed, next: { kind: "one", voter: first(voters) ?? voter, isContradicted: false } };
+  }
+  const floor = agreed?.number ?? ring.oldest - 1n;
+  return { required, agreed, next: decideNext(votes, required, floor) };
+};

@@ -1,0 +1,210 @@
+import type { Clock } from "../core/clock.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import type { UpstreamNode } from "../nodes/upstreamNode.ts";
+import type { BlockRing } from "./blockRing.ts";
+import type { Voter } from "./decideHead.ts";
+import { hashAt, headOf, type NodeChain, rejoin } from "./nodeChain.ts";
+
+/** What is known of one node's head. */
+interface FollowedHead {
+  readonly node: UpstreamNode;
+  readonly rank: number;
+  /** Undefined while the node's head does not link to the ring. */
+  chain: NodeChain | undefined;
+  /** The node's head, if it does not link to the ring. */
+  detached: BlockId | undefined;
+  /** Time of the last change of the head, and of the last announcement of the head of `chain`. */
+  newHeadMs: number;
+  confirmedMs: number;
+  /** Agreed blocks in a row that the node contradicted. */
+  contradictions: number;
+  isExcluded: boolean;
+}
+
+/** A node may lag behind its own head for this time: one machine of it may be behind another. */
+const MACHINES_DIFFER_MS = 5_000;
+/** A node that contradicts so many agreed blocks in a row is excluded from heads. */
+const MAX_CONTRADICTIONS = 3;
+const EXCLUDED_MS = 300_000;
+
+export interface FollowedOriginsOptions {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** All nodes of the chain, the preferred ones first. */
+  readonly nodes: readonly UpstreamNode[];
+  /** Called if the heads of a node are excluded, and when they count again. */
+  readonly onExcluded: (node: UpstreamNode, isExcluded: boolean) => void;
+}
+
+/** The newest blocks of each node, and which origins have a vote. */
+export class FollowedOrigins {
+  readonly #options: FollowedOriginsOptions;
+  readonly #heads: ReadonlyMap<UpstreamNode, FollowedHead>;
+  /** Origins without a vote, with the time when they lost it, and the head that was served then. */
+  readonly #lagging = new Map<string, { readonly sinceMs: number; readonly served: Hash }>();
+
+  constructor(options: FollowedOriginsOptions) {
+    this.#options = options;
+    this.#heads = new Map(
+      options.nodes.map((node, rank) => [
+        node,
+        {
+          node,
+          rank,
+          chain: undefined,
+          detached: undefined,
+          newHeadMs: Number.NEGATIVE_INFINITY,
+          confirmedMs: Number.NEGATIVE_INFINITY,
+          contradictions: 0,
+          isExcluded: false,
+        },
+      ]),
+    );
+  }
+
+  chainOf(node: UpstreamNode): NodeChain | undefined {
+    return this.#heads.get(node)?.chain;
+  }
+
+  chains(): readonly NodeChain[] {
+    return [...this.#heads.values()].flatMap(({ chain }) => (chain === undefined ? [] : [chain]));
+  }
+
+  isExcluded(node: UpstreamNode): boolean {
+    return this.#heads.get(node)?.isExcluded ?? false;
+  }
+
+  /** Whether a head is one that the node left behind: a machine of the node lags behind another one. */
+  isOlderHead(node: UpstreamNode, { number, hash }: BlockId, ring: BlockRing): boolean {
+    const { chain, confirmedMs = 0 } = this.#heads.get(node) ?? {};
+    return (
+      chain !== undefined &&
+      number < headOf(chain).number &&
+      hashAt(chain, number, ring) === hash &&
+      this.#options.clock.nowMs() - confirmedMs < MACHINES_DIFFER_MS
+    );
+  }
+
+  /** Records a node's head and the blocks between it and the ring. */
+  record(node: UpstreamNode, chain: NodeChain): void {
+    this.#update(node, headOf(chain), { chain, detached: undefined });
+  }
+
+  /** Records a head that does not link to the ring. */
+  recordDetached(node: UpstreamNode, head: BlockId): void {
+    this.#update(node, head, { chain: undefined, detached: { number: head.number, hash: head.hash } });
+  }
+
+  /** The nodes whose heads do not link to the ring. */
+  detached(): readonly UpstreamNode[] {
+    return this.#voting().flatMap(({ node, detached }) => (detached === undefined ? [] : [node]));
+  }
+
+  /** Applies a change of the ring to all chains. */
+  rejoin(before: BlockRing, ring: BlockRing): void {
+    for (const followed of this.#heads.values()) {
+      if (followed.chain !== undefined) {
+        followed.chain = rejoin(followed.chain, before, ring);
+      }
+    }
+  }
+
+  /** Counts the nodes that contradict a block that a majority agreed on, and excludes those that do so again and again. */
+  judge({ number, hash }: BlockId, ring: BlockRing): void {
+    for (const followed of this.#voting()) {
+      const own = followed.chain && hashAt(followed.chain, number, ring);
+      if (own === hash) {
+        followed.contradictions = 0;
+      } else if (own !== undefined) {
+        followed.contradictions += 1;
+        this.#exclude(followed);
+      }
+    }
+  }
+
+  /** Takes the vote of an origin until it has a later served head. */
+  setLagging(origin: string, { latest }: BlockRing): void {
+    this.#lagging.set(origin, { sinceMs: this.#options.clock.nowMs(), served: latest.hash });
+  }
+
+  /** Returns the origins with a vote. */
+  voters(ring: BlockRing): readonly Voter[] {
+    const voters = new Map<string, Voter & { readonly chains: NodeChain[] }>();
+    for (const { node, rank, chain, newHeadMs } of this.#voting()) {
+      const { origin: name, available: isAvailable } = node;
+      const chains = chain === undefined ? [] : [chain];
+      const other = voters.get(name);
+      voters.set(name, {
+        name,
+        rank: Math.min(rank, other?.rank ?? rank),
+        isAvailable: isAvailable || other?.isAvailable === true,
+        newHeadMs: Math.max(newHeadMs, other?.newHeadMs ?? newHeadMs),
+        chains: [...(other?.chains ?? []), ...chains],
+      });
+    }
+    return [...voters.values()].filter((voter) => !this.#isLagging(voter, ring));
+  }
+
+  /** Returns the nodes of an origin whose heads count, the one with the highest head first. */
+  nodesOf(origin: string): readonly UpstreamNode[] {
+    const top = ({ chain }: FollowedHead): bigint => (chain === undefined ? -1n : headOf(chain).number);
+    return this.#voting()
+      .filter(({ node }) => node.origin === origin)
+      .sort((a, b) => Number(top(b) - top(a)))
+      .map(({ node }) => node);
+  }
+
+  #update(node: UpstreamNode, head: BlockId, next: Pick<FollowedHead, "chain" | "detached">): void {
+    const followed = this.#heads.get(node);
+    if (followed === undefined) {
+      return;
+    }
+    const nowMs = this.#options.clock.nowMs();
+    const known = followed.chain ? headOf(followed.chain) : followed.detached;
+    if (known?.hash !== head.hash) {
+      followed.newHeadMs = nowMs;
+    }
+    followed.confirmedMs = nowMs;
+    Object.assign(followed, next);
+  }
+
+  #voting(): readonly FollowedHead[] {
+    return [...this.#heads.values()].filter(
+      ({ node, newHeadMs, isExcluded }) =>
+        node.identified && !node.suspended && !isExcluded && newHeadMs !== Number.NEGATIVE_INFINITY,
+    );
+  }
+
+  /** An origin that lags has a vote again once it has the served head, or announces another block in its place. */
+  #isLagging({ name, chains, newHeadMs }: Voter, ring: BlockRing): boolean {
+    const lost = this.#lagging.get(name);
+    if (lost === undefined) {
+      return false;
+    }
+    const { latest } = ring;
+    const hasServedHead =
+      latest.hash !== lost.served && chains.some((chain) => hashAt(chain, latest.number, ring) === latest.hash);
+    const contradicts =
+      newHeadMs > lost.sinceMs && chains.some(({ base, blocks }) => blocks.length > 0 && base.number < latest.number);
+    if (hasServedHead || contradicts) {
+      this.#lagging.delete(name);
+    }
+    return !(hasServedHead || contradicts);
+  }
+
+  #exclude(followed: FollowedHead): void {
+    const origins = new Set(this.#voting().map(({ node }) => node.origin));
+    if (followed.contradictions < MAX_CONTRADICTIONS || origins.size <= 1) {
+      return;
+    }
+    const { clock, signal, onExcluded } = this.#options;
+    followed.contradictions = 0;
+    followed.isExcluded = true;
+    onExcluded(followed.node, true);
+    void clock.sleep(EXCLUDED_MS, signal).then(() => {
+      followed.isExcluded = false;
+      onExcluded(followed.node, false);
+    });
+  }
+}

@@ -1,0 +1,362 @@
+import type { Clock } from "../core/clock.ts";
+import { readLinked } from "../nodes/blockReads.ts";
+import type { SealedBlock } from "../nodes/sealedBlock.ts";
+import type { UpstreamNode } from "../nodes/upstreamNode.ts";
+import { hasHeaderHash } from "../verification/checkHeader.ts";
+import { findAgreedHead, type OfferedHead, readOffered } from "./agreedHead.ts";
+import type { BlockRing } from "./blockRing.ts";
+import type { CanonicalChain } from "./canonicalChain.ts";
+import type { ChainIdentity } from "./chainIdentity.ts";
+import { findChainPath } from "./chainPath.ts";
+import { type Agree, type AgreedBlock, decideHead, requiredOrigins, type Voter } from "./decideHead.ts";
+import { FollowedOrigins } from "./followedOrigins.ts";
+import type { HeadSelection } from "./headSelection.ts";
+import { type FindBlock, linkHead, type NodeChain, sealedBlocksOf } from "./nodeChain.ts";
+
+export interface HeadAgreementOptions {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly agree: Agree;
+  /** All nodes of the chain, the preferred ones first. */
+  readonly nodes: readonly UpstreamNode[];
+  readonly canonical: CanonicalChain;
+  readonly selection: HeadSelection;
+  readonly identity: Pick<ChainIdentity, "verify">;
+  readonly blockTimeMs: () => number;
+  /** Called when origins contradict each other without a majority, and when they do not any more. */
+  readonly onContradiction: (isContradicted: boolean) => void;
+  readonly onExcluded: (node: UpstreamNode, isExcluded: boolean) => void;
+}
+
+/** The first heads of all origins are awaited for this time. */
+const FIRST_HEADS_MS = 2_000;
+/** Period of the search for a block that enough origins have, while their heads do not link to the ring. */
+const DETACHED_PERIOD_MS = 1_000;
+/** Agreed blocks are served one after the other if origins lost their votes. */
+const MAX_STEPS = 16;
+
+/**
+ * Serves the highest block that enough origins have. While only one origin has a vote, or origins contradict each other
+ * without a majority, HeadSelection decides about the heads of one origin.
+ */
+export class HeadAgreement {
+  readonly #options: HeadAgreementOptions;
+  readonly #origins: FollowedOrigins;
+  readonly #isShared: boolean;
+  readonly #firstHeads = new Map<UpstreamNode, SealedBlock>();
+  #firstTimer: AbortController | undefined;
+  #waiting: AbortController | undefined;
+  /** Times when blocks above the agreed one were first announced. */
+  #seenMs = new Map<string, number>();
+  #detachedMs = Number.NEGATIVE_INFINITY;
+  #isContradicted = false;
+  #served: string | undefined;
+  #servedMs = 0;
+
+  constructor(options: HeadAgreementOptions) {
+    this.#options = options;
+    this.#origins = new FollowedOrigins(options);
+    this.#isShared = options.agree !== 1 && new Set(options.nodes.map(({ origin }) => origin)).size > 1;
+  }
+
+  /** The nodes of the origins with a vote, one of each, and how many of them must report a block as safe or final. */
+  get reporters(): { readonly nodes: readonly UpstreamNode[]; readonly required: number } {
+    const { canonical, selection, agree } = this.#options;
+    const { leader } = selection;
+    if (!this.#isShared || canonical.ring === undefined) {
+      return { nodes: leader === undefined ? [] : [leader], required: 1 };
+    }
+    const voters = this.#origins.voters(canonical.ring);
+    const nodes = voters.flatMap(({ name }) => this.#origins.nodesOf(name).slice(0, 1));
+    return { nodes, required: requiredOrigins(agree, nodes.length) };
+  }
+
+  /** Whether the heads of a node do not count. */
+  isExcluded(name: string): boolean {
+    return this.#options.nodes.some((node) => node.name === name && this.#origins.isExcluded(node));
+  }
+
+  /** Records a node's newest block, and serves it if enough origins have it. Returns false if it does not link to the ring. */
+  async offerHead(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
+    const { canonical, selection } = this.#options;
+    if (!this.#isShared) {
+      return selection.offerHead(node, head);
+    }
+    if (canonical.ring === undefined) {
+      return this.#offerFirst(node, head);
+    }
+    const isLinked = await this.#record(node, head);
+    await this.#serveAgreed({ node, head });
+    return isLinked;
+  }
+
+  /** Collects the first head of each node. Serves one when all have reported, or after FIRST_HEADS_MS. */
+  async #offerFirst(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
+    const { clock, signal, nodes } = this.#options;
+    this.#firstHeads.set(node, head);
+    const isMissing = nodes.some((other) => !this.#firstHeads.has(other) && other.fault === undefined);
+    if (!isMissing) {
+      await this.#serveFirst();
+    } else if (this.#firstTimer === undefined) {
+      this.#firstTimer = new AbortController();
+      void clock
+        .sleep(FIRST_HEADS_MS, AbortSignal.any([signal, this.#firstTimer.signal]))
+        .then(() => this.#serveFirst());
+    }
+    return true;
+  }
+
+  async #serveFirst(): Promise<void> {
+    const { canonical, selection, agree, signal } = this.#options;
+    const offered = [...this.#firstHeads].filter(([node]) => node.identified).map(([node, head]) => ({ node, head }));
+    this.#firstTimer?.abort();
+    if (canonical.ring !== undefined || offered.length === 0 || signal.aborted) {
+      return;
+    }
+    const origins = new Set(offered.map(({ node }) => node.origin));
+    const agreed = await findAgreedHead(offered, requiredOrigins(agree, origins.size), signal);
+    const [preferred] = offered.sort((a, b) => this.#rankOf(a.node) - this.#rankOf(b.node));
+    const first = agreed ?? preferred;
+    if (first === undefined || canonical.ring !== undefined) {
+      return;
+    }
+    if (agreed !== undefined && origins.size > 1) {
+      selection.serve(first.node, { blocks: [first.head], joined: true, isAgreed: true }, undefined);
+    } else {
+      await selection.offerHead(first.node, first.head);
+    }
+    for (const { node, head } of offered) {
+      await this.#record(node, head);
+    }
+    await this.#serveAgreed(first);
+  }
+
+  #rankOf(node: UpstreamNode): number {
+    return this.#options.nodes.indexOf(node);
+  }
+
+  /** Links the head to the ring: by announced blocks, or by blocks that are read from the node. Returns false if it does not link. */
+  async #record(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
+    const { canonical } = this.#options;
+    const { ring } = canonical;
+    if (ring === undefined) {
+      return false;
+    }
+    const { number, hash } = head.block;
+    if (this.#origins.isOlderHead(node, head.block, ring)) {
+      return true;
+    }
+    if (ring.at(number)?.hash === hash) {
+      this.#recordChain(node, { base: { number, hash }, blocks: [] });
+      return true;
+    }
+    if (number <= ring.oldest) {
+      this.#origins.recordDetached(node, head.block);
+      return true;
+    }
+    const chain = linkHead(head, ring, this.#finder(node)) ?? (await this.#readChain(node, head, ring));
+    if (canonical.ring !== ring) {
+      return this.#record(node, head);
+    }
+    if (chain === undefined) {
+      this.#origins.recordDetached(node, head.block);
+      return false;
+    }
+    this.#recordChain(node, chain);
+    return true;
+  }
+
+  #recordChain(node: UpstreamNode, chain: NodeChain): void {
+    const nowMs = this.#options.clock.nowMs();
+    for (const { block } of chain.blocks) {
+      if (!this.#seenMs.has(block.hash)) {
+        this.#seenMs.set(block.hash, nowMs);
+      }
+    }
+    this.#origins.record(node, chain);
+  }
+
+  /** Finds blocks that the node announced itself, and blocks of other nodes whose hash commits to their parent. */
+  #finder(node: UpstreamNode): FindBlock {
+    const own = this.#origins.chainOf(node)?.blocks ?? [];
+    const announced = this.#origins.chains().flatMap(({ blocks }) => blocks);
+    return (hash) =>
+      own.find(({ block }) => block.hash === hash) ??
+      announced.find(({ block, header }) => block.hash === hash && header !== undefined && hasHeaderHash(header));
+  }
+
+  async #readChain(node: UpstreamNode, head: SealedBlock, ring: BlockRing): Promise<NodeChain | undefined> {
+    const { identity, signal } = this.#options;
+    let isOther: boolean | undefined;
+    const path = await findChainPath(ring, head, async (range, hash) => {
+      if (range.to <= ring.latest.number) {
+        isOther ??= (await identity.verify(node)).kind !== "same";
+        if (isOther) {
+          return [];
+        }
+      }
+      return readLinked(node, range, hash, signal);
+    });
+    const [lowest] = path?.blocks ?? [];
+    return path?.joined === true && lowest !== undefined
+      ? { base: { number: lowest.block.number - 1n, hash: lowest.block.parentHash }, blocks: path.blocks }
+      : undefined;
+  }
+
+  /** Serves the block that enough origins have. `offered` was just announced. */
+  async #serveAgreed(offered?: OfferedHead): Promise<void> {
+    this.#waiting?.abort();
+    for (let step = 0; step < MAX_STEPS; step++) {
+      const { ring } = this.#options.canonical;
+      if (ring === undefined || (await this.#serveDetached(ring)) || !(await this.#decide(ring, offered))) {
+        return;
+      }
+    }
+  }
+
+  /** Decides once. Returns whether to decide again. */
+  async #decide(ring: BlockRing, offered: OfferedHead | undefined): Promise<boolean> {
+    const { canonical, agree, blockTimeMs, clock } = this.#options;
+    const nowMs = clock.nowMs();
+    if (this.#served !== ring.latest.hash) {
+      this.#served = ring.latest.hash;
+      this.#servedMs = nowMs;
+    }
+    const { required, agreed, next } = decideHead({
+      ...{
+        ring,
+        voters: this.#origins.voters(ring),
+        agree,
+        blockTimeMs: blockTimeMs(),
+        nowMs,
+        servedMs: this.#servedMs,
+      },
+      seenMs: (hash) => this.#seenMs.get(hash) ?? nowMs,
+    });
+    if (agreed !== undefined && required > 1 && this.#isNew(agreed, ring)) {
+      return this.#serve(agreed, ring);
+    }
+    this.#setContradicted(next.kind === "one" && next.isContradicted);
+    if (required > 1 && agreed?.hash === ring.latest.hash) {
+      canonical.setAgreed();
+    }
+    switch (next.kind) {
+      case "lag":
+        for (const { name } of next.voters) {
+          this.#origins.setLagging(name, ring);
+        }
+        return true;
+      case "one":
+        await this.#serveOne(next.voter, offered);
+        return false;
+      case "wait":
+        this.#waitFor(next.forMs);
+        return false;
+      default:
+        return false;
+    }
+  }
+
+  #isNew({ number, hash }: AgreedBlock, ring: BlockRing): boolean {
+    return number > ring.latest.number || ring.at(number)?.hash !== hash;
+  }
+
+  #serve({ number, chain }: AgreedBlock, ring: BlockRing): boolean {
+    const { canonical, selection } = this.#options;
+    const blocks = chain.blocks.slice(0, Number(number - chain.base.number));
+    const [node] = this.#options.nodes.filter((each) => this.#origins.chainOf(each) === chain);
+    if (node === undefined || !selection.serve(node, { blocks, joined: true, isAgreed: true }, ring)) {
+      return false;
+    }
+    this.#afterServed(ring);
+    const { ring: served } = canonical;
+    if (served !== undefined) {
+      this.#origins.judge(served.latest, served);
+    }
+    return true;
+  }
+
+  /** Lets one origin's head be served on its word alone. */
+  async #serveOne({ name }: Voter, offered: OfferedHead | undefined): Promise<void> {
+    const { canonical, selection } = this.#options;
+    const { ring } = canonical;
+    const [node] = this.#origins.nodesOf(name);
+    const chain = node && this.#origins.chainOf(node);
+    if (ring === undefined || node === undefined) {
+      return;
+    }
+    const isOfferedByIt = offered?.node.origin === name;
+    const top = chain?.blocks.at(-1) ?? (chain && sealedBlocksOf(ring, chain.base.number)[0]);
+    const head = isOfferedByIt ? offered.head : top;
+    if (head === undefined || head.block.hash === ring.latest.hash) {
+      return;
+    }
+    await selection.offerHead(isOfferedByIt ? offered.node : node, head, name);
+    this.#afterServed(ring);
+  }
+
+  #afterServed(before: BlockRing): void {
+    const { ring } = this.#options.canonical;
+    if (ring === undefined || ring === before) {
+      return;
+    }
+    this.#origins.rejoin(before, ring);
+    const open = new Set(this.#origins.chains().flatMap(({ blocks }) => blocks.map(({ block }) => block.hash)));
+    this.#seenMs = new Map([...this.#seenMs].filter(([hash]) => open.has(hash as `0x${string}`)));
+  }
+
+  /** Serves a head that does not link to the ring, if enough origins have it. Returns whether it did. */
+  async #serveDetached(ring: BlockRing): Promise<boolean> {
+    const { canonical, selection, identity, agree, clock, signal } = this.#options;
+    const nodes = this.#origins.detached();
+    const origins = new Set(nodes.map(({ origin }) => origin));
+    const voters = this.#origins.voters(ring);
+    const required = requiredOrigins(agree, voters.length);
+    if (origins.size < required || clock.nowMs() - this.#detachedMs < DETACHED_PERIOD_MS) {
+      return false;
+    }
+    this.#detachedMs = clock.nowMs();
+    const offered = await Promise.all(nodes.map((node) => readOffered(node, signal)));
+    const known = offered.filter((each) => each !== undefined);
+    const [only] = known;
+    if (required === 1) {
+      return only !== undefined && (await selection.offerHead(only.node, only.head, only.node.origin));
+    }
+    const agreed = await findAgreedHead(known, required, signal);
+    const outcome = agreed && (await identity.verify(agreed.node));
+    if (agreed === undefined || canonical.ring !== ring || outcome?.kind === "other" || outcome?.kind === "unknown") {
+      return false;
+    }
+    const genesis = outcome?.kind === "reset" ? { genesis: outcome.genesis } : {};
+    const isServed = selection.serve(
+      agreed.node,
+      { blocks: [agreed.head], joined: false, isAgreed: true, ...genesis },
+      ring,
+    );
+    if (isServed) {
+      for (const { node, head } of known) {
+        await this.#record(node, head);
+      }
+    }
+    return isServed;
+  }
+
+  /** Decides again after this time. */
+  #waitFor(forMs: number): void {
+    const { clock, signal } = this.#options;
+    const waiting = new AbortController();
+    this.#waiting = waiting;
+    void clock.sleep(forMs, AbortSignal.any([signal, waiting.signal])).then(() => {
+      if (!waiting.signal.aborted && !signal.aborted) {
+        void this.#serveAgreed();
+      }
+    });
+  }
+
+  #setContradicted(isContradicted: boolean): void {
+    if (isContradicted !== this.#isContradicted) {
+      this.#isContradicted = isContradicted;
+      this.#options.onContradiction(isContradicted);
+    }
+  }
+}

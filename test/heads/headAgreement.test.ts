@@ -1,0 +1,222 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createFakeChain, type FakeChain } from "../support/fakes/fakeChain.ts";
+import type { ChainNode } from "../support/servers/chainNode.ts";
+import { trackHeads } from "./trackHeads.ts";
+
+type Tracking = Awaited<ReturnType<typeof trackHeads>>;
+
+const BLOCK_MS = 2_000;
+const STEP_MS = 100;
+
+/** Returns a chain with the same blocks, and `count` others on top of them. */
+const forge = ({ blocks }: FakeChain, count: number): FakeChain => {
+  const forged = createFakeChain({ height: blocks.length - 1 });
+  forged.reorg(0, count);
+  return forged;
+};
+
+const served = ({ heads }: Tracking) => heads.current()?.latest;
+
+/** Mines a block every 2 s. Calls `each` every 100 ms. Each announcement of an honest block is served or waits. */
+const run = async (setup: Tracking, blocks: number, each: (elapsedMs: number) => void = () => undefined) => {
+  for (let elapsedMs = STEP_MS; elapsedMs <= blocks * BLOCK_MS; elapsedMs += STEP_MS) {
+    setup.heads.markActive();
+    await setup.clock.advance(STEP_MS);
+    if (elapsedMs % BLOCK_MS === 0) {
+      setup.chain.mine();
+    }
+    each(elapsedMs);
+  }
+};
+
+/** Measures for how long the served head stands still. */
+const watchHead = (setup: Tracking) => {
+  let [longestMs, stillMs] = [0, 0];
+  let last = served(setup)?.hash;
+  return {
+    step: () => {
+      const hash = served(setup)?.hash;
+      stillMs = hash === last ? stillMs + STEP_MS : 0;
+      last = hash;
+      longestMs = Math.max(longestMs, stillMs);
+    },
+    get longestMs() {
+      return longestMs;
+    },
+  };
+};
+
+const isHonest = ({ chain }: Tracking, hash: string | undefined): boolean => chain.byHash(hash) !== undefined;
+
+const metricOf = async ({ telemetry }: Tracking, name: string): Promise<string[]> =>
+  (await telemetry.registry.metrics()).split("\n").filter((line) => line.startsWith(`${name}{`));
+
+for (const nodes of [3, 4]) {
+  test(`a child that one of ${nodes} origins invents for each block is never served`, async (t) => {
+    const setup = await trackHeads(t, { height: 30, nodes });
+    const [liar] = setup.nodes as [ChainNode];
+    const first = served(setup)?.number ?? 0n;
+    await run(setup, 8, () => {
+      liar.chain = forge(setup.chain, 1);
+      assert.ok(isHonest(setup, served(setup)?.hash));
+      assert.equal(setup.heads.current()?.isAgreed, true);
+    });
+    assert.ok((served(setup)?.number ?? 0n) >= first + 7n, "the head goes on");
+    assert.equal(setup.changes.filter(({ from }) => from.length > 0).length, 0);
+    assert.ok((await metricOf(setup, "forebay_heads_contradicted")).every((line) => line.endsWith(" 0")));
+  });
+}
+
+test("a chain that one of three origins invents far ahead is never served, and its node is excluded from heads", async (t) => {
+  const setup = await trackHeads(t, { height: 30, nodes: 3 });
+  const [, liar] = setup.nodes as [ChainNode, ChainNode];
+  liar.chain = forge(setup.chain, 40);
+  await run(setup, 10, () => assert.ok(isHonest(setup, served(setup)?.hash)));
+  assert.equal(setup.heads.isExcluded("node2"), true);
+  assert.deepEqual(
+    (await metricOf(setup, "forebay_upstream_heads_excluded")).filter((line) => line.endsWith(" 1")),
+    ['forebay_upstream_heads_excluded{chain="test",node="node2"} 1'],
+  );
+  liar.chain = setup.chain;
+  await run(setup, 160);
+  assert.equal(setup.heads.isExcluded("node2"), false);
+});
+
+test("of two origins that contradict each other, the first one decides, and an alert can fire", async (t) => {
+  const setup = await trackHeads(t, { height: 30, nodes: 2 });
+  const [, liar] = setup.nodes as [ChainNode, ChainNode];
+  liar.chain = forge(setup.chain, 20);
+  await run(setup, 6, () => assert.ok(isHonest(setup, served(setup)?.hash)));
+  assert.equal(setup.heads.current()?.isAgreed, false);
+  assert.deepEqual(await metricOf(setup, "forebay_heads_contradicted"), ['forebay_heads_contradicted{chain="test"} 1']);
+  liar.chain = setup.chain;
+  await run(setup, 3);
+  assert.equal(setup.heads.current()?.isAgreed, true);
+  assert.deepEqual(await metricOf(setup, "forebay_heads_contradicted"), ['forebay_heads_contradicted{chain="test"} 0']);
+});
+
+test("nodes of one origin count once", async (t) => {
+  const setup = await trackHeads(t, { height: 30, nodes: 4, origins: ["a", "liar", "liar", "liar"] });
+  const [, ...liars] = setup.nodes;
+  for (const liar of liars) {
+    liar.chain = forge(setup.chain, 20);
+  }
+  await run(setup, 6, () => assert.ok(isHonest(setup, served(setup)?.hash)));
+});
+
+test("the highest block that a majority has is served while origins lag behind", async (t) => {
+  const setup = await trackHeads(t, { height: 30, nodes: 3 });
+  const [first, second] = setup.nodes as [ChainNode, ChainNode];
+  first.lag = 1;
+  second.lag = 3;
+  await run(setup, 6, (elapsedMs) => {
+    if (elapsedMs > 4 * BLOCK_MS && elapsedMs % BLOCK_MS > 1_200) {
+      assert.equal(served(setup)?.number, setup.chain.latest.number - 1n);
+    }
+  });
+  assert.equal(setup.changes.filter(({ from }) => from.length > 0).length, 0);
+});
+
+test("an origin that stands still costs one wait, and no further one until it is back", async (t) => {
+  const setup = await trackHeads(t, { height: 30, nodes: 2 });
+  const [, second] = setup.nodes as [ChainNode, ChainNode];
+  await run(setup, 2);
+  second.height = Number(setup.chain.latest.number);
+  const first = watchHead(setup);
+  await run(setup, 4, first.step);
+  assert.ok(first.longestMs >= 3_500 && first.longestMs <= 4_500, `first wait: ${first.longestMs} ms`);
+  assert.equal(setup.heads.current()?.isAgreed, false);
+  const later = watchHead(setup);
+  await run(setup, 6, later.step);
+  assert.ok(later.longestMs <= 2_500, `later: ${later.longestMs} ms`);
+  second.height = undefined;
+  await run(setup, 3);
+  assert.equal(setup.heads.current()?.isAgreed, true);
+});
+
+test("nodes fail until one is left, and the head goes on", async (t) => {
+  const setup = await trackHeads(t, { height: 30, nodes: 4 });
+  await run(setup, 2);
+  for (const node of setup.nodes.slice(1)) {
+    node.down = true;
+    node.available = false;
+    const watch = watchHead(setup);
+    await run(setup, 5, watch.step);
+    assert.ok(watch.longestMs <= 4_500, `${watch.longestMs} ms`);
+  }
+  assert.equal(setup.heads.current()?.isAgreed, false);
+});
+
+test("two of three origins that stand still hold the head for three block times at most", async (t) => {
+  const setup = await trackHeads(t, { height: 30, nodes: 3 });
+  await run(setup, 2);
+  for (const node of setup.nodes.slice(1)) {
+    node.height = Number(setup.chain.latest.number);
+  }
+  const watch = watchHead(setup);
+  await run(setup, 8, watch.step);
+  assert.ok(watch.longestMs <= 6_500, `${watch.longestMs} ms`);
+});
+
+test("an invented block is not served while the chain pauses, if a majority is usable", async (t) => {
+  const setup = await trackHeads(t, { height: 30, nodes: 3 });
+  await run(setup, 2);
+  const [liar] = setup.nodes as [ChainNode];
+  liar.chain = forge(setup.chain, 1);
+  for (let pausedMs = 0; pausedMs < 5_500; pausedMs += STEP_MS) {
+    await setup.clock.advance(STEP_MS);
+    assert.ok(isHonest(setup, served(setup)?.hash), `after ${pausedMs} ms`);
+  }
+});
+
+test("a reorganisation is served once a majority has it", async (t) => {
+  const setup = await trackHeads(t, { height: 30, nodes: 3 });
+  await run(setup, 2);
+  const old = setup.chain.latest;
+  const [first, second] = setup.nodes as [ChainNode, ChainNode];
+  const branch = createFakeChain({ height: setup.chain.blocks.length - 1 });
+  branch.reorg(2, 3);
+  first.chain = branch;
+  await setup.heads.refresh();
+  assert.equal(served(setup)?.hash, old.hash);
+  second.chain = branch;
+  await setup.heads.refresh();
+  assert.equal(served(setup)?.hash, branch.latest.hash);
+  assert.equal(setup.changes.at(-1)?.from.length, 2);
+  assert.equal(setup.heads.current()?.isAgreed, true);
+});
+
+test("a load balancer whose machines differ moves no head back", async (t) => {
+  const setup = await trackHeads(t, { height: 30, nodes: 2 });
+  const [, balancer] = setup.nodes as [ChainNode, ChainNode];
+  let highest = 0n;
+  await run(setup, 8, (elapsedMs) => {
+    balancer.lag = (elapsedMs / STEP_MS) % 3;
+    const number = served(setup)?.number ?? 0n;
+    assert.ok(number >= highest, `${number} after ${highest}`);
+    highest = number;
+  });
+  assert.ok(highest >= setup.chain.latest.number - 1n);
+});
+
+test("at the start, the heads of all origins are awaited, and one origin's invention is not served", async (t) => {
+  const honest = createFakeChain({ height: 30 });
+  const setup = await trackHeads(t, { height: 30, nodes: 3, firstChain: forge(honest, 5) });
+  await setup.clock.advance(2_000);
+  assert.equal(served(setup)?.hash, setup.chain.latest.hash);
+  assert.equal(setup.heads.current()?.isAgreed, true);
+});
+
+test("safe and finalized are the highest that a majority reports at or above", async (t) => {
+  const setup = await trackHeads(t, { height: 60, nodes: 3 });
+  const [liar, late] = setup.nodes as [ChainNode, ChainNode];
+  liar.finalizedDepth = 0;
+  late.finalizedDepth = 20;
+  await run(setup, 14);
+  const { finalized, latest } = setup.heads.current() ?? {};
+  assert.ok(finalized && latest);
+  assert.equal(finalized.hash, setup.chain.blocks[Number(finalized.number)]?.hash);
+  assert.ok(latest.number - finalized.number >= 8n, `finalized is ${latest.number - finalized.number} below`);
+  assert.ok(latest.number - finalized.number <= 16n, `finalized is ${latest.number - finalized.number} below`);
+});
