@@ -29,6 +29,16 @@ export const headsRow: Row = {
       queries: [value("max", "upstream_head", NODE, "chain", "node")],
     },
     {
+      title: "Disagreement on the head",
+      description:
+        "1 while origins have different newest blocks without a majority, and while the heads of a node are ignored.",
+      unit: "none",
+      queries: [
+        named("{{chain}} no majority", value("max", "heads_contradicted", CHAIN, "chain")),
+        named("{{chain}} {{node}} ignored", value("max", "upstream_heads_excluded", NODE, "chain", "node")),
+      ],
+    },
+    {
       title: "Nodes without pushed heads",
       description: "1 while a node with a wsUrl is polled for heads, because its WebSocket is lost.",
       unit: "none",

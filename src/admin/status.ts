@@ -11,6 +11,8 @@ export interface ChainStatus {
   readonly name: string;
   /** Null until a node has reported it. */
   readonly chainId: number | null;
+  /** `agreed`: a majority of several origins has the newest block. `linked`: one origin's word decided. */
+  readonly head: "agreed" | "linked" | null;
   readonly latest: HeadStatus | null;
   readonly safe: HeadStatus | null;
   readonly finalized: HeadStatus | null;
@@ -48,6 +50,8 @@ export interface NodeStatus {
   readonly breakerOpen: boolean;
   /** Why it gets none; absent for a node in use. */
   readonly reason?: string;
+  /** True while its heads do not count, because most origins have other blocks. */
+  readonly headsIgnored: boolean;
 }
 
 export interface FlashblockStatus {

@@ -23,7 +23,8 @@ const age = (seconds) => {
   return s < 7200 ? Math.round(s / 60) + " min ago" : Math.round(s / 3600) + " h ago";
 };
 const tile = (name, value, below) => node("div", {}, node("dt", {}, name), node("dd", {}, value, node("small", {}, below || "")));
-const head = (name, at) => tile(name, at === null ? "\\u2013" : count(at.number), at === null ? "" : age(at.ageSeconds));
+const head = (name, at, label) =>
+  tile(name, at === null ? "\\u2013" : count(at.number), at === null ? "" : [age(at.ageSeconds), label].filter(Boolean).join(", "));
 const table = (columns, rows) => node("table", {},
   node("thead", {}, node("tr", {}, ...columns.map((text) => node("th", {}, text)))), node("tbody", {}, ...rows));
 const line = (values) => {
@@ -40,7 +41,8 @@ const line = (values) => {
 };
 const drawNodes = (nodes) => table(["Node", "Head", "Behind", ""], nodes.map((n) => node("tr", {},
   node("td", {}, n.name), node("td", {}, count(n.head)), node("td", {}, count(n.lagBlocks)),
-  node("td", { class: n.breakerOpen ? "bad" : "good" }, n.reason ?? (n.breakerOpen ? "suspended" : "in use")))));
+  node("td", { class: n.breakerOpen ? "bad" : n.headsIgnored ? "warn" : "good" },
+    n.reason ?? (n.breakerOpen ? "suspended" : n.headsIgnored ? "heads ignored" : "in use")))));
 const drawFlashblocks = (flashblocks) => {
   const top = Math.max(1, ...flashblocks.map((f) => f.gasUsed));
   return table(["Flashblock", "Transactions", "Age", "Gas"], flashblocks.map((f) => {
@@ -62,7 +64,7 @@ const drawChain = (chain) => {
     node("dl", {}, tile("Node calls saved", count(chain.saved.calls), count(Math.round(chain.saved.units)) + " units"),
       tile("Cache hits", chain.hitRatio === null ? "\\u2013" : (100 * chain.hitRatio).toFixed(1) + " %"),
       tile("Requests per second", chain.requestsPerSecond.toFixed(chain.requestsPerSecond < 10 ? 1 : 0)),
-      head("Latest", chain.latest), head("Safe", chain.safe), head("Finalized", chain.finalized),
+      head("Latest", chain.latest, chain.head), head("Safe", chain.safe), head("Finalized", chain.finalized),
       tile("Pending", count(pending.number), feed)),
     ...chain.forwarded.map(({ text }) => node("p", { class: "warn" }, "Nodes answer most calls, and bill more: " + text)),
     line(samples),

@@ -32,6 +32,13 @@ const headStatus = (heads: Heads, block: BlockId | undefined): HeadStatus | null
   };
 };
 
+const labelOf = (heads: Heads | undefined): ChainStatus["head"] => {
+  if (heads === undefined) {
+    return null;
+  }
+  return heads.isAgreed ? "agreed" : "linked";
+};
+
 const viewOf = ({ views, upstreams }: ServedChain): View | undefined =>
   upstreams.heads.current() === undefined ? undefined : views.view();
 
@@ -53,6 +60,7 @@ const nodeStatus = ({ upstreams }: ServedChain, heads: Heads | undefined): NodeS
     lagBlocks: head === undefined || heads === undefined ? null : Math.max(0, Number(heads.latest.number - head)),
     breakerOpen: !available,
     ...(unusedReason !== undefined && { reason: unusedReason }),
+    headsIgnored: upstreams.heads.isExcluded(name),
   }));
 
 /** Sums per chain at one time. */
@@ -119,6 +127,7 @@ export const createStatus = ({ version, metrics, chains, isDraining }: StatusOpt
     return {
       name,
       chainId: chainId === 0n ? null : Number(chainId),
+      head: labelOf(heads),
       latest: heads ? headStatus(heads, heads.latest) : null,
       safe: heads ? headStatus(heads, heads.safe) : null,
       finalized: heads ? headStatus(heads, heads.finalized) : null,

@@ -84,6 +84,9 @@ export interface Upstreams extends NodeSource {
 const DEFAULT_BREAKER = { failures: 5, openMs: 5_000 };
 const DEFAULT_MAX_RESPONSE_BYTES = 150_000_000;
 
+const byPriority = (nodes: readonly UpstreamNode[]): readonly UpstreamNode[] =>
+  [...nodes].sort((one, other) => one.priority - other.priority);
+
 /** Follows the nodes until the signal is aborted. */
 const followNodes = (
   options: UpstreamsOptions,
@@ -109,7 +112,7 @@ const followNodes = (
       chain,
       finality,
       identity,
-      nodes,
+      nodes: byPriority(nodes),
       ...(agree !== undefined && { agree }),
       ...(blockTimeMs !== undefined && { blockTimeMs }),
       ...(clock && { clock }),

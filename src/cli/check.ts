@@ -1,4 +1,6 @@
+import { originOf } from "../config/originOf.ts";
 import type { ChainConfig, Config } from "../config/schema.ts";
+import { requiredOrigins } from "../heads/decideHead.ts";
 import { checkFacilitator } from "./checkFacilitator.ts";
 import { checkFeed } from "./checkFeed.ts";
 import { checkForwarded } from "./checkForwarded.ts";
@@ -28,13 +30,32 @@ const compareIds = (chain: ChainConfig, nodes: readonly CheckedNode[]): readonly
   return [...faults, warning];
 };
 
+/** Names the origins of a chain's nodes, and how many of them must have a block before it is served. */
+const describeOrigins = (chain: ChainConfig): CheckResult => {
+  const origins = [...new Set(chain.nodes.map(originOf))];
+  const required = requiredOrigins(chain.heads.agree, origins.length);
+  const subject = `${chain.name} heads`;
+  return origins.length === 1
+    ? {
+        subject,
+        level: "ok",
+        text: `one origin, its word alone decides: ${origins[0]}`,
+      }
+    : { subject, level: "ok", text: `${required} of ${origins.length} origins must agree: ${origins.join(", ")}` };
+};
+
 const checkChain = async (chain: ChainConfig): Promise<readonly CheckResult[]> => {
   const { feeds, maxMessageBytes } = chain.pending;
   const [nodes, feedResults] = await Promise.all([
     Promise.all(chain.nodes.map((node, index) => checkNode(chain, node, index))),
     Promise.all(feeds.map((url, index) => checkFeed(`${chain.name}/feed${index + 1}`, url, maxMessageBytes))),
   ]);
-  const own = [...nodes.flatMap(({ results }) => results), ...compareIds(chain, nodes), ...feedResults];
+  const own = [
+    ...nodes.flatMap(({ results }) => results),
+    ...compareIds(chain, nodes),
+    describeOrigins(chain),
+    ...feedResults,
+  ];
   return [...own, ...(await checkForwarded(chain, nodes))];
 };
 

@@ -49,12 +49,12 @@ export type NextStep =
 export interface HeadDecision {
   /** The number of origins that must have a block. */
   readonly required: number;
-  /** The highest block that so many origins have; undefined if there is none in the ring or above it. */
+  /** The highest block that the required number of origins has; undefined if there is none in the ring or above it. */
   readonly agreed: AgreedBlock | undefined;
   readonly next: NextStep;
 }
 
-/** The head stands still for at least this time before an origin that lacks the next block loses its vote. */
+/** Least time without a new head before an origin that lacks the next block loses its vote. */
 const MIN_WAIT_MS = 2_000;
 const MAX_WAIT_MS = 15_000;
 /** Origins that are late by less than this do not lose their vote: a slot without a block looks like a standstill. */

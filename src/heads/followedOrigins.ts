@@ -6,7 +6,7 @@ import type { BlockRing } from "./blockRing.ts";
 import type { Voter } from "./decideHead.ts";
 import { hashAt, headOf, type NodeChain, rejoin } from "./nodeChain.ts";
 
-/** What is known of one node's head. */
+/** One node's head, as far as it is known. */
 interface FollowedHead {
   readonly node: UpstreamNode;
   readonly rank: number;
@@ -24,7 +24,7 @@ interface FollowedHead {
 
 /** A node may lag behind its own head for this time: one machine of it may be behind another. */
 const MACHINES_DIFFER_MS = 5_000;
-/** A node that contradicts so many agreed blocks in a row is excluded from heads. */
+/** Heads of a node are excluded after this number of contradicted blocks in a row. */
 const MAX_CONTRADICTIONS = 3;
 const EXCLUDED_MS = 300_000;
 

@@ -20,6 +20,7 @@ const statusAt = (poll: number): Status => ({
     {
       name: "base",
       chainId: 8453,
+      head: "agreed",
       latest: { number: 38_200_000 + poll, ageSeconds: 1.2 },
       safe: { number: 38_199_700, ageSeconds: 601 },
       finalized: { number: 38_199_100, ageSeconds: 1_801 },
@@ -28,8 +29,14 @@ const statusAt = (poll: number): Status => ({
       saved: { calls: 1_234_567, units: 24_691_340 },
       hitRatio: 0.914,
       nodes: [
-        { name: "ours", head: 38_200_000 + poll, lagBlocks: 0, breakerOpen: false },
-        { name: "<img src=x onerror=alert(1)>", head: 38_199_981, lagBlocks: 19, breakerOpen: true },
+        { name: "ours", head: 38_200_000 + poll, lagBlocks: 0, breakerOpen: false, headsIgnored: false },
+        {
+          name: "<img src=x onerror=alert(1)>",
+          head: 38_199_981,
+          lagBlocks: 19,
+          breakerOpen: true,
+          headsIgnored: false,
+        },
       ],
       forwarded: [],
       flashblocks: Array.from({ length: FLASHBLOCKS }, (_, age) => ({
@@ -43,6 +50,7 @@ const statusAt = (poll: number): Status => ({
     {
       name: "mainnet",
       chainId: null,
+      head: null,
       latest: null,
       safe: null,
       finalized: null,
@@ -50,7 +58,7 @@ const statusAt = (poll: number): Status => ({
       requestsPerSecond: 0,
       saved: { calls: 0, units: 0 },
       hitRatio: null,
-      nodes: [{ name: "node1", head: null, lagBlocks: null, breakerOpen: true }],
+      nodes: [{ name: "node1", head: null, lagBlocks: null, breakerOpen: true, headsIgnored: false }],
       forwarded: [],
       flashblocks: [],
     },

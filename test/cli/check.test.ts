@@ -39,6 +39,8 @@ const NO_SOURCE = "no node has block access lists or traces (debug_traceBlockByH
 const STATE_READS = "eth_getBalance, eth_getTransactionCount, eth_getCode, eth_getStorageAt";
 const EXECUTED = "eth_call, eth_estimateGas, eth_simulateV1, eth_createAccessList";
 
+const ONE_ORIGIN = "ok    op heads: one origin, its word alone decides: HOST";
+
 /** Nothing listens on port 9 (discard). */
 const DEAD = "127.0.0.1:9";
 
@@ -54,6 +56,7 @@ test("all is well: nodes, WebSocket, feed and Redis", async (t) => {
     "ok    op/node1: chain 31337, head 10, N ms",
     "ok    op/node1 WebSocket: newHeads, N ms",
     `ok    op/node1: can: state of all blocks, logs of 10,000 blocks, batches, WebSocket; cannot: ${CANNOT}`,
+    ONE_ORIGIN,
     "ok    op/feed1: first message after N ms",
     `ok    op: forwarded to nodes: always ${EXECUTED}`,
     NO_RULES,
@@ -67,6 +70,7 @@ test("a chain without a chain id gets a warning that names it", async (t) => {
     "ok    op/node1: chain 31337, head 10, N ms",
     CAN,
     "warn  op: no chainId is configured, the first node that responds decides: set chainId: 31337",
+    ONE_ORIGIN,
     `ok    op: forwarded to nodes: always ${STATE_READS}, ${EXECUTED}`,
     NO_RULES,
     `${COST}: ${NO_SOURCE}`,
@@ -77,6 +81,7 @@ test("a node of another chain than configured", async (t) => {
   const node = await startNode(t);
   assert.deepEqual(await check({ chainId: 10, nodes: [{ url: node.url }] }), [
     "fault op/node1: its chain id is 31337, the configuration says 10",
+    ONE_ORIGIN,
   ]);
 });
 
@@ -101,6 +106,7 @@ test("a dead node, a dead WebSocket and a dead feed, each with its cause", async
       CAN,
       `fault op/node2: ${refused}`,
       "fault op/node3: node.invalid: ENOTFOUND (the host name does not resolve)",
+      "ok    op heads: 2 of 3 origins must agree: HOST, HOST, node.invalid",
       `fault op/feed1: ${refused}`,
       `ok    op: forwarded to nodes: always ${EXECUTED}`,
       NO_RULES,
@@ -156,6 +162,7 @@ test("a node with limits: what it can do, and that a development node costs more
   const lines = await check({ chainId: 31337, forks: "prague", nodes: [{ url: node.url }] });
   assert.deepEqual(lines.slice(1), [
     "ok    op/node1: can: traces of blocks, state of the newest 1,000 blocks, logs of 500 blocks, proofs; cannot: block access lists, batches, eth_createAccessList, witnesses, WebSocket",
+    ONE_ORIGIN,
     `ok    op: forwarded to nodes: always ${STATE_READS}, eth_call, eth_estimateGas`,
     `${COST}: state of a development node is not followed, because it can change inside a block`,
   ]);
@@ -165,5 +172,5 @@ test("a chain whose state is followed and executed forwards only what is not kno
   const node = await createFakeNode({ handlers: { debug_traceBlockByHash: () => [] } });
   t.after(() => node.close());
   const lines = await check({ chainId: 31337, forks: "prague", nodes: [{ url: node.url }] });
-  assert.deepEqual(lines.slice(2), ["ok    op: forwarded to nodes: only what is not known here"]);
+  assert.deepEqual(lines.slice(2), [ONE_ORIGIN, "ok    op: forwarded to nodes: only what is not known here"]);
 });

@@ -30,7 +30,7 @@ const run = async (setup: Tracking, blocks: number, each: (elapsedMs: number) =>
   }
 };
 
-/** Measures for how long the served head stands still. */
+/** Measures the longest time without a new served head. */
 const watchHead = (setup: Tracking) => {
   let [longestMs, stillMs] = [0, 0];
   let last = served(setup)?.hash;
@@ -118,7 +118,7 @@ test("the highest block that a majority has is served while origins lag behind",
   assert.equal(setup.changes.filter(({ from }) => from.length > 0).length, 0);
 });
 
-test("an origin that stands still costs one wait, and no further one until it is back", async (t) => {
+test("a silent origin costs one wait, and no further one until it is back", async (t) => {
   const setup = await trackHeads(t, { height: 30, nodes: 2 });
   const [, second] = setup.nodes as [ChainNode, ChainNode];
   await run(setup, 2);
@@ -148,7 +148,7 @@ test("nodes fail until one is left, and the head goes on", async (t) => {
   assert.equal(setup.heads.current()?.isAgreed, false);
 });
 
-test("two of three origins that stand still hold the head for three block times at most", async (t) => {
+test("two of three silent origins delay the head by three block times at most", async (t) => {
   const setup = await trackHeads(t, { height: 30, nodes: 3 });
   await run(setup, 2);
   for (const node of setup.nodes.slice(1)) {

@@ -151,7 +151,7 @@ const SCENARIOS: readonly Scenario[] = [
     },
     label: "linked",
   },
-  { name: "one of three stands still", nodes: 3, acts: { 2: none } },
+  { name: "one of three is silent", nodes: 3, acts: { 2: none } },
 ];
 
 /** Starts the nodes, forebay in front of them, and the honest chain. */
@@ -261,7 +261,7 @@ const play = async (t: TestContext, scenario: Scenario): Promise<void> => {
     await sleep(BLOCK_MS);
   }
   const { label = "agreed", isContradicted = false } = scenario;
-  // Nodes that fail, or that stand still, cost one wait. Then the head goes on.
+  // Nodes that fail, or that are silent, cost one wait. Then the head goes on.
   await until(async () => {
     step();
     await sleep(BLOCK_MS);

@@ -54,7 +54,7 @@ test("status.json shows heads, node names and traffic, and no secret", async () 
   assert.equal(chain.chainId, node.chain.chainId);
   assert.equal(chain.latest?.number, node.chain.blocks.length - 1);
   assert.deepEqual(chain.nodes, [
-    { name: "ours", head: node.chain.blocks.length - 1, lagBlocks: 0, breakerOpen: false },
+    { name: "ours", head: node.chain.blocks.length - 1, lagBlocks: 0, breakerOpen: false, headsIgnored: false },
   ]);
   assert.ok((chain.hitRatio ?? 0) >= 0.5);
   // The first of the four reads of one block needs the node.

@@ -36,6 +36,13 @@ const serveTwo = async (t: Lifespan, other: ServiceChain["nodes"][number], chain
   return serve(t, { chainId: chain.chainId, nodes: [{ url }, other] });
 };
 
+/** Starts a node whose chain goes on from a replaced block. */
+const startOnOtherBranch = (t: Lifespan) => {
+  const branch = createLiveChain(t);
+  branch.reorg(1, 1);
+  return startLiveNode(t, branch);
+};
+
 export const NODE_FAULTS: Readonly<Record<string, AlertFault>> = {
   "the only node is down": {
     alerts: ["ForebayErrors", "ForebayNodeDown", "ForebayNoNode", "ForebayChainNotServing", "ForebayNodeErrors"],
@@ -59,6 +66,18 @@ export const NODE_FAULTS: Readonly<Record<string, AlertFault>> = {
     start: async (t) => {
       const other = await startLiveNode(t, createLiveChain(t, { chainId: 5 }));
       return serveTwo(t, { url: other.url });
+    },
+  },
+  "two origins contradict each other": {
+    alerts: ["ForebayHeadsNotAgreed"],
+    start: async (t) => serveTwo(t, { url: (await startOnOtherBranch(t)).url }),
+  },
+  "a node is on another branch than two others": {
+    alerts: ["ForebayNodeHeadsIgnored"],
+    start: async (t) => {
+      const chain = createLiveChain(t);
+      const nodes = [await startOnOtherBranch(t), await startLiveNode(t, chain), await startLiveNode(t, chain)];
+      return serve(t, { nodes: nodes.map(({ url }) => ({ url })) });
     },
   },
   "the node limits the rate": {
