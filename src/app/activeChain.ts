@@ -9,6 +9,9 @@ import type { Shared } from "./shared.ts";
 /** An unreachable node is detected after five seconds. */
 const READY_TIMEOUT_MS = 30_000;
 
+/** A predecessor may serve a head that the chain's own nodes never had. */
+const CATCH_UP_MS = 5_000;
+
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 export type CreateChain = (config: ChainConfig, shared: Shared) => ServedChain;
@@ -71,6 +74,16 @@ export class ActiveChain {
       throw new ConfigError([`${path}: ${messageOf(error)}`]);
     } finally {
       done.abort();
+    }
+  }
+
+  /** Waits until the chain has the head that its predecessor serves, so that no client sees `latest` move back. */
+  async catchUp(before: readonly ActiveChain[], ending: AbortSignal): Promise<void> {
+    const predecessor = before.find(({ chain }) => chain.name === this.chain.name);
+    const signal = AbortSignal.any([ending, AbortSignal.timeout(CATCH_UP_MS)]);
+    const headOf = ({ chain }: ActiveChain): bigint => chain.upstreams.heads.current()?.latest.number ?? 0n;
+    while (predecessor?.isKnown && headOf(this) < headOf(predecessor) && !signal.aborted) {
+      await this.chain.upstreams.heads.next(signal).catch(() => undefined);
     }
   }
 

@@ -75,6 +75,7 @@ class ReplaceableChains implements Chains {
     const started = next.filter((active) => !before.includes(active));
     try {
       await Promise.all(started.map((active) => active.untilReady(`chains[${next.indexOf(active)}]`, signal)));
+      await Promise.all(started.map((active) => active.catchUp(before, signal)));
     } catch (error) {
       await this.#discard(started);
       throw error;

@@ -25,7 +25,7 @@ export interface HeadVotes {
   readonly nowMs: number;
   /** Time of the last change of the served head. */
   readonly servedMs: number;
-  /** Returns the time when a block was first announced. */
+  /** Returns the time when a block was first announced; of a block in the ring, the time when the head was served. */
   readonly seenMs: (hash: Hash) => number;
 }
 
@@ -72,7 +72,7 @@ const has = ({ chains }: Voter, { number, hash }: { number: bigint; hash: Hash }
   chains.some((chain) => hashAt(chain, number, ring) === hash);
 
 const topOf = ({ chains }: Voter): bigint =>
-  chains.reduce((top, chain) => (headOf(chain).number > top ? headOf(chain).number : top), -1n);
+  chains.map((chain) => headOf(chain).number).reduce((top, number) => (number < top ? top : number), -1n);
 
 /** Returns the highest block that `required` origins have. Of two at one number, the ring's counts. */
 const highestAgreed = ({ voters, ring }: HeadVotes, required: number): AgreedBlock | undefined => {

@@ -96,9 +96,11 @@ export class FollowedOrigins {
     this.#update(node, head, { chain: undefined, detached: { number: head.number, hash: head.hash } });
   }
 
-  /** The nodes whose heads do not link to the ring. */
-  detached(): readonly UpstreamNode[] {
-    return this.#voting().flatMap(({ node, detached }) => (detached === undefined ? [] : [node]));
+  /** Returns the nodes of these origins whose heads do not link to the ring. */
+  detached(voters: readonly Voter[]): readonly UpstreamNode[] {
+    return this.#voting().flatMap(({ node, detached }) =>
+      detached !== undefined && voters.some(({ name }) => name === node.origin) ? [node] : [],
+    );
   }
 
   /** Applies a change of the ring to all chains. */

@@ -59,11 +59,14 @@ export class HeadAgreement {
     this.#isShared = options.agree !== 1 && new Set(options.nodes.map(({ origin }) => origin)).size > 1;
   }
 
-  /** The nodes of the origins with a vote, one of each, and how many of them must report a block as safe or final. */
+  /**
+   * The nodes of the origins with a vote, one of each, and how many of them must report a block as safe or final.
+   * While one origin decides about the head, it decides about them too.
+   */
   get reporters(): { readonly nodes: readonly UpstreamNode[]; readonly required: number } {
     const { canonical, selection, agree } = this.#options;
     const { leader } = selection;
-    if (!this.#isShared || canonical.ring === undefined) {
+    if (!this.#isShared || canonical.ring === undefined || canonical.heads?.isAgreed !== true) {
       return { nodes: leader === undefined ? [] : [leader], required: 1 };
     }
     const voters = this.#origins.voters(canonical.ring);
@@ -137,7 +140,7 @@ export class HeadAgreement {
 
   /** Links the head to the ring: by announced blocks, or by blocks that are read from the node. Returns false if it does not link. */
   async #record(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
-    const { canonical } = this.#options;
+    const { canonical, selection } = this.#options;
     const { ring } = canonical;
     if (ring === undefined) {
       return false;
@@ -152,6 +155,7 @@ export class HeadAgreement {
     }
     if (number <= ring.oldest) {
       this.#origins.recordDetached(node, head.block);
+      await selection.verifyDisagreeing(node);
       return true;
     }
     const chain = linkHead(head, ring, this.#finder(node)) ?? (await this.#readChain(node, head, ring));
@@ -160,6 +164,7 @@ export class HeadAgreement {
     }
     if (chain === undefined) {
       this.#origins.recordDetached(node, head.block);
+      await selection.verifyDisagreeing(node);
       return false;
     }
     this.#recordChain(node, chain);
@@ -231,7 +236,7 @@ export class HeadAgreement {
         nowMs,
         servedMs: this.#servedMs,
       },
-      seenMs: (hash) => this.#seenMs.get(hash) ?? nowMs,
+      seenMs: (hash) => this.#seenMs.get(hash) ?? this.#servedMs,
     });
     if (agreed !== undefined && required > 1 && this.#isNew(agreed, ring)) {
       return this.#serve(agreed, ring);
@@ -308,9 +313,9 @@ export class HeadAgreement {
   /** Serves a head that does not link to the ring, if enough origins have it. Returns whether it did. */
   async #serveDetached(ring: BlockRing): Promise<boolean> {
     const { canonical, selection, identity, agree, clock, signal } = this.#options;
-    const nodes = this.#origins.detached();
-    const origins = new Set(nodes.map(({ origin }) => origin));
     const voters = this.#origins.voters(ring);
+    const nodes = this.#origins.detached(voters);
+    const origins = new Set(nodes.map(({ origin }) => origin));
     const required = requiredOrigins(agree, voters.length);
     if (origins.size < required || clock.nowMs() - this.#detachedMs < DETACHED_PERIOD_MS) {
       return false;

@@ -156,7 +156,7 @@ export class HeadSelection {
     const { signal } = this.#options;
     const { number, hash } = heads.latest;
     if (!this.#leader.mayReplaceHead(node) || (await readBlock(node, number, signal))?.block.hash === hash) {
-      await this.#verifyDisagreeing(node);
+      await this.verifyDisagreeing(node);
       return this.#provisional.restorePrevious(node, head, ring);
     }
     // A node announces a new branch block by block. Serve only its end, so that the head does not go down first.
@@ -172,7 +172,7 @@ export class HeadSelection {
       return back;
     }
     if (!this.#leader.mayReplaceHead(node)) {
-      await this.#verifyDisagreeing(node);
+      await this.verifyDisagreeing(node);
       return "unchanged";
     }
     // A node that synchronises is below the ring for hours, so that this check is rare.
@@ -218,7 +218,7 @@ export class HeadSelection {
     if (path) {
       return (await this.#fillReplaced(node, ring)) ? undefined : this.#decideUnlinked(node, head, { ring, path });
     }
-    await this.#verifyDisagreeing(node);
+    await this.verifyDisagreeing(node);
     return this.#reject(node, head);
   }
 
@@ -281,7 +281,7 @@ export class HeadSelection {
   }
 
   /** Reads the node's chain id and genesis if that was not done lately. */
-  async #verifyDisagreeing(node: UpstreamNode): Promise<void> {
+  async verifyDisagreeing(node: UpstreamNode): Promise<void> {
     const { clock, identity } = this.#options;
     const nowMs = clock.nowMs();
     if (nowMs - (this.#verifiedMs.get(node) ?? Number.NEGATIVE_INFINITY) < DISAGREEING_PERIOD_MS) {

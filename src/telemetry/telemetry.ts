@@ -16,7 +16,7 @@ import { simulationMetrics } from "./simulationMetrics.ts";
 import { stateMetrics } from "./stateMetrics.ts";
 import { stateUnitMetrics } from "./stateUnitMetrics.ts";
 import { subscriptionMetrics } from "./subscriptionMetrics.ts";
-import { nodeMetrics, upstreamMetrics, verificationMetrics } from "./upstreamMetrics.ts";
+import { nodeHeadMetrics, nodeMetrics, upstreamMetrics, verificationMetrics } from "./upstreamMetrics.ts";
 import { usageMetrics } from "./usageMetrics.ts";
 
 export type Log = pino.Logger;
@@ -27,6 +27,7 @@ const declareMetrics = (factory: MetricFactory) => ({
   ...usageMetrics(factory),
   ...cacheMetrics(factory),
   ...upstreamMetrics(factory),
+  ...nodeHeadMetrics(factory),
   ...nodeMetrics(factory),
   ...verificationMetrics(factory),
   ...logMetrics(factory),

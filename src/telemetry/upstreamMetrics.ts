@@ -91,8 +91,8 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
   ),
 });
 
-/** Declares the metrics of the state of nodes. */
-export const nodeMetrics = (metrics: MetricFactory) => ({
+/** Declares the metrics of the heads of nodes. */
+export const nodeHeadMetrics = (metrics: MetricFactory) => ({
   upstreamLeader: metrics.gauge("upstream_leader", "1 for the node whose head is served", OF_NODE, "max"),
   upstreamHead: metrics.gauge("upstream_head", "Newest block number that a node announced", OF_NODE, "max"),
   upstreamLag: metrics.gauge("upstream_lag_blocks", "Blocks that a node is behind the served head", OF_NODE),
@@ -101,6 +101,27 @@ export const nodeMetrics = (metrics: MetricFactory) => ({
     "Time that a node is behind the served head: blocks times the block time",
     OF_NODE,
   ),
+  upstreamRejectedHeads: metrics.counter(
+    "upstream_rejected_heads_total",
+    "Heads of a node that were not served because they could not be confirmed",
+    OF_NODE,
+  ),
+  upstreamHeadsExcluded: metrics.gaugeFromZero(
+    "upstream_heads_excluded",
+    "1 while the heads of a node are ignored, because most origins have other blocks",
+    OF_NODE,
+    "max",
+  ),
+  upstreamHeadsPolled: metrics.gaugeFromZero(
+    "upstream_heads_polled",
+    "1 while the WebSocket of a node is lost, so that its heads are polled",
+    OF_NODE,
+    "max",
+  ),
+});
+
+/** Declares the metrics of the state of nodes. */
+export const nodeMetrics = (metrics: MetricFactory) => ({
   upstreamBreaker: metrics.gauge(
     "upstream_breaker_open",
     "1 while a node gets no requests because of failures",
@@ -112,11 +133,6 @@ export const nodeMetrics = (metrics: MetricFactory) => ({
     "1 while a node is suspended because it serves another chain",
     OF_NODE,
     "max",
-  ),
-  upstreamRejectedHeads: metrics.counter(
-    "upstream_rejected_heads_total",
-    "Heads of a node that were not served because they could not be confirmed",
-    OF_NODE,
   ),
   upstreamSuspended: metrics.gaugeFromZero(
     "upstream_suspended",
@@ -140,18 +156,6 @@ export const nodeMetrics = (metrics: MetricFactory) => ({
     "upstream_all_used",
     "1 while most nodes of a chain fail or hang, so that all of them are used",
     { chain: CHAIN },
-    "max",
-  ),
-  upstreamHeadsExcluded: metrics.gaugeFromZero(
-    "upstream_heads_excluded",
-    "1 while the heads of a node are ignored, because most origins have other blocks",
-    OF_NODE,
-    "max",
-  ),
-  upstreamHeadsPolled: metrics.gaugeFromZero(
-    "upstream_heads_polled",
-    "1 while the WebSocket of a node is lost, so that its heads are polled",
-    OF_NODE,
     "max",
   ),
   upstreamSpanLimit: metrics.gaugeFromZero(

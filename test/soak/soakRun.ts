@@ -102,7 +102,8 @@ const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, 
   t.after(() => feed.close());
   chain.events.on("message", feed.send);
   const redis = await startRedis(t);
-  const urls = [nodes[0]?.url ?? "", liar.url];
+  // Two honest origins beside the liar: it can invent blocks, and has no majority.
+  const urls = [nodes[0]?.url ?? "", liar.url, nodes[1]?.url ?? ""];
   const replicas = await SoakReplicas.start(t, {
     count: 2,
     planted,

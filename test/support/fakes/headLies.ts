@@ -1,5 +1,9 @@
 import { createHash } from "node:crypto";
-import type { Lie, LieCall } from "./lyingNode.ts";
+import { type BlockHeader, hashHeader } from "../../../src/ethereum/blockHeader.ts";
+import { createBloom } from "../../../src/ethereum/bloom.ts";
+import { type Address, type Data, formatData, type Hash, parseData } from "../../../src/ethereum/hex.ts";
+import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
+import type { AskTruth, Lie, LieCall } from "./lyingNode.ts";
 
 type Block = Readonly<Record<string, unknown>>;
 
@@ -50,6 +54,87 @@ export const headAhead = (name: string, blocks: bigint): Lie => ({
     return asked > head && asked <= head + blocks ? invent(latest, asked) : result;
   },
 });
+
+const MARK = "0xbad0bad0";
+
+const optional = (value: unknown): bigint | undefined => (value === undefined ? undefined : BigInt(String(value)));
+
+/** Returns the hash of a block object's header. */
+const hashOf = (block: Block): string => {
+  const hash = (name: string) => block[name] as Hash;
+  const header: BlockHeader = {
+    ...{ parentHash: hash("parentHash"), sha3Uncles: hash("sha3Uncles"), miner: block.miner as Address },
+    ...{ stateRoot: hash("stateRoot"), transactionsRoot: hash("transactionsRoot"), receiptsRoot: hash("receiptsRoot") },
+    ...{ logsBloom: parseData(block.logsBloom as Data), difficulty: BigInt(String(block.difficulty)) },
+    ...{ number: BigInt(String(block.number)), gasLimit: BigInt(String(block.gasLimit)) },
+    ...{ gasUsed: BigInt(String(block.gasUsed)), timestamp: BigInt(String(block.timestamp)) },
+    ...{ extraData: block.extraData as Data, mixHash: hash("mixHash"), nonce: block.nonce as Data },
+    ...(block.baseFeePerGas !== undefined && { baseFeePerGas: BigInt(String(block.baseFeePerGas)) }),
+    ...(block.withdrawalsRoot !== undefined && { withdrawalsRoot: hash("withdrawalsRoot") }),
+    ...(block.blobGasUsed !== undefined && { blobGasUsed: optional(block.blobGasUsed) ?? 0n }),
+    ...(block.excessBlobGas !== undefined && { excessBlobGas: optional(block.excessBlobGas) ?? 0n }),
+    ...(block.parentBeaconBlockRoot !== undefined && { parentBeaconBlockRoot: hash("parentBeaconBlockRoot") }),
+    ...(block.requestsHash !== undefined && { requestsHash: hash("requestsHash") }),
+  };
+  return hashHeader(header);
+};
+
+/** Returns an empty child of a block. Its hash and its roots are right. */
+const childOf = (parent: Block): Block => {
+  const child = {
+    ...parent,
+    ...{ number: quantity(BigInt(String(parent.number)) + 1n), parentHash: parent.hash },
+    ...{ timestamp: quantity(BigInt(String(parent.timestamp)) + 1n), miner: `${MARK}${"0".repeat(32)}` },
+    ...{ transactions: [], transactionsRoot: orderedTrieRoot([]), receiptsRoot: orderedTrieRoot([]) },
+    ...{ gasUsed: "0x0", logsBloom: formatData(createBloom()) },
+  };
+  return { ...child, hash: hashOf(child) };
+};
+
+/**
+ * Announces `blocks` invented blocks on the honest head, and has a state of its own after them.
+ * Each of them passes every check of a single block.
+ */
+export const inventedBlocks = (name: string, blocks: number): Lie => {
+  const invented = new Map<unknown, Block>();
+  const branch = async (truth: AskTruth): Promise<readonly Block[]> => {
+    const chain = [asBlock(await truth(BLOCK, LATEST))];
+    for (let count = 0; count < blocks; count++) {
+      const child = childOf(chain.at(-1) ?? {});
+      invented.set(child.hash, child);
+      chain.push(child);
+    }
+    return chain.slice(1);
+  };
+  const isInvented = (params: readonly unknown[]): boolean =>
+    params.some((param) => invented.has(param) || invented.has(Object(param).blockHash));
+  return {
+    name,
+    result: async (result, { method, params }, truth) => {
+      const [first] = params;
+      if (method === BLOCK) {
+        const chain = await branch(truth);
+        const byTag = first === "latest" ? chain.at(-1) : chain.find(({ number }) => number === first);
+        return byTag ?? result;
+      }
+      if (method === "eth_blockNumber") {
+        return (await branch(truth)).at(-1)?.number;
+      }
+      if (method === "eth_getBlockByHash") {
+        return invented.get(first) ?? result;
+      }
+      if (!isInvented(params)) {
+        return result;
+      }
+      return method === "eth_getBlockReceipts" || method === "eth_getLogs" ? [] : MARK;
+    },
+    // The honest node does not know an invented block.
+    response: async (response, { id, method, params }) =>
+      isInvented(params) && "error" in response
+        ? { jsonrpc: "2.0", id, result: method === "eth_getLogs" ? [] : MARK }
+        : response,
+  };
+};
 
 /** Reports an old block as its newest one, and has none above. */
 export const headBehind = (name: string, number: bigint): Lie => ({
@@ -112,4 +197,6 @@ export const HEAD_LIES: readonly Lie[] = [
   numberOff("next number", 1n),
   numberOff("lower number", -5n),
   latestWith("null", () => null),
+  inventedBlocks("an invented child", 1),
+  inventedBlocks("an invented chain of 5", 5),
 ];
