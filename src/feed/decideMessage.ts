@@ -79,11 +79,19 @@ const decideKnownPayload = (block: BlockMessages, message: Flashblock, limits: S
 const hasSameFirst = ({ messages: [first, ...later] }: BlockMessages, message: Flashblock): boolean =>
   first !== undefined && later.length > 0 && isSame(first, { ...message, payloadId: first.payloadId });
 
+/** Whether the block before may have further messages. A message that names its predecessor has shown that it has none. */
+const mayLackLast = (
+  { messages }: BlockMessages,
+  next: Flashblock,
+  { usualPauseMs, usualCount = 0 }: SequenceLimits,
+): boolean =>
+  next.previous === undefined && (messages.length < usualCount || endsInPause(messages, next, usualPauseMs));
+
 const decideFirst = (
   state: SequenceState,
   message: Flashblock & { readonly base: FlashblockBase },
   head: BlockId,
-  { usualPauseMs }: SequenceLimits,
+  limits: SequenceLimits,
 ): Decision => {
   const { blockNumber: number, parentHash } = message.base;
   const replaced = state.blocks.find((block) => block.number === number);
@@ -107,8 +115,8 @@ const decideFirst = (
   if (state.hasSealedHashes && parent.messages.at(-1)?.diff.blockHash !== parentHash) {
     return "unconfirmed";
   }
-  // The next head shows whether the parent is complete. A message that names its predecessor has shown it already.
-  if (message.previous === undefined && endsInPause(parent.messages, message, usualPauseMs)) {
+  // The next head shows whether the parent is complete.
+  if (mayLackLast(parent, message, limits)) {
     return "unconfirmed";
   }
   return replaced ? "replacement" : "firstOfNextBlock";

@@ -67,6 +67,8 @@ export interface SequenceLimits {
   readonly maxDepth: number;
   /** The pause that this chain makes before each block. `undefined` if it is no longer than pauses inside blocks. */
   readonly usualPauseMs?: number | undefined;
+  /** The number of messages that the newest blocks had. `undefined` if they differ. */
+  readonly usualCount?: number | undefined;
   /** Each message of this chain has the hash of its own header, so that other messages are discarded. Default: false. */
   readonly hasTrueHashes?: boolean | undefined;
   /** Decides between two copies of a message that differ. Default: the newer one replaces the other. */

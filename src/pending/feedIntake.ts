@@ -50,6 +50,8 @@ export class FeedIntake {
   /** The newest such block that was complete. */
   #harmless: LongPause | undefined;
   #usualPauseMs: number | undefined;
+  /** The newest complete block's number of messages, and whether the one before it had the same number. */
+  #count: { readonly messages: number; readonly isUsual: boolean } | undefined;
   /** A sealed block has shown that the hash of each message is that of its own header. */
   #hasTrueHashes = false;
   /** Numbers of the newest blocks whose first message was discarded for its hash. */
@@ -172,6 +174,7 @@ export class FeedIntake {
   /** Takes blocks that are sealed now. The sealed block shows whether the last message was lost. */
   confirm(passed: readonly Passed[]): void {
     this.#learnHashes(passed);
+    this.#learnCount(passed);
     const suspect = this.#suspect;
     const sealed = passed.find(({ block }) => block.environment.number === suspect?.number);
     if (!suspect || !sealed) {
@@ -190,6 +193,16 @@ export class FeedIntake {
     const equal = passed.findLast(({ differences }) => differences.length === 0);
     if (equal) {
       this.#hasTrueHashes = hasOwnHash(equal.block.parts.map(({ message }) => message));
+    }
+  }
+
+  /** If two complete blocks in a row had the same number of messages, a block with fewer may lack its last ones. */
+  #learnCount(passed: readonly Passed[]): void {
+    for (const { block, differences } of passed) {
+      if (!differences.includes("transactions")) {
+        const messages = block.parts.length;
+        this.#count = { messages, isUsual: this.#count?.messages === messages };
+      }
     }
   }
 
@@ -217,7 +230,13 @@ export class FeedIntake {
 
   get #limits(): SequenceLimits {
     const { maxDepth, verdictOf } = this.#options;
-    return { maxDepth, usualPauseMs: this.#usualPauseMs, hasTrueHashes: this.#hasTrueHashes, verdictOf };
+    return {
+      maxDepth,
+      usualPauseMs: this.#usualPauseMs,
+      usualCount: this.#count?.isUsual === true ? this.#count.messages : undefined,
+      hasTrueHashes: this.#hasTrueHashes,
+      verdictOf,
+    };
   }
 
   #recordApplied(): void {

@@ -6,7 +6,7 @@ import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { flashblock, hashOf, payloadOf, raw } from "../support/builders/flashblocks.ts";
 import { rootOf } from "../support/fakes/fakeExecutor.ts";
 import { createRig } from "../support/fakes/pendingRig.ts";
-import { assertNotOlder, block, type Rig, sealBlock } from "./sealBlock.ts";
+import { assertNotOlder, block, type Rig, sealBlock, sealed } from "./sealBlock.ts";
 
 /** Asserts that the feed is served live with the next block. */
 const assertLive = async (rig: Rig, number: bigint): Promise<void> => {
@@ -132,6 +132,22 @@ test("a long pause without a loss is degraded until the next head, and counts no
   await turn();
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-1", "live"]);
   assert.deepEqual(await rig.counted("feedGaps"), {});
+});
+
+test("a block with fewer messages than the two blocks before is not followed until its last message or its head arrives", async (t) => {
+  const rig = createRig(t);
+  for (const number of [101n, 102n]) {
+    const messages = block(number, 3);
+    await rig.send(...messages);
+    rig.heads.move(sealed(messages, number));
+    await turn();
+  }
+  const [zero, one, two] = block(103n, 3);
+  assert.ok(zero && one && two);
+  await rig.send(zero, one, ...block(104n, 1));
+  assert.deepEqual([rig.shown(), rig.view().mode], ["103-1", "degraded"]);
+  await rig.send(two);
+  assert.deepEqual([rig.shown(), rig.view().mode], ["104-0", "live"]);
 });
 
 test("the usual pause before a block is learned after two complete blocks", async (t) => {
