@@ -222,6 +222,7 @@ class ChainUpstreams implements Upstreams {
         chain,
         verifier: this.verifier,
         hasOther: () => this.nodes.some((other, at) => at !== index && other.reachable && !other.suspended),
+        isEachOut: () => this.nodes.every(({ isRejecting }) => isRejecting),
         breaker: breaker ?? DEFAULT_BREAKER,
         ...(maxWaitMs !== undefined && { maxWaitMs }),
         memory: this.#options.memory,

@@ -54,6 +54,8 @@ export interface UpstreamNodeOptions extends NodeOptions {
   readonly verifier?: Verifier;
   /** Called if the content of a response was wrong. */
   readonly onLie?: () => void;
+  /** Whether all nodes of the chain reject requests. Default: yes, as of an only node that is asked about it. */
+  readonly isEachOut?: () => boolean;
   /** Whether another node can be used. If not, this node is used even while it is suspended. */
   readonly hasOther?: () => boolean;
 }
@@ -86,7 +88,7 @@ class HttpUpstreamNode implements UpstreamNode {
     const wrongAnswers = new WrongAnswers(options, telemetry);
     const gate = new IdentityGate(verifyIdentity && (() => verifyIdentity(this)));
     const host = new URL(options.url).host;
-    const refusals = new NodeRefusals({ chain, name, host, hasOther: () => options.hasOther?.() ?? false }, telemetry);
+    const refusals = new NodeRefusals({ chain, name, host, isEachOut: () => options.isEachOut?.() ?? true }, telemetry);
     const sender = new NodeSender(
       {
         ...options,

@@ -10,8 +10,8 @@ export interface NodeRefusalsOptions {
   readonly name: string;
   /** Host and port, for log lines. */
   readonly host: string;
-  /** Whether another node can answer. */
-  readonly hasOther: () => boolean;
+  /** Whether all nodes of the chain reject requests. */
+  readonly isEachOut: () => boolean;
   readonly nowMs?: () => number;
 }
 
@@ -195,15 +195,15 @@ export class NodeRefusals {
   }
 
   /**
-   * A node that is out is selected if every other node has failed for this read. It may have recovered.
-   * If no other node can answer, a node that limits the rate is asked after each of its pauses.
+   * A node that is out is selected if every other node has failed for this read. It may have recovered. If all nodes reject
+   * requests, one that limits the rate is asked after each of its pauses.
    */
   #mayTry(): boolean {
     if (this.#breaker.available) {
       return true;
     }
     const nowMs = this.#nowMs();
-    if (this.#options.hasOther()) {
+    if (!this.#options.isEachOut()) {
       return nowMs - this.#refusedMs >= LAST_RESORT_MS;
     }
     return this.#last?.kind === "rateLimited" || nowMs - this.#triedMs >= LAST_NODE_MS;

@@ -7,9 +7,9 @@ import { silent } from "../support/builders/silent.ts";
 
 const createRefusals = () => {
   const time = { ms: 0 };
-  const node = { hasOther: true };
+  const node = { isEachOut: false };
   const refusals = new NodeRefusals(
-    { chain: "chain", name: "one", host: "one.test", hasOther: () => node.hasOther, nowMs: () => time.ms },
+    { chain: "chain", name: "one", host: "one.test", isEachOut: () => node.isEachOut, nowMs: () => time.ms },
     silent(),
   );
   const refuse = async (kind: NodeErrorKind = "unauthorized", retryAfterSeconds?: number): Promise<void> => {
@@ -75,7 +75,7 @@ test("a node that names the time of its next try is tried then", async () => {
 
 test("the last usable node is tried every 10 s, and used as soon as it answers", async () => {
   const { time, node, refusals, refuse } = createRefusals();
-  node.hasOther = false;
+  node.isEachOut = true;
   for (let at = 0; at < 3; at += 1) {
     assert.equal(refusals.begin("eth_call"), undefined);
     await refuse();
@@ -94,9 +94,25 @@ test("the last usable node is tried every 10 s, and used as soon as it answers",
   assert.equal(refusals.isOut, false);
 });
 
+test("a node that is out is asked for a read that the others failed, once a second", async () => {
+  const { time, refusals, refuse } = createRefusals();
+  await refuse();
+  await refuse();
+  await refuse();
+  assert.equal(refusals.begin("eth_call")?.status, 503);
+  time.ms += 1_000;
+  assert.equal(refusals.begin("eth_call"), undefined);
+  await refuse();
+  assert.equal(refusals.begin("eth_call")?.status, 503);
+  time.ms += 1_000;
+  assert.equal(refusals.begin("eth_call"), undefined);
+  refusals.recordResponse("eth_call");
+  assert.equal(refusals.isOut, false);
+});
+
 test("the last usable node is asked while it limits the rate: its pauses are short", async () => {
   const { time, node, refusals, refuse } = createRefusals();
-  node.hasOther = false;
+  node.isEachOut = true;
   for (let at = 0; at < 5; at += 1) {
     assert.equal(refusals.begin("eth_call"), undefined);
     await refuse("rateLimited");
