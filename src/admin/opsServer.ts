@@ -1,3 +1,4 @@
+import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isIPv4 } from "node:net";
 import type { Registry } from "prom-client";
@@ -19,7 +20,16 @@ export interface OpsOptions {
   config(): string;
   /** JSON text of the usage of the `top` keys that cost most. */
   usage(top: number): Awaitable<string>;
+  /** Takes nodes out of use. Undefined without `server.opsToken`: then there is no such path. */
+  readonly cordon?: CordonOptions | undefined;
   onError(error: unknown): void;
+}
+
+export interface CordonOptions {
+  /** The bearer token that a request must have. */
+  readonly token: string;
+  /** Returns false if there is no such node. */
+  setCordoned(chain: string, node: string, isCordoned: boolean): boolean;
 }
 
 export interface ReadinessReport {
@@ -57,6 +67,36 @@ const isOwnHost = ({ headers, socket }: IncomingMessage, ownHost: string): boole
   );
 };
 
+const CORDON_PATH = /^\/nodes\/([^/]+)\/([^/]+)\/(cordon|uncordon)$/;
+
+const hasToken = ({ headers }: IncomingMessage, token: string): boolean => {
+  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+  // Digests have one length, and their comparison takes the same time for each token.
+  return timingSafeEqual(digest(headers.authorization ?? ""), digest(`Bearer ${token}`));
+};
+
+/** Takes a node out of use, or back. */
+const sendCordon = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  { token, setCordoned }: CordonOptions,
+  [, chain = "", node = "", action = ""]: readonly string[],
+): void => {
+  const cordoned = action === "cordon";
+  if (request.method !== "POST") {
+    response.setHeader("Allow", "POST");
+    reply(response, 405, "POST only\n");
+  } else if (!hasToken(request, token)) {
+    response.setHeader("WWW-Authenticate", "Bearer");
+    reply(response, 401, "server.opsToken is needed as a bearer token\n");
+  } else if (!setCordoned(chain, node, cordoned)) {
+    reply(response, 404, "no such chain or node\n");
+  } else {
+    const note = "of this machine only, until a reload or a restart";
+    reply(response, 200, `${JSON.stringify({ chain, node, cordoned, note })}\n`, "application/json");
+  }
+};
+
 const DEFAULT_TOP = 100;
 
 const topOf = (query: string): number => {
@@ -73,6 +113,7 @@ export const createOpsServer = async ({
   config,
   usage,
   measure,
+  cordon,
   onError,
 }: OpsOptions): Promise<OpsServer> => {
   const sendMetrics = async (response: ServerResponse): Promise<void> => {
@@ -97,6 +138,10 @@ export const createOpsServer = async ({
   const server = createServer((request, response) => {
     if (!isOwnHost(request, host)) {
       return reply(response, 421, "the Host header must be an address, or localhost\n");
+    }
+    const cordonPath = cordon && CORDON_PATH.exec(request.url ?? "");
+    if (cordon && cordonPath) {
+      return sendCordon(request, response, cordon, cordonPath);
     }
     if (request.method !== "GET" && request.method !== "HEAD") {
       response.setHeader("Allow", "GET, HEAD");

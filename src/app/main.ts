@@ -133,6 +133,7 @@ class RunningForebay implements Forebay {
     if (options.length > 0) {
       log.warn({ options }, "these options change with a restart alone");
     }
+    this.#forgetCordons();
     const own = this.#role.share(next);
     await this.#payments.load(own);
     await this.#chains.replace(own.chains, signal);
@@ -193,7 +194,7 @@ class RunningForebay implements Forebay {
   }
 
   #opsOptions(): OpsOptions {
-    const { opsHost, opsPort } = this.#config.server;
+    const { opsHost, opsPort, opsToken } = this.#config.server;
     const { log, registry } = this.#telemetry;
     return {
       host: opsHost,
@@ -203,8 +204,28 @@ class RunningForebay implements Forebay {
       measure: () => this.#measureChains(),
       config: () => formatMasked(this.#config),
       usage: (top) => this.#usages.format(this.#config.usage.prices, top),
+      ...(opsToken !== undefined && {
+        cordon: { token: opsToken, setCordoned: (...args) => this.#setCordoned(...args) },
+      }),
       onError: (error) => log.error({ err: error }, "metrics could not be collected"),
     };
+  }
+
+  #setCordoned(chain: string, name: string, isCordoned: boolean): boolean {
+    const served = this.#chains.current.find((each) => each.name === chain);
+    const node = served?.upstreams.nodes.find((each) => each.name === name);
+    node?.setCordoned(isCordoned);
+    return node !== undefined;
+  }
+
+  /** A reload forgets which nodes were cordoned. */
+  #forgetCordons(): void {
+    for (const { name: chain, upstreams } of this.#chains.current) {
+      for (const node of upstreams.nodes.filter(({ isCordoned }) => isCordoned)) {
+        this.#telemetry.log.warn({ chain, node: node.name }, "the reload forgets that the node was cordoned");
+        node.setCordoned(false);
+      }
+    }
   }
 
   /** Sets the metrics that are computed for each scrape. */

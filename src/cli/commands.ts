@@ -14,6 +14,7 @@ const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
   forebay --provider NAME:KEY --chain NAMES   chains of a provider
   forebay --config FILE                more chains, nodes and limits (YAML)
   forebay check ...                    validate, and try nodes, feeds, Redis, facilitator
+  forebay cordon CHAIN NODE ...        take a node out of use; uncordon returns it (server.opsToken)
   forebay health ...                   exit code 1 if the running forebay is not healthy
   forebay init [options]               print a commented configuration file
   forebay schema                       print the JSON Schema of the configuration
@@ -102,6 +103,10 @@ const main = async (): Promise<void> => {
   if (args.command === "init") {
     const { askMissing, formatInitialConfig, readInitOptions } = await import("./init.ts");
     return print(formatInitialConfig(await askMissing(readInitOptions(args))));
+  }
+  if (args.command === "cordon" || args.command === "uncordon") {
+    const { cordonNode } = await import("./cordon.ts");
+    return print(await cordonNode(readConfig(args, process.env), args.command, args.names ?? []));
   }
   if (args.command === "health") {
     const argv = process.argv.slice(2).filter((argument) => argument !== "health");

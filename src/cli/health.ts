@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { readArguments, readConfig } from "../config/readConfig.ts";
+import type { Config } from "../config/schema.ts";
 
 const TIMEOUT_MS = 4_000;
 
@@ -28,6 +29,12 @@ const readContainer = (): { readonly argv: readonly string[]; readonly environme
 
 const LOOPBACK: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "[::1]" };
 
+/** Returns the URL of the ops port, as seen from this machine. */
+export const opsUrlOf = ({ opsHost, opsPort }: Config["server"]): string => {
+  const host = LOOPBACK[opsHost] ?? (opsHost.includes(":") ? `[${opsHost}]` : opsHost);
+  return `http://${host}:${opsPort}`;
+};
+
 /**
  * Requests `/healthz` of the forebay that these arguments start. Without arguments, in a container, of process 1.
  * Rejects with the reason if it is not healthy.
@@ -35,9 +42,8 @@ const LOOPBACK: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::
 export const checkHealth = async (argv: readonly string[], environment: Environment): Promise<void> => {
   const own = { argv, environment };
   const target = argv.length > 0 ? own : (readContainer() ?? own);
-  const { opsHost, opsPort } = readConfig(readArguments(target.argv, target.environment), target.environment).server;
-  const host = LOOPBACK[opsHost] ?? (opsHost.includes(":") ? `[${opsHost}]` : opsHost);
-  const url = `http://${host}:${opsPort}/healthz`;
+  const { server } = readConfig(readArguments(target.argv, target.environment), target.environment);
+  const url = `${opsUrlOf(server)}/healthz`;
   const { status } = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
   if (status !== 200) {
     throw new Error(`${url} returned HTTP ${status}`);

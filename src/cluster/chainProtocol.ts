@@ -38,6 +38,7 @@ export interface ChainInfo {
 export interface NodeFacts {
   readonly name: string;
   readonly identified: boolean;
+  readonly isCordoned: boolean;
   readonly head: BlockId | undefined;
 }
 

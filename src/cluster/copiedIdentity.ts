@@ -39,11 +39,12 @@ export class CopiedIdentity {
 
   /** Applies the facts of the main process. */
   apply(facts: readonly NodeFacts[]): void {
-    for (const { name, identified, head } of facts) {
+    for (const { name, identified, isCordoned, head } of facts) {
       const node = this.#nodes().find((each) => each.name === name);
       if (node === undefined) {
         continue;
       }
+      node.setCordoned(isCordoned);
       if (!identified) {
         // The main process has found it too, and decides from now on.
         this.#trust(node);

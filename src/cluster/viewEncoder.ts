@@ -105,9 +105,10 @@ export class ViewEncoder {
   }
 
   #nodeFacts(): readonly NodeFacts[] {
-    return this.#nodes.map(({ name, identified, head, headHash }) => ({
+    return this.#nodes.map(({ name, identified, isCordoned, head, headHash }) => ({
       name,
       identified,
+      isCordoned,
       head: head === undefined || headHash === undefined ? undefined : { number: head, hash: headHash },
     }));
   }

@@ -4,6 +4,9 @@ import { ENGINE_KINDS } from "../evm/engineKind.ts";
 import { count, lowerCaseName, milliseconds, urlWith } from "./optionTypes.ts";
 import { stateSchema } from "./stateSchema.ts";
 
+/** Names of methods; the last character may be `*`. */
+const methodPatterns = z.array(z.string().regex(/^[A-Za-z0-9_]+\*?$|^\*$/, "a method, or its beginning and `*`"));
+
 const node = z.strictObject({
   name: lowerCaseName.optional().describe("Shown in metrics and headers; default: node1, node2 ..."),
   provider: lowerCaseName
@@ -35,6 +38,12 @@ const node = z.strictObject({
     .describe(
       "Tier, 0 first: a later tier gets reads only if no node of an earlier one is usable, has the block, and has room",
     ),
+  methods: z
+    .strictObject({
+      only: methodPatterns.optional().describe("The node gets these methods only, e.g. `eth_getLogs`, `trace_*`"),
+      never: methodPatterns.default([]).describe("The node never gets these methods"),
+    })
+    .prefault({}),
   logSpans: count(8).describe("Maximum of block ranges in flight for one log query on this node"),
 });
 

@@ -21,7 +21,7 @@ const maskUrl = (text: string): string => {
 };
 
 const mask = (value: unknown, key: string): unknown => {
-  if (key === "sha256") {
+  if (key === "sha256" || key === "opsToken") {
     return MASK;
   }
   if (typeof value === "string") {

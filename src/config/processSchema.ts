@@ -25,6 +25,13 @@ export const serverSchema = z.strictObject({
   host: z.string().default("127.0.0.1").describe("Address to listen on; 0.0.0.0 for all"),
   port: z.number().int().min(0).max(65_535).default(8545).describe("JSON-RPC over HTTP and WebSocket; 0 for any"),
   opsHost: z.string().default("127.0.0.1").describe("Address of the ops port"),
+  opsToken: z
+    .string()
+    .min(16)
+    .optional()
+    .describe(
+      "Bearer token of `POST /nodes/<chain>/<node>/cordon` on the ops port, at least 16 characters; default: no such path",
+    ),
   opsPort: z.number().int().min(0).max(65_535).default(9545).describe("/metrics, /healthz, /readyz, /usage, /config"),
   healthPath: z
     .string()

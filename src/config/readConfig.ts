@@ -45,10 +45,14 @@ const OPTIONS = {
   version: { type: "boolean" },
 } as const;
 
-const COMMANDS = ["serve", "check", "health", "init", "schema"] as const;
+const COMMANDS = ["serve", "check", "cordon", "uncordon", "health", "init", "schema"] as const;
+/** The commands that are followed by the names of a chain and of a node. */
+const NODE_COMMANDS: ReadonlySet<string> = new Set(["cordon", "uncordon"]);
 
 export interface Arguments {
   readonly command: (typeof COMMANDS)[number] | "help" | "version";
+  /** The names after the command. */
+  readonly names?: readonly string[];
   /** Values of the flags. An environment variable replaces a missing flag. */
   readonly values: Readonly<Record<string, string | readonly string[] | boolean | undefined>>;
 }
@@ -73,7 +77,7 @@ export const readArguments = (argv: readonly string[], environment: Environment)
   }
   const [name = "serve", ...rest] = positionals;
   const command = COMMANDS.find((known) => known === name);
-  if (command === undefined || rest.length > 0) {
+  if (command === undefined || (rest.length > 0 && !NODE_COMMANDS.has(command))) {
     throw new ConfigError([`unknown command ${positionals.join(" ")}: expected ${COMMANDS.join(", ")}`]);
   }
   const fromEnvironment = Object.entries(OPTIONS).flatMap(([name, option]) => {
@@ -83,7 +87,7 @@ export const readArguments = (argv: readonly string[], environment: Environment)
     }
     return [[name, "multiple" in option ? text.split(",") : text]];
   });
-  return { command, values: { ...Object.fromEntries(fromEnvironment), ...values } };
+  return { command, names: rest, values: { ...Object.fromEntries(fromEnvironment), ...values } };
 };
 
 const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;

@@ -113,6 +113,8 @@ export interface Node extends NodeSource {
   readonly available: boolean;
   /** The node is not used only because it rejects requests. */
   readonly isRejecting: boolean;
+  /** Whether the operator lets the node have this method. Heads are read in any case. */
+  serves(method: string): boolean;
   /** Whether the node is to be asked for this method: it has not refused it lately. */
   accepts(method: string): boolean;
   /** The lowest block whose data the node may have: no response has shown that it is pruned. */

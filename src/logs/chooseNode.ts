@@ -30,7 +30,12 @@ export const chooseNode = (
   failed: FailedNodes,
 ): Choice => {
   const untried = (range.node === undefined ? nodes : [range.node]).filter(
-    (node) => !failed.has(node) && node.oldest <= range.from && node.head !== undefined && node.head >= range.to,
+    (node) =>
+      node.serves("eth_getLogs") &&
+      !failed.has(node) &&
+      node.oldest <= range.from &&
+      node.head !== undefined &&
+      node.head >= range.to,
   );
   const able = untried.filter(({ usable }) => usable);
   if (able.length === 0) {

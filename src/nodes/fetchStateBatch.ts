@@ -2,6 +2,7 @@ import type { Heads } from "../core/heads.ts";
 import { NodeError, UnverifiedError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateFetch } from "../core/stateReader.ts";
+import type { Call } from "../jsonrpc/call.ts";
 import { unavailable, upstreamTimeout } from "../jsonrpc/rpcError.ts";
 import { checkForm } from "../verification/resultForms.ts";
 import { isRetryable } from "./errorKind.ts";
@@ -41,6 +42,10 @@ const parse = (node: UpstreamNode, method: string | undefined, outcome: RpcRespo
 
 const isRetryableFailure = (value: unknown): boolean => value instanceof NodeError && isRetryable(value);
 
+/** The nodes that may get all of these calls. */
+const nodesFor = (nodes: readonly UpstreamNode[], calls: readonly Call[]): readonly UpstreamNode[] =>
+  nodes.filter((node) => !node.isCordoned && calls.every(({ method }) => node.serves(method)));
+
 /**
  * Creates the function that reads state in one batch from the best node.
  * It retries on the next node if a read fails or the node does not have the block.
@@ -59,7 +64,7 @@ export const createStateFetcher =
     let last: readonly unknown[] | undefined;
     let lastNode: UpstreamNode | undefined;
     try {
-      for (const node of rankNodes(upstreams.nodes, heads.latest, heads, { avoidedOrigins })) {
+      for (const node of rankNodes(nodesFor(upstreams.nodes, calls), heads.latest, heads, { avoidedOrigins })) {
         lastNode = node;
         last = (await node.batch(calls, reach)).map((outcome, at) => parse(node, calls[at]?.method, outcome));
         if (!last.some(isRetryableFailure)) {

@@ -3,12 +3,14 @@ import { NodeError, type Reach, UnverifiedError } from "../core/node.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
+import { CODES } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import type { BreakerOptions } from "./breaker.ts";
 import { isClientFault } from "./errorKind.ts";
 import { type IdentityFault, IdentityGate, type IdentityResult } from "./identityGate.ts";
+import { createMethodFilter, type MethodRules } from "./methodFilter.ts";
 import { NodeRefusals } from "./nodeRefusals.ts";
 import { type BatchOptions, NodeSender } from "./nodeSender.ts";
 import { ObservedHealth } from "./observedHealth.ts";
@@ -27,6 +29,8 @@ export interface NodeOptions {
   readonly concurrency?: number;
   /** The tier of the node. Default: 0, the first. */
   readonly priority?: number;
+  /** Default: all methods. */
+  readonly methods?: MethodRules;
   /** HTTP requests with several calls; default: DEFAULT_BATCH. */
   readonly batch?: BatchOptions;
 }
@@ -65,6 +69,9 @@ const DEFAULT_BATCH: BatchOptions = { maxCalls: 50, maxWaitMs: 0 };
 
 const DEFAULT_MAX_WAIT_MS = 5_000;
 
+/** The methods that follow a node's heads and check its chain. A node gets them whatever its configuration. */
+const HEAD_METHODS: ReadonlySet<string> = new Set(["eth_chainId", "eth_getBlockByNumber", "eth_getBlockByHash"]);
+
 /** A node that is reached over HTTP. */
 class HttpUpstreamNode implements UpstreamNode {
   readonly name: string;
@@ -80,6 +87,8 @@ class HttpUpstreamNode implements UpstreamNode {
   readonly #wrongAnswers: WrongAnswers;
   readonly #gate: IdentityGate;
   readonly #refusals: NodeRefusals;
+  readonly #serves: (method: string) => boolean;
+  #isCordoned = false;
   readonly #sender: NodeSender;
   readonly #verified: VerifiedRequests;
 
@@ -117,6 +126,7 @@ class HttpUpstreamNode implements UpstreamNode {
     this.#wrongAnswers = wrongAnswers;
     this.#gate = gate;
     this.#refusals = refusals;
+    this.#serves = createMethodFilter(options.methods);
     this.#sender = sender;
     this.#verified = new VerifiedRequests(this, verifier);
   }
@@ -166,11 +176,11 @@ class HttpUpstreamNode implements UpstreamNode {
   }
 
   get reachable(): boolean {
-    return this.#gate.isOpen && this.#sender.isReady;
+    return this.#gate.isOpen && this.#sender.isReady && !this.#isCordoned;
   }
 
   get usable(): boolean {
-    return this.#gate.isOpen && !(this.suspended && (this.#options.hasOther?.() ?? false));
+    return this.#gate.isOpen && !this.#isCordoned && !(this.suspended && (this.#options.hasOther?.() ?? false));
   }
 
   get available(): boolean {
@@ -183,11 +193,23 @@ class HttpUpstreamNode implements UpstreamNode {
 
   get isFailing(): boolean {
     const { isHung, isBroken } = this.#sender;
-    return (isHung || isBroken) && this.#gate.isOpen && !this.#wrongAnswers.isSuspended && !this.#refusals.isOut;
+    return (
+      (isHung || isBroken) &&
+      !this.#isCordoned &&
+      this.#gate.isOpen &&
+      !this.#wrongAnswers.isSuspended &&
+      !this.#refusals.isOut
+    );
   }
 
   get isRejecting(): boolean {
-    return this.#refusals.isOut && this.#gate.isOpen && !this.#wrongAnswers.isSuspended && !this.#sender.isHung;
+    return (
+      this.#refusals.isOut &&
+      !this.#isCordoned &&
+      this.#gate.isOpen &&
+      !this.#wrongAnswers.isSuspended &&
+      !this.#sender.isHung
+    );
   }
 
   get needsTrial(): boolean {
@@ -195,6 +217,9 @@ class HttpUpstreamNode implements UpstreamNode {
   }
 
   get unusedReason(): string | undefined {
+    if (this.#isCordoned) {
+      return "it is cordoned";
+    }
     if (!this.identified) {
       return this.fault?.text ?? "no response yet";
     }
@@ -205,6 +230,10 @@ class HttpUpstreamNode implements UpstreamNode {
       return "its response was wrong";
     }
     return this.#refusals.reason ?? this.#sender.unusedReason;
+  }
+
+  serves(method: string): boolean {
+    return this.#serves(method);
   }
 
   accepts(method: string): boolean {
@@ -233,6 +262,10 @@ class HttpUpstreamNode implements UpstreamNode {
   }
 
   send(call: Call, reach: Reach, { isVerified = false, isShared = false }: CallOptions = {}): Promise<Uint8Array> {
+    if (!this.#serves(call.method) && !HEAD_METHODS.has(call.method)) {
+      const message = `the method ${call.method} is not configured for this node`;
+      return Promise.reject(new NodeError("unsupportedMethod", this.name, message, { code: CODES.METHOD_NOT_FOUND }));
+    }
     const options = { isVerified, isShared: isShared && (this.#options.isQuick?.(call.method) ?? false) };
     return this.#gate.isOpen
       ? this.#sender.call(call, reach, options)
@@ -324,6 +357,21 @@ class HttpUpstreamNode implements UpstreamNode {
       this.#telemetry.metrics.upstreamRequests.inc({ ...this.#labels, outcome: error.kind });
     }
     this.#wrongAnswers.record(error, method);
+  }
+
+  get isCordoned(): boolean {
+    return this.#isCordoned;
+  }
+
+  setCordoned(isCordoned: boolean): void {
+    if (this.#isCordoned === isCordoned) {
+      return;
+    }
+    this.#isCordoned = isCordoned;
+    const { log, metrics } = this.#telemetry;
+    metrics.upstreamCordoned.set(this.#labels, isCordoned ? 1 : 0);
+    const fields = { ...this.#labels, host: this.host };
+    log.warn(fields, isCordoned ? "node is not used: it is cordoned" : "node is used again: it is uncordoned");
   }
 
   #unknownChain(): NodeError {

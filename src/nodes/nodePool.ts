@@ -22,7 +22,8 @@ export interface NodePoolOptions {
   readonly onAllUsed?: (isAllUsed: boolean) => void;
 }
 
-const isIdentified = ({ identified }: UpstreamNode): boolean => identified;
+/** Whether the node may get requests of clients. */
+const isInUse = ({ identified, isCordoned }: UpstreamNode): boolean => identified && !isCordoned;
 
 const isAvoided = ({ origin }: UpstreamNode, { avoidedOrigins }: RpcRequest): boolean =>
   avoidedOrigins?.includes(origin) === true;
@@ -68,7 +69,12 @@ class NodePool implements NodeSource {
     if (onlyNode !== undefined && this.#nodes.every(({ name }) => name !== onlyNode)) {
       return Promise.reject(new RpcError(CODES.SERVER, "filter not found"));
     }
-    const ranked = this.#rank(request, context.view);
+    let ranked: readonly UpstreamNode[];
+    try {
+      ranked = this.#rank(request, context.view);
+    } catch (error) {
+      return Promise.reject(error);
+    }
     // A write is sent once, so that it is no trial.
     const trusted = ranked.filter(({ needsTrial }) => !needsTrial);
     return this.#writeToFirst(trusted.length > 0 ? trusted : ranked, request, context);
@@ -141,18 +147,30 @@ class NodePool implements NodeSource {
   }
 
   #rank(request: RpcRequest, { heads }: View): readonly UpstreamNode[] {
-    const identified = this.#nodes.every(isIdentified) ? this.#nodes : this.#nodes.filter(isIdentified);
+    const identified = this.#nodes.every(isInUse) ? this.#nodes : this.#nodes.filter(isInUse);
     const { onlyNode, method } = request;
+    if (!this.#nodes.some((node) => node.serves(method))) {
+      throw new RpcError(
+        CODES.METHOD_NOT_FOUND,
+        `the method ${method} is not available: no node is configured to get it`,
+      );
+    }
+    if (identified.length === 0 && this.#nodes.some(({ isCordoned }) => isCordoned)) {
+      throw unavailable("no node can be used: they are cordoned");
+    }
     if (onlyNode !== undefined) {
       return identified.filter(({ name }) => name === onlyNode);
     }
+    const serving = identified.every((node) => node.serves(method))
+      ? identified
+      : identified.filter((node) => node.serves(method));
     const isAllUsed = isMostFailing(identified);
     if (isAllUsed !== this.#isAllUsed) {
       this.#isAllUsed = isAllUsed;
       this.#options.onAllUsed?.(isAllUsed);
     }
     const { avoidedOrigins } = request;
-    const ranked = rankNodes(identified, neededBlock(request, heads), heads, { isAllUsed, avoidedOrigins });
+    const ranked = rankNodes(serving, neededBlock(request, heads), heads, { isAllUsed, avoidedOrigins });
     return acceptingFirst(ranked, method);
   }
 

@@ -53,6 +53,9 @@ export interface UpstreamNode extends Node, NodeHealth {
   readonly suspended: boolean;
   /** True if only a suspension can prevent requests to the node. */
   readonly reachable: boolean;
+  /** The operator has taken the node out of use. Only its heads are followed, and its chain is checked. */
+  readonly isCordoned: boolean;
+  setCordoned(isCordoned: boolean): void;
   /** Another node responded first, this long after the request to this node. */
   recordLostRace(elapsedMs: number): void;
   recordWrongAnswer(error: UnverifiedError): void;

@@ -16,7 +16,13 @@ import { simulationMetrics } from "./simulationMetrics.ts";
 import { stateMetrics } from "./stateMetrics.ts";
 import { stateUnitMetrics } from "./stateUnitMetrics.ts";
 import { subscriptionMetrics } from "./subscriptionMetrics.ts";
-import { nodeHeadMetrics, nodeMetrics, upstreamMetrics, verificationMetrics } from "./upstreamMetrics.ts";
+import {
+  nodeHeadMetrics,
+  nodeMetrics,
+  nodeUseMetrics,
+  upstreamMetrics,
+  verificationMetrics,
+} from "./upstreamMetrics.ts";
 import { usageMetrics } from "./usageMetrics.ts";
 
 export type Log = pino.Logger;
@@ -29,6 +35,7 @@ const declareMetrics = (factory: MetricFactory) => ({
   ...upstreamMetrics(factory),
   ...nodeHeadMetrics(factory),
   ...nodeMetrics(factory),
+  ...nodeUseMetrics(factory),
   ...verificationMetrics(factory),
   ...logMetrics(factory),
   ...headMetrics(factory),

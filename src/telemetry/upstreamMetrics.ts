@@ -146,9 +146,25 @@ export const nodeMetrics = (metrics: MetricFactory) => ({
     OF_NODE,
     "max",
   ),
+  upstreamSpanLimit: metrics.gaugeFromZero(
+    "upstream_span_limit_blocks",
+    "Learned limit of a log range, 0 for none",
+    OF_NODE,
+    "max",
+  ),
+});
+
+/** Declares the metrics of nodes that are not used, or are used although they fail. */
+export const nodeUseMetrics = (metrics: MetricFactory) => ({
   upstreamRejecting: metrics.gaugeFromZero(
     "upstream_rejecting",
     "1 while a node gets no requests because it rejects them: credentials, plan, or a rate limit that goes on",
+    OF_NODE,
+    "max",
+  ),
+  upstreamCordoned: metrics.gaugeFromZero(
+    "upstream_cordoned",
+    "1 while the operator has taken a node out of use (cordon)",
     OF_NODE,
     "max",
   ),
@@ -156,12 +172,6 @@ export const nodeMetrics = (metrics: MetricFactory) => ({
     "upstream_all_used",
     "1 while most nodes of a chain fail or hang, so that all of them are used",
     { chain: CHAIN },
-    "max",
-  ),
-  upstreamSpanLimit: metrics.gaugeFromZero(
-    "upstream_span_limit_blocks",
-    "Learned limit of a log range, 0 for none",
-    OF_NODE,
     "max",
   ),
 });

@@ -18,7 +18,8 @@ const createIdentified = (t: { after(end: () => void): void }) => {
     signal: ending.signal,
     checkMs: 1,
   });
-  const inform = (identified: boolean): void => identity.apply([{ name: "a", identified, head: undefined }]);
+  const inform = (identified: boolean): void =>
+    identity.apply([{ name: "a", identified, isCordoned: false, head: undefined }]);
   inform(true);
   return { chain, foreign, node, identity, inform };
 };

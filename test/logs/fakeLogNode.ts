@@ -135,6 +135,7 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
     origin: options.name ?? "fake",
     priority: 0,
     accepts: () => true,
+    serves: () => true,
     isRejecting: false,
     options,
     calls,

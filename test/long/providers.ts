@@ -4,7 +4,7 @@ import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode, type FakeNode, type Faults } from "../support/fakes/fakeNode.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
-/** What an operator is told of a fault: the metric of the alert, the least value, and the log line. */
+/** The report of a fault to the operator: the metric of the alert, the least value, and the log line. */
 interface Report {
   readonly metric: string;
   readonly atLeast: number;
@@ -206,7 +206,7 @@ const runProviders = async (phaseMs: number, isPushed: boolean) => {
 };
 
 /**
- * One of two providers fails in each way for a minute, and is back, with and without the push of heads, at 40 calls a second.
+ * One of two providers fails in each way for a minute, and is back. Clients send 40 calls a second. Heads are polled, or pushed.
  * No call fails. The fault is reported by the metric of its alert and by a log line. The nodes get at most 1.2 times the requests
  * of the time without a fault.
  */

@@ -104,3 +104,28 @@ test("a full node of the first tier leaves reads to the second, and a slow read 
   await first;
   assert.equal(paid.count("eth_getBalance"), 1);
 });
+
+test("a node gets only the methods that it is configured for, and heads are read in any case", async (t) => {
+  const { own, paid, service } = await startTiers(t, { methods: { never: ["eth_getBalance", "debug_*"] } });
+  for (let at = 0; at < 5; at += 1) {
+    await readBalance(service, at);
+  }
+  const { status } = await rpc(service.url, "eth_getStorageAt", [addressOf(1), "0x0", "0x10"]);
+  assert.equal(status, 200);
+  assert.deepEqual([own.count("eth_getBalance"), paid.count("eth_getStorageAt")], [0, 0]);
+  assert.ok(paid.count("eth_getBalance") >= 5 && own.count("eth_getStorageAt") > 0);
+});
+
+test("a method that no node may get is an error that says so", async (t) => {
+  const node = await createFakeNode();
+  const service = await createService({ nodes: [{ url: node.url, methods: { only: ["eth_get*"] } }] });
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  for (const method of ["eth_call", "eth_sendRawTransaction", "custom_method"]) {
+    const { body } = await rpc(service.url, method, [method.startsWith("eth_send") ? "0x00" : { to: addressOf(1) }]);
+    assert.equal(body.error?.code, -32_601, method);
+    assert.match(body.error?.message ?? "", /no node is configured to get it/);
+  }
+});

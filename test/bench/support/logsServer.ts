@@ -36,6 +36,7 @@ const createNode = ({ nodePort, head }: LogsServerOptions): Node => {
     oldest: 0n,
     priority: 0,
     accepts: () => true,
+    serves: () => true,
     isRejecting: false,
     recordPruned: () => {},
     batch: async () => [],

@@ -1,0 +1,32 @@
+import type { Config } from "../config/schema.ts";
+import { opsUrlOf } from "./health.ts";
+
+const TIMEOUT_MS = 4_000;
+
+/**
+ * Takes a node of the running forebay out of use, or back, over its ops port. Returns its answer.
+ * Rejects with the reason if it refuses.
+ */
+export const cordonNode = async (
+  { server }: Config,
+  action: "cordon" | "uncordon",
+  [chain, node]: readonly string[],
+): Promise<string> => {
+  if (chain === undefined || node === undefined) {
+    throw new Error(`forebay ${action} CHAIN NODE: the names of the chain and of the node are missing`);
+  }
+  if (server.opsToken === undefined) {
+    throw new Error("server.opsToken is not set, so that nodes cannot be cordoned");
+  }
+  const path = `/nodes/${encodeURIComponent(chain)}/${encodeURIComponent(node)}/${action}`;
+  const response = await fetch(`${opsUrlOf(server)}${path}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${server.opsToken}` },
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  const text = (await response.text()).trim();
+  if (response.status !== 200) {
+    throw new Error(`${action} ${chain} ${node}: HTTP ${response.status}: ${text}`);
+  }
+  return text;
+};

@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { cordonNode } from "../../src/cli/cordon.ts";
+import { configSchema } from "../../src/config/schema.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { createService, type Service } from "../support/servers/service.ts";
+
+const HEIGHT = 100;
+const TOKEN = "0123456789abcdef";
+
+interface Rig {
+  readonly first: FakeNode;
+  readonly second: FakeNode;
+  readonly service: Service;
+}
+
+const start = async (t: TestContext, opsToken: string | undefined): Promise<Rig> => {
+  const chain = createFakeChain({ height: HEIGHT });
+  const [first, second] = await Promise.all([createFakeNode({ chain }), createFakeNode({ chain })]);
+  const service = await createService(
+    {
+      nodes: [
+        { name: "first", url: first.url },
+        { name: "second", url: second.url, priority: 1 },
+      ],
+    },
+    { cache: { memoryBytes: 0 }, server: { ...(opsToken !== undefined && { opsToken }) } },
+  );
+  t.after(async () => {
+    await service.close();
+    await Promise.all([first.close(), second.close()]);
+  });
+  while ((await metric(service.opsUrl, "forebay_upstream_head")) < HEIGHT * 2) {
+    // A node without a head gets no reads.
+  }
+  return { first, second, service };
+};
+
+let nextAddress = 1;
+const readBalance = async ({ url }: Service): Promise<unknown> => {
+  const { body } = await rpc(url, "eth_getBalance", [`0x${(nextAddress++).toString(16).padStart(40, "0")}`, "0x20"]);
+  return body.result ?? body.error?.message;
+};
+
+const post = async ({ opsUrl }: Service, path: string, token = TOKEN) => {
+  const response = await fetch(opsUrl + path, { method: "POST", headers: { authorization: `Bearer ${token}` } });
+  return { status: response.status, text: await response.text() };
+};
+
+const reasonsOf = async ({ opsUrl }: Service): Promise<unknown> =>
+  JSON.parse(await (await fetch(`${opsUrl}/readyz`)).text()).chains[0].nodes;
+
+test("a cordoned node gets no reads, is shown as such, and gets reads again after uncordon", async (t) => {
+  const { first, second, service } = await start(t, TOKEN);
+  const { status, text } = await post(service, "/nodes/chain/first/cordon");
+  assert.equal(status, 200);
+  assert.match(text, /this machine only, until a reload or a restart/);
+  const before = first.count("eth_getBalance");
+  assert.equal(await readBalance(service), "0x20");
+  assert.equal(first.count("eth_getBalance"), before);
+  assert.equal(await metric(service.opsUrl, "forebay_upstream_cordoned", 'node="first"'), 1);
+  assert.deepEqual(await reasonsOf(service), { first: "it is cordoned" });
+
+  await post(service, "/nodes/chain/second/cordon");
+  assert.equal(await readBalance(service), "no node can be used: they are cordoned");
+
+  await post(service, "/nodes/chain/first/uncordon");
+  const seen = second.count("eth_getBalance");
+  assert.equal(await readBalance(service), "0x20");
+  assert.deepEqual([first.count("eth_getBalance"), second.count("eth_getBalance")], [before + 1, seen]);
+});
+
+test("a reload forgets which nodes are cordoned, and says so", async (t) => {
+  const { service } = await start(t, TOKEN);
+  await post(service, "/nodes/chain/first/cordon");
+  const warn = t.mock.method(service.telemetry.log, "warn");
+  await service.reload({ cache: { memoryBytes: 0 }, server: { opsToken: TOKEN } });
+  assert.ok(warn.mock.calls.some(({ arguments: [, text] }) => /forgets that the node was cordoned/.test(String(text))));
+  assert.equal(await reasonsOf(service), undefined);
+});
+
+test("cordon needs the token, and without server.opsToken there is no such path", async (t) => {
+  const { service } = await start(t, TOKEN);
+  assert.equal((await post(service, "/nodes/chain/first/cordon", "0123456789abcdeX")).status, 401);
+  assert.equal((await post(service, "/nodes/chain/none/cordon")).status, 404);
+  assert.equal((await fetch(`${service.opsUrl}/nodes/chain/first/cordon`)).status, 405);
+  assert.ok(!(await (await fetch(`${service.opsUrl}/config`)).text()).includes(TOKEN));
+
+  const { service: without } = await start(t, undefined);
+  assert.equal((await post(without, "/nodes/chain/first/cordon")).status, 405);
+  assert.equal((await fetch(`${without.opsUrl}/nodes/chain/first/cordon`)).status, 404);
+});
+
+test("forebay cordon sends the request of the configuration, and rejects with the reason", async (t) => {
+  const { first, service } = await start(t, TOKEN);
+  const { port } = new URL(service.opsUrl);
+  const config = configSchema.parse({
+    chains: [{ name: "chain", nodes: [{ url: first.url }] }],
+    server: { opsPort: Number(port), opsToken: TOKEN },
+  });
+  assert.match(await cordonNode(config, "cordon", ["chain", "first"]), /"cordoned":true/);
+  assert.deepEqual(await reasonsOf(service), { first: "it is cordoned" });
+  assert.match(await cordonNode(config, "uncordon", ["chain", "first"]), /"cordoned":false/);
+  await assert.rejects(cordonNode(config, "cordon", ["chain", "none"]), /HTTP 404: no such chain or node/);
+  await assert.rejects(cordonNode(config, "cordon", ["chain"]), /CHAIN NODE/);
+  const { opsToken, ...server } = config.server;
+  await assert.rejects(cordonNode({ ...config, server }, "cordon", ["chain", "first"]), /server.opsToken is not set/);
+  assert.equal(opsToken, TOKEN);
+});
