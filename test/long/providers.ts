@@ -86,6 +86,8 @@ const READS: readonly ((at: number) => readonly [method: string, params: readonl
 interface Load {
   calls: number;
   longestMs: number;
+  /** The method of that call. */
+  longest: string;
   readonly failures: string[];
 }
 
@@ -96,7 +98,11 @@ const callAlways = async (url: string, load: Load, seed: number, signal: AbortSi
     const [method, params] = READS[at % READS.length]?.(seed + at) ?? ["eth_chainId", []];
     const startedMs = performance.now();
     const answer = await rpc(url, method, params).catch(String);
-    load.longestMs = Math.max(load.longestMs, performance.now() - startedMs);
+    const ms = performance.now() - startedMs;
+    if (ms > load.longestMs) {
+      load.longestMs = ms;
+      load.longest = method;
+    }
     if (typeof answer === "string" || answer.status !== 200 || answer.body.result === undefined) {
       load.failures.push(`${method} ${typeof answer === "string" ? answer : answer.text.slice(0, 200)}`);
     }
@@ -154,7 +160,7 @@ const runProviders = async (phaseMs: number, isPushed: boolean) => {
   log.warn = (_fields: unknown, message?: string) => {
     lines.push(message ?? "");
   };
-  const load: Load = { calls: 0, longestMs: 0, failures: [] };
+  const load: Load = { calls: 0, longestMs: 0, longest: "", failures: [] };
   const stopping = new AbortController();
   const calling = callAlways(service.url, load, isPushed ? 1e6 : 2e6, stopping.signal);
   await sleep(phaseMs / 2);
@@ -169,6 +175,7 @@ const runProviders = async (phaseMs: number, isPushed: boolean) => {
     const node = nodes[at % 2 === 0 ? 0 : 1];
     await sleep(phaseMs * HEALTHY_SHARE);
     lines.length = 0;
+    load.longestMs = 0;
     const before = { failures: load.failures.length, requests: countOf(nodes) };
     Object.assign(node.faults, faults);
     const isAsked = report !== undefined && phaseMs >= (report.afterMs ?? 0);
@@ -182,7 +189,14 @@ const runProviders = async (phaseMs: number, isPushed: boolean) => {
     const requests = countOf(nodes) - before.requests;
     faulty += requests;
     const failed = load.failures.length - before.failures;
-    phases[name] = { failed, ratio: Number((requests / healthy).toFixed(2)), ...(isAsked && { reported: isReported }) };
+    const longestMs = Math.round(load.longestMs);
+    phases[name] = {
+      failed,
+      longestMs,
+      longest: load.longest,
+      ratio: Number((requests / healthy).toFixed(2)),
+      ...(isAsked && { reported: isReported }),
+    };
     if (failed > 0 || (isAsked && !isReported)) {
       problems.push(name);
     }
@@ -193,11 +207,10 @@ const runProviders = async (phaseMs: number, isPushed: boolean) => {
   await service.close();
   await Promise.all(nodes.map((node) => node.close()));
   const ratio = Number((faulty / (healthy * Object.keys(FAULTS).length)).toFixed(2));
-  const { calls, failures, longestMs } = load;
+  const { calls, failures } = load;
   return {
     calls,
     failed: failures.length,
-    longestMs: Math.round(longestMs),
     ratio,
     phases,
     problems,
