@@ -71,8 +71,16 @@ export const requiredOrigins = (agree: Agree, voters: number): number =>
 const has = ({ chains }: Voter, { number, hash }: { number: bigint; hash: Hash }, ring: BlockRing): boolean =>
   chains.some((chain) => hashAt(chain, number, ring) === hash);
 
-const topOf = ({ chains }: Voter): bigint =>
-  chains.map((chain) => headOf(chain).number).reduce((top, number) => (number < top ? top : number), -1n);
+const topOf = ({ chains }: Voter): bigint => {
+  let top = -1n;
+  for (const chain of chains) {
+    const { number } = headOf(chain);
+    if (number > top) {
+      top = number;
+    }
+  }
+  return top;
+};
 
 /** Returns the highest block that `required` origins have. Of two at one number, the ring's counts. */
 const highestAgreed = ({ voters, ring }: HeadVotes, required: number): AgreedBlock | undefined => {
