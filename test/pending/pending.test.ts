@@ -49,6 +49,41 @@ test("the block hash is the message's, and each hash finds its own prefix of the
   assert.deepEqual([body.uncles, body.withdrawals], [[], []]);
 });
 
+test("the state by a block's hash is that of its prefix, also of messages that no view ended with, and after the seal", async (t) => {
+  const rig = createRig(t);
+  const messages = [0, 1, 2].map((index) => flashblock(index, { transactions: [raw(index + 1)] }));
+  for (const { index } of messages) {
+    const change = { account: account(BigInt(index + 1), 5n), isCleared: false, slots: [] };
+    rig.fake.say(`101-${index}`, { changes: [[ALICE, change]] });
+  }
+  const release = rig.fake.hold();
+  await rig.send(...messages);
+  release();
+  await turn();
+  const check = () => {
+    for (const { index } of messages) {
+      const shown = rig.view().atHash(hashOf(101_000 + index));
+      assert.deepEqual([shown?.newest?.index, shown?.nonce(ALICE, 0n)], [index, BigInt(index + 1)]);
+      assert.equal(shown?.base.number, 100n);
+    }
+  };
+  check();
+  rig.heads.move(sealed(messages));
+  await turn();
+  check();
+  assert.equal(rig.view().atHash(hashOf(7)), undefined);
+  await rig.pass(10_100);
+  assert.equal(rig.view().atHash(hashOf(101_000)), undefined);
+});
+
+test("a block whose state is not verified has no state by its hash", async (t) => {
+  const rig = createRig(t);
+  rig.fake.say("101-0", { unverified: "unexecutable" });
+  await rig.send(flashblock(0, { transactions: [raw(1)] }));
+  assert.ok(rig.view().byHash(hashOf(101_000)));
+  assert.equal(rig.view().atHash(hashOf(101_000)), undefined);
+});
+
 test("a block sealed with the hash of its last message is no longer shown as pending", async (t) => {
   const rig = createRig(t);
   await rig.send(flashblock(0, { transactions: [raw(1)] }));
