@@ -18,7 +18,8 @@ const PIECE_BYTES = 32 * 1024;
 /** Answers in the buffers of the kernel are not forebay's. */
 const PIPELINED = 8;
 const CALLED = `0x${"dd".repeat(20)}`;
-const SIMULATE = { timeoutMs: 1_000, maxResponseBytes: 4 * MIB };
+/** This gas lets a loop run until the deadline on any machine. */
+const SIMULATE = { timeoutMs: 1_000, maxResponseBytes: 4 * MIB, gasCap: 100_000_000_000 };
 /** Code that returns 128 KiB. */
 const RETURNS = "0x620200005ff3";
 /** Code that logs 128 KiB. */
