@@ -1,4 +1,5 @@
-import type { RpcResponse } from "../core/rpcSource.ts";
+import { deriveContext } from "../core/deriveContext.ts";
+import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { PendingView } from "../core/view.ts";
 import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
@@ -8,12 +9,16 @@ import { type Call, createCall, paramsTextOf } from "../jsonrpc/call.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { prefetchHintOfPayload } from "../simulation/prefetchHints.ts";
 import type { ExecutionBase } from "../simulation/simulator.ts";
-import { stateBlock } from "./blockParams.ts";
+import { blockOfCanonical, stateBlock } from "./blockParams.ts";
+import type { BlockReadSpec } from "./blockReadSpec.ts";
+import { retryOnBranchChange } from "./branchRetry.ts";
 import { pendingCallBase, pendingSimulationBase, sealedExecutionBase } from "./executionBase.ts";
 import { headerNotFound } from "./headerNotFound.ts";
 import { held } from "./held.ts";
-import { type Chain, forwarded, type Method, type MethodInput } from "./method.ts";
+import type { Chain, Method, MethodInput } from "./method.ts";
+import type { CanonicalJson } from "./paramSpec.ts";
 import { withPendingMode } from "./pendingModeErrors.ts";
+import { requestAtBlock } from "./requestAtBlock.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
 
 /** A larger payload is parsed only in the worker, and nothing is prefetched for it. */
@@ -51,22 +56,46 @@ export const eth_simulateV1: Method = {
   },
 };
 
-/** Creates the request to a node: the canonical block parameter, and the client's payload unchanged. */
-const callOfNode = (call: Call): Call => {
-  const given = call.params[1] ?? undefined;
-  const block = given === undefined ? undefined : stateBlock.read(given, stateBlock.name);
-  return block === given ? call : createCall(call.method, call.params.with(1, block));
-};
-
+/** Forwards a simulation on the view's block. */
 const onNode = async (input: MethodInput, detail: string): Promise<RpcResponse> => {
   const { pending } = input.context.view;
-  const call = callOfNode(input.call);
-  const forwarding = forwarded({ ...input, call });
-  const response = await (call.params[1] === "pending" && pending
-    ? withPendingMode(pending.mode, forwarding)
-    : forwarding);
-  return { ...response, status: { fwd: "bypass", detail } };
+  const value = stateBlock.read(input.call.params[1] ?? stateBlock.fallback, stateBlock.name);
+  const response = simulateOnNode(input, value);
+  const shown = await (value === "pending" && pending ? withPendingMode(pending.mode, response) : response);
+  return { ...shown, status: { fwd: "bypass", detail } };
 };
+
+/**
+ * Sends the client's payload to a node, with the canonical block parameter. A tag becomes the number or the hash of the view's
+ * block, because the node may have another head.
+ */
+const simulateOnNode = async ({ chain, call, context }: MethodInput, value: CanonicalJson): Promise<RpcResponse> => {
+  if (call.params.length === 0) {
+    throw missingPayload();
+  }
+  const read = { spec: ON_NODE, values: [null, value], position: 1, parameter: blockOfCanonical(value) };
+  const requestAt = (block: ResolvedBlock): RpcRequest => {
+    const request = requestAtBlock({ ...read, canonicalParams: "" }, block);
+    const withPayload = (params: Call["params"]) => [...params.with(0, call.params[0]), ...call.params.slice(2)];
+    const { byHash } = request;
+    return {
+      ...request,
+      params: withPayload(request.params),
+      ...(byHash && { byHash: createCall(byHash.method, withPayload(byHash.params)) }),
+    };
+  };
+  const { heads } = context.view;
+  const known = resolveBlock(read.parameter, heads);
+  const current = known.kind === "aboveHead" ? await chain.heads.refresh() : heads;
+  const inView = current === heads ? context : deriveContext(context, { view: { heads: current } });
+  const send = (next: RequestContext) =>
+    chain.nodes.request(requestAt(resolveBlock(read.parameter, next.view.heads)), next);
+  return known.kind === "pending" ? send(inView) : retryOnBranchChange(chain, inView, send);
+};
+
+const ON_NODE: BlockReadSpec = { name: "eth_simulateV1", params: [], kind: "state" };
+
+const missingPayload = () => invalidParams("missing value for required argument 0: payload");
 
 interface Base {
   readonly run: ExecutionBase;
@@ -81,7 +110,7 @@ const baseOf = async (
   const paramsText = paramsTextOf(call);
   const payload = elementAt(paramsText, 0);
   if (payload === undefined) {
-    throw invalidParams("missing value for required argument 0: payload");
+    throw missingPayload();
   }
   const text = elementAt(paramsText, 1);
   const parameter: unknown = text === undefined ? undefined : JSON.parse(decoder.decode(text));

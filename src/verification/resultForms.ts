@@ -77,6 +77,7 @@ const FORMS: Readonly<Record<string, ResultForm>> = {
   eth_call: DATA,
   eth_estimateGas: QUANTITY,
   eth_createAccessList: objectWith("accessList"),
+  eth_simulateV1: LIST,
 
   eth_syncing: ANY,
   net_listening: { kind: "boolean" },

@@ -140,9 +140,10 @@ for (const [name, text, forms] of equivalent) {
 test("transactions and block parameters are sent to nodes in canonical form", async () => {
   assert.equal((await requestOf("eth_sendRawTransaction", ["0X02AB"])).text, '["0x02ab"]');
   const payload = { blockStateCalls: [{}] };
-  assert.deepEqual((await requestOf("eth_simulateV1", [payload, "unsafe"])).params, [payload, "latest"]);
+  assert.deepEqual((await requestOf("eth_simulateV1", [payload, "unsafe"])).params, [payload, "0x64"]);
+  assert.deepEqual((await requestOf("eth_simulateV1", [payload, "pending"])).params, [payload, "pending"]);
   assert.deepEqual((await requestOf("eth_simulateV1", [payload, "0X10"])).params, [payload, "0x10"]);
-  assert.deepEqual((await requestOf("eth_simulateV1", [payload])).params, [payload]);
+  assert.deepEqual((await requestOf("eth_simulateV1", [payload])).params, [payload, "0x64"]);
 });
 
 const invalid: readonly (readonly [string, readonly unknown[], RegExp])[] = [

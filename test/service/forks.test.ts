@@ -88,11 +88,12 @@ test("a simulation on Sepolia since Amsterdam is executed, and its blocks have t
   assert.equal(await rig.isUnknown(), 0);
 });
 
-test("a simulation on a block without the fields of its fork is forwarded unchanged", async (t) => {
+test("a simulation on a block without the fields of its fork is forwarded with its payload unchanged", async (t) => {
   const rig = await createRig(t, { chainId: SEPOLIA, startSeconds: AMSTERDAM_ON_SEPOLIA });
   assert.deepEqual(await rig.simulate(), FROM_NODE);
   const sent = rig.node.requests.find(({ body }) => body.includes("eth_simulateV1"));
-  assert.deepEqual(JSON.parse(sent?.body ?? "{}").params, SIMULATION);
+  const latest = { blockHash: rig.chain.latest.hash };
+  assert.deepEqual(JSON.parse(sent?.body ?? "{}").params, [SIMULATION[0], latest]);
   assert.equal(await rig.forwarded(), 1);
 });
 
