@@ -38,7 +38,8 @@ const beginSeries = ({ registry, series, metrics }: Telemetry): void => {
     }
     for (const node of NODES) {
       metrics.upstreamBreaker.set({ chain, node }, chain === "b" && node === "node2" ? 1 : 0);
-      for (const gauge of [metrics.upstreamHung, metrics.upstreamSuspended, metrics.upstreamWrongChain]) {
+      const unused = [metrics.upstreamRejecting, metrics.upstreamCordoned, metrics.upstreamHung];
+      for (const gauge of [...unused, metrics.upstreamSuspended, metrics.upstreamWrongChain]) {
         gauge.set({ chain, node }, 0);
       }
     }
