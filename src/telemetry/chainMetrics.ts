@@ -29,10 +29,11 @@ export const headMetrics = (metrics: MetricFactory) => ({
   }),
   head: metrics.gauge("head", "Served head by tag", { chain: CHAIN, tag: ["latest", "safe", "finalized"] }),
   headAgeSeconds: metrics.gauge("head_age_seconds", "Age of the served head by its own time", { chain: CHAIN }),
-  headsContradicted: metrics.gauge(
+  headsContradicted: metrics.gaugeFromZero(
     "heads_contradicted",
     "1 while origins have different newest blocks, and none has a majority",
     { chain: CHAIN },
+    "max",
   ),
   reorgs: metrics.counter("reorgs_total", "Reorganisations", { chain: CHAIN }),
   reorgDepth: metrics.histogram("reorg_depth_blocks", "Blocks replaced by one reorganisation", COUNTS, {
