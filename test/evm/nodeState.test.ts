@@ -64,6 +64,7 @@ for (const [name, method, value] of [
   ["code", "eth_getCode", {}],
   ["slot", "eth_getStorageAt", 1],
   ["block hash", "eth_getBlockByNumber", { hash: 1 }],
+  ["hash of zero", "eth_getBlockByNumber", { hash: `0x${"00".repeat(32)}` }],
 ] as const) {
   test(`a ${name} of another form is an error of the node, and not of forebay`, async () => {
     const node = fakeFetch({ [method]: () => value });

@@ -1,5 +1,15 @@
 import type { AccountState } from "../../core/stateReader.ts";
-import { type Address, type Data, type Hash, isAddress, isData, isQuantity, parseData } from "../../ethereum/hex.ts";
+import {
+  type Address,
+  type Data,
+  type Hash,
+  isAddress,
+  isData,
+  isHash,
+  isQuantity,
+  parseData,
+  ZERO_HASH,
+} from "../../ethereum/hex.ts";
 import { keccak256Hex } from "../../ethereum/keccak.ts";
 import { stripZeros } from "../../ethereum/rlp.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
@@ -52,10 +62,10 @@ export const parseSlot = (value: unknown): Uint8Array => {
 export const blockHashCall = (number: bigint): Call =>
   createCall("eth_getBlockByNumber", [`0x${number.toString(16)}`, false]);
 
-/** Parses the block hash from the result of `blockHashCall`. Throws if it has another form. */
+/** Parses the block hash from the result of `blockHashCall`. Throws if it has another form, or is zero: the block exists. */
 export const parseBlockHash = (value: unknown): Hash => {
   const hash = typeof value === "object" && value !== null ? Reflect.get(value, "hash") : undefined;
-  if (!isData(hash)) {
+  if (!isHash(hash) || hash === ZERO_HASH) {
     throw invalid("block");
   }
   return hash;

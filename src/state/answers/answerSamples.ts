@@ -53,24 +53,52 @@ export class AnswerSamples {
 
   /** Compares a local answer with the result of a node at the same block, or with the node's error. */
   compare(answer: LocalAnswer, outcome: unknown): void {
-    const { onCompared, onDifference } = this.#options;
-    if (typeof outcome !== "string" && !isFailure(outcome)) {
+    if (!isComparable(outcome)) {
       return;
     }
-    onCompared(answer.method);
-    const known: unknown = JSON.parse(decoder.decode(answer.body));
-    if (typeof outcome !== "string" || outcome.toLowerCase() !== String(known).toLowerCase()) {
-      onDifference(answer, outcome instanceof NodeError ? outcome.message : outcome);
+    this.#options.onCompared(answer.method);
+    if (!differs(answer, outcome)) {
+      return;
+    }
+    if (answer.reads.blockOpcodes.has("BLOCKHASH")) {
+      void this.#confirm(answer);
+    } else {
+      this.#report(answer, outcome);
+    }
+  }
+
+  #report(answer: LocalAnswer, outcome: unknown): void {
+    this.#options.onDifference(answer, outcome instanceof NodeError ? outcome.message : outcome);
+  }
+
+  /**
+   * Asks once more. geth's BLOCKHASH is zero for a block that exists if the call runs out of time, and during a
+   * reorganisation. It ignores the error of reading the header. Source: geth, core/evm.go, GetHashFn.
+   */
+  async #confirm(answer: LocalAnswer): Promise<void> {
+    const outcome = await this.#read(answer);
+    if (isComparable(outcome) && differs(answer, outcome)) {
+      this.#report(answer, outcome);
     }
   }
 
   async #ask(answer: LocalAnswer): Promise<void> {
+    this.compare(answer, await this.#read(answer));
+  }
+
+  /** Reads the node's result, or undefined if it does not respond. */
+  async #read({ key, method, block }: LocalAnswer): Promise<unknown> {
     const { fetch, unitsOf, ledger } = this.#options;
-    const { key, method, block } = answer;
-    const values = paramsOfKey(key);
-    const call = createCall(method, values.with(BLOCK, { blockHash: block.hash }));
+    const call = createCall(method, paramsOfKey(key).with(BLOCK, { blockHash: block.hash }));
     ledger.spend("sample", unitsOf(method));
     const [outcome] = await fetch([call], block).catch(() => []);
-    this.compare(answer, outcome);
+    return outcome;
   }
 }
+
+const isComparable = (outcome: unknown): boolean => typeof outcome === "string" || isFailure(outcome);
+
+const differs = ({ body }: LocalAnswer, outcome: unknown): boolean => {
+  const known: unknown = JSON.parse(decoder.decode(body));
+  return typeof outcome !== "string" || outcome.toLowerCase() !== String(known).toLowerCase();
+};

@@ -52,6 +52,34 @@ test("a sample compares the bytes, and a failed call differs", async () => {
   assert.deepEqual(await sample(new NodeError("timeout", "node", "late")), []);
 });
 
+for (const [second, differences] of [
+  ["0xab", []],
+  ["0xac", ["0xac"]],
+  [undefined, []],
+] as const) {
+  test(`a BLOCKHASH that is zero once is no difference: then ${second}`, async () => {
+    const found: unknown[] = [];
+    const outcomes = ["0x00", second];
+    const { promise: asked, resolve } = Promise.withResolvers<void>();
+    const samples = new AnswerSamples({
+      fetch: async () => {
+        if (outcomes.length === 1) {
+          setImmediate(resolve);
+        }
+        return [outcomes.shift()];
+      },
+      unitsOf: () => 26,
+      ledger: { spend: () => undefined },
+      rate: new SampleRate({ nowMs: () => 0, random: () => 0 }),
+      onCompared: () => undefined,
+      onDifference: (_answer, actual) => found.push(actual),
+    });
+    samples.consider({ ...ANSWER, reads: { ...ANSWER.reads, blockOpcodes: new Set(["BLOCKHASH"]) } });
+    await asked;
+    assert.deepEqual(found, differences);
+  });
+}
+
 const report = async (wrong: StateDifference | undefined) => {
   const values = { get: () => CODE };
   const forwarded = new ForwardedContracts(values);
