@@ -10,6 +10,7 @@ import type { ChainIdentity } from "./chainIdentity.ts";
 import { findChainPath } from "./chainPath.ts";
 import { type Agree, type AgreedBlock, decideHead, requiredOrigins, type Voter } from "./decideHead.ts";
 import { FollowedOrigins } from "./followedOrigins.ts";
+import { hasBlock } from "./headLeader.ts";
 import type { HeadSelection } from "./headSelection.ts";
 import { type FindBlock, linkHead, type NodeChain, sealedBlocksOf } from "./nodeChain.ts";
 
@@ -328,11 +329,14 @@ export class HeadAgreement {
       return only !== undefined && (await selection.offerHead(only.node, only.head, only.node.origin));
     }
     const agreed = await findAgreedHead(known, required, signal);
-    const outcome = agreed && (await identity.verify(agreed.node));
-    if (agreed === undefined || canonical.ring !== ring || outcome?.kind === "other" || outcome?.kind === "unknown") {
+    if (agreed === undefined || (await this.#isBehind(agreed.head, ring, nodes))) {
       return false;
     }
-    const genesis = outcome?.kind === "reset" ? { genesis: outcome.genesis } : {};
+    const outcome = await identity.verify(agreed.node);
+    if (canonical.ring !== ring || outcome.kind === "other" || outcome.kind === "unknown") {
+      return false;
+    }
+    const genesis = outcome.kind === "reset" ? { genesis: outcome.genesis } : {};
     const isServed = selection.serve(
       agreed.node,
       { blocks: [agreed.head], joined: false, isAgreed: true, ...genesis },
@@ -344,6 +348,15 @@ export class HeadAgreement {
       }
     }
     return isServed;
+  }
+
+  /** Whether a head below the ring is an ancestor of the served one: its nodes lag, and another node has it too. */
+  async #isBehind({ block }: SealedBlock, ring: BlockRing, nodes: readonly UpstreamNode[]): Promise<boolean> {
+    const { signal } = this.#options;
+    const others = this.#options.nodes.filter((node) => node.identified && !nodes.includes(node));
+    const has =
+      block.number <= ring.latest.number ? await Promise.all(others.map((node) => hasBlock(node, block, signal))) : [];
+    return has.includes(true);
   }
 
   /** Decides again after this time. */

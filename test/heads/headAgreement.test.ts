@@ -234,3 +234,14 @@ test("an origin whose heads do not link to the chain costs one wait", async (t) 
   assert.ok(later.longestMs <= 2_500, `later: ${later.longestMs} ms`);
   assert.ok(isHonest(setup, served(setup)?.hash));
 });
+
+test("a majority that lags behind a short ring moves the head not back", async (t) => {
+  const setup = await trackHeads(t, { height: 30, nodes: 3 });
+  const { number: first = 0n } = served(setup) ?? {};
+  const { oldest = first } = setup.heads.current() ?? {};
+  for (const node of setup.nodes.slice(1)) {
+    node.lag = Number(first - oldest) + 3;
+  }
+  await setup.heads.refresh();
+  await run(setup, 4, () => assert.ok((served(setup)?.number ?? 0n) >= first));
+});

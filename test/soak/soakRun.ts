@@ -95,7 +95,7 @@ const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, 
   const keptMs = performance.now() + comparedFromMs(seconds) / 2;
   const random = createRandom(seed);
   const [chain, other] = await Promise.all([SoakChain.create(CHAIN_ID, seed), SoakChain.create(OTHER_CHAIN_ID, seed)]);
-  const nodes = [await startSoakNode(t, chain), await startSoakNode(t, chain)];
+  const nodes = [await startSoakNode(t, chain), await startSoakNode(t, chain), await startSoakNode(t, chain)];
   const otherNode = await startSoakNode(t, other);
   const liar = await startLyingNode(t, nodes[1]?.url ?? "");
   const feed = await createFeedServer("text");
@@ -103,7 +103,7 @@ const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, 
   chain.events.on("message", feed.send);
   const redis = await startRedis(t);
   // Two honest origins beside the liar: it can invent blocks, and has no majority.
-  const urls = [nodes[0]?.url ?? "", liar.url, nodes[1]?.url ?? ""];
+  const urls = [nodes[0]?.url ?? "", liar.url, nodes[2]?.url ?? ""];
   const replicas = await SoakReplicas.start(t, {
     count: 2,
     planted,
