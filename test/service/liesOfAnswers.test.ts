@@ -151,7 +151,7 @@ const fromTheOnly = async (stage: Stage, { lie, call, before, check }: AnswerLie
     assert.ok((liar.lied.get(lie.name) ?? 0) > liedBefore, "it did not lie");
     assert.equal(result, undefined);
     assert.equal(error?.code, -32_603);
-    assert.match(error?.message ?? "", /^liar: the upstream response failed verification/);
+    assert.match(error?.message ?? "", /^the upstream response failed verification/);
     assert.ok(!error?.message.includes(liar.url));
     liar.lies = [];
     await isCachedRight(stage, call, truth);
@@ -180,7 +180,7 @@ test("a batch with one invalid item is answered, with its other items", async (t
     answers.map(({ result }) => result),
     [truth[0], undefined, truth[2]],
   );
-  assert.match(answers[1]?.error?.message ?? "", /^liar: the upstream response failed verification \(json\)/);
+  assert.match(answers[1]?.error?.message ?? "", /^the upstream response failed verification \(json\)/);
   liar.lies = [];
   assert.deepEqual(((await post(service.url, calls)) as readonly Response[])[1]?.result, truth[1]);
 });

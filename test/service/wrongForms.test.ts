@@ -128,7 +128,7 @@ describe("a result of a wrong form", { concurrency: 4 }, () => {
         const { body, status } = await rpc(stage.service.url, method, params);
         assert.equal(body.result, undefined, JSON.stringify(lie));
         assert.equal(status, 503);
-        assert.match(body.error?.message ?? "", /^liar: the upstream response failed verification \(form\)/);
+        assert.match(body.error?.message ?? "", /^the upstream response failed verification \(form\)/);
         // A node that lacks the block may return `null`.
         assert.equal(await suspended(stage), lie === null ? 0 : 1, JSON.stringify(lie));
       }
