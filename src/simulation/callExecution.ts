@@ -28,6 +28,11 @@ export interface CallInput {
   readonly gasCap: bigint;
 }
 
+interface ExecutionOptions extends Pick<TransactionChecks, "liftsExecutionCap"> {
+  /** Default: yes. */
+  readonly movesPrecompiles?: boolean;
+}
+
 const decoder = new TextDecoder();
 
 /** The state of a run, and the recorder of what the run reads. */
@@ -53,11 +58,12 @@ export interface CallExecution {
 /**
  * Parses the call and its overrides. Throws RpcError.
  * geth caps the gas of execution (EIP-8037) in its estimates and access lists, but not in eth_call.
+ * Its estimates know no precompile that could be moved. Source: geth, internal/ethapi/api.go, DoEstimateGas.
  */
 export const prepareExecution = (
   input: CallInput,
   context: Pick<WorkerContext, "engine">,
-  { liftsExecutionCap }: Pick<TransactionChecks, "liftsExecutionCap"> = {},
+  { liftsExecutionCap, movesPrecompiles = true }: ExecutionOptions = {},
 ): CallExecution => {
   const params: unknown = JSON.parse(decoder.decode(input.paramsText));
   if (!Array.isArray(params) || params[0] === undefined) {
@@ -79,7 +85,7 @@ export const prepareExecution = (
   });
   const createState = ({ reader, reads }: CallSource) => {
     const state = engine.createState(reader);
-    return { state, movedPrecompiles: overrideState(state, states, engine.precompiles, reads) };
+    return { state, movedPrecompiles: overrideState(state, states, movesPrecompiles ? engine.precompiles : [], reads) };
   };
   const addressesWithoutEntry = (from: Address, to: Address | null) =>
     new Set<Address>([from, ...(to === null ? [] : [to]), ...engine.precompiles]);

@@ -37,7 +37,7 @@ export const runRepeatedCall = async (input: CallInput, context: WorkerContext):
 
 /** Executes eth_estimateGas. Source: geth, eth/gasestimator. Throws RpcError. */
 export const runEstimate = async (input: CallInput, context: WorkerContext): Promise<bigint> => {
-  const execution = prepareExecution(input, context);
+  const execution = prepareExecution(input, context, { movesPrecompiles: false });
   return runSteps(
     context,
     stepsOf(execution, (steps) => estimateGas(execution, steps)),

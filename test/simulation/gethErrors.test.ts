@@ -114,7 +114,7 @@ test("fields of blobs and authorizations are checked for every transaction type"
       [{ to: CODE, blobVersionedHashes: [] }, "blob transaction missing blob hashes"],
       [{ blobVersionedHashes: [blob], input: "0x00" }, "blob transaction of type create"],
       [{ to: CODE, blobVersionedHashes: [word(1)] }, "blob 0 has invalid hash version"],
-      [{ to: CODE, blobVersionedHashes: Array(7).fill(blob) }, "blob transaction has too many blobs (max 6)"],
+      [{ to: CODE, blobVersionedHashes: Array(7).fill(blob) }, "blob transaction has too many blobs"],
       [{ to: CODE, authorizationList: [] }, `EIP-7702 transaction with empty auth list ${sender}`],
       [
         { authorizationList: [authorization], input: "0x00" },

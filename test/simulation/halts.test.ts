@@ -15,6 +15,18 @@ test("exceptional halts have geth's texts", async () => {
   assert.equal(await runCode("60015f5f3e"), "return data out of bounds");
 });
 
+test("SSTORE and calls without gas have geth's texts", async () => {
+  const runWith = (code: string, gas: number, fork = forkOf("osaka")) =>
+    haltOf({ to: CODE, gas: `0x${(21_000 + gas).toString(16)}` }, { [CODE]: { code: `0x${code}` } }, fork);
+  // 4 gas for the stack, then 2,300 for SSTORE.
+  assert.equal(await runWith("60015f55", 2_305), "out of gas: not enough gas for reentrancy sentry");
+  assert.equal(await runWith("60015f55", 2_306), "out of gas");
+  const call = `5f5f5f5f5f73${bytes(20, "77")}5af1`;
+  // 15 gas for the stack, then 2,600 for a cold account.
+  assert.equal(await runWith(call, 2_000), "out of gas: out of gas");
+  assert.equal(await runWith(call, 100), "out of gas");
+});
+
 test("a memory size above geth's limit is a gas overflow", async () => {
   const max = `7f${"ff".repeat(32)}`;
   const above64Bits = "680fffffffffffffffff";

@@ -195,6 +195,16 @@ test("eth_call, eth_estimateGas and eth_createAccessList run on the base state",
   await assert.rejects(simulator.call(failing, base(), never), { code: 3, message: "execution reverted" });
 });
 
+test("an estimate has geth's error if a precompile is moved, and eth_call moves it", async () => {
+  const moved = { [`0x${"04".padStart(40, "0")}`]: { movePrecompileToAddress: `0x${"ee".repeat(20)}` } };
+  const call = text([{ from: SENDER, to: `0x${"ee".repeat(20)}`, data: "0x2a" }, "latest", moved]);
+  assert.equal(await read(simulator.call(call, base(), never)), "0x2a");
+  await assert.rejects(simulator.estimateGas(call, base(), never), {
+    code: -32_000,
+    message: `account 0x${"04".padStart(40, "0")} is not a precompile`,
+  });
+});
+
 test("simulate.engine: reference executes with the library, and leaves chains of the OP stack to a node", async (t) => {
   const byLibrary = new EvmWorkers({ entry: workerEntry("simulation"), size: 1, engine: "reference" });
   t.after(() => byLibrary.close());

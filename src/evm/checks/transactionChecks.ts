@@ -101,7 +101,7 @@ export const checkBlobs = (
     throw new TransactionError("blobs", "blob transaction missing blob hashes");
   }
   if (engine.isActive(7594) && blobVersionedHashes.length > MAX_BLOBS) {
-    throw new TransactionError("blobs", `blob transaction has too many blobs (max ${MAX_BLOBS})`);
+    throw new TransactionError("blobs", "blob transaction has too many blobs");
   }
   const wrong = blobVersionedHashes.findIndex((hash) => !hash.startsWith(KZG_VERSION));
   if (wrong >= 0) {

@@ -1,6 +1,6 @@
 import type { StateReader } from "../../core/stateReader.ts";
 import { type Address, type Hash, ZERO_ADDRESS } from "../../ethereum/hex.ts";
-import type { Rules } from "../../ethereum/rules.ts";
+import { isForkActive, type Rules } from "../../ethereum/rules.ts";
 import type { AccessListEntry, DepositTransaction } from "../../ethereum/transaction.ts";
 import { CONSENSUS_CHECKS, checkTransaction } from "../checks/checkTransaction.ts";
 import type { DepositResult, Engine, TransactionContext, TransactionOptions, TransactionResult } from "../engine.ts";
@@ -76,8 +76,8 @@ export class FastEngine implements Engine {
     context.reads?.account(deposit.from, "nonce");
     const nonce = context.state.nonceOf(deposit.from);
     const result = this.#run(context, depositRequest(deposit), "transact");
-    const halt = () =>
-      haltOf(result, { address: originalOf(deposit.to, {}), data: deposit.input, gasLimit: deposit.gas });
+    const input = { address: originalOf(deposit.to, {}), data: deposit.input, gasLimit: deposit.gas };
+    const halt = () => haltOf(result, input, true);
     return { ...describe(result, deposit, halt), blobGasUsed: 0n, nonce };
   }
 
@@ -132,7 +132,8 @@ export class FastEngine implements Engine {
     { options, gasLeft }: { readonly options: TransactionOptions; readonly gasLeft: bigint },
   ): string {
     const text = this.isActive(8037) ? formatTooLarge(result) : undefined;
-    return text ?? haltOf(result, { address: originalOf(message.to, options), data: message.input, gasLimit: gasLeft });
+    const input = { address: originalOf(message.to, options), data: message.input, gasLimit: gasLeft };
+    return text ?? haltOf(result, input, isForkActive(this.rules, "berlin"));
   }
 
   /** Leaves out what was warm before. */
@@ -192,10 +193,10 @@ const describe = (result: ModuleResult, { to }: { readonly to: Address | null },
   };
 };
 
-const haltOf = (result: ModuleResult, input: RejectedInput): string =>
+const haltOf = (result: ModuleResult, input: RejectedInput, isBerlin: boolean): string =>
   result.status === "failedDeposit" && result.lastStep === undefined
     ? "failed deposit"
-    : formatModuleHalt(result, input);
+    : formatModuleHalt(result, input, isBerlin);
 
 /** Returns a function that makes engines. Their states share the instances of the modules. */
 export const createFastEngines = async ({ isLate, module }: EngineOptions): Promise<(rules: Rules) => Engine> => {

@@ -1,6 +1,7 @@
 import {
   ADDRESS_COLLISION,
   CODE_TOO_LARGE,
+  formatCallOutOfGas,
   formatCodeStore,
   formatOutOfGas,
   formatOverflow,
@@ -14,6 +15,7 @@ import {
   memoryGas,
   NONCE_OVERFLOW,
   OUT_OF_GAS,
+  REENTRANCY_SENTRY,
   WRITE_PROTECTION,
   wordsOf,
 } from "../halts/haltText.ts";
@@ -25,7 +27,7 @@ import type { LastStep, ModuleResult } from "./fastResult.ts";
 // Source: revm-interpreter, InstructionResult.
 const OUT_OF_FUNDS = 0x12;
 const FIRST_OUT_OF_GAS = 0x20;
-const LAST_OUT_OF_GAS = 0x25;
+const SENTRY_OUT_OF_GAS = 0x25;
 const OPCODE_NOT_FOUND = 0x26;
 const CALL_IN_STATIC = 0x27;
 const WRITE_IN_STATIC = 0x28;
@@ -49,6 +51,7 @@ const TEXTS: ReadonlyMap<number, string> = new Map([
   [WRITE_IN_STATIC, WRITE_PROTECTION],
   [BAD_JUMP, INVALID_JUMP],
   [CREATE_COLLISION, ADDRESS_COLLISION],
+  [SENTRY_OUT_OF_GAS, REENTRANCY_SENTRY],
   [NONCE_TOO_LARGE, NONCE_OVERFLOW],
   [CODE_SIZE_LIMIT, CODE_TOO_LARGE],
   [CODE_PREFIX, INVALID_CODE],
@@ -56,7 +59,11 @@ const TEXTS: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** Returns geth's text for the error that halted a transaction. `input`: for a precompile that the transaction called. */
-export const formatModuleHalt = ({ code, lastStep, precompileFault }: ModuleResult, input: RejectedInput): string => {
+export const formatModuleHalt = (
+  { code, lastStep, precompileFault }: ModuleResult,
+  input: RejectedInput,
+  isBerlin: boolean,
+): string => {
   if (code === PRECOMPILE_ERROR) {
     return describePrecompileFault(precompileFault, input);
   }
@@ -64,10 +71,10 @@ export const formatModuleHalt = ({ code, lastStep, precompileFault }: ModuleResu
   if (text !== undefined) {
     return text;
   }
-  return lastStep === undefined ? OUT_OF_GAS : formatStep(code, lastStep);
+  return lastStep === undefined ? OUT_OF_GAS : formatStep(code, lastStep, isBerlin);
 };
 
-const formatStep = (code: number, step: LastStep): string => {
+const formatStep = (code: number, step: LastStep, isBerlin: boolean): string => {
   const halted = haltedFrame(step);
   switch (code) {
     case OPCODE_NOT_FOUND:
@@ -82,7 +89,9 @@ const formatStep = (code: number, step: LastStep): string => {
       // revm compares the bounds before it charges the copy, unlike geth.
       return formatOutOfGas(halted);
     default:
-      return code >= FIRST_OUT_OF_GAS && code <= LAST_OUT_OF_GAS ? describeOutOfGas(step, halted) : `halted: ${code}`;
+      return code >= FIRST_OUT_OF_GAS && code < SENTRY_OUT_OF_GAS
+        ? describeOutOfGas(step, halted, isBerlin)
+        : `halted: ${code}`;
   }
 };
 
@@ -105,11 +114,11 @@ const describeStack = (code: number, { opCode, operand, stackLength }: LastStep,
 const RETURN = 0xf3;
 
 /** A frame that returned code runs out of gas when the code is stored. */
-const describeOutOfGas = (step: LastStep, halted: HaltedFrame): string => {
+const describeOutOfGas = (step: LastStep, halted: HaltedFrame, isBerlin: boolean): string => {
   if (step.opCode === RETURN && step.firstOutputByte !== undefined) {
     return formatCodeStore(step.firstOutputByte);
   }
-  return formatOutOfGas(halted);
+  return isBerlin ? formatCallOutOfGas(halted) : formatOutOfGas(halted);
 };
 
 const haltedFrame = ({ opCode, stack, stackLength, gasLeft, returnBytes, memoryBytes }: LastStep): HaltedFrame => {

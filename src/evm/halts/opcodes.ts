@@ -96,6 +96,14 @@ const SPANS: ReadonlyMap<number, readonly Span[]> = new Map<number, readonly Spa
   [0xfd, [[0, 1]]],
 ]);
 
+const ADDRESS_BITS = 160;
+/** CALL, CALLCODE, DELEGATECALL, STATICCALL. */
+const CALLS: ReadonlySet<number> = new Set([0xf1, 0xf2, 0xf4, 0xfa]);
+
+/** Returns the address that an opcode calls, or undefined if it calls none. `operands` is the stack, top first. */
+export const calledAddress = (opCode: number, [, to = 0n]: readonly bigint[]): bigint | undefined =>
+  CALLS.has(opCode) ? BigInt.asUintN(ADDRESS_BITS, to) : undefined;
+
 /** Returns offset and length of each memory access of an opcode. `operands` is the stack, top first. */
 export const memoryAccesses = (
   opCode: number,

@@ -1,6 +1,6 @@
 import { ETHEREUM_FORKS, type EthereumFork } from "../../../src/ethereum/rules.ts";
 import { TOP_BYTES } from "../../../src/evm/halts/blsFault.ts";
-import { CODE_STORE_OUT_OF_GAS } from "../../../src/evm/halts/haltText.ts";
+import { CODE_STORE_OUT_OF_GAS, OUT_OF_GAS } from "../../../src/evm/halts/haltText.ts";
 import { BLOB_HASH_MISMATCH, BLOB_PROOF, INPUT_LENGTH, PAIRING_SIZE } from "../../../src/evm/halts/precompileFault.ts";
 import type { Observation } from "./observation.ts";
 
@@ -57,6 +57,12 @@ const KNOWN_FAULTS: readonly KnownFault[] = [
     forks: ETHEREUM_FORKS,
     matches: (fast, library) =>
       haltOf(fast).startsWith(UNDERFLOW) && haltOf(library).startsWith(UNDERFLOW) && differByText(fast, library),
+  },
+  {
+    name: "the library has no gas left to tell why it is out of gas",
+    forks: ETHEREUM_FORKS,
+    matches: (fast, library) =>
+      haltOf(fast).startsWith(`${OUT_OF_GAS}: `) && haltOf(library) === OUT_OF_GAS && differByText(fast, library),
   },
   {
     name: "the library has its own text for an input that a precompile rejects",
