@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { privateKeyToAccount } from "viem/accounts";
 import { type Address, type Hex, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../src/ethereum/keccak.ts";
 import type { EthereumFork } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { BlockEnvironment, Engine, TransactionResult } from "../../src/evm/engine.ts";
+import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
 import { type PlainState, readerOf } from "../support/builders/stateRoot.ts";
 
 /** Differences between the engines that random programs have found, each with the value that geth gives. */
@@ -39,6 +41,24 @@ const stateOf = (codes: Readonly<Record<Address, string>>): PlainState => {
   return new Map([[FROM, account(NOTHING, 10n ** 18n)], ...contracts]);
 };
 
+const messageTo = (to: Address, input: Uint8Array = NOTHING): TransactionMessage => ({
+  type: 0,
+  from: FROM,
+  to,
+  nonce: 0n,
+  gas: 200_000n,
+  value: 0n,
+  input,
+  maxFeePerGas: 1n,
+  maxPriorityFeePerGas: 1n,
+  accessList: [],
+  maxFeePerBlobGas: 0n,
+  blobVersionedHashes: [],
+  authorizationList: [],
+});
+
+const lowerAddress = (address: Hex): Address => `0x${address.slice(2).toLowerCase()}`;
+
 const run = async (
   engine: Engine,
   codes: Readonly<Record<Address, string>>,
@@ -47,21 +67,7 @@ const run = async (
   const state = engine.createState(readerOf(stateOf(codes), BLOCK.blockHash));
   const results: TransactionResult[] = [];
   for (const { to, input = "" } of calls) {
-    const message = {
-      type: 0,
-      from: FROM,
-      to,
-      nonce: 0n,
-      gas: 200_000n,
-      value: 0n,
-      input: Uint8Array.fromHex(input),
-      maxFeePerGas: 1n,
-      maxPriorityFeePerGas: 1n,
-      accessList: [],
-      maxFeePerBlobGas: 0n,
-      blobVersionedHashes: [],
-      authorizationList: [],
-    };
+    const message = messageTo(to, Uint8Array.fromHex(input));
     results.push(await engine.transact({ state, block: BLOCK }, message, { checks: CHECKS }));
   }
   return { results, changes: state.changes() };
@@ -123,5 +129,34 @@ for (const kind of ["fast", "reference"] as const) {
         ["halt", 200_000n, "point is not on curve"],
       ],
     );
+  });
+}
+
+const DELEGATE: Address = `0x${"ee".repeat(20)}`;
+const AUTHORITY = privateKeyToAccount(`0x${"42".repeat(32)}`);
+
+/** Runs a call of the authority, then a transaction with its authorization. Returns the gas of the second one. */
+const gasOfAuthorization = async (engine: Engine, touches: boolean): Promise<bigint | undefined> => {
+  const state = engine.createState(readerOf(stateOf({}), BLOCK.blockHash));
+  const signed = await AUTHORITY.signAuthorization({ chainId: 1, contractAddress: DELEGATE, nonce: 0 });
+  const authorization = {
+    ...{ chainId: 1n, address: DELEGATE, nonce: 0n, yParity: BigInt(signed.yParity ?? 0) },
+    ...{ r: BigInt(signed.r), s: BigInt(signed.s) },
+  };
+  const plain = messageTo(lowerAddress(AUTHORITY.address));
+  if (touches) {
+    await engine.transact({ state, block: BLOCK }, plain, { checks: CHECKS });
+  }
+  const message = { ...plain, type: 4, to: DELEGATE, authorizationList: [authorization] };
+  return (await engine.transact({ state, block: BLOCK }, message, { checks: CHECKS })).gasUsed;
+};
+
+for (const kind of ["fast", "reference"] as const) {
+  test(`${kind}: an empty authority that an earlier transaction touched does not exist (EIP-7702)`, async () => {
+    const engines = await createEngines(kind);
+    const engine = engines({ chainId: 1n, fork: "osaka" });
+    // 21,000, and 25,000 for an account that does not exist.
+    assert.equal(await gasOfAuthorization(engine, false), 46_000n);
+    assert.equal(await gasOfAuthorization(engine, true), 46_000n);
   });
 }

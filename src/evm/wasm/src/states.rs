@@ -285,13 +285,16 @@ fn remove_empty(journal: &mut Journal, address: Address) {
     let account = journal.inner.state.entry(address).or_default();
     let dirty = journal.database.dirty.of(address);
     dirty.keeps_empty = false;
+    dirty.is_written = true;
     if had_storage || !account.is_loaded_as_not_existing() {
         account.storage.clear();
         account.mark_created();
-        account.mark_touch();
         dirty.is_cleared = true;
         dirty.slots.clear();
     }
+    // revm takes an empty account that was touched for an authority that exists (EIP-7702).
+    account.status |= AccountStatus::LoadedAsNotExisting;
+    account.unmark_touch();
 }
 
 fn exists(account: &Account, is_spurious: bool) -> bool {
