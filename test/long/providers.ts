@@ -62,6 +62,8 @@ const FAULTS: Readonly<Record<string, ProviderFault>> = {
 };
 
 const WHOLE_MS = 60_000;
+/** In a shorter fault its report and the recovery from the last one do not fit. */
+const MIN_FAULT_MS = 4_000;
 const CALLS_PER_SECOND = 40;
 const BLOCK_MS = 1_000;
 const HEIGHT = 200;
@@ -225,7 +227,7 @@ const runProviders = async (phaseMs: number, isPushed: boolean) => {
  */
 export const long = async ({ seconds }: { readonly seconds: number | undefined }) => {
   const parts = Object.keys(FAULTS).length * (1 + HEALTHY_SHARE) + 1.5;
-  const phaseMs = seconds === undefined ? WHOLE_MS : (seconds * 1_000) / parts;
+  const phaseMs = seconds === undefined ? WHOLE_MS : Math.max(MIN_FAULT_MS, (seconds * 1_000) / parts);
   const [polled, pushed] = await Promise.all([runProviders(phaseMs, false), runProviders(phaseMs, true)]);
   const runs = [polled, pushed];
   return {
