@@ -79,8 +79,8 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: "src/state/sourcedValues.ts",
-        from: 'const result = typeof value === "string" ? values.enter(key, block, value)',
-        to: 'const result = typeof value === "string" ? values.enter(key, values.head ?? block, value)',
+        from: "? values.enter(key, block, value, node)",
+        to: "? values.enter(key, values.head ?? block, value, node)",
       },
     ],
   },
