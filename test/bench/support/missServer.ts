@@ -23,6 +23,7 @@ const server = createServer((request, response) => {
 
 const HASH = `0x${"11".repeat(32)}`;
 const RESULTS: Readonly<Record<string, unknown>> = {
+  eth_call: "0x0de0b6b3a7640000",
   eth_chainId: "0x2105",
   eth_blockNumber: "0x64",
   eth_getBlockByNumber: {

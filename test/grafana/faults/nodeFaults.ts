@@ -1,8 +1,12 @@
+import { addressOf } from "../../support/builders/stateModel.ts";
 import { rpc } from "../../support/clients/rpc.ts";
 import { createFakeChain } from "../../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../../support/fakes/fakeNode.ts";
+import { type Lie, startLyingNode } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { createService, type ServiceChain } from "../../support/servers/service.ts";
+import { StandInNode } from "../../support/standIn/standInNode.ts";
+import { WrittenChain } from "../../support/standIn/writtenChain.ts";
 import { createLiveChain, startLiveNode } from "../liveNode.ts";
 import type { AlertFault } from "./alertFault.ts";
 
@@ -41,6 +45,59 @@ const startOnOtherBranch = (t: Lifespan) => {
   const branch = createLiveChain(t);
   branch.reorg(1, 1);
   return startLiveNode(t, branch);
+};
+
+const ACCOUNTS = Array.from({ length: 8 }, (_, index) => addressOf(index));
+const LEARNING_BLOCKS = 8;
+
+/** Starts two nodes of which the first refuses reads, and the second lies, once the balances are known. */
+const startDisagreement = async (t: Lifespan) => {
+  const written = new WrittenChain("prague");
+  written.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const honest = await StandInNode.start({ chain: written.chain, traces: "geth" });
+  t.after(() => honest.close());
+  const [first, liar] = [await startLyingNode(t, honest.url), await startLyingNode(t, honest.url)];
+  const service = await serve(t, {
+    nodes: [first, liar].map(({ url }, priority) => ({ url, priority })),
+    ...{ blockTimeMs: 20_000, forks: "prague" },
+    state: { source: "trace", probation: { blocks: 0, values: 0 } },
+  });
+  const readAll = (headers: Readonly<Record<string, string>> = {}) =>
+    Promise.all(ACCOUNTS.map((account) => rpc(service.url, "eth_getBalance", [account, "latest"], headers)));
+  const learn = async () => {
+    written.mine();
+    await service.chains[0]?.upstreams.heads.refresh();
+    await readAll();
+  };
+  for (let block = 0; block < LEARNING_BLOCKS; block++) {
+    await learn();
+  }
+  let refused = 0;
+  return {
+    opsUrl: service.opsUrl,
+    begin: () => {
+      liar.lies = [{ name: "a wrong balance", methods: ["eth_getBalance"], result: () => "0x7" }];
+    },
+    // Each account is refused once, so that the liar is asked. The comparison has the word of both.
+    call: async () => {
+      const isLying = liar.lies.length > 0;
+      first.lies = isLying && refused++ === 0 ? [refuseEach(ACCOUNTS.length)] : first.lies;
+      return isLying ? readAll({ "cache-control": "no-cache" }) : learn();
+    },
+  };
+};
+
+/** Refuses this number of reads of balances. */
+const refuseEach = (count: number): Lie => {
+  let left = count;
+  return {
+    name: "refuses balances",
+    methods: ["eth_getBalance"],
+    response: (response) =>
+      left-- > 0
+        ? { id: response.id, jsonrpc: "2.0", error: { code: -32_000, message: "request timed out" } }
+        : response,
+  };
 };
 
 export const NODE_FAULTS: Readonly<Record<string, AlertFault>> = {
@@ -111,10 +168,18 @@ export const NODE_FAULTS: Readonly<Record<string, AlertFault>> = {
       const service = await serve(t, { chainId: chain.chainId, nodes });
       return {
         opsUrl: service.opsUrl,
-        begin: () => Promise.all(down.map((node) => node.close())),
+        begin: () => {
+          for (const { faults } of down) {
+            faults.answer = 503;
+          }
+        },
         call: () => readAccounts(service.url),
       };
     },
+  },
+  "two origins disagree on a balance": {
+    alerts: ["ForebayNodesDisagree"],
+    start: (t) => startDisagreement(t),
   },
   "a node is behind": {
     alerts: ["ForebayNodeLag"],
