@@ -163,7 +163,7 @@ export const NODE_FAULTS: Readonly<Record<string, AlertFault>> = {
     start: async (t) => {
       const chain = createLiveChain(t);
       const { url } = await startLiveNode(t, chain);
-      const down = [await createFakeNode({ chain }), await createFakeNode({ chain })];
+      const down = [await startLiveNode(t, chain), await startLiveNode(t, chain)];
       const nodes = [{ url }, ...down.map((node) => ({ url: node.url }))];
       const service = await serve(t, { chainId: chain.chainId, nodes });
       return {
