@@ -163,7 +163,8 @@ interface Ballot {
 const lateAtMs = (voter: Voter, { groups, sinceMs }: Ballot, votes: HeadVotes): number => {
   const { servedMs, voters } = votes;
   const isLone = groups.length === 1 && groups[0]?.length === 1 && voters.length > 2;
-  if (voter.isAvailable && isLone) {
+  // While origins contradict each other, an undecided one that can be reached is awaited.
+  if (voter.isAvailable && (isLone || groups.length > 1)) {
     return Number.POSITIVE_INFINITY;
   }
   const waitMs = voter.isAvailable ? waitTimes(votes).lagMs : MIN_WAIT_MS;

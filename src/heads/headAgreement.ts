@@ -33,6 +33,8 @@ export interface HeadAgreementOptions {
 const FIRST_HEADS_MS = 2_000;
 /** Period of the search for a block that enough origins have, while their heads do not link to the ring. */
 const DETACHED_PERIOD_MS = 1_000;
+/** Delay before the next decision after a failed one. */
+const RETRY_MS = 1_000;
 /** Agreed blocks are served one after the other if origins lost their votes. */
 const MAX_STEPS = 16;
 
@@ -105,7 +107,10 @@ export class HeadAgreement {
       this.#firstTimer = new AbortController();
       void clock
         .sleep(FIRST_HEADS_MS, AbortSignal.any([signal, this.#firstTimer.signal]))
-        .then(() => this.#serveFirst());
+
+        .then(() => this.#serveFirst())
+        // The next head tries again.
+        .catch(() => undefined);
     }
     return true;
   }
@@ -114,6 +119,7 @@ export class HeadAgreement {
     const { canonical, selection, agree, signal } = this.#options;
     const offered = [...this.#firstHeads].filter(([node]) => node.identified).map(([node, head]) => ({ node, head }));
     this.#firstTimer?.abort();
+    this.#firstTimer = undefined;
     if (canonical.ring !== undefined || offered.length === 0 || signal.aborted) {
       return;
     }
@@ -366,7 +372,8 @@ export class HeadAgreement {
     this.#waiting = waiting;
     void clock.sleep(forMs, AbortSignal.any([signal, waiting.signal])).then(() => {
       if (!waiting.signal.aborted && !signal.aborted) {
-        void this.#serveAgreed();
+        // The deciding node may fail while its blocks are read: decide again later.
+        this.#serveAgreed().catch(() => this.#waitFor(RETRY_MS));
       }
     });
   }

@@ -245,3 +245,23 @@ test("a majority that lags behind a short ring moves the head not back", async (
   await setup.heads.refresh();
   await run(setup, 4, () => assert.ok((served(setup)?.number ?? 0n) >= first));
 });
+
+test("an invented child is not served because one honest origin is late after a pause", async (t) => {
+  const setup = await trackHeads(t, { height: 30, nodes: 3 });
+  const [liar, , late] = setup.nodes as [ChainNode, ChainNode, ChainNode];
+  await run(setup, 4);
+  liar.chain = forge(setup.chain, 1);
+  const pause = async (forMs: number) => {
+    for (let elapsedMs = 0; elapsedMs < forMs; elapsedMs += STEP_MS) {
+      setup.heads.markActive();
+      await setup.clock.advance(STEP_MS);
+      assert.ok(isHonest(setup, served(setup)?.hash));
+    }
+  };
+  await pause(4_900);
+  late.lag = 1;
+  setup.chain.mine();
+  await pause(300);
+  late.lag = 0;
+  await pause(2_000);
+});
