@@ -39,9 +39,9 @@ const PLANTED_FAULTS = {
     faults: ["lagging node"],
     edits: [
       {
-        file: "src/heads/headSelection.ts",
-        from: "if (!isLeader || block.number === ring.latest.number) {",
-        to: "if (!isLeader && block.number < ring.latest.number) { return { blocks: sealedBlocksOf(ring, block.number), joined: true }; }\nif (!isLeader || block.number === ring.latest.number) {",
+        file: "src/heads/headAgreement.ts",
+        from: "if (ring.at(number)?.hash === hash) {",
+        to: "if (number < ring.latest.number && ring.at(number)?.hash === hash) { canonical.extend(ring, { blocks: sealedBlocksOf(ring, number), joined: true }); }\nif (ring.at(number)?.hash === hash) {",
       },
     ],
   },
