@@ -67,10 +67,12 @@ test("lanes take turns, and a lane runs no more jobs at once than it may", async
     lanes[name].run({
       input: "ask",
       affinity: undefined,
-      onRequest: () => {
+      // The requests of two threads arrive in any order. The pool takes the jobs in turn.
+      begin: () => {
         order.push(job);
-        return release.promise;
+        return () => undefined;
       },
+      onRequest: () => release.promise,
       timeoutMs: 30_000,
       signal: new AbortController().signal,
     });
