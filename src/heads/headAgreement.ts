@@ -1,4 +1,5 @@
 import type { Clock } from "../core/clock.ts";
+import type { Hash } from "../ethereum/hex.ts";
 import { readLinked } from "../nodes/blockReads.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
@@ -50,7 +51,7 @@ export class HeadAgreement {
   #firstTimer: AbortController | undefined;
   #waiting: AbortController | undefined;
   /** Times when blocks above the agreed one were first announced. */
-  #seenMs = new Map<string, number>();
+  #seenMs = new Map<Hash, number>();
   #detachedMs = Number.NEGATIVE_INFINITY;
   #isContradicted = false;
   #served: string | undefined;
@@ -314,7 +315,7 @@ export class HeadAgreement {
     }
     this.#origins.rejoin(before, ring);
     const open = new Set(this.#origins.chains().flatMap(({ blocks }) => blocks.map(({ block }) => block.hash)));
-    this.#seenMs = new Map([...this.#seenMs].filter(([hash]) => open.has(hash as `0x${string}`)));
+    this.#seenMs = new Map([...this.#seenMs].filter(([hash]) => open.has(hash)));
   }
 
   /** Serves a head that does not link to the ring, if enough origins have it. Returns whether it did. */
