@@ -5,7 +5,7 @@ import { BlockValues } from "../../src/state/blockValues.ts";
 import { runSliced } from "../../src/state/runSliced.ts";
 import { TraceSource } from "../../src/state/sources/traceSource.ts";
 import { WriteSetThread } from "../../src/state/sources/writeSetThread.ts";
-import { type StandInBlock, StandInChain, type StandInTransaction } from "../support/standIn/standInChain.ts";
+import { BASE_FEE, type StandInBlock, StandInChain, type StandInTransaction } from "../support/standIn/standInChain.ts";
 import { createTransaction } from "../support/standIn/standInTransactions.ts";
 import { wordOf } from "../support/standIn/stateKeys.ts";
 import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
@@ -22,6 +22,10 @@ const READS_SHORT = 5;
 const DEADLINE_MS = 60_000;
 const CACHE_BYTES = 64 * 1024 * 1024;
 
+const FUNDS = 10n ** 18n;
+/** What a transaction burns. Balances that do not add up to it would need the block's calls too. */
+const BURNED = 21_000n * BASE_FEE;
+
 const address = (kind: number, index: number): Address =>
   `0x${kind.toString(16).padStart(4, "0")}${(index + 1).toString(16).padStart(36, "0")}`;
 
@@ -32,6 +36,9 @@ const createBlock = (): StandInBlock => {
   const first = chain.draft();
   first.setNonce(contract, 1n);
   first.setCode(contract, `0x${"00".repeat(CODE_BYTES)}`);
+  for (let index = 0; index < TRANSACTIONS; index++) {
+    first.setBalance(address(0xa11, index), FUNDS);
+  }
   first.endPhase();
   first.endPhase();
   const content = { transactions: [], withdrawals: [], feeRecipient: address(0xfee, 0), timestamp: 1_700_000_000n };
@@ -42,6 +49,7 @@ const createBlock = (): StandInBlock => {
   for (let index = 0; index < TRANSACTIONS; index++) {
     const sender = address(0xa11, index);
     draft.setNonce(sender, 1n);
+    draft.setBalance(sender, FUNDS - BURNED);
     for (let slot = 0; slot < SLOTS_PER_TRANSACTION; slot++) {
       draft.setSlot(contract, wordOf(BigInt(index * SLOTS_PER_TRANSACTION + slot)), BigInt(index + 1));
     }

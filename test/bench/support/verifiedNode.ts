@@ -110,8 +110,9 @@ interface Asked {
   readonly params: readonly [unknown, boolean?];
 }
 
-/** Methods that proxies read from a node before they use it. */
+/** Calls, and methods that proxies read from a node before they use it. */
 const CONSTANTS: Readonly<Record<string, string>> = {
+  eth_call: '"0x00"',
   eth_chainId: '"0x1"',
   net_version: '"1"',
   eth_blockNumber: `"${latest}"`,
