@@ -168,7 +168,8 @@ const lateAtMs = (voter: Voter, { groups, sinceMs }: Ballot, votes: HeadVotes): 
     return Number.POSITIVE_INFINITY;
   }
   const waitMs = voter.isAvailable ? waitTimes(votes).lagMs : MIN_WAIT_MS;
-  return Math.max(servedMs + waitMs, sinceMs + MIN_LATE_MS);
+  // An origin that lags and goes on has a block served, again and again: the wait begins with the next block too.
+  return sinceMs + Math.min(waitMs, Math.max(MIN_LATE_MS, servedMs - sinceMs + waitMs));
 };
 
 /** Decides about the blocks above the agreed one. */

@@ -265,3 +265,19 @@ test("an invented child is not served because one honest origin is late after a 
   late.lag = 0;
   await pause(2_000);
 });
+
+test("an origin that lags by more than the wait, and goes on, costs one wait", async (t) => {
+  const setup = await trackHeads(t, {
+    height: 90,
+    nodes: 2,
+    alter: ([, second]) => Object.assign(second ?? {}, { lag: 20 }),
+  });
+  await run(setup, 4);
+  const watch = watchHead(setup);
+  await run(setup, 6, () => {
+    watch.step();
+    assert.ok(setup.chain.latest.number - (served(setup)?.number ?? 0n) <= 1n);
+  });
+  assert.ok(watch.longestMs <= 2_500, `${watch.longestMs} ms`);
+  assert.equal(setup.heads.current()?.isAgreed, false);
+});

@@ -17,11 +17,13 @@ export interface Setup extends FakeChainOptions {
   readonly origins?: readonly string[];
   /** The first node's chain when it is first read. */
   readonly firstChain?: FakeChain;
+  /** Changes the nodes after they are identified, and before they are first read. */
+  readonly alter?: (nodes: readonly ChainNode[], chain: FakeChain) => void;
 }
 
 export const trackHeads = async (
   t: TestContext,
-  { nodes = 1, finality = "node", agree = "auto", origins = [], firstChain, ...chainOptions }: Setup = {},
+  { nodes = 1, finality = "node", agree = "auto", origins = [], firstChain, alter, ...chainOptions }: Setup = {},
 ) => {
   const clock = createFakeClock();
   const telemetry = silent();
@@ -41,9 +43,12 @@ export const trackHeads = async (
   for (const node of all) {
     await identity.verify(node);
     node.calls = 0;
-    heads.follow(node);
   }
   node.chain = firstChain ?? chain;
+  alter?.(all, chain);
+  for (const node of all) {
+    heads.follow(node);
+  }
   await clock.advance(0);
   return { clock, telemetry, chain, identity, heads, changes, node, nodes: all };
 };
