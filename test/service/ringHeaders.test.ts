@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { request } from "undici";
-import { SENDERS } from "../soak/chain/openBlock.ts";
-import { SoakChain } from "../soak/chain/soakChain.ts";
-import { startSoakNode } from "../soak/servers/soakNode.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { startFront } from "../support/fakes/front.ts";
 import { createService } from "../support/servers/service.ts";
+import { SENDERS } from "../truth/chain/openBlock.ts";
+import { TruthChain } from "../truth/chain/truthChain.ts";
+import { startTruthNode } from "../truth/nodes/truthNode.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 const FEE_RECIPIENT = `0x${"ee".repeat(20)}`;
@@ -21,8 +21,8 @@ const CHANGES: Readonly<Record<string, (block: Fields) => Fields>> = {
 
 for (const [name, change] of Object.entries(CHANGES)) {
   test(`a block of the ring with ${name} is read again before a simulation on it`, async (t) => {
-    const chain = await SoakChain.create(901, 1);
-    const node = await startSoakNode(t, chain);
+    const chain = await TruthChain.create(901, 1);
+    const node = await startTruthNode(t, chain);
     let changed = 0;
     const front = await startFront(async (body) => {
       const headers = { "content-type": "application/json" };

@@ -3,16 +3,16 @@ import type { FeedFaults } from "../devnet/feedServer.ts";
 import { HEAD_LIES } from "../support/fakes/headLies.ts";
 import type { LyingNode } from "../support/fakes/lyingNode.ts";
 import type { RedisServer } from "../support/servers/redis.ts";
-import { RECOVERY_MS } from "./chain/lagBound.ts";
-import type { SoakChain } from "./chain/soakChain.ts";
-import type { Recorder } from "./checker/recorder.ts";
-import type { SoakNode } from "./servers/soakNode.ts";
+import { RECOVERY_MS } from "../truth/chain/lagBound.ts";
+import type { TruthChain } from "../truth/chain/truthChain.ts";
+import type { Recorder } from "../truth/judge/recorder.ts";
+import type { TruthNode } from "../truth/nodes/truthNode.ts";
 import type { SoakReplicas } from "./servers/soakReplicas.ts";
 
 /** All that the faults act on. */
 export interface SoakWorld {
-  readonly chain: SoakChain;
-  readonly nodes: readonly SoakNode[];
+  readonly chain: TruthChain;
+  readonly nodes: readonly TruthNode[];
   readonly liar: LyingNode;
   readonly feed: FeedFaults;
   readonly redis: RedisServer;
@@ -44,7 +44,7 @@ const SLOW_MS = 400;
 const MAX_REORG = 8;
 const MAX_LAG = 6;
 
-const second = ({ nodes }: SoakWorld): SoakNode | undefined => nodes[1];
+const second = ({ nodes }: SoakWorld): TruthNode | undefined => nodes[1];
 
 const SOAK_FAULTS: readonly SoakFault[] = [
   {

@@ -4,15 +4,15 @@ import { createFeedServer } from "../devnet/feedServer.ts";
 import { startLyingNode } from "../support/fakes/lyingNode.ts";
 import { type Lifespan, startRedis } from "../support/servers/redis.ts";
 import { createRandom } from "../support/servers/reorgRun.ts";
-import { SoakChain } from "./chain/soakChain.ts";
-import { Recorder } from "./checker/recorder.ts";
+import { TruthChain } from "../truth/chain/truthChain.ts";
+import { Recorder } from "../truth/judge/recorder.ts";
+import { startTruthNode } from "../truth/nodes/truthNode.ts";
 import { runFilterClient } from "./clients/filterClient.ts";
 import { type ClientOptions, runHttpClient, type SoakTarget } from "./clients/httpClient.ts";
 import { runSocketClient } from "./clients/socketClient.ts";
 import { REDIS_TIMEOUT_MS, runFaults, type SoakWorld } from "./faults.ts";
 import { plantedFaultOf } from "./plantedFaults.ts";
 import { startRoundRobin } from "./servers/roundRobin.ts";
-import { startSoakNode } from "./servers/soakNode.ts";
 import { SoakReplicas } from "./servers/soakReplicas.ts";
 
 export interface SoakOptions {
@@ -66,7 +66,7 @@ const createTurns = () => {
 
 /** Seals a block a second, after its messages in the feed. */
 const build = async (
-  chain: SoakChain,
+  chain: TruthChain,
   change: SoakWorld["change"],
   random: (below: number) => number,
   signal: AbortSignal,
@@ -83,7 +83,7 @@ const build = async (
   }
 };
 
-const mine = async (chain: SoakChain, random: (below: number) => number, signal: AbortSignal): Promise<void> => {
+const mine = async (chain: TruthChain, random: (below: number) => number, signal: AbortSignal): Promise<void> => {
   while (!signal.aborted) {
     await sleep(BLOCK_MS);
     await (random(20) === 0 ? chain.reorg(2, 3) : chain.mine(random(3)));
@@ -94,9 +94,12 @@ const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, 
   // A heap is compared once its process has filled its tables.
   const keptMs = performance.now() + comparedFromMs(seconds) / 2;
   const random = createRandom(seed);
-  const [chain, other] = await Promise.all([SoakChain.create(CHAIN_ID, seed), SoakChain.create(OTHER_CHAIN_ID, seed)]);
-  const nodes = [await startSoakNode(t, chain), await startSoakNode(t, chain), await startSoakNode(t, chain)];
-  const otherNode = await startSoakNode(t, other);
+  const [chain, other] = await Promise.all([
+    TruthChain.create(CHAIN_ID, seed),
+    TruthChain.create(OTHER_CHAIN_ID, seed),
+  ]);
+  const nodes = [await startTruthNode(t, chain), await startTruthNode(t, chain), await startTruthNode(t, chain)];
+  const otherNode = await startTruthNode(t, other);
   const liar = await startLyingNode(t, nodes[1]?.url ?? "");
   const feed = await createFeedServer("text");
   t.after(() => feed.close());

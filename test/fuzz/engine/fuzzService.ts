@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
-import { answerCall } from "../../soak/chain/nodeAnswers.ts";
-import { SoakChain } from "../../soak/chain/soakChain.ts";
-import { type SoakNode, startSoakNode } from "../../soak/servers/soakNode.ts";
 import { rpc } from "../../support/clients/rpc.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import { createService, type Service, type ServiceChain } from "../../support/servers/service.ts";
+import { answerCall } from "../../truth/chain/nodeAnswers.ts";
+import { TruthChain } from "../../truth/chain/truthChain.ts";
+import { startTruthNode, type TruthNode } from "../../truth/nodes/truthNode.ts";
 import { readCorpus } from "./corpus.ts";
 import { mutateBytes } from "./mutateBytes.ts";
 import type { Choices } from "./random.ts";
@@ -16,8 +16,8 @@ const CHAIN_ID = 901;
 
 /** A service in this process, in front of a node whose every answer is known. */
 export interface FuzzService {
-  readonly chain: SoakChain;
-  readonly node: SoakNode;
+  readonly chain: TruthChain;
+  readonly node: TruthNode;
   readonly service: Service;
 }
 
@@ -41,8 +41,8 @@ export const startFuzzService = async (
   t: Lifespan,
   more: { readonly chain?: Partial<ServiceChain>; readonly rest?: Parameters<typeof createService>[1] } = {},
 ): Promise<FuzzService> => {
-  const chain = await SoakChain.create(CHAIN_ID, 1);
-  const node = await startSoakNode(t, chain);
+  const chain = await TruthChain.create(CHAIN_ID, 1);
+  const node = await startTruthNode(t, chain);
   const service = await createService(
     { nodes: [{ url: node.url }], blockTimeMs: 1_000, forks: "prague", ...more.chain },
     more.rest,

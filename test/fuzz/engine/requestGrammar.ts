@@ -1,12 +1,12 @@
-import { EMITTER, TOPIC } from "../../soak/chain/emitter.ts";
-import { SENDERS } from "../../soak/chain/openBlock.ts";
-import { ancestorAt } from "../../soak/chain/soakBlock.ts";
-import type { SoakChain } from "../../soak/chain/soakChain.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
+import { EMITTER, TOPIC } from "../../truth/chain/emitter.ts";
+import { SENDERS } from "../../truth/chain/openBlock.ts";
+import { ancestorAt } from "../../truth/chain/truthBlock.ts";
+import type { TruthChain } from "../../truth/chain/truthChain.ts";
 import { mutateJson } from "./mutateJson.ts";
 import type { Choices } from "./random.ts";
 
-type Create = (chain: SoakChain, choices: Choices) => unknown;
+type Create = (chain: TruthChain, choices: Choices) => unknown;
 
 const blockTag: Create = (chain, choices) =>
   choices.pick([
@@ -115,7 +115,7 @@ export const EXECUTIONS: readonly string[] = ["eth_simulateV1", "eth_call", "eth
 
 /** Creates a call with parameters of the right types. */
 export const grammarCall = (
-  chain: SoakChain,
+  chain: TruthChain,
   choices: Choices,
   names: readonly string[] = Object.keys(METHODS),
 ): ChainCall => {
@@ -126,7 +126,7 @@ export const grammarCall = (
 };
 
 /** Creates the JSON value of a request or of a batch, which may be malformed. */
-export const grammarRequest = (chain: SoakChain, choices: Choices, names?: readonly string[]): unknown => {
+export const grammarRequest = (chain: TruthChain, choices: Choices, names?: readonly string[]): unknown => {
   const one = (): unknown => {
     const request = { jsonrpc: "2.0", id: choices.below(1_000), ...grammarCall(chain, choices, names) };
     return choices.chance(0.6) ? mutateJson(request, choices) : request;

@@ -1,13 +1,13 @@
 import { request } from "undici";
-import { answerCall } from "../../soak/chain/nodeAnswers.ts";
-import { SENDERS } from "../../soak/chain/openBlock.ts";
-import { ancestorAt } from "../../soak/chain/soakBlock.ts";
-import { SoakChain } from "../../soak/chain/soakChain.ts";
-import { startSoakNode } from "../../soak/servers/soakNode.ts";
 import { rpc } from "../../support/clients/rpc.ts";
 import { startFront } from "../../support/fakes/front.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import { createService } from "../../support/servers/service.ts";
+import { answerCall } from "../../truth/chain/nodeAnswers.ts";
+import { SENDERS } from "../../truth/chain/openBlock.ts";
+import { ancestorAt } from "../../truth/chain/truthBlock.ts";
+import { TruthChain } from "../../truth/chain/truthChain.ts";
+import { startTruthNode } from "../../truth/nodes/truthNode.ts";
 import { checkResponse } from "../engine/fuzzService.ts";
 import { mutateBytes } from "../engine/mutateBytes.ts";
 import { mutateJson } from "../engine/mutateJson.ts";
@@ -29,7 +29,7 @@ const FINAL_DEPTH = 60;
 const WARM_CALLS = 40;
 
 /** Reads whose responses forebay verifies. */
-const verifiedCall = (chain: SoakChain, choices: Choices): ChainCall => {
+const verifiedCall = (chain: TruthChain, choices: Choices): ChainCall => {
   const block = ancestorAt(chain.head, choices.below(chain.head.number - FINAL_DEPTH)) ?? chain.head;
   const number = `0x${block.number.toString(16)}`;
   return choices.pick([
@@ -41,7 +41,7 @@ const verifiedCall = (chain: SoakChain, choices: Choices): ChainCall => {
   ]);
 };
 
-const plainCall = (chain: SoakChain, choices: Choices): ChainCall => {
+const plainCall = (chain: TruthChain, choices: Choices): ChainCall => {
   const number = `0x${choices.below(chain.head.number).toString(16)}`;
   return choices.pick([
     { method: "eth_getLogs", params: [{ fromBlock: number, toBlock: "latest" }] },
@@ -67,8 +67,8 @@ const spoil = (text: string, choices: Choices): string => {
 
 /** Responses of a node, changed on their way. A response is that of its call, or an error. */
 export const createTarget: CreateTarget = async (t) => {
-  const chain = await SoakChain.create(901, 1);
-  const node = await startSoakNode(t, chain);
+  const chain = await TruthChain.create(901, 1);
+  const node = await startTruthNode(t, chain);
   let current: Choices | undefined;
   let spoilt = "";
   const front = await startFront(async (body) => {

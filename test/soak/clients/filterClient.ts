@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { EMITTER } from "../chain/emitter.ts";
-import { EventBook } from "../checker/eventBook.ts";
+import { EMITTER } from "../../truth/chain/emitter.ts";
+import { EventBook } from "../../truth/judge/eventBook.ts";
 import { PAUSED_REDIS, REDIS_TIMEOUT_MS } from "../faults.ts";
 import { type ClientOptions, post } from "./httpClient.ts";
 

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Dispatcher, request } from "undici";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
-import type { SoakChain } from "../chain/soakChain.ts";
-import { HeadOrder } from "../checker/headOrder.ts";
-import type { Recorder } from "../checker/recorder.ts";
-import type { SoakAnswer } from "../checker/verdict.ts";
+import type { TruthChain } from "../../truth/chain/truthChain.ts";
+import { nextQuestion } from "../../truth/clients/questions.ts";
+import { HeadOrder } from "../../truth/judge/headOrder.ts";
+import type { Recorder } from "../../truth/judge/recorder.ts";
+import type { JudgedAnswer } from "../../truth/judge/verdict.ts";
 import { REPLICA_HEADER } from "../servers/roundRobin.ts";
-import { nextQuestion } from "./questions.ts";
 
 export interface SoakTarget {
-  readonly chain: SoakChain;
+  readonly chain: TruthChain;
   /** The endpoint of the chain. */
   readonly url: string;
 }
@@ -74,7 +74,7 @@ export const post = async (
   }
 };
 
-const headOf = ({ call, result }: SoakAnswer): number | undefined => {
+const headOf = ({ call, result }: JudgedAnswer): number | undefined => {
   if (result === undefined || result === null) {
     return undefined;
   }

@@ -1,11 +1,11 @@
-import type { SoakChain } from "../chain/soakChain.ts";
+import type { TruthChain } from "../chain/truthChain.ts";
 import { AnnouncedHeads } from "./announcedHeads.ts";
 import { type ErrorCircumstances, errorFault, MAX_ERROR_SHARE, MIN_QUIET_SHARE } from "./errorRules.ts";
 import type { EventBook } from "./eventBook.ts";
 import type { HeadOrder } from "./headOrder.ts";
 import { namesUnknownBlock } from "./namedBlocks.ts";
 import { Staleness } from "./staleness.ts";
-import { judge, type SoakAnswer } from "./verdict.ts";
+import { type JudgedAnswer, judge } from "./verdict.ts";
 
 export type FindingKind =
   | "wrong"
@@ -57,7 +57,7 @@ export class Recorder {
   /** Blocks that were sent again after a replica had left their branch. */
   returns = 0;
   readonly #staleness = new Staleness();
-  readonly #announced = new Map<SoakChain, AnnouncedHeads>();
+  readonly #announced = new Map<TruthChain, AnnouncedHeads>();
   longestStepBackMs = 0;
   readonly #startMs = performance.now();
 
@@ -70,7 +70,7 @@ export class Recorder {
   }
 
   /** Compares an answer with the record. `replica` is the one that answered, or the connection to it. */
-  answer(chain: SoakChain, answer: SoakAnswer, source: string, replica: string): void {
+  answer(chain: TruthChain, answer: JudgedAnswer, source: string, replica: string): void {
     const isQuiet = chain.lagBound.isQuiet(answer.startMs, answer.endMs);
     const announced = this.#announced.get(chain) ?? new AnnouncedHeads();
     this.#announced.set(chain, announced);
@@ -122,7 +122,7 @@ export class Recorder {
     }
   }
 
-  head(order: HeadOrder, replica: string, number: number, answer: SoakAnswer): void {
+  head(order: HeadOrder, replica: string, number: number, answer: JudgedAnswer): void {
     const fault = order.see(replica, number, answer.startMs, answer.endMs);
     if (fault !== undefined) {
       this.find("headBack", fault);

@@ -2,55 +2,55 @@ import { EventEmitter } from "node:events";
 import { type Hash, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import type { Flashblock } from "../../devnet/flashblock.ts";
 import { LagBound } from "./lagBound.ts";
-import { createGenesis, OpenBlock, type SoakSeed } from "./openBlock.ts";
-import type { SoakBlock } from "./soakBlock.ts";
+import { createGenesis, OpenBlock, type TruthSeed } from "./openBlock.ts";
+import type { TruthBlock } from "./truthBlock.ts";
 
 /** A block, and the time from which it was the head, or was visible in the feed. */
 export interface Recorded {
   readonly atMs: number;
-  readonly block: SoakBlock;
+  readonly block: TruthBlock;
 }
 
-interface SoakChainEvents {
-  head: [SoakBlock];
+interface TruthChainEvents {
+  head: [TruthBlock];
   message: [Flashblock];
 }
 
 const FIRST_BLOCKS = 150;
 
 /** The devnet's own record: all blocks of all branches, and what was the head when. */
-export class SoakChain {
+export class TruthChain {
   readonly chainId: number;
   readonly lagBound = new LagBound();
-  readonly events = new EventEmitter<SoakChainEvents>();
-  readonly #source: SoakSeed;
-  readonly #blocks = new Map<Hash, SoakBlock>();
+  readonly events = new EventEmitter<TruthChainEvents>();
+  readonly #source: TruthSeed;
+  readonly #blocks = new Map<Hash, TruthBlock>();
   readonly #publishedMs = new Map<Hash, number>();
   readonly #firstSeenMs = new Map<string, number>();
-  readonly #byTransaction = new Map<Hash, SoakBlock[]>();
+  readonly #byTransaction = new Map<Hash, TruthBlock[]>();
   readonly #heads: Recorded[] = [];
   readonly #prefixes: Recorded[] = [];
   readonly #newest: Hash[] = [];
   #open: OpenBlock | undefined;
 
-  private constructor(source: SoakSeed, genesis: SoakBlock) {
+  private constructor(source: TruthSeed, genesis: TruthBlock) {
     this.#source = source;
     this.chainId = source.chainId;
     this.#publish(genesis);
   }
 
   /** Creates a chain with blocks, each with one transaction. */
-  static async create(chainId: number, seed: number): Promise<SoakChain> {
+  static async create(chainId: number, seed: number): Promise<TruthChain> {
     const source = { chainId, seed, count: 0 };
     const nowSeconds = Math.floor(Date.now() / 1_000);
-    const chain = new SoakChain(source, createGenesis(source, BigInt(nowSeconds - FIRST_BLOCKS)));
+    const chain = new TruthChain(source, createGenesis(source, BigInt(nowSeconds - FIRST_BLOCKS)));
     for (let count = 0; count < FIRST_BLOCKS; count++) {
       await chain.mine(1);
     }
     return chain;
   }
 
-  get head(): SoakBlock {
+  get head(): TruthBlock {
     const newest = this.#heads.at(-1);
     if (newest === undefined) {
       throw new Error("a chain without blocks");
@@ -62,12 +62,12 @@ export class SoakChain {
     return this.#newest;
   }
 
-  block(hash: unknown): SoakBlock | undefined {
+  block(hash: unknown): TruthBlock | undefined {
     return this.#blocks.get(hash as Hash);
   }
 
   /** Returns the time at which a block first was a head. */
-  publishedMs(block: SoakBlock): number {
+  publishedMs(block: TruthBlock): number {
     return this.#publishedMs.get(block.hash) ?? Number.POSITIVE_INFINITY;
   }
 
@@ -77,7 +77,7 @@ export class SoakChain {
   }
 
   /** Returns the time at which another head replaced this one. */
-  replacedMs(block: SoakBlock): number {
+  replacedMs(block: TruthBlock): number {
     const at = this.#heads.findLastIndex((recorded) => recorded.block === block);
     return this.#heads[at + 1]?.atMs ?? Number.POSITIVE_INFINITY;
   }
@@ -88,17 +88,17 @@ export class SoakChain {
   }
 
   /** Returns the blocks that contain a transaction, sealed or in the feed, on all branches. */
-  holding(transaction: unknown): readonly SoakBlock[] {
+  holding(transaction: unknown): readonly TruthBlock[] {
     return this.#byTransaction.get(transaction as Hash) ?? [];
   }
 
   /** Returns the heads that the chain had between two times, newest first. */
-  headsBetween(fromMs: number, toMs: number): readonly SoakBlock[] {
+  headsBetween(fromMs: number, toMs: number): readonly TruthBlock[] {
     return between(this.#heads, fromMs, toMs);
   }
 
   /** Returns the blocks of the feed that were visible between two times, newest first. */
-  prefixesBetween(fromMs: number, toMs: number): readonly SoakBlock[] {
+  prefixesBetween(fromMs: number, toMs: number): readonly TruthBlock[] {
     return between(this.#prefixes, fromMs, toMs);
   }
 
@@ -137,7 +137,7 @@ export class SoakChain {
     this.#publish(parent);
   }
 
-  #index(block: SoakBlock): void {
+  #index(block: TruthBlock): void {
     const atMs = performance.now();
     for (const hash of block.hashes) {
       if (!this.#firstSeenMs.has(hash)) {
@@ -147,9 +147,9 @@ export class SoakChain {
     }
   }
 
-  #publish(block: SoakBlock): void {
+  #publish(block: TruthBlock): void {
     const atMs = performance.now();
-    for (let each: SoakBlock | undefined = block; each && !this.#blocks.has(each.hash); each = each.parent) {
+    for (let each: TruthBlock | undefined = block; each && !this.#blocks.has(each.hash); each = each.parent) {
       this.#blocks.set(each.hash, each);
       this.#publishedMs.set(each.hash, atMs);
       this.#newest.push(...each.hashes);
@@ -165,8 +165,8 @@ export class SoakChain {
 
 const MAX_NEWEST = 60;
 
-const between = (recorded: readonly Recorded[], fromMs: number, toMs: number): SoakBlock[] => {
-  const found: SoakBlock[] = [];
+const between = (recorded: readonly Recorded[], fromMs: number, toMs: number): TruthBlock[] => {
+  const found: TruthBlock[] = [];
   for (let index = recorded.length - 1; index >= 0; index--) {
     const each = recorded[index];
     if (each === undefined || each.atMs > toMs) {

@@ -6,14 +6,14 @@ import { type Flashblock, formatMetadata } from "../../devnet/flashblock.ts";
 import { EMITTER, STORE_GAS } from "./emitter.ts";
 import {
   BASE_FEE,
-  createSoakBlock,
+  createTruthBlock,
   FEE_RECIPIENT,
   GAS_LIMIT,
   receiptOf,
-  type SoakBlock,
-  type SoakTransaction,
-} from "./soakBlock.ts";
-import { applyChange, type SoakState } from "./soakState.ts";
+  type TruthBlock,
+  type TruthTransaction,
+} from "./truthBlock.ts";
+import { applyChange, type TruthState } from "./truthState.ts";
 
 const TIP = 1n;
 const SECONDS_PER_BLOCK = 1n;
@@ -26,28 +26,28 @@ const ACCOUNTS = Array.from({ length: 6 }, (_, addressIndex) =>
 export const SENDERS: readonly Address[] = ACCOUNTS.map(({ address }) => address.toLowerCase() as Address);
 
 /** Makes the words and the state roots of one chain unique. */
-export interface SoakSeed {
+export interface TruthSeed {
   readonly chainId: number;
   readonly seed: number;
   count: number;
 }
 
 /** A word without a zero byte. */
-const nextWord = (source: SoakSeed): Hex => {
+const nextWord = (source: TruthSeed): Hex => {
   const bytes = parseData(keccak256Hex(Buffer.from(`${source.chainId}:${source.seed}:${source.count++}`)));
   return formatData(bytes.map((byte) => byte || 1));
 };
 
 /** A block on `parent` that grows by one message after the other. */
 export class OpenBlock {
-  readonly parent: SoakBlock;
-  readonly #source: SoakSeed;
+  readonly parent: TruthBlock;
+  readonly #source: TruthSeed;
   readonly #payloadId: Hex;
-  readonly #transactions: SoakTransaction[] = [];
-  #state: SoakState;
+  readonly #transactions: TruthTransaction[] = [];
+  #state: TruthState;
   #messages = 0;
 
-  constructor(parent: SoakBlock, source: SoakSeed) {
+  constructor(parent: TruthBlock, source: TruthSeed) {
     this.parent = parent;
     this.#source = source;
     this.#state = parent.state;
@@ -55,7 +55,7 @@ export class OpenBlock {
   }
 
   /** Adds transactions, and returns the block so far. */
-  async grow(transactions: number): Promise<SoakBlock> {
+  async grow(transactions: number): Promise<TruthBlock> {
     for (let count = 0; count < transactions; count++) {
       await this.#add();
     }
@@ -63,7 +63,7 @@ export class OpenBlock {
   }
 
   /** Creates the feed's message for the newest transactions. `block` is the block with them. */
-  message(block: SoakBlock, transactions: number): Flashblock {
+  message(block: TruthBlock, transactions: number): Flashblock {
     const { header } = block;
     const index = this.#messages++;
     const added = this.#transactions.slice(this.#transactions.length - transactions);
@@ -119,8 +119,8 @@ export class OpenBlock {
     this.#state = applyChange(this.#state, change);
   }
 
-  #create(): SoakBlock {
-    return createSoakBlock({
+  #create(): TruthBlock {
+    return createTruthBlock({
       parent: this.parent,
       timestamp: this.parent.header.timestamp + SECONDS_PER_BLOCK,
       stateRoot: keccak256Hex(Buffer.from(`state ${this.#payloadId} ${this.#transactions.length}`)),
@@ -131,8 +131,8 @@ export class OpenBlock {
 }
 
 /** Creates the first block. Each sender has the same balance. */
-export const createGenesis = (source: SoakSeed, timestamp: bigint): SoakBlock =>
-  createSoakBlock({
+export const createGenesis = (source: TruthSeed, timestamp: bigint): TruthBlock =>
+  createTruthBlock({
     parent: undefined,
     timestamp,
     stateRoot: keccak256Hex(Buffer.from(`genesis ${source.chainId} ${source.seed}`)),

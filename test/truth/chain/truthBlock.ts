@@ -12,13 +12,13 @@ import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt, formatReceipt, type Receipt, type RpcLog } from "../../../src/ethereum/receipt.ts";
 import type { Transaction } from "../../../src/ethereum/transaction.ts";
 import { createLog, STORE_GAS } from "./emitter.ts";
-import type { SoakState } from "./soakState.ts";
+import type { TruthState } from "./truthState.ts";
 
 export const BASE_FEE = 7n;
 export const GAS_LIMIT = 30_000_000n;
 export const FEE_RECIPIENT: Address = `0x${"fe".repeat(20)}`;
 
-export interface SoakTransaction {
+export interface TruthTransaction {
   readonly transaction: Transaction;
   readonly sender: Address;
   /** The word that it stores and emits. */
@@ -27,19 +27,19 @@ export interface SoakTransaction {
 
 /** The content that decides a block's hash. */
 export interface BlockContent {
-  readonly parent: SoakBlock | undefined;
+  readonly parent: TruthBlock | undefined;
   readonly timestamp: bigint;
   readonly stateRoot: Hash;
-  readonly transactions: readonly SoakTransaction[];
-  readonly state: SoakState;
+  readonly transactions: readonly TruthTransaction[];
+  readonly state: TruthState;
 }
 
-export interface SoakBlock {
+export interface TruthBlock {
   readonly number: number;
   readonly hash: Hash;
-  readonly parent: SoakBlock | undefined;
+  readonly parent: TruthBlock | undefined;
   readonly header: BlockHeader;
-  readonly state: SoakState;
+  readonly state: TruthState;
   readonly hashes: readonly Hash[];
   /** The block objects of the execution API: with hashes, and with whole transactions. */
   readonly json: Readonly<Record<string, unknown>>;
@@ -49,7 +49,7 @@ export interface SoakBlock {
   readonly logs: readonly RpcLog[];
 }
 
-export const receiptOf = ({ transaction, word }: SoakTransaction, index: number): Receipt => {
+export const receiptOf = ({ transaction, word }: TruthTransaction, index: number): Receipt => {
   const logs = [createLog(word)];
   const cumulativeGasUsed = STORE_GAS * BigInt(index + 1);
   return { type: transaction.type, status: true, cumulativeGasUsed, logs, logsBloom: bloomOfLogs(logs) };
@@ -77,7 +77,7 @@ const createHeader = (content: BlockContent, receipts: readonly Receipt[]): Bloc
 });
 
 /** Creates a block, sealed or still growing, with every response that a node gives about it. */
-export const createSoakBlock = (content: BlockContent): SoakBlock => {
+export const createTruthBlock = (content: BlockContent): TruthBlock => {
   const { parent, timestamp, transactions: own, state } = content;
   const receipts = own.map(receiptOf);
   const header = createHeader(content, receipts);
@@ -87,7 +87,7 @@ export const createSoakBlock = (content: BlockContent): SoakBlock => {
     formatTransaction(transaction, { ...place, transactionIndex, sender }),
   );
   const formatted = receipts.map((receipt, index) => {
-    const { transaction, sender } = own[index] as SoakTransaction;
+    const { transaction, sender } = own[index] as TruthTransaction;
     const location = { ...place, transactionIndex: index, sender, transaction };
     return formatReceipt(receipt, { ...location, gasUsed: STORE_GAS, firstLogIndex: index });
   });
@@ -111,12 +111,12 @@ export const createSoakBlock = (content: BlockContent): SoakBlock => {
 };
 
 /** Returns the block at a number on the branch of `head`. */
-export const ancestorAt = (head: SoakBlock, number: number): SoakBlock | undefined => {
-  let block: SoakBlock | undefined = number > head.number ? undefined : head;
+export const ancestorAt = (head: TruthBlock, number: number): TruthBlock | undefined => {
+  let block: TruthBlock | undefined = number > head.number ? undefined : head;
   while (block !== undefined && block.number > number) {
     block = block.parent;
   }
   return block;
 };
 
-export const isAncestor = (block: SoakBlock, head: SoakBlock): boolean => ancestorAt(head, block.number) === block;
+export const isAncestor = (block: TruthBlock, head: TruthBlock): boolean => ancestorAt(head, block.number) === block;

@@ -3,11 +3,11 @@ import { FakeError } from "../../support/fakes/fakeNode.ts";
 import { startFront } from "../../support/fakes/front.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { answerCall } from "../chain/nodeAnswers.ts";
-import { ancestorAt, type SoakBlock } from "../chain/soakBlock.ts";
-import type { SoakChain } from "../chain/soakChain.ts";
+import { ancestorAt, type TruthBlock } from "../chain/truthBlock.ts";
+import type { TruthChain } from "../chain/truthChain.ts";
 
 /** A node of the devnet. It follows the chain, with the configured faults. */
-export interface SoakNode {
+export interface TruthNode {
   readonly url: string;
   /** Blocks behind the chain's head. */
   lag: number;
@@ -22,9 +22,9 @@ interface Call {
   readonly params?: readonly unknown[];
 }
 
-export const startSoakNode = async (t: Lifespan, chain: SoakChain): Promise<SoakNode> => {
+export const startTruthNode = async (t: Lifespan, chain: TruthChain): Promise<TruthNode> => {
   let calls = 0;
-  const answer = (head: SoakBlock, { id, method, params = [] }: Call): object => {
+  const answer = (head: TruthBlock, { id, method, params = [] }: Call): object => {
     calls++;
     try {
       return { jsonrpc: "2.0", id, result: answerCall({ chain, head }, method, params) };

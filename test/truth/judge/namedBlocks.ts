@@ -1,12 +1,12 @@
-import { isAncestor } from "../chain/soakBlock.ts";
-import type { SoakChain } from "../chain/soakChain.ts";
-import type { SoakAnswer } from "./verdict.ts";
+import { isAncestor } from "../chain/truthBlock.ts";
+import type { TruthChain } from "../chain/truthChain.ts";
+import type { JudgedAnswer } from "./verdict.ts";
 
 const NUMBER = /"0x[0-9a-f]{1,8}"/g;
 const HASH = /0x[0-9a-f]{64}/g;
 
 /** Whether forebay may not know a block that a question names: it is newer than the allowed lag, or was replaced. */
-export const namesUnknownBlock = (chain: SoakChain, { call, startMs, endMs }: SoakAnswer): boolean => {
+export const namesUnknownBlock = (chain: TruthChain, { call, startMs, endMs }: JudgedAnswer): boolean => {
   const sinceMs = startMs - chain.lagBound.ofAnswer(startMs, endMs);
   const text = JSON.stringify(call.params);
   const numbers = text.match(NUMBER) ?? [];

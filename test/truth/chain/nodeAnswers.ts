@@ -1,8 +1,8 @@
 import { type Address, formatData, formatQuantity } from "../../../src/ethereum/hex.ts";
 import { FakeError } from "../../support/fakes/fakeNode.ts";
 import { EMITTER, EMITTER_CODE } from "./emitter.ts";
-import { ancestorAt, isAncestor, type SoakBlock } from "./soakBlock.ts";
-import type { SoakChain } from "./soakChain.ts";
+import { ancestorAt, isAncestor, type TruthBlock } from "./truthBlock.ts";
+import type { TruthChain } from "./truthChain.ts";
 
 const SAFE_DEPTH = 16;
 const FINALIZED_DEPTH = 40;
@@ -15,8 +15,8 @@ const DEPTHS: Readonly<Record<string, number>> = {
 
 /** The heads of one node, and the blocks of all its branches. */
 export interface NodeView {
-  readonly chain: SoakChain;
-  readonly head: SoakBlock;
+  readonly chain: TruthChain;
+  readonly head: TruthBlock;
 }
 
 type Params = readonly unknown[];
@@ -24,7 +24,7 @@ type Answer = (view: NodeView, params: Params) => unknown;
 
 const lower = (address: unknown): Address => String(address).toLowerCase() as Address;
 
-const findBlock = ({ chain, head }: NodeView, parameter: unknown): SoakBlock | undefined => {
+const findBlock = ({ chain, head }: NodeView, parameter: unknown): TruthBlock | undefined => {
   const id = typeof parameter === "object" && parameter !== null ? Reflect.get(parameter, "blockHash") : parameter;
   if (typeof id === "string" && id.length === 66) {
     return chain.block(id);
@@ -36,7 +36,7 @@ const findBlock = ({ chain, head }: NodeView, parameter: unknown): SoakBlock | u
   );
 };
 
-const stateBlock = (view: NodeView, parameter: unknown): SoakBlock => {
+const stateBlock = (view: NodeView, parameter: unknown): TruthBlock => {
   const block = findBlock(view, parameter);
   if (block === undefined) {
     throw new FakeError(-32_000, "header not found");
@@ -45,7 +45,7 @@ const stateBlock = (view: NodeView, parameter: unknown): SoakBlock => {
 };
 
 /** Returns the canonical block that contains a transaction. */
-const findTransaction = ({ chain, head }: NodeView, hash: unknown): readonly [SoakBlock, number] | undefined => {
+const findTransaction = ({ chain, head }: NodeView, hash: unknown): readonly [TruthBlock, number] | undefined => {
   const block = chain.holding(hash).find((each) => chain.block(each.hash) !== undefined && isAncestor(each, head));
   return block && [block, block.hashes.indexOf(hash as `0x${string}`)];
 };
@@ -81,7 +81,7 @@ const readLogs = (view: NodeView, { address, fromBlock, toBlock, blockHash }: Fi
   return logs.toReversed().flat();
 };
 
-const atIndex = (block: SoakBlock | undefined, index: unknown): unknown => block?.transactions[Number(index)] ?? null;
+const atIndex = (block: TruthBlock | undefined, index: unknown): unknown => block?.transactions[Number(index)] ?? null;
 
 const ANSWERS: Readonly<Record<string, Answer>> = {
   eth_chainId: ({ chain }) => formatQuantity(chain.chainId),
@@ -125,10 +125,10 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   },
 };
 
-const formatBlock = (block: SoakBlock | undefined, isFull: unknown): unknown =>
+const formatBlock = (block: TruthBlock | undefined, isFull: unknown): unknown =>
   (isFull === true ? block?.fullJson : block?.json) ?? null;
 
-const count = (block: SoakBlock | undefined): unknown =>
+const count = (block: TruthBlock | undefined): unknown =>
   block === undefined ? null : formatQuantity(block.hashes.length);
 
 /** Answers a call as a node with this view does. Throws a FakeError. */

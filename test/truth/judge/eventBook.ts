@@ -1,5 +1,5 @@
-import { isAncestor, type SoakBlock } from "../chain/soakBlock.ts";
-import type { SoakChain } from "../chain/soakChain.ts";
+import { isAncestor, type TruthBlock } from "../chain/truthBlock.ts";
+import type { TruthChain } from "../chain/truthChain.ts";
 
 export type EventKind = "newHeads" | "logs" | "pendingLogs" | "blockFilter" | "logFilter";
 
@@ -26,7 +26,7 @@ export class EventBook {
   events = 0;
   /** Blocks that were sent again after another block of their number. */
   returns = 0;
-  readonly #chain: SoakChain;
+  readonly #chain: TruthChain;
   /** The subscription began between these times. */
   readonly #startMs: number;
   readonly #sinceMs: number;
@@ -35,7 +35,7 @@ export class EventBook {
   /** The chain that the blocks of the events form, by number. */
   readonly #branch = new Map<number, string>();
 
-  constructor(kind: EventKind, chain: SoakChain, startMs: number, sinceMs: number) {
+  constructor(kind: EventKind, chain: TruthChain, startMs: number, sinceMs: number) {
     this.kind = kind;
     this.#chain = chain;
     this.#startMs = startMs;
@@ -68,7 +68,7 @@ export class EventBook {
       return this.#faults;
     }
     const lost: EventFault[] = [];
-    for (let block: SoakBlock | undefined = newest; block !== undefined; block = block.parent) {
+    for (let block: TruthBlock | undefined = newest; block !== undefined; block = block.parent) {
       const atMs = this.#chain.publishedMs(block);
       if (atMs <= this.#sinceMs) {
         break;
@@ -115,7 +115,7 @@ export class EventBook {
     return block !== undefined && this.#chain.publishedMs(block) > this.#sinceMs;
   }
 
-  #keysOf(block: SoakBlock): readonly string[] {
+  #keysOf(block: TruthBlock): readonly string[] {
     if (!hasLogs(this.kind)) {
       return [block.hash];
     }
@@ -130,7 +130,7 @@ export class EventBook {
   }
 
   /** Returns the logs of blocks that are on no branch of the last heads, and that were not removed. */
-  #orphans(heads: readonly SoakBlock[], endMs: number): EventFault[] {
+  #orphans(heads: readonly TruthBlock[], endMs: number): EventFault[] {
     if (!hasLogs(this.kind)) {
       return [];
     }

@@ -1,5 +1,5 @@
-import type { SoakChain } from "../chain/soakChain.ts";
-import type { SoakAnswer } from "./verdict.ts";
+import type { TruthChain } from "../chain/truthChain.ts";
+import type { JudgedAnswer } from "./verdict.ts";
 
 interface Announced {
   /** The time at which its answer had arrived. */
@@ -11,7 +11,7 @@ interface Announced {
 const MAX_ANNOUNCED = 64;
 
 /** Returns when the head of an answer at the latest became a head. A number may be that of several branches: the first counts. */
-const publishedMsOf = (chain: SoakChain, { call, result }: SoakAnswer): number | undefined => {
+const publishedMsOf = (chain: TruthChain, { call, result }: JudgedAnswer): number | undefined => {
   if (result === undefined || result === null) {
     return undefined;
   }
@@ -32,7 +32,7 @@ export class AnnouncedHeads {
     return this.#byReplica.get(replica)?.findLast(({ answeredMs }) => answeredMs < startMs)?.publishedMs;
   }
 
-  add(replica: string, chain: SoakChain, answer: SoakAnswer): void {
+  add(replica: string, chain: TruthChain, answer: JudgedAnswer): void {
     const publishedMs = publishedMsOf(chain, answer);
     if (publishedMs === undefined || publishedMs > answer.endMs) {
       return;

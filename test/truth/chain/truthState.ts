@@ -1,7 +1,7 @@
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 
 /** The state after some transactions. */
-export interface SoakState {
+export interface TruthState {
   readonly nonces: ReadonlyMap<Address, bigint>;
   readonly balances: ReadonlyMap<Address, bigint>;
   /** Slot 0 of the emitter. */
@@ -19,7 +19,7 @@ export interface StateChange {
 const add = (values: ReadonlyMap<Address, bigint>, address: Address, amount: bigint): Map<Address, bigint> =>
   new Map(values).set(address, (values.get(address) ?? 0n) + amount);
 
-export const applyChange = (state: SoakState, { sender, feeRecipient, fee, tip, slot }: StateChange): SoakState => ({
+export const applyChange = (state: TruthState, { sender, feeRecipient, fee, tip, slot }: StateChange): TruthState => ({
   nonces: add(state.nonces, sender, 1n),
   balances: add(add(state.balances, sender, -fee), feeRecipient, tip),
   slot,

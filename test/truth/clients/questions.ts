@@ -2,8 +2,8 @@ import { formatQuantity } from "../../../src/ethereum/hex.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import { EMITTER, TOPIC } from "../chain/emitter.ts";
 import { SENDERS } from "../chain/openBlock.ts";
-import { ancestorAt } from "../chain/soakBlock.ts";
-import type { SoakChain } from "../chain/soakChain.ts";
+import { ancestorAt } from "../chain/truthBlock.ts";
+import type { TruthChain } from "../chain/truthChain.ts";
 
 const MAX_DEPTH = 24;
 const SLOT = `0x${"00".repeat(32)}`;
@@ -11,19 +11,19 @@ const SLOT = `0x${"00".repeat(32)}`;
 type Below = (limit: number) => number;
 
 /** The tags of reads at the head, and numbers near it. */
-const blockParameter = (chain: SoakChain, below: Below): string => {
+const blockParameter = (chain: TruthChain, below: Below): string => {
   const tags = ["latest", "latest", "latest", "pending", "safe", "finalized"];
   return below(2) === 0
     ? (tags[below(tags.length)] ?? "latest")
     : formatQuantity(Math.max(0, chain.head.number + 1 - below(MAX_DEPTH)));
 };
 
-const sealedParameter = (chain: SoakChain, below: Below): string => {
+const sealedParameter = (chain: TruthChain, below: Below): string => {
   const parameter = blockParameter(chain, below);
   return parameter === "pending" ? "latest" : parameter;
 };
 
-const filterOf = (chain: SoakChain, below: Below): object => {
+const filterOf = (chain: TruthChain, below: Below): object => {
   const { head } = chain;
   const to = head.number - below(4);
   const whose = below(2) === 0 ? { address: EMITTER } : { topics: [TOPIC] };
@@ -44,7 +44,7 @@ const filterOf = (chain: SoakChain, below: Below): object => {
   }
 };
 
-type Question = (chain: SoakChain, below: Below) => ChainCall;
+type Question = (chain: TruthChain, below: Below) => ChainCall;
 
 const QUESTIONS: readonly Question[] = [
   () => ({ method: "eth_blockNumber", params: [] }),

@@ -1,5 +1,5 @@
-import { isAncestor, type SoakBlock } from "../chain/soakBlock.ts";
-import type { SoakChain } from "../chain/soakChain.ts";
+import { isAncestor, type TruthBlock } from "../chain/truthBlock.ts";
+import type { TruthChain } from "../chain/truthChain.ts";
 
 interface SeenHead {
   readonly number: number;
@@ -7,10 +7,10 @@ interface SeenHead {
 }
 
 /** Whether the chain left a branch between two times. */
-const hasReorganised = (chain: SoakChain, fromMs: number, toMs: number): boolean => {
+const hasReorganised = (chain: TruthChain, fromMs: number, toMs: number): boolean => {
   const heads = chain.headsBetween(fromMs, toMs);
   return heads.some((newer, index) => {
-    const older: SoakBlock | undefined = heads[index + 1];
+    const older: TruthBlock | undefined = heads[index + 1];
     return older !== undefined && !isAncestor(older, newer);
   });
 };
@@ -19,11 +19,11 @@ const hasReorganised = (chain: SoakChain, fromMs: number, toMs: number): boolean
 export class HeadOrder {
   /** The longest step back across replicas: devnet time between the two heads. */
   longestStepBackMs = 0;
-  readonly #chain: SoakChain;
+  readonly #chain: TruthChain;
   readonly #byReplica = new Map<string, SeenHead>();
   #highest: SeenHead | undefined;
 
-  constructor(chain: SoakChain) {
+  constructor(chain: TruthChain) {
     this.#chain = chain;
   }
 

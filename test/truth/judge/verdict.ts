@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from "node:util";
 import { FakeError } from "../../support/fakes/fakeNode.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import { answerCall } from "../chain/nodeAnswers.ts";
-import type { SoakBlock } from "../chain/soakBlock.ts";
-import type { SoakChain } from "../chain/soakChain.ts";
+import type { TruthBlock } from "../chain/truthBlock.ts";
+import type { TruthChain } from "../chain/truthChain.ts";
 
 /** A response of forebay, with the times of its request and of its arrival. */
-export interface SoakAnswer {
+export interface JudgedAnswer {
   readonly call: ChainCall;
   readonly result?: unknown;
   readonly error?: { readonly code: number; readonly message: string } | undefined;
@@ -31,7 +31,7 @@ const FINALITY_PERIOD_MS = 12_000;
 
 type Outcome = { readonly result: unknown } | { readonly missing: true };
 
-const outcomeOf = (chain: SoakChain, head: SoakBlock, { method, params }: ChainCall): Outcome => {
+const outcomeOf = (chain: TruthChain, head: TruthBlock, { method, params }: ChainCall): Outcome => {
   try {
     return { result: answerCall({ chain, head }, method, params) };
   } catch (error) {
@@ -79,7 +79,7 @@ const isByTransaction = ({ method }: ChainCall): boolean =>
   method === "eth_getTransactionByHash" || method === "eth_getTransactionReceipt";
 
 /** Whether a view whose head is this prefix of a pending block makes the answer true. */
-const isTrueOfPrefix = (chain: SoakChain, prefix: SoakBlock, { call, result }: SoakAnswer): boolean => {
+const isTrueOfPrefix = (chain: TruthChain, prefix: TruthBlock, { call, result }: JudgedAnswer): boolean => {
   const form = (value: unknown) => pendingForm(call.method, value);
   if (isByTransaction(call)) {
     const index = prefix.hashes.indexOf(call.params[0] as `0x${string}`);
@@ -90,7 +90,7 @@ const isTrueOfPrefix = (chain: SoakChain, prefix: SoakBlock, { call, result }: S
   return "result" in truth && isDeepStrictEqual(form(result), form(truth.result));
 };
 
-const isTrueOfHead = (chain: SoakChain, head: SoakBlock, { call, result }: SoakAnswer): boolean => {
+const isTrueOfHead = (chain: TruthChain, head: TruthBlock, { call, result }: JudgedAnswer): boolean => {
   const truth = outcomeOf(chain, head, call);
   if ("missing" in truth) {
     return result === null;
@@ -107,7 +107,7 @@ const isTrueOfHead = (chain: SoakChain, head: SoakBlock, { call, result }: SoakA
  * A view also counts if it ended before the request by no more than the allowed lag. `announcedMs` is the time of the
  * newest head that the same replica had shown before the request: an older view does not count.
  */
-export const judge = (chain: SoakChain, answer: SoakAnswer, announcedMs?: number): Verdict => {
+export const judge = (chain: TruthChain, answer: JudgedAnswer, announcedMs?: number): Verdict => {
   const { call, error, result, startMs, endMs } = answer;
   if (error !== undefined) {
     return { kind: "error", text: `${error.code} ${error.message.replace(/0x[0-9a-f]+|\d+/g, "N")}` };
@@ -133,7 +133,7 @@ export const judge = (chain: SoakChain, answer: SoakAnswer, announcedMs?: number
 };
 
 /** Returns for how long the view of an answer may have been over when its request began. */
-const maxLagOf = (chain: SoakChain, { call, startMs, endMs }: SoakAnswer, announcedMs = 0): number => {
+const maxLagOf = (chain: TruthChain, { call, startMs, endMs }: JudgedAnswer, announcedMs = 0): number => {
   if (isFinalityCall(call)) {
     return chain.lagBound.since(startMs) + FINALITY_PERIOD_MS;
   }
@@ -142,7 +142,7 @@ const maxLagOf = (chain: SoakChain, { call, startMs, endMs }: SoakAnswer, announ
 };
 
 /** Returns for how long the newest view that makes the answer true was over at its start. Undefined if no view makes it true. */
-const findLag = (chain: SoakChain, answer: SoakAnswer, maxLagMs: number): number | undefined => {
+const findLag = (chain: TruthChain, answer: JudgedAnswer, maxLagMs: number): number | undefined => {
   const { call, startMs, endMs } = answer;
   const head = chain.headsBetween(startMs - maxLagMs, endMs).find((each) => isTrueOfHead(chain, each, answer));
   if (head !== undefined) {

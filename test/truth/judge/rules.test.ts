@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LagBound, RECOVERY_MS, slownessMs } from "../chain/lagBound.ts";
-import { SoakChain } from "../chain/soakChain.ts";
-import { pauseMs } from "../faults.ts";
+import { TruthChain } from "../chain/truthChain.ts";
 import { errorFault } from "./errorRules.ts";
 import { namesUnknownBlock } from "./namedBlocks.ts";
 import { Recorder } from "./recorder.ts";
@@ -11,7 +10,7 @@ const BEYOND = { code: -32_602, message: "block range extends beyond current hea
 
 /** A recorder, and a function that gives it the responses of a chain. */
 const createRig = async () => {
-  const chain = await SoakChain.create(901, 1);
+  const chain = await TruthChain.create(901, 1);
   const recorder = new Recorder();
   const call = { method: "eth_chainId", params: [] };
   const add = (response: { readonly result?: unknown; readonly error?: typeof BEYOND }): void => {
@@ -20,13 +19,6 @@ const createRig = async () => {
   };
   return { chain, recorder, add };
 };
-
-test("each third fault that delays forebay ends with a quiet window of 5 s after the recovery", () => {
-  const random = (below: number): number => below - 1;
-  const pauses = [1, 2, 3, 4, 5, 6].map((delays) => pauseMs(delays, false, random) >= RECOVERY_MS + 5_000);
-  assert.deepEqual(pauses, [false, false, true, false, false, true]);
-  assert.ok(pauseMs(3, true, random) < RECOVERY_MS);
-});
 
 test("the allowance for late timers has a limit", () => {
   assert.deepEqual([0, 50, 100, 5_000].map(slownessMs), [0, 1_000, 2_000, 2_000]);
