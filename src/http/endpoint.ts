@@ -52,7 +52,8 @@ export interface EndpointResponse {
 
 /** Passes requests through that are not JSON-RPC. */
 export interface PassThrough {
-  web(request: IncomingMessage, response: ServerResponse): void;
+  /** `body` is undefined if it is still to be read. */
+  web(request: IncomingMessage, response: ServerResponse, body: Buffer | undefined): void;
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   close(): void;
 }

@@ -6,9 +6,14 @@ import { listen } from "../core/listen.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { Admission, type AdmissionOptions } from "./admission.ts";
 import { type Cors, createCors } from "./cors.ts";
-import type { Endpoint } from "./endpoint.ts";
+import type { Endpoint, PassThrough } from "./endpoint.ts";
 import { createInfoPages, type InfoPages, type InfoPagesOptions, PLAIN } from "./infoPages.ts";
-import { createJsonRpcHandler, type JsonRpcHandler, type JsonRpcHandlerOptions } from "./jsonRpcHandler.ts";
+import {
+  createJsonRpcHandler,
+  type JsonRpcHandler,
+  type JsonRpcHandlerOptions,
+  type PassedRequest,
+} from "./jsonRpcHandler.ts";
 import { NewestResponses } from "./newestResponses.ts";
 import { createRouter, type Route } from "./router.ts";
 import { Upgrades } from "./upgrades.ts";
@@ -214,13 +219,25 @@ class RoutedServer {
     } else if (passthrough !== undefined && admitted.payments !== undefined) {
       this.#jsonRpc.reject(needsKey(), request, response);
     } else if (passthrough !== undefined) {
-      request.url = routing.target;
-      admitted.removeKey?.(request);
-      response.shouldKeepAlive &&= !this.#isDraining;
-      passthrough.web(request, response);
+      this.#passThrough(passthrough, routing, { request, response, admitted });
     } else {
       this.#rejectRequest(routing, request, response);
     }
+  }
+
+  #passThrough(
+    passthrough: PassThrough,
+    { chain = "", target }: Route,
+    client: Omit<PassedRequest, "chain" | "pass">,
+  ): void {
+    const { request, response, admitted } = client;
+    const pass = (body: Buffer | undefined): void => {
+      request.url = target;
+      admitted.removeKey?.(request);
+      response.shouldKeepAlive &&= !this.#isDraining;
+      passthrough.web(request, response, body);
+    };
+    this.#jsonRpc.passThrough({ ...client, chain, pass });
   }
 
   #isHealthCheck({ method, url }: IncomingMessage): boolean {

@@ -5,6 +5,7 @@ import type { Payments } from "../access/payment/payment.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { errorResult } from "../jsonrpc/dispatchResult.ts";
 import { NULL_ID, parseEnvelope } from "../jsonrpc/envelope.ts";
+import { isJsonRpc } from "../jsonrpc/isJsonRpc.ts";
 import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { isJsonContentType } from "./contentType.ts";
@@ -16,13 +17,17 @@ import {
   HttpEndpointRequest,
 } from "./endpoint.ts";
 import { createHttpCounts, type HttpCounts } from "./httpCounts.ts";
+import { hasBody, type PassedBody, readPassedBody } from "./passedBody.ts";
 import { PipelinedRequests } from "./pipelinedRequests.ts";
 import { type OpenPost, PostResponder, type PostResponderOptions, REFUSED } from "./postResponder.ts";
 import { type ReadBody, readBody } from "./readBody.ts";
 
 export interface JsonRpcHandlerOptions extends PostResponderOptions {
   readonly maxBodyBytes: number;
-  readonly metrics: Pick<Metrics, "inFlight" | "httpResponses" | "beforeScrape" | "requestBytes" | "responseBytes">;
+  readonly metrics: Pick<
+    Metrics,
+    "inFlight" | "httpResponses" | "beforeScrape" | "requestBytes" | "responseBytes" | "accessRefused"
+  >;
   /** Called at the end of every POST. */
   onEnd?(request: EndpointRequest, response: ServerResponse, startMs: number): void;
 }
@@ -43,11 +48,34 @@ const wrongType = (): RpcError =>
     status: 415,
   });
 
+const encodedBody = (): RpcError =>
+  new RpcError(CODES.INVALID_REQUEST, "Invalid request: a body with Content-Encoding is not passed through", {
+    status: 415,
+  });
+
+const notPassedThrough = (chain: string): RpcError => {
+  const message = `Invalid request: no JSON-RPC is served or passed through at this path: send it to /${chain}`;
+  return new RpcError(CODES.INVALID_REQUEST, message, { status: 404 });
+};
+
+/** A request that is passed through if it is not JSON-RPC. */
+export interface PassedRequest {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly admitted: AuthenticatedRequest;
+  /** The name of the chain. */
+  readonly chain: string;
+  /** Passes the request through. `body` is undefined if it is still to be read. */
+  pass(body: Buffer | undefined): void;
+}
+
 export interface JsonRpcHandler {
   /** Returns the id of a request: the client's, or a new one. */
   nextRequestId(headers: IncomingHttpHeaders): string;
   /** Reads the body up to the limit, calls the endpoint and writes its response. */
   handle(endpoint: Endpoint, request: IncomingMessage, response: ServerResponse, admitted: AuthenticatedRequest): void;
+  /** Passes a request through, unless a target could read JSON-RPC in it: such a call would escape refusals, rules and limits. */
+  passThrough(passed: PassedRequest): void;
   /** Responds with an error. Reads a short body, because the response to one call has the id of that call. */
   reject(error: RpcError, request: IncomingMessage, response: ServerResponse): void;
 }
@@ -108,6 +136,25 @@ class PostHandler implements JsonRpcHandler {
     }
   }
 
+  passThrough(passed: PassedRequest): void {
+    const { request, response, admitted } = passed;
+    if (!hasBody(request)) {
+      passed.pass(undefined);
+      return;
+    }
+    const { memory, maxBodyBytes } = this.#options;
+    const endpointRequest = new HttpEndpointRequest(request, this.nextRequestId(request.headers), admitted, memory);
+    response.once("close", () => endpointRequest.releaseMemory());
+    const post: OpenPost = { request, response, endpointRequest };
+    const { "content-encoding": encoding = "identity" } = request.headers;
+    if (encoding === "identity") {
+      readPassedBody(request, maxBodyBytes, (body) => this.#onPassedBody(passed, post, body), endpointRequest);
+    } else {
+      admitted.charge?.(1, "invalid");
+      this.#responder.rejectUnread(post, encodedBody());
+    }
+  }
+
   reject(error: RpcError, request: IncomingMessage, response: ServerResponse): void {
     const { "content-length": length = "0" } = request.headers;
     if (request.method === "POST" && Number(length) > 0 && Number(length) <= MAX_REJECTED_BYTES) {
@@ -119,17 +166,33 @@ class PostHandler implements JsonRpcHandler {
     }
   }
 
-  #onBody(post: Post, body: ReadBody): void {
-    if (body === "tooLarge") {
+  #onPassedBody({ request, response, chain, pass }: PassedRequest, post: OpenPost, body: PassedBody): void {
+    if (typeof body !== "string" && isJsonRpc(body)) {
+      this.#options.metrics.accessRefused.inc({ reason: "passThrough" });
+      post.endpointRequest.charge?.(1, "invalid");
+      this.#responder.reject(notPassedThrough(chain), request, response, readId(body));
+    } else if (body === "tooLarge" || body === "overBudget") {
+      this.#rejectUnread(post, body);
+    } else {
+      pass(body === "unread" ? undefined : body);
+    }
+  }
+
+  #rejectUnread(post: OpenPost, reason: "tooLarge" | "overBudget"): void {
+    if (reason === "tooLarge") {
       const { maxBodyBytes } = this.#options;
       post.endpointRequest.charge?.(1, "invalid");
       const message = `Invalid request: body is larger than ${maxBodyBytes} bytes`;
       this.#responder.rejectUnread(post, new RpcError(CODES.INVALID_REQUEST, message, { status: 400 }));
-      return;
-    }
-    if (body === "overBudget") {
+    } else {
       post.endpointRequest.releaseMemory();
       this.#responder.rejectUnread(post, overBudget());
+    }
+  }
+
+  #onBody(post: Post, body: ReadBody): void {
+    if (typeof body === "string") {
+      this.#rejectUnread(post, body);
       return;
     }
     // Only the oldest response of a connection has its socket.

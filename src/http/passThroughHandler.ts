@@ -1,6 +1,6 @@
 import type { ClientRequest, Agent as HttpAgent, IncomingMessage, ServerResponse } from "node:http";
 import { createRequire } from "node:module";
-import type { Duplex } from "node:stream";
+import { type Duplex, Readable } from "node:stream";
 import type httpProxy from "http-proxy";
 import type { PassThrough } from "./endpoint.ts";
 import { leavesBase, removeHopByHop } from "./hopByHop.ts";
@@ -81,7 +81,7 @@ class ProxyHandler implements PassThrough {
     this.#proxy.on("proxyReqWs", (sent, _, socket) => this.#onUpgradeSent(sent, socket));
   }
 
-  web(request: IncomingMessage, response: ServerResponse): void {
+  web(request: IncomingMessage, response: ServerResponse, body: Buffer | undefined): void {
     const isChunked = request.headers["transfer-encoding"] !== undefined;
     const refused = this.#refusal(request, isChunked);
     if (refused !== undefined) {
@@ -94,7 +94,8 @@ class ProxyHandler implements PassThrough {
     }
     // The server has answered it.
     delete request.headers.expect;
-    this.#proxy.web(request, response, {}, (error) => this.#onError(response, error));
+    const source = body === undefined ? {} : { buffer: Readable.from(body.length === 0 ? [] : [body]) };
+    this.#proxy.web(request, response, source, (error) => this.#onError(response, error));
   }
 
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {

@@ -6,7 +6,7 @@ export const accessMetrics = (metrics: MetricFactory) => ({
     "access_refused_total",
     "Calls and connections rejected by access control, by reason",
     {
-      reason: ["key", "method", "rate", "connections", "webSockets"],
+      reason: ["key", "method", "rate", "connections", "webSockets", "passThrough"],
     },
   ),
   chargedCalls: metrics.counter(
