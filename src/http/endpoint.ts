@@ -9,6 +9,7 @@ import type { Chunk } from "../jsonrpc/formatResponse.ts";
 import type { ResultMemory } from "../jsonrpc/resultMemory.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
+import type { PassedMessages } from "./passedMessages.ts";
 import type { BodyMemory } from "./readBody.ts";
 import { RequestMemory } from "./requestMemory.ts";
 
@@ -54,7 +55,8 @@ export interface EndpointResponse {
 export interface PassThrough {
   /** `body` is undefined if it is still to be read. */
   web(request: IncomingMessage, response: ServerResponse, body: Buffer | undefined): void;
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+  /** `messages` checks what the client sends. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, messages: PassedMessages): void;
   close(): void;
 }
 

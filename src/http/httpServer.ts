@@ -105,6 +105,7 @@ class RoutedServer {
     this.#jsonRpc = createJsonRpcHandler({ ...options, commonHeaders });
     this.#pages = createInfoPages({ ...options, commonHeaders });
     this.#upgrades = new Upgrades({
+      ...options,
       admit: (request) => this.#admission.admit(request),
       routeOf: (admitted) => this.#routeOf(admitted),
       nextRequestId: (headers) => this.#jsonRpc.nextRequestId(headers),

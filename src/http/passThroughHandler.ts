@@ -4,6 +4,7 @@ import { type Duplex, Readable } from "node:stream";
 import type httpProxy from "http-proxy";
 import type { PassThrough } from "./endpoint.ts";
 import { leavesBase, removeHopByHop } from "./hopByHop.ts";
+import { NotPassedError, type PassedMessages } from "./passedMessages.ts";
 
 const require = createRequire(import.meta.url);
 /** Loaded if pass-through is configured. */
@@ -70,6 +71,7 @@ class ProxyHandler implements PassThrough {
   readonly #proxy: httpProxy<IncomingMessage, ServerResponse>;
   /** Clients that get a response of the target. Nothing of forebay may be written to them. */
   readonly #begun = new WeakSet<ServerResponse | Duplex>();
+  readonly #messages = new WeakMap<Duplex, PassedMessages>();
 
   constructor(options: PassThroughOptions) {
     const { target } = options;
@@ -98,13 +100,17 @@ class ProxyHandler implements PassThrough {
     this.#proxy.web(request, response, source, (error) => this.#onError(response, error));
   }
 
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, messages: PassedMessages): void {
+    socket.once("close", () => messages.destroy());
     if (leavesBase(request.url ?? "/")) {
       this.#failUpgrade(socket, "path", undefined);
       return;
     }
     removeHopByHop(request.headers);
     Object.assign(request.headers, { connection: "Upgrade", upgrade: "websocket" });
+    // The messages are read here, so that they must not be compressed.
+    delete request.headers["sec-websocket-extensions"];
+    this.#messages.set(socket, messages);
     this.#proxy.ws(request, socket, head, {}, (error) => this.#onUpgradeError(socket, error));
   }
 
@@ -157,7 +163,24 @@ class ProxyHandler implements PassThrough {
       // `pipe` does not close one side if the other breaks.
       socket.once("close", () => targetSocket.destroy());
       targetSocket.once("close", () => socket.destroy());
+      // http-proxy emits this event in the same turn, when it has connected both sides.
+      this.#proxy.once("open", () => this.#checkMessages(socket, targetSocket));
     });
+  }
+
+  /** Puts the check of messages between a client and its target. */
+  #checkMessages(socket: Duplex, targetSocket: Duplex): void {
+    const messages = this.#messages.get(socket);
+    if (messages === undefined) {
+      return;
+    }
+    messages.once("error", (error) => {
+      targetSocket.unpipe(socket);
+      socket.end(error instanceof NotPassedError ? error.toFrame() : undefined);
+      targetSocket.destroy();
+    });
+    socket.unpipe(targetSocket);
+    socket.pipe(messages).pipe(targetSocket);
   }
 
   #onError(response: ServerResponse, error: Error): void {
@@ -197,5 +220,5 @@ class ProxyHandler implements PassThrough {
   }
 }
 
-/** Creates the proxy for requests that are not JSON-RPC, WebSockets included. It does not read their bodies. */
+/** Creates the proxy for requests that are not JSON-RPC, WebSockets included. */
 export const createPassThroughHandler = (options: PassThroughOptions): PassThrough => new ProxyHandler(options);

@@ -4,7 +4,10 @@ import type { AuthenticatedRequest, Readmit } from "../access/accessControl.ts";
 import { needsKey } from "../access/payment/challenge.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
+import type { MemoryBudget } from "../limits/memoryBudget.ts";
+import type { Metrics } from "../telemetry/telemetry.ts";
 import { endUpgrade, rejectUpgrade } from "./endUpgrade.ts";
+import { NotPassedError, PassedMessages } from "./passedMessages.ts";
 import type { Route } from "./router.ts";
 
 export interface UpgradesOptions {
@@ -13,6 +16,10 @@ export interface UpgradesOptions {
   /** Returns the route of an admitted request, or the error if its key may not use the chain. */
   routeOf(admitted: AuthenticatedRequest): Route | RpcError;
   nextRequestId(headers: IncomingHttpHeaders): string;
+  /** Limit of a message that is passed through and may be JSON-RPC. */
+  readonly maxBodyBytes: number;
+  readonly memory?: MemoryBudget | undefined;
+  readonly metrics: Pick<Metrics, "accessRefused">;
 }
 
 /** The stream of an upgrade request, and the bytes that follow its headers. */
@@ -71,6 +78,17 @@ export class Upgrades {
     }
   }
 
+  #messagesOf({ clientId, charge }: AuthenticatedRequest): PassedMessages {
+    const { memory, maxBodyBytes, metrics } = this.#options;
+    const messages = new PassedMessages({ maxMessageBytes: maxBodyBytes, memory, clientId });
+    return messages.once("error", (error) => {
+      if (error instanceof NotPassedError && error.isJsonRpc) {
+        charge?.(1, "invalid");
+        metrics.accessRefused.inc({ reason: "passThrough" });
+      }
+    });
+  }
+
   #onAdmitted(admitted: AuthenticatedRequest | RpcError, request: IncomingMessage, stream: UpgradedStream): void {
     const { routeOf, nextRequestId } = this.#options;
     const { socket } = stream;
@@ -103,7 +121,7 @@ export class Upgrades {
       socket.once("close", () => this.#passedThrough.delete(socket));
       request.url = target;
       admitted.removeKey?.(request);
-      passthrough.upgrade(request, socket, head);
+      passthrough.upgrade(request, socket, head, this.#messagesOf(admitted));
     } else {
       endUpgrade(socket, "404 Not Found");
     }
