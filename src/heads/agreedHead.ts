@@ -1,7 +1,7 @@
 import { readBlock } from "../nodes/blockReads.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import { hasBlock } from "./headLeader.ts";
+import { trueCopyOf } from "./announcedBlocks.ts";
 
 /** A node's newest block. */
 export interface OfferedHead {
@@ -27,16 +27,20 @@ export const findAgreedHead = async (
 ): Promise<OfferedHead | undefined> => {
   const byNumber = [...offered].sort((a, b) => Number(b.head.block.number - a.head.block.number));
   for (const candidate of byNumber) {
-    const { block } = candidate.head;
-    const origins = await Promise.all(
-      offered.map(async ({ node, head }) => {
-        const isIts =
-          head.block.hash === block.hash || (head.block.number > block.number && (await hasBlock(node, block, signal)));
-        return isIts === true ? [node.origin] : [];
-      }),
+    const { number, hash } = candidate.head.block;
+    const read = await Promise.all(
+      offered.map(async ({ node, head }) => ({
+        node,
+        head: head.block.number > number ? await readBlock(node, number, signal).catch(() => undefined) : head,
+      })),
     );
-    if (new Set(origins.flat()).size >= required) {
-      return candidate;
+    const copies = read.flatMap(({ node, head }) => (head?.block.hash === hash ? [{ node, head }] : []));
+    if (new Set(copies.map(({ node }) => node.origin)).size >= required) {
+      const head = trueCopyOf(
+        candidate.head,
+        copies.map((copy) => copy.head),
+      );
+      return copies.find((copy) => copy.head === head);
     }
   }
   return undefined;

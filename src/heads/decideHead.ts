@@ -82,14 +82,15 @@ const topOf = ({ chains }: Voter): bigint => {
   return top;
 };
 
-/** Returns the highest block that `required` origins have. Of two at one number, the ring's counts. */
+/** Returns the highest block that `required` origins have, with all below it. Of two at one number, the ring's counts. */
 const highestAgreed = ({ voters, ring }: HeadVotes, required: number): AgreedBlock | undefined => {
   let best: AgreedBlock | undefined;
-  const offer = (block: AgreedBlock): void => {
-    const isHigher = best === undefined || block.number > best.number;
-    if (isHigher && voters.filter((voter) => has(voter, block, ring)).length >= required) {
+  const offer = (block: AgreedBlock): boolean => {
+    const isAgreed = voters.filter((voter) => has(voter, block, ring)).length >= required;
+    if (isAgreed && (best === undefined || block.number > best.number)) {
       best = block;
     }
+    return isAgreed;
   };
   const chains = voters.flatMap((voter) => voter.chains);
   for (const chain of chains) {
@@ -100,9 +101,7 @@ const highestAgreed = ({ voters, ring }: HeadVotes, required: number): AgreedBlo
     }
   }
   for (const chain of chains) {
-    for (const { block } of chain.blocks) {
-      offer({ number: block.number, hash: block.hash, chain });
-    }
+    chain.blocks.every(({ block }) => offer({ number: block.number, hash: block.hash, chain }));
   }
   return best;
 };

@@ -91,6 +91,13 @@ export class FollowedOrigins {
     this.#update(node, headOf(chain), { chain, detached: undefined });
   }
 
+  /** Replaces each chain by one that begins at the same block. */
+  correct(correct: (chain: NodeChain) => NodeChain): void {
+    for (const followed of this.#heads.values()) {
+      followed.chain = followed.chain && correct(followed.chain);
+    }
+  }
+
   /** Records a head that does not link to the ring. */
   recordDetached(node: UpstreamNode, head: BlockId): void {
     this.#update(node, head, { chain: undefined, detached: { number: head.number, hash: head.hash } });

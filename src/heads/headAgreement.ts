@@ -1,10 +1,9 @@
 import type { Clock } from "../core/clock.ts";
-import type { Hash } from "../ethereum/hex.ts";
 import { readLinked } from "../nodes/blockReads.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import { hasHeaderHash } from "../verification/checkHeader.ts";
 import { findAgreedHead, type OfferedHead, readOffered } from "./agreedHead.ts";
+import { AnnouncedBlocks } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import type { CanonicalChain } from "./canonicalChain.ts";
 import type { ChainIdentity } from "./chainIdentity.ts";
@@ -50,8 +49,7 @@ export class HeadAgreement {
   readonly #firstHeads = new Map<UpstreamNode, SealedBlock>();
   #firstTimer: AbortController | undefined;
   #waiting: AbortController | undefined;
-  /** Times when blocks above the agreed one were first announced. */
-  #seenMs = new Map<Hash, number>();
+  readonly #announced = new AnnouncedBlocks();
   #detachedMs = Number.NEGATIVE_INFINITY;
   #isContradicted = false;
   #served: string | undefined;
@@ -108,7 +106,6 @@ export class HeadAgreement {
       this.#firstTimer = new AbortController();
       void clock
         .sleep(FIRST_HEADS_MS, AbortSignal.any([signal, this.#firstTimer.signal]))
-
         .then(() => this.#serveFirst())
         // The next head tries again.
         .catch(() => undefined);
@@ -180,22 +177,17 @@ export class HeadAgreement {
   }
 
   #recordChain(node: UpstreamNode, chain: NodeChain): void {
-    const nowMs = this.#options.clock.nowMs();
-    for (const { block } of chain.blocks) {
-      if (!this.#seenMs.has(block.hash)) {
-        this.#seenMs.set(block.hash, nowMs);
-      }
+    const wasWrong = this.#announced.add(chain, this.#options.clock.nowMs());
+    this.#origins.record(node, this.#announced.correct(chain));
+    if (wasWrong) {
+      this.#origins.correct((other) => this.#announced.correct(other));
     }
-    this.#origins.record(node, chain);
   }
 
   /** Finds blocks that the node announced itself, and blocks of other nodes whose hash commits to their parent. */
   #finder(node: UpstreamNode): FindBlock {
     const own = this.#origins.chainOf(node)?.blocks ?? [];
-    const announced = this.#origins.chains().flatMap(({ blocks }) => blocks);
-    return (hash) =>
-      own.find(({ block }) => block.hash === hash) ??
-      announced.find(({ block, header }) => block.hash === hash && header !== undefined && hasHeaderHash(header));
+    return (hash) => own.find(({ block }) => block.hash === hash) ?? this.#announced.find(hash);
   }
 
   async #readChain(node: UpstreamNode, head: SealedBlock, ring: BlockRing): Promise<NodeChain | undefined> {
@@ -244,7 +236,7 @@ export class HeadAgreement {
         nowMs,
         servedMs: this.#servedMs,
       },
-      seenMs: (hash) => this.#seenMs.get(hash) ?? this.#servedMs,
+      seenMs: (hash) => this.#announced.seenMs(hash) ?? this.#servedMs,
     });
     if (agreed !== undefined && required > 1 && this.#isNew(agreed, ring)) {
       return this.#serve(agreed, ring);
@@ -314,8 +306,7 @@ export class HeadAgreement {
       return;
     }
     this.#origins.rejoin(before, ring);
-    const open = new Set(this.#origins.chains().flatMap(({ blocks }) => blocks.map(({ block }) => block.hash)));
-    this.#seenMs = new Map([...this.#seenMs].filter(([hash]) => open.has(hash)));
+    this.#announced.keep(this.#origins.chains());
   }
 
   /** Serves a head that does not link to the ring, if enough origins have it. Returns whether it did. */

@@ -80,6 +80,10 @@ export const hasOwnHash = (header: Fields): boolean => {
 /** Whether a header's hash was computed and is its own, so that the hash commits to the parent. */
 export const hasHeaderHash = (header: Fields): boolean => checkHeader(header).outcome === "passed";
 
+/** Whether two block objects have the same header: all fields that the hash covers. */
+export const isSameHeader = (one: Fields, other: Fields): boolean =>
+  HEADER_FIELDS.every((name) => one[name] === other[name] || (isAbsent(one[name]) && isAbsent(other[name])));
+
 /** Checks that a block object's hash is the hash of its header. */
 export const checkHeader = (block: Fields): Finding => {
   try {

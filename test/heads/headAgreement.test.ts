@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createFakeChain, type FakeChain } from "../support/fakes/fakeChain.ts";
+import { BranchedChain } from "../support/fakes/branchedChain.ts";
+import { createFakeChain, type FakeBlock, type FakeChain } from "../support/fakes/fakeChain.ts";
 import type { ChainNode } from "../support/servers/chainNode.ts";
 import { trackHeads } from "./trackHeads.ts";
 
@@ -15,6 +16,30 @@ const forge = ({ blocks }: FakeChain, count: number): FakeChain => {
   forged.reorg(0, count);
   return forged;
 };
+
+/** Returns the chain of a node that has other newest blocks, also under hashes that it copied. */
+const withTop = (chain: FakeChain, top: readonly FakeBlock[]): FakeChain => {
+  const blocks = [...chain.blocks.slice(0, -top.length), ...top];
+  const none = () => undefined;
+  const byHash = (hash: unknown) => blocks.findLast((block) => block.hash === hash);
+  const latest = top.at(-1) ?? chain.latest;
+  return {
+    chainId: chain.chainId,
+    blocks,
+    latest,
+    byHash,
+    mine: none,
+    reorg: none,
+    rewind: none,
+    onBlocks: () => none,
+  };
+};
+
+/** Returns a block with other fields, under the same hash. */
+const change = (block: FakeBlock, fields: Readonly<Record<string, string>>): FakeBlock => ({
+  ...block,
+  json: { ...block.json, ...fields },
+});
 
 const served = ({ heads }: Tracking) => heads.current()?.latest;
 
@@ -281,3 +306,38 @@ test("an origin that lags by more than the wait, and goes on, costs one wait", a
   assert.ok(watch.longestMs <= 2_500, `${watch.longestMs} ms`);
   assert.equal(setup.heads.current()?.isAgreed, false);
 });
+
+const FORGERIES: Readonly<Record<string, (chain: FakeChain) => FakeChain>> = {
+  "other fields": (chain) =>
+    withTop(chain, [change(chain.latest, { timestamp: "0x1", stateRoot: `0x${"1".repeat(64)}` })]),
+  "another parent": (chain) => {
+    const [before, parent, latest] = chain.blocks.slice(-3) as [FakeBlock, FakeBlock, FakeBlock];
+    const forged = `0x${latest.hash.slice(2).split("").reverse().join("")}` as const;
+    return withTop(chain, [
+      change({ ...parent, hash: forged }, { hash: forged, parentHash: before.hash }),
+      change(latest, { parentHash: forged }),
+    ]);
+  },
+};
+
+for (const [name, forgeTop] of Object.entries(FORGERIES)) {
+  test(`a block under the hash of an honest one, with ${name}, is not served`, async (t) => {
+    const chain = new BranchedChain(30);
+    const setup = await trackHeads(t, {
+      ...{ chain, nodes: 3 },
+      alter: ([first], honest) => Object.assign(first ?? {}, { chain: forgeTop(honest) }),
+    });
+    const [liar, , late] = setup.nodes as [ChainNode, ChainNode, ChainNode];
+    await run(setup, 6, (elapsedMs) => {
+      liar.chain = forgeTop(chain);
+      late.lag = elapsedMs % BLOCK_MS < BLOCK_MS / 2 ? 1 : 0;
+      const heads = setup.heads.current();
+      assert.ok(heads);
+      for (let { oldest: number } = heads; number <= heads.latest.number; number++) {
+        assert.equal(heads.at(number)?.hash, chain.blocks[Number(number)]?.hash);
+        assert.equal(heads.header(number)?.timestamp, chain.blocks[Number(number)]?.json.timestamp);
+      }
+    });
+    assert.ok((served(setup)?.number ?? 0n) >= chain.latest.number - 1n);
+  });
+}

@@ -15,6 +15,8 @@ export interface Setup extends FakeChainOptions {
   readonly agree?: Agree;
   /** Who runs each node. Default: somebody else each. */
   readonly origins?: readonly string[];
+  /** Default: a fake chain by the other options. */
+  readonly chain?: FakeChain;
   /** The first node's chain when it is first read. */
   readonly firstChain?: FakeChain;
   /** Changes the nodes after they are identified, and before they are first read. */
@@ -23,11 +25,11 @@ export interface Setup extends FakeChainOptions {
 
 export const trackHeads = async (
   t: TestContext,
-  { nodes = 1, finality = "node", agree = "auto", origins = [], firstChain, alter, ...chainOptions }: Setup = {},
+  { nodes = 1, finality = "node", agree = "auto", origins = [], firstChain, alter, ...options }: Setup = {},
 ) => {
   const clock = createFakeClock();
   const telemetry = silent();
-  const chain = createFakeChain(chainOptions);
+  const { chain = createFakeChain(options) } = options;
   const ending = new AbortController();
   t.after(() => ending.abort());
   const { signal } = ending;
