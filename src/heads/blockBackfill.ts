@@ -1,6 +1,9 @@
+import { ZERO_HASH } from "../ethereum/hex.ts";
 import { readLinked } from "../nodes/blockReads.ts";
+import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import { RING_BLOCKS } from "./blockRing.ts";
+import { hasHeaderHash, hasOwnHash } from "../verification/checkHeader.ts";
+import { type BlockRing, RING_BLOCKS } from "./blockRing.ts";
 import type { CanonicalChain } from "./canonicalChain.ts";
 
 /** The context that background tasks of the head tracker share. */
@@ -12,6 +15,11 @@ export interface Background {
   readonly isIdle: () => boolean;
   /** The leader: the node whose head is served. */
   readonly leader: () => UpstreamNode | undefined;
+}
+
+export interface BackfillOptions extends Background {
+  /** The nodes that are read if the leader does not have the blocks. */
+  readonly others: () => readonly UpstreamNode[];
 }
 
 /** The ring is filled down to this depth at the start. */
@@ -29,32 +37,52 @@ const targetLength = ({ lowestWanted }: CanonicalChain, latest: bigint): number 
   return Math.min(RING_BLOCKS, Math.max(START_BLOCKS, wanted));
 };
 
+/**
+ * Returns the blocks down to the first one with another hash than that of its header. If the ring's newest hash cannot be
+ * computed, forebay does not know the encoding of this chain's headers.
+ */
+const untilWrong = (blocks: readonly SealedBlock[], ring: BlockRing): readonly SealedBlock[] => {
+  const newest = ring.header(ring.latest.number);
+  if (newest === undefined || !hasHeaderHash(newest)) {
+    return blocks;
+  }
+  const wrong = blocks.findIndex(({ header }) => header !== undefined && !hasOwnHash(header));
+  return wrong === -1 ? blocks : blocks.slice(0, wrong);
+};
+
 /** Fills the block ring backwards. While the chain is idle it reads slowly, to save the nodes' requests. */
-export const createBlockBackfill = ({ canonical, pause, signal, isIdle, leader }: Background): void => {
-  const fill = async (): Promise<void> => {
-    const node = leader();
-    const { ring } = canonical;
-    const bottom = ring?.at(ring.oldest);
-    if (!node || !ring || !bottom || ring.oldest === 0n) {
-      return;
-    }
-    const missing = targetLength(canonical, ring.latest.number) - ring.length;
-    if (missing <= 0) {
-      return;
-    }
+export const createBlockBackfill = (options: BackfillOptions): void => {
+  const { canonical, pause, signal, isIdle, leader, others } = options;
+
+  /** Returns whether the node has the blocks below the ring. */
+  const fillFrom = async (node: UpstreamNode, ring: BlockRing, missing: number): Promise<boolean> => {
     const affordable = Math.max(1, Math.floor((node.requestsPerSecond ?? Number.POSITIVE_INFINITY) * BUDGET_SHARE));
     const wanted = Math.min(isIdle() ? IDLE_BATCH_BLOCKS : BATCH_BLOCKS, affordable, missing);
     const to = ring.oldest - 1n;
     const from = to - BigInt(wanted) + 1n;
-    const blocks = await readLinked(node, { from: from > 0n ? from : 0n, to }, bottom.parentHash, signal);
-    if (blocks.length > 0) {
-      canonical.fill(blocks.reverse());
+    const top = ring.at(ring.oldest)?.parentHash ?? ZERO_HASH;
+    const linked = await readLinked(node, { from: from > 0n ? from : 0n, to }, top, signal).catch(() => []);
+    const blocks = untilWrong(linked, ring);
+    return blocks.length > 0 && canonical.fill(blocks.toReversed());
+  };
+
+  const fill = async (): Promise<void> => {
+    const first = leader();
+    const { ring } = canonical;
+    const missing = ring ? targetLength(canonical, ring.latest.number) - ring.length : 0;
+    if (!first || !ring || ring.oldest === 0n || missing <= 0) {
+      return;
+    }
+    for (const node of [first, ...others()]) {
+      if ((await fillFrom(node, ring, missing)) || canonical.ring !== ring) {
+        return;
+      }
     }
   };
 
   const run = async (): Promise<void> => {
     while (!signal.aborted) {
-      await fill().catch(() => undefined);
+      await fill();
       await pause(isIdle() ? IDLE_PERIOD_MS : PERIOD_MS);
     }
   };

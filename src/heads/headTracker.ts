@@ -182,7 +182,9 @@ class NodeHeadTracker implements HeadTracking {
     };
     const reporters = () => this.#agreement.reporters;
     createFinalityFollower({ ...background, finality: this.#options.finality, reporters });
-    createBlockBackfill(background);
+    const others = () =>
+      this.#followed.flatMap(({ node }) => (node.available && node.name !== this.leader ? [node] : []));
+    createBlockBackfill({ ...background, others });
   }
 
   /** The first head ends all pauses: its safe and finalized blocks are read at once. */

@@ -341,3 +341,20 @@ for (const [name, forgeTop] of Object.entries(FORGERIES)) {
     assert.ok((served(setup)?.number ?? 0n) >= chain.latest.number - 1n);
   });
 }
+
+test("blocks below the head are those of the hashes, also if the node that is read for them has others", async (t) => {
+  const chain = new BranchedChain(60);
+  const top = chain.blocks.slice(20);
+  const forged = withTop(
+    chain,
+    top.map((block, index) => (index === 0 ? change(block, { parentHash: `0x${"1".repeat(64)}` }) : block)),
+  );
+  const setup = await trackHeads(t, {
+    ...{ chain, nodes: 3 },
+    alter: ([first]) => Object.assign(first ?? {}, { chain: forged }),
+  });
+  await run(setup, 2);
+  const heads = setup.heads.current();
+  assert.equal(heads?.oldest, 0n);
+  assert.equal(heads?.at(20n)?.parentHash, chain.blocks[19]?.hash);
+});
