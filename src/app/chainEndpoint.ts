@@ -109,12 +109,15 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
   const { dispatch, passthrough, gate } = options;
   const { heads } = options.upstreams;
 
+  /** A request waits while this process must not answer from its view, or while the heads of an idle chain are read. */
+  const heldBy = (): Promise<void> | undefined => gate?.wait() ?? heads.catchingUp;
+
   const handle: Endpoint["handle"] = (body, request) => {
-    const held = gate?.wait();
+    heads.markActive();
+    const held = heldBy();
     if (held !== undefined) {
       return held.then(() => handle(body, request));
     }
-    heads.markActive();
     const first = heads.current();
     const result =
       first === undefined
@@ -127,10 +130,10 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     options.shared.webSockets.accept(
       { request, stream: socket, head, admitted, chain: options.config.name },
       async (body, message) => {
-        for (let held = gate?.wait(); held !== undefined; held = gate?.wait()) {
+        heads.markActive();
+        for (let held = heldBy(); held !== undefined; held = heldBy()) {
           await held;
         }
-        heads.markActive();
         if (heads.current() === undefined) {
           return dispatch.beforeHead(body, message);
         }

@@ -27,6 +27,7 @@ export const createChainUpstreams = (config: ChainConfig, shared: Shared, copy?:
       hedge: config.upstream.hedge === false ? undefined : config.upstream.hedge,
       chainId: config.chainId,
       blockTimeMs: config.blockTimeMs,
+      hasFeed: config.pending.feeds.length > 0,
       maxResponseBytes: maxResponseBytesOf(shared.server),
       memory: shared.budget,
       methodLabel,

@@ -238,9 +238,9 @@ class RunningForebay implements Forebay {
       for (const { name: node } of upstreams.nodes) {
         metrics.upstreamLeader.set({ chain, node }, node === leader ? 1 : 0);
       }
-      const latest = upstreams.heads.current()?.latest;
-      if (latest) {
-        metrics.headAgeSeconds.set({ chain }, Math.max(0, Date.now() / 1000 - Number(latest.timestamp)));
+      const { newest } = upstreams.heads;
+      if (newest) {
+        metrics.headAgeSeconds.set({ chain }, Math.max(0, Date.now() / 1000 - Number(newest.timestamp)));
       }
     }
   }

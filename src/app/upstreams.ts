@@ -33,6 +33,8 @@ export interface UpstreamsOptions {
   /** The number of origins that must have a block before it is served; default: `auto`. */
   readonly agree?: Agree;
   readonly blockTimeMs?: number | undefined;
+  /** The chain has a feed. Default: it has none. */
+  readonly hasFeed?: boolean;
   readonly maxResponseBytes?: number;
   /** Counts the bytes of responses while they are received. Default: they are not counted. */
   readonly memory?: MemoryBudget | undefined;
@@ -94,7 +96,7 @@ const followNodes = (
   telemetry: Telemetry,
   signal: AbortSignal,
 ): FollowedChain => {
-  const { chain, chainId, onWrongChain, finality = "node", agree, blockTimeMs, clock } = options;
+  const { chain, chainId, onWrongChain, finality = "node", agree, blockTimeMs, hasFeed = false, clock } = options;
   const identity = new ChainIdentity({
     chain,
     chainId: chainId === undefined ? undefined : BigInt(chainId),
@@ -111,6 +113,7 @@ const followNodes = (
     {
       chain,
       finality,
+      hasFeed,
       identity,
       nodes: byPriority(nodes),
       ...(agree !== undefined && { agree }),

@@ -1,5 +1,5 @@
 import { deserialize } from "node:v8";
-import type { HeadChange, Heads } from "../core/heads.ts";
+import type { HeadChange, Heads, RingBlock } from "../core/heads.ts";
 import type { PendingChange, PendingView, View } from "../core/view.ts";
 import { ZERO_HASH } from "../ethereum/hex.ts";
 import type { BlockRing } from "../heads/blockRing.ts";
@@ -29,6 +29,10 @@ export interface ChainCopyOptions {
 
 /** Within this time, the main process is informed once that clients use the chain. Below the time after which it is idle. */
 const ACTIVE_MS = 1_000;
+/** After this time, the chain may have become idle in the main process. */
+const MAY_BE_IDLE_MS = 20_000;
+/** The main process waits for its nodes for 2 s. */
+const CATCH_UP_MS = 2_500;
 
 const UNKNOWN: ChainInfo = {
   chainId: 0n,
@@ -56,6 +60,7 @@ export class ChainCopy implements HeadTracker {
   #view: View | undefined;
   #prepared: { readonly round: number; readonly update: ViewUpdate } | undefined;
   #activeAtMs = Number.NEGATIVE_INFINITY;
+  #catchingUp: Promise<void> | undefined;
   #lowestWanted: bigint | undefined;
 
   constructor(options: ChainCopyOptions) {
@@ -101,13 +106,33 @@ export class ChainCopy implements HeadTracker {
     return this.#view;
   }
 
+  get newest(): RingBlock | undefined {
+    return this.#heads?.latest;
+  }
+
+  get catchingUp(): Promise<void> | undefined {
+    return this.#catchingUp;
+  }
+
   markActive(): void {
+    const { main, chain } = this.#options;
     const nowMs = performance.now();
-    if (nowMs - this.#activeAtMs >= ACTIVE_MS) {
-      this.#activeAtMs = nowMs;
-      const { main, chain } = this.#options;
-      main.notify("markActive", { chain });
+    const sinceMs = nowMs - this.#activeAtMs;
+    if (sinceMs < ACTIVE_MS) {
+      return;
     }
+    this.#activeAtMs = nowMs;
+    if (sinceMs < MAY_BE_IDLE_MS) {
+      main.notify("markActive", { chain });
+      return;
+    }
+    this.#catchingUp ??= main
+      .call("markActive", { chain }, { signal: AbortSignal.timeout(CATCH_UP_MS) })
+      // The gate holds requests if the main process does not respond.
+      .catch(() => undefined)
+      .finally(() => {
+        this.#catchingUp = undefined;
+      });
   }
 
   /** The main process follows the heads, and shows this. */

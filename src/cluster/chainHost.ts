@@ -132,11 +132,14 @@ export class ChainHost {
     this.#rounds.acknowledge(member, round);
   }
 
-  markActive(): void {
-    this.#chain.heads.markActive();
+  /** Resolves when the heads of a chain that was idle are read and committed. Undefined if the chain was not idle. */
+  markActive(): Promise<void> | undefined {
+    const { heads, views } = this.#chain;
+    heads.markActive();
     if (this.#encoder.hasHeads) {
-      this.#chain.views.view();
+      views.view();
     }
+    return heads.catchingUp?.then(() => this.#rounds.settled());
   }
 
   want(number: bigint): void {

@@ -137,8 +137,8 @@ export type MainFunctions = {
   readonly attach: (body: OfChain) => Promise<void>;
   readonly detach: (body: OfChain) => void;
   readonly acknowledge: (body: OfChain & { readonly round: number }) => void;
-  /** A client uses the chain. */
-  readonly markActive: (body: OfChain) => void;
+  /** A client uses the chain. Resolves when the heads of a chain that was idle are committed. */
+  readonly markActive: (body: OfChain) => Awaitable<void>;
   /** A block below the ring was read. */
   readonly want: (body: OfChain & { readonly number: bigint }) => void;
   /** Polls the nodes. Resolves when the result is committed. */

@@ -111,7 +111,7 @@ class FinalityFollower {
  * Reads the safe and finalized blocks of the origins.
  * If the operator has set a finality depth, it reads only the block at that depth.
  */
-export const createFinalityFollower = (options: FinalityFollowerOptions): void => {
+export const createFinalityFollower = (options: FinalityFollowerOptions): { read(): Promise<void> } => {
   const { canonical, pause, signal, isIdle } = options;
   const follower = new FinalityFollower(options);
 
@@ -124,4 +124,5 @@ export const createFinalityFollower = (options: FinalityFollowerOptions): void =
   };
 
   void run();
+  return follower;
 };

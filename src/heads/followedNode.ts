@@ -4,7 +4,7 @@ import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { HeadActivity } from "./headActivity.ts";
 import { followNewHeads, type NewHeadsOptions } from "./newHeadsFeed.ts";
-import { nextPollMs, type PollSchedule } from "./pollSchedule.ts";
+import { isPushed, nextPollMs, type PollSchedule } from "./pollSchedule.ts";
 
 /** The WebSocket that pushes a node's heads. */
 export type HeadPush = Pick<NewHeadsOptions, "url" | "headers">;
@@ -19,7 +19,7 @@ export interface FollowedNodeOptions {
   readonly signal: AbortSignal;
   readonly activity: HeadActivity;
   /** Returns the part of the poll schedule that all nodes of the chain share. */
-  readonly schedule: () => Pick<PollSchedule, "blockTimeMs" | "lastRequestMs" | "native">;
+  readonly schedule: () => Pick<PollSchedule, "blockTimeMs" | "lastRequestMs" | "native" | "hasFeed">;
   /** Offers a node's newest block to the chain. Returns false if the chain could not be extended to it. */
   readonly offerHead: (node: UpstreamNode, head: SealedBlock) => Promise<boolean>;
   readonly onPolled: () => void;
@@ -54,6 +54,12 @@ export class FollowedNode {
     if (push) {
       this.#subscribe(push);
     }
+  }
+
+  /** Whether its WebSocket sends its heads. */
+  get isPushed(): boolean {
+    const { clock, schedule } = this.#options;
+    return isPushed({ ...schedule(), pushedMs: this.#pushedMs }, clock.nowMs());
   }
 
   /** Reads the newest block once. Never rejects. */

@@ -54,6 +54,7 @@ export class HeadAgreement {
   #isContradicted = false;
   #served: string | undefined;
   #servedMs = 0;
+  #resumedMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: HeadAgreementOptions) {
     this.#options = options;
@@ -79,6 +80,17 @@ export class HeadAgreement {
   /** Whether the heads of a node do not count. */
   isExcluded(name: string): boolean {
     return this.#options.nodes.some((node) => node.name === name && this.#origins.isExcluded(node));
+  }
+
+  /** No heads are offered until `resume`, so that no origin lacks a block. */
+  pause(): void {
+    this.#waiting?.abort();
+  }
+
+  /** Origins have their time to report a block from now on. */
+  resume(): void {
+    this.#servedMs = this.#options.clock.nowMs();
+    this.#resumedMs = this.#servedMs;
   }
 
   /** Records a node's newest block, and serves it if enough origins have it. Returns false if it does not link to the ring. */
@@ -236,7 +248,7 @@ export class HeadAgreement {
         nowMs,
         servedMs: this.#servedMs,
       },
-      seenMs: (hash) => this.#announced.seenMs(hash) ?? this.#servedMs,
+      seenMs: (hash) => Math.max(this.#announced.seenMs(hash) ?? this.#servedMs, this.#resumedMs),
     });
     if (agreed !== undefined && required > 1 && this.#isNew(agreed, ring)) {
       return this.#serve(agreed, ring);

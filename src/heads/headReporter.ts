@@ -1,4 +1,4 @@
-import type { BlockId, HeadChange, Heads } from "../core/heads.ts";
+import type { BlockId, HeadChange, RingBlock } from "../core/heads.ts";
 import type { NodeHealth, UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { PushFault } from "./followedNode.ts";
@@ -34,9 +34,21 @@ export class HeadReporter {
       metrics.reorgDepth.observe({ chain }, from.length);
       this.#log.info({ chain, depth: from.length, head: heads.latest.number.toString() }, "reorganisation");
     }
+    this.#measureLag(heads.latest, nodes, blockTimeMs);
+  }
+
+  /** A node reported a head of an idle chain, which is not served yet. `newest` is the highest of all nodes. */
+  onRecorded(newest: BlockId, nodes: readonly UpstreamNode[], blockTimeMs: number): void {
+    this.#metrics.head.set({ chain: this.#chain, tag: "latest" }, Number(newest.number));
+    this.#measureLag(newest, nodes, blockTimeMs);
+  }
+
+  #measureLag(newest: BlockId, nodes: readonly UpstreamNode[], blockTimeMs: number): void {
+    const chain = this.#chain;
+    const metrics = this.#metrics;
     for (const node of nodes) {
       const { name, head } = node;
-      const lag = head === undefined ? 0 : Math.max(0, Number(heads.latest.number - head));
+      const lag = head === undefined ? 0 : Math.max(0, Number(newest.number - head));
       const lagSeconds = (lag * blockTimeMs) / 1_000;
       metrics.upstreamLag.set({ chain, node: name }, lag);
       metrics.upstreamLagSeconds.set({ chain, node: name }, lagSeconds);
@@ -59,11 +71,11 @@ export class HeadReporter {
     }
   }
 
-  onPolled(heads: Heads | undefined): void {
-    if (heads === undefined) {
+  onPolled(newest: RingBlock | undefined): void {
+    if (newest === undefined) {
       return;
     }
-    const ageSeconds = Date.now() / 1000 - Number(heads.latest.timestamp);
+    const ageSeconds = Date.now() / 1000 - Number(newest.timestamp);
     this.#metrics.headAgeSeconds.set({ chain: this.#chain }, Math.max(0, ageSeconds));
   }
 

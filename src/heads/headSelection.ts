@@ -216,7 +216,9 @@ export class HeadSelection {
       return back;
     }
     if (path) {
-      return (await this.#fillReplaced(node, ring)) ? undefined : this.#decideUnlinked(node, head, { ring, path });
+      return (await this.#fillReplaced(node, path, ring))
+        ? undefined
+        : this.#decideUnlinked(node, head, { ring, path });
     }
     await this.verifyDisagreeing(node);
     return this.#reject(node, head);
@@ -226,9 +228,10 @@ export class HeadSelection {
    * Fills a short ring down to a reorganisation's fork, so that the published change has all its blocks.
    * Returns whether it did. Then the head is decided again.
    */
-  async #fillReplaced(node: UpstreamNode, ring: BlockRing): Promise<boolean> {
+  async #fillReplaced(node: UpstreamNode, { blocks: [lowest] }: ChainPath, ring: BlockRing): Promise<boolean> {
     const { canonical, signal } = this.#options;
-    if (ring.length >= SHORT_RING_BLOCKS) {
+    const replacesRing = lowest !== undefined && lowest.block.number <= ring.oldest;
+    if (!replacesRing || ring.length >= SHORT_RING_BLOCKS) {
       return false;
     }
     const blocks = await readReplacedBlocks(node, ring, signal);

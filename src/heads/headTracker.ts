@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "../core/clock.ts";
-import type { HeadChange, Heads } from "../core/heads.ts";
+import type { HeadChange, Heads, RingBlock } from "../core/heads.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
@@ -17,6 +17,8 @@ import { HeadAgreement } from "./headAgreement.ts";
 import { HeadListeners } from "./headListeners.ts";
 import { HeadReporter } from "./headReporter.ts";
 import { HeadSelection } from "./headSelection.ts";
+import { IdleHeads } from "./idleHeads.ts";
+import { IDLE_STEP_MS, needsEachBlock } from "./pollSchedule.ts";
 
 export interface HeadTrackerOptions {
   readonly chain: string;
@@ -25,6 +27,8 @@ export interface HeadTrackerOptions {
   readonly finality: Finality;
   /** The number of origins that must have a block before it is served; default: `auto`. */
   readonly agree?: Agree;
+  /** The chain has a feed, so that each sealed block is read. Default: it has none. */
+  readonly hasFeed?: boolean;
   /** All nodes of the chain, in the order of preference. */
   readonly nodes: readonly UpstreamNode[];
   readonly identity: Pick<ChainIdentity, "verify" | "applyIdentity" | "reset">;
@@ -34,8 +38,12 @@ export interface HeadTrackerOptions {
 /** The heads of one chain, read from all its nodes. */
 export interface HeadTracker {
   current(): Heads | undefined;
+  /** The newest block that a node has reported. It is above the served head only while nobody uses a fast chain. */
+  readonly newest: RingBlock | undefined;
   /** Records a client request to this chain. */
   markActive(): void;
+  /** Resolves when the heads of a fast chain are read that nobody used until now, or after 2 s. Undefined if they need not be. */
+  readonly catchingUp: Promise<void> | undefined;
   /** Polls the nodes now, for up to 500 ms, and returns the heads after that. Calls during a refresh share it. */
   refresh(): Promise<Heads>;
   /** Calls `listener` with each change. If only safe or finalized changes, `from` and `to` are empty. */
@@ -56,6 +64,9 @@ export interface HeadTracking extends HeadTracker {
   follow(node: UpstreamNode, push?: HeadPush): void;
 }
 
+/** The first client after an idle time waits for the heads of a fast chain for this time. */
+const CATCH_UP_MS = 2_000;
+
 /** Connects the parts that follow a chain: its nodes, the selection of the head, the canonical chain, and the listeners. */
 class NodeHeadTracker implements HeadTracking {
   readonly #options: HeadTrackerOptions;
@@ -69,7 +80,10 @@ class NodeHeadTracker implements HeadTracking {
   readonly #agreement: HeadAgreement;
   readonly #followed: FollowedNode[] = [];
   #isNative = false;
+  readonly #idle: IdleHeads;
+  readonly #finality: ReturnType<typeof createFinalityFollower>;
   #refreshing: Promise<Heads> | undefined;
+  #catchingUp: Promise<void> | undefined;
 
   constructor(options: HeadTrackerOptions, telemetry: Telemetry, signal: AbortSignal) {
     const { clock = systemClock, identity } = options;
@@ -109,7 +123,13 @@ class NodeHeadTracker implements HeadTracking {
       onContradiction: (isContradicted) => reporter.onContradiction(isContradicted),
       onExcluded: (node, isExcluded) => reporter.onExcluded(node, isExcluded),
     });
-    this.#startBackground();
+    this.#idle = new IdleHeads({
+      agreement: this.#agreement,
+      isIdle: () => this.#activity.isIdle && this.#isPolledSlowly && !this.#followed.some(({ isPushed }) => isPushed),
+      blockTimeMs: () => this.blockTimeMs,
+      served: () => canonical.heads?.latest.number,
+    });
+    this.#finality = this.#startBackground();
   }
 
   get blockTimeMs(): number {
@@ -128,12 +148,24 @@ class NodeHeadTracker implements HeadTracking {
     return this.#canonical.heads;
   }
 
+  get newest(): RingBlock | undefined {
+    return this.#idle.newest ?? this.#canonical.heads?.latest;
+  }
+
+  get catchingUp(): Promise<void> | undefined {
+    return this.#catchingUp;
+  }
+
   markActive(): void {
+    const mayBeBehind = this.#activity.isIdle && this.#isPolledSlowly && this.#canonical.heads !== undefined;
     this.#activity.markActive();
+    if (mayBeBehind) {
+      this.#catchUp();
+    }
   }
 
   refresh(): Promise<Heads> {
-    this.#refreshing ??= this.#pollAll().finally(() => {
+    this.#refreshing ??= this.#refresh().finally(() => {
       this.#refreshing = undefined;
     });
     return this.#refreshing;
@@ -161,9 +193,10 @@ class NodeHeadTracker implements HeadTracking {
         blockTimeMs: this.blockTimeMs,
         lastRequestMs: this.#activity.lastRequestMs,
         native: this.#isNative,
+        hasFeed: this.#hasFeed,
       }),
       offerHead: (from, head) => this.#offerHead(from, head),
-      onPolled: () => this.#reporter.onPolled(this.#canonical.heads),
+      onPolled: () => this.#reporter.onPolled(this.newest),
       onPushState: (from, isPushed) => this.#reporter.onPushState(from, isPushed),
       onPushFault: (from, fault) => this.#reporter.onPushFault(from, fault),
     });
@@ -171,7 +204,16 @@ class NodeHeadTracker implements HeadTracking {
     followed.start(push);
   }
 
-  #startBackground(): void {
+  get #hasFeed(): boolean {
+    return this.#options.hasFeed === true;
+  }
+
+  /** Whether an idle chain is polled less often than it has blocks. */
+  get #isPolledSlowly(): boolean {
+    return this.blockTimeMs < IDLE_STEP_MS && !needsEachBlock({ hasFeed: this.#hasFeed, native: this.#isNative });
+  }
+
+  #startBackground(): ReturnType<typeof createFinalityFollower> {
     const activity = this.#activity;
     const background = {
       canonical: this.#canonical,
@@ -181,14 +223,19 @@ class NodeHeadTracker implements HeadTracking {
       leader: () => this.#selection.leader,
     };
     const reporters = () => this.#agreement.reporters;
-    createFinalityFollower({ ...background, finality: this.#options.finality, reporters });
     const others = () =>
       this.#followed.flatMap(({ node }) => (node.available && node.name !== this.leader ? [node] : []));
     createBlockBackfill({ ...background, others });
+    return createFinalityFollower({ ...background, finality: this.#options.finality, reporters });
   }
 
   /** The first head ends all pauses: its safe and finalized blocks are read at once. */
   async #offerHead(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
+    if (this.#refreshing === undefined && this.#idle.records(head.block)) {
+      const nodes = this.#followed.map((followed) => followed.node);
+      this.#reporter.onRecorded(this.#idle.newest ?? head.block, nodes, this.blockTimeMs);
+      return true;
+    }
     const isFirst = this.#canonical.heads === undefined;
     const joined = await this.#agreement.offerHead(node, head);
     if (isFirst && joined) {
@@ -197,17 +244,37 @@ class NodeHeadTracker implements HeadTracking {
     return joined;
   }
 
-  async #pollAll(): Promise<Heads> {
-    const late = new AbortController();
-    const available = this.#followed.filter(({ node }) => node.available);
-    const polls = Promise.all(available.map((followed) => followed.poll()));
-    const timeout = this.#clock.sleep(RETRY_LIMITS.view.maxRefreshMs, AbortSignal.any([this.#signal, late.signal]));
-    await Promise.race([polls, timeout]);
-    late.abort();
+  /** Reads the newest blocks of a chain that becomes active, and which of them are final. */
+  #catchUp(): void {
+    this.#catchingUp ??= this.#within(CATCH_UP_MS, async () => {
+      await this.#pollAll();
+      // If it fails, the next period reads it.
+      await this.#finality.read().catch(() => undefined);
+    }).finally(() => {
+      this.#catchingUp = undefined;
+    });
+  }
+
+  async #refresh(): Promise<Heads> {
+    await this.#within(RETRY_LIMITS.view.maxRefreshMs, () => this.#pollAll());
     if (!this.#canonical.heads) {
       throw unavailable("no upstream node has reported a head yet");
     }
     return this.#canonical.heads;
+  }
+
+  /** Polls the nodes, and waits until their heads are linked. Never rejects. */
+  async #pollAll(): Promise<void> {
+    const available = this.#followed.filter(({ node }) => node.available);
+    await Promise.all(available.map((followed) => followed.poll()));
+  }
+
+  /** Resolves when the task has ended, or after this time. */
+  async #within(timeoutMs: number, task: () => Promise<void>): Promise<void> {
+    const late = new AbortController();
+    const timeout = this.#clock.sleep(timeoutMs, AbortSignal.any([this.#signal, late.signal]));
+    await Promise.race([task(), timeout]);
+    late.abort();
   }
 }
 

@@ -12,6 +12,8 @@ export interface PollSchedule {
   readonly pushedMs: number | undefined;
   /** Mode `native`: sealed blocks serve as pending blocks, so that each one must be read. */
   readonly native: boolean;
+  /** The chain has a feed: its messages are compared with each sealed block. */
+  readonly hasFeed: boolean;
   readonly failing: boolean;
 }
 
@@ -21,6 +23,8 @@ const MIN_STEP_MS = 250;
 const MAX_STEP_MS = 900;
 const FAILING_STEP_MS = 1_000;
 const MIN_NATIVE_STEP_MS = 100;
+/** A node of an idle chain gets up to 50 calls a minute: 30 polls, and those of finality and backfill. */
+export const IDLE_STEP_MS = 2_000;
 const PUSH_MIN_SILENCE_MS = 5_000;
 const PUSH_SILENT_BLOCKS = 3;
 
@@ -35,16 +39,29 @@ const stepMs = ({ blockTimeMs, native, failing }: PollSchedule): number => {
     : Math.min(Math.max(blockTimeMs / 4, MIN_STEP_MS), MAX_STEP_MS);
 };
 
+const silenceMs = ({ blockTimeMs }: Pick<PollSchedule, "blockTimeMs">): number =>
+  Math.max(PUSH_SILENT_BLOCKS * blockTimeMs, PUSH_MIN_SILENCE_MS);
+
+/** Whether the node's WebSocket sends its heads. */
+export const isPushed = (
+  schedule: Pick<PollSchedule, "blockTimeMs" | "pushedMs">,
+  nowMs: number,
+): schedule is { readonly blockTimeMs: number; readonly pushedMs: number } =>
+  schedule.pushedMs !== undefined && nowMs - schedule.pushedMs < silenceMs(schedule);
+
+/** Whether each sealed block is read, also while nobody uses the chain. */
+export const needsEachBlock = ({ hasFeed, native }: Pick<PollSchedule, "hasFeed" | "native">): boolean =>
+  hasFeed && !native;
+
 /** Returns the time of the next poll, in the unit of `nowMs`. */
 export const nextPollMs = (schedule: PollSchedule, nowMs: number): number => {
-  const { blockTimeMs, polledMs, newHeadMs, pushedMs } = schedule;
-  const silenceMs = Math.max(PUSH_SILENT_BLOCKS * blockTimeMs, PUSH_MIN_SILENCE_MS);
-  if (pushedMs !== undefined && nowMs - pushedMs < silenceMs) {
-    return pushedMs + silenceMs;
+  const { blockTimeMs, polledMs, newHeadMs } = schedule;
+  if (isPushed(schedule, nowMs)) {
+    return schedule.pushedMs + silenceMs(schedule);
   }
   const step = stepMs(schedule);
   if (isIdle(schedule.lastRequestMs, nowMs)) {
-    return polledMs + Math.max(blockTimeMs, step);
+    return polledMs + Math.max(blockTimeMs, step, needsEachBlock(schedule) ? 0 : IDLE_STEP_MS);
   }
   // If the first poll finds a block, blocks appear before the polls: poll half a step earlier until one poll finds nothing.
   const dueMs = newHeadMs + blockTimeMs - (schedule.foundByFirstPoll ? step / 2 : 0);

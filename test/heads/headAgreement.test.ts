@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { BranchedChain } from "../support/fakes/branchedChain.ts";
 import { createFakeChain, type FakeBlock, type FakeChain } from "../support/fakes/fakeChain.ts";
 import type { ChainNode } from "../support/servers/chainNode.ts";
-import { trackHeads } from "./trackHeads.ts";
+import { mineFor, trackHeads } from "./trackHeads.ts";
 
 type Tracking = Awaited<ReturnType<typeof trackHeads>>;
 
@@ -358,3 +358,32 @@ test("blocks below the head are those of the hashes, also if the node that is re
   assert.equal(heads?.oldest, 0n);
   assert.equal(heads?.at(20n)?.parentHash, chain.blocks[19]?.hash);
 });
+
+for (const idleMs of [40_000, 600_000]) {
+  test(`after ${idleMs / 1_000} s without clients on a fast chain, no origin loses its vote before it has answered`, async (t) => {
+    const setup = await trackHeads(t, { height: 300, nodes: 3, secondsPerBlock: 0.2 });
+    const [liar, ...honest] = setup.nodes as [ChainNode, ChainNode, ChainNode];
+    await mineFor(setup, idleMs, 200);
+    const before = served(setup)?.number ?? 0n;
+    assert.ok(setup.chain.latest.number - before > 100n, "the chain is idle");
+    liar.chain = forge(setup.chain, 5);
+    const answers = honest.map((node) => {
+      const { send } = node;
+      const gate = Promise.withResolvers<void>();
+      node.send = async (...args) => {
+        await gate.promise;
+        return send(...args);
+      };
+      return gate;
+    });
+    setup.heads.markActive();
+    await setup.clock.advance(1_000);
+    assert.ok(isHonest(setup, served(setup)?.hash), "the first answer is not served alone");
+    for (const { resolve } of answers) {
+      resolve();
+    }
+    await setup.clock.advance(500);
+    assert.ok(isHonest(setup, served(setup)?.hash));
+    assert.ok((served(setup)?.number ?? 0n) >= setup.chain.latest.number, "the majority is served");
+  });
+}

@@ -13,6 +13,70 @@ test("an idle chain with 2 s blocks needs at most 50 calls a minute, from the fi
   assert.ok(latest && setup.chain.latest.number - latest.number <= 1n);
 });
 
+const gaugeOf = async ({ telemetry }: Pick<Awaited<ReturnType<typeof trackHeads>>, "telemetry">, name: string) => {
+  const line = (await telemetry.registry.metrics()).split("\n").find((each) => each.startsWith(name));
+  return Number(line?.split(" ").at(-1));
+};
+
+for (const blockMs of [200, 1_000]) {
+  test(`an idle chain with ${blockMs} ms blocks needs at most 50 calls a minute, and reports new heads`, async (t) => {
+    const setup = await trackHeads(t, { height: 5_000, secondsPerBlock: blockMs / 1_000 });
+    for (let minute = 0; minute < 10; minute += 1) {
+      const before = setup.node.calls;
+      await mineFor(setup, 60_000, blockMs);
+      // The first minute measures the block time.
+      const limit = minute === 0 ? 60 : 50;
+      assert.ok(setup.node.calls - before <= limit, `${setup.node.calls - before} calls in minute ${minute}`);
+      const reported = await gaugeOf(setup, 'forebay_head{chain="test",tag="latest"}');
+      assert.ok(Number(setup.chain.latest.number) - reported <= 4_000 / blockMs, `reported ${reported}`);
+    }
+    setup.heads.markActive();
+    await setup.heads.catchingUp;
+    assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash);
+    assert.equal(setup.heads.current()?.finalized?.number, setup.chain.latest.number - 8n);
+  });
+}
+
+test("the first client of an idle fast chain waits until the newest block is served, and no block is left out", async (t) => {
+  const setup = await trackHeads(t, { height: 300, secondsPerBlock: 0.2 });
+  await mineFor(setup, 40_000, 200);
+  const before = setup.changes.length;
+  await mineFor(setup, 120_000, 200);
+  assert.ok(setup.changes.length - before <= 12, "blocks are not linked");
+  setup.heads.markActive();
+  const { catchingUp } = setup.heads;
+  assert.ok(catchingUp, "its heads are read first");
+  await catchingUp;
+  assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash);
+  assert.equal(setup.heads.catchingUp, undefined);
+  const served = setup.changes.flatMap(({ to }) => to.map(({ number }) => number));
+  const [first = 0n] = served;
+  assert.deepEqual(
+    served,
+    served.map((_, index) => first + BigInt(index)),
+  );
+  setup.heads.markActive();
+  assert.equal(setup.heads.catchingUp, undefined, "the second one does not wait");
+});
+
+test("a client of an idle fast chain waits at most 2 s for a hung node", async (t) => {
+  const setup = await trackHeads(t, { height: 300, secondsPerBlock: 0.2 });
+  await mineFor(setup, 40_000, 200);
+  setup.node.send = () => new Promise(() => undefined);
+  setup.heads.markActive();
+  const { catchingUp } = setup.heads;
+  assert.ok(catchingUp);
+  await setup.clock.advance(2_000);
+  await catchingUp;
+});
+
+test("an idle chain with a feed is followed block by block", async (t) => {
+  const setup = await trackHeads(t, { height: 300, secondsPerBlock: 1, hasFeed: true });
+  await mineFor(setup, 40_000, 1_000);
+  const behind = setup.chain.latest.number - (setup.heads.current()?.latest.number ?? 0n);
+  assert.ok(behind <= 1n, `${behind} blocks behind`);
+});
+
 for (const blockMs of [200, 2_000, 12_000]) {
   test(`with clients and ${blockMs} ms blocks, a node's new head is served within 1 s`, async (t) => {
     const setup = await trackHeads(t, { height: 300, secondsPerBlock: blockMs / 1000 });

@@ -11,6 +11,7 @@ const schedule = (more: Partial<PollSchedule> = {}): PollSchedule => ({
   foundByFirstPoll: false,
   pushedMs: undefined,
   native: false,
+  hasFeed: false,
   failing: false,
   ...more,
 });
@@ -24,6 +25,8 @@ const CASES: readonly [string, Partial<PollSchedule>, number][] = [
   ["half a step earlier if the previous poll found its block at once", { foundByFirstPoll: true }, 11_750],
   ["once per block time without clients", { lastRequestMs: -20_000 }, 12_000],
   ["once per block time without clients on a slow chain", { lastRequestMs: -20_000, blockTimeMs: 12_000 }, 22_000],
+  ["after 2 s without clients on a fast chain", { lastRequestMs: -20_000, blockTimeMs: 200 }, 12_000],
+  ["once per block of a feed's chain", { lastRequestMs: -20_000, blockTimeMs: 1_000, hasFeed: true }, 11_000],
   ["once per block in mode native", { native: true, polledMs: 12_000, blockTimeMs: 200 }, 12_200],
   ["after three block times without a pushed head", { pushedMs: 10_000 }, 16_000],
   ["after 5 s without a pushed head on a fast chain", { pushedMs: 10_000, blockTimeMs: 200 }, 15_000],

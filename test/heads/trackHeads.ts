@@ -13,6 +13,7 @@ export interface Setup extends FakeChainOptions {
   readonly nodes?: number;
   readonly finality?: Finality;
   readonly agree?: Agree;
+  readonly hasFeed?: boolean;
   /** Who runs each node. Default: somebody else each. */
   readonly origins?: readonly string[];
   /** Default: a fake chain by the other options. */
@@ -25,7 +26,16 @@ export interface Setup extends FakeChainOptions {
 
 export const trackHeads = async (
   t: TestContext,
-  { nodes = 1, finality = "node", agree = "auto", origins = [], firstChain, alter, ...options }: Setup = {},
+  {
+    nodes = 1,
+    finality = "node",
+    agree = "auto",
+    hasFeed = false,
+    origins = [],
+    firstChain,
+    alter,
+    ...options
+  }: Setup = {},
 ) => {
   const clock = createFakeClock();
   const telemetry = silent();
@@ -38,7 +48,11 @@ export const trackHeads = async (
     ...{ chain: "test", chainId: undefined, nodes: all, telemetry, signal },
     onIdentified: () => undefined,
   });
-  const heads = createHeadTracker({ chain: "test", finality, clock, identity, nodes: all, agree }, telemetry, signal);
+  const heads = createHeadTracker(
+    { chain: "test", finality, clock, identity, nodes: all, agree, hasFeed },
+    telemetry,
+    signal,
+  );
   const changes: HeadChange[] = [];
   heads.subscribe((change) => changes.push(change));
   const [node] = all as [ChainNode];
