@@ -51,8 +51,6 @@ export interface TransactionOptions {
 export interface EngineLog extends LogEntry {
   /** Not a log but a transfer of value, written as an ERC-20 Transfer from the address of ERC-7528. */
   readonly isTransfer: boolean;
-  /** Position among all logs that the transaction has captured, including those of frames that failed. */
-  readonly index: number;
 }
 
 /** Gas before refunds (EIP-7778, EIP-8037). */
@@ -77,8 +75,6 @@ export interface TransactionResult {
   readonly blobGasUsed: bigint;
   /** In order of execution. Empty unless the transaction succeeded. */
   readonly logs: readonly EngineLog[];
-  /** Number of captured logs, including those of frames that failed. */
-  readonly capturedLogs: number;
   readonly created?: Address;
   /** Present only with `tracesAccess`. */
   readonly accessed?: readonly AccessListEntry[];

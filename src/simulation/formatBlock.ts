@@ -49,8 +49,7 @@ const formatCalls = function* (block: SimulatedBlock, errorShape: ErrorShape): G
   let firstLogIndex = 0;
   for (const [at, call] of block.calls.entries()) {
     const logs = formatLogs(block, at, firstLogIndex);
-    // In geth a log index is unique in the block, including the logs of failed frames.
-    firstLogIndex += call.result.capturedLogs;
+    firstLogIndex += logs.length;
     yield formatCall(call, logs, errorShape);
   }
 };
@@ -76,7 +75,7 @@ const formatWithdrawal = ({ index, validatorIndex, address, amount }: Withdrawal
 
 const formatLogs = (block: SimulatedBlock, at: number, firstLogIndex: number): Record<string, unknown>[] => {
   const { header, hash, calls, transactions } = block;
-  return (calls[at]?.result.logs ?? []).map(({ address, topics, data, index }) => ({
+  return (calls[at]?.result.logs ?? []).map(({ address, topics, data }, index) => ({
     address,
     topics,
     data,

@@ -1,5 +1,5 @@
 import { larger } from "../../ethereum/bigintOrder.ts";
-import type { TransactionResult } from "../engine.ts";
+import type { BlockGas } from "../engine.ts";
 import { CODE_TOO_LARGE, INIT_CODE_TOO_LARGE, OUT_OF_GAS } from "../halts/haltText.ts";
 import { CODE_SIZE_LIMIT, INIT_CODE_SIZE_LIMIT } from "./fastHalt.ts";
 import type { ModuleResult } from "./fastResult.ts";
@@ -26,13 +26,8 @@ export const formatTooLarge = ({ code, lastStep }: ModuleResult): string | undef
   }
 };
 
-/** Returns the fields that differ since Amsterdam. geth numbers only the logs that remain. `floor`: the minimum charge. */
-export const amsterdamFields = (
-  { stateGas, maxUsedGas }: ModuleResult,
-  logs: TransactionResult["logs"],
-  floor: bigint,
-): Pick<TransactionResult, "blockGas" | "capturedLogs" | "logs"> => ({
-  blockGas: { execution: larger(maxUsedGas - stateGas, floor), state: stateGas },
-  capturedLogs: logs.length,
-  logs: logs.map((log, index) => ({ ...log, index })),
+/** Returns the parts of the block's two sums of gas. `floor`: the minimum charge. */
+export const blockGasOf = ({ stateGas, maxUsedGas }: ModuleResult, floor: bigint): BlockGas => ({
+  execution: larger(maxUsedGas - stateGas, floor),
+  state: stateGas,
 });

@@ -11,7 +11,7 @@ import type { RejectedInput } from "../halts/precompileFault.ts";
 import { l1AttributesOf, opChainFees } from "../opChainFees.ts";
 import { SYSTEM, SYSTEM_GAS } from "../systemCalls.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
-import { amsterdamFields, formatTooLarge } from "./amsterdamResult.ts";
+import { blockGasOf, formatTooLarge } from "./amsterdamResult.ts";
 import { formatModuleHalt } from "./fastHalt.ts";
 import { FastInstances } from "./fastInstances.ts";
 import type { ModuleKind } from "./fastModule.ts";
@@ -66,7 +66,7 @@ export class FastEngine implements Engine {
     );
     return {
       ...described,
-      ...(this.isActive(8037) ? amsterdamFields(result, described.logs, cost.floor) : {}),
+      ...(this.isActive(8037) ? { blockGas: blockGasOf(result, cost.floor) } : {}),
       blobGasUsed: cost.blobGas,
       ...(options.tracesAccess ? { accessed: this.#accessed(result, message, block.coinbase) } : {}),
     };
@@ -170,8 +170,8 @@ const originalOf = (to: Address | null, { movedPrecompiles }: TransactionOptions
   (to === null ? undefined : (movedPrecompiles?.get(to) ?? to)) ?? ZERO_ADDRESS;
 
 const describe = (result: ModuleResult, { to }: { readonly to: Address | null }, halt: () => string): Described => {
-  const { gasUsed, maxUsedGas, capturedLogs } = result;
-  const failed = { gasUsed, maxUsedGas, capturedLogs, logs: [] };
+  const { gasUsed, maxUsedGas } = result;
+  const failed = { gasUsed, maxUsedGas, logs: [] };
   if (result.status === "revert") {
     return { ...failed, status: "revert", returnData: result.returnData };
   }
@@ -186,7 +186,6 @@ const describe = (result: ModuleResult, { to }: { readonly to: Address | null },
     status: "success",
     gasUsed,
     maxUsedGas,
-    capturedLogs,
     logs,
     returnData,
     ...(created === undefined ? {} : { created }),

@@ -33,7 +33,6 @@ export interface ModuleResult {
   readonly gasUsed: bigint;
   readonly maxUsedGas: bigint;
   readonly stateGas: bigint;
-  readonly capturedLogs: number;
   readonly created: Address | undefined;
   readonly returnData: Uint8Array;
   readonly logs: readonly EngineLog[];
@@ -125,7 +124,6 @@ export const readResult = (memory: ModuleMemory, at: number): ModuleOutcome => {
     gasUsed: reader.uint64(),
     maxUsedGas: reader.uint64(),
     stateGas: reader.uint64(),
-    capturedLogs: reader.uint32(),
     created: reader.uint32() === 1 ? reader.address() : undefined,
     returnData: reader.bytes(),
     logs: reader.list(() => readLog(reader)),
@@ -139,10 +137,9 @@ export const readResult = (memory: ModuleMemory, at: number): ModuleOutcome => {
 
 const readLog = (reader: OutputReader): EngineLog => {
   const address = reader.address();
-  const index = reader.uint32();
   const isTransfer = reader.uint32() === 1;
   const topics = reader.list(() => reader.hash());
-  return { address, topics, data: reader.data(), isTransfer, index };
+  return { address, topics, data: reader.data(), isTransfer };
 };
 
 const readAccess = (reader: OutputReader): readonly [Address, Hash | undefined] => {

@@ -7,17 +7,11 @@ import type { TransactionContext } from "../engine.ts";
 import { NotExecutableError } from "../notExecutableError.ts";
 import { SYSTEM, SYSTEM_GAS } from "../systemCalls.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
-import { InstrumentedEvm, type LibraryLog } from "./instrumentedEvm.ts";
+import { InstrumentedEvm } from "./instrumentedEvm.ts";
 import { LibraryReads } from "./libraryReads.ts";
 import { libraryBlock, libraryTransaction } from "./libraryTransaction.ts";
 import type { ReferenceState } from "./referenceState.ts";
 import { ReferenceStateManager } from "./referenceStateManager.ts";
-
-export interface LibraryRun {
-  readonly result: RunTxResult;
-  readonly capturedLogs: number;
-  readonly indexOf: (log: LibraryLog) => number;
-}
 
 /** The state and the block in which the library executes. */
 interface LibraryPlace extends TransactionContext {
@@ -46,17 +40,16 @@ export class LibraryVm {
   }
 
   /** Undoes all writes if it throws. */
-  transact(place: LibraryPlace, message: TransactionMessage, options: LibraryOptions): Promise<LibraryRun> {
-    return this.#atomic(place, async ({ vm, evm }, reads) => {
+  transact(place: LibraryPlace, message: TransactionMessage, options: LibraryOptions): Promise<RunTxResult> {
+    return this.#atomic(place, ({ vm }, reads) => {
       reads?.authorizations(message.authorizationList);
-      const result = await runTx(vm, {
+      return runTx(vm, {
         tx: libraryTransaction(message, this.#common),
         block: libraryBlock(place.block, this.#common),
         skipNonce: options.skipsNonce,
         skipBlockGasLimitValidation: true,
         reportAccessList: options.tracesAccess,
       });
-      return { result, capturedLogs: evm.capturedLogs, indexOf: (log) => evm.indexOf(log) };
     });
   }
 

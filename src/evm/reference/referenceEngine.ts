@@ -1,5 +1,6 @@
 import { Common, Mainnet } from "@ethereumjs/common";
 import { getActivePrecompiles } from "@ethereumjs/evm";
+import type { RunTxResult } from "@ethereumjs/vm";
 import type { StateReader } from "../../core/stateReader.ts";
 import { larger } from "../../ethereum/bigintOrder.ts";
 import { type Address, formatData } from "../../ethereum/hex.ts";
@@ -21,7 +22,7 @@ import type { ReadRecorder } from "../readRecorder.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
 import { libraryCrypto } from "./libraryCrypto.ts";
 import { formatHalt } from "./libraryHalt.ts";
-import { type LibraryRun, LibraryVm } from "./libraryVm.ts";
+import { LibraryVm } from "./libraryVm.ts";
 import { ReferenceState } from "./referenceState.ts";
 
 const NOTHING = new Uint8Array(0);
@@ -168,18 +169,13 @@ const referenceStateOf = (state: ExecutionState): ReferenceState => {
 const rejectedPoint = ({ to, input }: TransactionMessage): string =>
   describeBn254(input, to === null ? undefined : BN254_POINT_BYTES.get(to));
 
-const resultOf = (
-  { result, capturedLogs, indexOf }: LibraryRun,
-  message: TransactionMessage,
-  cost: Cost,
-): TransactionResult => {
+const resultOf = (result: RunTxResult, message: TransactionMessage, cost: Cost): TransactionResult => {
   const { execResult, totalGasSpent, accessList, createdAddress } = result;
   const { exceptionError: error, returnValue, logs = [] } = execResult;
   const used = {
     gasUsed: totalGasSpent,
     maxUsedGas: larger(cost.intrinsic + execResult.executionGasUsed, cost.floor),
     blobGasUsed: cost.blobGas,
-    capturedLogs,
     ...(accessList && { accessed: accessList }),
   };
   if (error !== undefined) {
@@ -204,7 +200,6 @@ const resultOf = (
       topics: log[1].map(formatData),
       data: formatData(log[2]),
       isTransfer: false,
-      index: indexOf(log),
     })),
     ...(createdAddress && { created: formatData(createdAddress.bytes) }),
   };

@@ -25,8 +25,7 @@ const describe = (result: TransactionResult): string[] => [
   `output ${formatData(result.returnData)}`,
   `gas ${result.gasUsed} of ${result.maxUsedGas}`,
   `created ${result.created}`,
-  `captured logs ${result.capturedLogs}`,
-  ...result.logs.map(({ address, topics, data, index }) => `log ${index} ${address} ${topics.join(",")} ${data}`),
+  ...result.logs.map(({ address, topics, data }) => `log ${address} ${topics.join(",")} ${data}`),
 ];
 
 const describeState = (state: PlainState): string[] =>

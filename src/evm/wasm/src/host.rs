@@ -57,21 +57,15 @@ pub fn input() -> &'static mut Vec<u8> {
 #[derive(Debug, Default)]
 pub struct Trace {
     pub traces_transfers: bool,
-    /// Logs so far, including those of frames that failed.
-    pub captured: u32,
-    /// Position among the captured, and whether it is a transfer, of each log in the journal. Longer than the journal's list after a revert.
-    pub indices: Vec<(u32, bool)>,
+    /// Whether each log in the journal is a transfer. Longer than the journal's list after a revert.
+    pub transfers: Vec<bool>,
     pub accessed: Vec<(Address, Option<U256>)>,
 }
 
 impl Trace {
-    pub fn capture(&mut self, position: usize, index: u32, is_transfer: bool) {
-        self.indices.truncate(position);
-        self.indices.push((index, is_transfer));
-    }
-    pub fn next(&mut self) -> u32 {
-        self.captured += 1;
-        self.captured - 1
+    pub fn capture(&mut self, position: usize, is_transfer: bool) {
+        self.transfers.truncate(position);
+        self.transfers.push(is_transfer);
     }
 }
 

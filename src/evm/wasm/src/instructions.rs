@@ -1,4 +1,4 @@
-//! Opcodes with something added: the deadline, a faster hash, positions of logs, and traces.
+//! Opcodes with something added: the deadline, a faster hash, kinds of logs, and traces.
 
 use crate::chain::{Ctx, SpecId};
 use crate::host::transfer_log;
@@ -90,15 +90,13 @@ fn size(value: U256) -> Option<usize> {
     usize::try_from(value).ok()
 }
 
-/// Keeps the log's position among all that were captured.
+/// Notes that the log is no transfer.
 fn log<const TOPICS: usize>(context: Context<'_>) -> Done {
     let Context { interpreter, host } = context;
     let before = host.journaled_state.inner.logs.len();
     let result = host::log::<TOPICS, Ctx>(Context { interpreter, host });
     if host.journaled_state.inner.logs.len() > before {
-        let trace = &mut host.journaled_state.database.trace;
-        let index = trace.next();
-        trace.capture(before, index, false);
+        host.journaled_state.database.trace.capture(before, false);
     }
     result
 }
@@ -113,8 +111,7 @@ fn traced_selfdestruct(context: Context<'_>) -> Done {
         if journal.database.trace.traces_transfers && !interpreter.runtime_flag.is_static() {
             let balance = journal.inner.state.get(&from).map(|account| account.info.balance).unwrap_or_default();
             if !balance.is_zero() {
-                let index = journal.database.trace.next();
-                journal.database.trace.capture(journal.inner.logs.len(), index, true);
+                journal.database.trace.capture(journal.inner.logs.len(), true);
                 journal.log(transfer_log(from, to, balance));
             }
         }
@@ -159,22 +156,19 @@ account_access!(traced_delegate_call, 0xf4, 1);
 account_access!(traced_static_call, 0xfa, 1);
 
 type Entry = (u8, fn(Context<'_>) -> Done);
-const ALWAYS: [Entry; 7] = [
-    (0x20, keccak256),
-    (0x5b, jumpdest),
-    (0xa0, log::<0>),
-    (0xa1, log::<1>),
-    (0xa2, log::<2>),
-    (0xa3, log::<3>),
-    (0xa4, log::<4>),
-];
-const TRACED: [Entry; 11] = [
+const ALWAYS: [Entry; 2] = [(0x20, keccak256), (0x5b, jumpdest)];
+const TRACED: [Entry; 16] = [
     (0x31, traced_balance),
     (0x3b, traced_extcodesize),
     (0x3c, traced_extcodecopy),
     (0x3f, traced_extcodehash),
     (0x54, traced_sload),
     (0x55, traced_sstore),
+    (0xa0, log::<0>),
+    (0xa1, log::<1>),
+    (0xa2, log::<2>),
+    (0xa3, log::<3>),
+    (0xa4, log::<4>),
     (0xf1, traced_call),
     (0xf2, traced_call_code),
     (0xf4, traced_delegate_call),

@@ -248,13 +248,12 @@ impl EvmTr for Machine {
         }
         if let Some((from, value)) = transfer {
             let journal = &mut self.evm.ctx.journaled_state;
-            let index = journal.database.trace.next();
             let receiver = match &outcome {
                 ItemOrResult::Item(target) => Some(*target),
                 ItemOrResult::Result(result) => result.interpreter_result().result.is_ok().then_some(to),
             };
             if let Some(receiver) = receiver {
-                journal.database.trace.capture(journal.inner.logs.len(), index, true);
+                journal.database.trace.capture(journal.inner.logs.len(), true);
                 journal.log(transfer_log(from, receiver, value));
             }
         }

@@ -168,17 +168,15 @@ fn head(machine: &Machine, writer: &mut Writer, status: Status, gas: ResultGas) 
     writer.u64(spent.saturating_sub(gas.inner_refunded()).max(gas.floor_gas()));
     writer.u64(spent.max(gas.floor_gas()));
     writer.u64(chain::state_gas(&gas));
-    writer.u32(machine.evm.ctx.journaled_state.database.trace.captured);
 }
 
 fn write_logs(machine: &Machine, logs: &[Log], writer: &mut Writer) {
     let trace = &machine.evm.ctx.journaled_state.database.trace;
     writer.u32(logs.len() as u32);
     for (position, log) in logs.iter().enumerate() {
-        // Logs that the protocol itself adds (EIP-7708) have no position of their own.
-        let (index, is_transfer) = trace.indices.get(position).copied().unwrap_or((position as u32, false));
+        // Logs that the protocol itself adds (EIP-7708) are not noted.
+        let is_transfer = trace.transfers.get(position).copied().unwrap_or(false);
         writer.raw(log.address.as_slice());
-        writer.u32(index);
         writer.u32(is_transfer.into());
         writer.u32(log.topics().len() as u32);
         for topic in log.topics() {
