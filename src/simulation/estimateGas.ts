@@ -1,7 +1,9 @@
 import { larger, smaller } from "../ethereum/bigintOrder.ts";
 import { MAX_EXECUTION_GAS } from "../evm/checks/transactionChecks.ts";
 import type { TransactionResult } from "../evm/engine.ts";
+import { OUT_OF_GAS } from "../evm/halts/haltText.ts";
 import type { Steps } from "../evm/reads/steppedRun.ts";
+import { TransactionError } from "../evm/transactionError.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type CallExecution, type CallSource, callError } from "./callExecution.ts";
 
@@ -22,12 +24,12 @@ export const estimateGas = async (execution: CallExecution, { step, ...source }:
   if (transfer !== undefined) {
     return transfer.gasUsed;
   }
-  const first = await step(() => execution.run(source, start.high));
-  if (first.status === "revert") {
-    throw callError(first);
-  }
-  if (first.status === "halt") {
+  const first = await step(() => runIfStarted(execution, source, start.high));
+  if (first === undefined || first.halt?.startsWith(OUT_OF_GAS)) {
     throw new RpcError(CODES.SERVER, `gas required exceeds allowance (${high})`);
+  }
+  if (first.status !== "success") {
+    throw callError(first);
   }
   let low = first.gasUsed - 1n;
   const optimistic = ((first.maxUsedGas + CALL_STIPEND) * 64n) / 63n;
@@ -66,7 +68,7 @@ const highestGas = (execution: CallExecution, source: CallSource): bigint => {
   const price = call.gasPrice ?? call.maxFeePerGas ?? 0n;
   if (price > 0n) {
     const available = execution.state(source).balanceOf(call.from) - call.value;
-    if (available < 0n) {
+    if (available <= 0n) {
       throw new RpcError(CODES.SERVER, "insufficient funds for transfer");
     }
     high = smaller(high, available / price);
@@ -75,6 +77,26 @@ const highestGas = (execution: CallExecution, source: CallSource): bigint => {
     high = smaller(high, MAX_EXECUTION_GAS);
   }
   return larger(smaller(high, gasCap), 0n);
+};
+
+/** Returns undefined if the gas does not suffice to start. */
+const runIfStarted = async (
+  execution: CallExecution,
+  source: CallSource,
+  gas: bigint,
+): Promise<TransactionResult | undefined> => {
+  try {
+    return await execution.run(source, gas);
+  } catch (error) {
+    const cause = error instanceof RpcError ? error.cause : undefined;
+    if (!(cause instanceof TransactionError)) {
+      throw error;
+    }
+    if (cause.fault === "intrinsicGas" || cause.fault === "gasCap") {
+      return undefined;
+    }
+    throw new RpcError(CODES.SERVER, `failed with ${gas} gas: ${cause.message}`, { cause });
+  }
 };
 
 const runIfSuccessful = async (

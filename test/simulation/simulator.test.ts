@@ -205,6 +205,30 @@ test("an estimate has geth's error if a precompile is moved, and eth_call moves 
   });
 });
 
+test("an estimate has geth's errors", async () => {
+  const errorOf = (call: object) =>
+    simulator.estimateGas(text([{ from: SENDER, ...call }]), base(), never).then(
+      () => assert.fail("the estimate has no error"),
+      ({ code, message }) => [code, message],
+    );
+  const poor: Address = `0x${"99".repeat(20)}`;
+  for (const [call, message] of [
+    // More gas does not help.
+    [{ input: "0xfe" }, "invalid opcode: INVALID"],
+    [{ input: "0x01" }, "stack underflow (0 <=> 2)"],
+    [{ input: "0x60ef5f5360015ff3" }, "invalid code: must not begin with 0xef"],
+    [{ to: LOOP, gas: "0x186a0" }, "gas required exceeds allowance (100000)"],
+    [{ to: READER, input: `0x${"11".repeat(1000)}`, gas: "0x5800" }, "gas required exceeds allowance (22528)"],
+    [
+      { from: poor, to: READER, value: "0x1", gas: "0x186a0" },
+      `failed with 100000 gas: insufficient funds for gas * price + value: address ${poor} have 0 want 1`,
+    ],
+    [{ from: poor, to: READER, gasPrice: "0x1" }, "insufficient funds for transfer"],
+  ] as const) {
+    assert.deepEqual(await errorOf(call), [-32_000, message]);
+  }
+});
+
 test("simulate.engine: reference executes with the library, and leaves chains of the OP stack to a node", async (t) => {
   const byLibrary = new EvmWorkers({ entry: workerEntry("simulation"), size: 1, engine: "reference" });
   t.after(() => byLibrary.close());
