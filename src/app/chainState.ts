@@ -16,6 +16,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createAnswers } from "./createAnswers.ts";
 import { createOriginComparison } from "./createOriginComparison.ts";
 import type { PendingViews } from "./createPendingViews.ts";
+import type { ReadPipeline } from "./createReadPipeline.ts";
 import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 import { directNodeCall } from "./directNodeCall.ts";
 import { type ForwardedReasons, isDevelopmentNode } from "./forwardedReasons.ts";
@@ -28,6 +29,7 @@ const nowMs = (): number => performance.now();
 export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "economics"> {
   readonly views: Pick<PendingViews, "ready" | "view" | "forks" | "systemContracts" | "execution">;
   readonly forwarded: ForwardedReasons;
+  readonly pipeline: Pick<ReadPipeline, "ownReads" | "forget">;
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
   readonly telemetry: Telemetry;

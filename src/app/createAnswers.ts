@@ -22,6 +22,7 @@ import type { StateFollower } from "../state/stateFollower.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { hasOwnHash } from "../verification/checkHeader.ts";
 import type { Execution } from "./createExecution.ts";
+import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 export interface AnswersOfChainOptions {
@@ -32,6 +33,7 @@ export interface AnswersOfChainOptions {
   readonly follower: StateFollower;
   readonly economics: StateEconomics;
   readonly fetch: StateFetch;
+  readonly pipeline: Pick<ReadPipeline, "forget">;
   readonly differences: Pick<DifferenceHandler, "handle">;
   /** Accounts whose values are always read from a node. */
   readonly never: ReadonlySet<Address>;
@@ -119,6 +121,16 @@ const createTable = ({
     onCleared: onDropped,
   });
 
+/** Returns the function that removes a node's response to a call from the cache. */
+const createForget =
+  ({ upstreams, pipeline }: AnswersOfChainOptions) =>
+  ({ key, block }: { readonly key: string; readonly block: BlockId }): void => {
+    const heads = upstreams.heads.current();
+    if (heads !== undefined) {
+      pipeline.forget({ canonicalParams: key, block }, heads);
+    }
+  };
+
 /** Creates the samples, and the reaction to a difference. */
 const createComparisons = (
   options: AnswersOfChainOptions,
@@ -139,6 +151,7 @@ const createComparisons = (
     ...{ fetch, unitsOf, ledger, rate: sampleRate },
     onCompared: (method) => telemetry.metrics.stateAnswers.inc({ chain, method, event: "sampled" }),
     onDifference: (answer, actual) => void answerDifferences.report(answer, actual),
+    onDoubted: createForget(options),
   });
   return samples;
 };
@@ -183,6 +196,7 @@ export const createAnswers = (options: AnswersOfChainOptions): { readonly answer
       metrics.stateAnswers.inc({ chain, method, event });
       table.refuse(key, block, event === "budget" || event === "late");
     },
+    onDoubted: createForget(options),
   });
   const answers = new Answers({
     ...{ table, values, follower, policy, learner, ...events },

@@ -1,5 +1,6 @@
 import { cached } from "../cache/cached.ts";
 import { createKeyPrefix } from "../cache/cacheKey.ts";
+import { forgetStateRead, type StateReadAt } from "../cache/forgetStateRead.ts";
 import { prefetched } from "../cache/headPrefetch.ts";
 import type { LiarMarks } from "../cache/liarMarks.ts";
 import type { MemoryStore } from "../cache/memoryStore.ts";
@@ -9,6 +10,7 @@ import { StatedValues } from "../cache/statedValues.ts";
 import { createStateStore, type StateStore } from "../cache/stateStore.ts";
 import { createTieredStore, type TieredStore } from "../cache/tieredStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
+import type { Heads } from "../core/heads.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
 import type { RunScript } from "../core/runScript.ts";
 import type { SharedValues } from "../core/sharedValues.ts";
@@ -48,6 +50,8 @@ export interface ReadPipeline {
   readonly reads: RpcSource;
   /** The same for reads of forebay itself: they do not cause a prefetch. */
   readonly ownReads: RpcSource;
+  /** Removes a node's response that may be wrong. */
+  forget(read: StateReadAt, current: Heads): void;
   /** For callers that validate cached entries themselves. */
   readonly store: TieredStore;
   /** The state of final blocks that executions have read. */
@@ -121,6 +125,7 @@ export const createReadPipeline = (
   return {
     reads,
     ownReads: source,
+    forget: (read, current) => forgetStateRead(cacheOptions, read, current),
     store: createTieredStore(cacheOptions),
     stateStore: createStateStore(cacheOptions),
     ...{ stated, negativeCache, sharedValues, runScript },

@@ -61,6 +61,11 @@ export class AdmittingLru<V extends object> {
     return true;
   }
 
+  delete(key: string): void {
+    this.#main.delete(key);
+    this.#new.delete(key);
+  }
+
   /** Moves an entry that is requested again to the main list. */
   #admit(key: string): V | undefined {
     const { value, size = 0 } = this.#new.info(key) ?? {};

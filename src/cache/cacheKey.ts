@@ -18,7 +18,11 @@ export const createKeyPrefix = (chainId: bigint | number, genesisHash: Hash): st
  * Creates the key of a request, or undefined if its response must not be cached. Different requests never share a key:
  * no part before the canonical params contains a colon, and `#` marks hashed params.
  */
-export const requestKey = (prefix: string, request: RpcRequest, heads: Heads): string | undefined => {
+export const requestKey = (
+  prefix: string,
+  request: Pick<RpcRequest, "retention" | "block" | "canonicalParams">,
+  heads: Heads,
+): string | undefined => {
   const anchor = RETENTION[request.retention].keyAnchor(request.block, heads);
   return anchor === undefined ? undefined : prefix + anchor + formatParams(request.canonicalParams);
 };

@@ -20,6 +20,7 @@ export interface MemoryStore {
   get(key: string): CachedResponse | undefined;
   /** Caches an entry. Returns false if it is too large. */
   set(key: string, entry: CacheEntry): boolean;
+  delete(key: string): void;
   readonly bytes: number;
   readonly entries: number;
 }
@@ -33,7 +34,7 @@ export interface MemoryStoreOptions {
 /** Creates the memory tier. */
 export const createMemoryStore = ({ maxBytes, telemetry }: MemoryStoreOptions): MemoryStore => {
   if (maxBytes < ENTRY_BYTES) {
-    return { get: () => undefined, set: () => false, bytes: 0, entries: 0 };
+    return { get: () => undefined, set: () => false, delete: () => undefined, bytes: 0, entries: 0 };
   }
   const { memoryCaches, cacheEvictions } = telemetry.metrics;
   const evictions = cacheEvictions.series({});
@@ -49,6 +50,7 @@ export const createMemoryStore = ({ maxBytes, telemetry }: MemoryStoreOptions): 
       const body = ownBytes(entry.body);
       return lru.set(key, new CachedResponse(entry, body), entryBytes(key, body));
     },
+    delete: (key) => lru.delete(key),
     get bytes() {
       return lru.size;
     },

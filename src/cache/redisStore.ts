@@ -20,6 +20,8 @@ export interface RedisStore {
   get(key: string, owner?: QueueOwner): Promise<CacheEntry | undefined>;
   /** Writes an entry in the background. */
   set(key: string, entry: CacheEntry, seconds: number): void;
+  /** Removes an entry in the background. */
+  delete(key: string): void;
   readonly run: RunScript;
   close(): void;
 }
@@ -86,11 +88,14 @@ class ReplicatedStore implements RedisStore {
   }
 
   set(key: string, entry: CacheEntry, seconds: number): void {
-    const reason = this.#rejectReason(this.#writes.isFull(entry.body.byteLength));
-    if (reason === undefined) {
+    if (this.#mayWrite(entry.body.byteLength)) {
       this.#writes.write(key, entry, seconds);
-    } else {
-      this.#writeHealth.failed(reason, 1);
+    }
+  }
+
+  delete(key: string): void {
+    if (this.#mayWrite(0)) {
+      this.#writes.remove(key);
     }
   }
 
@@ -124,6 +129,14 @@ class ReplicatedStore implements RedisStore {
       this.#telemetry.metrics.redisErrors.inc({ reason: "corrupt" });
     }
     return entry;
+  }
+
+  #mayWrite(bytes: number): boolean {
+    const reason = this.#rejectReason(this.#writes.isFull(bytes));
+    if (reason !== undefined) {
+      this.#writeHealth.failed(reason, 1);
+    }
+    return reason === undefined;
   }
 
   /** Returns the reason to send no command now, or undefined. */

@@ -33,10 +33,22 @@ export class RedisWrites {
 
   /** Writes an entry in the background. Failures are counted. */
   write(key: string, entry: CacheEntry, seconds: number): void {
-    const bytes = entry.body.byteLength;
+    this.#track(entry.body.byteLength, this.#encodeAndSet(key, entry, seconds));
+  }
+
+  /** Removes an entry in the background. Failures are counted. */
+  remove(key: string): void {
+    const { client } = this.#options;
+    this.#track(
+      0,
+      this.#send(() => client.del(key)),
+    );
+  }
+
+  #track(bytes: number, sent: Promise<void>): void {
     this.#inFlight += 1;
     this.#bytesInFlight += bytes;
-    void this.#send(key, entry, seconds)
+    void sent
       .catch((error: unknown) => this.#options.health.failed(failureReason(error), 1, error))
       .finally(() => {
         this.#inFlight -= 1;
@@ -44,21 +56,25 @@ export class RedisWrites {
       });
   }
 
-  async #send(key: string, entry: CacheEntry, seconds: number): Promise<void> {
-    const { client, health, metrics, timeoutMs } = this.#options;
+  async #encodeAndSet(key: string, entry: CacheEntry, seconds: number): Promise<void> {
     if (entry.body.byteLength > MAX_PLAIN_BYTES) {
       return;
     }
     const startMs = performance.now();
     const value = await encodeValue(key, entry);
-    if (value.byteLength > MAX_VALUE_BYTES) {
-      return;
+    if (value.byteLength <= MAX_VALUE_BYTES) {
+      const { client, metrics } = this.#options;
+      await this.#send(() => client.set(key, value, "EX", seconds));
+      metrics.redisSeconds.observe({ operation: "set" }, (performance.now() - startMs) / 1000);
     }
+  }
+
+  async #send(command: () => Promise<unknown>): Promise<void> {
+    const { health, timeoutMs } = this.#options;
     const timer = setTimeout(() => health.failed("timeout", 1), timeoutMs);
     try {
-      await client.set(key, value, "EX", seconds);
+      await command();
       health.succeeded();
-      metrics.redisSeconds.observe({ operation: "set" }, (performance.now() - startMs) / 1000);
     } finally {
       clearTimeout(timer);
     }

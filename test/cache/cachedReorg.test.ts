@@ -74,6 +74,9 @@ const createSharedMap = (): RedisStore => {
     set: (key, entry) => {
       entries.set(key, entry);
     },
+    delete: (key) => {
+      entries.delete(key);
+    },
     run: () => Promise.reject(new Error("no scripts run here")),
     close: () => {},
   };

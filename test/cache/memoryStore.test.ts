@@ -101,3 +101,15 @@ test("a new value replaces the old one", () => {
   assert.deepEqual(memory.get("key")?.body, Uint8Array.of(2));
   assert.equal(memory.entries, 1);
 });
+
+test("a deleted entry is gone, from the list of new entries and from the main list", () => {
+  const { memory } = createTested(24_576);
+  for (const requests of [0, 2]) {
+    memory.set("key", entryOf(new Uint8Array(1)));
+    for (let count = 0; count < requests; count++) {
+      memory.get("key");
+    }
+    memory.delete("key");
+    assert.deepEqual([memory.get("key"), memory.entries, memory.bytes], [undefined, 0, 0]);
+  }
+});

@@ -62,6 +62,15 @@ test("a stored entry is read with body, block, finality and time, small or large
   assert.ok((await server.admin.ttl("key")) > 50);
 });
 
+test("a deleted entry is a miss", async (t) => {
+  const server = await startRedis(t);
+  const { redis } = open(t, server.url);
+  await writeUntilRead(redis, "key");
+  redis.delete("key");
+  await until(async () => (await redis.get("key")) === undefined, "the entry is deleted");
+  assert.equal(await server.admin.exists("key"), 0);
+});
+
 test("a store connects over TLS with a password", async (t) => {
   const server = await startRedis(t, { password: "p@ss:/word", tls: true });
   const tls = { ca: server.ca ?? "" };

@@ -35,6 +35,7 @@ test("one local answer in 100 is compared, reads and calls together at most once
   const calls = new AnswerSamples({
     ...{ rate, ...events },
     unitsOf: () => 26,
+    onDoubted: () => undefined,
     fetch: async () => {
       asked.push("call");
       return [];

@@ -24,6 +24,8 @@ export interface AnswerLearnerOptions extends KnownRunOptions, ValueLoadsOptions
   defaultsOf(node: string, block: BlockId): Promise<NodeDefaults | undefined>;
   onLearned(sighting: Sighting, answer: Answer): void;
   onRefused(sighting: Sighting, refusal: Refusal): void;
+  /** Called if the node's bytes may be of a BLOCKHASH that was zero: the execution read one, and returned other bytes. */
+  onDoubted(sighting: Sighting): void;
 }
 
 /** Answers that are learned together, so that one bulk read has the values of all. */
@@ -218,13 +220,16 @@ export class AnswerLearner {
   }
 
   #judge(sighting: Sighting, { result, holdsWithLessGas, reads: readSet }: CallOutcome): Round {
-    const { follower, values, never, forwarded, headerOf } = this.#options;
+    const { follower, values, never, forwarded, headerOf, onDoubted } = this.#options;
     const { key, method, body, block, generation, node } = sighting;
     const header = answerHeader(headerOf(block));
     if (header === undefined || generation !== follower.generation || !values.isReadable(block)) {
       return { refusal: "late" };
     }
     if (decoder.decode(body).toLowerCase() !== JSON.stringify(result)) {
+      if (readSet.blockHashes.length > 0) {
+        onDoubted(sighting);
+      }
       return { refusal: "mismatch" };
     }
     if (forwarded.has(key, block)) {

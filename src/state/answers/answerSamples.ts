@@ -26,6 +26,8 @@ export interface AnswerSamplesOptions {
   onCompared(method: AnswerMethod): void;
   /** Called with the node's result of an answer that differs. */
   onDifference(answer: LocalAnswer, actual: unknown): void;
+  /** Called if the node's result may be of a BLOCKHASH that was zero. */
+  onDoubted(answer: LocalAnswer): void;
 }
 
 /** The position of the block parameter. */
@@ -61,6 +63,7 @@ export class AnswerSamples {
       return;
     }
     if (answer.reads.blockOpcodes.has("BLOCKHASH")) {
+      this.#options.onDoubted(answer);
       void this.#confirm(answer);
     } else {
       this.#report(answer, outcome);

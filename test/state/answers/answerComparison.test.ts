@@ -37,6 +37,7 @@ const sample = async (outcome: unknown): Promise<readonly unknown[]> => {
     rate: new SampleRate({ nowMs: () => 0, random: () => 0 }),
     onCompared: () => undefined,
     onDifference: (_answer, actual) => found.push(actual),
+    onDoubted: () => assert.fail("the answer does not depend on a BLOCKHASH"),
   });
   samples.consider(ANSWER);
   samples.consider(ANSWER);
@@ -59,6 +60,7 @@ for (const [second, differences] of [
 ] as const) {
   test(`a BLOCKHASH that is zero once is no difference: then ${second}`, async () => {
     const found: unknown[] = [];
+    const doubted: string[] = [];
     const outcomes = ["0x00", second];
     const { promise: asked, resolve } = Promise.withResolvers<void>();
     const samples = new AnswerSamples({
@@ -73,10 +75,11 @@ for (const [second, differences] of [
       rate: new SampleRate({ nowMs: () => 0, random: () => 0 }),
       onCompared: () => undefined,
       onDifference: (_answer, actual) => found.push(actual),
+      onDoubted: ({ key }) => doubted.push(key),
     });
     samples.consider({ ...ANSWER, reads: { ...ANSWER.reads, blockOpcodes: new Set(["BLOCKHASH"]) } });
     await asked;
-    assert.deepEqual(found, differences);
+    assert.deepEqual([found, doubted], [differences, [ANSWER.key]]);
   });
 }
 

@@ -59,6 +59,7 @@ const createRig = (options: Partial<AnswerLearnerOptions> = {}) => {
   const loads: (readonly StateKey[])[] = [];
   const learned: Answer[] = [];
   const refusals: Refusal[] = [];
+  const doubted: Sighting[] = [];
   const learner = new AnswerLearner({
     values,
     follower: { generation: 0, untilApplied: () => undefined },
@@ -80,10 +81,11 @@ const createRig = (options: Partial<AnswerLearnerOptions> = {}) => {
     defaultsOf: async () => DEFAULTS,
     onLearned: (_sighting, answer) => learned.push(answer),
     onRefused: (_sighting, refusal) => refusals.push(refusal),
+    onDoubted: (sighting) => doubted.push(sighting),
     ...options,
   });
   const settled = (count = 1) => until(() => learned.length + refusals.length >= count, "all answers are settled");
-  return { learner, values, loads, learned, refusals, settled };
+  return { learner, values, loads, learned, refusals, doubted, settled };
 };
 
 test("an answer is learned with its reads, and its values are loaded round by round", async () => {
@@ -104,6 +106,22 @@ test("answers of one block share each load", async () => {
   assert.equal(rig.learned.length, 20);
   // The first one may run before the others are added.
   assert.ok(rig.loads.filter((keys) => keys.length > 0).length <= 4, `${rig.loads.length} loads`);
+});
+
+test("bytes that differ from those of an execution with BLOCKHASH are doubted, and no others", async () => {
+  const other = async (run: CallRun) => ({ ...(await runContract(run)), result: "0x06" as const });
+  const withHash = async (run: CallRun) => ({ ...(await other(run)), reads: { ...READS, blockHashes: [6n] } });
+  const equal = async (run: CallRun) => ({ ...(await withHash(run)), result: RESULT });
+  for (const [run, doubted] of [
+    [other, []],
+    [withHash, [sightingOf()]],
+    [equal, []],
+  ] as const) {
+    const rig = createRig({ run });
+    rig.learner.add(sightingOf());
+    await rig.settled();
+    assert.deepEqual(rig.doubted, doubted);
+  }
 });
 
 test("an answer is refused with the reason", async () => {
