@@ -1,6 +1,7 @@
 import type { Hash } from "../ethereum/hex.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
-import { hasHeaderHash, isSameHeader } from "../verification/checkHeader.ts";
+import { hasHeaderHash, hasOwnHash, isSameHeader } from "../verification/checkHeader.ts";
+import type { BlockRing } from "./blockRing.ts";
 import type { NodeChain } from "./nodeChain.ts";
 
 interface AnnouncedBlock {
@@ -19,6 +20,19 @@ export const trueCopyOf = (first: SealedBlock, others: readonly SealedBlock[]): 
     (other) => header !== undefined && other.header !== undefined && !isSameHeader(header, other.header),
   );
   return different.length === 0 || isTrueCopy(first) ? first : (different.find(isTrueCopy) ?? first);
+};
+
+/**
+ * Returns the blocks down to the first one with another hash than that of its header. If the ring's newest hash cannot be
+ * computed, forebay does not know the encoding of this chain's headers.
+ */
+export const untilWrong = (blocks: readonly SealedBlock[], ring: BlockRing): readonly SealedBlock[] => {
+  const newest = ring.header(ring.latest.number);
+  if (newest === undefined || !hasHeaderHash(newest)) {
+    return blocks;
+  }
+  const wrong = blocks.findIndex(({ header }) => header !== undefined && !hasOwnHash(header));
+  return wrong === -1 ? blocks : blocks.slice(0, wrong);
 };
 
 /** The blocks above the ring that nodes have announced. Copies of one block may differ: a node may state a wrong header. */

@@ -1,8 +1,7 @@
 import { ZERO_HASH } from "../ethereum/hex.ts";
 import { readLinked } from "../nodes/blockReads.ts";
-import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import { hasHeaderHash, hasOwnHash } from "../verification/checkHeader.ts";
+import { untilWrong } from "./announcedBlocks.ts";
 import { type BlockRing, RING_BLOCKS } from "./blockRing.ts";
 import type { CanonicalChain } from "./canonicalChain.ts";
 
@@ -35,19 +34,6 @@ const BUDGET_SHARE = 0.25;
 const targetLength = ({ lowestWanted }: CanonicalChain, latest: bigint): number => {
   const wanted = lowestWanted === undefined ? 0 : Number(latest - lowestWanted) + 1;
   return Math.min(RING_BLOCKS, Math.max(START_BLOCKS, wanted));
-};
-
-/**
- * Returns the blocks down to the first one with another hash than that of its header. If the ring's newest hash cannot be
- * computed, forebay does not know the encoding of this chain's headers.
- */
-const untilWrong = (blocks: readonly SealedBlock[], ring: BlockRing): readonly SealedBlock[] => {
-  const newest = ring.header(ring.latest.number);
-  if (newest === undefined || !hasHeaderHash(newest)) {
-    return blocks;
-  }
-  const wrong = blocks.findIndex(({ header }) => header !== undefined && !hasOwnHash(header));
-  return wrong === -1 ? blocks : blocks.slice(0, wrong);
 };
 
 /** Fills the block ring backwards. While the chain is idle it reads slowly, to save the nodes' requests. */

@@ -153,15 +153,17 @@ interface Ballot {
   readonly undecided: readonly Voter[];
   /** Time of the first block at that number. */
   readonly sinceMs: number;
+  /** Whether it is above the served head. */
+  readonly isNew: boolean;
 }
 
 /**
  * Returns the time when a voter that lacks the next block loses its vote. One origin alone does not take the vote of two
- * others that can be reached: it may have invented the block while the chain paused.
+ * others that can be reached: it may have invented the block while the chain paused. Below the served head they lag.
  */
-const lateAtMs = (voter: Voter, { groups, sinceMs }: Ballot, votes: HeadVotes): number => {
+const lateAtMs = (voter: Voter, { groups, sinceMs, isNew }: Ballot, votes: HeadVotes): number => {
   const { servedMs, voters } = votes;
-  const isLone = groups.length === 1 && groups[0]?.length === 1 && voters.length > 2;
+  const isLone = isNew && groups.length === 1 && groups[0]?.length === 1 && voters.length > 2;
   // While origins contradict each other, an undecided one that can be reached is awaited.
   if (voter.isAvailable && (isLone || groups.length > 1)) {
     return Number.POSITIVE_INFINITY;
@@ -173,14 +175,15 @@ const lateAtMs = (voter: Voter, { groups, sinceMs }: Ballot, votes: HeadVotes): 
 
 /** Decides about the blocks above the agreed one. */
 const decideNext = (votes: HeadVotes, required: number, agreed: bigint): NextStep => {
-  const { voters, nowMs, seenMs } = votes;
+  const { ring, voters, nowMs, seenMs } = votes;
   const blocks = groupsAt(agreed + 1n, votes);
   if (blocks.size === 0) {
     return { kind: "none" };
   }
   const groups = [...blocks.values()];
   const undecided = voters.filter((voter) => !groups.some((group) => group.includes(voter)));
-  const ballot = { groups, undecided, sinceMs: Math.min(...[...blocks.keys()].map(seenMs)) };
+  const sinceMs = Math.min(...[...blocks.keys()].map(seenMs));
+  const ballot = { groups, undecided, sinceMs, isNew: agreed >= ring.latest.number };
   const ends = voters.map((voter) => {
     const silentMs = silentAtMs(voter, votes);
     return { voter, atMs: undecided.includes(voter) ? Math.min(silentMs, lateAtMs(voter, ballot, votes)) : silentMs };

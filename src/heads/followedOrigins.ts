@@ -103,11 +103,20 @@ export class FollowedOrigins {
     this.#update(node, head, { chain: undefined, detached: { number: head.number, hash: head.hash } });
   }
 
-  /** Returns the nodes of these origins whose heads do not link to the ring. */
-  detached(voters: readonly Voter[]): readonly UpstreamNode[] {
-    return this.#voting().flatMap(({ node, detached }) =>
-      detached !== undefined && voters.some(({ name }) => name === node.origin) ? [node] : [],
+  /**
+   * Returns the nodes whose heads do not link to the ring, and the number of origins that decide about them: those with
+   * a vote, and those that have lost it and go on below the ring.
+   */
+  detached(ring: BlockRing): { readonly nodes: readonly UpstreamNode[]; readonly voters: number } {
+    const all = this.#voting();
+    const voting = new Set(this.voters(ring).map(({ name }) => name));
+    const isGoingOn = ({ node, newHeadMs }: FollowedHead): boolean =>
+      newHeadMs > (this.#lagging.get(node.origin)?.sinceMs ?? Number.POSITIVE_INFINITY);
+    const nodes = all.filter(
+      (followed) => followed.detached !== undefined && (voting.has(followed.node.origin) || isGoingOn(followed)),
     );
+    const voters = new Set([...voting, ...nodes.map(({ node }) => node.origin)]);
+    return { nodes: nodes.map(({ node }) => node), voters: voters.size };
   }
 
   /** Applies a change of the ring to all chains. */

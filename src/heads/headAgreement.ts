@@ -1,29 +1,17 @@
-import type { Clock } from "../core/clock.ts";
 import { readLinked } from "../nodes/blockReads.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import { findAgreedHead, type OfferedHead, readOffered } from "./agreedHead.ts";
+import { findAgreedHead, type OfferedHead } from "./agreedHead.ts";
 import { AnnouncedBlocks } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
-import type { CanonicalChain } from "./canonicalChain.ts";
-import type { ChainIdentity } from "./chainIdentity.ts";
 import { findChainPath } from "./chainPath.ts";
-import { type Agree, type AgreedBlock, decideHead, requiredOrigins, type Voter } from "./decideHead.ts";
+import { type AgreedBlock, decideHead, requiredOrigins, type Voter } from "./decideHead.ts";
+import { DetachedHeads, type DetachedHeadsOptions } from "./detachedHeads.ts";
 import { FollowedOrigins } from "./followedOrigins.ts";
-import { hasBlock } from "./headLeader.ts";
-import type { HeadSelection } from "./headSelection.ts";
 import { type FindBlock, linkHead, type NodeChain, sealedBlocksOf } from "./nodeChain.ts";
 
-export interface HeadAgreementOptions {
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  readonly agree: Agree;
-  /** All nodes of the chain, the preferred ones first. */
-  readonly nodes: readonly UpstreamNode[];
-  readonly canonical: CanonicalChain;
-  readonly selection: HeadSelection;
-  readonly identity: Pick<ChainIdentity, "verify">;
-  readonly blockTimeMs: () => number;
+/** `nodes`: all nodes of the chain, the preferred ones first. */
+export interface HeadAgreementOptions extends DetachedHeadsOptions {
   /** Called when origins contradict each other without a majority, and when they do not any more. */
   readonly onContradiction: (isContradicted: boolean) => void;
   readonly onExcluded: (node: UpstreamNode, isExcluded: boolean) => void;
@@ -31,8 +19,6 @@ export interface HeadAgreementOptions {
 
 /** The first heads of all origins are awaited for this time. */
 const FIRST_HEADS_MS = 2_000;
-/** Period of the search for a block that enough origins have, while their heads do not link to the ring. */
-const DETACHED_PERIOD_MS = 1_000;
 /** Delay before the next decision after a failed one. */
 const RETRY_MS = 1_000;
 /** Agreed blocks are served one after the other if origins lost their votes. */
@@ -45,12 +31,12 @@ const MAX_STEPS = 16;
 export class HeadAgreement {
   readonly #options: HeadAgreementOptions;
   readonly #origins: FollowedOrigins;
+  readonly #detached: DetachedHeads;
   readonly #isShared: boolean;
   readonly #firstHeads = new Map<UpstreamNode, SealedBlock>();
   #firstTimer: AbortController | undefined;
   #waiting: AbortController | undefined;
   readonly #announced = new AnnouncedBlocks();
-  #detachedMs = Number.NEGATIVE_INFINITY;
   #isContradicted = false;
   #served: string | undefined;
   #servedMs = 0;
@@ -59,6 +45,7 @@ export class HeadAgreement {
   constructor(options: HeadAgreementOptions) {
     this.#options = options;
     this.#origins = new FollowedOrigins(options);
+    this.#detached = new DetachedHeads(options, this.#origins);
     this.#isShared = options.agree !== 1 && new Set(options.nodes.map(({ origin }) => origin)).size > 1;
   }
 
@@ -323,50 +310,12 @@ export class HeadAgreement {
 
   /** Serves a head that does not link to the ring, if enough origins have it. Returns whether it did. */
   async #serveDetached(ring: BlockRing): Promise<boolean> {
-    const { canonical, selection, identity, agree, clock, signal } = this.#options;
-    const voters = this.#origins.voters(ring);
-    const nodes = this.#origins.detached(voters);
-    const origins = new Set(nodes.map(({ origin }) => origin));
-    const required = requiredOrigins(agree, voters.length);
-    if (origins.size < required || clock.nowMs() - this.#detachedMs < DETACHED_PERIOD_MS) {
-      return false;
+    const known = await this.#detached.serve(ring);
+    this.#afterServed(ring);
+    for (const { node, head } of known) {
+      await this.#record(node, head);
     }
-    this.#detachedMs = clock.nowMs();
-    const offered = await Promise.all(nodes.map((node) => readOffered(node, signal)));
-    const known = offered.filter((each) => each !== undefined);
-    const [only] = known;
-    if (required === 1) {
-      return only !== undefined && (await selection.offerHead(only.node, only.head, only.node.origin));
-    }
-    const agreed = await findAgreedHead(known, required, signal);
-    if (agreed === undefined || (await this.#isBehind(agreed.head, ring, nodes))) {
-      return false;
-    }
-    const outcome = await identity.verify(agreed.node);
-    if (canonical.ring !== ring || outcome.kind === "other" || outcome.kind === "unknown") {
-      return false;
-    }
-    const genesis = outcome.kind === "reset" ? { genesis: outcome.genesis } : {};
-    const isServed = selection.serve(
-      agreed.node,
-      { blocks: [agreed.head], joined: false, isAgreed: true, ...genesis },
-      ring,
-    );
-    if (isServed) {
-      for (const { node, head } of known) {
-        await this.#record(node, head);
-      }
-    }
-    return isServed;
-  }
-
-  /** Whether a head below the ring is an ancestor of the served one: its nodes lag, and another node has it too. */
-  async #isBehind({ block }: SealedBlock, ring: BlockRing, nodes: readonly UpstreamNode[]): Promise<boolean> {
-    const { signal } = this.#options;
-    const others = this.#options.nodes.filter((node) => node.identified && !nodes.includes(node));
-    const has =
-      block.number <= ring.latest.number ? await Promise.all(others.map((node) => hasBlock(node, block, signal))) : [];
-    return has.includes(true);
+    return known.length > 0;
   }
 
   /** Decides again after this time. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { BranchedChain } from "../support/fakes/branchedChain.ts";
 import { createFakeChain, type FakeBlock, type FakeChain } from "../support/fakes/fakeChain.ts";
 import type { ChainNode } from "../support/servers/chainNode.ts";
@@ -12,7 +12,7 @@ const STEP_MS = 100;
 
 /** Returns a chain with the same blocks, and `count` others on top of them. */
 const forge = ({ blocks }: FakeChain, count: number): FakeChain => {
-  const forged = createFakeChain({ height: blocks.length - 1 });
+  const forged = createFakeChain({ height: blocks.length - 1, startSeconds: Number(blocks[0]?.timestamp) });
   forged.reorg(0, count);
   return forged;
 };
@@ -387,3 +387,83 @@ for (const idleMs of [40_000, 600_000]) {
     assert.ok((served(setup)?.number ?? 0n) >= setup.chain.latest.number, "the majority is served");
   });
 }
+/** Starts the first of three nodes alone. The others are down. */
+const startAlone = async (
+  t: TestContext,
+  height: number,
+  alter: (nodes: readonly [ChainNode, ChainNode, ChainNode], chain: FakeChain) => void,
+) => {
+  const startSeconds = Math.floor(Date.now() / 1_000) - height * 2;
+  const setup = await trackHeads(t, {
+    ...{ height, startSeconds, nodes: 3 },
+    alter: (nodes, chain) => {
+      for (const node of nodes.slice(1)) {
+        node.down = true;
+      }
+      alter(nodes as [ChainNode, ChainNode, ChainNode], chain);
+    },
+  });
+  await setup.clock.advance(3_000);
+  const alone = served(setup);
+  assert.ok(alone);
+  return { ...setup, alone };
+};
+
+const setUp = ({ nodes }: Pick<Tracking, "nodes">): void => {
+  for (const node of nodes) {
+    node.down = false;
+  }
+};
+
+for (const ahead of [20, 150, 400, 2_000]) {
+  test(`a chain ${ahead} ahead that was invented before the others could be reached ends with them`, async (t) => {
+    const setup = await startAlone(t, 30, ([first], chain) => {
+      first.chain = forge(chain, ahead);
+    });
+    assert.equal(setup.alone.number, BigInt(30 + ahead));
+    for (const node of setup.nodes.slice(1)) {
+      node.down = false;
+      await run(setup, 8);
+    }
+    assert.ok(isHonest(setup, served(setup)?.hash));
+    assert.ok((served(setup)?.number ?? 0n) >= setup.chain.latest.number - 1n);
+    assert.equal(setup.heads.current()?.isAgreed, true);
+  });
+}
+
+for (const lag of [100, 1_000]) {
+  test(`two origins that are ${lag} blocks behind, and go on, move the head not back, and cost one wait`, async (t) => {
+    const setup = await startAlone(t, 1_500, ([, ...late]) => {
+      for (const node of late) {
+        node.lag = lag;
+      }
+    });
+    setUp(setup);
+    let { number: highest } = setup.alone;
+    const each = () => {
+      const { number = 0n } = served(setup) ?? {};
+      assert.ok(number >= highest, `${number} after ${highest}`);
+      highest = number;
+    };
+    await run(setup, 6, each);
+    const watch = watchHead(setup);
+    await run(setup, 6, () => {
+      each();
+      watch.step();
+    });
+    assert.ok(watch.longestMs <= 2_500, `${watch.longestMs} ms`);
+  });
+}
+
+test("two origins that synchronise and have no block yet cost one wait", async (t) => {
+  const setup = await startAlone(t, 1_500, ([, ...late]) => {
+    for (const node of late) {
+      node.height = 0;
+    }
+  });
+  setUp(setup);
+  await run(setup, 10, () => assert.ok((served(setup)?.number ?? 0n) >= setup.alone.number));
+  const watch = watchHead(setup);
+  await run(setup, 6, watch.step);
+  assert.ok(watch.longestMs <= 2_500, `${watch.longestMs} ms`);
+});

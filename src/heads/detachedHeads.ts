@@ -1,0 +1,106 @@
+import type { Clock } from "../core/clock.ts";
+import type { RingBlock } from "../core/heads.ts";
+import { readLinked } from "../nodes/blockReads.ts";
+import type { UpstreamNode } from "../nodes/upstreamNode.ts";
+import { findAgreedHead, type OfferedHead, readOffered } from "./agreedHead.ts";
+import { untilWrong } from "./announcedBlocks.ts";
+import type { BlockRing } from "./blockRing.ts";
+import type { CanonicalChain } from "./canonicalChain.ts";
+import type { ChainIdentity } from "./chainIdentity.ts";
+import { type Agree, requiredOrigins } from "./decideHead.ts";
+import type { FollowedOrigins } from "./followedOrigins.ts";
+import { hasBlock } from "./headLeader.ts";
+import type { HeadSelection } from "./headSelection.ts";
+
+export interface DetachedHeadsOptions {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly agree: Agree;
+  readonly nodes: readonly UpstreamNode[];
+  readonly canonical: CanonicalChain;
+  readonly selection: HeadSelection;
+  readonly identity: Pick<ChainIdentity, "verify">;
+  readonly blockTimeMs: () => number;
+}
+
+/** Period of the search for a block that enough origins have. */
+const PERIOD_MS = 1_000;
+/** The period while these origins lag behind the ring. */
+const BEHIND_PERIOD_MS = 10_000;
+/** A block of this age is the newest one of a chain. An origin that synchronises has older ones. */
+const FRESH_SECONDS = 30;
+const FRESH_BLOCKS = 3;
+/** The path from a fresh block to the ring is not longer: the chain would have more than 10 blocks in a second. */
+const MAX_PATH_BLOCKS = 300n;
+
+/** Serves a head that enough origins have although it does not link to the ring. */
+export class DetachedHeads {
+  readonly #options: DetachedHeadsOptions;
+  readonly #origins: FollowedOrigins;
+  #nextMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: DetachedHeadsOptions, origins: FollowedOrigins) {
+    this.#options = options;
+    this.#origins = origins;
+  }
+
+  /** Returns the heads that were read if one of them was served. */
+  async serve(ring: BlockRing): Promise<readonly OfferedHead[]> {
+    const { canonical, selection, identity, agree, clock, signal } = this.#options;
+    const { nodes, voters } = this.#origins.detached(ring);
+    const required = requiredOrigins(agree, voters);
+    if (new Set(nodes.map(({ origin }) => origin)).size < required || clock.nowMs() < this.#nextMs) {
+      return [];
+    }
+    this.#nextMs = clock.nowMs() + PERIOD_MS;
+    const offered = await Promise.all(nodes.map((node) => readOffered(node, signal)));
+    const known = offered.filter((each) => each !== undefined);
+    const [only] = known;
+    if (required === 1) {
+      const isServed = only !== undefined && (await selection.offerHead(only.node, only.head, only.node.origin));
+      return isServed && canonical.ring !== ring ? known : [];
+    }
+    const agreed = await findAgreedHead(known, required, signal);
+    if (agreed === undefined) {
+      return [];
+    }
+    if (await this.#isBehind(agreed.head.block, ring, nodes)) {
+      this.#nextMs = clock.nowMs() + BEHIND_PERIOD_MS;
+      return [];
+    }
+    const outcome = await identity.verify(agreed.node);
+    if (canonical.ring !== ring || outcome.kind === "other" || outcome.kind === "unknown") {
+      return [];
+    }
+    const genesis = outcome.kind === "reset" ? { genesis: outcome.genesis } : {};
+    const path = { blocks: [agreed.head], joined: false, isAgreed: true, ...genesis };
+    return selection.serve(agreed.node, path, ring) ? known : [];
+  }
+
+  /** Whether a block is an ancestor of the ring: its nodes lag. */
+  async #isBehind(block: RingBlock, ring: BlockRing, nodes: readonly UpstreamNode[]): Promise<boolean> {
+    const { signal, blockTimeMs } = this.#options;
+    if (block.number >= ring.oldest) {
+      return ring.at(block.number)?.hash === block.hash;
+    }
+    const others = this.#options.nodes.filter((node) => node.identified && !nodes.includes(node));
+    const ageSeconds = Date.now() / 1_000 - Number(block.timestamp);
+    const isFresh = ageSeconds < Math.max(FRESH_SECONDS, (FRESH_BLOCKS * blockTimeMs()) / 1_000);
+    // The node of an invented head may state that it has any block, but no path to the newest block of the others.
+    const results = await Promise.all(
+      others.map((node) => (isFresh ? this.#hasPath(node, block, ring) : hasBlock(node, block, signal))),
+    );
+    return results.includes(true);
+  }
+
+  /** Whether the node has the blocks between a block and the ring. */
+  async #hasPath(node: UpstreamNode, { number, hash }: RingBlock, ring: BlockRing): Promise<boolean> {
+    const { signal } = this.#options;
+    const top = ring.at(ring.oldest)?.parentHash;
+    if (top === undefined || ring.oldest - number > MAX_PATH_BLOCKS) {
+      return false;
+    }
+    const linked = await readLinked(node, { from: number, to: ring.oldest - 1n }, top, signal).catch(() => []);
+    return untilWrong(linked, ring).at(-1)?.block.hash === hash;
+  }
+}
