@@ -1,6 +1,6 @@
 import type { Hash } from "../ethereum/hex.ts";
 import type { BlockRing } from "./blockRing.ts";
-import { hashAt, headOf, type NodeChain } from "./nodeChain.ts";
+import { hashAt, type NodeChain } from "./nodeChain.ts";
 
 /** `auto`: a majority of the origins with a vote. A number: that many of them, or all if there are fewer. */
 export type Agree = "auto" | number;
@@ -8,7 +8,7 @@ export type Agree = "auto" | number;
 /** An origin with a vote. It has a block if one of its nodes has it. */
 export interface Voter {
   readonly name: string;
-  /** Orders origins that contradict each other: the lowest decides. */
+  /** Orders origins that contradict each other: of those that can be reached, the lowest decides. */
   readonly rank: number;
   /** Whether one of its nodes can be reached. */
   readonly isAvailable: boolean;
@@ -71,17 +71,6 @@ export const requiredOrigins = (agree: Agree, voters: number): number =>
 const has = ({ chains }: Voter, { number, hash }: { number: bigint; hash: Hash }, ring: BlockRing): boolean =>
   chains.some((chain) => hashAt(chain, number, ring) === hash);
 
-const topOf = ({ chains }: Voter): bigint => {
-  let top = -1n;
-  for (const chain of chains) {
-    const { number } = headOf(chain);
-    if (number > top) {
-      top = number;
-    }
-  }
-  return top;
-};
-
 /** Returns the highest block that `required` origins have, with all below it. Of two at one number, the ring's counts. */
 const highestAgreed = ({ voters, ring }: HeadVotes, required: number): AgreedBlock | undefined => {
   let best: AgreedBlock | undefined;
@@ -129,13 +118,12 @@ const waitTimes = ({ blockTimeMs }: HeadVotes): WaitTimes => ({
   silenceMs: Math.max(SILENT_BLOCKS * blockTimeMs, MIN_WAIT_MS),
 });
 
-/** Returns the time of the first block above a voter's head that another one announced. */
-const behindSinceMs = (voter: Voter, { voters, seenMs }: HeadVotes): number => {
-  const top = topOf(voter);
-  const above = voters.flatMap(({ chains }) =>
-    chains.flatMap(({ blocks }) => blocks.filter(({ block }) => block.number > top)),
+/** Returns the time of the first block that another origin announced after the voter's newest head, and that the voter lacks. */
+const behindSinceMs = (voter: Voter, { voters, ring, seenMs }: HeadVotes): number => {
+  const lacking = voters.flatMap(({ chains }) =>
+    chains.flatMap(({ blocks }) => blocks.filter(({ block }) => !has(voter, block, ring))),
   );
-  return Math.min(...above.map(({ block }) => seenMs(block.hash)));
+  return Math.min(...lacking.map(({ block }) => seenMs(block.hash)).filter((atMs) => atMs > voter.newHeadMs));
 };
 
 /** Returns the time when a voter has had no new head for SILENT_BLOCKS, in which another origin went on. */
@@ -144,7 +132,9 @@ const silentAtMs = (voter: Voter, votes: HeadVotes): number => {
   return Math.max(voter.newHeadMs + silenceMs, behindSinceMs(voter, votes) + lagMs);
 };
 
-const first = (voters: readonly Voter[]): Voter | undefined => [...voters].sort((a, b) => a.rank - b.rank)[0];
+/** Returns the preferred voter, of those that can be reached if there is one. */
+const first = (voters: readonly Voter[]): Voter | undefined =>
+  [...voters].sort((a, b) => Number(b.isAvailable) - Number(a.isAvailable) || a.rank - b.rank)[0];
 
 /** The voters at the number above the agreed block. */
 interface Ballot {

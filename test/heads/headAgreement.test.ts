@@ -467,3 +467,19 @@ test("two origins that synchronise and have no block yet cost one wait", async (
   await run(setup, 6, watch.step);
   assert.ok(watch.longestMs <= 2_500, `${watch.longestMs} ms`);
 });
+
+for (const isDown of [true, false]) {
+  test(`the preferred of two origins that is far ahead and then ${isDown ? "dies" : "stands still"} decides no longer`, async (t) => {
+    const setup = await trackHeads(t, { height: 30, nodes: 2 });
+    const [liar] = setup.nodes as [ChainNode];
+    await run(setup, 2);
+    liar.chain = forge(setup.chain, 200);
+    await run(setup, 2);
+    assert.ok(!isHonest(setup, served(setup)?.hash));
+    liar.down = isDown;
+    liar.available = !isDown;
+    await run(setup, isDown ? 2 : 5);
+    assert.equal(served(setup)?.hash, setup.chain.byHash(served(setup)?.hash)?.hash);
+    assert.ok((served(setup)?.number ?? 0n) >= setup.chain.latest.number - 1n);
+  });
+}
