@@ -1,6 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
+import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import { readBlock, readBlocks } from "../nodes/blockReads.ts";
-import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Background } from "./blockBackfill.ts";
 import type { CanonicalChain, Finality } from "./canonicalChain.ts";
@@ -27,11 +27,34 @@ const PERIOD_MS = 12_000;
 const IDLE_PERIOD_MS = 24_000;
 const FIRST_PERIOD_MS = 500;
 
+/** The errors of a node that has no such block or does not know the tag. Any other error says nothing about it. */
+const NO_BLOCK: ReadonlySet<NodeErrorKind> = new Set([
+  "missingData",
+  "tagUnsupported",
+  "invalidParams",
+  "unsupportedMethod",
+]);
+
+/** Reads what a node reports for each tag. */
+const readTags = async (node: UpstreamNode, signal: AbortSignal): Promise<readonly (BlockId | "none" | "failed")[]> => {
+  try {
+    const blocks = await readBlocks(node, TAGS, signal);
+    return blocks.map((block) => {
+      if (block instanceof NodeError) {
+        return NO_BLOCK.has(block.kind) ? "none" : "failed";
+      }
+      return block?.block ?? "none";
+    });
+  } catch {
+    return TAGS.map(() => "failed");
+  }
+};
+
 /** Reads safe and finalized blocks: the highest that enough origins report at or above. */
 class FinalityFollower {
   readonly #options: FinalityFollowerOptions;
-  /** Origins that have reported a block for a tag. Others do not support the tag. */
-  readonly #reported = { safe: new Set<string>(), finalized: new Set<string>() };
+  /** Whether an origin supports a tag: true once it has reported a block, undefined before its first answer. */
+  readonly #supports = { safe: new Map<string, boolean>(), finalized: new Map<string, boolean>() };
 
   constructor(options: FinalityFollowerOptions) {
     this.#options = options;
@@ -58,20 +81,22 @@ class FinalityFollower {
   async #readTags(canonical: CanonicalChain): Promise<void> {
     const { reporters, signal } = this.#options;
     const { nodes, required } = reporters();
-    const reports = await Promise.all(
-      nodes.map((node) => readBlocks(node, TAGS, signal).catch((): (SealedBlock | undefined)[] => [])),
-    );
+    const reports = await Promise.all(nodes.map(async (node) => ({ node, blocks: await readTags(node, signal) })));
     const tags = await Promise.all(
       TAGS.map((tag, index) => {
-        const reported = reports.flatMap((blocks, at): Report[] => {
-          const node = nodes[at];
-          const block = blocks[index]?.block;
-          return node === undefined || block === undefined ? [] : [{ number: block.number, hash: block.hash, node }];
+        const supports = this.#supports[tag];
+        const reported = reports.flatMap(({ node, blocks }): Report[] => {
+          const block = blocks[index] ?? "failed";
+          if (block === "failed" || block === "none") {
+            if (block === "none" && !supports.has(node.origin)) {
+              supports.set(node.origin, false);
+            }
+            return [];
+          }
+          supports.set(node.origin, true);
+          return [{ number: block.number, hash: block.hash, node }];
         });
-        for (const { node } of reported) {
-          this.#reported[tag].add(node.origin);
-        }
-        const supporters = nodes.filter(({ origin }) => this.#reported[tag].has(origin)).length;
+        const supporters = nodes.filter(({ origin }) => supports.get(origin) !== false).length;
         return this.#agreedTag(reported, Math.min(required, supporters), canonical.heads?.[tag]);
       }),
     );

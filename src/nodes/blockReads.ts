@@ -26,18 +26,19 @@ export const readBlockByHash = async (
 ): Promise<SealedBlock | undefined> =>
   readSealedBlock(await node.send(createCall("eth_getBlockByHash", [hash, false]), reach(signal)));
 
-/** Reads blocks by number or tag in one batch, in their order; undefined for each block that the node did not return. */
+/** Reads blocks by number or tag in one batch, in their order: undefined if the node does not have one, an error if it did not say. */
 export const readBlocks = async (
   node: UpstreamNode,
   blocks: readonly (bigint | "safe" | "finalized")[],
   signal: AbortSignal,
-): Promise<(SealedBlock | undefined)[]> => {
+): Promise<(SealedBlock | NodeError | undefined)[]> => {
   const responses = await node.batch(blocks.map(blockCall), reach(signal));
-  return responses.map((response) =>
-    response instanceof NodeError || !(response.body instanceof Uint8Array)
-      ? undefined
-      : readSealedBlock(response.body),
-  );
+  return responses.map((response) => {
+    if (response instanceof NodeError) {
+      return response;
+    }
+    return response.body instanceof Uint8Array ? readSealedBlock(response.body) : undefined;
+  });
 };
 
 /**
@@ -55,7 +56,7 @@ export const readLinked = async (
   const linked: SealedBlock[] = [];
   let hash = top;
   for (const block of await readBlocks(node, numbers, signal)) {
-    if (block?.block.hash !== hash) {
+    if (block === undefined || block instanceof NodeError || block.block.hash !== hash) {
       break;
     }
     linked.push(block);

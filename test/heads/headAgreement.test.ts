@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { NodeError } from "../../src/core/node.ts";
+import type { Call } from "../../src/jsonrpc/call.ts";
 import { BranchedChain } from "../support/fakes/branchedChain.ts";
 import { createFakeChain, type FakeBlock, type FakeChain } from "../support/fakes/fakeChain.ts";
 import type { ChainNode } from "../support/servers/chainNode.ts";
@@ -483,3 +485,27 @@ for (const isDown of [true, false]) {
     assert.ok((served(setup)?.number ?? 0n) >= setup.chain.latest.number - 1n);
   });
 }
+
+test("an origin whose first read of finalized fails supports the tag", async (t) => {
+  let isFailing = true;
+  const setup = await trackHeads(t, {
+    ...{ height: 60, nodes: 3 },
+    alter: ([liar, ...honest]) => {
+      Object.assign(liar ?? {}, { finalizedDepth: 0 });
+      for (const node of honest) {
+        const { batch } = node;
+        const fail = () => new NodeError("timeout", node.name, "timeout");
+        const isTag = ({ params: [tag] }: Call) => tag === "finalized";
+        node.batch = async (calls, reach) => (isFailing && calls.some(isTag) ? calls.map(fail) : batch(calls, reach));
+      }
+    },
+  });
+  const isTrue = () => {
+    const { finalized } = setup.heads.current() ?? {};
+    assert.ok(finalized === undefined || setup.chain.latest.number - finalized.number >= 8n);
+  };
+  await run(setup, 3, isTrue);
+  isFailing = false;
+  await run(setup, 14, isTrue);
+  assert.ok(setup.heads.current()?.finalized);
+});
