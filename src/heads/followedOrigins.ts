@@ -19,7 +19,8 @@ interface FollowedHead {
   confirmedMs: number;
   /** Agreed blocks in a row that the node contradicted. */
   contradictions: number;
-  isExcluded: boolean;
+  /** While the heads of the node do not count. An abort ends that. */
+  excluded: AbortController | undefined;
 }
 
 /** A node may lag behind its own head for this time: one machine of it may be behind another. */
@@ -57,7 +58,7 @@ export class FollowedOrigins {
           newHeadMs: Number.NEGATIVE_INFINITY,
           confirmedMs: Number.NEGATIVE_INFINITY,
           contradictions: 0,
-          isExcluded: false,
+          excluded: undefined,
         },
       ]),
     );
@@ -72,7 +73,7 @@ export class FollowedOrigins {
   }
 
   isExcluded(node: UpstreamNode): boolean {
-    return this.#heads.get(node)?.isExcluded ?? false;
+    return this.#heads.get(node)?.excluded !== undefined;
   }
 
   /** Whether a head is one that the node left behind: a machine of the node lags behind another one. */
@@ -141,6 +142,16 @@ export class FollowedOrigins {
     }
   }
 
+  /** Ends the exclusion of a node if no other one is left. Returns whether the heads of the node do not count. */
+  isIgnored(node: UpstreamNode): boolean {
+    const followed = this.#heads.get(node);
+    if (followed?.excluded !== undefined && !this.#voting().some((other) => other.node.available)) {
+      followed.excluded.abort();
+      followed.excluded = undefined;
+    }
+    return followed?.excluded !== undefined;
+  }
+
   /** Takes the vote of an origin until it has a later served head. */
   setLagging(origin: string, { latest }: BlockRing): void {
     this.#lagging.set(origin, { sinceMs: this.#options.clock.nowMs(), served: latest.hash });
@@ -189,8 +200,8 @@ export class FollowedOrigins {
 
   #voting(): readonly FollowedHead[] {
     return [...this.#heads.values()].filter(
-      ({ node, newHeadMs, isExcluded }) =>
-        node.identified && !node.suspended && !isExcluded && newHeadMs !== Number.NEGATIVE_INFINITY,
+      ({ node, newHeadMs, excluded }) =>
+        node.identified && !node.suspended && excluded === undefined && newHeadMs !== Number.NEGATIVE_INFINITY,
     );
   }
 
@@ -217,11 +228,14 @@ export class FollowedOrigins {
       return;
     }
     const { clock, signal, onExcluded } = this.#options;
+    const excluded = new AbortController();
     followed.contradictions = 0;
-    followed.isExcluded = true;
+    followed.excluded = excluded;
     onExcluded(followed.node, true);
-    void clock.sleep(EXCLUDED_MS, signal).then(() => {
-      followed.isExcluded = false;
+    void clock.sleep(EXCLUDED_MS, AbortSignal.any([signal, excluded.signal])).then(() => {
+      if (followed.excluded === excluded) {
+        followed.excluded = undefined;
+      }
       onExcluded(followed.node, false);
     });
   }

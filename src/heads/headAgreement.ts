@@ -89,6 +89,9 @@ export class HeadAgreement {
     if (canonical.ring === undefined) {
       return this.#offerFirst(node, head);
     }
+    if (this.#origins.isIgnored(node)) {
+      return true;
+    }
     const isLinked = await this.#record(node, head);
     await this.#serveAgreed({ node, head });
     return isLinked;

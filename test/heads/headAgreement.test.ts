@@ -509,3 +509,21 @@ test("an origin whose first read of finalized fails supports the tag", async (t)
   await run(setup, 14, isTrue);
   assert.ok(setup.heads.current()?.finalized);
 });
+
+test("the heads of an excluded node count at once if no other node is left", async (t) => {
+  const setup = await trackHeads(t, { height: 30, nodes: 3 });
+  const [liar, ...others] = setup.nodes as [ChainNode, ChainNode, ChainNode];
+  liar.chain = forge(setup.chain, 40);
+  await run(setup, 8);
+  assert.equal(setup.heads.isExcluded("node1"), true);
+  liar.chain = setup.chain;
+  for (const node of others) {
+    node.down = true;
+    node.available = false;
+  }
+  const watch = watchHead(setup);
+  await run(setup, 6, watch.step);
+  assert.ok(watch.longestMs <= 4_500, `${watch.longestMs} ms`);
+  assert.equal(setup.heads.isExcluded("node1"), false);
+  assert.ok((await metricOf(setup, "forebay_upstream_heads_excluded")).every((line) => line.endsWith(" 0")));
+});
