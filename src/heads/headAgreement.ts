@@ -4,7 +4,7 @@ import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { findAgreedHead, type OfferedHead } from "./agreedHead.ts";
 import { AnnouncedBlocks } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
-import { findChainPath } from "./chainPath.ts";
+import { findChainPath, MAX_GAP_BLOCKS } from "./chainPath.ts";
 import { type AgreedBlock, decideHead, requiredOrigins, type Voter } from "./decideHead.ts";
 import { DetachedHeads, type DetachedHeadsOptions } from "./detachedHeads.ts";
 import { FollowedOrigins } from "./followedOrigins.ts";
@@ -165,7 +165,10 @@ export class HeadAgreement {
       await selection.verifyDisagreeing(node);
       return true;
     }
-    const chain = linkHead(head, ring, this.#finder(node)) ?? (await this.#readChain(node, head, ring));
+    const isFar = number - ring.latest.number > MAX_GAP_BLOCKS;
+    const chain = isFar
+      ? undefined
+      : (linkHead(head, ring, this.#finder(node)) ?? (await this.#readChain(node, head, ring)));
     if (canonical.ring !== ring) {
       return this.#record(node, head);
     }
@@ -188,8 +191,8 @@ export class HeadAgreement {
 
   /** Finds blocks that the node announced itself, and blocks of other nodes whose hash commits to their parent. */
   #finder(node: UpstreamNode): FindBlock {
-    const own = this.#origins.chainOf(node)?.blocks ?? [];
-    return (hash) => own.find(({ block }) => block.hash === hash) ?? this.#announced.find(hash);
+    const own = new Map(this.#origins.chainOf(node)?.blocks.map((sealed) => [sealed.block.hash, sealed]));
+    return (hash) => own.get(hash) ?? this.#announced.find(hash);
   }
 
   async #readChain(node: UpstreamNode, head: SealedBlock, ring: BlockRing): Promise<NodeChain | undefined> {

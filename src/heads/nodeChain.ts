@@ -57,18 +57,18 @@ export type FindBlock = (hash: Hash) => SealedBlock | undefined;
 
 /** Links a head to the ring by blocks that are known. Returns the lowest linked block's chain; undefined if a block is missing. */
 export const linkHead = (head: SealedBlock, ring: BlockRing, find: FindBlock): NodeChain | undefined => {
-  const blocks = [head];
+  const descending = [head];
   for (let low: SealedBlock = head; ; ) {
     const { number, parentHash } = low.block;
     const base = { number: number - 1n, hash: parentHash };
     if (isInRing(ring, base)) {
-      return { base, blocks };
+      return { base, blocks: descending.reverse() };
     }
     const parent = find(parentHash);
     if (parent?.block.number !== base.number || base.number <= ring.oldest) {
       return undefined;
     }
-    blocks.unshift(parent);
+    descending.push(parent);
     low = parent;
   }
 };

@@ -527,3 +527,20 @@ test("the heads of an excluded node count at once if no other node is left", asy
   assert.equal(setup.heads.isExcluded("node1"), false);
   assert.ok((await metricOf(setup, "forebay_upstream_heads_excluded")).every((line) => line.endsWith(" 0")));
 });
+
+test("an invented chain of more than 2,048 blocks above the head is not read", async (t) => {
+  const setup = await trackHeads(t, { height: 30, nodes: 3 });
+  const [liar] = setup.nodes as [ChainNode];
+  const invented = forge(setup.chain, 2_060);
+  liar.chain = invented;
+  await run(setup, 1);
+  liar.calls = 0;
+  let announcements = 0;
+  for (let turn = 0; turn < 40; turn++) {
+    invented.mine(2);
+    await setup.heads.refresh();
+    announcements++;
+  }
+  assert.ok(liar.calls <= announcements + 4, `${liar.calls} calls for ${announcements} heads`);
+  assert.ok(isHonest(setup, served(setup)?.hash));
+});
