@@ -105,8 +105,8 @@ export class FollowedOrigins {
   }
 
   /**
-   * Returns the nodes whose heads do not link to the ring, and the number of origins that decide about them: those with
-   * a vote, and those that have lost it and go on below the ring.
+   * Returns the nodes whose heads do not link to the ring, and the number of origins that decide about them.
+   * An origin that has lost its vote decides too, if it goes on.
    */
   detached(ring: BlockRing): { readonly nodes: readonly UpstreamNode[]; readonly voters: number } {
     const all = this.#voting();

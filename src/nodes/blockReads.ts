@@ -26,7 +26,7 @@ export const readBlockByHash = async (
 ): Promise<SealedBlock | undefined> =>
   readSealedBlock(await node.send(createCall("eth_getBlockByHash", [hash, false]), reach(signal)));
 
-/** Reads blocks by number or tag in one batch, in their order: undefined if the node does not have one, an error if it did not say. */
+/** Reads blocks by number or tag in one batch, in their order. A block is undefined if the node does not have it. */
 export const readBlocks = async (
   node: UpstreamNode,
   blocks: readonly (bigint | "safe" | "finalized")[],
