@@ -18,6 +18,13 @@ import { createServingSources } from "./servingSources.ts";
 
 type Channel = ProcessChannel<MainFunctions, ServingFunctions>;
 
+/** Limit for the time in which all processes close their listeners. Without the others, this process goes on alone. */
+const STOP_MS = 1_000;
+
+/** Resolves when no serving process accepts connections any more. */
+const untilAllStopped = ({ channel }: MainLink): Promise<void> =>
+  channel.call("stopListening", null, { signal: AbortSignal.timeout(STOP_MS) }).catch(() => undefined);
+
 /** Creates the role of a serving process. It listens after it has the views of all chains that the main process knows. */
 const createServingRole = (link: MainLink, usages: UsageLedger, processes: number): ProcessRole => {
   const attaching = new Set<Promise<void>>();
@@ -36,7 +43,11 @@ const createServingRole = (link: MainLink, usages: UsageLedger, processes: numbe
     openHttp: async (options) => {
       await Promise.all(attaching);
       const hasPage = options.status !== undefined;
-      return createHttpServer({ ...options, ...(hasPage && { status: () => link.channel.call("status", null) }) });
+      return createHttpServer({
+        ...options,
+        ...(hasPage && { status: () => link.channel.call("status", null) }),
+        onStopped: () => untilAllStopped(link),
+      });
     },
     openOps: undefined,
   };

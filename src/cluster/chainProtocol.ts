@@ -124,6 +124,8 @@ export type MainFunctions = {
   readonly status: (body: null) => Promise<string>;
   /** The serving process accepts connections. */
   readonly listening: (body: { readonly port: number }) => void;
+  /** The serving process accepts no connections any more. Resolves when no other does. */
+  readonly stopListening: (body: null) => Promise<void>;
   /** The serving process cannot start. It ends after this message. */
   readonly failed: (body: { readonly message: string }) => void;
   /** Returns the time until the window ends, in milliseconds, if the limit is exceeded. */

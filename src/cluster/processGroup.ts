@@ -29,6 +29,8 @@ interface RunningProcess {
   readonly member: ServingMember;
   readonly startedMs: number;
   readonly exited: Promise<void>;
+  /** Resolves when the process accepts no connections any more. */
+  readonly stopped: PromiseWithResolvers<void>;
   isListening: boolean;
 }
 
@@ -145,6 +147,7 @@ export class ProcessGroup {
     const worker = cluster.fork();
     closeLostConnections(worker);
     const { promise: exited, resolve } = Promise.withResolvers<void>();
+    const stopped = Promise.withResolvers<void>();
     const member = new ServingMember({
       // A process that ends takes no messages; its exit follows.
       post: (messages) => worker.isConnected() && worker.send(messages as never, () => undefined),
@@ -157,6 +160,7 @@ export class ProcessGroup {
       member,
       startedMs: performance.now(),
       exited,
+      stopped,
       isListening: false,
     };
     this.#processes.set(number, running);
@@ -164,6 +168,7 @@ export class ProcessGroup {
       begin: () => ({ config: this.#config, processes: this.#options.processes }),
       status: () => this.#options.status(),
       listening: ({ port }) => this.#onListening(running, port),
+      stopListening: () => this.#onStopped(running),
       failed: ({ message }) => this.#started.reject(new Error(message)),
     });
     const disconnect = this.#options.connect(member.channel);
@@ -173,6 +178,7 @@ export class ProcessGroup {
       member.close();
       disconnect();
       resolve();
+      stopped.resolve();
       this.#onExit(running, signal ?? code);
     });
   }
@@ -199,6 +205,12 @@ export class ProcessGroup {
     if (listening.length === this.#options.processes) {
       this.#started.resolve();
     }
+  }
+
+  /** Resolves when no process accepts connections any more. */
+  async #onStopped(running: RunningProcess): Promise<void> {
+    running.stopped.resolve();
+    await Promise.all([...this.#processes.values()].map(({ stopped }) => stopped.promise));
   }
 
   #onExit(running: RunningProcess, reason: string | number): void {

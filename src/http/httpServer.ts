@@ -14,6 +14,7 @@ import {
   type JsonRpcHandlerOptions,
   type PassedRequest,
 } from "./jsonRpcHandler.ts";
+import { LastConnections } from "./lastConnections.ts";
 import { NewestResponses } from "./newestResponses.ts";
 import { createRouter, type Route } from "./router.ts";
 import { Upgrades } from "./upgrades.ts";
@@ -33,6 +34,8 @@ export interface HttpServerOptions
   readonly corsOrigins: "*" | readonly string[];
   /** Answers GET with the readiness, without a key. */
   readonly healthPath?: string | undefined;
+  /** Called when this process accepts no connections any more. Resolves when no other process with this port does. */
+  onStopped?(): Promise<void>;
   /** Whether new requests should be sent here. */
   isReady?(): boolean;
   readonly metrics: JsonRpcHandlerOptions["metrics"] & AdmissionOptions["metrics"];
@@ -86,6 +89,7 @@ class RoutedServer {
   readonly #admission: Admission;
   readonly #upgrades: Upgrades;
   readonly #responses = new NewestResponses();
+  readonly #lastConnections: LastConnections;
   #route: (target: string) => Route;
   #routes: HttpServerOptions["routes"];
   #isDraining = false;
@@ -127,10 +131,11 @@ class RoutedServer {
           response.shouldKeepAlive = false;
           this.#jsonRpc.reject(followsCalls(), request, response);
         } else {
-          this.#onRequest(request, response);
+          this.#lastConnections.handle(() => this.#onRequest(request, response));
         }
       },
     );
+    this.#lastConnections = new LastConnections(this.#server);
     this.#server.timeout = SOCKET_IDLE_MS;
     this.#admission.watch(this.#server);
     this.#server.on("upgrade", (request, socket, head) => this.#upgrades.handle(request, socket, head));
@@ -161,14 +166,22 @@ class RoutedServer {
   }
 
   async close(timeoutMs: number): Promise<void> {
-    // Closing the listener resets connections that wait to be accepted. One turn of the event loop accepts them.
-    await new Promise((resolve) => setImmediate(resolve));
-    const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.#server, () => resolve()));
+    const closed = Promise.withResolvers<void>();
+    const stopListening = (): void => {
+      NetServer.prototype.close.call(this.#server, () => closed.resolve());
+    };
+    if (timeoutMs > 0) {
+      await this.#lastConnections.closeQuietly(stopListening, this.#options.onStopped);
+    } else {
+      stopListening();
+    }
     this.#upgrades.close();
     // http.Server's own `close` ends idle connections at once, and loses the requests that are being sent on them.
-    const idle = setTimeout(() => this.#server.close(), Math.min(IDLE_LINGER_MS, timeoutMs));
+    // An immediate: requests that have arrived are read before.
+    const closeIdle = (): unknown => setImmediate(() => this.#server.close());
+    const idle = setTimeout(closeIdle, Math.min(IDLE_LINGER_MS, timeoutMs));
     const all = setTimeout(() => this.#server.closeAllConnections(), timeoutMs);
-    await closed;
+    await closed.promise;
     clearTimeout(idle);
     clearTimeout(all);
     this.#server.close();

@@ -7,6 +7,7 @@ import { Agent, request } from "undici";
 import { createOpsServer } from "../../src/admin/opsServer.ts";
 import { drain } from "../../src/http/drain.ts";
 import type { Reply } from "../../src/jsonrpc/call.ts";
+import { askUntilRefused } from "../support/clients/reconnecting.ts";
 import { until } from "../support/clients/until.ts";
 import { createTestEndpoint, startHttpServer } from "../support/servers/httpServer.ts";
 
@@ -138,4 +139,32 @@ test("a request sent on an open connection while the listener closes is answered
   const text = String(await Promise.race([answer, once(socket, "close")]));
   assert.match(text, /^HTTP\/1.1 200 OK\r\n(?:.+\r\n)*Connection: close\r\n/);
   await done;
+});
+
+test("connections that wait to be accepted when draining ends are answered", async () => {
+  const server = await startHttpServer(createTestEndpoint({ methods: {} }));
+  const waiting = Array.from({ length: 40 }, () => connect(server.port, "127.0.0.1"));
+  const answers = waiting.map(async (socket) => {
+    socket.write(
+      `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    return String(await once(socket, "data")).split("\r\n", 1)[0];
+  });
+  const done = drain({ server, delay: async () => {}, timeoutMs: 35_000, markUnready: () => {} });
+  assert.deepEqual(new Set(await Promise.all(answers)), new Set(["HTTP/1.1 200 OK"]));
+  await done;
+});
+
+test("clients that connect again after each response get a response or a refused connection", async () => {
+  const server = await startHttpServer(createTestEndpoint({ methods: {} }));
+  const delay = Promise.withResolvers<void>();
+  let answered = 0;
+  const outcomes = askUntilRefused(server.port, 40, () => {
+    answered++;
+    if (answered === 400) {
+      delay.resolve();
+    }
+  });
+  await drain({ server, delay: () => delay.promise, timeoutMs: 35_000, markUnready: () => {} });
+  assert.deepEqual(await outcomes, new Set(["ECONNREFUSED"]));
 });

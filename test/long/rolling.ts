@@ -3,6 +3,7 @@ import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, request } from "undici";
 import { freePort, hasNginx, startNginx } from "../bench/support/nginx.ts";
+import { askUntilRefused } from "../support/clients/reconnecting.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { createSlowFront, SLOW_METHOD } from "../support/fakes/slowFront.ts";
 import { type Replica, startReplica } from "../support/servers/replica.ts";
@@ -14,6 +15,7 @@ interface RollingOptions {
 const LONG_REQUEST_MS = 20_000;
 const IDLE_MS = 62_000;
 const CONNECTIONS = 8;
+const DIRECT_CLIENTS = 48;
 const PAUSE_MS = 5;
 const STEADY_MS = 2_000;
 
@@ -43,8 +45,23 @@ const reusedAfter = async (port: number, idleMs: number): Promise<boolean> => {
 };
 
 /**
+ * Stops a replica whose clients connect to it without a load balancer, and send all the time.
+ * Returns the ways in which their last connections ended: only a refused connection loses no request.
+ */
+const stopWithoutBalancer = async (nodeUrl: string): Promise<readonly string[]> => {
+  const [port, opsPort] = await Promise.all([freePort(), freePort()]);
+  const replica = await startReplica(nodeUrl, port, opsPort);
+  const outcomes = askUntilRefused(port, DIRECT_CLIENTS, () => undefined);
+  await sleep(STEADY_MS);
+  replica.stop();
+  await replica.ended;
+  return [...(await outcomes)];
+};
+
+/**
  * Restarts two replicas behind nginx, one after the other, under steady load on keep-alive connections. No request fails.
  * A request of 20 s succeeds on a replica that is shutting down. A connection that was idle for 62 s is reused.
+ * Clients without nginx get no reset when their replica ends.
  */
 export const long = async ({ seconds }: RollingOptions) => {
   if (!hasNginx()) {
@@ -129,17 +146,20 @@ export const long = async ({ seconds }: RollingOptions) => {
     replica.kill();
   }
   await nginx.end();
+  const directOutcomes = await stopWithoutBalancer(node.url);
   await Promise.all([node.close(), front.close()]);
   const longSurvived = longRequests.length === 2 && longRequests.every((text) => text.includes('"result":"done"'));
+  const withoutReset = directOutcomes.join() === "ECONNREFUSED";
   return {
     name: "rolling",
-    passed: failures.length === 0 && longSurvived && idleReused && exits.every((code) => code === 0),
+    passed: failures.length === 0 && longSurvived && idleReused && withoutReset && exits.every((code) => code === 0),
     answered,
     failed: failures.length,
     failures: failures.slice(0, 5),
     longRequests,
     longRequestSeconds: (LONG_REQUEST_MS * share) / 1000,
     idleReused,
+    directOutcomes,
     idleSeconds: (IDLE_MS * share) / 1000,
     exits,
   };

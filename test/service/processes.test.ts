@@ -5,6 +5,7 @@ import type { Status } from "../../src/admin/status.ts";
 import type { configSchema } from "../../src/config/schema.ts";
 import { callOverNewConnection } from "../support/clients/freshConnection.ts";
 import { type HeadOrder, readHeadOrder } from "../support/clients/headOrder.ts";
+import { askUntilRefused } from "../support/clients/reconnecting.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { connectSocket } from "../support/clients/socketClient.ts";
 import { until } from "../support/clients/until.ts";
@@ -83,6 +84,21 @@ test("no client sees an older block than before over changing connections, also 
   await until(async () => (await metric(forebay.opsUrl, "forebay_processes ")) === 2, "the new process listens");
   assert.equal((await check(1_000)).failed, 0);
   assert.equal(await metric(forebay.opsUrl, "forebay_process_restarts_total"), 1);
+});
+
+test("clients without a load balancer get a response or a refused connection when all processes end", async (t) => {
+  const node = await createFakeNode();
+  t.after(() => node.close());
+  const forebay = await startProcesses(t, { chains: [{ name: "main", nodes: [{ url: node.url }] }] });
+  let answered = 0;
+  const outcomes = askUntilRefused(Number(new URL(forebay.url).port), 40, () => {
+    answered++;
+    if (answered === 400) {
+      forebay.signal("SIGTERM");
+    }
+  });
+  assert.equal(await forebay.ended, 0);
+  assert.deepEqual(await outcomes, new Set(["ECONNREFUSED"]));
 });
 
 test("a reload and a drain act on all processes, and no request fails", async (t) => {
