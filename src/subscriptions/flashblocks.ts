@@ -1,5 +1,5 @@
 import type { HeadChange, RingBlock } from "../core/heads.ts";
-import type { Body, PendingChange, PendingExtension } from "../core/view.ts";
+import type { Body, PendingBlock, PendingChange, PendingExtension } from "../core/view.ts";
 import type { LogIndex, MatchedLog } from "../ethereum/logIndex.ts";
 import type { Log } from "../telemetry/telemetry.ts";
 import { type FullTransaction, formatFullTransaction, formatPendingTransaction } from "./fullTransaction.ts";
@@ -45,6 +45,8 @@ interface SentTransactions {
 
 /** Sent transactions are remembered for this many blocks below the head. */
 const MAX_BLOCKS = 128n;
+/** Pending blocks wait for the sealed ones below them. If more would wait, those that are read later are not sent. */
+const MAX_HELD = 64;
 const encoder = new TextEncoder();
 
 class FlashblockDelivery implements Flashblocks {
@@ -52,6 +54,10 @@ class FlashblockDelivery implements Flashblocks {
   readonly #inOrder: ReturnType<typeof createSerialQueue>;
   /** By block number. A block with an entry was published before it was sealed. */
   readonly #sent = new Map<bigint, SentTransactions>();
+  /** Sealed blocks that are read for `newFlashblocks`, because they were not published before. */
+  readonly #awaited = new Set<RingBlock>();
+  /** Pending blocks above them. */
+  #held: PendingBlock[] = [];
   /** The newest pending block of a node. */
   #nodeBody: Body = Buffer.alloc(0);
 
@@ -64,7 +70,7 @@ class FlashblockDelivery implements Flashblocks {
     for (const block of new Set(extended.map((extension) => extension.block))) {
       this.#sentOf(block.number);
       if (this.#options.subscribers.blocks.size > 0) {
-        this.#sendBlock(block.body(true));
+        this.#sendInTurn(block);
       }
     }
     for (const extension of extended) {
@@ -93,7 +99,10 @@ class FlashblockDelivery implements Flashblocks {
       this.#sent.delete(number);
     }
     for (const block of to) {
-      this.#inOrder(() => this.#sendSealed(block));
+      if (this.#options.subscribers.blocks.size > 0 && !this.#sent.has(block.number)) {
+        this.#awaited.add(block);
+      }
+      this.#inOrder(() => this.#sendSealed(block).finally(() => this.#release(block)));
     }
     for (const old of this.#sent.keys()) {
       if (old < heads.latest.number - MAX_BLOCKS) {
@@ -125,21 +134,46 @@ class FlashblockDelivery implements Flashblocks {
     }
   }
 
-  async #sendSealed({ number, hash: blockHash }: RingBlock): Promise<void> {
+  async #sendSealed(sealed: RingBlock): Promise<void> {
     const { subscribers, read } = this.#options;
-    const isPublished = this.#sent.has(number);
-    const sent = this.#sentOf(number);
-    const wantsBlock = subscribers.blocks.size > 0 && !isPublished;
-    if (!wantsBlock && subscribers.hashes.size === 0 && !this.#wantsWhole) {
+    const sent = this.#sentOf(sealed.number);
+    if (!this.#awaited.has(sealed) && subscribers.hashes.size === 0 && !this.#wantsWhole) {
       return;
     }
-    const block = await readSealedTransactions(read, blockHash, () => this.#wantsWhole);
-    if (wantsBlock) {
+    const block = await readSealedTransactions(read, sealed.hash, () => this.#wantsWhole);
+    if (this.#awaited.has(sealed)) {
       this.#sendBlock(block.body);
     }
     for (const { hash, transaction, receipt } of block.transactions) {
       this.#sendHash(sent, hash);
       this.#sendWhole(sent, hash, () => formatFullTransaction(transaction, receipt));
+    }
+  }
+
+  /** Sends a pending block, after the sealed blocks below it. */
+  #sendInTurn(block: PendingBlock): void {
+    if (this.#awaited.size === 0) {
+      this.#sendBlock(block.body(true));
+      return;
+    }
+    this.#held.push(block);
+    if (this.#held.length > MAX_HELD) {
+      this.#awaited.clear();
+      this.#sendHeld();
+    }
+  }
+
+  #release(sealed: RingBlock): void {
+    if (this.#awaited.delete(sealed) && this.#awaited.size === 0) {
+      this.#sendHeld();
+    }
+  }
+
+  #sendHeld(): void {
+    const held = this.#held;
+    this.#held = [];
+    for (const block of held) {
+      this.#sendBlock(block.body(true));
     }
   }
 

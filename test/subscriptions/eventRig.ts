@@ -30,12 +30,15 @@ export const createRig = () => {
   /** Results by method and first parameter's hash. */
   const results = new Map<string, unknown>();
   const asked: string[] = [];
+  /** Reads that do not end before their promise. */
+  const held = new Map<string, Promise<void>>();
   const telemetry = createTelemetry({ level: "silent" });
   let heads: Heads = createHeads({ latest: 10n });
   let failures = 0;
   const read = async (method: string, [first]: readonly unknown[]) => {
     const key = `${method} ${typeof first === "object" && first !== null && "blockHash" in first ? first.blockHash : first}`;
     asked.push(key);
+    await held.get(key);
     if (failures > 0) {
       failures--;
       throw unavailable("the node is down");
@@ -88,6 +91,12 @@ export const createRig = () => {
         waiting.add(look);
         look();
       }),
+    /** Holds a read until the returned function is called. */
+    hold: (key: string): (() => void) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      held.set(key, promise);
+      return resolve;
+    },
     fail: (count: number) => {
       failures = count;
     },

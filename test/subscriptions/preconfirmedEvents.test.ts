@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import type { Hash } from "../../src/ethereum/hex.ts";
+import { formatQuantity, type Hash } from "../../src/ethereum/hex.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { createPendingBlock, type FakeTransaction, hashOfName } from "../support/builders/pendingBlock.ts";
 import { createRig, extension, names, OTHER, rpcLog, TOKEN, topic, transaction } from "./eventRig.ts";
@@ -70,6 +70,54 @@ test("pre-confirmed blocks and transactions are sent once, whole transactions wh
   rig.results.set(`eth_getBlockByHash ${hashOf(11n)}`, { transactions: [{ hash: hashOfName("one") }] });
   await rig.head(11n);
   assert.equal(hashes().length + whole().length + blocks().length, 4);
+  rig.close();
+});
+
+/** Names of blocks: their number, and of a sealed one its hash. */
+const numbersOf = (blocks: readonly unknown[]): readonly number[] =>
+  (blocks as { readonly number: string }[]).map(({ number }) => Number(number));
+
+const sealedBlock = (number: bigint) => ({ number: formatQuantity(number), hash: hashOf(number), transactions: [] });
+
+test("a sealed block that the feed never sent comes before the pending blocks above it, however late it is read", async () => {
+  const rig = createRig();
+  const blocks = await rig.subscribe("newFlashblocks");
+  const release = rig.hold(`eth_getBlockByHash ${hashOf(11n)}`);
+  rig.results.set(`eth_getBlockByHash ${hashOf(11n)}`, sealedBlock(11n));
+  await rig.head(11n);
+  rig.pending.emit({ extended: [extension(createPendingBlock(12n, 1, [transaction("one")]), 0)] });
+  rig.pending.emit({ extended: [extension(createPendingBlock(12n, 2, [transaction("one"), transaction("two")]), 1)] });
+  await rig.head(12n);
+  rig.pending.emit({ extended: [extension(createPendingBlock(13n, 1, [transaction("three")]), 0)] });
+  await turn();
+  assert.deepEqual(blocks(), [], "the pending blocks wait");
+  release();
+  await rig.sentCount(4);
+  assert.deepEqual(numbersOf(blocks()), [11, 12, 12, 13]);
+  rig.close();
+});
+
+test("a sealed block that cannot be read holds no pending block, and one that is read too late is not sent", async () => {
+  const rig = createRig();
+  const blocks = await rig.subscribe("newFlashblocks");
+  rig.fail(1);
+  await rig.head(11n);
+  rig.pending.emit({ extended: [extension(createPendingBlock(12n, 1, [transaction("one")]), 0)] });
+  assert.deepEqual(numbersOf(blocks()), [12]);
+  await rig.head(12n);
+  const release = rig.hold(`eth_getBlockByHash ${hashOf(13n)}`);
+  rig.results.set(`eth_getBlockByHash ${hashOf(13n)}`, sealedBlock(13n));
+  await rig.head(13n);
+  const names = Array.from({ length: 65 }, (_, at) => transaction(`late${at}`));
+  for (let count = 1; count <= names.length; count++) {
+    rig.pending.emit({ extended: [extension(createPendingBlock(14n, count, names.slice(0, count)), count - 1)] });
+  }
+  assert.equal(blocks().length, 66);
+  release();
+  await turn();
+  await turn();
+  assert.deepEqual(numbersOf(blocks()).slice(-2), [14, 14]);
+  assert.equal(blocks().length, 66);
   rig.close();
 });
 
