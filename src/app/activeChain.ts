@@ -87,6 +87,12 @@ export class ActiveChain {
     }
   }
 
+  /** Begins to follow state, with the values of the chain that this one replaces. */
+  async beginState(before: readonly ActiveChain[]): Promise<void> {
+    const predecessor = before.find(({ chain }) => chain.name === this.chain.name);
+    await this.chain.knownState?.begin(predecessor?.isKnown ? predecessor.chain.knownState : undefined);
+  }
+
   /** Closes the chain after its last request, or after `drainTimeoutMs`. */
   async drain(drainTimeoutMs: number): Promise<void> {
     const idle = new AbortController();

@@ -23,6 +23,8 @@ export interface ServedChain {
   /** Resolves when genesis, first head and rules are known. Rejects only if the chain is closed before. */
   readonly ready: Promise<void>;
   readonly endpoint: Endpoint;
+  /** Undefined if another process follows the chain. */
+  readonly knownState: ChainSources["knownState"];
   close(): Promise<void>;
 }
 
@@ -49,6 +51,7 @@ class ChainRuntime implements ServedChain {
   readonly views: ClientViews;
   readonly forwarded: ChainSources["forwarded"];
   readonly endpoint: Endpoint;
+  readonly knownState: ChainSources["knownState"];
   readonly #ending: AbortController;
   readonly #subscriptions: Subscriptions;
   readonly #passthrough: PassThrough | undefined;
@@ -67,6 +70,7 @@ class ChainRuntime implements ServedChain {
     this.upstreams = upstreams;
     this.views = views;
     this.forwarded = sources.forwarded;
+    this.knownState = sources.knownState;
     this.#ending = ending;
     this.#subscriptions = subscriptions;
     this.#sources = sources;

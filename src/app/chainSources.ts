@@ -1,5 +1,6 @@
 import type { Chain } from "../methods/method.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
+import type { ChainState } from "./chainState.ts";
 import type { PendingViews } from "./createPendingViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { ForwardedReasons } from "./forwardedReasons.ts";
@@ -16,6 +17,8 @@ export interface ChainSources {
   readonly pipeline: ReadPipeline;
   readonly views: ClientViews;
   readonly state: { readonly reads: Chain["state"]; readonly answers: Chain["answers"] };
+  /** Present in a process that follows the chain. */
+  readonly knownState?: ChainState;
   /** The filters that are not in Redis. */
   readonly filters: FilterStore;
   /** Present in a serving process. Requests wait while it returns a promise. */

@@ -7,6 +7,7 @@ import { DifferenceHandler, type DifferenceHandlerOptions } from "../state/diffe
 import { ExecutionReads } from "../state/executionReads.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { createSameRules } from "../state/sameRules.ts";
+import { SourcedValues } from "../state/sourcedValues.ts";
 import { createStateEconomics, type StateEconomics } from "../state/stateEconomics.ts";
 import { StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
 import { StateJudge } from "../state/stateJudge.ts";
@@ -20,6 +21,7 @@ import type { ReadPipeline } from "./createReadPipeline.ts";
 import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 import { directNodeCall } from "./directNodeCall.ts";
 import { type ForwardedReasons, isDevelopmentNode } from "./forwardedReasons.ts";
+import { mayGoOn, removedNodes, untilLinked } from "./stateSuccession.ts";
 
 /** The share of `state.cacheBytes` for answers to calls. */
 const ANSWER_SHARE = 0.125;
@@ -35,11 +37,21 @@ export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "economi
   readonly telemetry: Telemetry;
 }
 
+/** The values of one chain, with their givers and costs. The chain that replaces it can go on with them. */
+interface Known {
+  readonly economics: StateEconomics;
+  readonly values: BlockValues;
+  readonly sourced: SourcedValues;
+}
+
 type DifferenceParts = Pick<DifferenceHandlerOptions, "comparison" | "values" | "follower" | "trust">;
 
 /** The known state of one chain. It begins when the chain is known. */
 export class ChainState {
   readonly #options: ChainStateOptions;
+  /** Whether to follow state. */
+  readonly #isWanted: Promise<boolean>;
+  #known: Known | undefined;
   #follower: StateFollower | undefined;
   #reads: StateReads | undefined;
   #executionReads: ExecutionReads | undefined;
@@ -54,10 +66,12 @@ export class ChainState {
 
   constructor(options: ChainStateOptions) {
     this.#options = options;
-    const { config, telemetry, views } = options;
-    views.ready
-      .then(() => this.#start())
-      .catch((err: unknown) => telemetry.log.debug({ err, chain: config.name }, "state is not followed"));
+    this.#isWanted = options.views.ready
+      .then(() => this.#decideWanted())
+      .catch((err: unknown) => {
+        this.#logUnfollowed(err);
+        return false;
+      });
   }
 
   /** Undefined if state is not followed. */
@@ -81,20 +95,45 @@ export class ChainState {
     return () => this.#onDropped.delete(listener);
   }
 
+  /**
+   * Begins to follow, once the chain is known. Goes on with the values of the chain that this one replaces, if both have the same
+   * rules and options. Never rejects.
+   */
+  async begin(predecessor: ChainState | undefined): Promise<void> {
+    try {
+      if ((await this.#isWanted) && !this.#isClosed) {
+        await this.#begin(predecessor);
+      }
+    } catch (error) {
+      this.#logUnfollowed(error);
+    }
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#follower?.close();
+    this.#closeLearning();
+  }
+
+  #closeLearning(): void {
     this.#judge?.close();
     this.#answers?.close();
   }
 
-  async #start(): Promise<void> {
+  #logUnfollowed(err: unknown): void {
     const { config, telemetry } = this.#options;
-    const { follow, cacheBytes } = config.state;
-    if (follow === false || cacheBytes === 0 || (follow === "auto" && (await this.#isDevelopmentNode()))) {
-      return;
-    }
-    const economics = this.#createEconomics();
+    telemetry.log.debug({ err, chain: config.name }, "state is not followed");
+  }
+
+  async #decideWanted(): Promise<boolean> {
+    const { follow, cacheBytes } = this.#options.config.state;
+    return follow !== false && cacheBytes > 0 && !(follow === "auto" && (await this.#isDevelopmentNode()));
+  }
+
+  async #begin(predecessor: ChainState | undefined): Promise<void> {
+    const { config, telemetry } = this.#options;
+    const known = predecessor && (await predecessor.#release(this));
+    const economics = known?.economics ?? this.#createEconomics();
     const sources = createWriteSetSources({ ...this.#options, economics });
     if (sources.length === 0) {
       this.#options.forwarded.set("noSource", true);
@@ -103,7 +142,31 @@ export class ChainState {
       return;
     }
     telemetry.log.debug({ chain: config.name, sources: sources.map(({ origin }) => origin) }, "state is followed");
-    this.#follow(sources, economics);
+    this.#follow(sources, known ?? this.#createKnown(economics));
+  }
+
+  /** Gives what is known to the chain that replaces this one. Undefined if it does not hold there. */
+  async #release(successor: ChainState): Promise<Known | undefined> {
+    const follower = this.#follower;
+    const known = this.#known;
+    if (
+      follower === undefined ||
+      known === undefined ||
+      this.#isClosed ||
+      !mayGoOn(this.#options, successor.#options)
+    ) {
+      return undefined;
+    }
+    const { economics, values, sourced } = known;
+    await untilLinked(values, successor.#options);
+    this.#closeLearning();
+    await follower.release();
+    const removed = removedNodes(this.#options.config, successor.#options.config);
+    for (const node of removed) {
+      economics.trust.forget(node);
+      values.forgetNode(node);
+    }
+    return removed.some((node) => sourced.isCarriedBy(node)) ? undefined : known;
   }
 
   async #isDevelopmentNode(): Promise<boolean> {
@@ -129,19 +192,32 @@ export class ChainState {
     return createStateEconomics({ chain: config.name, metrics, unitsOf, nowMs, probation, learning, nodes });
   }
 
-  #follow(sources: readonly WriteSetSource[], economics: StateEconomics): void {
+  /** The share of the room for answers to calls. */
+  get #answerBytes(): number {
+    const { follow, cacheBytes } = this.#options.config.state;
+    return follow === "auto" ? Math.floor(cacheBytes * ANSWER_SHARE) : 0;
+  }
+
+  #createKnown(economics: StateEconomics): Known {
+    const values = new BlockValues(this.#options.config.state.cacheBytes - this.#answerBytes);
+    return { economics, values, sourced: new SourcedValues(values) };
+  }
+
+  #follow(sources: readonly WriteSetSource[], known: Known): void {
     const { config, upstreams, views, telemetry } = this.#options;
     const chain = config.name;
+    const { economics, values, sourced } = known;
     const { policy } = economics;
+    this.#known = known;
     this.#sources = sources.map(economics.account);
-    const answerBytes = config.state.follow === "auto" ? Math.floor(config.state.cacheBytes * ANSWER_SHARE) : 0;
-    const values = new BlockValues(config.state.cacheBytes - answerBytes);
+    const answerBytes = this.#answerBytes;
     const { heads } = upstreams;
     const follower = new StateFollower({
       heads,
       sources: this.#sources,
       policy,
       values,
+      sourced,
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
       ...this.#followerEvents(values),
     });

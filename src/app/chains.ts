@@ -48,6 +48,9 @@ class ReplaceableChains implements Chains {
   constructor(options: ChainsOptions) {
     this.#options = options;
     this.#active = options.configs.map((config) => this.#start(config));
+    for (const active of this.#active) {
+      void active.beginState([]);
+    }
     this.#publish();
   }
 
@@ -80,6 +83,8 @@ class ReplaceableChains implements Chains {
       await this.#discard(started);
       throw error;
     }
+    // From here on, the predecessors follow no state any more.
+    await Promise.all(started.map((active) => active.beginState(before)));
     if (this.#isClosed) {
       return this.#discard(started);
     }

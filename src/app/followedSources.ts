@@ -75,6 +75,7 @@ export const createFollowedSources = (config: ChainConfig, shared: Shared, signa
     pipeline,
     views,
     state,
+    knownState: state,
     filters: createLocalFilters({ maxPerClient, maxBytesPerClient, memory: budget }),
     gate: undefined,
     forwarded,

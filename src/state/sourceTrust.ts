@@ -141,6 +141,10 @@ class Givers {
       .sort((one, other) => byProgress(one.probation, other.probation));
   }
 
+  delete(node: string): void {
+    this.#trusts.delete(node);
+  }
+
   of(node: string | undefined): GiverTrust {
     const trust = this.#trusts.get(node) ?? this.#create();
     this.#trusts.set(node, trust);
@@ -191,6 +195,11 @@ export class SourceTrust {
   rest(): WriteSetOrigin | undefined {
     this.#lastUsed?.trust.rest();
     return this.#lastUsed?.origin;
+  }
+
+  /** Forgets a node that is not configured any more. Another one may get its name. */
+  forget(name: string): void {
+    this.#nodes.delete(name);
   }
 
   /** Rests the traces of a node. Its probation begins again. */

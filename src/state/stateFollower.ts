@@ -17,6 +17,8 @@ export interface StateFollowerOptions {
   readonly sources: readonly WriteSetSource[];
   readonly policy: FollowPolicy;
   readonly values: BlockValues;
+  /** The values with their givers, if another follower has released them. Default: nothing is known. */
+  readonly sourced?: SourcedValues | undefined;
   /** Whether the same rules apply to a block and to its parent. */
   hasSameRules(parent: RingBlock, block: RingBlock): boolean;
   readonly onRead: OnWriteSetRead;
@@ -50,7 +52,8 @@ export class StateFollower {
   readonly #awaited = new AwaitedBlocks();
   readonly #sourced: SourcedValues;
   #latest: BlockId | undefined;
-  #isRunning = false;
+  #running: Promise<void> | undefined;
+  #isReleased = false;
   #isPaused = false;
   #isEnded = false;
   readonly #faults = new SlidingSum(FAULT_PERIOD_MS);
@@ -60,7 +63,7 @@ export class StateFollower {
 
   constructor(options: StateFollowerOptions) {
     this.#options = options;
-    this.#sourced = new SourcedValues(options.values);
+    this.#sourced = options.sourced ?? new SourcedValues(options.values);
     this.#unsubscribe = options.heads.subscribe(({ heads }) => this.#onHeads(heads));
     const heads = options.heads.current();
     if (heads !== undefined) {
@@ -80,7 +83,7 @@ export class StateFollower {
 
   /** Whether the write sets of new blocks are read. */
   get isFollowing(): boolean {
-    return this.#latest !== undefined && !this.#isPaused;
+    return this.#latest !== undefined && !this.#isPaused && !this.#isReleased;
   }
 
   /** Returns a promise that resolves when the block's write set is applied or given up. Undefined if nothing is awaited. */
@@ -90,7 +93,7 @@ export class StateFollower {
 
   /** Adds a value that a node returned for a block's hash. */
   enter(value: NodeValue, block: BlockId, generation: number): void {
-    if (generation !== this.#generation) {
+    if (generation !== this.#generation || this.#isReleased) {
       return;
     }
     const awaited = this.#awaited.find(block);
@@ -107,6 +110,9 @@ export class StateFollower {
 
   /** Drops all values, by default because a node's state changed without a block. */
   forget(reason: DropReason = "nodeChanged"): void {
+    if (this.#isReleased) {
+      return;
+    }
     this.#endEpoch();
     const latest = this.#options.heads.current()?.latest;
     if (latest !== undefined && this.isFollowing) {
@@ -118,6 +124,9 @@ export class StateFollower {
 
   /** Drops the values that are known on the word of this node alone. Its traces may lack writes: then that are all values. */
   forgetNode(node: string): void {
+    if (this.#isReleased) {
+      return;
+    }
     if (this.#sourced.isCarriedBy(node)) {
       this.forget("difference");
       return;
@@ -135,11 +144,15 @@ export class StateFollower {
 
   /** Forgets a value, and learns it from no node until `settle`. */
   contest(key: StateKey, block: BlockId): void {
-    this.#sourced.contest(key, block);
+    if (!this.#isReleased) {
+      this.#sourced.contest(key, block);
+    }
   }
 
   settle(key: StateKey): void {
-    this.#sourced.settle(key);
+    if (!this.#isReleased) {
+      this.#sourced.settle(key);
+    }
   }
 
   /** Returns the nodes on whose word alone the write sets of these blocks are. */
@@ -147,7 +160,24 @@ export class StateFollower {
     return this.#sourced.carriersOf(above, upTo);
   }
 
+  /**
+   * Ends the following, and returns the values for another follower when no change of them is running.
+   * They may still be read through this one.
+   */
+  async release(): Promise<SourcedValues> {
+    this.#unsubscribe();
+    this.#isEnded = true;
+    this.#awaited.cancelAll();
+    await this.#running;
+    this.#isReleased = true;
+    this.#generation++;
+    return this.#sourced;
+  }
+
   close(): void {
+    if (this.#isReleased) {
+      return;
+    }
     this.#unsubscribe();
     this.#endEpoch();
     this.#awaited.cancelAll();
@@ -170,7 +200,7 @@ export class StateFollower {
     }
     this.#extend(heads, sources);
     this.#isPaused = false;
-    void this.#run();
+    this.#running ??= this.#run();
   }
 
   #usableSources(latest: BlockId): readonly WriteSetSource[] {
@@ -213,10 +243,6 @@ export class StateFollower {
 
   /** Applies awaited blocks, one after the other. Never rejects. */
   async #run(): Promise<void> {
-    if (this.#isRunning) {
-      return;
-    }
-    this.#isRunning = true;
     try {
       do {
         const next = await this.#prepareNext();
@@ -227,7 +253,7 @@ export class StateFollower {
     } catch (error) {
       this.#recover(error);
     } finally {
-      this.#isRunning = false;
+      this.#running = undefined;
     }
   }
 

@@ -188,6 +188,85 @@ test("state.follow changes with a reload", async (t) => {
   assert.equal(await countWriteSets(), 0);
 });
 
+/** A forebay on two nodes of a chain. All accounts are known. */
+const startForReload = async (t: TestContext) => {
+  const written = new WrittenChain("amsterdam");
+  written.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const start = async () => {
+    const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
+    t.after(() => node.close());
+    return node;
+  };
+  const nodes = [await start(), await start()] as const;
+  const configOf = (used: readonly StandInNode[], more: Partial<ServiceChain> = {}) =>
+    configSchema.parse({
+      chains: [
+        {
+          ...{
+            name: "chain",
+            nodes: used.map(({ url }, index) => ({ name: `node${index + 1}`, url, provider: "one" })),
+          },
+          ...{ blockTimeMs: LONG_MS, forks: "prague", state: { waitMs: LONG_MS }, ...more },
+        },
+      ],
+      cache: { memoryBytes: 0 },
+      server: { port: 0, opsPort: 0, drainDelayMs: 0 },
+      log: { level: "silent" },
+    });
+  const forebay = await createForebay(configOf(nodes.slice(0, 1)), createTelemetry({ level: "silent" }));
+  t.after(() => forebay.close());
+  await forebay.ready;
+  const balances = new Map<Address, bigint>();
+  /** Reads all accounts. Returns the number of those that nodes were asked for. */
+  const readAll = async (): Promise<number> => {
+    let asked = 0;
+    for (const address of ACCOUNTS) {
+      const response = await rpc(forebay.url, "eth_getBalance", [address, "latest"]);
+      assert.equal(response.body.result, formatQuantity(balances.get(address) ?? 1n));
+      asked += statusOf(response) === STATE_HIT ? 0 : 1;
+    }
+    return asked;
+  };
+  /** Seals a block with these balances, and reads all accounts. */
+  const turn = async (changes: readonly (readonly [Address, bigint])[] = []) => {
+    written.mine(changes);
+    for (const [address, balance] of changes) {
+      balances.set(address, balance);
+    }
+    await forebay.chains[0]?.upstreams.heads.refresh();
+    return readAll();
+  };
+  for (let count = 0; count < 4; count++) {
+    await turn();
+  }
+  assert.equal(await turn(), 0, "all is known");
+  return { forebay, nodes, configOf, readAll, turn };
+};
+
+test("known values survive a reload that adds a node, and are followed after it", async (t) => {
+  const { forebay, nodes, configOf, readAll, turn } = await startForReload(t);
+  await forebay.reload(configOf(nodes));
+  assert.equal(await readAll(), 0);
+  assert.equal(await turn([[ALICE, 77n]]), 0);
+  // A second reload takes over what the first one took over.
+  await forebay.reload(configOf(nodes.slice(0, 1)));
+  assert.equal(await turn(), 0);
+});
+
+test("a reload with other rules, or other options of the state, drops known values", async (t) => {
+  const { forebay, nodes, configOf, readAll } = await startForReload(t);
+  await forebay.reload(configOf(nodes, { forks: "cancun" }));
+  assert.equal(await readAll(), ACCOUNTS.length);
+  await forebay.reload(configOf(nodes, { forks: "cancun", state: { waitMs: LONG_MS, cacheBytes: 1_000_000 } }));
+  assert.equal(await readAll(), ACCOUNTS.length);
+});
+
+test("a reload that removes a node drops the values on its word alone", async (t) => {
+  const { forebay, nodes, configOf, readAll } = await startForReload(t);
+  await forebay.reload(configOf(nodes.slice(1)));
+  assert.equal(await readAll(), ACCOUNTS.length);
+});
+
 /** A service in front of anvil, with one balance read in several blocks. */
 const startOnAnvil = async (t: TestContext, state: ServiceChain["state"]) => {
   const anvil = await startAnvil(["--no-mining"]);
