@@ -35,6 +35,8 @@ export interface AuthenticatedRequest {
   readonly token?: ApiKey | undefined;
   /** The rules that the token was verified by. */
   readonly tokenRules?: string | undefined;
+  /** Verifies the client's token again if it is time. Rejects with RpcError if it is not valid any more. Undefined without a token. */
+  readonly verifyAgain?: (() => Promise<void>) | undefined;
   /** Names of the only chains that the client may use. Undefined: all. */
   readonly chains?: ReadonlySet<string> | undefined;
   /** The time at which the key or token expires. */
@@ -147,6 +149,7 @@ class ConfiguredAccess implements Access {
       ...this.#admitKeyed(address, { key, target, texts: new Set([token]) }),
       token: key,
       tokenRules: tokens.rules,
+      verifyAgain: this.#createRecheck(tokens, token),
     });
     const known = tokens.find(token);
     return known === undefined
@@ -154,6 +157,31 @@ class ConfiguredAccess implements Access {
           throw error instanceof RpcError ? this.#refuse(address, error) : error;
         })
       : admit(known);
+  }
+
+  /** Each connection has its own time: there may be more connections than tokens that are known as verified. */
+  #createRecheck(tokens: Tokens, token: string): () => Promise<void> {
+    let dueMs = performance.now() + tokens.recheckMs;
+    return async () => {
+      if (performance.now() >= dueMs) {
+        dueMs = performance.now() + tokens.recheckMs;
+        await this.#verifyAgain(tokens, token);
+      }
+    };
+  }
+
+  async #verifyAgain(tokens: Tokens, token: string): Promise<void> {
+    if (tokens.find(token) !== undefined) {
+      return;
+    }
+    try {
+      await tokens.verify(token);
+    } catch (error) {
+      // Without the issuer's keys, nothing is known about the token.
+      if (!(error instanceof RpcError) || error.status === 401) {
+        throw error instanceof RpcError ? this.#rules.reject("key", error) : error;
+      }
+    }
   }
 
   /** Counts a refused request against the client's address. */
@@ -172,7 +200,8 @@ class ConfiguredAccess implements Access {
     if (isSubscribed) {
       this.#rules.checkMethod("eth_subscribe", key);
     }
-    return { ...admitted, token: before.token, tokenRules: before.tokenRules };
+    const { token, tokenRules, verifyAgain } = before;
+    return { ...admitted, token, tokenRules, verifyAgain };
   };
 
   #currentKey({ keyDigest, token, tokenRules }: AuthenticatedRequest): ApiKey | undefined {

@@ -11,10 +11,10 @@ export interface TokenOptions {
   readonly issuer: string;
   readonly audience?: string | undefined;
   readonly algorithms: readonly string[];
+  /** A verified token is verified again after this time, with new keys, so that a key that its issuer withdrew is noticed. */
+  readonly recheckMs: number;
 }
 
-/** A verified token is checked again after this time, so that a key that its issuer withdrew is noticed. */
-const RECHECK_MS = 5 * 60_000;
 const MAX_TOKENS = 10_000;
 const MAX_SUBJECT_LENGTH = 128;
 /** ECMA-262, section 21.4.1.1: the last time of a Date. */
@@ -74,11 +74,16 @@ const fetchKeySet: Jose.FetchImplementation = async (url, options) => {
 /** Verifies JSON Web Tokens (RFC 7519) with the public keys of their issuer. */
 export class Tokens {
   readonly #options: TokenOptions;
-  readonly #verified = new LRUCache<string, ApiKey>({ max: MAX_TOKENS, ttl: RECHECK_MS });
+  readonly #verified: LRUCache<string, ApiKey>;
   #loaded: Promise<{ readonly jose: typeof Jose; readonly keys: Jose.JWTVerifyGetKey }> | undefined;
 
   constructor(options: TokenOptions) {
     this.#options = options;
+    this.#verified = new LRUCache({ max: MAX_TOKENS, ttl: options.recheckMs });
+  }
+
+  get recheckMs(): number {
+    return this.#options.recheckMs;
   }
 
   /** Equal if tokens are verified in the same way. */
@@ -114,7 +119,9 @@ export class Tokens {
 
   async #load() {
     const jose = await import("jose");
-    return { jose, keys: jose.createRemoteJWKSet(new URL(this.#options.jwksUrl), { [jose.customFetch]: fetchKeySet }) };
+    const { jwksUrl, recheckMs } = this.#options;
+    const options = { [jose.customFetch]: fetchKeySet, cacheMaxAge: recheckMs };
+    return { jose, keys: jose.createRemoteJWKSet(new URL(jwksUrl), options) };
   }
 
   #toRpcError({ errors }: typeof Jose, error: unknown): RpcError {

@@ -166,6 +166,9 @@ export const accessSchema = z.strictObject({
         .min(1)
         .default([...ALGORITHMS])
         .describe("Accepted signatures"),
+      recheckMs: count(5 * 60_000).describe(
+        "Time after which the issuer's keys are read and a token is verified again, also that of an open WebSocket",
+      ),
     })
     .optional()
     .describe("JSON Web Tokens as bearer tokens, beside keys (docs/deployment.md). With it, every client needs one"),

@@ -34,6 +34,7 @@ export interface HttpServerOptions
   readonly corsOrigins: "*" | readonly string[];
   /** Answers GET with the readiness, without a key. */
   readonly healthPath?: string | undefined;
+  readonly webSocketPingMs?: number;
   /** Called when this process accepts no connections any more. Resolves when no other process with this port does. */
   onStopped?(): Promise<void>;
   /** Whether new requests should be sent here. */
@@ -63,6 +64,7 @@ export interface HttpServer {
 const REQUEST_TIMEOUT_MS = 60_000;
 /** A connection without traffic ends after this time. Longer than any upstream timeout: only dead readers reach it. */
 const SOCKET_IDLE_MS = 120_000;
+const DEFAULT_PING_MS = 30_000;
 const TCP_KEEP_ALIVE_MS = 30_000;
 /** An open connection may still send a request for this time after the listener is closed. */
 const IDLE_LINGER_MS = 1_000;
@@ -110,6 +112,7 @@ class RoutedServer {
     this.#pages = createInfoPages({ ...options, commonHeaders });
     this.#upgrades = new Upgrades({
       ...options,
+      webSocketPingMs: options.webSocketPingMs ?? DEFAULT_PING_MS,
       admit: (request) => this.#admission.admit(request),
       routeOf: (admitted) => this.#routeOf(admitted),
       nextRequestId: (headers) => this.#jsonRpc.nextRequestId(headers),

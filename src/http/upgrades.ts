@@ -20,6 +20,9 @@ export interface UpgradesOptions {
   readonly maxBodyBytes: number;
   readonly memory?: MemoryBudget | undefined;
   readonly metrics: Pick<Metrics, "accessRefused">;
+  /** Connections whose key or token has ended are closed at this interval. */
+  readonly webSocketPingMs: number;
+  onError(error: unknown, requestId: string): void;
 }
 
 /** The stream of an upgrade request, and the bytes that follow its headers. */
@@ -39,8 +42,12 @@ export class Upgrades {
   readonly #options: UpgradesOptions;
   readonly #passedThrough = new Map<Duplex, PassedThrough>();
 
+  readonly #timer: NodeJS.Timeout;
+
   constructor(options: UpgradesOptions) {
     this.#options = options;
+    this.#timer = setInterval(() => this.#closeExpired(), options.webSocketPingMs);
+    this.#timer.unref();
   }
 
   handle(request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -72,7 +79,22 @@ export class Upgrades {
     }
   }
 
+  #closeExpired(): void {
+    for (const [socket, { admitted }] of this.#passedThrough) {
+      if (admitted.expiresAtMs !== undefined && admitted.expiresAtMs <= Date.now()) {
+        socket.destroy();
+      }
+      admitted.verifyAgain?.().catch((error: unknown) => {
+        socket.destroy();
+        if (!(error instanceof RpcError)) {
+          this.#options.onError(error, "authentication");
+        }
+      });
+    }
+  }
+
   close(): void {
+    clearInterval(this.#timer);
     for (const socket of this.#passedThrough.keys()) {
       socket.destroy();
     }

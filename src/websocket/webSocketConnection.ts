@@ -111,6 +111,17 @@ class ServedConnection implements WebSocketConnection {
   ping(): void {
     if (!this.#endIfExpired()) {
       this.#pings.send();
+      this.#admitted.verifyAgain?.().catch((error: unknown) => this.#refuse(error));
+    }
+  }
+
+  /** Closes the connection, whose client is not admitted any more. */
+  #refuse(error: unknown): void {
+    if (error instanceof RpcError) {
+      this.stop();
+      this.close(POLICY_VIOLATION, error.message);
+    } else {
+      this.#options.onError(error, this.#options.requestId);
     }
   }
 

@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { after, before, test } from "node:test";
+import { after, before, type TestContext, test } from "node:test";
 import { type CryptoKey, exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
-import { WebSocket } from "ws";
+import { WebSocket, WebSocketServer } from "ws";
 import { rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
@@ -252,4 +253,88 @@ test("a WebSocket is closed when its token expires", async (t) => {
   await once(socket, "open");
   const [code, reason] = await once(socket, "close");
   assert.deepEqual([code, String(reason)], [1008, "the API key has expired"]);
+});
+
+/** Opens a WebSocket of a service that verifies tokens again and again. `close` resolves with code and reason. */
+const openWith = async (own: Service, path: string, token: string) => {
+  const url = own.url.replace("http:", "ws:") + path;
+  const socket = new WebSocket(url, { headers: { authorization: `Bearer ${token}` } });
+  const closed = once(socket, "close").then(([code, reason]) => [code, String(reason)]);
+  await once(socket, "open");
+  return { socket, closed };
+};
+
+const startRechecking = async (t: TestContext, chain: { passthrough?: string } = {}): Promise<Service> => {
+  const own = await createService(
+    { name: "op", nodes: [{ url: node.url }], ...chain },
+    {
+      access: { ...access(), keys: [], jwt: { ...access().jwt, recheckMs: 100 } },
+      server: { webSocketPingMs: 20 },
+    },
+  );
+  t.after(() => own.close());
+  return own;
+};
+
+/** Publishes a further key. `withdraw` ends it. */
+const publish = async (kid: string) => {
+  const key = await createIssuerKey(kid);
+  published = [issuerKey.jwk, key.jwk];
+  const withdraw = (): void => {
+    published = [issuerKey.jwk];
+  };
+  return { key, withdraw };
+};
+
+test("a WebSocket is closed when the issuer has withdrawn the key of its token, and others stay open", async (t) => {
+  const own = await startRechecking(t);
+  const { key, withdraw } = await publish("two");
+  t.after(withdraw);
+  const stays = await openWith(own, "/op", await sign({ sub: "stays" }));
+  const token = await sign({ sub: "leaves" }, key);
+  const leaves = await openWith(own, "/op", token);
+  withdraw();
+  assert.deepEqual(await leaves.closed, [1008, "the token is not valid"]);
+  const { status } = await rpc(own.url, "eth_chainId", [], { authorization: `Bearer ${token}` });
+  assert.equal(status, 401);
+  const answered = once(stays.socket, "message");
+  stays.socket.send('{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}');
+  assert.match(String((await answered)[0]), /"result"/);
+});
+
+test("a WebSocket stays open while the issuer's keys cannot be read", async (t) => {
+  const own = await startRechecking(t);
+  const { socket } = await openWith(own, "/op", await sign({ sub: "patient" }));
+  const readsBefore = reads;
+  isIssuerDown = true;
+  t.after(() => {
+    isIssuerDown = false;
+  });
+  await until(() => reads >= readsBefore + 2, "the keys were asked for twice");
+  const answered = once(socket, "message");
+  socket.send('{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}');
+  assert.match(String((await answered)[0]), /"result"/);
+});
+
+test("a WebSocket that is passed through ends when its token expires or its key is withdrawn", async (t) => {
+  const target = new WebSocketServer({ host: "127.0.0.1", port: 0 });
+  await once(target, "listening");
+  t.after(() => {
+    for (const client of target.clients) {
+      client.terminate();
+    }
+    target.close();
+  });
+  const address = target.address();
+  assert.ok(typeof address === "object" && address !== null);
+  const own = await startRechecking(t, { passthrough: `http://127.0.0.1:${address.port}` });
+  const { key, withdraw } = await publish("three");
+  t.after(withdraw);
+  const expires = await openWith(own, "/op/events", await sign({ exp: Math.ceil(Date.now() / 1_000) + 1 }));
+  const leaves = await openWith(own, "/op/events", await sign({}, key));
+  const stays = await openWith(own, "/op/events", await sign({}));
+  await expires.closed;
+  withdraw();
+  await leaves.closed;
+  assert.equal(stays.socket.readyState, WebSocket.OPEN);
 });
