@@ -118,18 +118,12 @@ const waitTimes = ({ blockTimeMs }: HeadVotes): WaitTimes => ({
   silenceMs: Math.max(SILENT_BLOCKS * blockTimeMs, MIN_WAIT_MS),
 });
 
-/** Returns the time of the first block that another origin announced after the voter's newest head, and that the voter lacks. */
+/** Returns the time of the first block that another origin announced since the voter's newest head, and that the voter lacks. */
 const behindSinceMs = (voter: Voter, { voters, ring, seenMs }: HeadVotes): number => {
   const lacking = voters.flatMap(({ chains }) =>
     chains.flatMap(({ blocks }) => blocks.filter(({ block }) => !has(voter, block, ring))),
   );
-  return Math.min(...lacking.map(({ block }) => seenMs(block.hash)).filter((atMs) => atMs > voter.newHeadMs));
-};
-
-/** Returns the time when a voter has had no new head for SILENT_BLOCKS, in which another origin went on. */
-const silentAtMs = (voter: Voter, votes: HeadVotes): number => {
-  const { lagMs, silenceMs } = waitTimes(votes);
-  return Math.max(voter.newHeadMs + silenceMs, behindSinceMs(voter, votes) + lagMs);
+  return Math.min(...lacking.map(({ block }) => seenMs(block.hash)).filter((atMs) => atMs >= voter.newHeadMs));
 };
 
 /** Returns the preferred voter, of those that can be reached if there is one. */
@@ -143,17 +137,23 @@ interface Ballot {
   readonly undecided: readonly Voter[];
   /** Time of the first block at that number. */
   readonly sinceMs: number;
-  /** Whether it is above the served head. */
-  readonly isNew: boolean;
+  /**
+   * One origin alone has a block above the served head, and at least two others have none. It may have invented the block
+   * while the chain paused.
+   */
+  readonly isLone: boolean;
 }
 
-/**
- * Returns the time when a voter that lacks the next block loses its vote. One origin alone does not take the vote of two
- * others that can be reached: it may have invented the block while the chain paused. Below the served head they lag.
- */
-const lateAtMs = (voter: Voter, { groups, sinceMs, isNew }: Ballot, votes: HeadVotes): number => {
-  const { servedMs, voters } = votes;
-  const isLone = isNew && groups.length === 1 && groups[0]?.length === 1 && voters.length > 2;
+/** Returns the time when a voter has had no new head for SILENT_BLOCKS, in which another origin went on. */
+const silentAtMs = (voter: Voter, { isLone }: Ballot, votes: HeadVotes): number => {
+  const { lagMs, silenceMs } = waitTimes(votes);
+  const waitMs = isLone && voter.isAvailable ? MAX_WAIT_MS : lagMs;
+  return Math.max(voter.newHeadMs + silenceMs, behindSinceMs(voter, votes) + waitMs);
+};
+
+/** Returns the time when a voter that lacks the next block loses its vote. */
+const lateAtMs = (voter: Voter, { groups, sinceMs, isLone }: Ballot, votes: HeadVotes): number => {
+  const { servedMs } = votes;
   // While origins contradict each other, an undecided one that can be reached is awaited.
   if (voter.isAvailable && (isLone || groups.length > 1)) {
     return Number.POSITIVE_INFINITY;
@@ -173,9 +173,10 @@ const decideNext = (votes: HeadVotes, required: number, agreed: bigint): NextSte
   const groups = [...blocks.values()];
   const undecided = voters.filter((voter) => !groups.some((group) => group.includes(voter)));
   const sinceMs = Math.min(...[...blocks.keys()].map(seenMs));
-  const ballot = { groups, undecided, sinceMs, isNew: agreed >= ring.latest.number };
+  const isLone = agreed >= ring.latest.number && groups.length === 1 && groups[0]?.length === 1 && voters.length > 2;
+  const ballot = { groups, undecided, sinceMs, isLone };
   const ends = voters.map((voter) => {
-    const silentMs = silentAtMs(voter, votes);
+    const silentMs = silentAtMs(voter, ballot, votes);
     return { voter, atMs: undecided.includes(voter) ? Math.min(silentMs, lateAtMs(voter, ballot, votes)) : silentMs };
   });
   const late = ends.filter(({ atMs }) => atMs <= nowMs).map(({ voter }) => voter);
