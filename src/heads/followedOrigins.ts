@@ -175,6 +175,12 @@ export class FollowedOrigins {
     return [...voters.values()].filter((voter) => !this.#isLagging(voter, ring));
   }
 
+  /** Returns one node of each origin that can be reached and whose head links to the ring, with or without a vote. */
+  reporters(): readonly UpstreamNode[] {
+    const linked = this.#voting().filter(({ node, chain }) => node.available && chain !== undefined);
+    return [...new Map(linked.toReversed().map(({ node }) => [node.origin, node])).values()];
+  }
+
   /** Returns the nodes of an origin whose heads count, the one with the highest head first. */
   nodesOf(origin: string): readonly UpstreamNode[] {
     const top = ({ chain }: FollowedHead): bigint => (chain === undefined ? -1n : headOf(chain).number);

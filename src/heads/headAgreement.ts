@@ -49,19 +49,14 @@ export class HeadAgreement {
     this.#isShared = options.agree !== 1 && new Set(options.nodes.map(({ origin }) => origin)).size > 1;
   }
 
-  /**
-   * The nodes of the origins with a vote, one of each, and how many of them must report a block as safe or final.
-   * While one origin decides about the head, it decides about them too.
-   */
+  /** One node of each origin that can be reached, and how many of them must report a block as safe or final. */
   get reporters(): { readonly nodes: readonly UpstreamNode[]; readonly required: number } {
     const { canonical, selection, agree } = this.#options;
     const { leader } = selection;
-    if (!this.#isShared || canonical.ring === undefined || canonical.heads?.isAgreed !== true) {
-      return { nodes: leader === undefined ? [] : [leader], required: 1 };
-    }
-    const voters = this.#origins.voters(canonical.ring);
-    const nodes = voters.flatMap(({ name }) => this.#origins.nodesOf(name).slice(0, 1));
-    return { nodes, required: requiredOrigins(agree, nodes.length) };
+    const nodes = this.#isShared && canonical.ring !== undefined ? this.#origins.reporters() : [];
+    return nodes.length > 0 || leader === undefined
+      ? { nodes, required: requiredOrigins(agree, nodes.length) }
+      : { nodes: [leader], required: 1 };
   }
 
   /** Whether the heads of a node do not count. */

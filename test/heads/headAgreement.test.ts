@@ -563,3 +563,19 @@ test("an invented chain of more than 2,048 blocks above the head is not read", a
   assert.ok(liar.calls <= announcements + 4, `${liar.calls} calls for ${announcements} heads`);
   assert.ok(isHonest(setup, served(setup)?.hash));
 });
+
+test("one origin alone makes no block final while the others lag", async (t) => {
+  const setup = await trackHeads(t, { height: 60, nodes: 3 });
+  const [liar, ...late] = setup.nodes as [ChainNode, ChainNode, ChainNode];
+  await run(setup, 2);
+  const before = setup.heads.current()?.finalized?.number;
+  assert.ok(before);
+  liar.finalizedDepth = 0;
+  for (const node of late) {
+    node.height = Number(setup.chain.latest.number);
+  }
+  await run(setup, 20);
+  assert.equal(setup.heads.current()?.isAgreed, false);
+  const { finalized } = setup.heads.current() ?? {};
+  assert.ok(finalized && finalized.number <= before + 2n, `finalized is ${finalized?.number}, was ${before}`);
+});
