@@ -1,3 +1,4 @@
+import type { BlockId } from "../core/heads.ts";
 import { readBlock } from "../nodes/blockReads.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
@@ -16,6 +17,21 @@ export const readOffered = (node: UpstreamNode, signal: AbortSignal): Promise<Of
     () => undefined,
   );
 
+/** Returns the copies of a block that nodes have. A node that does not answer has none. */
+const readCopies = async (
+  { number, hash }: BlockId,
+  offered: readonly OfferedHead[],
+  signal: AbortSignal,
+): Promise<readonly OfferedHead[]> => {
+  const copies = await Promise.all(
+    offered.map(async ({ node, head }) => ({
+      node,
+      head: head.block.number > number ? await readBlock(node, number, signal).catch(() => undefined) : head,
+    })),
+  );
+  return copies.flatMap(({ node, head }) => (head?.block.hash === hash ? [{ node, head }] : []));
+};
+
 /**
  * Returns the highest of the heads that `required` origins have. Nodes with higher heads are asked for the block by number,
  * because no ring links their heads yet.
@@ -26,22 +42,16 @@ export const findAgreedHead = async (
   signal: AbortSignal,
 ): Promise<OfferedHead | undefined> => {
   const byNumber = [...offered].sort((a, b) => Number(b.head.block.number - a.head.block.number));
-  for (const candidate of byNumber) {
-    const { number, hash } = candidate.head.block;
-    const read = await Promise.all(
-      offered.map(async ({ node, head }) => ({
-        node,
-        head: head.block.number > number ? await readBlock(node, number, signal).catch(() => undefined) : head,
-      })),
-    );
-    const copies = read.flatMap(({ node, head }) => (head?.block.hash === hash ? [{ node, head }] : []));
-    if (new Set(copies.map(({ node }) => node.origin)).size >= required) {
-      const head = trueCopyOf(
-        candidate.head,
-        copies.map((copy) => copy.head),
-      );
-      return copies.find((copy) => copy.head === head);
-    }
+  const candidates = await Promise.all(
+    byNumber.map(async ({ head }) => ({ head, copies: await readCopies(head.block, offered, signal) })),
+  );
+  const agreed = candidates.find(({ copies }) => new Set(copies.map(({ node }) => node.origin)).size >= required);
+  if (agreed === undefined) {
+    return undefined;
   }
-  return undefined;
+  const head = trueCopyOf(
+    agreed.head,
+    agreed.copies.map((copy) => copy.head),
+  );
+  return agreed.copies.find((copy) => copy.head === head);
 };

@@ -17,7 +17,7 @@ export interface HeadAgreementOptions extends DetachedHeadsOptions {
   readonly onExcluded: (node: UpstreamNode, isExcluded: boolean) => void;
 }
 
-/** The first heads of all origins are awaited for this time. */
+/** The first heads of all origins are awaited for this time, and then the blocks that some have below their heads. */
 const FIRST_HEADS_MS = 2_000;
 /** Delay before the next decision after a failed one. */
 const RETRY_MS = 1_000;
@@ -111,7 +111,7 @@ export class HeadAgreement {
   }
 
   async #serveFirst(): Promise<void> {
-    const { canonical, selection, agree, signal } = this.#options;
+    const { canonical, selection, agree, clock, signal } = this.#options;
     const offered = [...this.#firstHeads].filter(([node]) => node.identified).map(([node, head]) => ({ node, head }));
     this.#firstTimer?.abort();
     this.#firstTimer = undefined;
@@ -119,7 +119,10 @@ export class HeadAgreement {
       return;
     }
     const origins = new Set(offered.map(({ node }) => node.origin));
-    const agreed = await findAgreedHead(offered, requiredOrigins(agree, origins.size), signal);
+    const late = new AbortController();
+    void clock.sleep(FIRST_HEADS_MS, AbortSignal.any([signal, late.signal])).then(() => late.abort());
+    const agreed = await findAgreedHead(offered, requiredOrigins(agree, origins.size), late.signal);
+    late.abort();
     const [preferred] = offered.sort((a, b) => this.#rankOf(a.node) - this.#rankOf(b.node));
     const first = agreed ?? preferred;
     if (first === undefined || canonical.ring !== undefined) {

@@ -579,3 +579,24 @@ test("one origin alone makes no block final while the others lag", async (t) => 
   const { finalized } = setup.heads.current() ?? {};
   assert.ok(finalized && finalized.number <= before + 2n, `finalized is ${finalized?.number}, was ${before}`);
 });
+
+test("at the start, a node that does not answer delays the first head by 2 s", async (t) => {
+  const setup = await trackHeads(t, {
+    ...{ height: 30, nodes: 3 },
+    alter: ([hung, second, third], chain) => {
+      Object.assign(second ?? {}, { lag: 2 });
+      Object.assign(third ?? {}, { lag: 1 });
+      const send = hung?.send;
+      Object.assign(hung ?? {}, {
+        chain: forge(chain, 3),
+        send: (call: Call, reach: { readonly signal: AbortSignal }) =>
+          call.params[0] === "latest" || call.method === "eth_chainId"
+            ? send?.(call, { ...reach, deadlineMs: Number.POSITIVE_INFINITY })
+            : new Promise((_, reject) => reach.signal.addEventListener("abort", reject)),
+      });
+    },
+  });
+  await setup.clock.advance(2_000);
+  assert.equal(served(setup)?.hash, setup.chain.blocks.at(-3)?.hash);
+  assert.equal(setup.heads.current()?.isAgreed, true);
+});
