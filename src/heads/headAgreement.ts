@@ -185,6 +185,7 @@ export class HeadAgreement {
     if (wasWrong) {
       this.#origins.correct((other) => this.#announced.correct(other));
     }
+    this.#announced.keep(this.#origins.chains());
   }
 
   /** Finds blocks that the node announced itself, and blocks of other nodes whose hash commits to their parent. */
@@ -216,7 +217,12 @@ export class HeadAgreement {
     this.#waiting?.abort();
     for (let step = 0; step < MAX_STEPS; step++) {
       const { ring } = this.#options.canonical;
-      if (ring === undefined || (await this.#serveDetached(ring)) || !(await this.#decide(ring, offered))) {
+      if (ring === undefined) {
+        return;
+      }
+      await this.#serveDetached(ring);
+      // If blocks were added during a read, the decision is about the new ring.
+      if (this.#options.canonical.ring === ring && !(await this.#decide(ring, offered))) {
         return;
       }
     }
@@ -309,23 +315,22 @@ export class HeadAgreement {
       return;
     }
     this.#origins.rejoin(before, ring);
-    this.#announced.keep(this.#origins.chains());
   }
 
-  /** Serves a head that does not link to the ring, if enough origins have it. Returns whether it did. */
-  async #serveDetached(ring: BlockRing): Promise<boolean> {
+  /** Serves a head that does not link to the ring, if enough origins have it. */
+  async #serveDetached(ring: BlockRing): Promise<void> {
     const known = await this.#detached.serve(ring);
     this.#afterServed(ring);
     for (const { node, head } of known) {
       await this.#record(node, head);
     }
-    return known.length > 0;
   }
 
   /** Decides again after this time. */
   #waitFor(forMs: number): void {
     const { clock, signal } = this.#options;
     const waiting = new AbortController();
+    this.#waiting?.abort();
     this.#waiting = waiting;
     void clock.sleep(forMs, AbortSignal.any([signal, waiting.signal])).then(() => {
       if (!waiting.signal.aborted && !signal.aborted) {
