@@ -7,7 +7,7 @@ import { AppliedChain, type MessageForm } from "./appliedChain.ts";
 import { type ExtraBlockFields, environmentOf, type PendingChain } from "./applyFlashblock.ts";
 import type { KnownSender } from "./decode.ts";
 import type { Execution, Executor, FlashblockJob } from "./execution.ts";
-import { isWrongMessage } from "./executionFailure.ts";
+import { isHiddenBehindVerified, isWrongMessage } from "./executionFailure.ts";
 import { createJob, decodeMessage, type FeedMessage, type QueuedMessage, withoutChanges } from "./queuedMessage.ts";
 
 export interface ExecutionPipelineOptions {
@@ -28,9 +28,11 @@ export interface ExecutionPipelineOptions {
 /** The messages that clients may see. */
 export interface ShownMessages {
   readonly chain: PendingChain;
-  /** The chain after each of the messages. */
+  /** The number of these messages. */
+  readonly count: number;
+  /** The chain after each of them, and after each message behind them that may be right. */
   readonly prefixes: readonly PendingChain[];
-  /** The next message is wrong, so that it is not shown, nor are all after it. */
+  /** The next message is wrong, or its execution failed, so that it is not shown, nor are all after it. */
   readonly isCut: boolean;
 }
 
@@ -47,7 +49,10 @@ export interface ExecutionPipeline {
   awaits(number: bigint): boolean;
   /** Returns all messages up to the first whose execution still runs. */
   chain(): PendingChain;
-  /** Returns the messages to show. A wrong message is treated like a gap: the verified ones before it are shown, if there are any. */
+  /**
+   * Returns the messages to show. A wrong message, or one whose execution failed, is treated like a gap: the verified ones before
+   * it are shown, if there are any.
+   */
   shown(): ShownMessages;
   /** Records that a view contains the first `count` messages. */
   markShown(count: number): void;
@@ -124,12 +129,15 @@ class MessageQueue implements ExecutionPipeline {
 
   shown(): ShownMessages {
     this.#applied.extend(this.#queue);
-    const { count } = this.#applied;
-    const failed = this.#queue.slice(0, count).findIndex(({ form }) => !form?.execution.outcome?.changes);
-    const queued = this.#queue[failed];
-    const isCut = failed > 0 && queued?.isShown === false && isWrongMessage(queued.form?.execution.unverified);
-    const shownCount = isCut ? failed : count;
-    return { chain: this.#applied.at(shownCount), prefixes: this.#applied.prefixes(shownCount), isCut };
+    const applied = this.#queue.slice(0, this.#applied.count);
+    const reasonOf = ({ form }: QueuedMessage) => form?.execution.unverified;
+    const failed = applied.findIndex(({ form }) => !form?.execution.outcome?.changes);
+    const queued = applied[failed];
+    const isCut = failed > 0 && queued?.isShown === false && isHiddenBehindVerified(reasonOf(queued));
+    const count = isCut ? failed : applied.length;
+    const wrong = isCut ? applied.findIndex((each) => isWrongMessage(reasonOf(each))) : -1;
+    const prefixes = this.#applied.prefixes(wrong < 0 ? applied.length : wrong);
+    return { chain: this.#applied.at(count), count, prefixes, isCut };
   }
 
   markShown(count: number): void {

@@ -130,11 +130,11 @@ class PendingTracker implements Pending {
     if (!head) {
       return;
     }
-    const { chain: shown, prefixes, isCut } = pipeline.shown();
+    const { chain: shown, count, prefixes, isCut } = pipeline.shown();
     const blocks = shown.blocks.filter(({ environment }) => environment.number > head.latest.number);
     const serving = decision.decide(head, blocks, isCut);
     if (serving.blocksFrom === "view") {
-      pipeline.markShown(prefixes.length);
+      pipeline.markShown(count);
       publication.addPrefixes(prefixes);
     }
     if (needsNode(serving.mode)) {

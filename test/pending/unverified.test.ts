@@ -60,6 +60,29 @@ for (const unverified of ["gas", "bloom", "receiptsRoot", "undecodable", "foreig
   });
 }
 
+for (const unverified of ["failed", "unreadable", "tooMuchState"] as const) {
+  test(`a message that could not be executed (${unverified}) does not cost the verified prefix`, async (t) => {
+    const rig = createRig(t);
+    rig.answers.set("eth_getBlockByNumber pending", { number: "0x66" });
+    rig.fake.say("101-1", nonceOf(5n));
+    rig.fake.say("101-2", { unverified });
+    const messages = [0, 1, 2].map((index) => flashblock(index, { transactions: [raw(index)] }));
+    await rig.send(...messages);
+    assert.deepEqual([rig.shown(), rig.view().mode, rig.view().stateFrom], ["101-1", "degraded", "view"]);
+    assert.equal(rig.view().nonce(ALICE, 0n), 5n, "the nonce does not go back to the node's");
+    // It may be right, so that another replica may show it.
+    const hash = messages[2]?.diff.blockHash;
+    assert.ok(hash !== undefined && rig.view().byHash(hash) !== undefined);
+    rig.heads.move(sealed(messages));
+    await rig.send(flashblock(0, { number: 102n, transactions: [raw(9)] }));
+    await turn();
+    assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "live"]);
+    assert.deepEqual(await rig.counted("pendingUnverified"), {});
+    assert.deepEqual(await rig.counted("pendingDropped"), {});
+    assert.deepEqual(removedOf(rig), []);
+  });
+}
+
 test("a wrong first message of the next block does not cost the verified block below", async (t) => {
   const rig = createRig(t);
   rig.fake.say("101-1", nonceOf(5n));
