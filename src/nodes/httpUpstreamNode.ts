@@ -196,7 +196,8 @@ class HttpUpstreamNode implements UpstreamNode {
     return (
       (isHung || isBroken) &&
       !this.#isCordoned &&
-      this.#gate.isOpen &&
+      // A lost connection requires a check of the node's chain, which each request to it repeats.
+      this.#gate.isIdentified &&
       !this.#wrongAnswers.isSuspended &&
       !this.#refusals.isOut
     );

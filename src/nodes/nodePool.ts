@@ -127,7 +127,7 @@ class NodePool implements NodeSource {
   async #readAgain(read: PoolRead, request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
     const { attempts } = this.#options;
     for (let attempt = 2; attempt <= attempts; attempt += 1) {
-      const choice = read.choose(this.#rank(request, context.view));
+      const choice = read.choose(this.#rank(request, context.view, { isRetry: true }));
       // The first retry is free.
       if (!choice || (attempt > 2 && !this.#budget.take())) {
         break;
@@ -146,7 +146,8 @@ class NodePool implements NodeSource {
     return read.finish();
   }
 
-  #rank(request: RpcRequest, { heads }: View): readonly UpstreamNode[] {
+  /** A retry goes to nodes that fail or hang after all others: only the first retry of a read is free. */
+  #rank(request: RpcRequest, { heads }: View, { isRetry = false } = {}): readonly UpstreamNode[] {
     const identified = this.#nodes.every(isInUse) ? this.#nodes : this.#nodes.filter(isInUse);
     const { onlyNode, method } = request;
     if (!this.#nodes.some((node) => node.serves(method))) {
@@ -170,7 +171,10 @@ class NodePool implements NodeSource {
       this.#options.onAllUsed?.(isAllUsed);
     }
     const { avoidedOrigins } = request;
-    const ranked = rankNodes(serving, neededBlock(request, heads), heads, { isAllUsed, avoidedOrigins });
+    const ranked = rankNodes(serving, neededBlock(request, heads), heads, {
+      isAllUsed: isAllUsed && !isRetry,
+      avoidedOrigins,
+    });
     return acceptingFirst(ranked, method);
   }
 

@@ -64,6 +64,34 @@ test("if two of three nodes fail, all of them are used and counted, and no read 
   }
 });
 
+test("if two of three nodes close their sockets, all are used and counted, and none of 400 reads at once fails", async (t) => {
+  const { nodes, service } = await start(t, 3, { upstream: { breaker: { failures: 3, openMs: 300 } } });
+  const [healthy, ...failing] = nodes;
+  assert.ok(healthy);
+  const allUsed = () => metric(service.opsUrl, "forebay_upstream_all_used");
+  const read = async (count: number): Promise<void> => {
+    const answers = await readMany(service, count);
+    assert.deepEqual(new Set(answers.map(({ body }) => body.result)), new Set(["0x20"]));
+  };
+  for (const { faults } of failing) {
+    faults.answer = "reset";
+  }
+  while ((await allUsed()) === 0) {
+    await read(12);
+  }
+  // The healthy node has most requests in flight, so that a failing one seems to be better.
+  healthy.faults.delayMs = 100;
+  await read(400);
+  await read(400);
+  healthy.faults.delayMs = undefined;
+  for (const { faults } of failing) {
+    faults.answer = undefined;
+  }
+  while ((await allUsed()) === 1) {
+    await read(12);
+  }
+});
+
 test("a node that limits the rate gets fewer requests at once, and more with each round of responses", async (t) => {
   const { nodes, service } = await start(t, 1, { upstream: { attempts: 1 } });
   const [node] = nodes;
