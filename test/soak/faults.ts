@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FeedFaults } from "../devnet/feedServer.ts";
 import { HEAD_LIES } from "../support/fakes/headLies.ts";
-import type { LyingNode } from "../support/fakes/lyingNode.ts";
 import type { RedisServer } from "../support/servers/redis.ts";
 import { RECOVERY_MS } from "../truth/chain/lagBound.ts";
 import type { TruthChain } from "../truth/chain/truthChain.ts";
@@ -13,7 +12,6 @@ import type { SoakReplicas } from "./servers/soakReplicas.ts";
 export interface SoakWorld {
   readonly chain: TruthChain;
   readonly nodes: readonly TruthNode[];
-  readonly liar: LyingNode;
   readonly feed: FeedFaults;
   readonly redis: RedisServer;
   readonly replicas: SoakReplicas;
@@ -62,11 +60,14 @@ const SOAK_FAULTS: readonly SoakFault[] = [
   },
   {
     name: "lying node",
-    run: async ({ liar, random }) => {
-      const lie = HEAD_LIES[random(HEAD_LIES.length)];
-      liar.lies = lie === undefined ? [] : [lie];
-      await sleep(FAULT_MS);
-      liar.lies = [];
+    run: async (world) => {
+      const node = second(world);
+      const lie = HEAD_LIES[world.random(HEAD_LIES.length)];
+      if (node !== undefined && lie !== undefined) {
+        node.fault = { lies: [lie] };
+        await sleep(FAULT_MS);
+        node.fault = undefined;
+      }
     },
   },
   {
@@ -74,9 +75,10 @@ const SOAK_FAULTS: readonly SoakFault[] = [
     run: async (world) => {
       const node = second(world);
       if (node !== undefined) {
-        node.lag = 1 + world.random(MAX_LAG);
+        const lag = 1 + world.random(MAX_LAG);
+        node.fault = { lag: () => lag };
         await sleep(FAULT_MS);
-        node.lag = 0;
+        node.fault = undefined;
       }
     },
   },

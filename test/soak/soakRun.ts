@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent } from "undici";
 import { createFeedServer } from "../devnet/feedServer.ts";
-import { startLyingNode } from "../support/fakes/lyingNode.ts";
 import { type Lifespan, startRedis } from "../support/servers/redis.ts";
 import { createRandom } from "../support/servers/reorgRun.ts";
 import { TruthChain } from "../truth/chain/truthChain.ts";
+import { createTurns } from "../truth/chain/turns.ts";
 import { Recorder } from "../truth/judge/recorder.ts";
 import { startTruthNode } from "../truth/nodes/truthNode.ts";
 import { runFilterClient } from "./clients/filterClient.ts";
@@ -54,16 +54,6 @@ const throwStuck = (): never => {
   throw new Error("a client did not end");
 };
 
-/** Runs changes of a chain one at a time. */
-const createTurns = () => {
-  let last: Promise<unknown> = Promise.resolve();
-  return (act: () => Promise<void>): Promise<void> => {
-    const turn = last.then(act);
-    last = turn.catch(() => undefined);
-    return turn;
-  };
-};
-
 /** Seals a block a second, after its messages in the feed. */
 const build = async (
   chain: TruthChain,
@@ -100,13 +90,12 @@ const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, 
   ]);
   const nodes = [await startTruthNode(t, chain), await startTruthNode(t, chain), await startTruthNode(t, chain)];
   const otherNode = await startTruthNode(t, other);
-  const liar = await startLyingNode(t, nodes[1]?.url ?? "");
   const feed = await createFeedServer("text");
   t.after(() => feed.close());
   chain.events.on("message", feed.send);
   const redis = await startRedis(t);
-  // Two honest origins beside the liar: it can invent blocks, and has no majority.
-  const urls = [nodes[0]?.url ?? "", liar.url, nodes[2]?.url ?? ""];
+  // Two honest origins beside the second, which lies at times: it can invent blocks, and has no majority.
+  const urls = nodes.map(({ url }) => url);
   const replicas = await SoakReplicas.start(t, {
     count: 2,
     planted,
@@ -138,7 +127,7 @@ const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, 
     onUnexpectedEnd: (text) => recorder.find("ended", text),
   });
   const world: SoakWorld = {
-    ...{ chain, nodes, liar, redis, replicas, random, feed: feed.faults },
+    ...{ chain, nodes, redis, replicas, random, feed: feed.faults },
     change: createTurns(),
     areReplicasKept: () => performance.now() >= keptMs,
     allowLag: () => {

@@ -21,7 +21,7 @@ http {
 `;
 
 /** The configuration of nginx's documentation for a reverse proxy with keep-alive. */
-const proxyTo =
+export const proxyTo =
   (upstreamPorts: readonly number[]) =>
   (port: number): string =>
     `
@@ -59,6 +59,9 @@ const untilListening = async (port: number): Promise<void> => {
 };
 
 export const hasNginx = (): boolean => spawnSync("nginx", ["-v"]).status === 0;
+
+export const nginxVersion = (): string =>
+  /\d+\.\d+\.\d+/.exec(spawnSync("nginx", ["-v"], { encoding: "utf8" }).stderr)?.[0] ?? "unknown";
 
 /** Starts nginx as a reverse proxy in front of one port, or of several in turn. */
 export const startNginx = (...upstreamPorts: number[]): Promise<Server> => startNginxWith(proxyTo(upstreamPorts));

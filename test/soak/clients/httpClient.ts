@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Dispatcher, request } from "undici";
+import type { Dispatcher } from "undici";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import type { TruthChain } from "../../truth/chain/truthChain.ts";
+import { postCalls, type RpcResponse } from "../../truth/clients/postCalls.ts";
 import { nextQuestion } from "../../truth/clients/questions.ts";
 import { HeadOrder } from "../../truth/judge/headOrder.ts";
+import { headOf } from "../../truth/judge/outcome.ts";
 import type { Recorder } from "../../truth/judge/recorder.ts";
-import type { JudgedAnswer } from "../../truth/judge/verdict.ts";
 import { REPLICA_HEADER } from "../servers/roundRobin.ts";
 
 export interface SoakTarget {
@@ -24,18 +25,12 @@ export interface ClientOptions {
   readonly life: { readonly minMs: number; readonly maxMs: number };
 }
 
-interface Response {
-  readonly id: number;
-  readonly result?: unknown;
-  readonly error?: { readonly code: number; readonly message: string };
-}
-
 export interface Posted {
   readonly replica: string;
   readonly cacheStatus: string;
   /** The value of `x-forebay-pending`. */
   readonly mode: string | undefined;
-  readonly responses: readonly Response[];
+  readonly responses: readonly RpcResponse[];
   readonly startMs: number;
   readonly endMs: number;
 }
@@ -49,41 +44,14 @@ export const post = async (
   calls: readonly ChainCall[],
   dispatcher: Dispatcher,
 ): Promise<Posted | undefined> => {
-  const items = calls.map((call, id) => ({ jsonrpc: "2.0", id, ...call }));
-  const startMs = performance.now();
-  try {
-    const { statusCode, headers, body } = await request(url, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(items.length === 1 ? items[0] : items),
-      dispatcher,
-    });
-    const text = await body.text();
-    const endMs = performance.now();
-    if (statusCode === 502) {
-      return undefined;
-    }
-    const parsed = JSON.parse(text) as Response | Response[];
-    const replica = String(headers[REPLICA_HEADER]);
-    const cacheStatus = String(headers["cache-status"]);
-    const responses = Array.isArray(parsed) ? parsed : [parsed];
-    const mode = headers["x-forebay-pending"]?.toString();
-    return { replica, cacheStatus, mode, responses, startMs, endMs };
-  } catch {
+  const { headers, responses, failure, startMs, endMs } = await postCalls(url, calls, dispatcher);
+  if (failure !== undefined) {
     return undefined;
   }
-};
-
-const headOf = ({ call, result }: JudgedAnswer): number | undefined => {
-  if (result === undefined || result === null) {
-    return undefined;
-  }
-  if (call.method === "eth_blockNumber") {
-    return Number(result);
-  }
-  return call.method === "eth_getBlockByNumber" && call.params[0] === "latest"
-    ? Number(Reflect.get(Object(result), "number"))
-    : undefined;
+  const replica = String(headers[REPLICA_HEADER]);
+  const cacheStatus = String(headers["cache-status"]);
+  const mode = headers["x-forebay-pending"]?.toString();
+  return { replica, cacheStatus, mode, responses, startMs, endMs };
 };
 
 /** Sends one request after the other, and gives each answer to the recorder. */
@@ -111,7 +79,7 @@ export const runHttpClient = async (options: ClientOptions, isBatching: boolean)
       recorder.hits += calls.length;
     }
     for (const [index, call] of calls.entries()) {
-      const response = responses.find(({ id }) => id === index) ?? responses[0];
+      const response = responses[index];
       const answer = { call, result: response?.result, error: response?.error, startMs, endMs };
       recorder.answer(chain, answer, `${replica} ${cacheStatus}`, replica);
       const head = headOf(answer);

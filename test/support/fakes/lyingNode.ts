@@ -55,19 +55,45 @@ const increment = (counts: Map<string, number>, key: string): void => {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 };
 
-/** Forwards requests to an honest node, and changes its answers by the configured lies. Ends with the test. */
-export const startLyingNode = async (t: Lifespan, target: string, lies: readonly Lie[] = []): Promise<LyingNode> => {
-  const lied = new Map<string, number>();
-  const calls = new Map<string, number>();
+/** Applies wrong responses to those of an honest node, and counts them. */
+export class LieTeller {
+  /** Calls and HTTP responses that a lie has changed, by the name of the lie. */
+  readonly lied = new Map<string, number>();
+  readonly #post: (body: string) => Promise<LieHttp>;
 
-  const post = async (body: string): Promise<LieHttp> => {
-    const headers = { "content-type": "application/json" };
-    const answer = await request(node.target, { method: "POST", headers, body });
-    return { status: answer.statusCode, text: await answer.body.text() };
-  };
+  /** `post` sends a body to the honest node. */
+  constructor(post: (body: string) => Promise<LieHttp>) {
+    this.#post = post;
+  }
 
-  const askTruth: AskTruth = async (method, params) => {
-    const { text } = await post(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }));
+  /** Answers a body. The lies are applied in order. */
+  async answer(body: string, lies: readonly Lie[]): Promise<LieHttp> {
+    const truth = await this.#post(body);
+    if (lies.length === 0) {
+      return truth;
+    }
+    const parsed: unknown = JSON.parse(body);
+    const asked = [parsed].flat() as LieCall[];
+    const responses = [JSON.parse(truth.text)].flat() as LieResponse[];
+    const changed = await Promise.all(
+      responses.map((response) => {
+        const call = asked.find(({ id }) => id === response.id);
+        return call ? this.#tell(response, { ...call, params: call.params ?? [] }, lies) : response;
+      }),
+    );
+    let http: LieHttp = { ...truth, text: JSON.stringify(Array.isArray(parsed) ? changed : changed[0]) };
+    for (const lie of lies.filter((each) => asked.some((call) => concerns(each, call)))) {
+      const next = lie.http?.(http, asked) ?? http;
+      if (next !== http) {
+        increment(this.lied, lie.name);
+      }
+      http = next;
+    }
+    return http;
+  }
+
+  readonly #askTruth: AskTruth = async (method, params) => {
+    const { text } = await this.#post(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }));
     const { result, error } = JSON.parse(text);
     if (error) {
       throw new Error(`${method}: ${error.message}`);
@@ -75,55 +101,42 @@ export const startLyingNode = async (t: Lifespan, target: string, lies: readonly
     return result;
   };
 
-  const tell = async (truth: LieResponse, call: LieCall, active: readonly Lie[]): Promise<unknown> => {
+  async #tell(truth: LieResponse, call: LieCall, lies: readonly Lie[]): Promise<unknown> {
     let response: unknown = truth;
-    for (const lie of active.filter((each) => concerns(each, call))) {
+    for (const lie of lies.filter((each) => concerns(each, call))) {
       let next: unknown = response;
       const before = Object(next);
       if (lie.result && "result" in before) {
-        const result = await lie.result(before.result, call, askTruth);
+        const result = await lie.result(before.result, call, this.#askTruth);
         if (result !== before.result) {
           next = { ...before, result };
         }
       }
       if (lie.response) {
-        next = await lie.response(Object(next), call, askTruth);
+        next = await lie.response(Object(next), call, this.#askTruth);
       }
       if (next !== response) {
-        increment(lied, lie.name);
+        increment(this.lied, lie.name);
       }
       response = next;
     }
     return response;
-  };
+  }
+}
 
-  const answer = async (body: string): Promise<LieHttp> => {
-    const parsed: unknown = JSON.parse(body);
-    const asked = [parsed].flat() as LieCall[];
-    for (const { method } of asked) {
+/** Forwards requests to an honest node, and changes its answers by the configured lies. Ends with the test. */
+export const startLyingNode = async (t: Lifespan, target: string, lies: readonly Lie[] = []): Promise<LyingNode> => {
+  const calls = new Map<string, number>();
+  const teller = new LieTeller(async (body) => {
+    const headers = { "content-type": "application/json" };
+    const answer = await request(node.target, { method: "POST", headers, body });
+    return { status: answer.statusCode, text: await answer.body.text() };
+  });
+  const answer = (body: string): Promise<LieHttp> => {
+    for (const { method } of [JSON.parse(body)].flat() as LieCall[]) {
       increment(calls, method);
     }
-    const active = node.lies;
-    const truth = await post(body);
-    if (active.length === 0) {
-      return truth;
-    }
-    const responses = [JSON.parse(truth.text)].flat() as LieResponse[];
-    const changed = await Promise.all(
-      responses.map((response) => {
-        const call = asked.find(({ id }) => id === response.id);
-        return call ? tell(response, { ...call, params: call.params ?? [] }, active) : response;
-      }),
-    );
-    let http: LieHttp = { ...truth, text: JSON.stringify(Array.isArray(parsed) ? changed : changed[0]) };
-    for (const lie of active.filter((each) => asked.some((call) => concerns(each, call)))) {
-      const next = lie.http?.(http, asked) ?? http;
-      if (next !== http) {
-        increment(lied, lie.name);
-      }
-      http = next;
-    }
-    return http;
+    return teller.answer(body, node.lies);
   };
 
   const server = createServer(async (incoming, response) => {
@@ -144,7 +157,7 @@ export const startLyingNode = async (t: Lifespan, target: string, lies: readonly
     url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}/`,
     target,
     lies,
-    lied,
+    lied: teller.lied,
     calls,
     disconnect: () => server.closeAllConnections(),
     close: async () => {

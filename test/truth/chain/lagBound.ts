@@ -26,15 +26,20 @@ export class LagBound {
   readonly #faults: Period[] = [];
   #dueMs = performance.now() + PERIOD_MS;
   readonly #timer = setInterval(() => this.#measure(), PERIOD_MS).unref();
+  readonly #maxLagMs: number;
+
+  constructor(maxLagMs = MAX_LAG_MS) {
+    this.#maxLagMs = maxLagMs;
+  }
 
   /** Returns the longest allowed lag of what began at `fromMs`, with or without a fault. */
   since(fromMs: number): number {
-    return MAX_LAG_MS + slownessMs(this.#delaySince(fromMs));
+    return this.#maxLagMs + slownessMs(this.#delaySince(fromMs));
   }
 
   /** Returns the longest allowed lag of an answer. Without a fault, it is a second. */
   ofAnswer(startMs: number, endMs: number): number {
-    return (this.isQuiet(startMs, endMs) ? QUIET_LAG_MS : MAX_LAG_MS) + slownessMs(this.#delaySince(startMs));
+    return (this.isQuiet(startMs, endMs) ? QUIET_LAG_MS : this.#maxLagMs) + slownessMs(this.#delaySince(startMs));
   }
 
   /** Whether no fault was active, and the effects of earlier ones were over. */

@@ -90,6 +90,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   eth_blockNumber: ({ head }) => formatQuantity(head.number),
   eth_gasPrice: () => "0x8",
   eth_syncing: () => false,
+  net_peerCount: () => "0x19",
   eth_getBlockByNumber: (view, [tag, isFull]) => formatBlock(findBlock(view, tag), isFull),
   eth_getBlockByHash: ({ chain }, [hash, isFull]) => formatBlock(chain.block(hash), isFull),
   eth_getBlockReceipts: (view, [block]) => findBlock(view, block)?.receipts ?? null,

@@ -21,7 +21,7 @@ const FIRST_BLOCKS = 150;
 /** The devnet's own record: all blocks of all branches, and what was the head when. */
 export class TruthChain {
   readonly chainId: number;
-  readonly lagBound = new LagBound();
+  readonly lagBound: LagBound;
   readonly events = new EventEmitter<TruthChainEvents>();
   readonly #source: TruthSeed;
   readonly #blocks = new Map<Hash, TruthBlock>();
@@ -33,17 +33,18 @@ export class TruthChain {
   readonly #newest: Hash[] = [];
   #open: OpenBlock | undefined;
 
-  private constructor(source: TruthSeed, genesis: TruthBlock) {
+  private constructor(source: TruthSeed, genesis: TruthBlock, maxLagMs: number | undefined) {
+    this.lagBound = new LagBound(maxLagMs);
     this.#source = source;
     this.chainId = source.chainId;
     this.#publish(genesis);
   }
 
-  /** Creates a chain with blocks, each with one transaction. */
-  static async create(chainId: number, seed: number): Promise<TruthChain> {
+  /** Creates a chain with blocks, each with one transaction. `maxLagMs` is the lag that is allowed during a fault. */
+  static async create(chainId: number, seed: number, maxLagMs?: number): Promise<TruthChain> {
     const source = { chainId, seed, count: 0 };
     const nowSeconds = Math.floor(Date.now() / 1_000);
-    const chain = new TruthChain(source, createGenesis(source, BigInt(nowSeconds - FIRST_BLOCKS)));
+    const chain = new TruthChain(source, createGenesis(source, BigInt(nowSeconds - FIRST_BLOCKS)), maxLagMs);
     for (let count = 0; count < FIRST_BLOCKS; count++) {
       await chain.mine(1);
     }

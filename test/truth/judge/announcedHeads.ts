@@ -1,5 +1,5 @@
 import type { TruthChain } from "../chain/truthChain.ts";
-import type { JudgedAnswer } from "./verdict.ts";
+import type { JudgedAnswer } from "./outcome.ts";
 
 interface Announced {
   /** The time at which its answer had arrived. */

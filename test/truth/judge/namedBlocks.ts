@@ -1,6 +1,6 @@
 import { isAncestor } from "../chain/truthBlock.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
-import type { JudgedAnswer } from "./verdict.ts";
+import type { JudgedAnswer } from "./outcome.ts";
 
 const NUMBER = /"0x[0-9a-f]{1,8}"/g;
 const HASH = /0x[0-9a-f]{64}/g;

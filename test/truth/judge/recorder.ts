@@ -1,11 +1,10 @@
 import type { TruthChain } from "../chain/truthChain.ts";
-import { AnnouncedHeads } from "./announcedHeads.ts";
 import { type ErrorCircumstances, errorFault, MAX_ERROR_SHARE, MIN_QUIET_SHARE } from "./errorRules.ts";
 import type { EventBook } from "./eventBook.ts";
 import type { HeadOrder } from "./headOrder.ts";
+import { Judge } from "./judge.ts";
 import { namesUnknownBlock } from "./namedBlocks.ts";
-import { Staleness } from "./staleness.ts";
-import { type JudgedAnswer, judge } from "./verdict.ts";
+import type { JudgedAnswer } from "./outcome.ts";
 
 export type FindingKind =
   | "wrong"
@@ -46,8 +45,6 @@ export class Recorder {
   readonly modes = new Map<string, number>();
   readonly active = new Set<string>();
   readonly #endedMs = new Map<string, number>();
-  /** Responses with a result. */
-  answers = 0;
   /** Those of a time without a fault: the quiet bound judges them. */
   quietAnswers = 0;
   errorResponses = 0;
@@ -56,10 +53,14 @@ export class Recorder {
   books = 0;
   /** Blocks that were sent again after a replica had left their branch. */
   returns = 0;
-  readonly #staleness = new Staleness();
-  readonly #announced = new Map<TruthChain, AnnouncedHeads>();
+  readonly #judge = new Judge();
   longestStepBackMs = 0;
   readonly #startMs = performance.now();
+
+  /** Responses with a result. */
+  get answers(): number {
+    return this.#judge.answers;
+  }
 
   find(kind: FindingKind, text: string): void {
     increment(this.findingsByKind, kind);
@@ -72,22 +73,16 @@ export class Recorder {
   /** Compares an answer with the record. `replica` is the one that answered, or the connection to it. */
   answer(chain: TruthChain, answer: JudgedAnswer, source: string, replica: string): void {
     const isQuiet = chain.lagBound.isQuiet(answer.startMs, answer.endMs);
-    const announced = this.#announced.get(chain) ?? new AnnouncedHeads();
-    this.#announced.set(chain, announced);
-    const verdict = judge(chain, answer, announced.before(replica, answer.startMs));
+    const verdict = this.#judge.judge(chain, answer, replica);
     if (verdict.kind === "error") {
       const circumstances = { isQuiet, namesUnknownBlock: namesUnknownBlock(chain, answer) };
       const { method, params } = answer.call;
       this.#error(verdict.text, circumstances, `${source}: ${method} ${JSON.stringify(params)}`);
       return;
     }
-    this.answers++;
     this.quietAnswers += isQuiet ? 1 : 0;
     increment(this.answersByMethod, answer.call.method);
-    if (verdict.kind === "true") {
-      announced.add(replica, chain, answer);
-      this.#staleness.add(verdict.lagMs);
-    } else {
+    if (verdict.kind !== "true") {
       this.find(verdict.kind, `${source}: ${verdict.text}`);
     }
   }
@@ -177,7 +172,7 @@ export class Recorder {
       returns: this.returns,
       modes: Object.fromEntries(this.modes),
       faults: Object.fromEntries(this.faults),
-      staleness: this.#staleness.report(),
+      staleness: this.#judge.staleness.report(),
       longestStepBackMs: Math.round(this.longestStepBackMs),
       methods: Object.fromEntries(this.answersByMethod),
       findings: Object.fromEntries(this.findingsByKind),

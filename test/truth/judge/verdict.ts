@@ -1,26 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
-import { FakeError } from "../../support/fakes/fakeNode.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
-import { answerCall } from "../chain/nodeAnswers.ts";
 import type { TruthBlock } from "../chain/truthBlock.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
-
-/** A response of forebay, with the times of its request and of its arrival. */
-export interface JudgedAnswer {
-  readonly call: ChainCall;
-  readonly result?: unknown;
-  readonly error?: { readonly code: number; readonly message: string } | undefined;
-  readonly startMs: number;
-  readonly endMs: number;
-}
+import { type JudgedAnswer, outcomeOf } from "./outcome.ts";
+import { classOf, type WrongClass } from "./wrongClass.ts";
 
 /** `lagMs`: how long the newest view with this response was over when the request began. */
 export type Verdict =
   | { readonly kind: "true"; readonly lagMs: number }
   | { readonly kind: "error"; readonly text: string }
-  /** It was true before, but too long ago. */
-  | { readonly kind: "stale"; readonly text: string }
-  | { readonly kind: "wrong"; readonly text: string };
+  /** `stale`: it was true before, but too long ago. */
+  | { readonly kind: "stale" | "wrong"; readonly class: WrongClass; readonly text: string };
 
 /** Older views only separate a stale answer from one that never was true. */
 const STALE_MS = 60_000;
@@ -28,19 +18,6 @@ const STALE_MS = 60_000;
 const EXECUTION_MS = 1_000;
 /** `safe` and `finalized` are read every 12 s. */
 const FINALITY_PERIOD_MS = 12_000;
-
-type Outcome = { readonly result: unknown } | { readonly missing: true };
-
-const outcomeOf = (chain: TruthChain, head: TruthBlock, { method, params }: ChainCall): Outcome => {
-  try {
-    return { result: answerCall({ chain, head }, method, params) };
-  } catch (error) {
-    if (error instanceof FakeError) {
-      return { missing: true };
-    }
-    throw error;
-  }
-};
 
 type Fields = Readonly<Record<string, unknown>>;
 const fieldsOf = (value: unknown): Fields => Object(value);
@@ -107,7 +84,7 @@ const isTrueOfHead = (chain: TruthChain, head: TruthBlock, { call, result }: Jud
  * A view also counts if it ended before the request by no more than the allowed lag. `announcedMs` is the time of the
  * newest head that the same replica had shown before the request: an older view does not count.
  */
-export const judge = (chain: TruthChain, answer: JudgedAnswer, announcedMs?: number): Verdict => {
+export const findVerdict = (chain: TruthChain, answer: JudgedAnswer, announcedMs?: number): Verdict => {
   const { call, error, result, startMs, endMs } = answer;
   if (error !== undefined) {
     return { kind: "error", text: `${error.code} ${error.message.replace(/0x[0-9a-f]+|\d+/g, "N")}` };
@@ -127,9 +104,10 @@ export const judge = (chain: TruthChain, answer: JudgedAnswer, announcedMs?: num
   const times = `${Math.round(endMs - startMs)} ms, lag ${Math.round(maxLagMs)} ms`;
   const text = `${call.method} ${JSON.stringify(call.params)}, ${times}: ${summarize(result)}, with ${seen}`;
   const staleMs = findLag(chain, answer, STALE_MS);
+  const found = classOf(chain, answer, startMs - maxLagMs);
   return staleMs === undefined
-    ? { kind: "wrong", text }
-    : { kind: "stale", text: `${Math.round(staleMs)} ms too late: ${text}` };
+    ? { kind: "wrong", class: found, text }
+    : { kind: "stale", class: found, text: `${Math.round(staleMs)} ms too late: ${text}` };
 };
 
 /** Returns for how long the view of an answer may have been over when its request began. */

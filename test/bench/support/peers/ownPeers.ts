@@ -1,8 +1,7 @@
-import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { startChild } from "../child.ts";
 import { startConfigured, THIS_TREE } from "../forebay.ts";
-import { hasNginx, startNginx } from "../nginx.ts";
+import { hasNginx, nginxVersion, startNginx } from "../nginx.ts";
 import type { Packed } from "../packed.ts";
 import type { Peer } from "./peer.ts";
 import { firstResult } from "./program.ts";
@@ -38,9 +37,6 @@ const floor: Peer = {
     return { port: own, path: "/", pids: [child.pid], end: child.end };
   },
 };
-
-const nginxVersion = (): string =>
-  /\d+\.\d+\.\d+/.exec(spawnSync("nginx", ["-v"], { encoding: "utf8" }).stderr)?.[0] ?? "unknown";
 
 /** The proxies that forward every request, as far as they are installed. */
 export const forwardingPeers = (): readonly Peer[] => [

@@ -26,8 +26,8 @@ export interface Program {
 }
 
 /** Repeats a request until it has a result. `ended` rejects if the program ends before. */
-export const firstResult = async (url: string, ended: Promise<never>): Promise<void> => {
-  const endMs = performance.now() + START_MS;
+export const firstResult = async (url: string, ended: Promise<never>, waitMs = START_MS): Promise<void> => {
+  const endMs = performance.now() + waitMs;
   const ask = async (): Promise<string> => {
     const headers = { "content-type": "application/json" };
     const response = await fetch(url, { method: "POST", headers, body: BODY });

@@ -1,0 +1,35 @@
+import type { Lifespan } from "../../support/servers/redis.ts";
+
+/** What a proxy may offer. A scenario that needs what it does not offer is left out. */
+export type Offer = "restart" | "replicas" | "processes" | "feed";
+
+/** What a proxy is started with. */
+export interface ProxySetup {
+  readonly chainId: number;
+  readonly nodeUrls: readonly string[];
+  /** The URL of the feed, for a proxy that offers feeds. */
+  readonly feedUrl: string | undefined;
+  readonly replicas: number;
+  /** Processes of each replica. */
+  readonly processes: number;
+}
+
+/** A running proxy. It ends with its lifespan. */
+export interface RunningProxy {
+  /** The URLs of its instances now. */
+  readonly urls: () => readonly string[];
+  /** Kills the first instance, and starts it again. */
+  readonly restart: () => Promise<void>;
+}
+
+/** A proxy under test. */
+export interface TruthProxy {
+  readonly name: string;
+  readonly version: string;
+  readonly offers: ReadonlySet<Offer>;
+  /** The user starts it, once. All scenarios are then on one chain. */
+  readonly isForeign?: true;
+  start(t: Lifespan, setup: ProxySetup): Promise<RunningProxy>;
+  /** The configuration, as a user would write it. */
+  template(setup: ProxySetup): string;
+}

@@ -1,0 +1,36 @@
+import { writeFile } from "node:fs/promises";
+import { parseArgs } from "node:util";
+import { proxyOf } from "./proxies/proxies.ts";
+import { SCENARIOS } from "./scenarios.ts";
+import { runTruth } from "./truthRun.ts";
+import { countFaults, formatTruthTable } from "./truthTable.ts";
+
+const USAGE =
+  "npm run truth -- --proxy forebay|nginx|erpc|nodecore|proxyd|planted:NAME|URL [--binary PATH] [--minutes N] [--seed S] [--scenario NAME] [--json FILE]";
+
+/** Prints a table, and writes the values to a JSON file. Exits with 1 if an answer was wrong, or a value went back. */
+const { values } = parseArgs({
+  options: {
+    proxy: { type: "string" },
+    binary: { type: "string" },
+    minutes: { type: "string", default: "10" },
+    seed: { type: "string", default: "1" },
+    scenario: { type: "string" },
+    json: { type: "string", default: "truth.json" },
+  },
+});
+const [seconds, seed] = [Number(values.minutes) * 60, Number(values.seed)];
+const isScenario = values.scenario === undefined || SCENARIOS.some(({ name }) => name === values.scenario);
+const proxy = proxyOf(values.proxy ?? "", values.binary);
+if (proxy === undefined || !isScenario || !(seconds > 0) || !Number.isSafeInteger(seed)) {
+  console.error(USAGE);
+  console.error(`scenarios: ${SCENARIOS.map(({ name }) => name).join("; ")}`);
+  process.exit(2);
+}
+const nodeUrls = [8_001, 8_002, 8_003].map((port) => `http://127.0.0.1:${port}`);
+console.error(proxy.template({ chainId: 1, nodeUrls, feedUrl: undefined, replicas: 1, processes: 1 }));
+const report = await runTruth({ proxy, seconds, seed, scenario: values.scenario });
+await writeFile(values.json, `${JSON.stringify(report, undefined, 1)}\n`);
+console.log(formatTruthTable(report));
+console.log(`${countFaults(report)} wrong answers and steps back; all values: ${values.json}`);
+process.exitCode = countFaults(report) === 0 ? 0 : 1;

@@ -1,0 +1,127 @@
+import type { FeedFaults } from "../devnet/feedServer.ts";
+import type { TruthChain } from "./chain/truthChain.ts";
+import {
+  differingMachines,
+  htmlPage,
+  LIES,
+  lagging,
+  quotaExceeded,
+  refusing,
+  refusingRanges,
+  sawtooth,
+} from "./nodes/nodeFaults.ts";
+import type { NodeFault, TruthNode } from "./nodes/truthNode.ts";
+import type { Offer } from "./proxies/truthProxy.ts";
+
+/** All that a scenario acts on. */
+export interface ScenarioWorld {
+  readonly chain: TruthChain;
+  /** A chain with other blocks. */
+  readonly other: TruthChain;
+  readonly nodes: readonly TruthNode[];
+  readonly feed: FeedFaults;
+  readonly random: (below: number) => number;
+  /** Runs a change of the chain between two blocks. */
+  readonly change: (act: () => Promise<void>) => Promise<void>;
+  /** Kills the proxy, and starts it again with the same configuration. */
+  readonly restart: () => Promise<void>;
+  /** Acts at once, and then after each period, until the scenario ends. */
+  readonly repeat: (periodMs: number, act: () => unknown) => void;
+}
+
+export interface Scenario {
+  readonly name: string;
+  /** What a proxy must offer. */
+  readonly needs?: Offer;
+  readonly begin: (world: ScenarioWorld) => void;
+}
+
+const MAX_REORG = 20;
+const REORG_MS = 3_500;
+const LIE_MS = 1_500;
+const FEED_FAULT_MS = 1_000;
+const RESTART_MS = 20_000;
+const MAX_RANGES = [60, 8, 20] as const;
+
+/** The second of three nodes has the fault. The other two are honest. */
+const ofNode = (name: string, faultOf: (world: ScenarioWorld) => NodeFault): Scenario => ({
+  name,
+  begin: (world) => {
+    const [, node] = world.nodes;
+    if (node !== undefined) {
+      node.fault = faultOf(world);
+    }
+  },
+});
+
+const ofLies = (name: string): Scenario => ({
+  name: `lies: ${name}`,
+  begin: ({ nodes: [, node], repeat }) => {
+    let count = 0;
+    repeat(LIE_MS, () => {
+      const lies = LIES[name] ?? [];
+      const lie = lies[count++ % lies.length];
+      if (node !== undefined && lie !== undefined) {
+        node.fault = { lies: [lie] };
+      }
+    });
+  },
+});
+
+const ofFeed = (name: string, act: (feed: FeedFaults, random: (below: number) => number) => void): Scenario => ({
+  name,
+  needs: "feed",
+  begin: ({ feed, random, repeat }) => repeat(FEED_FAULT_MS, () => act(feed, random)),
+});
+
+/** Nothing fails. */
+const HONEST = (): void => undefined;
+
+/** In the order in which they run. */
+export const SCENARIOS: readonly Scenario[] = [
+  { name: "honest", begin: HONEST },
+  ofNode("lag of 1 block", () => lagging(1)),
+  ofNode("lag of 5 blocks", () => lagging(5)),
+  ofNode("lag of 50 blocks", () => lagging(50)),
+  ofNode("sawtooth", sawtooth),
+  ofNode("machines that differ", ({ random }) => differingMachines(random)),
+  ofNode("hang", () => ({ body: "hang" })),
+  ofNode("429", () => refusing(429)),
+  ofNode("503", () => refusing(503)),
+  ofNode("quota", () => quotaExceeded),
+  ofNode("HTML", () => htmlPage),
+  ofNode("half a body", () => ({ body: "cut" })),
+  ...Object.keys(LIES).map(ofLies),
+  {
+    name: "reorganisations",
+    begin: ({ chain, change, random, repeat }) =>
+      repeat(REORG_MS, async () => {
+        const depth = 1 + random(MAX_REORG);
+        const endFault = chain.lagBound.beginFault();
+        await change(() => chain.reorg(depth, depth + random(2)));
+        endFault();
+      }),
+  },
+  ofNode("another chain", ({ other }) => ({ chain: other })),
+  {
+    name: "log ranges",
+    begin: ({ chain, nodes }) => {
+      for (const [index, node] of nodes.entries()) {
+        node.fault = refusingRanges(chain, MAX_RANGES[index % MAX_RANGES.length] ?? 1);
+      }
+    },
+  },
+  {
+    name: "restart",
+    needs: "restart",
+    begin: ({ restart, repeat }) => repeat(RESTART_MS, restart),
+  },
+  { name: "two replicas", needs: "replicas", begin: HONEST },
+  { name: "two processes", needs: "processes", begin: HONEST },
+  ofFeed("feed: lost", (feed, random) => feed.drop(1 + random(4))),
+  ofFeed("feed: repeated", (feed, random) => feed.repeat(1 + random(4))),
+  ofFeed("feed: corrupt", (feed) => {
+    feed.alter((message) => ({ ...message, diff: { ...message.diff, gas_used: "0x1" } }));
+    feed.inject("{");
+  }),
+];
