@@ -58,14 +58,14 @@ const rejectPruned = async (points: PrunePoints, { node, range, logs, context }:
  * With a filter such as `[Transfer, any, any, any]` it admits nearly every block, and each block would be one request.
  */
 const fetchTogether = async (
-  { range, context, fetchBlock }: LogsToCheck,
+  { node, range, context, fetchBlock }: LogsToCheck,
   numbers: readonly bigint[],
 ): Promise<readonly ScannedLog[]> => {
   const { to, final, filter } = range;
   const from = numbers.at(-1) ?? range.from;
   const wide = withoutWildcards(filter);
   const filterHash = hashFilter(canonicalLogFilter(wide));
-  const logs = await fetchBlock({ from, to, final, filter: wide }, { ...context, filterHash });
+  const logs = await fetchBlock({ from, to, final, filter: wide, avoided: node }, { ...context, filterHash });
   const blocks = new Set(numbers.map(Number));
   return logs.filter(({ block }) => blocks.has(block));
 };
@@ -80,7 +80,7 @@ const fetchAlone = async (
   }
   const recheck = { from: number, to: number, blockHash: block.hash, filter, final: false, isRecheck: true } as const;
   // A final range is checked with the node that returned it: a lagging machine does not have the block.
-  return fetchBlock(final ? { ...recheck, node } : recheck, context);
+  return fetchBlock(final ? { ...recheck, node } : { ...recheck, avoided: node }, context);
 };
 
 /** A block commits to all blocks before it: below the ring, its oldest block represents the range. */

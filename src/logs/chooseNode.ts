@@ -43,7 +43,9 @@ export const chooseNode = (
     return untried.find(({ isRejecting }) => isRejecting) ?? "none";
   }
   const accepting = able.filter((node) => node.accepts("eth_getLogs"));
-  const available = firstTier((accepting.length > 0 ? accepting : able).filter((node) => node.available));
+  const ready = (accepting.length > 0 ? accepting : able).filter((node) => node.available);
+  const others = ready.filter((node) => node !== range.avoided);
+  const available = firstTier(others.length > 0 ? others : ready);
   if (available.length === 0 && !failed.isWaitUseful) {
     return "none";
   }

@@ -17,6 +17,8 @@ export interface FetchRange extends BlockRange {
   readonly isRecheck?: true;
   /** The only node for the request. */
   readonly node?: Node;
+  /** The node that left out the logs of the block. Another one is preferred. */
+  readonly avoided?: Node;
 }
 
 /** A node refused a planned range. The query plans it again by the limit that was learned from the refusal. */
