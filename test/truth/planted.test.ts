@@ -6,7 +6,7 @@ import { runTruth } from "./truthRun.ts";
 import { countFaults } from "./truthTable.ts";
 
 const SECONDS = 4;
-/** Where the suite counts a planted fault. A fault of `highestHead` needs a node with an invented head. */
+/** The value that a planted fault raises. The fault of `highestHead` needs a node with an invented head. */
 const FOUND: Readonly<Record<string, { readonly scenario?: string; readonly count: (score: ScoreReport) => number }>> =
   {
     oldState: { count: ({ wrong }) => wrong.otherBlock ?? 0 },

@@ -7,7 +7,8 @@ import { Judge } from "./judge/judge.ts";
 import { namesUnknownBlock } from "./judge/namedBlocks.ts";
 import { headOf, type JudgedAnswer } from "./judge/outcome.ts";
 
-const MAX_EXAMPLES = 3;
+const MAX_EXAMPLES = 2;
+const MAX_TEXT = 400;
 const NOT_OFFERED = -32_601;
 const SHARE = 0.99;
 
@@ -165,7 +166,7 @@ export class Score {
   #example(kind: string, text: string): void {
     const examples = this.#examples.get(kind) ?? [];
     if (examples.length < MAX_EXAMPLES) {
-      this.#examples.set(kind, [...examples, `${kind}: ${text}`]);
+      this.#examples.set(kind, [...examples, `${kind}: ${text}`.slice(0, MAX_TEXT)]);
     }
   }
 }

@@ -24,7 +24,7 @@ export interface TruthOptions {
 /** One row of the table. Without values, the proxy does not offer what the scenario needs. */
 export interface TruthRow {
   readonly scenario: string;
-  readonly score: ScoreReport | undefined;
+  readonly score?: ScoreReport;
 }
 
 export interface TruthReport {
@@ -224,6 +224,6 @@ export const runTruth = async (options: TruthOptions): Promise<TruthReport> => {
     const inTurn = await runInTurn(options, offered, areAlone ? seconds * IN_TURN_SHARE : seconds);
     rows.push(...inTurn.map((row) => (areAlone ? { ...row, scenario: `${row.scenario}, in turn` } : row)));
   }
-  rows.push(...chosen.filter((each) => !isOffered(each)).map(({ name }) => ({ scenario: name, score: undefined })));
+  rows.push(...chosen.filter((each) => !isOffered(each)).map(({ name }) => ({ scenario: name })));
   return { proxy: proxy.name, version: proxy.version, seed, seconds, areAlone, rows };
 };

@@ -1,12 +1,12 @@
 import type { ScoreReport } from "./score.ts";
 import type { TruthReport, TruthRow } from "./truthRun.ts";
 
-const sum = (counts: Readonly<Record<string, number>>): number =>
+export const sumCounts = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((total, count) => total + count, 0);
 
 const formatCounts = (counts: Readonly<Record<string, number>>): string => {
   const kinds = Object.entries(counts).map(([kind, count]) => `${kind} ${count}`);
-  return kinds.length === 0 ? "0" : `${sum(counts)} (${kinds.join(", ")})`;
+  return kinds.length === 0 ? "0" : `${sumCounts(counts)} (${kinds.join(", ")})`;
 };
 
 const cellsOf = (score: ScoreReport): readonly string[] => {
@@ -16,7 +16,7 @@ const cellsOf = (score: ScoreReport): readonly string[] => {
     formatCounts(score.wrong),
     `${stepsBack.latest} / ${stepsBack.nonce} / ${stepsBack.filter}`,
     `${age.median} / ${age.p99} / ${age.longest}`,
-    String(sum(score.errors)),
+    String(sumCounts(score.errors)),
     (score.longestStallMs / 1_000).toFixed(2),
     score.nodeCallsPer1000.toLocaleString("en"),
     score.unitsPer1000.toLocaleString("en"),
@@ -49,9 +49,16 @@ export const formatTruthTable = ({ proxy, version, rows }: TruthReport): string 
   return [`${proxy} ${version}`, "", line(TITLES), line(TITLES.map(() => "---")), ...rows.map(lineOf)].join("\n");
 };
 
-/** Counts the wrong answers and the steps back of all scenarios. */
-export const countFaults = ({ rows }: TruthReport): number =>
-  rows.reduce(
-    (total, { score }) => total + (score === undefined ? 0 : sum(score.wrong) + sum({ ...score.stepsBack })),
-    0,
-  );
+/** Counts the wrong answers and the steps back of all scenarios, except those of known ones. */
+export const countFaults = ({ rows }: TruthReport, known: readonly string[] = []): number =>
+  rows
+    .filter(({ scenario }) => !known.includes(scenario))
+    .reduce(
+      (total, { score }) =>
+        total + (score === undefined ? 0 : sumCounts(score.wrong) + sumCounts({ ...score.stepsBack })),
+      0,
+    );
+
+/** Whether each scenario that the proxy offers has answers. */
+export const hasAnswers = ({ rows }: TruthReport): boolean =>
+  rows.every(({ score }) => score === undefined || score.answers > 0);

@@ -1,14 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { createRandom } from "../../support/servers/reorgRun.ts";
+import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import { EMITTER } from "../chain/emitter.ts";
+import { SENDERS } from "../chain/openBlock.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
 import { EventBook } from "../judge/eventBook.ts";
 import { ClientSight, type Score } from "../score.ts";
 import { postCalls } from "./postCalls.ts";
 import { nextQuestion } from "./questions.ts";
 
-/** What the clients of a scenario share. */
+/** The options of all clients of a scenario. */
 export interface TruthClients {
   readonly chain: TruthChain;
   readonly score: Score;
@@ -25,6 +27,13 @@ const SINGLE_PERIOD_MS = 40;
 const BATCH_PERIOD_MS = 250;
 const MAX_BATCH = 12;
 const FILTER_PERIOD_MS = 400;
+/** This client is a wallet: it reads the head and the nonce of one account in turn. */
+const WALLET = 0;
+const HEAD_CALL: ChainCall = { method: "eth_blockNumber", params: [] };
+const WALLET_CALLS: readonly ChainCall[] = [
+  HEAD_CALL,
+  { method: "eth_getTransactionCount", params: [SENDERS[0], "latest"] },
+];
 /** More than one client sends in a run. */
 const SEEDS_A_CLIENT = 100_000;
 const NOT_OFFERED = -32_601;
@@ -53,7 +62,10 @@ const runClient = async (clients: TruthClients, index: number, isBatching: boole
       return;
     }
     const random = createRandom((seed * SINGLE_CLIENTS * 2 + index) * SEEDS_A_CLIENT + count);
-    const calls = Array.from({ length: isBatching ? 2 + random(MAX_BATCH) : 1 }, () => nextQuestion(chain, random));
+    const calls =
+      index === WALLET
+        ? [WALLET_CALLS[count % WALLET_CALLS.length] ?? HEAD_CALL]
+        : Array.from({ length: isBatching ? 2 + random(MAX_BATCH) : 1 }, () => nextQuestion(chain, random));
     const all = urls();
     const replica = (index + count) % all.length;
     const sentMs = performance.now();

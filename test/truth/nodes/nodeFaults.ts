@@ -68,7 +68,7 @@ const lieOf = (name: string, methods: readonly string[], result: (result: unknow
 });
 const flipStatus = (receipt: Fields): Fields => ({ ...receipt, status: receipt.status === "0x1" ? "0x0" : "0x1" });
 
-/** Lies by the name of their scenario. The node tells one of them after the other. */
+/** Lies by the name of their scenario, in the order of the scenarios. The node returns one of them after the other. */
 export const LIES: Readonly<Record<string, readonly Lie[]>> = {
   numbers: HEAD_LIES.filter(({ name }) => !name.includes("invented") && name !== "null"),
   hashes: [

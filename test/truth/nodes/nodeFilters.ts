@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { FakeError } from "../../support/fakes/fakeNode.ts";
 import { answerCall, type NodeView } from "../chain/nodeAnswers.ts";
 import { isAncestor, type TruthBlock } from "../chain/truthBlock.ts";
@@ -11,7 +12,6 @@ interface NodeFilter {
 /** The polled filters of one node, as geth has them. Another node does not know them. */
 export class NodeFilters {
   readonly #filters = new Map<string, NodeFilter>();
-  #count = 0;
 
   /** Answers a method of filters. Returns undefined for another method. */
   answer(view: NodeView, method: string, params: readonly unknown[]): unknown {
@@ -30,7 +30,7 @@ export class NodeFilters {
   }
 
   #add(filter: NodeFilter): string {
-    const id = `0x${(++this.#count).toString(16).padStart(32, "0")}`;
+    const id = `0x${randomBytes(16).toString("hex")}`;
     this.#filters.set(id, filter);
     return id;
   }

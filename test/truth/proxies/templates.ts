@@ -54,7 +54,7 @@ projects:
 
 /**
  * Integrity, hedging, and a cache of final blocks. Its quorum needs upstreams of one provider.
- * Sources: docs/nodecore/04-cache.md, 05-upstream-config.md and 10-quorum.md of https://github.com/drpcorg/nodecore.
+ * Source: https://github.com/drpcorg/nodecore/tree/main/docs/nodecore, pages cache, upstream-config and quorum.
  */
 const nodecore = (port: number, urls: readonly string[]): string => `
 server: { port: ${port} }
@@ -75,7 +75,7 @@ upstream-config:
 
 /**
  * Consensus awareness and the cache of immutable responses.
- * Source: proxyd/README.md and proxyd/example.config.toml of https://github.com/ethereum-optimism/infra.
+ * Source: https://github.com/ethereum-optimism/infra/tree/main/proxyd, its README and its example configuration.
  */
 const proxyd = (port: number, urls: readonly string[]): string => `
 [server]

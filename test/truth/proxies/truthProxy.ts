@@ -1,9 +1,9 @@
 import type { Lifespan } from "../../support/servers/redis.ts";
 
-/** What a proxy may offer. A scenario that needs what it does not offer is left out. */
+/** An ability that a scenario needs. Without it, the scenario is "not offered". */
 export type Offer = "restart" | "replicas" | "processes" | "feed";
 
-/** What a proxy is started with. */
+/** The options with which a proxy is started. */
 export interface ProxySetup {
   readonly chainId: number;
   readonly nodeUrls: readonly string[];
