@@ -9,9 +9,14 @@ export interface FaultyProcess {
   call?(): Promise<unknown>;
 }
 
+export interface FaultTimes {
+  /** The time to which the rules shorten "yesterday". */
+  readonly maxOffsetSeconds: number;
+}
+
 /** A real fault, and the alerts that fire while it lasts. */
 export interface AlertFault {
   readonly alerts: readonly string[];
   /** Starts a process. It ends with the test. */
-  start(t: Lifespan): Promise<FaultyProcess>;
+  start(t: Lifespan, times: FaultTimes): Promise<FaultyProcess>;
 }

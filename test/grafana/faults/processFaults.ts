@@ -18,8 +18,8 @@ const STOPPED_MS = 150;
 const RESULT_BYTES = 1_000_000;
 const RESULTS = 8;
 const CACHE_BYTES = 2_000_000_000;
-/** Longer than the offset to "yesterday" in the test. */
-const HITS_MS = 35_000;
+/** Requests are repeated for this much longer than the offset to "yesterday". */
+const MORE_HITS_SECONDS = 5;
 
 /** Starts a process of its own. Calls have large results. */
 const startOwn = async (t: Lifespan) => {
@@ -82,7 +82,8 @@ export const PROCESS_FAULTS: Readonly<Record<string, AlertFault>> = {
   },
   "clients stop to repeat their requests": {
     alerts: ["ForebayHitRatioDrop"],
-    start: async (t) => {
+    start: async (t, { maxOffsetSeconds }) => {
+      const hitsMs = (maxOffsetSeconds + MORE_HITS_SECONDS) * 1_000;
       const { url: node } = await startLiveNode(t);
       const { url, opsUrl } = await serve(t, { nodes: [{ url: node }] });
       const repeat = () => rpc(url, "eth_getBlockByNumber", ["0x1", false]);
@@ -93,7 +94,7 @@ export const PROCESS_FAULTS: Readonly<Record<string, AlertFault>> = {
           startedMs = performance.now();
         },
         call: async () => {
-          const isRepeated = performance.now() - startedMs < HITS_MS;
+          const isRepeated = performance.now() - startedMs < hitsMs;
           await (isRepeated ? Promise.all([repeat(), repeat(), repeat()]) : readAccounts(url));
         },
       };
