@@ -55,11 +55,12 @@ class RunningCall<C, R extends Reply> {
   readonly #options: DispatchOptions<C, R>;
   readonly #item: ValidItem;
   readonly #context: C;
-  readonly #startMs = performance.now();
+  readonly #startMs: number;
 
-  constructor(options: DispatchOptions<C, R>, item: ValidItem, context: C) {
+  constructor(options: DispatchOptions<C, R>, item: ValidItem, context: C, startMs: number) {
     this.#options = options;
     this.#item = item;
+    this.#startMs = startMs;
     this.#context = options.beginCall === undefined ? context : options.beginCall(item.call, context);
   }
 
@@ -156,12 +157,17 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
   const { maxBatch, maxResponseBytes, concurrency = DEFAULT_CONCURRENCY } = options;
   const turn = new TurnClock();
 
-  const run = <T>(item: Item, context: C, finish: (completed: CompletedCall<R>) => T): Awaitable<T> => {
+  const run = <T>(
+    item: Item,
+    context: C,
+    finish: (completed: CompletedCall<R>) => T,
+    startMs = performance.now(),
+  ): Awaitable<T> => {
     if ("error" in item) {
       options.onInvalid?.(context);
       return finish(item);
     }
-    return new RunningCall(options, item, context).run(finish);
+    return new RunningCall(options, item, context, startMs).run(finish);
   };
 
   return (bytes, context) => {
@@ -178,7 +184,7 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
     const [first] = envelope.items;
     if (envelope.batch || first === undefined) {
       const limits = { concurrency, maxResponseBytes, turn, memory: options.memoryOf?.(context) };
-      return runBatch(envelope.items, (item) => run(item, context, unchanged), limits);
+      return runBatch(envelope.items, (item, startMs) => run(item, context, unchanged, startMs), limits);
     }
     return run<DispatchResult<R>>(first, context, toResult);
   };

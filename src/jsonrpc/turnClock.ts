@@ -8,9 +8,12 @@ export class TurnClock {
     this.#startMs = undefined;
   };
 
-  /** Whether the calls of this turn have used their time. The first question of a turn starts it. */
   get isOver(): boolean {
-    const nowMs = performance.now();
+    return this.isOverAt(performance.now());
+  }
+
+  /** Whether the calls of this turn have used their time. The first question of a turn starts it. */
+  isOverAt(nowMs: number): boolean {
     if (this.#startMs === undefined) {
       this.#startMs = nowMs;
       setImmediate(this.#endTurn);
