@@ -97,7 +97,8 @@ class HttpUpstreamNode implements UpstreamNode {
     const wrongAnswers = new WrongAnswers(options, telemetry);
     const gate = new IdentityGate(verifyIdentity && (() => verifyIdentity(this)));
     const host = new URL(options.url).host;
-    const refusals = new NodeRefusals({ chain, name, host, isEachOut: () => options.isEachOut?.() ?? true }, telemetry);
+    const isEachOut = () => options.isEachOut?.() ?? true;
+    const refusals = new NodeRefusals({ chain, name, host, isEachOut, hasOther: options.hasOther }, telemetry);
     const sender = new NodeSender(
       {
         ...options,

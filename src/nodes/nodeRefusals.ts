@@ -12,6 +12,8 @@ export interface NodeRefusalsOptions {
   readonly host: string;
   /** Whether all nodes of the chain reject requests. */
   readonly isEachOut: () => boolean;
+  /** Whether another node can be used. It has failed for a read that this node is asked for while it is out. Default: no. */
+  readonly hasOther?: (() => boolean) | undefined;
   readonly nowMs?: () => number;
 }
 
@@ -21,7 +23,7 @@ const FIRST_OUT_MS = 10_000;
 const MAX_OUT_MS = 300_000;
 /** The last usable node is tried at most once in this time. */
 const LAST_NODE_MS = 10_000;
-/** A node that is out is tried for a read that other nodes failed, unless it has rejected one in this time. */
+/** While no other node can be used, a node that is out is not tried again for this time after it has rejected a call. */
 const LAST_RESORT_MS = 1_000;
 /** A rate limit counts once in this time, which is the pause after one: the calls in flight at a limit are one refusal. */
 const RATE_LIMIT_MS = 1_000;
@@ -204,7 +206,7 @@ export class NodeRefusals {
     }
     const nowMs = this.#nowMs();
     if (!this.#options.isEachOut()) {
-      return nowMs - this.#refusedMs >= LAST_RESORT_MS;
+      return this.#options.hasOther?.() === true || nowMs - this.#refusedMs >= LAST_RESORT_MS;
     }
     return this.#last?.kind === "rateLimited" || nowMs - this.#triedMs >= LAST_NODE_MS;
   }

@@ -63,7 +63,7 @@ const FAULTS: Readonly<Record<string, ProviderFault>> = {
 
 const WHOLE_MS = 60_000;
 /** In a shorter fault its report and the recovery from the last one do not fit. */
-const MIN_FAULT_MS = 4_000;
+const MIN_FAULT_MS = 1_400;
 const CALLS_PER_SECOND = 40;
 const BLOCK_MS = 1_000;
 const HEIGHT = 200;

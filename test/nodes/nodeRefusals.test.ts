@@ -7,9 +7,13 @@ import { silent } from "../support/builders/silent.ts";
 
 const createRefusals = () => {
   const time = { ms: 0 };
-  const node = { isEachOut: false };
+  const node = { isEachOut: false, hasOther: false };
   const refusals = new NodeRefusals(
-    { chain: "chain", name: "one", host: "one.test", isEachOut: () => node.isEachOut, nowMs: () => time.ms },
+    {
+      ...{ chain: "chain", name: "one", host: "one.test", nowMs: () => time.ms },
+      isEachOut: () => node.isEachOut,
+      hasOther: () => node.hasOther,
+    },
     silent(),
   );
   const refuse = async (kind: NodeErrorKind = "unauthorized", retryAfterSeconds?: number): Promise<void> => {
@@ -94,7 +98,20 @@ test("the last usable node is tried every 10 s, and used as soon as it answers",
   assert.equal(refusals.isOut, false);
 });
 
-test("a node that is out is asked for a read that the others failed, once a second", async () => {
+test("a node that is out is asked for each read that a usable node failed", async () => {
+  const { node, refusals, refuse } = createRefusals();
+  node.hasOther = true;
+  for (let at = 0; at < 5; at += 1) {
+    assert.equal(refusals.begin("eth_call"), undefined);
+    await refuse();
+  }
+  assert.equal(refusals.isOut, true);
+  assert.equal(refusals.begin("eth_call"), undefined);
+  refusals.recordResponse("eth_call");
+  assert.equal(refusals.isOut, false);
+});
+
+test("while no other node can be used, a node that is out is asked once a second", async () => {
   const { time, refusals, refuse } = createRefusals();
   await refuse();
   await refuse();

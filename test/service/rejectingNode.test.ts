@@ -103,6 +103,22 @@ test("the only node is not asked for each read while it rejects them, and the er
   isAbout(first.count("eth_getBalance"), 4);
 });
 
+test("a node that is out is tried at once for a read that the other node fails", async (t) => {
+  const { first, second, service } = await start(t);
+  reject(first, 402, undefined);
+  while ((await isRejecting(service)) === 0) {
+    assert.equal((await readBalance(service)).body.result, "0x20");
+  }
+  first.faults.answer = undefined;
+  second.faults.error = { code: -32_099, message: "something that nobody has ever seen" };
+  const answers = await Promise.all(Array.from({ length: 20 }, () => readBalance(service)));
+  assert.deepEqual(
+    answers.map(({ body }) => body.result),
+    answers.map(() => "0x20"),
+  );
+  assert.equal(await isRejecting(service), 0);
+});
+
 test("a node that has no archive is not asked for old blocks, and for new ones it is", async (t) => {
   const { first, second, service } = await start(t);
   first.faults.error = { code: -32_000, message: "Archive requests require a personal token" };
