@@ -56,14 +56,15 @@ const FAULTS: Readonly<Record<string, ProviderFault>> = {
       afterMs: 20_000,
     },
   },
-  half: { faults: { answer: "half" }, report: BROKEN },
+  // After the fault before, the node gets few reads at first.
+  half: { faults: { answer: "half" }, report: { ...BROKEN, afterMs: 4_000 } },
   html: { faults: { answer: 200 }, report: BROKEN },
   dead: { faults: { answer: "reset" }, report: BROKEN },
 };
 
 const WHOLE_MS = 60_000;
 /** In a shorter fault its report and the recovery from the last one do not fit. */
-const MIN_FAULT_MS = 1_400;
+const MIN_FAULT_MS = 2_500;
 const CALLS_PER_SECOND = 40;
 const BLOCK_MS = 1_000;
 const HEIGHT = 200;
