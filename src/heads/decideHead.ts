@@ -154,9 +154,12 @@ const silentAtMs = (voter: Voter, { isLone }: Ballot, votes: HeadVotes): number 
 /** Returns the time when a voter that lacks the next block loses its vote. */
 const lateAtMs = (voter: Voter, { groups, sinceMs, isLone }: Ballot, votes: HeadVotes): number => {
   const { servedMs } = votes;
-  // While origins contradict each other, an undecided one that can be reached is awaited.
-  if (voter.isAvailable && (isLone || groups.length > 1)) {
+  if (voter.isAvailable && isLone) {
     return Number.POSITIVE_INFINITY;
+  }
+  // While origins contradict each other, an undecided one that can be reached is awaited: it may make a majority.
+  if (voter.isAvailable && groups.length > 1) {
+    return sinceMs + MAX_WAIT_MS;
   }
   const waitMs = voter.isAvailable ? waitTimes(votes).lagMs : MIN_WAIT_MS;
   // An origin that lags and goes on has a block served, again and again: the wait begins with the next block too.

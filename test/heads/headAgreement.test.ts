@@ -600,3 +600,20 @@ test("at the start, a node that does not answer delays the first head by 2 s", a
   assert.equal(served(setup)?.hash, setup.chain.blocks.at(-3)?.hash);
   assert.equal(setup.heads.current()?.isAgreed, true);
 });
+
+test("a contradiction of two origins freezes the head for 15 s at most while a third one lags and goes on", async (t) => {
+  const setup = await trackHeads(t, { height: 60, nodes: 3 });
+  const [, second, late] = setup.nodes as [ChainNode, ChainNode, ChainNode];
+  await run(setup, 2);
+  const branch = forge(setup.chain, 1);
+  second.chain = branch;
+  late.lag = 25;
+  const watch = watchHead(setup);
+  await run(setup, 30, (elapsedMs) => {
+    if (elapsedMs % BLOCK_MS === 0) {
+      branch.mine();
+    }
+    watch.step();
+  });
+  assert.ok(watch.longestMs <= 17_500, `${watch.longestMs} ms`);
+});
