@@ -74,6 +74,9 @@ interface RecordedTransaction {
 export const ABOVE_HEAD = "above the head";
 const ABOVE_HEAD_ERRORS = [/^header not found$/, /^block range extends beyond current head block/];
 
+/** The error for a transaction whose block is above the head (docs/answers.md, Blocks and pending). */
+export const NOT_SERVED_ERROR = /^header not found: \S+ answers of a block that is not served$/;
+
 /** Whether an error says that the block is above the head. */
 export const isAboveHeadError = (message: string): boolean => ABOVE_HEAD_ERRORS.some((text) => text.test(message));
 
@@ -85,6 +88,8 @@ export interface BlockTruth {
   readonly transactions: readonly string[];
   /** Returns the correct result in a view: ABOVE_HEAD above its head, undefined if the block was not recorded. */
   answer(question: ViewQuestion, heads: Heads): string | undefined;
+  /** Whether a branch has the transaction in a block above the view's head. The view does not have it. */
+  isAbove(question: ViewQuestion, heads: Heads): boolean;
 }
 
 const MAX_TRANSACTIONS = 60;
@@ -148,8 +153,17 @@ export const createBlockTruth = (): BlockTruth => {
     return JSON.stringify(all);
   };
 
+  const placesOf = (question: ViewQuestion): readonly RecordedTransaction[] =>
+    question.kind === "transaction" ? (byTransaction.get(question.hash) ?? []) : [];
+
   return {
     transactions: newest,
+    isAbove: (question, heads) => {
+      const places = placesOf(question);
+      return (
+        places.some(({ number }) => number > heads.latest.number) && !places.some((each) => isCanonical(each, heads))
+      );
+    },
     record: async (node) => {
       let { number, hash } = await node.latest();
       while (!blocks.has(hash) && BigInt(number) >= 0n) {
@@ -177,8 +191,7 @@ export const createBlockTruth = (): BlockTruth => {
         case "logs":
           return question.to > heads.latest.number ? ABOVE_HEAD : answerLogs(question.from, question.to, heads);
         case "transaction": {
-          const places = byTransaction.get(question.hash) ?? [];
-          const place = places.find((each) => isCanonical(each, heads));
+          const place = placesOf(question).find((each) => isCanonical(each, heads));
           return place?.answers[question.method] ?? "null";
         }
       }

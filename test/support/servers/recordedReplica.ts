@@ -7,6 +7,7 @@ import {
   comparableFees,
   comparableLogs,
   isAboveHeadError,
+  NOT_SERVED_ERROR,
   type ViewQuestion,
 } from "../clients/blockTruth.ts";
 import type { Service } from "./service.ts";
@@ -54,11 +55,15 @@ const KEPT_MS = 60_000;
 /** Characters of a hash that distinguish blocks. */
 const HASH_START = 10;
 
+const errorOf = (text: string): string => {
+  const { error }: { error?: { message: string } } = JSON.parse(text);
+  return error?.message ?? "";
+};
+
 /** Returns the result in the form of BlockTruth. Undefined for an error that no view makes true. */
 const comparableAnswer = ({ question, result, text }: RecordedAnswer): string | undefined => {
   if (result === undefined) {
-    const { error }: { error?: { message: string } } = JSON.parse(text);
-    return error !== undefined && isAboveHeadError(error.message) ? ABOVE_HEAD : undefined;
+    return isAboveHeadError(errorOf(text)) ? ABOVE_HEAD : undefined;
   }
   return comparable(question, result);
 };
@@ -129,7 +134,12 @@ export const recordReplica = (service: Service): RecordedReplica => {
         const held = heldWhile(answer);
         const expected = held.map((view) => truth.answer(question, view));
         const isAboveHead = answer.result === "null" && expected.includes(ABOVE_HEAD);
-        if (isAboveHead || (given !== undefined && expected.includes(given))) {
+        // Nodes contradict each other about the head, and the node of the other branch has the transaction.
+        const isOfOtherBranch =
+          answer.result === undefined &&
+          NOT_SERVED_ERROR.test(errorOf(text)) &&
+          held.some((view) => truth.isAbove(question, view));
+        if (isAboveHead || isOfOtherBranch || (given !== undefined && expected.includes(given))) {
           return [];
         }
         const { method, params } = callOf(question);
