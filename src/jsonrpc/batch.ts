@@ -26,6 +26,8 @@ export interface BatchLimits {
   readonly maxResponseBytes: number;
   /** Limits the calls that start in one turn of the event loop. */
   readonly turn: TurnClock;
+  /** The body may have calls with large parameters. */
+  readonly isLarge: boolean;
   /** Counts the calls, and the results until they are sent. Undefined: they are not counted. */
   readonly memory: ResultMemory | undefined;
 }
@@ -41,6 +43,11 @@ const UNCOUNTED_CALLS = 16;
 
 /** A streamed response is sent in parts of about this size. */
 const MAX_PART_BYTES = 64 * 1024;
+
+/** The work for such parameters goes on after the start of the call. The clock of the turn does not measure that part. */
+const LARGE_PARAMS_BYTES = 64 * 1024;
+
+const hasLargeParams = (item: Item): boolean => "call" in item && (item.call.paramsBytes ?? 0) > LARGE_PARAMS_BYTES;
 
 /** Returns the result that a call holds until it is sent. A notification holds none. */
 const heldBody = <R extends Reply>({ id, body }: CompletedCall<R>): Uint8Array | undefined =>
@@ -208,6 +215,10 @@ class Batch<R extends Reply> {
         this.#awaitCall(completed, index);
       } else {
         this.#onCompleted(completed, index);
+      }
+      if (this.#limits.isLarge && hasLargeParams(item)) {
+        this.#waitForTurn();
+        return;
       }
     }
   }

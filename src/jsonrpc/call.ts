@@ -6,6 +6,8 @@ export interface Call {
   readonly params: readonly unknown[];
   /** The client's own bytes of `params`. A call of forebay has none: see `paramsTextOf`. */
   readonly paramsText?: Uint8Array | undefined;
+  /** The length of `paramsText`, without creating it. */
+  readonly paramsBytes?: number | undefined;
   /** The same as text. */
   readonly paramsJson?: string | undefined;
   /** A write, or a method outside the table. It is never coalesced, retried or hedged. */

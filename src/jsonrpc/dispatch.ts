@@ -47,6 +47,9 @@ export type Dispatch<C, R extends Reply> = (body: Uint8Array, context: C) => Awa
 
 const DEFAULT_CONCURRENCY = 64;
 
+/** Parsing a larger body takes time from the turn of its calls. */
+const LARGE_BYTES = 64 * 1024;
+
 /** A request object that is a call. */
 type ValidItem = Exclude<Item, { readonly error: RpcError }>;
 
@@ -171,6 +174,10 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
   };
 
   return (bytes, context) => {
+    const isLarge = bytes.length > LARGE_BYTES;
+    if (isLarge) {
+      turn.begin();
+    }
     let envelope: Envelope;
     try {
       envelope = parseEnvelope(bytes, maxBatch);
@@ -183,7 +190,7 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
     }
     const [first] = envelope.items;
     if (envelope.batch || first === undefined) {
-      const limits = { concurrency, maxResponseBytes, turn, memory: options.memoryOf?.(context) };
+      const limits = { concurrency, maxResponseBytes, turn, isLarge, memory: options.memoryOf?.(context) };
       return runBatch(envelope.items, (item, startMs) => run(item, context, unchanged, startMs), limits);
     }
     return run<DispatchResult<R>>(first, context, toResult);

@@ -57,6 +57,10 @@ class LazyCall implements Call {
     return this.#body.subarray(this.#paramsAt, this.#paramsEnd);
   }
 
+  get paramsBytes(): number {
+    return this.#paramsEnd - this.#paramsAt;
+  }
+
   get paramsJson(): string {
     this.#paramsJson ??= this.#body.toString("utf8", this.#paramsAt, this.#paramsEnd);
     return this.#paramsJson;

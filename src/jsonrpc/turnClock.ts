@@ -3,22 +3,39 @@ const MAX_TURN_MS = 8;
 
 /** Limits the time that many calls together take of one turn of the event loop. */
 export class TurnClock {
+  readonly #maxCalls: number;
   #startMs: number | undefined;
+  #calls = 0;
   readonly #endTurn = (): void => {
     this.#startMs = undefined;
   };
+
+  /** `maxCalls` is for calls whose work continues after the turn's time was read, as that of promises does. */
+  constructor(maxCalls = Number.POSITIVE_INFINITY) {
+    this.#maxCalls = maxCalls;
+  }
+
+  /** Starts the time of this turn, unless it has started. Work before the first question then counts. */
+  begin(nowMs: number = performance.now()): void {
+    if (this.#startMs === undefined) {
+      this.#startMs = nowMs;
+      this.#calls = 0;
+      setImmediate(this.#endTurn);
+    }
+  }
 
   get isOver(): boolean {
     return this.isOverAt(performance.now());
   }
 
-  /** Whether the calls of this turn have used their time. The first question of a turn starts it. */
+  /** Whether the calls of this turn have used their time. The first question of a turn starts it. Ask once before each call. */
   isOverAt(nowMs: number): boolean {
     if (this.#startMs === undefined) {
-      this.#startMs = nowMs;
-      setImmediate(this.#endTurn);
+      this.begin(nowMs);
+      this.#calls = 1;
       return false;
     }
-    return nowMs - this.#startMs > MAX_TURN_MS;
+    this.#calls++;
+    return this.#calls > this.#maxCalls || nowMs - this.#startMs > MAX_TURN_MS;
   }
 }

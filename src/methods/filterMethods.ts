@@ -12,6 +12,8 @@ import { viewResponse } from "./pendingReads.ts";
 
 const id = required("id", readAny);
 const PLAIN_TEXT = /^\s*"([^"\\]+)"\s*$/;
+/** A longer text is the id of no filter. It is not parsed. */
+const MAX_ID_BYTES = 4 * 1024;
 const COMPUTED = { retention: "computed", atPending: "none" } as const;
 
 /** Creates a method that uses a filter. A filter that a node created is read from that node. */
@@ -23,7 +25,8 @@ const usesFilter = (
   ...COMPUTED,
   handle: async (input) => {
     const { chain, call, context } = input;
-    const [filterId = null] = parseParams(call.params, [id]);
+    const isLong = (call.paramsText?.length ?? 0) > MAX_ID_BYTES;
+    const [filterId = null] = isLong ? [] : parseParams(call.params, [id]);
     const filter = parseNodeFilterId(filterId);
     if (filter === undefined) {
       return handle(input, filterId);

@@ -298,3 +298,24 @@ test("a batch reports its error responses, and a notification has none", async (
   const { errors } = await dispatch(bytes(batch), undefined);
   assert.deepEqual(errors.map(({ code }) => code).toSorted(), [-32_600, 3]);
 });
+
+test("a batch starts at most one call with large parameters in a turn of the event loop", async () => {
+  let startedInTurn = 0;
+  const inTurns: number[] = [];
+  const { ask } = setup({
+    large: async () => {
+      if (startedInTurn === 0) {
+        setImmediate(() => {
+          inTurns.push(startedInTurn);
+          startedInTurn = 0;
+        });
+      }
+      startedInTurn++;
+      return { body: bytes("1") };
+    },
+  });
+  const large = "a".repeat(70_000);
+  const { text } = await ask(`[${[1, 2, 3, 4].map((id) => request(id, "large", [large])).join()}]`);
+  assert.equal(JSON.parse(text).length, 4);
+  assert.deepEqual(new Set(inTurns), new Set([1]));
+});

@@ -35,3 +35,21 @@ test("messages that find no time in this turn wait, in turn with those of other 
   turns.run(other, handle("b2"));
   assert.equal(handled.at(-1), "b2");
 });
+
+test("at most 128 messages are handled in one turn, because their responses follow in it", async () => {
+  const turns = new MessageTurns();
+  let handled = 0;
+  for (let message = 0; message < 300; message++) {
+    turns.run({}, () => {
+      handled++;
+    });
+  }
+  assert.ok(handled <= 128, `${handled}`);
+  const inTurns: number[] = [];
+  while (handled < 300) {
+    const before = handled;
+    await nextTurn();
+    inTurns.push(handled - before);
+  }
+  assert.ok(Math.max(...inTurns) <= 128, `${inTurns}`);
+});
