@@ -102,6 +102,10 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     const found = findTransaction(view, hash);
     return found?.[0].transactions[found[1]] ?? null;
   },
+  eth_getRawTransactionByHash: (view, [hash]) => {
+    const found = findTransaction(view, hash);
+    return found?.[0].raws[found[1]] ?? null;
+  },
   eth_getTransactionReceipt: (view, [hash]) => {
     const found = findTransaction(view, hash);
     return found?.[0].receipts[found[1]] ?? null;

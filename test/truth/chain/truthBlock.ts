@@ -7,7 +7,7 @@ import {
 } from "../../../src/ethereum/blockHeader.ts";
 import { bloomOfLogs } from "../../../src/ethereum/bloom.ts";
 import { formatTransaction } from "../../../src/ethereum/formatTransaction.ts";
-import { type Address, type Hash, type Hex, ZERO_HASH } from "../../../src/ethereum/hex.ts";
+import { type Address, type Data, formatData, type Hash, type Hex, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt, formatReceipt, type Receipt, type RpcLog } from "../../../src/ethereum/receipt.ts";
 import type { Transaction } from "../../../src/ethereum/transaction.ts";
@@ -41,6 +41,7 @@ export interface TruthBlock {
   readonly header: BlockHeader;
   readonly state: TruthState;
   readonly hashes: readonly Hash[];
+  readonly raws: readonly Data[];
   /** The block objects of the execution API: with hashes, and with whole transactions. */
   readonly json: Readonly<Record<string, unknown>>;
   readonly fullJson: Readonly<Record<string, unknown>>;
@@ -103,6 +104,7 @@ export const createTruthBlock = (content: BlockContent): TruthBlock => {
   const hashes = own.map(({ transaction }) => transaction.hash);
   return {
     ...{ number: Number(header.number), hash, parent, header, state, hashes, transactions },
+    raws: own.map(({ transaction }) => formatData(transaction.raw)),
     json: { ...rest, transactions: hashes },
     fullJson: { ...rest, transactions },
     receipts: formatted,
