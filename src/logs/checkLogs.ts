@@ -80,7 +80,9 @@ const fetchAlone = async (
   }
   const recheck = { from: number, to: number, blockHash: block.hash, filter, final: false, isRecheck: true } as const;
   // A final range is checked with the node that returned it: a lagging machine does not have the block.
-  return fetchBlock(final ? { ...recheck, node } : { ...recheck, avoided: node }, context);
+  const own = final ? await fetchBlock({ ...recheck, node }, context) : [];
+  // The node may leave out the logs again.
+  return own.length > 0 ? own : fetchBlock({ ...recheck, avoided: node }, context);
 };
 
 /** A block commits to all blocks before it: below the ring, its oldest block represents the range. */

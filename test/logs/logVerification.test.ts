@@ -91,21 +91,24 @@ test("recent blocks with a matching bloom and no log are requested again by hash
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(100, 299)));
 });
 
-test("logs of recent blocks that a node leaves out come from another node", async () => {
+test("logs that a node leaves out come from another node", async () => {
   const chain = chainOf(300);
-  const context = createContext({ heads: fakeHeads(chain, { finalized: 99 }) });
   const liar = createFakeLogNode({ chain, name: "liar", change: () => [] });
   const good = createFakeLogNode({ chain, name: "good" });
-  for (const nodes of [
-    [liar, good],
-    [good, liar],
-  ]) {
-    const answer = await createSplit(nodes).request(ANY, range(100, 299), context);
-    assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(100, 299)));
+  for (const finalized of [99, 200, 299]) {
+    const context = createContext({ heads: fakeHeads(chain, { finalized }) });
+    for (const nodes of [
+      [liar, good],
+      [good, liar],
+    ]) {
+      const answer = await createSplit(nodes).request(ANY, range(100, 299), context);
+      assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(100, 299)), `finalized ${finalized}`);
+    }
   }
   // If no other node can answer, the node itself is asked again.
   const alone = createFakeLogNode({ chain, name: "alone", change: (logs, { byHash }) => (byHash ? logs : []) });
-  const answer = await createSplit([alone]).request(ANY, range(100, 299), context);
+  const recent = createContext({ heads: fakeHeads(chain, { finalized: 99 }) });
+  const answer = await createSplit([alone]).request(ANY, range(100, 299), recent);
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(100, 299)));
 });
 
