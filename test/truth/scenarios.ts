@@ -74,6 +74,14 @@ const ofFeed = (name: string, act: (feed: FeedFaults, random: (below: number) =>
   begin: ({ feed, random, repeat }) => repeat(FEED_FAULT_MS, () => act(feed, random)),
 });
 
+/** Honest nodes learn of a head at different times, as nodes of several operators do. */
+const LATE_MS = [0, 250, 500] as const;
+const makeLate = ({ nodes }: ScenarioWorld): void => {
+  for (const [index, node] of nodes.entries()) {
+    node.fault = { lateMs: LATE_MS[index % LATE_MS.length] ?? 0 };
+  }
+};
+
 /** Nothing fails. */
 const HONEST = (): void => undefined;
 
@@ -83,6 +91,7 @@ const LAST: readonly string[] = ["logs", "receipts"];
 /** In the order in which they run. */
 export const SCENARIOS: readonly Scenario[] = [
   { name: "honest", begin: HONEST },
+  { name: "late nodes", begin: makeLate },
   ofNode("lag of 1 block", () => lagging(1)),
   ofNode("lag of 5 blocks", () => lagging(5)),
   ofNode("lag of 50 blocks", () => lagging(50)),
@@ -99,13 +108,16 @@ export const SCENARIOS: readonly Scenario[] = [
     .map(ofLies),
   {
     name: "reorganisations",
-    begin: ({ chain, change, random, repeat }) =>
+    begin: (world) => {
+      const { chain, change, random, repeat } = world;
+      makeLate(world);
       repeat(REORG_MS, async () => {
         const depth = 1 + random(MAX_REORG);
         const endFault = chain.lagBound.beginFault();
         await change(() => chain.reorg(depth, depth + random(2)));
         endFault();
-      }),
+      });
+    },
   },
   ofNode("another chain", ({ other }) => ({ chain: other })),
   {

@@ -6,7 +6,7 @@ import { FakeError } from "../../support/fakes/fakeNode.ts";
 import { type Lie, type LieHttp, LieTeller } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { answerCall, type NodeView } from "../chain/nodeAnswers.ts";
-import { ancestorAt } from "../chain/truthBlock.ts";
+import { ancestorAt, type TruthBlock } from "../chain/truthBlock.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
 import { NodeFilters } from "./nodeFilters.ts";
 
@@ -14,6 +14,8 @@ import { NodeFilters } from "./nodeFilters.ts";
 export interface NodeFault {
   /** Returns how many blocks the view of the next request is behind the head. */
   readonly lag?: () => number;
+  /** The time by which it learns later of each head. */
+  readonly lateMs?: number;
   /** The chain that it follows instead. */
   readonly chain?: TruthChain;
   /** Wrong responses, applied in order. */
@@ -39,6 +41,12 @@ interface Call {
   readonly params?: readonly unknown[];
 }
 
+/** Returns the head that a chain had some time ago. */
+const headBefore = (chain: TruthChain, ms: number): TruthBlock => {
+  const atMs = performance.now() - ms;
+  return (ms === 0 ? undefined : chain.headsBetween(atMs, atMs)[0]) ?? chain.head;
+};
+
 /** Starts a node. It ends with the test. */
 export const startTruthNode = async (t: Lifespan, chain: TruthChain): Promise<TruthNode> => {
   const calls = new Map<string, number>();
@@ -46,7 +54,7 @@ export const startTruthNode = async (t: Lifespan, chain: TruthChain): Promise<Tr
 
   const viewOf = (fault: NodeFault | undefined): NodeView => {
     const followed = fault?.chain ?? chain;
-    const { head } = followed;
+    const head = headBefore(followed, fault?.lateMs ?? 0);
     return { chain: followed, head: ancestorAt(head, Math.max(0, head.number - (fault?.lag?.() ?? 0))) ?? head };
   };
   const answer = (view: NodeView, { id, method, params = [] }: Call): object => {
