@@ -3,7 +3,7 @@ import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import type { TruthBlock } from "../chain/truthBlock.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
 import { type JudgedAnswer, outcomeOf } from "./outcome.ts";
-import { classOf, type WrongClass } from "./wrongClass.ts";
+import { classOf, findMissingLogs, type WrongClass } from "./wrongClass.ts";
 
 /** `lagMs`: how long the newest view with this response was over when the request began. */
 export type Verdict =
@@ -102,7 +102,9 @@ export const findVerdict = (chain: TruthChain, answer: JudgedAnswer, announcedMs
     .map(({ number, hashes }) => `${number}: ${hashes.map((hash) => hash.slice(0, HASH_START)).join(" ")}`);
   const seen = `heads ${views.join(", ")}; feed ${prefixes.slice(0, MAX_PREFIXES).join(", ")}`;
   const times = `${Math.round(endMs - startMs)} ms, lag ${Math.round(maxLagMs)} ms`;
-  const text = `${call.method} ${JSON.stringify(call.params)}, ${times}: ${summarize(result)}, with ${seen}`;
+  const missing = Array.isArray(result) ? findMissingLogs(chain, heads, call, result) : undefined;
+  const lacking = missing === undefined || call.method !== "eth_getLogs" ? "" : `lacks ${summarize(missing)}; has `;
+  const text = `${call.method} ${JSON.stringify(call.params)}, ${times}: ${lacking}${summarize(result)}, with ${seen}`;
   const staleMs = findLag(chain, answer, STALE_MS);
   const found = classOf(chain, answer, startMs - maxLagMs);
   return staleMs === undefined
@@ -146,7 +148,7 @@ const summarize = (value: unknown): string => {
       const { blockNumber, transactionHash, logIndex } = fieldsOf(log);
       return `${Number(blockNumber)}:${String(transactionHash).slice(0, HASH_START)}:${Number(logIndex)}`;
     });
-    return logs.slice(-MAX_LOGS).join(" ");
+    return `${logs.length} logs ${logs.slice(-MAX_LOGS).join(" ")}`;
   }
   return summarizeJson(value);
 };

@@ -34,7 +34,11 @@ export const classOf = (chain: TruthChain, answer: JudgedAnswer, sinceMs: number
     return "nullForExisting";
   }
   const heads = chain.headsBetween(sinceMs, endMs);
-  if (call.method === "eth_getLogs" && Array.isArray(result) && isPartOfLogs(chain, heads, call, result)) {
+  if (
+    call.method === "eth_getLogs" &&
+    Array.isArray(result) &&
+    findMissingLogs(chain, heads, call, result) !== undefined
+  ) {
     return "missingLogs";
   }
   if (call.method.startsWith("eth_getTransactionBy") || call.method === "eth_getTransactionReceipt") {
@@ -48,17 +52,23 @@ export const classOf = (chain: TruthChain, answer: JudgedAnswer, sinceMs: number
   return typeof result === "object" ? classOfItem(chain, heads, result) : classOfValue(chain, heads, answer);
 };
 
-const isPartOfLogs = (
+/** Finds the logs that a list lacks which has no others. Returns undefined if it has others for each head. */
+export const findMissingLogs = (
   chain: TruthChain,
   heads: readonly TruthBlock[],
   call: ChainCall,
   result: readonly unknown[],
-): boolean =>
-  heads.some((head) => {
+): readonly unknown[] | undefined => {
+  for (const head of heads) {
     const truth = outcomeOf(chain, head, call);
     const logs = "result" in truth && Array.isArray(truth.result) ? truth.result : [];
-    return result.length < logs.length && result.every((log) => logs.some((each) => isDeepStrictEqual(each, log)));
-  });
+    const missing = logs.filter((log) => !result.some((each) => isDeepStrictEqual(each, log)));
+    if (missing.length > 0 && missing.length === logs.length - result.length) {
+      return missing;
+    }
+  }
+  return undefined;
+};
 
 /** Finds the class of a block, transaction, receipt or log, each of which names its block. */
 const classOfItem = (chain: TruthChain, heads: readonly TruthBlock[], value: unknown): WrongClass => {
