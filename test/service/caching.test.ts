@@ -3,7 +3,7 @@ import { after, before, test } from "node:test";
 import { askAll, isHit } from "../support/clients/askAll.ts";
 import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
-import { type CountingProxy, createCountingProxy } from "../support/fakes/countingProxy.ts";
+import { type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
 import {
   type ChainCall,
   cacheableCallsOf,
@@ -16,13 +16,13 @@ const REQUESTS = 1_000;
 const MIN_METHODS = 25;
 
 let chain: SealedChain;
-let proxy: CountingProxy;
+let proxy: LyingNode;
 let service: Service;
 let calls: readonly ChainCall[];
 
 before(async () => {
   chain = await createSealedChain();
-  proxy = await createCountingProxy(chain.devnet.anvilUrl);
+  proxy = await startLyingNode({ after: () => undefined }, chain.devnet.anvilUrl);
   service = await createService({ nodes: [{ url: proxy.url }], pending: { mode: "node" } });
   await settled(service);
   calls = cacheableCallsOf(chain, REQUESTS);

@@ -4,7 +4,7 @@ import { type Anvil, startAnvil } from "../devnet/anvil.ts";
 import { type Asked, ask, askAll, isHit } from "../support/clients/askAll.ts";
 import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
-import { type CountingProxy, createCountingProxy } from "../support/fakes/countingProxy.ts";
+import { startLyingNode } from "../support/fakes/lyingNode.ts";
 import { startRedis } from "../support/servers/redis.ts";
 import type { ChainCall } from "../support/servers/sealedChain.ts";
 import { createService, type Service } from "../support/servers/service.ts";
@@ -34,13 +34,6 @@ const calls: readonly ChainCall[] = [0, 1, 2, 20, 30, 36, 37, 60, 99].flatMap((n
     { method: "eth_getProof", params: [`0x${"00".repeat(20)}`, [], at] },
   ];
 });
-
-/** An address whose node can be replaced at once. */
-const openAddress = async (t: TestContext, node: Anvil): Promise<CountingProxy> => {
-  const address = await createCountingProxy(node.url);
-  t.after(() => address.close());
-  return address;
-};
 
 const open = async (t: TestContext, node: { readonly url: string }, redis: string): Promise<Service> => {
   const service = await createService({ nodes: [{ url: node.url }], pending: { mode: "node" } }, { cache: { redis } });
@@ -100,7 +93,7 @@ for (const [what, blocks] of [
   test(`the chain restarted from genesis while forebay was up and is ${what}`, async (t) => {
     const { url } = await startRedis(t);
     const first = await startNode(0, BLOCKS);
-    const address = await openAddress(t, first);
+    const address = await startLyingNode(t, first.url);
     const service = await open(t, address, url);
     await settled(service);
     const answers = await askAll(service.url, calls);

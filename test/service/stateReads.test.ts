@@ -3,8 +3,8 @@ import { after, test } from "node:test";
 import { startAnvil } from "../devnet/anvil.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
-import { createCountingProxy } from "../support/fakes/countingProxy.ts";
 import { startFront } from "../support/fakes/front.ts";
+import { startLyingNode } from "../support/fakes/lyingNode.ts";
 import { createService } from "../support/servers/service.ts";
 
 const anvil = await startAnvil(["--hardfork", "prague", "--no-mining"]);
@@ -40,13 +40,10 @@ const simulationOf = (code: string, data = LONG_DATA) => ({
 });
 
 test("a simulation that reads too many values ends with an error before it reads them", async (t) => {
-  const proxy = await createCountingProxy(anvil.url);
+  const proxy = await startLyingNode(t, anvil.url);
   const maxStateReads = 200;
   const service = await createService({ ...CHAIN, nodes: [{ url: proxy.url }], simulate: { maxStateReads } });
-  t.after(async () => {
-    await service.close();
-    await proxy.close();
-  });
+  t.after(() => service.close());
   const before = proxy.total;
   const { body } = await rpc(service.url, "eth_simulateV1", [simulationOf(ENDLESS_BALANCES), "latest"]);
   assert.deepEqual(body.error, {
@@ -60,12 +57,9 @@ test("a simulation that reads too many values ends with an error before it reads
 });
 
 test("a small request makes few calls to nodes before it ends with an error", async (t) => {
-  const proxy = await createCountingProxy(anvil.url);
+  const proxy = await startLyingNode(t, anvil.url);
   const service = await createService({ ...CHAIN, nodes: [{ url: proxy.url }] });
-  t.after(async () => {
-    await service.close();
-    await proxy.close();
-  });
+  t.after(() => service.close());
   const before = proxy.total;
   const { body } = await rpc(service.url, "eth_simulateV1", [simulationOf(ENDLESS_BALANCES, "0x"), "latest"]);
   assert.equal(body.error?.message, tooManyReads(DEFAULT_MAX_READS));
@@ -75,12 +69,9 @@ test("a small request makes few calls to nodes before it ends with an error", as
 });
 
 test("the items of a batch share one limit of state reads", async (t) => {
-  const proxy = await createCountingProxy(anvil.url);
+  const proxy = await startLyingNode(t, anvil.url);
   const service = await createService({ ...CHAIN, nodes: [{ url: proxy.url }] });
-  t.after(async () => {
-    await service.close();
-    await proxy.close();
-  });
+  t.after(() => service.close());
   const before = proxy.total;
   const items = Array.from({ length: 10 }, (_, index) => ({
     ...{ jsonrpc: "2.0", id: index, method: "eth_simulateV1" },

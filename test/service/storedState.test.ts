@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { startAnvil } from "../devnet/anvil.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
-import { createCountingProxy } from "../support/fakes/countingProxy.ts";
+import { startLyingNode } from "../support/fakes/lyingNode.ts";
 import { deployProxiedToken } from "../support/servers/proxiedToken.ts";
 import { startRedis } from "../support/servers/redis.ts";
 import { createService } from "../support/servers/service.ts";
@@ -18,8 +18,7 @@ test("state of a final block is fetched by one replica and reused by another", a
   const { block, call } = await deployProxiedToken(anvil);
   await anvil.call("anvil_mine", BLOCKS);
   const redis = await startRedis(t);
-  const proxy = await createCountingProxy(anvil.url);
-  t.after(() => proxy.close());
+  const proxy = await startLyingNode(t, anvil.url);
   const start = () =>
     createService(
       { nodes: [{ url: proxy.url }], blockTimeMs: 1_000, pending: { mode: "node" }, forks: "prague" },

@@ -44,6 +44,8 @@ export interface LyingNode {
   readonly lied: ReadonlyMap<string, number>;
   /** Calls by method; batch items count singly. */
   readonly calls: ReadonlyMap<string, number>;
+  /** The number of all calls. */
+  readonly total: number;
   /** Closes all connections, like a node that restarts. */
   disconnect(): void;
   close(): Promise<void>;
@@ -124,7 +126,7 @@ export class LieTeller {
   }
 }
 
-/** Forwards requests to an honest node, and changes its answers by the configured lies. Ends with the test. */
+/** Forwards requests to a node, counts their calls, and changes its answers by the configured lies. Ends with the test. */
 export const startLyingNode = async (t: Lifespan, target: string, lies: readonly Lie[] = []): Promise<LyingNode> => {
   const calls = new Map<string, number>();
   const teller = new LieTeller(async (body) => {
@@ -159,6 +161,9 @@ export const startLyingNode = async (t: Lifespan, target: string, lies: readonly
     lies,
     lied: teller.lied,
     calls,
+    get total() {
+      return calls.values().reduce((sum, count) => sum + count, 0);
+    },
     disconnect: () => server.closeAllConnections(),
     close: async () => {
       server.closeAllConnections();
