@@ -20,6 +20,8 @@ export interface Voter {
 export interface HeadVotes {
   readonly ring: BlockRing;
   readonly voters: readonly Voter[];
+  /** The number of origins that can be reached, with or without a vote. */
+  readonly reachable: number;
   readonly agree: Agree;
   readonly blockTimeMs: number;
   readonly nowMs: number;
@@ -111,11 +113,14 @@ const groupsAt = (number: bigint, { voters, ring }: HeadVotes): ReadonlyMap<Hash
 interface WaitTimes {
   readonly lagMs: number;
   readonly silenceMs: number;
+  /** For origins without a block that one alone has, or that others contradict. */
+  readonly loneMs: number;
 }
 
 const waitTimes = ({ blockTimeMs }: HeadVotes): WaitTimes => ({
   lagMs: Math.min(Math.max(LAG_BLOCKS * blockTimeMs, MIN_WAIT_MS), MAX_WAIT_MS),
   silenceMs: Math.max(SILENT_BLOCKS * blockTimeMs, MIN_WAIT_MS),
+  loneMs: Math.max(SILENT_BLOCKS * blockTimeMs, MAX_WAIT_MS),
 });
 
 /** Returns the time of the first block that another origin announced since the voter's newest head, and that the voter lacks. */
@@ -138,7 +143,7 @@ interface Ballot {
   /** Time of the first block at that number. */
   readonly sinceMs: number;
   /**
-   * One origin alone has a block above the served head, and at least two others have none. It may have invented the block
+   * One origin alone has a block above the served head, and two others can be reached. It may have invented the block
    * while the chain paused.
    */
   readonly isLone: boolean;
@@ -146,29 +151,27 @@ interface Ballot {
 
 /** Returns the time when a voter has had no new head for SILENT_BLOCKS, in which another origin went on. */
 const silentAtMs = (voter: Voter, { isLone }: Ballot, votes: HeadVotes): number => {
-  const { lagMs, silenceMs } = waitTimes(votes);
-  const waitMs = isLone && voter.isAvailable ? MAX_WAIT_MS : lagMs;
+  const { lagMs, loneMs, silenceMs } = waitTimes(votes);
+  const waitMs = isLone && voter.isAvailable ? loneMs : lagMs;
   return Math.max(voter.newHeadMs + silenceMs, behindSinceMs(voter, votes) + waitMs);
 };
 
 /** Returns the time when a voter that lacks the next block loses its vote. */
 const lateAtMs = (voter: Voter, { groups, sinceMs, isLone }: Ballot, votes: HeadVotes): number => {
   const { servedMs } = votes;
-  if (voter.isAvailable && isLone) {
-    return Number.POSITIVE_INFINITY;
+  const { lagMs, loneMs } = waitTimes(votes);
+  // While origins contradict each other, an undecided one may make a majority.
+  if (voter.isAvailable && (isLone || groups.length > 1)) {
+    return sinceMs + loneMs;
   }
-  // While origins contradict each other, an undecided one that can be reached is awaited: it may make a majority.
-  if (voter.isAvailable && groups.length > 1) {
-    return sinceMs + MAX_WAIT_MS;
-  }
-  const waitMs = voter.isAvailable ? waitTimes(votes).lagMs : MIN_WAIT_MS;
+  const waitMs = voter.isAvailable ? lagMs : MIN_WAIT_MS;
   // An origin that lags and goes on has a block served, again and again: the wait begins with the next block too.
   return sinceMs + Math.min(waitMs, Math.max(MIN_LATE_MS, servedMs - sinceMs + waitMs));
 };
 
 /** Decides about the blocks above the agreed one. */
 const decideNext = (votes: HeadVotes, required: number, agreed: bigint): NextStep => {
-  const { ring, voters, nowMs, seenMs } = votes;
+  const { ring, voters, reachable, nowMs, seenMs } = votes;
   const blocks = groupsAt(agreed + 1n, votes);
   if (blocks.size === 0) {
     return { kind: "none" };
@@ -176,7 +179,7 @@ const decideNext = (votes: HeadVotes, required: number, agreed: bigint): NextSte
   const groups = [...blocks.values()];
   const undecided = voters.filter((voter) => !groups.some((group) => group.includes(voter)));
   const sinceMs = Math.min(...[...blocks.keys()].map(seenMs));
-  const isLone = agreed >= ring.latest.number && groups.length === 1 && groups[0]?.length === 1 && voters.length > 2;
+  const isLone = agreed >= ring.latest.number && groups.length === 1 && groups[0]?.length === 1 && reachable > 2;
   const ballot = { groups, undecided, sinceMs, isLone };
   const ends = voters.map((voter) => {
     const silentMs = silentAtMs(voter, ballot, votes);

@@ -175,6 +175,14 @@ export class FollowedOrigins {
     return [...voters.values()].filter((voter) => !this.#isLagging(voter, ring));
   }
 
+  /** Returns the number of origins that can be reached, with or without a vote. */
+  countReachable(): number {
+    const nodes = [...this.#heads.keys()].filter(
+      ({ identified, suspended, available }) => identified && !suspended && available,
+    );
+    return new Set(nodes.map(({ origin }) => origin)).size;
+  }
+
   /** Returns one node of each origin that can be reached and whose head links to the ring, with or without a vote. */
   reporters(): readonly UpstreamNode[] {
     const linked = this.#voting().filter(({ node, chain }) => node.available && chain !== undefined);

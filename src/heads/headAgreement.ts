@@ -240,6 +240,7 @@ export class HeadAgreement {
       ...{
         ring,
         voters: this.#origins.voters(ring),
+        reachable: this.#origins.countReachable(),
         agree,
         blockTimeMs: blockTimeMs(),
         nowMs,

@@ -295,21 +295,30 @@ test("an invented child is not served because one honest origin is late after a 
   await pause(2_000);
 });
 
-test("an origin that lags by more than the wait, and goes on, costs one wait", async (t) => {
-  const setup = await trackHeads(t, {
-    height: 90,
-    nodes: 2,
-    alter: ([, second]) => Object.assign(second ?? {}, { lag: 20 }),
+for (const [lagging, waitBlocks] of [
+  [1, 4],
+  [2, 10],
+] as const) {
+  test(`${lagging} of ${lagging + 1} origins that lag by more than the wait, and go on, cost one wait`, async (t) => {
+    const setup = await trackHeads(t, {
+      height: 90,
+      nodes: lagging + 1,
+      alter: ([, ...late]) => {
+        for (const node of late) {
+          node.lag = 20;
+        }
+      },
+    });
+    await run(setup, waitBlocks);
+    const watch = watchHead(setup);
+    await run(setup, 6, () => {
+      watch.step();
+      assert.ok(setup.chain.latest.number - (served(setup)?.number ?? 0n) <= 1n);
+    });
+    assert.ok(watch.longestMs <= 2_500, `${watch.longestMs} ms`);
+    assert.equal(setup.heads.current()?.isAgreed, false);
   });
-  await run(setup, 4);
-  const watch = watchHead(setup);
-  await run(setup, 6, () => {
-    watch.step();
-    assert.ok(setup.chain.latest.number - (served(setup)?.number ?? 0n) <= 1n);
-  });
-  assert.ok(watch.longestMs <= 2_500, `${watch.longestMs} ms`);
-  assert.equal(setup.heads.current()?.isAgreed, false);
-});
+}
 
 const FORGERIES: Readonly<Record<string, (chain: FakeChain) => FakeChain>> = {
   "other fields": (chain) =>
@@ -616,4 +625,19 @@ test("a contradiction of two origins freezes the head for 15 s at most while a t
     watch.step();
   });
   assert.ok(watch.longestMs <= 17_500, `${watch.longestMs} ms`);
+});
+
+test("an invented child is not served while one honest origin is excluded and the other one is silent", async (t) => {
+  const setup = await trackHeads(t, { height: 60, nodes: 3 });
+  const [excluded, liar] = setup.nodes as [ChainNode, ChainNode];
+  excluded.chain = forge(setup.chain, 3);
+  await run(setup, 6);
+  assert.equal(setup.heads.isExcluded("node1"), true);
+  await setup.clock.advance(1_000);
+  liar.chain = forge(setup.chain, 1);
+  for (let elapsedMs = 0; elapsedMs < 14_000; elapsedMs += STEP_MS) {
+    setup.heads.markActive();
+    await setup.clock.advance(STEP_MS);
+    assert.ok(isHonest(setup, served(setup)?.hash), `after ${elapsedMs} ms`);
+  }
 });
