@@ -1,24 +1,16 @@
-import type { Clock } from "../core/clock.ts";
 import type { RingBlock } from "../core/heads.ts";
 import { readLinked } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { findAgreedHead, type OfferedHead, readOffered } from "./agreedHead.ts";
 import { untilWrong } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
-import type { CanonicalChain } from "./canonicalChain.ts";
 import type { ChainIdentity } from "./chainIdentity.ts";
-import { type Agree, requiredOrigins } from "./decideHead.ts";
+import { requiredOrigins } from "./decideHead.ts";
+import type { FirstHeadsOptions } from "./firstHeads.ts";
 import type { FollowedOrigins } from "./followedOrigins.ts";
 import { hasBlock } from "./headLeader.ts";
-import type { HeadSelection } from "./headSelection.ts";
 
-export interface DetachedHeadsOptions {
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  readonly agree: Agree;
-  readonly nodes: readonly UpstreamNode[];
-  readonly canonical: CanonicalChain;
-  readonly selection: HeadSelection;
+export interface DetachedHeadsOptions extends FirstHeadsOptions {
   readonly identity: Pick<ChainIdentity, "verify">;
   readonly blockTimeMs: () => number;
 }

@@ -1,24 +1,22 @@
 import { readLinked } from "../nodes/blockReads.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import { findAgreedHead, type OfferedHead } from "./agreedHead.ts";
+import type { OfferedHead } from "./agreedHead.ts";
 import { AnnouncedBlocks } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import { findChainPath, MAX_GAP_BLOCKS } from "./chainPath.ts";
 import { type AgreedBlock, decideHead, requiredOrigins, type Voter } from "./decideHead.ts";
 import { DetachedHeads, type DetachedHeadsOptions } from "./detachedHeads.ts";
+import { FirstHeads } from "./firstHeads.ts";
 import { FollowedOrigins } from "./followedOrigins.ts";
 import { type FindBlock, linkHead, type NodeChain, sealedBlocksOf } from "./nodeChain.ts";
 
-/** `nodes`: all nodes of the chain, the preferred ones first. */
 export interface HeadAgreementOptions extends DetachedHeadsOptions {
   /** Called when origins contradict each other without a majority, and when they do not any more. */
   readonly onContradiction: (isContradicted: boolean) => void;
   readonly onExcluded: (node: UpstreamNode, isExcluded: boolean) => void;
 }
 
-/** The first heads of all origins are awaited for this time, and then the blocks that some have below their heads. */
-const FIRST_HEADS_MS = 2_000;
 /** Delay before the next decision after a failed one. */
 const RETRY_MS = 1_000;
 /** Agreed blocks are served one after the other if origins lost their votes. */
@@ -33,8 +31,7 @@ export class HeadAgreement {
   readonly #origins: FollowedOrigins;
   readonly #detached: DetachedHeads;
   readonly #isShared: boolean;
-  readonly #firstHeads = new Map<UpstreamNode, SealedBlock>();
-  #firstTimer: AbortController | undefined;
+  readonly #first: FirstHeads;
   #waiting: AbortController | undefined;
   readonly #announced = new AnnouncedBlocks();
   #isContradicted = false;
@@ -46,6 +43,12 @@ export class HeadAgreement {
     this.#options = options;
     this.#origins = new FollowedOrigins(options);
     this.#detached = new DetachedHeads(options, this.#origins);
+    this.#first = new FirstHeads(options, async (offered, served) => {
+      for (const { node, head } of offered) {
+        await this.#record(node, head);
+      }
+      await this.#serveAgreed(served);
+    });
     this.#isShared = options.agree !== 1 && new Set(options.nodes.map(({ origin }) => origin)).size > 1;
   }
 
@@ -82,7 +85,8 @@ export class HeadAgreement {
       return selection.offerHead(node, head);
     }
     if (canonical.ring === undefined) {
-      return this.#offerFirst(node, head);
+      await this.#first.offer(node, head);
+      return true;
     }
     if (this.#origins.isIgnored(node)) {
       return true;
@@ -90,57 +94,6 @@ export class HeadAgreement {
     const isLinked = await this.#record(node, head);
     await this.#serveAgreed({ node, head });
     return isLinked;
-  }
-
-  /** Collects the first head of each node. Serves one when all have reported, or after FIRST_HEADS_MS. */
-  async #offerFirst(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
-    const { clock, signal, nodes } = this.#options;
-    this.#firstHeads.set(node, head);
-    const isMissing = nodes.some((other) => !this.#firstHeads.has(other) && other.fault === undefined);
-    if (!isMissing) {
-      await this.#serveFirst();
-    } else if (this.#firstTimer === undefined) {
-      this.#firstTimer = new AbortController();
-      void clock
-        .sleep(FIRST_HEADS_MS, AbortSignal.any([signal, this.#firstTimer.signal]))
-        .then(() => this.#serveFirst())
-        // The next head tries again.
-        .catch(() => undefined);
-    }
-    return true;
-  }
-
-  async #serveFirst(): Promise<void> {
-    const { canonical, selection, agree, clock, signal } = this.#options;
-    const offered = [...this.#firstHeads].filter(([node]) => node.identified).map(([node, head]) => ({ node, head }));
-    this.#firstTimer?.abort();
-    this.#firstTimer = undefined;
-    if (canonical.ring !== undefined || offered.length === 0 || signal.aborted) {
-      return;
-    }
-    const origins = new Set(offered.map(({ node }) => node.origin));
-    const late = new AbortController();
-    void clock.sleep(FIRST_HEADS_MS, AbortSignal.any([signal, late.signal])).then(() => late.abort());
-    const agreed = await findAgreedHead(offered, requiredOrigins(agree, origins.size), late.signal);
-    late.abort();
-    const [preferred] = offered.sort((a, b) => this.#rankOf(a.node) - this.#rankOf(b.node));
-    const first = agreed ?? preferred;
-    if (first === undefined || canonical.ring !== undefined) {
-      return;
-    }
-    if (agreed !== undefined && origins.size > 1) {
-      selection.serve(first.node, { blocks: [first.head], joined: true, isAgreed: true }, undefined);
-    } else {
-      await selection.offerHead(first.node, first.head);
-    }
-    for (const { node, head } of offered) {
-      await this.#record(node, head);
-    }
-    await this.#serveAgreed(first);
-  }
-
-  #rankOf(node: UpstreamNode): number {
-    return this.#options.nodes.indexOf(node);
   }
 
   /** Links the head to the ring: by announced blocks, or by blocks that are read from the node. Returns false if it does not link. */
