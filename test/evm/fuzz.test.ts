@@ -9,6 +9,7 @@ import { createEngines, type Engines } from "../../src/evm/createEngines.ts";
 import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
 import { ReferenceEngine } from "../../src/evm/reference/referenceEngine.ts";
 import { ReferenceState } from "../../src/evm/reference/referenceState.ts";
+import { faultyEngines, refundsTouchedAuthorities } from "../support/builders/faultyEngines.ts";
 import { type LoseReads, losingOfAccounts, losingReads } from "../support/builders/losingReads.ts";
 import { createRandom } from "../support/builders/randomValues.ts";
 import { findLostRead } from "../support/fuzz/findLostRead.ts";
@@ -53,6 +54,11 @@ test("random programs: a wrong SSTORE refund is found", async (t) => {
   london.sstoreClearRefundEIP2200Gas = Number(right) + 1;
   const faulty = await createEngines("reference");
   assert.ok((await casesUntilFound(new FuzzRun(fast, faulty))) <= MAX_CASES);
+});
+
+test("random programs: a refund for an authority that was only touched is found", async () => {
+  const faulty = faultyEngines(fast, refundsTouchedAuthorities(1n));
+  assert.ok((await casesUntilFound(new FuzzRun(faulty, reference))) <= MAX_CASES);
 });
 
 /** Returns a difference that a change of values outside the read set made. */

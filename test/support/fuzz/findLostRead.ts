@@ -1,4 +1,5 @@
 import type { Engine } from "../../../src/evm/engine.ts";
+import { signerOf } from "../../../src/evm/fast/authorizationSigner.ts";
 import { readerOf } from "../builders/stateRoot.ts";
 import { runTransaction } from "./observation.ts";
 import { type FuzzCase, SLOT_HASHES } from "./randomWorld.ts";
@@ -19,7 +20,9 @@ export const findLostRead = async (
     if (reads === undefined) {
       continue;
     }
-    const changes = new UnreadChanges(reads, rules.fork, random);
+    const signers = message.authorizationList.map((each) => signerOf(each, rules.chainId).signer);
+    const authorities = new Set(signers.filter((signer) => signer !== undefined));
+    const changes = new UnreadChanges(reads, rules.fork, authorities, random);
     const changedBlock = changes.block(block);
     const changedState = engine.createState(readerOf(changes.state(before, SLOT_HASHES), changedBlock.blockHash));
     const second = await runTransaction(engine, { state: changedState, block: changedBlock }, message);

@@ -42,11 +42,16 @@ const contractAt = (at: number): bigint => 0xc0de_0000n + BigInt(at);
 const COINBASE = 0xc01bba5en;
 const ABSENT = 0xabcd_ef01n;
 
-const KEYS = [1, 2, 3].map((at) => Uint8Array.from([...new Uint8Array(31), at]));
-const ACCOUNTS = KEYS.map((key): Address => {
+const keyAt = (at: number): Uint8Array => Uint8Array.from([...new Uint8Array(31), at]);
+const addressOfKey = (key: Uint8Array): Address => {
   const point = secp256k1.publicKeyCreate(key, false).subarray(1);
   return formatData(keccak256(point).subarray(12));
-});
+};
+const KEYS = [1, 2, 3].map(keyAt);
+const ACCOUNTS = KEYS.map(addressOfKey);
+/** Authorities without an account. Transactions and programs may call, fund and authorize them in any order (EIP-7702). */
+const NEW_KEYS = [4, 5].map(keyAt);
+const NEW_ACCOUNTS = NEW_KEYS.map(addressOfKey);
 
 /** The account that delegates to code from Prague on, if any does (EIP-7702). */
 const [, DELEGATING = addressOf(ABSENT)] = ACCOUNTS;
@@ -74,6 +79,7 @@ const addresses: readonly bigint[] = [
   ...Array.from({ length: CONTRACTS }, (_, at) => contractAt(at)),
   ...Array.from({ length: CONTRACTS }, (_, at) => contractAt(at)),
   ...ACCOUNTS.map(BigInt),
+  ...NEW_ACCOUNTS.map(BigInt),
   ...Array.from({ length: PRECOMPILES }, (_, at) => BigInt(at)),
   COINBASE,
   ABSENT,
@@ -120,10 +126,13 @@ const typesOf = (fork: EthereumFork): readonly number[] => [
   ...(isSince(fork, "prague") ? [4] : []),
 ];
 
-const randomTarget = (random: () => number): Address => {
+const randomTarget = (random: () => number, fork: EthereumFork): Address => {
   const roll = random();
-  if (roll < 0.8) {
+  if (roll < 0.7 || (roll < 0.8 && !isSince(fork, "prague"))) {
     return addressOf(contractAt(Math.floor(random() * CONTRACTS)));
+  }
+  if (roll < 0.8) {
+    return pick(random, NEW_ACCOUNTS);
   }
   return roll < 0.9 ? DELEGATING : addressOf(pick(random, addresses));
 };
@@ -133,7 +142,7 @@ const randomTransaction = (random: () => number, fork: EthereumFork): Transactio
   const type = pick(random, typesOf(fork));
   const options = { random, fork, addresses, slots: SLOTS };
   const isCreation = type < 3 && random() < 0.15;
-  const to = randomTarget(random);
+  const to = randomTarget(random, fork);
   const bytes = Uint8Array.from({ length: Math.floor(random() * 100) }, () => Math.floor(random() * 256));
   const price = BASE_FEE + BigInt(Math.floor(random() * 3));
   return {
@@ -153,7 +162,8 @@ const randomTransaction = (random: () => number, fork: EthereumFork): Transactio
       type === 4
         ? [
             authorize(pick(random, KEYS), pick(random, [0n, CHAIN_ID, 2n]), to, BigInt(Math.floor(random() * 4))),
-            authorize(pick(random, KEYS), CHAIN_ID, pick(random, [addressOf(0n), to]), 0n),
+            authorize(pick(random, [...KEYS, ...NEW_KEYS]), CHAIN_ID, pick(random, [addressOf(0n), to]), 0n),
+            authorize(pick(random, NEW_KEYS), CHAIN_ID, to, BigInt(Math.floor(random() * 2))),
           ]
         : [],
   };

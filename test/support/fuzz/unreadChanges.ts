@@ -21,12 +21,15 @@ export class UnreadChanges {
   readonly #random: () => number;
   readonly #fork: EthereumFork;
   readonly #reads: ReadSet;
+  readonly #authorities: ReadonlySet<Address>;
   readonly #keys = new Set<string>();
 
-  constructor(reads: ReadSet, fork: EthereumFork, random: () => number) {
+  /** `authorities`: accounts of authorizations. They do not become empty ones that exist, because those get a refund (EIP-7702). */
+  constructor(reads: ReadSet, fork: EthereumFork, authorities: ReadonlySet<Address>, random: () => number) {
     this.#random = random;
     this.#fork = fork;
     this.#reads = reads;
+    this.#authorities = authorities;
     for (const { address, fields, slots } of reads.accounts) {
       for (const key of [...fields, ...slots]) {
         this.#keys.add(address + key);
@@ -47,7 +50,8 @@ export class UnreadChanges {
       const changed = this.#account(address, account ?? ABSENT, slots);
       const becomesOther = isEmpty(changed) !== isEmpty(account ?? ABSENT);
       const keepsEmptiness = becomesOther && this.#keys.has(`${address}emptiness`);
-      if (!keepsEmptiness && (account !== undefined || this.#canExist(changed))) {
+      const canExist = this.#canExist(changed) && !(isEmpty(changed) && this.#authorities.has(address));
+      if (!keepsEmptiness && (account !== undefined || canExist)) {
         after.set(address, changed);
       }
     }
