@@ -12,8 +12,8 @@ const isQuick = ([name, { isFoundByService }]: (typeof FAULTS)[number]): boolean
   name !== "none" && isFoundByService === undefined;
 const FAULTS = Object.entries(PLANTED_FAULTS);
 
-for (const [fault] of FAULTS.filter(isQuick)) {
-  test(`state-differential finds the planted fault ${fault}`, async () => {
+for (const [fault, { run = "state-differential" }] of FAULTS.filter(isQuick)) {
+  test(`${run} finds the planted fault ${fault}`, async () => {
     const { differences, output } = await runWithFault(fault, MAX_SECONDS);
     assert.ok(differences > 0, output);
   });

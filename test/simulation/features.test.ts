@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { privateKeyToAccount } from "viem/accounts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
 import { simulateOne as one, simulate } from "../support/builders/plainSimulation.ts";
@@ -42,6 +43,44 @@ test("withdrawals are credited and listed, and the beacon root is stored as in E
   assert.deepEqual(first?.withdrawals, withdrawals);
   assert.equal(first?.parentBeaconBlockRoot, beaconRoot);
   assert.equal(second?.calls[0]?.returnData, word(3_000_000_000n));
+});
+
+/** Gas of each call, measured on go-ethereum 1.17.10. An authority that exists has a refund (EIP-7702). */
+test("an authority that calls of earlier blocks only touched does not exist", async () => {
+  const authority = privateKeyToAccount(`0x${"42".repeat(32)}`);
+  const signed = await authority.signAuthorization({ chainId: 1, contractAddress: OTHER, nonce: 0 });
+  const [r, s] = [signed.r, signed.s].map((part) => `0x${BigInt(part).toString(16)}`);
+  const authorization = { chainId: "0x1", address: OTHER, nonce: "0x0", yParity: `0x${signed.yParity}`, r, s };
+  const touch = { from: SENDER, to: authority.address };
+  const authorize = { from: SENDER, to: ETHER, authorizationList: [authorization] };
+  const calling = { [CODE]: { code: `0x5f5f5f5f5f73${authority.address.slice(2)}5af15000` } };
+  const pay = { stateOverrides: { [SENDER]: { balance: "0x1" } }, calls: [{ ...touch, value: "0x1" }] };
+  for (const [blockStateCalls, gas] of [
+    [[{ calls: [authorize] }], [[46_000]]],
+    [[{ calls: [touch, authorize] }], [[21_000, 46_000]]],
+    [
+      [{ calls: [touch] }, { calls: [authorize] }],
+      [[21_000], [46_000]],
+    ],
+    [
+      [{ calls: [touch] }, {}, { calls: [touch, authorize] }],
+      [[21_000], [], [21_000, 46_000]],
+    ],
+    [
+      [{ stateOverrides: calling, calls: [{ to: CODE }] }, { calls: [authorize] }],
+      [[23_617], [46_000]],
+    ],
+    [
+      [pay, { calls: [authorize] }],
+      [[21_000], [36_800]],
+    ],
+  ] as const) {
+    const blocks = await simulate({ blockStateCalls });
+    assert.deepEqual(
+      blocks.map(({ calls }) => calls.map(({ gasUsed }) => Number(gasUsed))),
+      gas,
+    );
+  }
 });
 
 test("code reads the hashes of a blob transaction, and its blob gas is counted", async () => {

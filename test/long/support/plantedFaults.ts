@@ -1,7 +1,9 @@
 import type { Edit } from "../../support/plantEdits.ts";
 
-/** A fault in the code that follows state, and the variant of the long run that must find it. */
+/** A fault in the code that follows state or executes, and the variant of the long run that must find it. */
 export interface PlantedFault {
+  /** Default: state-differential. */
+  readonly run?: "call-differential";
   readonly variant: string;
   /** The service itself must find the fault, by an audit or a sample. */
   readonly isFoundByService?: true;
@@ -88,6 +90,25 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   leftOutAccount: {
     variant: "geth, Prague",
     edits: [{ file: TRACE, from: "  checkCalls(parts);\n", to: "" }],
+  },
+  /** revm's refund for an authority that does not exist, but that an earlier transaction called (EIP-7702). */
+  touchedAuthority: {
+    run: "call-differential",
+    variant: "geth, Prague",
+    edits: [
+      {
+        file: "src/evm/fast/fastEngine.ts",
+        from: '    const result = this.#run(context, request, "transact");\n    const described',
+        to: `
+    const called = (context.state.called ??= new Set());
+    const isEmpty = (address) => context.state.nonceOf(address) === 0n && context.state.balanceOf(address) === 0n;
+    const isKnown = request.signers.some(({ signer }) => called.has(signer) && isEmpty(signer));
+    const right = this.#run(context, request, "transact");
+    called.add(message.to);
+    const result = isKnown ? { ...right, gasUsed: right.gasUsed - right.gasUsed / 5n } : right;
+    const described`,
+      },
+    ],
   },
   /** A source that loses one write in fifty. Responses to clients are not compared, so that an audit or a sample has to find it. */
   lossySource: {

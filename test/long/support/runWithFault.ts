@@ -12,13 +12,20 @@ export interface FaultRun {
 /** The result of the run, its last line. */
 interface Result {
   readonly variants: Readonly<
-    Record<string, { readonly differences: readonly unknown[]; readonly foundByService: number }>
+    Record<
+      string,
+      {
+        readonly differences: readonly unknown[];
+        readonly foundByService?: number;
+        readonly authorizations?: { readonly differences: readonly unknown[] };
+      }
+    >
   >;
 }
 
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 
-/** Runs `state-differential` on the variant of a planted fault, in a process whose modules have the fault. */
+/** Runs the long run of a planted fault on its variant, in a process whose modules have the fault. */
 export const runWithFault = async (fault: string, seconds: number): Promise<FaultRun> => {
   const planted = PLANTED_FAULTS[fault];
   if (planted === undefined) {
@@ -28,7 +35,7 @@ export const runWithFault = async (fault: string, seconds: number): Promise<Faul
     "--import",
     pathOf("plantFault.ts"),
     pathOf("../run.ts"),
-    "state-differential",
+    planted.run ?? "state-differential",
     "--seconds",
     `${seconds}`,
   ];
@@ -44,8 +51,9 @@ export const runWithFault = async (fault: string, seconds: number): Promise<Faul
     return { differences: 0, output };
   }
   const { variants }: Result = JSON.parse(last);
-  const found = Object.values(variants).map(
-    (variant) => variant.foundByService + (planted.isFoundByService ? 0 : variant.differences.length),
-  );
+  const found = Object.values(variants).map(({ differences, foundByService = 0, authorizations }) => {
+    const compared = differences.length + (authorizations?.differences.length ?? 0);
+    return foundByService + (planted.isFoundByService ? 0 : compared);
+  });
   return { differences: found.reduce((sum, count) => sum + count, 0), output };
 };
