@@ -74,8 +74,16 @@ interface RecordedTransaction {
 export const ABOVE_HEAD = "above the head";
 const ABOVE_HEAD_ERRORS = [/^header not found$/, /^block range extends beyond current head block/];
 
-/** The error for a transaction whose block is above the head (docs/answers.md, Blocks and pending). */
-export const NOT_SERVED_ERROR = /^header not found: \S+ answers of a block that is not served$/;
+/** The errors while the nodes that answer are on another branch than the view (docs/answers.md, Blocks and pending). */
+const OTHER_BRANCH_ERRORS: Readonly<Partial<Record<ViewQuestion["kind"], RegExp>>> = {
+  transaction:
+    /^header not found: \S+ answers (of a block that is not served|eth_getTransaction\w+ of another branch)$/,
+  logs: /^(Logs of a block that is not canonical|The node has left the branch of its logs)$/,
+};
+
+/** Whether an error says that the nodes are on another branch than the view. */
+export const isOtherBranchError = ({ kind }: ViewQuestion, message: string): boolean =>
+  OTHER_BRANCH_ERRORS[kind]?.test(message) ?? false;
 
 /** Whether an error says that the block is above the head. */
 export const isAboveHeadError = (message: string): boolean => ABOVE_HEAD_ERRORS.some((text) => text.test(message));
@@ -88,8 +96,8 @@ export interface BlockTruth {
   readonly transactions: readonly string[];
   /** Returns the correct result in a view: ABOVE_HEAD above its head, undefined if the block was not recorded. */
   answer(question: ViewQuestion, heads: Heads): string | undefined;
-  /** Whether a branch has the transaction in a block above the view's head. The view does not have it. */
-  isAbove(question: ViewQuestion, heads: Heads): boolean;
+  /** Whether another branch has what the view does not: the transaction alone, or other blocks in the range of the logs. */
+  isOnOtherBranch(question: ViewQuestion, heads: Heads): boolean;
 }
 
 const MAX_TRANSACTIONS = 60;
@@ -158,11 +166,13 @@ export const createBlockTruth = (): BlockTruth => {
 
   return {
     transactions: newest,
-    isAbove: (question, heads) => {
+    isOnOtherBranch: (question, heads) => {
+      if (question.kind === "logs") {
+        const others = [...blocks].filter(([hash, { number }]) => heads.at(number)?.hash !== hash);
+        return others.some(([, { number }]) => number >= question.from && number <= question.to);
+      }
       const places = placesOf(question);
-      return (
-        places.some(({ number }) => number > heads.latest.number) && !places.some((each) => isCanonical(each, heads))
-      );
+      return places.length > 0 && !places.some((place) => isCanonical(place, heads));
     },
     record: async (node) => {
       let { number, hash } = await node.latest();

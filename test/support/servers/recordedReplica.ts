@@ -7,7 +7,7 @@ import {
   comparableFees,
   comparableLogs,
   isAboveHeadError,
-  NOT_SERVED_ERROR,
+  isOtherBranchError,
   type ViewQuestion,
 } from "../clients/blockTruth.ts";
 import type { Service } from "./service.ts";
@@ -134,11 +134,10 @@ export const recordReplica = (service: Service): RecordedReplica => {
         const held = heldWhile(answer);
         const expected = held.map((view) => truth.answer(question, view));
         const isAboveHead = answer.result === "null" && expected.includes(ABOVE_HEAD);
-        // Nodes contradict each other about the head, and the node of the other branch has the transaction.
         const isOfOtherBranch =
           answer.result === undefined &&
-          NOT_SERVED_ERROR.test(errorOf(text)) &&
-          held.some((view) => truth.isAbove(question, view));
+          isOtherBranchError(question, errorOf(text)) &&
+          held.some((view) => truth.isOnOtherBranch(question, view));
         if (isAboveHead || isOfOtherBranch || (given !== undefined && expected.includes(given))) {
           return [];
         }
