@@ -73,6 +73,7 @@ class Batch<R extends Reply> {
   #hasStream = false;
   #waitsForTurn = false;
   #isStopped = false;
+  #overBudget: RpcError | undefined;
   #failure: { readonly error: unknown } | undefined;
   /** The response is being streamed. Each completed call is then progress. If not, only the decision is. */
   #isStreamed = false;
@@ -312,7 +313,9 @@ class Batch<R extends Reply> {
       return { id, error: tooLarge(maxResponseBytes) };
     }
     if (memory?.hold(body) === false) {
-      return { id, error: overBudget() };
+      // One for all: an error without room for a thousand results would cost more time than they.
+      this.#overBudget ??= overBudget();
+      return { id, error: this.#overBudget };
     }
     this.#bytes += body.length;
     this.#unsentBytes += body.length;

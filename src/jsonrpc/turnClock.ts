@@ -1,8 +1,18 @@
-/** Calls of batches and WebSockets use this much of a turn of the event loop. The calls of other clients have the rest. */
+/**
+ * Calls of batches use this much of a turn of the event loop. The calls of other clients have the rest.
+ * Calls that start in one turn share requests to nodes: less time would cost more requests.
+ */
 const MAX_TURN_MS = 8;
+
+export interface TurnLimits {
+  readonly maxMs?: number;
+  /** For calls whose work continues after the turn's time was read, as that of promises does. Default: no limit. */
+  readonly maxCalls?: number;
+}
 
 /** Limits the time that many calls together take of one turn of the event loop. */
 export class TurnClock {
+  readonly #maxMs: number;
   readonly #maxCalls: number;
   #startMs: number | undefined;
   #calls = 0;
@@ -10,8 +20,8 @@ export class TurnClock {
     this.#startMs = undefined;
   };
 
-  /** `maxCalls` is for calls whose work continues after the turn's time was read, as that of promises does. */
-  constructor(maxCalls = Number.POSITIVE_INFINITY) {
+  constructor({ maxMs = MAX_TURN_MS, maxCalls = Number.POSITIVE_INFINITY }: TurnLimits = {}) {
+    this.#maxMs = maxMs;
     this.#maxCalls = maxCalls;
   }
 
@@ -36,6 +46,6 @@ export class TurnClock {
       return false;
     }
     this.#calls++;
-    return this.#calls > this.#maxCalls || nowMs - this.#startMs > MAX_TURN_MS;
+    return this.#calls > this.#maxCalls || nowMs - this.#startMs > this.#maxMs;
   }
 }
