@@ -1,4 +1,3 @@
-import type { BlockId } from "../core/heads.ts";
 import { NodeError, type Reach, UnverifiedError } from "../core/node.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
@@ -13,7 +12,7 @@ import { type IdentityFault, IdentityGate, type IdentityResult } from "./identit
 import { createMethodFilter, type MethodRules } from "./methodFilter.ts";
 import { NodeRefusals } from "./nodeRefusals.ts";
 import { type BatchOptions, NodeSender } from "./nodeSender.ts";
-import { ObservedHealth } from "./observedHealth.ts";
+import { type AnnouncedBlock, ObservedHealth } from "./observedHealth.ts";
 import type { CallOptions, UpstreamNode } from "./upstreamNode.ts";
 import { VerifiedRequests } from "./verifiedRequests.ts";
 import { WrongAnswers } from "./wrongAnswers.ts";
@@ -258,7 +257,11 @@ class HttpUpstreamNode implements UpstreamNode {
     this.#health.recordPruned(number);
   }
 
-  announce(head: BlockId): void {
+  hashAt(number: bigint): Hash | undefined {
+    return this.#health.hashAt(number);
+  }
+
+  announce(head: AnnouncedBlock): void {
     this.#health.recordHead(head);
     this.#telemetry.metrics.upstreamHead.set(this.#labels, Number(head.number));
   }

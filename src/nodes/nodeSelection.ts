@@ -18,13 +18,21 @@ const cost = (node: NodeHealth, bestHead: bigint): number => {
 export const hasBlock = (node: NodeHealth, block: RpcRequest["block"]): boolean =>
   block === undefined || (node.head !== undefined && block.number <= node.head);
 
-/** Whether the node's newest block is in the view. A block above the view's head may belong to another branch. */
-export const isOnSameBranch = ({ head, headHash }: NodeHealth, heads: Heads): boolean => {
+/**
+ * Whether the node's newest block is in the view. A block above the view's head may belong to another branch, unless the node
+ * has announced the view's head, or a child of it.
+ */
+export const isOnSameBranch = (node: NodeHealth, heads: Heads): boolean => {
+  const { head, headHash } = node;
   if (head === undefined || headHash === undefined) {
     return true;
   }
   const canonical = heads.at(head);
-  return canonical === undefined ? head < heads.latest.number : canonical.hash === headHash;
+  if (canonical !== undefined) {
+    return canonical.hash === headHash;
+  }
+  const { number, hash } = heads.latest;
+  return head < number || node.hashAt(number) === hash;
 };
 
 /** Returns the block that a node must have to answer the request. */

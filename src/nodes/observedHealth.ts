@@ -5,11 +5,20 @@ import { createPruneHorizon } from "./pruneHorizon.ts";
 /** The longest time that one machine of a node may be behind another. */
 const ANNOUNCED_MS = 10_000;
 const AVERAGE_WEIGHT = 0.1;
+/** With blocks of 200 ms, these are those of the time that another origin may need for the same head. */
+const RECENT_BLOCKS = 16;
+
+/** A block that a node announced. */
+export interface AnnouncedBlock extends BlockId {
+  readonly parentHash?: Hash;
+}
 
 /** The health of one node, for the selection of nodes: heads, prune horizon, latency, share of faults, load. */
 export class ObservedHealth {
   readonly #horizon = createPruneHorizon();
   #head: BlockId | undefined;
+  /** The newest announced blocks and their parents, in ascending order. */
+  #recent: readonly BlockId[] = [];
   #highestHead: { readonly number: bigint; readonly atMs: number } | undefined;
   #latencyMs = 0;
   #errorShare = 0;
@@ -45,12 +54,21 @@ export class ObservedHealth {
     return this.#inFlight;
   }
 
-  recordHead({ number, hash }: BlockId): void {
+  /** Returns the hash of a recent block of the node's chain, if it announced the block or its child. */
+  hashAt(number: bigint): Hash | undefined {
+    return this.#recent.find((block) => block.number === number)?.hash;
+  }
+
+  recordHead({ number, hash, parentHash }: AnnouncedBlock): void {
     const { announced } = this;
     if (announced === undefined || number >= announced) {
       this.#highestHead = { number, atMs: performance.now() };
     }
     this.#head = { number, hash };
+    const parent = parentHash === undefined ? [] : [{ number: number - 1n, hash: parentHash }];
+    const lowest = parent[0]?.number ?? number;
+    const below = this.#recent.filter((block) => block.number < lowest);
+    this.#recent = [...below, ...parent, this.#head].slice(-RECENT_BLOCKS);
   }
 
   recordPruned(number: bigint): void {

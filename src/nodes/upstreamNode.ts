@@ -1,9 +1,9 @@
-import type { BlockId } from "../core/heads.ts";
 import type { Node, NodeError, Reach, UnverifiedError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { IdentityFault } from "./identityGate.ts";
+import type { AnnouncedBlock } from "./observedHealth.ts";
 
 export interface CallOptions {
   /** The caller rejects a result that is not one JSON value, so that a large one need not be scanned. */
@@ -30,6 +30,8 @@ export interface NodeHealth {
   readonly head: bigint | undefined;
   /** Hash of the block at `head`. */
   readonly headHash: Hash | undefined;
+  /** Returns the hash of a recent block of the node's chain, if it announced the block or its child. */
+  hashAt(number: bigint): Hash | undefined;
   readonly oldest: bigint;
   /** Moving average of the duration of good responses. */
   readonly latencyMs: number;
@@ -74,6 +76,6 @@ export interface UpstreamNode extends Node, NodeHealth {
   /** Verifies the node's identity if a check is required. Rejects with NodeError if the node must not be used. */
   confirm(): Promise<void>;
   /** Records the newest block that the node reported. */
-  announce(head: BlockId): void;
+  announce(head: AnnouncedBlock): void;
   close(): Promise<void>;
 }

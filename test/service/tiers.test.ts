@@ -64,6 +64,22 @@ test("a node of the second tier gets no read while the first tier can take it, a
   }
 });
 
+test("a node of the second tier gets no read while the own node is ahead of it, and the served head waits for both", async (t) => {
+  // An origin that lags has its vote for 15 s.
+  const { own, paid, service } = await startTiers(t, {}, { blockTimeMs: 20_000 });
+  const heads = service.chains[0]?.upstreams.heads;
+  paid.faults.height = 100;
+  for (let ahead = 1; ahead <= 3; ahead += 1) {
+    own.chain.mine();
+    assert.equal((await heads?.refresh())?.latest.number, 100n);
+    for (let at = 0; at < 10; at += 1) {
+      assert.equal((await rpc(service.url, "eth_getBalance", [addressOf(at), "latest"])).body.result, "0x64");
+    }
+  }
+  assert.equal(paid.count("eth_getBalance"), 0);
+  assert.ok(own.count("eth_getBalance") >= 30);
+});
+
 test("a node of the second tier answers while the first tier is down, and not any more when it is back", async (t) => {
   const { own, paid, service } = await startTiers(t, {}, { upstream: { breaker: { failures: 3, openMs: 200 } } });
   own.faults.answer = "reset";

@@ -74,6 +74,7 @@ export const createChainNode = (name: string, chain: FakeChain, origin = name): 
     get headHash() {
       return head?.hash;
     },
+    hashAt: (number) => (head?.number === number ? head.hash : undefined),
     announce: ({ number, hash }) => {
       head = { number, hash };
     },
