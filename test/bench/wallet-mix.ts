@@ -12,6 +12,7 @@ import {
   type WalletSample,
 } from "./support/walletFigures.ts";
 import type { NodeCounts, NodesUrls, NodeUrls, WalletNodesOptions, WalletSource } from "./support/walletNode.ts";
+import { measureWalletTiers } from "./support/walletTiers.ts";
 
 const POOLS = 30;
 const QUOTES_PER_SECOND = 50;
@@ -22,7 +23,9 @@ const FEW_WALLETS_SHORT = [5];
 const SETTLE_MS = 3_000;
 const MINUTE_MS = 60_000;
 const FIRST_MS = 2 * MINUTE_MS;
-/** `ONLY="trace;access list"` selects services by name. `BLOCKS=200` selects the chain with blocks of 200 ms. */
+const TIERS_MS = { healthyMs: 2 * MINUTE_MS, stoppedMs: MINUTE_MS };
+const TIERS_SHORT_MS = { healthyMs: 10_000, stoppedMs: 6_000 };
+/** `ONLY="trace;access list"` selects services by name; "own node first" is one. `BLOCKS=200` selects the chain with blocks of 200 ms. */
 const only = process.env.ONLY?.split(";");
 const onlyBlocks = process.env.BLOCKS;
 
@@ -208,6 +211,26 @@ const printTotals = (rows: Rows): void => {
 const shareOf = (rows: Rows, name: string): number =>
   rows.find((row) => row.name === name)?.later.ofDirect ?? Number.NaN;
 
+/** Puts the own node first, and a provider behind it. The own node is stopped for a time. Returns the units at the provider. */
+const measureTiers = async (short: boolean, probation: Phases["probation"]) => {
+  if (only !== undefined && !only.includes("own node first")) {
+    return {};
+  }
+  const { healthy, back, usedAfterMs, errors } = await measureWalletTiers({
+    ...{ blockMs: 2_000, wallets: MANY_WALLETS, pools: POOLS, quotesPerSecond: QUOTES_PER_SECOND, probation },
+    ...(short ? TIERS_SHORT_MS : TIERS_MS),
+  });
+  console.table({ "own node works": healthy, "own node is back for 5 s": back });
+  return {
+    secondTierUnits: healthy.other,
+    secondTierOpinions: healthy.opinions,
+    secondTierHeads: healthy.heads,
+    secondTierUsedAfterMs: usedAfterMs,
+    secondTierUnitsAfterReturn: back.other,
+    secondTierErrors: errors,
+  };
+};
+
 /** Counts the calls and units of wallets and quotes that read at `latest`, against asking the node directly. */
 export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   // A short run ends before probation does.
@@ -226,6 +249,7 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     ...{ blockMs: 200, probation },
   });
   print(fast);
+  const tiers = await measureTiers(short, probation);
   const ours = shareOf(slow, "trace");
   const yardstick = shareOf(slow, "follow: false");
   return {
@@ -243,6 +267,7 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     fastBlocksFeed: shareOf(fast, "feed"),
     fastBlocksAccessList: shareOf(fast, "access list"),
     fastBlocksUnfollowed: shareOf(fast, "follow: false"),
-    errors: [...slow, ...fast].reduce((total, { errors }) => total + errors, 0),
+    ...tiers,
+    errors: [...slow, ...fast].reduce((total, { errors }) => total + errors, 0) + (tiers.secondTierErrors ?? 0),
   };
 };

@@ -16,6 +16,12 @@ export interface WalletNodeOptions {
   readonly source: WalletSource;
 }
 
+/** Stops the node of this name, or starts it again. Answered when that is done. */
+export interface WalletNodeChange {
+  readonly isStopped: boolean;
+  readonly name: string;
+}
+
 /** Starts a chain with nodes of different abilities. They answer "counts" with their calls by node and method, and "stop" after the last block. */
 export interface WalletNodesOptions {
   readonly blockMs: number;
@@ -127,19 +133,33 @@ const start = async (options: WalletNodesOptions) => {
     }),
   );
   process.send?.(Object.fromEntries(started.map(({ name, urls }) => [name, urls])));
-  return (): NodeCounts => ({
-    calls: Object.fromEntries(started.map(({ name, node: { calls } }) => [name, Object.fromEntries(calls)])),
-    blocks: Math.min(...started.map(({ chain }) => chain.height)),
-  });
+  const restarts = new Map<string, () => Promise<void>>();
+  return {
+    counts: (): NodeCounts => ({
+      calls: Object.fromEntries(started.map(({ name, node: { calls } }) => [name, Object.fromEntries(calls)])),
+      blocks: Math.min(...started.map(({ chain }) => chain.height)),
+    }),
+    change: async ({ isStopped: isDown, name }: WalletNodeChange): Promise<void> => {
+      const node = started.find((each) => each.name === name)?.node;
+      if (isDown && node !== undefined) {
+        restarts.set(name, await node.stop());
+      } else {
+        await restarts.get(name)?.();
+      }
+    },
+  };
 };
 
-let readCounts: (() => NodeCounts) | undefined;
-process.on("message", async (message: WalletNodesOptions | "counts" | "stop") => {
+let running: Awaited<ReturnType<typeof start>> | undefined;
+process.on("message", async (message: WalletNodesOptions | WalletNodeChange | "counts" | "stop") => {
   if (message === "counts" || message === "stop") {
     isStopped ||= message === "stop";
-    process.send?.(readCounts?.() ?? { calls: {}, blocks: 0 });
+    process.send?.(running?.counts() ?? { calls: {}, blocks: 0 });
+  } else if ("isStopped" in message) {
+    await running?.change(message);
+    process.send?.("changed");
   } else {
-    readCounts = await start(message);
+    running = await start(message);
   }
 });
 process.on("disconnect", () => process.exit());

@@ -96,6 +96,18 @@ export class StandInNode {
     return this.#subscribed.promise;
   }
 
+  /** Closes the listener and all connections, as a process that ends. Returns the function that listens on the same port again. */
+  async stop(): Promise<() => Promise<void>> {
+    const { port } = this.#server.address() as AddressInfo;
+    this.#server.closeAllConnections();
+    this.#server.close();
+    await once(this.#server, "close");
+    return async () => {
+      this.#server.listen(port, "127.0.0.1");
+      await once(this.#server, "listening");
+    };
+  }
+
   async close(): Promise<void> {
     this.#stopPushing();
     for (const socket of this.#sockets.clients) {
