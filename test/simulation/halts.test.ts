@@ -27,6 +27,41 @@ test("SSTORE and calls without gas have geth's texts", async () => {
   assert.equal(await runWith(call, 100), "out of gas");
 });
 
+/** Each measured on go-ethereum 1.17.10. */
+test("a price that cannot be paid has geth's text", async () => {
+  const runWith = (code: string, gas: number, fork = forkOf("osaka")) =>
+    haltOf(
+      { to: CODE, gas: `0x${(21_000 + gas).toString(16)}` },
+      { [CODE]: { code: `0x${code}`, balance: "0x9" } },
+      fork,
+    );
+  const wrapped = "out of gas: out of gas";
+  const cold = bytes(20, "77");
+  // A value, memory, or a call of the account itself: no access is cold.
+  for (const operands of ["5f5f5f5f600130", "6120005f5f5f5f30"]) {
+    assert.equal(await runWith(`${operands}5af1`, 113), "out of gas");
+    assert.equal(await runWith(`${operands}5af1`, 600), wrapped);
+    assert.equal(await runWith(`${operands}5af1`, 600, forkOf("cancun")), "out of gas");
+  }
+  // A new account costs 25,000.
+  assert.equal(await runWith(`5f5f5f5f600173${cold}5af1`, 12_000), wrapped);
+  assert.equal(await runWith("64ffffffffff5f5f5f5f305af1", 600), "out of gas: gas uint64 overflow");
+  assert.equal(await runWith("64ffffffffff5f5f5f5f305af1", 60), "out of gas");
+  assert.equal(await runWith(`73${cold}ff`, 5_100), wrapped);
+  assert.equal(await runWith(`73${cold}ff`, 4_000), "out of gas");
+  assert.equal(await runWith(`73${cold}ff`, 30_000), "out of gas");
+  const size = "max initcode size exceeded: code size 49153 limit 49152";
+  assert.equal(await runWith("61c0015f5ff0", 60_000), `out of gas: ${size}`);
+  assert.equal(await runWith("61c0015f5ff0", 30_000), "out of gas");
+});
+
+test("code that is too large has geth's text, after its price", async () => {
+  const create = (input: string, gas: number) => haltOf({ input: `0x${input}`, gas: `0x${gas.toString(16)}` });
+  assert.equal(await create("6160015ff3", 9_000_000), "max code size exceeded: code size 24577 limit 24576");
+  assert.equal(await create("6160015ff3", 4_900_000), "contract creation code storage out of gas");
+  assert.equal(await create("60ef5f536160015ff3", 9_000_000), "invalid code: must not begin with 0xef");
+});
+
 test("a memory size above geth's limit is a gas overflow", async () => {
   const max = `7f${"ff".repeat(32)}`;
   const above64Bits = "680fffffffffffffffff";
@@ -59,7 +94,10 @@ test("code that cannot be stored has an error of its own", async () => {
     "invalid code: must not begin with 0xef",
   );
   assert.equal(await haltOf({ input: "0x60ef5f5360015ff3" }), "invalid code: must not begin with 0xef");
-  assert.equal(await haltOf({ input: "0x6160015ff3", gas: "0x1000000" }), "max code size exceeded");
+  assert.equal(
+    await haltOf({ input: "0x6160015ff3", gas: "0x1000000" }),
+    "max code size exceeded: code size 24577 limit 24576",
+  );
 });
 
 test("undefined opcodes have geth's names", async () => {

@@ -1,9 +1,17 @@
 import type { StateReader } from "../../core/stateReader.ts";
+import { larger } from "../../ethereum/bigintOrder.ts";
 import { type Address, type Hash, ZERO_ADDRESS } from "../../ethereum/hex.ts";
-import { isForkActive, type Rules } from "../../ethereum/rules.ts";
+import type { Rules } from "../../ethereum/rules.ts";
 import type { AccessListEntry, DepositTransaction } from "../../ethereum/transaction.ts";
 import { CONSENSUS_CHECKS, checkTransaction } from "../checks/checkTransaction.ts";
-import type { DepositResult, Engine, TransactionContext, TransactionOptions, TransactionResult } from "../engine.ts";
+import type {
+  BlockGas,
+  DepositResult,
+  Engine,
+  TransactionContext,
+  TransactionOptions,
+  TransactionResult,
+} from "../engine.ts";
 import type { EngineOptions } from "../engineKind.ts";
 import type { ExecutionState } from "../executionState.ts";
 import { NONCE_OVERFLOW } from "../halts/haltText.ts";
@@ -11,7 +19,6 @@ import type { RejectedInput } from "../halts/precompileFault.ts";
 import { l1AttributesOf, opChainFees } from "../opChainFees.ts";
 import { SYSTEM, SYSTEM_GAS } from "../systemCalls.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
-import { blockGasOf, formatTooLarge } from "./amsterdamResult.ts";
 import { formatModuleHalt } from "./fastHalt.ts";
 import { FastInstances } from "./fastInstances.ts";
 import type { ModuleKind } from "./fastModule.ts";
@@ -77,7 +84,7 @@ export class FastEngine implements Engine {
     const nonce = context.state.nonceOf(deposit.from);
     const result = this.#run(context, depositRequest(deposit), "transact");
     const input = { address: originalOf(deposit.to, {}), data: deposit.input, gasLimit: deposit.gas };
-    const halt = () => haltOf(result, input, true);
+    const halt = () => haltOf(result, input, this.rules);
     return { ...describe(result, deposit, halt), blobGasUsed: 0n, nonce };
   }
 
@@ -131,9 +138,8 @@ export class FastEngine implements Engine {
     message: TransactionMessage,
     { options, gasLeft }: { readonly options: TransactionOptions; readonly gasLeft: bigint },
   ): string {
-    const text = this.isActive(8037) ? formatTooLarge(result) : undefined;
     const input = { address: originalOf(message.to, options), data: message.input, gasLimit: gasLeft };
-    return text ?? haltOf(result, input, isForkActive(this.rules, "berlin"));
+    return haltOf(result, input, this.rules);
   }
 
   /** Leaves out what was warm before. */
@@ -162,6 +168,12 @@ export class FastEngine implements Engine {
     return [...found].map(([address, slots]) => ({ address, storageKeys: [...slots] }));
   }
 }
+
+/** Returns the parts of the block's two sums of gas (EIP-8037). `floor`: the minimum charge. */
+const blockGasOf = ({ stateGas, maxUsedGas }: ModuleResult, floor: bigint): BlockGas => ({
+  execution: larger(maxUsedGas - stateGas, floor),
+  state: stateGas,
+});
 
 type Described = Omit<TransactionResult, "blobGasUsed">;
 
@@ -192,10 +204,10 @@ const describe = (result: ModuleResult, { to }: { readonly to: Address | null },
   };
 };
 
-const haltOf = (result: ModuleResult, input: RejectedInput, isBerlin: boolean): string =>
+const haltOf = (result: ModuleResult, input: RejectedInput, rules: Rules): string =>
   result.status === "failedDeposit" && result.lastStep === undefined
     ? "failed deposit"
-    : formatModuleHalt(result, input, isBerlin);
+    : formatModuleHalt(result, input, rules);
 
 /** Returns a function that makes engines. Their states share the instances of the modules. */
 export const createFastEngines = async ({ isLate, module }: EngineOptions): Promise<(rules: Rules) => Engine> => {

@@ -1,7 +1,9 @@
+import { larger } from "../../ethereum/bigintOrder.ts";
+import type { Address } from "../../ethereum/hex.ts";
+import { isForkActive, type Rules } from "../../ethereum/rules.ts";
 import {
   ADDRESS_COLLISION,
   CODE_TOO_LARGE,
-  formatCallOutOfGas,
   formatCodeStore,
   formatOutOfGas,
   formatOverflow,
@@ -21,6 +23,7 @@ import {
 } from "../halts/haltText.ts";
 import { inputsOf } from "../halts/opcodes.ts";
 import { describePrecompileFault, type RejectedInput } from "../halts/precompileFault.ts";
+import { formatPriceOutOfGas, lacksConstantGas } from "../halts/priceText.ts";
 import { formatOperand, hasOperand, SWAPN } from "../halts/stackOperand.ts";
 import type { LastStep, ModuleResult } from "./fastResult.ts";
 
@@ -40,9 +43,9 @@ const OUT_OF_OFFSET = 0x2e;
 const CREATE_COLLISION = 0x2f;
 const PRECOMPILE_ERROR = 0x31;
 const NONCE_TOO_LARGE = 0x32;
-export const CODE_SIZE_LIMIT = 0x33;
+const CODE_SIZE_LIMIT = 0x33;
 const CODE_PREFIX = 0x34;
-export const INIT_CODE_SIZE_LIMIT = 0x35;
+const INIT_CODE_SIZE_LIMIT = 0x35;
 const INVALID_OPERAND = 0x37;
 
 const TEXTS: ReadonlyMap<number, string> = new Map([
@@ -62,19 +65,28 @@ const TEXTS: ReadonlyMap<number, string> = new Map([
 export const formatModuleHalt = (
   { code, lastStep, precompileFault }: ModuleResult,
   input: RejectedInput,
-  isBerlin: boolean,
+  rules: Rules,
 ): string => {
   if (code === PRECOMPILE_ERROR) {
     return describePrecompileFault(precompileFault, input);
+  }
+  if (lastStep !== undefined && (code === CODE_SIZE_LIMIT || code === INIT_CODE_SIZE_LIMIT)) {
+    return describeSize(code, lastStep, rules);
   }
   const text = TEXTS.get(code);
   if (text !== undefined) {
     return text;
   }
-  return lastStep === undefined ? OUT_OF_GAS : formatStep(code, lastStep, isBerlin);
+  return lastStep === undefined ? OUT_OF_GAS : formatStep(code, lastStep, { rules, own: input.address });
 };
 
-const formatStep = (code: number, step: LastStep, isBerlin: boolean): string => {
+/** The rules of the frame's block, and the account whose code runs. */
+interface Place {
+  readonly rules: Rules;
+  readonly own: Address;
+}
+
+const formatStep = (code: number, step: LastStep, place: Place): string => {
   const halted = haltedFrame(step);
   switch (code) {
     case OPCODE_NOT_FOUND:
@@ -90,12 +102,14 @@ const formatStep = (code: number, step: LastStep, isBerlin: boolean): string => 
       return formatOutOfGas(halted);
     default:
       return code >= FIRST_OUT_OF_GAS && code < SENTRY_OUT_OF_GAS
-        ? describeOutOfGas(step, halted, isBerlin)
+        ? describeOutOfGas(step, halted, place)
         : `halted: ${code}`;
   }
 };
 
 const STACK_LIMIT = 1024;
+/** EIP-3541 */
+const FORMAT_BYTE = 0xef;
 
 /** geth compares the stack with the opcode's minimum and maximum first. revm also has STACK_OVERFLOW for a DUP of a word that the stack lacks. */
 const describeStack = (code: number, { opCode, operand, stackLength }: LastStep, halted: HaltedFrame): string => {
@@ -114,11 +128,35 @@ const describeStack = (code: number, { opCode, operand, stackLength }: LastStep,
 const RETURN = 0xf3;
 
 /** A frame that returned code runs out of gas when the code is stored. */
-const describeOutOfGas = (step: LastStep, halted: HaltedFrame, isBerlin: boolean): string => {
+const describeOutOfGas = (step: LastStep, halted: HaltedFrame, { rules, own }: Place): string => {
   if (step.opCode === RETURN && step.firstOutputByte !== undefined) {
     return formatCodeStore(step.firstOutputByte);
   }
-  return isBerlin ? formatCallOutOfGas(halted) : formatOutOfGas(halted);
+  return isForkActive(rules, "berlin") ? formatPriceOutOfGas(halted, rules, own) : formatOutOfGas(halted);
+};
+
+/** EIP-170 and EIP-3860, and EIP-7954 from Amsterdam on. */
+const MAX_CODE_BYTES = 24_576n;
+const AMSTERDAM_MAX_CODE_BYTES = 65_536n;
+/** Position of the length among the operands of CREATE and CREATE2. The top is 0. */
+const INIT_CODE_LENGTH = 2;
+const CODE_BYTE_GAS = 200n;
+
+/** Describes code that is too large. Before Amsterdam, geth charges for the code before it compares its size. */
+const describeSize = (code: number, step: LastStep, rules: Rules): string => {
+  const halted = haltedFrame(step);
+  const isAmsterdam = isForkActive(rules, "amsterdam");
+  const limit = isAmsterdam ? AMSTERDAM_MAX_CODE_BYTES : MAX_CODE_BYTES;
+  if (code === INIT_CODE_SIZE_LIMIT) {
+    const size = `${INIT_CODE_TOO_LARGE}: code size ${step.stack[INIT_CODE_LENGTH]} limit ${2n * limit}`;
+    return lacksConstantGas(halted, rules) ? OUT_OF_GAS : `${OUT_OF_GAS}: ${size}`;
+  }
+  const [offset = 0n, length = 0n] = step.stack;
+  const left = halted.gasLeft - larger(memoryGas(wordsOf(offset + length)) - halted.highestMemCost, 0n);
+  if (step.firstOutputByte === FORMAT_BYTE || (!isAmsterdam && left < length * CODE_BYTE_GAS)) {
+    return formatCodeStore(step.firstOutputByte);
+  }
+  return `${CODE_TOO_LARGE}: code size ${length} limit ${limit}`;
 };
 
 const haltedFrame = ({ opCode, stack, stackLength, gasLeft, returnBytes, memoryBytes }: LastStep): HaltedFrame => {

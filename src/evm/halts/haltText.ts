@@ -1,4 +1,4 @@
-import { calledAddress, inputsOf, memoryAccesses, nameOfUndefined, RETURNDATACOPY } from "./opcodes.ts";
+import { inputsOf, memoryAccesses, nameOfUndefined, RETURNDATACOPY } from "./opcodes.ts";
 
 // geth's error texts. Source: geth, core/vm/errors.go.
 
@@ -12,9 +12,7 @@ const FORMAT_PREFIX = 0xef;
 export const OUT_OF_GAS = "out of gas";
 /** SSTORE with 2,300 gas or less (EIP-2200). */
 export const REENTRANCY_SENTRY = `${OUT_OF_GAS}: not enough gas for reentrancy sentry`;
-/** geth charges the access to the address while it computes the price of a call, and wraps that error. */
-const ACCESS_OUT_OF_GAS = `${OUT_OF_GAS}: ${OUT_OF_GAS}`;
-const GAS_OVERFLOW = "gas uint64 overflow";
+export const GAS_OVERFLOW = "gas uint64 overflow";
 export const CODE_STORE_OUT_OF_GAS = "contract creation code storage out of gas";
 export const INVALID_CODE = "invalid code: must not begin with 0xef";
 export const RETURN_DATA_OUT_OF_BOUNDS = "return data out of bounds";
@@ -68,31 +66,6 @@ export const formatOutOfGas = (halted: HaltedFrame): string => {
   const [, offset = 0n, length = 0n] = operands;
   const isOutside = offset + length > BigInt(returnBytes.length);
   return isOutside && copyGas(halted, ends[0] ?? 0n, length) <= halted.gasLeft ? RETURN_DATA_OUT_OF_BOUNDS : OUT_OF_GAS;
-};
-
-/** EIP-2929 */
-const WARM_ACCESS_GAS = 100n;
-const COLD_ACCESS_GAS = 2_600n;
-const PRECOMPILE_COUNT = 0x11;
-const P256VERIFY = 0x100n;
-/** They are always warm. */
-const PRECOMPILES: ReadonlySet<bigint> = new Set([
-  ...Array.from({ length: PRECOMPILE_COUNT }, (_, index) => BigInt(index + 1)),
-  P256VERIFY,
-]);
-
-/**
- * Returns the text for an opcode that is out of gas, since Berlin. A call without gas for a cold account has its own. The
- * account counts as cold unless it is a precompile. Source: geth, core/vm/operations_acl.go, makeCallVariantGasCall.
- */
-export const formatCallOutOfGas = (halted: HaltedFrame): string => {
-  const { opCode, stack, gasLeft } = halted;
-  const text = formatOutOfGas(halted);
-  const to = calledAddress(opCode, stack.peek(inputsOf(opCode)));
-  const isCold = to !== undefined && !PRECOMPILES.has(to);
-  return text === OUT_OF_GAS && isCold && gasLeft >= WARM_ACCESS_GAS && gasLeft < COLD_ACCESS_GAS
-    ? ACCESS_OUT_OF_GAS
-    : text;
 };
 
 const COPY_BASE_GAS = 3n;

@@ -1,6 +1,11 @@
 import { ETHEREUM_FORKS, type EthereumFork } from "../../../src/ethereum/rules.ts";
 import { TOP_BYTES } from "../../../src/evm/halts/blsFault.ts";
-import { CODE_STORE_OUT_OF_GAS, OUT_OF_GAS } from "../../../src/evm/halts/haltText.ts";
+import {
+  CODE_STORE_OUT_OF_GAS,
+  CODE_TOO_LARGE,
+  INIT_CODE_TOO_LARGE,
+  OUT_OF_GAS,
+} from "../../../src/evm/halts/haltText.ts";
 import { BLOB_HASH_MISMATCH, BLOB_PROOF, INPUT_LENGTH, PAIRING_SIZE } from "../../../src/evm/halts/precompileFault.ts";
 import type { Observation } from "./observation.ts";
 
@@ -33,6 +38,8 @@ const PRECOMPILE_TEXTS: ReadonlySet<string> = new Set([
   TOP_BYTES,
 ]);
 
+const SIZE_TEXTS: ReadonlySet<string> = new Set([CODE_TOO_LARGE, INIT_CODE_TOO_LARGE]);
+
 const KNOWN_FAULTS: readonly KnownFault[] = [
   {
     // Before EIP-2 such a creation succeeds and leaves an account without code. Receipts had no status then.
@@ -63,6 +70,11 @@ const KNOWN_FAULTS: readonly KnownFault[] = [
     forks: ETHEREUM_FORKS,
     matches: (fast, library) =>
       haltOf(fast).startsWith(`${OUT_OF_GAS}: `) && haltOf(library) === OUT_OF_GAS && differByText(fast, library),
+  },
+  {
+    name: "the library does not name the size of code that is too large, and compares it first",
+    forks: ETHEREUM_FORKS,
+    matches: (fast, library) => SIZE_TEXTS.has(haltOf(library)) && differByText(fast, library),
   },
   {
     name: "the library has its own text for an input that a precompile rejects",
