@@ -4,11 +4,11 @@ import { createFakeChain } from "../../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../../support/fakes/fakeNode.ts";
 import { type Lie, startLyingNode } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
-import { createService, type ServiceChain } from "../../support/servers/service.ts";
+import { createService, type Service, type ServiceChain } from "../../support/servers/service.ts";
 import { StandInNode } from "../../support/standIn/standInNode.ts";
 import { WrittenChain } from "../../support/standIn/writtenChain.ts";
 import { createLiveChain, startLiveNode } from "../liveNode.ts";
-import type { AlertFault } from "./alertFault.ts";
+import type { AlertFault, FaultyProcess } from "./alertFault.ts";
 
 /** Nothing listens on port 9 (discard). */
 const DEAD_URL = "ws://127.0.0.1:9";
@@ -33,6 +33,12 @@ export const readAccounts = (url: string, tag = "latest"): Promise<unknown> =>
       rpc(url, "eth_getBalance", [`0x${(++accounts).toString(16).padStart(40, "0")}`, tag]),
     ),
   );
+
+/** The blocks of a fast chain are linked while clients use it. */
+const withClient = ({ url, opsUrl }: Pick<Service, "url" | "opsUrl">): FaultyProcess => ({
+  opsUrl,
+  call: () => rpc(url, "eth_blockNumber", []),
+});
 
 /** Starts a service in front of a live node and one more. */
 const serveTwo = async (t: Lifespan, other: ServiceChain["nodes"][number], chain = createLiveChain(t)) => {
@@ -127,14 +133,14 @@ export const NODE_FAULTS: Readonly<Record<string, AlertFault>> = {
   },
   "two origins contradict each other": {
     alerts: ["ForebayHeadsNotAgreed"],
-    start: async (t) => serveTwo(t, { url: (await startOnOtherBranch(t)).url }),
+    start: async (t) => withClient(await serveTwo(t, { url: (await startOnOtherBranch(t)).url })),
   },
   "a node is on another branch than two others": {
     alerts: ["ForebayNodeHeadsIgnored"],
     start: async (t) => {
       const chain = createLiveChain(t);
       const nodes = [await startOnOtherBranch(t), await startLiveNode(t, chain), await startLiveNode(t, chain)];
-      return serve(t, { nodes: nodes.map(({ url }) => ({ url })) });
+      return withClient(await serve(t, { nodes: nodes.map(({ url }) => ({ url })) }));
     },
   },
   "the node limits the rate": {
@@ -222,8 +228,12 @@ export const NODE_FAULTS: Readonly<Record<string, AlertFault>> = {
       const chain = createLiveChain(t);
       const node = await startLiveNode(t, chain);
       node.faults.refusesFinality = true;
-      const { opsUrl } = await serve(t, { nodes: [{ url: node.url }] });
-      return { opsUrl, begin: () => chain.reorg(REORG_BLOCKS, REORG_BLOCKS + 1) };
+      const service = await serve(t, { nodes: [{ url: node.url }] });
+      const begin = async (): Promise<void> => {
+        await rpc(service.url, "eth_blockNumber", []);
+        chain.reorg(REORG_BLOCKS, REORG_BLOCKS + 1);
+      };
+      return { ...withClient(service), begin };
     },
   },
 };
