@@ -155,11 +155,14 @@ class MainProcess implements ProcessRole {
 export const createMainProcess = async (config: Config, telemetry: Telemetry): Promise<Forebay> => {
   const role = new MainProcess(config, telemetry);
   const forebay = await createForebay(config, telemetry, role);
-  const { url, opsUrl, chains, ready } = forebay;
+  const { url, opsUrl, ready } = forebay;
   return {
     url,
     opsUrl,
-    chains,
+    /** A reload replaces them. */
+    get chains() {
+      return forebay.chains;
+    },
     ready,
     reload: async (next, signal) => {
       await forebay.reload(next, signal);
