@@ -53,6 +53,9 @@ const networkError = (error: Error): PostError => {
   return new PostError(code.includes("TIMEOUT") ? "timeout" : "network", code);
 };
 
+/** Ends the connection of a request that has failed. Node.js formats the stack of each new error, which costs more than the request. */
+const ENDED = new Error("the request has ended");
+
 const noRoom = (): PostError => new PostError("overBudget", "no room for the response");
 
 /** Reads the response of one request into memory, and calls back once, unless the request is aborted. */
@@ -91,7 +94,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
     this.#controller = controller;
     // The request may have failed while it waited for a connection.
     if (this.#failure) {
-      controller.abort(this.#failure);
+      controller.abort(ENDED);
     }
   }
 
@@ -176,7 +179,9 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#end(networkError(error));
+    if (this.#failure === undefined) {
+      this.#end(networkError(error));
+    }
   }
 
   onHang(): void {
@@ -189,7 +194,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
     this.#chunks.length = 0;
     this.#whole = undefined;
     this.#end(error);
-    this.#controller?.abort(error);
+    this.#controller?.abort(ENDED);
   }
 
   #end(reply: HttpReply | PostError): void {
