@@ -4,8 +4,8 @@ import { HEAD_LIES } from "../support/fakes/headLies.ts";
 import type { RedisServer } from "../support/servers/redis.ts";
 import { RECOVERY_MS } from "../truth/chain/lagBound.ts";
 import type { TruthChain } from "../truth/chain/truthChain.ts";
-import type { Recorder } from "../truth/judge/recorder.ts";
 import type { TruthNode } from "../truth/nodes/truthNode.ts";
+import type { Recorder } from "./recorder.ts";
 import type { SoakReplicas } from "./servers/soakReplicas.ts";
 
 /** All that the faults act on. */

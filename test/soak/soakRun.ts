@@ -5,13 +5,13 @@ import { type Lifespan, startRedis } from "../support/servers/redis.ts";
 import { createRandom } from "../support/servers/reorgRun.ts";
 import { TruthChain } from "../truth/chain/truthChain.ts";
 import { createTurns } from "../truth/chain/turns.ts";
-import { Recorder } from "../truth/judge/recorder.ts";
 import { startTruthNode } from "../truth/nodes/truthNode.ts";
 import { runFilterClient } from "./clients/filterClient.ts";
 import { type ClientOptions, runHttpClient, type SoakTarget } from "./clients/httpClient.ts";
 import { runSocketClient } from "./clients/socketClient.ts";
 import { REDIS_TIMEOUT_MS, runFaults, type SoakWorld } from "./faults.ts";
 import { plantedFaultOf } from "./plantedFaults.ts";
+import { Recorder } from "./recorder.ts";
 import { startRoundRobin } from "./servers/roundRobin.ts";
 import { SoakReplicas } from "./servers/soakReplicas.ts";
 

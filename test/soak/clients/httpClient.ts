@@ -6,7 +6,7 @@ import { postCalls, type RpcResponse } from "../../truth/clients/postCalls.ts";
 import { nextQuestion } from "../../truth/clients/questions.ts";
 import { HeadOrder } from "../../truth/judge/headOrder.ts";
 import { headOf } from "../../truth/judge/outcome.ts";
-import type { Recorder } from "../../truth/judge/recorder.ts";
+import type { Recorder } from "../recorder.ts";
 import { REPLICA_HEADER } from "../servers/roundRobin.ts";
 
 export interface SoakTarget {

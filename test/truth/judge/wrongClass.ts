@@ -92,7 +92,10 @@ const classOfValue = (
 ): WrongClass => {
   const atHead = {
     ...call,
-    params: call.params.map((each) => (typeof each === "string" && BLOCK_PARAMETER.test(each) ? "latest" : each)),
+    // The block is the last parameter of each of these methods.
+    params: call.params.map((each, index) =>
+      index === call.params.length - 1 && BLOCK_PARAMETER.test(String(each)) ? "latest" : each,
+    ),
   };
   const isTrueOf = (block: TruthBlock): boolean => {
     const truth = outcomeOf(chain, block, atHead);

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LagBound, RECOVERY_MS, slownessMs } from "../chain/lagBound.ts";
-import { TruthChain } from "../chain/truthChain.ts";
+import { LagBound, RECOVERY_MS, slownessMs } from "../truth/chain/lagBound.ts";
+import { TruthChain } from "../truth/chain/truthChain.ts";
+import { namesUnknownBlock } from "../truth/judge/namedBlocks.ts";
 import { errorFault } from "./errorRules.ts";
-import { namesUnknownBlock } from "./namedBlocks.ts";
 import { Recorder } from "./recorder.ts";
 
 const BEYOND = { code: -32_602, message: "block range extends beyond current head block: requested 12, head 11" };

@@ -1,10 +1,10 @@
-import type { TruthChain } from "../chain/truthChain.ts";
+import type { TruthChain } from "../truth/chain/truthChain.ts";
+import type { EventBook } from "../truth/judge/eventBook.ts";
+import type { HeadOrder } from "../truth/judge/headOrder.ts";
+import { Judge } from "../truth/judge/judge.ts";
+import { namesUnknownBlock } from "../truth/judge/namedBlocks.ts";
+import type { JudgedAnswer } from "../truth/judge/outcome.ts";
 import { type ErrorCircumstances, errorFault, MAX_ERROR_SHARE, MIN_QUIET_SHARE } from "./errorRules.ts";
-import type { EventBook } from "./eventBook.ts";
-import type { HeadOrder } from "./headOrder.ts";
-import { Judge } from "./judge.ts";
-import { namesUnknownBlock } from "./namedBlocks.ts";
-import type { JudgedAnswer } from "./outcome.ts";
 
 export type FindingKind =
   | "wrong"
