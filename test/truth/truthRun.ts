@@ -184,7 +184,7 @@ const runInTurn = (options: TruthOptions, scenarios: readonly Scenario[], second
     const shape = {
       isFeeding: offers.has("feed"),
       replicas: offers.has("replicas") ? 2 : 1,
-      processes: 1,
+      processes: offers.has("processes") ? 2 : 1,
     };
     const world = await startWorld(t, options, shape);
     const rows: TruthRow[] = [];

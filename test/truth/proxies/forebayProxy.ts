@@ -62,9 +62,11 @@ export const forebayProxy: TruthProxy = {
     const folder = await mkdtemp(join(tmpdir(), "forebay-truth-"));
     t.after(() => rm(folder, { recursive: true, force: true }));
     const redis = setup.replicas > 1 ? await startRedis(t) : undefined;
-    const config = configure(setup, redis?.url);
     const replicas = await Promise.all(
-      Array.from({ length: setup.replicas }, (_, index) => startReplica(t, folder, index, config)),
+      Array.from({ length: setup.replicas }, (_, index) => {
+        const processes = index === setup.replicas - 1 ? setup.processes : 1;
+        return startReplica(t, folder, index, configure({ ...setup, processes }, redis?.url));
+      }),
     );
     return {
       urls: () => replicas.map(({ url }) => url),

@@ -10,7 +10,7 @@ export interface ProxySetup {
   /** The URL of the feed, for a proxy that offers feeds. */
   readonly feedUrl: string | undefined;
   readonly replicas: number;
-  /** Processes of each replica. */
+  /** Processes of the last replica. The others have one. */
   readonly processes: number;
 }
 
