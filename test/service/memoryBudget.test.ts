@@ -7,6 +7,7 @@ import { metric } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { createService } from "../support/servers/service.ts";
+import { untilFilled } from "../support/servers/untilFilled.ts";
 
 const MIB = 1024 * 1024;
 const BUDGET = 32 * MIB;
@@ -55,6 +56,7 @@ const start = async (
     await service.close();
     await node.close();
   });
+  await untilFilled(service);
   const used = (kind: string) => metric(service.opsUrl, "forebay_memory_budget_used_bytes", `kind="${kind}"`);
   const refused = (kind: string) => metric(service.opsUrl, "forebay_memory_budget_refused_total", `kind="${kind}"`);
   const post = async (client: string, method: string, params: readonly unknown[] = []) => {
@@ -317,7 +319,8 @@ test("a WebSocket that reads slowly gets all its answers", async (t) => {
 });
 
 test("ten clients with a thousand filters each do not lock out another one, or their own polls", async (t) => {
-  const { service } = await start(t);
+  // The limit of filters is reached before that of memory.
+  const { service } = await start(t, { memoryBudgetBytes: 2 * BUDGET });
   const clients = Array.from({ length: 10 }, (_, at) => `2001:db8:${at}::1`);
   const send = async (client: string, calls: readonly object[]) => {
     const headers = { "content-type": "application/json", "x-forwarded-for": client };
