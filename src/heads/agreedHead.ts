@@ -29,7 +29,9 @@ const readCopies = async (
       head: head.block.number > number ? await readBlock(node, number, signal).catch(() => undefined) : head,
     })),
   );
-  return copies.flatMap(({ node, head }) => (head?.block.hash === hash ? [{ node, head }] : []));
+  return copies.flatMap(({ node, head }) =>
+    head?.block.hash === hash && head.block.number === number ? [{ node, head }] : [],
+  );
 };
 
 /**

@@ -19,6 +19,8 @@ export interface Background {
 export interface BackfillOptions extends Background {
   /** The nodes that are read if the leader does not have the blocks. */
   readonly others: () => readonly UpstreamNode[];
+  /** Whether the newest blocks are being read: they come first. */
+  readonly isBusy: () => boolean;
 }
 
 /** The ring is filled down to this depth at the start. */
@@ -38,7 +40,7 @@ const targetLength = ({ lowestWanted }: CanonicalChain, latest: bigint): number 
 
 /** Fills the block ring backwards. While the chain is idle it reads slowly, to save the nodes' requests. */
 export const createBlockBackfill = (options: BackfillOptions): void => {
-  const { canonical, pause, signal, isIdle, leader, others } = options;
+  const { canonical, pause, signal, isIdle, leader, others, isBusy } = options;
 
   /** Returns whether the node has the blocks below the ring. */
   const fillFrom = async (node: UpstreamNode, ring: BlockRing, missing: number): Promise<boolean> => {
@@ -56,7 +58,7 @@ export const createBlockBackfill = (options: BackfillOptions): void => {
     const first = leader();
     const { ring } = canonical;
     const missing = ring ? targetLength(canonical, ring.latest.number) - ring.length : 0;
-    if (!first || !ring || ring.oldest === 0n || missing <= 0) {
+    if (!first || !ring || ring.oldest === 0n || missing <= 0 || isBusy()) {
       return;
     }
     for (const node of [first, ...others()]) {

@@ -24,12 +24,16 @@ const FRESH_SECONDS = 30;
 const FRESH_BLOCKS = 3;
 /** The path from a fresh block to the ring is not longer: the chain would have more than 10 blocks in a second. */
 const MAX_PATH_BLOCKS = 300n;
+/** A node that does not answer holds the served head for this time: the head would go back for one failed request. */
+const UNANSWERED_MS = 60_000;
 
 /** Serves a head that enough origins have although it does not link to the ring. */
 export class DetachedHeads {
   readonly #options: DetachedHeadsOptions;
   readonly #origins: FollowedOrigins;
   #nextMs = Number.NEGATIVE_INFINITY;
+  /** Time since which a node has not answered whether a lower head is an ancestor of the served one. */
+  #unansweredMs: number | undefined;
 
   constructor(options: DetachedHeadsOptions, origins: FollowedOrigins) {
     this.#options = options;
@@ -49,7 +53,9 @@ export class DetachedHeads {
     const known = offered.filter((each) => each !== undefined);
     const [only] = known;
     if (required === 1) {
-      const isServed = only !== undefined && (await selection.offerHead(only.node, only.head, only.node.origin));
+      const isServed =
+        only !== undefined &&
+        (await selection.offerHead(only.node, only.head, { origin: only.node.origin, decides: () => true }));
       return isServed && canonical.ring !== ring ? known : [];
     }
     const agreed = await findAgreedHead(known, required, signal);
@@ -77,22 +83,30 @@ export class DetachedHeads {
     }
     const others = this.#options.nodes.filter((node) => node.identified && !nodes.includes(node));
     const ageSeconds = Date.now() / 1_000 - Number(block.timestamp);
-    const isFresh = ageSeconds < Math.max(FRESH_SECONDS, (FRESH_BLOCKS * blockTimeMs()) / 1_000);
+    // A block of the future says nothing about its age.
+    const isFresh = ageSeconds >= 0 && ageSeconds < Math.max(FRESH_SECONDS, (FRESH_BLOCKS * blockTimeMs()) / 1_000);
     // The node of an invented head may state that it has any block, but no path to the newest block of the others.
     const results = await Promise.all(
       others.map((node) => (isFresh ? this.#hasPath(node, block, ring) : hasBlock(node, block, signal))),
     );
-    return results.includes(true);
+    return results.includes(true) || this.#isAwaited(results.includes(undefined));
   }
 
-  /** Whether the node has the blocks between a block and the ring. */
-  async #hasPath(node: UpstreamNode, { number, hash }: RingBlock, ring: BlockRing): Promise<boolean> {
+  /** Whether the answer of a node is awaited. */
+  #isAwaited(isUnanswered: boolean): boolean {
+    const nowMs = this.#options.clock.nowMs();
+    this.#unansweredMs = isUnanswered ? (this.#unansweredMs ?? nowMs) : undefined;
+    return this.#unansweredMs !== undefined && nowMs - this.#unansweredMs < UNANSWERED_MS;
+  }
+
+  /** Whether the node has the blocks between a block and the ring. Undefined if it does not answer. */
+  async #hasPath(node: UpstreamNode, { number, hash }: RingBlock, ring: BlockRing): Promise<boolean | undefined> {
     const { signal } = this.#options;
     const top = ring.at(ring.oldest)?.parentHash;
     if (top === undefined || ring.oldest - number > MAX_PATH_BLOCKS) {
       return false;
     }
-    const linked = await readLinked(node, { from: number, to: ring.oldest - 1n }, top, signal).catch(() => []);
-    return untilWrong(linked, ring).at(-1)?.block.hash === hash;
+    const linked = await readLinked(node, { from: number, to: ring.oldest - 1n }, top, signal).catch(() => undefined);
+    return linked && untilWrong(linked, ring).at(-1)?.block.hash === hash;
   }
 }

@@ -5,7 +5,7 @@ import type { OfferedHead } from "./agreedHead.ts";
 import { AnnouncedBlocks } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import { findChainPath, MAX_GAP_BLOCKS } from "./chainPath.ts";
-import { type AgreedBlock, decideHead, requiredOrigins, type Voter } from "./decideHead.ts";
+import { type AgreedBlock, decideHead, type HeadDecision, requiredOrigins, type Voter } from "./decideHead.ts";
 import { DetachedHeads, type DetachedHeadsOptions } from "./detachedHeads.ts";
 import { FirstHeads } from "./firstHeads.ts";
 import { FollowedOrigins } from "./followedOrigins.ts";
@@ -181,26 +181,30 @@ export class HeadAgreement {
     }
   }
 
-  /** Decides once. Returns whether to decide again. */
-  async #decide(ring: BlockRing, offered: OfferedHead | undefined): Promise<boolean> {
-    const { canonical, agree, blockTimeMs, clock } = this.#options;
-    const nowMs = clock.nowMs();
-    if (this.#served !== ring.latest.hash) {
-      this.#served = ring.latest.hash;
-      this.#servedMs = nowMs;
-    }
-    const { required, agreed, next } = decideHead({
+  #decisionAbout(ring: BlockRing): HeadDecision {
+    const { agree, blockTimeMs, clock } = this.#options;
+    return decideHead({
       ...{
         ring,
         voters: this.#origins.voters(ring),
         reachable: this.#origins.countReachable(),
         agree,
         blockTimeMs: blockTimeMs(),
-        nowMs,
+        nowMs: clock.nowMs(),
         servedMs: this.#servedMs,
       },
       seenMs: (hash) => Math.max(this.#announced.seenMs(hash) ?? this.#servedMs, this.#resumedMs),
     });
+  }
+
+  /** Decides once. Returns whether to decide again. */
+  async #decide(ring: BlockRing, offered: OfferedHead | undefined): Promise<boolean> {
+    const { canonical, clock } = this.#options;
+    if (this.#served !== ring.latest.hash) {
+      this.#served = ring.latest.hash;
+      this.#servedMs = clock.nowMs();
+    }
+    const { required, agreed, next } = this.#decisionAbout(ring);
     if (agreed !== undefined && required > 1 && this.#isNew(agreed, ring)) {
       return this.#serve(agreed, ring);
     }
@@ -216,7 +220,7 @@ export class HeadAgreement {
         return true;
       case "one":
         await this.#serveOne(next.voter, offered);
-        return false;
+        return canonical.ring !== ring;
       case "wait":
         this.#waitFor(next.forMs);
         return false;
@@ -259,7 +263,11 @@ export class HeadAgreement {
     if (head === undefined || head.block.hash === ring.latest.hash) {
       return;
     }
-    await selection.offerHead(isOfferedByIt ? offered.node : node, head, name);
+    const decides = (): boolean => {
+      const { next } = this.#decisionAbout(ring);
+      return next.kind === "one" && next.voter.name === name;
+    };
+    await selection.offerHead(isOfferedByIt ? offered.node : node, head, { origin: name, decides });
     this.#afterServed(ring);
   }
 

@@ -38,6 +38,13 @@ const SHORT_RING_BLOCKS = 64;
 /** The blocks to serve next; `unchanged` for none; undefined if there is no decision yet. */
 type Decision = ChainPath | "unchanged" | undefined;
 
+/** The origin that decides about the head, while no other has its word. */
+export interface Decider {
+  readonly origin: string;
+  /** Whether it still does. */
+  readonly decides: () => boolean;
+}
+
 /**
  * Decides which node's newest block is served. A higher block that links to the ring always is.
  * A lower or conflicting block is served only if the leader's own chain has changed, or has lost the served head.
@@ -66,9 +73,12 @@ export class HeadSelection {
    * Serves a node's newest block if it is selected. Returns false if the blocks down to the ring cannot be read or linked.
    * Nodes of the origin `decider` may replace the head of any other.
    */
-  async offerHead(node: UpstreamNode, head: SealedBlock, decider?: string): Promise<boolean> {
+  async offerHead(node: UpstreamNode, head: SealedBlock, decider?: Decider): Promise<boolean> {
     const { canonical } = this.#options;
-    this.#leader.decider = decider;
+    this.#leader.decider = decider?.origin;
+    if (decider !== undefined) {
+      return this.#offerOnce(node, head, decider);
+    }
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       const base = canonical.ring;
       const path = await this.#decide(node, head);
@@ -83,6 +93,18 @@ export class HeadSelection {
       }
     }
     return false;
+  }
+
+  /** The agreement may have changed while the node was read. Then it decides again, and nothing is served here. */
+  async #offerOnce(node: UpstreamNode, head: SealedBlock, { decides }: Decider): Promise<boolean> {
+    const { canonical } = this.#options;
+    const base = canonical.ring;
+    const path = await this.#decide(node, head);
+    if (path === "unchanged") {
+      return true;
+    }
+    const mayServe = path !== undefined && node.identified && canonical.ring === base && decides();
+    return mayServe && this.serve(node, path, base);
   }
 
   /** Serves the blocks of a path. Returns false if `base`, the ring that the path was found for, was replaced. */

@@ -225,7 +225,8 @@ class NodeHeadTracker implements HeadTracking {
     const reporters = () => this.#agreement.reporters;
     const others = () =>
       this.#followed.flatMap(({ node }) => (node.available && node.name !== this.leader ? [node] : []));
-    createBlockBackfill({ ...background, others });
+    // A ring that grows below would be read for again.
+    createBlockBackfill({ ...background, others, isBusy: () => this.#catchingUp !== undefined });
     return createFinalityFollower({ ...background, finality: this.#options.finality, reporters });
   }
 
