@@ -76,10 +76,9 @@ export class HeadSelection {
   async offerHead(node: UpstreamNode, head: SealedBlock, decider?: Decider): Promise<boolean> {
     const { canonical } = this.#options;
     this.#leader.decider = decider?.origin;
-    if (decider !== undefined) {
-      return this.#offerOnce(node, head, decider);
-    }
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+    // The agreement may have changed while the node of a decider was read: it decides again.
+    const attempts = decider === undefined ? MAX_ATTEMPTS : 1;
+    for (let attempt = 1; attempt <= attempts; attempt += 1) {
       const base = canonical.ring;
       const path = await this.#decide(node, head);
       if (path === "unchanged") {
@@ -89,22 +88,10 @@ export class HeadSelection {
         return false;
       }
       if (path && canonical.ring === base) {
-        return this.serve(node, path, base);
+        return decider?.decides() !== false && this.serve(node, path, base);
       }
     }
     return false;
-  }
-
-  /** The agreement may have changed while the node was read. Then it decides again, and nothing is served here. */
-  async #offerOnce(node: UpstreamNode, head: SealedBlock, { decides }: Decider): Promise<boolean> {
-    const { canonical } = this.#options;
-    const base = canonical.ring;
-    const path = await this.#decide(node, head);
-    if (path === "unchanged") {
-      return true;
-    }
-    const mayServe = path !== undefined && node.identified && canonical.ring === base && decides();
-    return mayServe && this.serve(node, path, base);
   }
 
   /** Serves the blocks of a path. Returns false if `base`, the ring that the path was found for, was replaced. */
