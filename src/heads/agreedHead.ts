@@ -17,6 +17,8 @@ export const readOffered = (node: UpstreamNode, signal: AbortSignal): Promise<Of
     () => undefined,
   );
 
+const isSameBlock = (one: BlockId, other: BlockId): boolean => one.number === other.number && one.hash === other.hash;
+
 /** Returns the copies of a block that nodes have. A node that does not answer has none. */
 const readCopies = async (
   { number, hash }: BlockId,
@@ -30,7 +32,7 @@ const readCopies = async (
     })),
   );
   return copies.flatMap(({ node, head }) =>
-    head?.block.hash === hash && head.block.number === number ? [{ node, head }] : [],
+    head && isSameBlock(head.block, { number, hash }) ? [{ node, head }] : [],
   );
 };
 
@@ -44,8 +46,12 @@ export const findAgreedHead = async (
   signal: AbortSignal,
 ): Promise<OfferedHead | undefined> => {
   const byNumber = [...offered].sort((a, b) => Number(b.head.block.number - a.head.block.number));
+  // Nodes may offer one block.
+  const heads = byNumber
+    .map(({ head }) => head)
+    .filter(({ block }, at, all) => at === all.findIndex((other) => isSameBlock(other.block, block)));
   const candidates = await Promise.all(
-    byNumber.map(async ({ head }) => ({ head, copies: await readCopies(head.block, offered, signal) })),
+    heads.map(async (head) => ({ head, copies: await readCopies(head.block, offered, signal) })),
   );
   const agreed = candidates.find(({ copies }) => new Set(copies.map(({ node }) => node.origin)).size >= required);
   if (agreed === undefined) {
