@@ -79,18 +79,22 @@ export class ActiveChain {
 
   /** Waits until the chain has the head that its predecessor serves, so that no client sees `latest` move back. */
   async catchUp(before: readonly ActiveChain[], ending: AbortSignal): Promise<void> {
-    const predecessor = before.find(({ chain }) => chain.name === this.chain.name);
+    const predecessor = this.#predecessorIn(before);
     const signal = AbortSignal.any([ending, AbortSignal.timeout(CATCH_UP_MS)]);
     const headOf = ({ chain }: ActiveChain): bigint => chain.upstreams.heads.current()?.latest.number ?? 0n;
-    while (predecessor?.isKnown && headOf(this) < headOf(predecessor) && !signal.aborted) {
+    while (predecessor !== undefined && headOf(this) < headOf(predecessor) && !signal.aborted) {
       await this.chain.upstreams.heads.next(signal).catch(() => undefined);
     }
   }
 
   /** Begins to follow state, with the values of the chain that this one replaces. */
   async beginState(before: readonly ActiveChain[]): Promise<void> {
-    const predecessor = before.find(({ chain }) => chain.name === this.chain.name);
-    await this.chain.knownState?.begin(predecessor?.isKnown ? predecessor.chain.knownState : undefined);
+    await this.chain.knownState?.begin(this.#predecessorIn(before)?.chain.knownState);
+  }
+
+  /** Returns the chain that this one replaces. Undefined if it does not know its own chain. */
+  #predecessorIn(before: readonly ActiveChain[]): ActiveChain | undefined {
+    return before.find(({ chain, isKnown }) => isKnown && chain.name === this.chain.name);
   }
 
   /** Closes the chain after its last request, or after `drainTimeoutMs`. */
