@@ -5,19 +5,13 @@ import type { Call } from "../../src/jsonrpc/call.ts";
 import { BranchedChain } from "../support/fakes/branchedChain.ts";
 import { createFakeChain, type FakeBlock, type FakeChain } from "../support/fakes/fakeChain.ts";
 import type { ChainNode } from "../support/servers/chainNode.ts";
+import { forge } from "./forge.ts";
 import { mineFor, trackHeads } from "./trackHeads.ts";
 
 type Tracking = Awaited<ReturnType<typeof trackHeads>>;
 
 const BLOCK_MS = 2_000;
 const STEP_MS = 100;
-
-/** Returns a chain with the same blocks, and `count` others on top of them. */
-const forge = ({ blocks }: FakeChain, count: number): FakeChain => {
-  const forged = createFakeChain({ height: blocks.length - 1, startSeconds: Number(blocks[0]?.timestamp) });
-  forged.reorg(0, count);
-  return forged;
-};
 
 /** Returns the chain of a node that has other newest blocks, also under hashes that it copied. */
 const withTop = (chain: FakeChain, top: readonly FakeBlock[]): FakeChain => {

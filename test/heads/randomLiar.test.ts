@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { createFakeChain, type FakeChain } from "../support/fakes/fakeChain.ts";
 import type { ChainNode } from "../support/servers/chainNode.ts";
 import { createRandom } from "../support/servers/reorgRun.ts";
+import { forge } from "./forge.ts";
 import { trackHeads } from "./trackHeads.ts";
 
 const HEIGHT = 80;
@@ -12,26 +13,23 @@ const SEEDS = Array.from({ length: 8 }, (_, index) => index + 1);
 
 type Random = (below: number) => number;
 
-/** Returns the chain with `count` other blocks above its newest but `depth`. */
-const forge = ({ blocks: [genesis, first, ...rest] }: FakeChain, depth: number, count: number): FakeChain => {
-  const startSeconds = Number(genesis?.timestamp);
-  const secondsPerBlock = Number(first?.timestamp) - startSeconds;
-  const forged = createFakeChain({ height: rest.length + 1, startSeconds, secondsPerBlock });
-  forged.reorg(depth, count);
-  return forged;
-};
+const secondsPerBlockOf = ({ blocks: [genesis, first] }: FakeChain): number =>
+  Number(first?.timestamp) - Number(genesis?.timestamp);
 
 /** The acts of a liar. It may also be honest, late or down. */
 const ACTS: readonly ((liar: ChainNode, honest: FakeChain, random: Random) => Partial<ChainNode>)[] = [
   () => ({}),
-  (_, chain, random) => ({ chain: forge(chain, 0, 1 + random(3)) }),
-  (_, chain, random) => ({ chain: forge(chain, random(5), 1 + random(60)) }),
+  (_, chain, random) => ({ chain: forge(chain, 1 + random(3), { secondsPerBlock: secondsPerBlockOf(chain) }) }),
+  (_, chain, random) => {
+    const depth = random(5);
+    return { chain: forge(chain, 1 + random(60), { depth, secondsPerBlock: secondsPerBlockOf(chain) }) };
+  },
   (_, _chain, random) => ({ lag: random(30) }),
   (_, _chain, random) => ({ down: true, available: random(2) === 0 }),
   (_, chain, random) => ({
     chain: createFakeChain({ seed: "unlinked", height: chain.blocks.length + random(100) - 30 }),
   }),
-  (_, chain) => ({ chain: forge(chain, 0, 3_000) }),
+  (_, chain) => ({ chain: forge(chain, 3_000, { secondsPerBlock: secondsPerBlockOf(chain) }) }),
   ({ chain }) => ({ chain }),
 ];
 

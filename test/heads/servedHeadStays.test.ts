@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeError } from "../../src/core/node.ts";
-import { createFakeChain, type FakeChain } from "../support/fakes/fakeChain.ts";
+import { forge } from "./forge.ts";
 import { mineFor, trackHeads } from "./trackHeads.ts";
 
 const HEIGHT = 1_500;
@@ -9,6 +9,7 @@ const LAG = 1_000;
 const BLOCK_MS = 2_000;
 const SLOW_BLOCK_MS = 12_000;
 const STEP_MS = 100;
+const FORGED_BLOCKS = 30;
 
 /** Starts with one node at the newest block, and two that are back later and synchronise far below. */
 const trackSynchronising = async (t: Parameters<typeof trackHeads>[0], futureSeconds: number) => {
@@ -83,15 +84,6 @@ test("a hash with another number is not the block of the origins that have it", 
   assert.ok((heads.current()?.latest.number ?? 0n) <= chain.latest.number);
 });
 
-/** Returns a chain with the same blocks, and others on top of them. */
-const forge = ({ blocks }: FakeChain, secondsPerBlock: number): FakeChain => {
-  const forged = createFakeChain({
-    ...{ height: blocks.length - 1, startSeconds: Number(blocks[0]?.timestamp), secondsPerBlock },
-  });
-  forged.reorg(0, 30);
-  return forged;
-};
-
 test("late blocks of a liar replace no block that two origins have by then", async (t) => {
   const { clock, chain, heads, nodes } = await trackHeads(t, { height: 60, nodes: 3, secondsPerBlock: 12 });
   const [liar, first, other] = nodes;
@@ -114,7 +106,7 @@ test("late blocks of a liar replace no block that two origins have by then", asy
     110000: () => {
       liar.batch = sendLate;
       liar.height = undefined;
-      liar.chain = forge(chain, 12);
+      liar.chain = forge(chain, FORGED_BLOCKS, { secondsPerBlock: SLOW_BLOCK_MS / 1_000 });
     },
     121000: () => {
       other.height = undefined;

@@ -18,6 +18,7 @@ import {
 import { type Lie, type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../support/servers/redis.ts";
 import { createService, type Service } from "../support/servers/service.ts";
+import { untilFilled } from "../support/servers/untilFilled.ts";
 
 const HEIGHT = 210;
 const BLOCK_MS = 250;
@@ -224,10 +225,7 @@ const arrange = async (t: Lifespan, isOnlyNode: boolean): Promise<Arranged> => {
   t.after(() => service.close());
   const mining = setInterval(() => chain.mine(), BLOCK_MS);
   t.after(() => clearInterval(mining));
-  // The ring is filled fast only while clients send requests.
-  const isFilled = async () =>
-    (await headOf(service)) > 0n && service.chains[0]?.upstreams.heads.current()?.oldest === 0n;
-  await until(isFilled, "the ring is filled");
+  await untilFilled(service);
   return { chain, service, liar, world };
 };
 

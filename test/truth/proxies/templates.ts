@@ -1,7 +1,5 @@
 import type { Program } from "../../bench/support/peers/program.ts";
-import { PROGRAMS } from "../../bench/support/peers/programs.ts";
-
-const list = (urls: readonly string[], item: (url: string, index: number) => string): string => urls.map(item).join("");
+import { list, PROGRAMS } from "../../bench/support/peers/programs.ts";
 
 /** The methods that the clients of the suite call. proxyd and the cache of nodecore need them by name. */
 const METHODS = [

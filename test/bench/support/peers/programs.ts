@@ -1,6 +1,8 @@
 import type { Program } from "./program.ts";
 
-const list = (urls: readonly string[], item: (url: string, index: number) => string): string => urls.map(item).join("");
+/** Writes each item of a list, for a configuration. */
+export const list = (urls: readonly string[], item: (url: string, index: number) => string): string =>
+  urls.map(item).join("");
 
 /** A cache in memory for blocks by hash; the rest as the program's example configuration has it. */
 const erpc: Program = {
