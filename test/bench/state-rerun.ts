@@ -54,7 +54,12 @@ const writeAll = async (world: WalletWorld, chain: StandInChain, service: Servic
   world.mineTransfers();
   const { hash } = chain.latest;
   const heads = service.chains[0]?.upstreams.heads;
-  await until(() => heads?.current()?.latest.hash === hash, "the block is served");
+  const isServed = async () => {
+    // Blocks of a fast chain are linked only for clients.
+    await rpc(service.url, "eth_blockNumber", []);
+    return heads?.current()?.latest.hash === hash;
+  };
+  await until(isServed, "the block is served");
   // A read at the new head waits for its write set.
   await rpc(service.url, "eth_getBalance", createWalletCalls(0)(false)[2]?.params ?? []);
 };
