@@ -3,6 +3,7 @@ import { TOP_BYTES } from "../../../src/evm/halts/blsFault.ts";
 import {
   CODE_STORE_OUT_OF_GAS,
   CODE_TOO_LARGE,
+  GAS_OVERFLOW,
   INIT_CODE_TOO_LARGE,
   OUT_OF_GAS,
 } from "../../../src/evm/halts/haltText.ts";
@@ -70,6 +71,13 @@ const KNOWN_FAULTS: readonly KnownFault[] = [
     forks: ETHEREUM_FORKS,
     matches: (fast, library) =>
       haltOf(fast).startsWith(`${OUT_OF_GAS}: `) && haltOf(library) === OUT_OF_GAS && differByText(fast, library),
+  },
+  {
+    // geth charges the opcode's constant before it computes the size of the memory (core/vm/interpreter.go).
+    name: "the library computes the size of the memory before it charges the opcode's constant",
+    forks: ETHEREUM_FORKS.slice(ETHEREUM_FORKS.indexOf("berlin")),
+    matches: (fast, library) =>
+      haltOf(fast) === OUT_OF_GAS && haltOf(library).endsWith(GAS_OVERFLOW) && differByText(fast, library),
   },
   {
     name: "the library does not name the size of code that is too large, and compares it first",
