@@ -21,7 +21,7 @@ export interface ExecutionState {
   /** Returns the value of a slot without leading zero bytes. */
   storageOf(address: Address, slot: Hash): Uint8Array;
 
-  // Writes between transactions. They count as the writes of an earlier transaction.
+  // Writes between transactions. They count as the writes of an earlier transaction, and create the account.
   setAccount(address: Address, nonce: bigint, balance: bigint): void;
   /** Wraps at 2^256, like geth. */
   addBalance(address: Address, amount: bigint): void;

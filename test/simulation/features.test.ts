@@ -83,6 +83,34 @@ test("an authority that calls of earlier blocks only touched does not exist", as
   }
 });
 
+/** geth's setters of an override create the account object, and an empty one is not deleted before a transaction touches it. */
+test("an authority with an override exists until a call touches it", async () => {
+  const authority = privateKeyToAccount(`0x${"42".repeat(32)}`);
+  const signed = await authority.signAuthorization({ chainId: 1, contractAddress: OTHER, nonce: 0 });
+  const [r, s] = [signed.r, signed.s].map((part) => `0x${BigInt(part).toString(16)}`);
+  const authorization = { chainId: "0x1", address: OTHER, nonce: "0x0", yParity: `0x${signed.yParity}`, r, s };
+  const touch = { from: SENDER, to: authority.address };
+  const authorize = { from: SENDER, to: ETHER, authorizationList: [authorization] };
+  for (const [override, gas] of [
+    [{ balance: "0x0" }, 36_800],
+    [{ nonce: "0x0" }, 36_800],
+    [{ code: "0x" }, 36_800],
+    [{ state: {} }, 36_800],
+    [{ state: { [word(1)]: word(0) } }, 36_800],
+    [{ stateDiff: { [word(1)]: word(0) } }, 36_800],
+    [{ stateDiff: {} }, 46_000],
+    [{}, 46_000],
+  ] as const) {
+    const stateOverrides = { [authority.address]: override };
+    const gasOf = async (...blockStateCalls: readonly unknown[]) =>
+      (await simulate({ blockStateCalls })).flatMap(({ calls }) => calls.map(({ gasUsed }) => Number(gasUsed)));
+    const name = JSON.stringify(override);
+    assert.deepEqual(await gasOf({ stateOverrides, calls: [authorize] }), [gas], name);
+    assert.deepEqual(await gasOf({ stateOverrides }, { calls: [authorize] }), [gas], `${name}, next block`);
+    assert.deepEqual(await gasOf({ stateOverrides, calls: [touch, authorize] }), [21_000, 46_000], `${name}, touched`);
+  }
+});
+
 test("code reads the hashes of a blob transaction, and its blob gas is counted", async () => {
   const blobVersionedHashes = [`0x01${"22".repeat(31)}`];
   const block = await one(

@@ -90,10 +90,8 @@ export class ReferenceState implements ExecutionState {
 
   clear(address: Address): void {
     this.#write(this.#storage, address, { isCleared: true, slots: new Map() });
-    const account = this.accountOf(address);
-    if (account?.hasStorage) {
-      this.#put(address, { ...account, hasStorage: false });
-    }
+    const account = this.accountOf(address) ?? NEW;
+    this.#put(address, { ...account, hasStorage: false });
   }
 
   setStorage(address: Address, slot: Hash, value: Uint8Array): void {

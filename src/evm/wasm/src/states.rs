@@ -149,12 +149,18 @@ impl Machine {
     }
 
     fn write(&mut self, address: Address) -> &mut Dirty {
-        let dirty = &mut self.evm.ctx.journaled_state.database.dirty;
-        dirty.written.push(address);
-        let account = dirty.of(address);
-        account.is_written = true;
-        account.keeps_empty = true;
-        account
+        self.evm.ctx.journaled_state.database.dirty.written.push(address);
+        self.keep_empty(address)
+    }
+
+    /// Lets the account exist, also for the refund of an authority (EIP-7702).
+    fn keep_empty(&mut self, address: Address) -> &mut Dirty {
+        let journal = &mut self.evm.ctx.journaled_state;
+        journal.inner.state.entry(address).or_default().status -= AccountStatus::LoadedAsNotExisting;
+        let dirty = journal.database.dirty.of(address);
+        dirty.is_written = true;
+        dirty.keeps_empty = true;
+        dirty
     }
 
     pub fn set_account(&mut self, address: Address, nonce: u64, balance: U256) -> Result<(), HostError> {
@@ -182,9 +188,8 @@ impl Machine {
         let database = &mut self.evm.ctx.journaled_state.database;
         database.with_storage.remove(&address);
         database.presets.remove(&address);
-        let dirty = database.dirty.of(address);
+        let dirty = self.keep_empty(address);
         dirty.is_cleared = true;
-        dirty.is_written = true;
         dirty.slots.clear();
         Ok(())
     }
