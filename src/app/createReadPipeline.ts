@@ -1,5 +1,6 @@
 import { cached } from "../cache/cached.ts";
 import { createKeyPrefix } from "../cache/cacheKey.ts";
+import { corroborated } from "../cache/corroborated.ts";
 import { forgetStateRead, type StateReadAt } from "../cache/forgetStateRead.ts";
 import { prefetched } from "../cache/headPrefetch.ts";
 import type { LiarMarks } from "../cache/liarMarks.ts";
@@ -17,6 +18,7 @@ import type { SharedValues } from "../core/sharedValues.ts";
 import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { prefetchRequests } from "../methods/prefetchRequests.ts";
+import { receiptsOf } from "../methods/receiptsOf.ts";
 import { admitted } from "../nodes/admitted.ts";
 import { coalesced } from "../nodes/requestCoalescer.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -102,7 +104,11 @@ export const createReadPipeline = (
     telemetry,
     ...(redis && { redis }),
   };
-  const source = cached(admitted(coalesced(upstreams), budget), cacheOptions);
+  const nodeReads = corroborated(admitted(coalesced(upstreams), budget), {
+    ...{ nodes: upstreams.nodes, verifier: upstreams.verifier, stated, negativeCache },
+    receiptsOf: receiptsOf({ request: (request, context) => source.request(request, context) }),
+  });
+  const source: RpcSource = cached(nodeReads, cacheOptions);
   const reads = prefetched(source, {
     requestsOf: prefetchRequests,
     contextOf: (heads) => ({

@@ -270,7 +270,8 @@ const createEntry = (
     return undefined;
   }
   const isFinal = finality === "ofBlock" ? isFinalBlock(block, heads) : finality === "final";
-  const source = isProvenByHash(request.method) ? undefined : stated.sourceOf(response.node);
+  const isProven = isProvenByHash(request.method) && response.isUnconfirmed !== true;
+  const source = isProven ? undefined : stated.sourceOf(response.node);
   return { body, ...(block && { block }), isFinal, storedAtMs: Date.now(), source, isConfirmed };
 };
 

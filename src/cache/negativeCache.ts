@@ -26,6 +26,8 @@ export interface NegativeCache {
   isExpected(hash: string, heads: Heads): boolean;
   /** Whether a block of the view lists the transaction. Then only a node without that block returns `null`. */
   isSealed(hash: string, heads: Heads): boolean;
+  /** Returns the block of the view that lists the transaction; undefined if none is known. */
+  blockOf(hash: string, heads: Heads): BlockId | undefined;
 }
 
 /** Creates the negative cache of one chain. Hashes may be in any case. */
@@ -35,10 +37,11 @@ export const createNegativeCache = (): NegativeCache => {
   let head: string | undefined;
   const sent = new ExpectedHashes<true>();
   const sealed = new ExpectedHashes<BlockId>();
-  const isSealed = (hash: string, heads: Heads): boolean => {
+  const blockOf = (hash: string, heads: Heads): BlockId | undefined => {
     const block = sealed.get(hash);
-    return block !== undefined && heads.at(block.number)?.hash === block.hash;
+    return block !== undefined && heads.at(block.number)?.hash === block.hash ? block : undefined;
   };
+  const isSealed = (hash: string, heads: Heads): boolean => blockOf(hash, heads) !== undefined;
   const isExpected = (hash: string, heads: Heads): boolean => sent.get(hash) === true || isSealed(hash, heads);
 
   return {
@@ -77,6 +80,7 @@ export const createNegativeCache = (): NegativeCache => {
     },
     isExpected: (hash, heads) => isExpected(hash.toLowerCase(), heads),
     isSealed: (hash, heads) => isSealed(hash.toLowerCase(), heads),
+    blockOf: (hash, heads) => blockOf(hash.toLowerCase(), heads),
   };
 };
 

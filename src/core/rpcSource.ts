@@ -50,6 +50,8 @@ export interface RpcResponse extends Reply {
   readonly block?: BlockId;
   /** The request was sent by hash, or the response contains the hash of the requested block. It may be cached as `recent`. */
   readonly verified?: boolean;
+  /** The word of one node: neither a hash nor a second origin has verified the response, although its method allows that. */
+  readonly isUnconfirmed?: boolean;
   /** The source of a response at `pending`. */
   readonly pending?: PendingMode;
 }

@@ -52,7 +52,7 @@ const statusOf = ({ status, root }: Fields): Receipt["status"] =>
   isAbsent(status) ? bytesOf(root, 32) : numberOf(status) === 1n;
 
 /** Parses the fields of a receipt that its encoding needs. Throws MalformedField. */
-const parseReceipt = (fields: Fields): Receipt => ({
+export const parseReceipt = (fields: Fields): Receipt => ({
   type: isAbsent(fields.type) ? 0 : Number(numberOf(fields.type)),
   status: statusOf(fields),
   cumulativeGasUsed: numberOf(fields.cumulativeGasUsed),

@@ -49,6 +49,8 @@ export interface Verifier {
   bloomOf(block: BlockId, heads: Heads): string | undefined;
   /** Whether the receipts root of block receipts that are served is verified. */
   verifiesReceipts(): boolean;
+  /** Whether the receipts of a block are known, so that a single one is compared with them. */
+  hasReceipts(hash: string): boolean;
   /**
    * Returns the body, which may be in other memory; a plain value if the verification is fast.
    * Throws or rejects with UnverifiedError.
@@ -99,6 +101,10 @@ class ResponseVerifier implements Verifier {
   verifiesReceipts(): boolean {
     const needed: readonly Check[] = ["header", "receipts", "depositReceipts"];
     return this.level === "full" && !needed.some((check) => this.#evidence.isOff(check));
+  }
+
+  hasReceipts(hash: string): boolean {
+    return this.level === "full" && this.#blocks.get(hash).receipts !== undefined;
   }
 
   verify(verifiedCall: VerifiedCall, body: Uint8Array): Uint8Array | Promise<Uint8Array> {

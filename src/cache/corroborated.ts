@@ -1,0 +1,194 @@
+import type { BlockId, Heads } from "../core/heads.ts";
+import { isNull } from "../core/isNull.ts";
+import { isAborted } from "../core/lazySignal.ts";
+import { UnverifiedError } from "../core/node.ts";
+import { RETENTION } from "../core/retention.ts";
+import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import { findReceipt, isSameReceipt } from "../verification/singleReceipt.ts";
+import type { VerifiedNode, Verifier } from "../verification/verifier.ts";
+import type { NegativeCache } from "./negativeCache.ts";
+import type { StatedValues } from "./statedValues.ts";
+
+interface OriginNode extends VerifiedNode {
+  readonly origin: string;
+  recordWrongAnswer(error: UnverifiedError): void;
+}
+
+export interface CorroboratedOptions {
+  readonly nodes: readonly OriginNode[];
+  readonly verifier: Pick<Verifier, "level" | "verify" | "hasReceipts">;
+  readonly stated: Pick<StatedValues, "preferred">;
+  readonly negativeCache: Pick<NegativeCache, "blockOf">;
+  /** Reads a block's verified receipts through the cache. Returns undefined if no node has them. */
+  receiptsOf(block: BlockId, context: RequestContext): Promise<Uint8Array | undefined>;
+}
+
+const RECEIPT = "eth_getTransactionReceipt";
+
+/** One request, with the context that all its parts share. */
+interface Read {
+  readonly request: RpcRequest;
+  readonly context: RequestContext;
+}
+
+interface Statement {
+  readonly response: RpcResponse;
+  readonly body: Uint8Array;
+  readonly node: OriginNode;
+  readonly block: BlockId;
+}
+
+/** The header of the block is known, or the block is newer than the view. Then its receipts cost one or two calls. */
+const isNew = ({ number }: BlockId, heads: Heads): boolean =>
+  number > heads.latest.number || heads.header(number) !== undefined;
+
+const unconfirmed = ({ response }: Statement): RpcResponse => ({ ...response, isUnconfirmed: true });
+
+/** Checks responses by transaction hash against a second source. */
+class CorroboratedSource implements RpcSource {
+  readonly #source: RpcSource;
+  readonly #options: CorroboratedOptions;
+
+  constructor(source: RpcSource, options: CorroboratedOptions) {
+    this.#source = source;
+    this.#options = options;
+  }
+
+  request(request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> {
+    const read = { request, context };
+    if (!RETENTION[request.retention].cachesNull || this.#options.verifier.level !== "full") {
+      return this.#source.request(request, context);
+    }
+    return request.avoidedOrigins === undefined ? this.#corroborate(read) : this.#restate(read);
+  }
+
+  async #corroborate(read: Read): Promise<RpcResponse> {
+    const { request, context } = read;
+    const known = request.method === RECEIPT ? await this.#findInBlock(read) : undefined;
+    if (known !== undefined) {
+      return known;
+    }
+    const first = await this.#source.request(request, context);
+    if (isNull(first)) {
+      // The pool has asked other nodes for a transaction that is known to exist.
+      return request.nullIsError === true ? first : this.#confirmNull(read, first);
+    }
+    return this.#prove(read, first);
+  }
+
+  /** Requests a value whose life is over from another origin. The cache compares both. */
+  async #restate({ request, context }: Read): Promise<RpcResponse> {
+    const response = await this.#source.request(request, context);
+    return request.method === RECEIPT && !isNull(response) ? { ...response, isUnconfirmed: true } : response;
+  }
+
+  /** Finds a receipt in those of its block, if forebay knows which block has the transaction. */
+  async #findInBlock({ request, context }: Read): Promise<RpcResponse | undefined> {
+    const { negativeCache, receiptsOf, verifier } = this.#options;
+    const hash = String(request.params[0]);
+    const block = context.bypassCache ? undefined : negativeCache.blockOf(hash, context.view.heads);
+    const receipts = block && (await receiptsOf(block, context));
+    if (block === undefined || receipts === undefined || !verifier.hasReceipts(block.hash)) {
+      return undefined;
+    }
+    const body = findReceipt(receipts, hash);
+    return body && { body, block, status: { fwd: "miss" } };
+  }
+
+  /** Asks another origin: behind the URL of a node may be a machine that lags. */
+  async #confirmNull(read: Read, first: RpcResponse): Promise<RpcResponse> {
+    const node = this.#nodeOf(first);
+    const second = node && (await this.#ask(read, [node.origin]));
+    return second === undefined || isNull(second) ? first : this.#prove(read, second);
+  }
+
+  async #prove(read: Read, response: RpcResponse): Promise<RpcResponse> {
+    const first = read.request.method === RECEIPT ? this.#statementOf(response) : undefined;
+    // With known receipts of the block, the response was compared with them.
+    if (first === undefined || this.#options.verifier.hasReceipts(first.block.hash)) {
+      return response;
+    }
+    const proven = isNew(first.block, read.context.view.heads) ? await this.#compareWithBlock(read, first) : undefined;
+    return proven ?? this.#compareOrigins(read, first);
+  }
+
+  /** Compares a receipt with those of its block. Returns undefined if these prove nothing. */
+  async #compareWithBlock(read: Read, { response, body, node, block }: Statement): Promise<RpcResponse | undefined> {
+    const { receiptsOf, verifier } = this.#options;
+    const { request, context } = read;
+    await receiptsOf(block, context);
+    if (!verifier.hasReceipts(block.hash)) {
+      return undefined;
+    }
+    try {
+      await verifier.verify({ node, call: request, request, context }, body);
+      return response;
+    } catch (error) {
+      if (!(error instanceof UnverifiedError)) {
+        throw error;
+      }
+      node.recordWrongAnswer(error);
+      // The next response is verified against the same receipts.
+      return this.#source.request({ ...request, nullIsError: true }, context);
+    }
+  }
+
+  /** Compares a receipt with that of another origin. A difference is decided by the block's receipts, or by a third origin. */
+  async #compareOrigins(read: Read, first: Statement): Promise<RpcResponse> {
+    const second = this.#statementOf(await this.#ask(read, [first.node.origin]));
+    if (second === undefined) {
+      return unconfirmed(first);
+    }
+    if (isSameReceipt(first.body, second.body)) {
+      return first.response;
+    }
+    // Of two blocks, receipts do not show which one is canonical.
+    const proven = first.block.hash === second.block.hash ? await this.#compareWithBlock(read, first) : undefined;
+    return proven ?? this.#decide(read, first, second);
+  }
+
+  async #decide(read: Read, first: Statement, second: Statement): Promise<RpcResponse> {
+    const origins = [first.node.origin, second.node.origin] as const;
+    const third = this.#statementOf(await this.#ask(read, origins));
+    const agreed = third && [second, first].find(({ body }) => isSameReceipt(body, third.body));
+    if (agreed !== undefined) {
+      return agreed.response;
+    }
+    return unconfirmed(this.#options.stated.preferred(...origins) === first.node.origin ? first : second);
+  }
+
+  /** Asks a node of none of the origins. Returns undefined if none responds. */
+  async #ask({ request, context }: Read, avoidedOrigins: readonly string[]): Promise<RpcResponse | undefined> {
+    try {
+      const response = await this.#source.request({ ...request, avoidedOrigins }, context);
+      const origin = this.#nodeOf(response)?.origin;
+      return origin === undefined || avoidedOrigins.includes(origin) ? undefined : response;
+    } catch (error) {
+      if (isAborted(context)) {
+        throw error;
+      }
+      return undefined;
+    }
+  }
+
+  #nodeOf({ node }: RpcResponse): OriginNode | undefined {
+    return this.#options.nodes.find(({ name }) => name === node);
+  }
+
+  #statementOf(response: RpcResponse | undefined): Statement | undefined {
+    if (response === undefined || isNull(response) || response.verified === false) {
+      return undefined;
+    }
+    const { body, block } = response;
+    const node = this.#nodeOf(response);
+    return body instanceof Uint8Array && block && node ? { response, body, node, block } : undefined;
+  }
+}
+
+/**
+ * Wraps a source so that no response by transaction hash is the word of one node, if the nodes have several origins. A receipt is
+ * compared with those of its block, which its header proves, or with that of another origin. A `null` needs two origins.
+ */
+export const corroborated = (source: RpcSource, options: CorroboratedOptions): RpcSource =>
+  new Set(options.nodes.map(({ origin }) => origin)).size > 1 ? new CorroboratedSource(source, options) : source;

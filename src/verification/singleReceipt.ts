@@ -1,0 +1,77 @@
+import { encodeReceipt } from "../ethereum/receipt.ts";
+import { asText } from "../json/asText.ts";
+import { elements } from "../json/members.ts";
+import { parseReceipt } from "./checkReceipts.ts";
+import { isDeposit } from "./isDeposit.ts";
+import { type Fields, fieldsOf, isAbsent, isFields, isSame, listOf, MalformedField, numberOf } from "./jsonFields.ts";
+import { formatReceiptRow } from "./verifiedReceipts.ts";
+
+/** The scan of a longer list would block the event loop for more than about 1 ms. */
+const MAX_SCANNED_BYTES = 128 * 1024;
+/** Larger receipts are not parsed on the event loop: only equal bytes are the same. */
+const MAX_PARSED_BYTES = 64 * 1024;
+
+const parse = (body: Uint8Array): Fields | undefined => {
+  try {
+    const value: unknown = JSON.parse(asText(body));
+    return isFields(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
+/**
+ * Returns a copy of one receipt in the JSON text of a block's receipts. Returns undefined if it is not there, if the text is long,
+ * and for a deposit: some nodes omit fields of it in a list.
+ */
+export const findReceipt = (receipts: Uint8Array, transaction: string): Uint8Array | undefined => {
+  const bytes = Buffer.from(receipts.buffer, receipts.byteOffset, receipts.byteLength);
+  const hash = transaction.toLowerCase();
+  if (bytes.byteLength > MAX_SCANNED_BYTES || !bytes.includes(hash)) {
+    return undefined;
+  }
+  for (const element of elements(receipts)) {
+    const fields = Buffer.from(element.buffer, element.byteOffset, element.byteLength).includes(hash)
+      ? parse(element)
+      : undefined;
+    if (fields !== undefined && isSame(fields.transactionHash, hash)) {
+      return isDeposit(fields) ? undefined : new Uint8Array(element);
+    }
+  }
+  return undefined;
+};
+
+const PLACE = ["blockHash", "transactionHash", "from", "to", "contractAddress"] as const;
+const NUMBERS = ["blockNumber", "transactionIndex"] as const;
+
+/** Formats all that nodes of different software state alike. Throws MalformedField. */
+const summaryOf = (fields: Fields): string => {
+  const place = PLACE.map((name) => String(fields[name] ?? "").toLowerCase());
+  const numbers = NUMBERS.map((name) => numberOf(fields[name]).toString());
+  const [first] = listOf(fields.logs);
+  const firstLogIndex = first === undefined ? 0n : numberOf(fieldsOf(first).logIndex);
+  // Before Byzantium, some nodes return a status instead of `root`.
+  const row = isAbsent(fields.status)
+    ? ""
+    : formatReceiptRow(fields, encodeReceipt(parseReceipt(fields)), { sumsGasUsed: true, firstLogIndex });
+  return [...place, ...numbers, row].join(" ");
+};
+
+/** Whether two receipts, given as JSON text, are the same in all that the protocol defines. */
+export const isSameReceipt = (one: Uint8Array, other: Uint8Array): boolean => {
+  if (Buffer.compare(one, other) === 0) {
+    return true;
+  }
+  if (Math.max(one.byteLength, other.byteLength) > MAX_PARSED_BYTES) {
+    return false;
+  }
+  const [first, second] = [parse(one), parse(other)];
+  try {
+    return first !== undefined && second !== undefined && summaryOf(first) === summaryOf(second);
+  } catch (error) {
+    if (error instanceof MalformedField) {
+      return false;
+    }
+    throw error;
+  }
+};

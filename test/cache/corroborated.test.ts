@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cached } from "../../src/cache/cached.ts";
+import { corroborated } from "../../src/cache/corroborated.ts";
+import { createMemoryStore } from "../../src/cache/memoryStore.ts";
+import { createNegativeCache } from "../../src/cache/negativeCache.ts";
+import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
+import { blockOf, createHeads, hashOf } from "../support/builders/heads.ts";
+import { createContext, createRequest, createResponse } from "../support/builders/request.ts";
+import { silent } from "../support/builders/silent.ts";
+import { createStated } from "../support/builders/statedValues.ts";
+
+const HEADS = createHeads({ latest: 100, finalized: 50 });
+const NUMBER = 7;
+const TRANSACTION = hashOf(NUMBER, 7);
+const LIFE_MS = 600_000;
+const NODES = ["one", "two", "three"].map((origin, index) => ({ name: `node${index + 1}`, origin, priority: 0 }));
+
+const receiptOf = (fields: object = {}): string =>
+  JSON.stringify({
+    ...{ type: "0x2", status: "0x1", cumulativeGasUsed: "0x5208", gasUsed: "0x5208", logs: [] },
+    ...{ logsBloom: `0x${"00".repeat(256)}`, blockNumber: `0x${NUMBER}`, blockHash: hashOf(NUMBER) },
+    ...{ transactionHash: TRANSACTION, transactionIndex: "0x0", from: "0xAB", to: "0xcd", contractAddress: null },
+    ...fields,
+  });
+const RIGHT = receiptOf();
+const FAILED = receiptOf({ status: "0x0" });
+
+/** A chain whose nodes state these receipts, and have no receipts of blocks. Nodes of avoided origins come last. */
+const createChain = (states: readonly (string | undefined)[]) => {
+  const asked: string[] = [];
+  const request = async ({ avoidedOrigins = [] }: RpcRequest): Promise<RpcResponse> => {
+    const ranked = NODES.slice(0, states.length)
+      .map((node, index) => ({ ...node, state: states[index] }))
+      .toSorted((a, b) => avoidedOrigins.indexOf(a.origin) - avoidedOrigins.indexOf(b.origin));
+    const node = ranked.find(({ state }) => state !== undefined);
+    assert.ok(node?.state);
+    asked.push(node.name);
+    const isFound = node.state !== "null";
+    return createResponse(node.state, { node: node.name, ...(isFound && { block: blockOf(NUMBER) }) });
+  };
+  const nodes = NODES.slice(0, states.length);
+  const stated = createStated({ nodes, unconfirmedMs: LIFE_MS });
+  const negativeCache = createNegativeCache();
+  const proven = corroborated(
+    { request },
+    {
+      ...{ stated, negativeCache, receiptsOf: async () => undefined },
+      nodes: nodes.map((node) => ({
+        ...node,
+        send: () => Promise.reject(new Error("not sent")),
+        recordWrongAnswer: () => assert.fail("nothing proves that a node is wrong"),
+      })),
+      verifier: { level: "full", hasReceipts: () => false, verify: (_, body) => body },
+    },
+  );
+  const memory = createMemoryStore({ maxBytes: 1 << 20, telemetry: silent() });
+  const source = cached(proven, { chain: "test", prefix: "", memory, negativeCache, stated, telemetry: silent() });
+  const read = async (method = "eth_getTransactionReceipt"): Promise<string> => {
+    const params = [TRANSACTION];
+    const context = createContext({ heads: HEADS });
+    const { body } = await source.request(createRequest({ retention: "byTransaction", method, params }), context);
+    return body instanceof Uint8Array ? new TextDecoder().decode(body) : "stream";
+  };
+  return { read, asked };
+};
+
+test("receipts that differ only in fields outside the protocol are the same, and are cached for good", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
+  const { read, asked } = createChain([RIGHT, receiptOf({ from: "0xab", blockTimestamp: "0x1" })]);
+  assert.equal(await read(), RIGHT);
+  t.mock.timers.tick(LIFE_MS + 1);
+  assert.equal(await read(), RIGHT);
+  assert.deepEqual(asked, ["node1", "node2"]);
+});
+
+test("a receipt that one origin alone has is cached for ten minutes, and then asked of another", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
+  const states = [FAILED, "null", undefined];
+  const { read, asked } = createChain(states);
+  assert.equal(await read(), FAILED);
+  assert.equal(await read(), FAILED);
+  assert.deepEqual(asked, ["node1", "node2"]);
+  states[2] = RIGHT;
+  states[1] = RIGHT;
+  t.mock.timers.tick(LIFE_MS + 1);
+  assert.equal(await read(), RIGHT);
+});
+
+test("of two receipts that differ, a third origin decides", async () => {
+  const { read, asked } = createChain([FAILED, RIGHT, RIGHT]);
+  assert.equal(await read(), RIGHT);
+  assert.deepEqual(asked, ["node1", "node2", "node3"]);
+});
+
+test("null is served if two origins state it", async () => {
+  const { read, asked } = createChain(["null", "null", RIGHT]);
+  assert.equal(await read("debug_traceTransaction"), "null");
+  assert.deepEqual(asked, ["node1", "node2"]);
+});
+
+test("with one origin, nothing else is asked", async () => {
+  const { read, asked } = createChain([FAILED]);
+  assert.equal(await read(), FAILED);
+  assert.deepEqual(asked, ["node1"]);
+});
