@@ -1,5 +1,6 @@
 import type { ChainConfig, Config } from "../config/schema.ts";
 import { splitLogs } from "../logs/splitLogs.ts";
+import { blocksByNumber } from "../methods/blocksByNumber.ts";
 import { headerOf } from "../methods/headerOf.ts";
 import type { Chain } from "../methods/method.ts";
 import { parentHashOf } from "../methods/parentHashOf.ts";
@@ -52,6 +53,7 @@ const createChainFilters = (
   return createFilters({
     logs,
     parentHashOf: parentHashOf(reads),
+    blocksBelow: blocksByNumber(reads),
     local: filters,
     shared: runScript && createSharedFilters({ maxPerClient, maxBytesPerClient, run: runScript }),
     onLocal: (err) =>

@@ -5,9 +5,12 @@ export interface BlockId {
   readonly hash: Hash;
 }
 
-/** A canonical sealed block in the block ring. `timestamp` is in seconds; `logsBloom` has 256 bytes. */
-export interface RingBlock extends BlockId {
+export interface LinkedBlock extends BlockId {
   readonly parentHash: Hash;
+}
+
+/** A canonical sealed block in the block ring. `timestamp` is in seconds; `logsBloom` has 256 bytes. */
+export interface RingBlock extends LinkedBlock {
   readonly timestamp: bigint;
   readonly logsBloom: Uint8Array;
 }

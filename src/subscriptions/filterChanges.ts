@@ -1,5 +1,5 @@
 import { deriveContext } from "../core/deriveContext.ts";
-import type { BlockId, Heads } from "../core/heads.ts";
+import type { BlockId, Heads, LinkedBlock } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
@@ -7,8 +7,9 @@ import type { LogQuery } from "../ethereum/logFilter.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { formatList } from "../logs/mergeLogs.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
+import { type FilterChain, withBlocksFrom } from "./filterChain.ts";
 import { markRemoved, readFilterLogs, removableLogs } from "./filterLogs.ts";
-import { blocksOf, type FilterStep, filterStep, withAddedFrom } from "./filterStep.ts";
+import { blocksOf, type FilterStep, filterStep, unknownBlock, withAddedFrom } from "./filterStep.ts";
 import { type FilterAdvance, type FilterCursor, type FilterStore, finalizedNumber } from "./filterStore.ts";
 
 /** A filter, the store that has it, and its state at the start of a poll. */
@@ -45,6 +46,14 @@ export const throwUnreadable = (cause: unknown): never => {
 
 const localResponse = (body: Uint8Array): RpcResponse => ({ body, status: { hit: "local" } });
 
+const countOf = (range: BlockRange | undefined): number => (range ? Number(range.to - range.from) + 1 : 0);
+
+/** Whether replaced blocks below the reported ones may have had logs. A log filter that missed many blocks does not store them. */
+const hasHole = ({ stayed, gone: [first] }: FilterStep): boolean => {
+  const last = stayed.at(-1);
+  return last !== undefined && first !== undefined && first.number > last.number + 1n;
+};
+
 /** Limits a range of new blocks to the filter's own bounds. */
 const withinBounds = (range: BlockRange | undefined, { blocks }: LogQuery): BlockRange | undefined => {
   if (range === undefined || "blockHash" in blocks) {
@@ -76,21 +85,34 @@ const readBlockLogs = async (logs: SplitLogs, query: LogQuery, block: BlockId, c
 /** Returns the parent's hash of a block of any branch, or undefined if no node has the block. */
 export type ParentHashReader = (hash: Hash, context: RequestContext) => Promise<Hash | undefined>;
 
+/** Reads sealed blocks by number, oldest first. Blocks that no node has are left out. */
+export type BlocksReader = (range: BlockRange, context: RequestContext) => Promise<readonly LinkedBlock[]>;
+
+/** The reads of a filter's poll besides those of logs. */
+export interface FilterReads {
+  readonly parentHashOf: ParentHashReader;
+  /** Reads blocks that the block ring does not have. */
+  readonly blocksBelow: BlocksReader;
+}
+
 /** A filter that is older than the block ring has few reported blocks. A reorganisation may go this far below them. */
 const MAX_BLOCKS_BELOW = 64;
 
 /** Reads the changes of polled filters. */
 export class FilterChanges {
   readonly #logs: SplitLogs;
-  readonly #parentHashOf: ParentHashReader;
+  readonly #reads: FilterReads;
 
-  constructor(logs: SplitLogs, parentHashOf: ParentHashReader) {
+  constructor(logs: SplitLogs, reads: FilterReads) {
     this.#logs = logs;
-    this.#parentHashOf = parentHashOf;
+    this.#reads = reads;
   }
 
-  /** Reads the changes that a filter has not reported yet. Returns `undefined` if another replica answered a poll in the meantime. */
-  async read(filter: StoredFilter, context: RequestContext): Promise<FilterChange | undefined> {
+  /**
+   * Reads the changes that a filter has not reported yet. Returns `undefined` if another replica answered a poll in the meantime,
+   * and `incomplete` if it is not known which blocks the filter has missed.
+   */
+  async read(filter: StoredFilter, context: RequestContext): Promise<FilterChange | "incomplete" | undefined> {
     const { id, store, cursor } = filter;
     const { query, last, version } = cursor;
     const { heads } = context.view;
@@ -100,8 +122,15 @@ export class FilterChanges {
     if (reported === undefined) {
       return undefined;
     }
-    const step = await this.#withBlocksBelow(filterStep(reported, heads), context);
-    const blocks = step.added ? blocksOf(step.added, heads) : [];
+    const chain = await this.#chainOf(reported, query, context);
+    if (chain === undefined) {
+      return "incomplete";
+    }
+    const step = await this.#withBlocksBelow(filterStep(reported, chain), chain, context);
+    const blocks = step?.added ? blocksOf(step.added, chain) : [];
+    if (step === undefined || hasHole(step) || (query === undefined && blocks.length < countOf(step.added))) {
+      return "incomplete";
+    }
     const { response, added } = query
       ? await this.#readLogs(filter, query, step, context)
       : { response: localResponse(encoder.encode(JSON.stringify(blocks.map(({ hash }) => hash)))), added: NO_LOGS };
@@ -112,26 +141,63 @@ export class FilterChanges {
       from: version,
       stayed: isCanonical ? undefined : step.stayed.length,
       added: blocks,
-      logs: removableLogs(added, heads),
+      logs: removableLogs(added, chain, finalizedNumber(heads)),
       finalized: finalizedNumber(heads),
     };
     return { response, advance };
   }
 
-  /** If a reorganisation replaced all reported blocks, it may have replaced blocks below them too. Adds their successors. */
-  async #withBlocksBelow(step: FilterStep, context: RequestContext): Promise<FilterStep> {
+  /**
+   * Returns the view's chain, with the blocks below the ring that decide about the reported ones. A block ring that began again
+   * lacks them. If they are too many, the result is undefined. But a log filter then needs its last block alone: logs are read
+   * for any range.
+   */
+  async #chainOf(
+    reported: readonly BlockId[],
+    query: LogQuery | undefined,
+    context: RequestContext,
+  ): Promise<FilterChain | undefined> {
     const { heads } = context.view;
+    const read = (range: BlockRange) => this.#reads.blocksBelow(range, context);
+    const unknown = unknownBlock(reported, heads);
+    if (unknown === undefined) {
+      return heads;
+    }
+    const { number, hash } = unknown;
+    const chain = await withBlocksFrom(heads, number, read);
+    if (chain !== undefined) {
+      return unknownBlock(reported, chain) ? withBlocksFrom(chain, reported[0]?.number ?? number, read) : chain;
+    }
+    const isCanonical = query !== undefined && (await read({ from: number, to: number }))[0]?.hash === hash;
+    return isCanonical ? heads : undefined;
+  }
+
+  /**
+   * If a reorganisation replaced all reported blocks, it may have replaced blocks below them too. Adds their successors.
+   * Returns undefined if the first replaced block is not found.
+   */
+  async #withBlocksBelow(
+    step: FilterStep,
+    chain: FilterChain,
+    context: RequestContext,
+  ): Promise<FilterStep | undefined> {
     let below = step.stayed.length === 0 ? step.gone[0] : undefined;
-    for (let count = 0; below !== undefined && count < MAX_BLOCKS_BELOW; count++) {
-      const number = below.number - 1n;
-      const hash = await this.#parentHashOf(below.hash, context);
-      const canonical = heads.at(number);
-      if (hash === undefined || canonical === undefined || canonical.hash === hash) {
-        break;
+    if (below === undefined) {
+      return step;
+    }
+    for (let count = 0; count < MAX_BLOCKS_BELOW && below.number > 0n; count++) {
+      const number: bigint = below.number - 1n;
+      const hash: Hash | undefined = await this.#reads.parentHashOf(below.hash, context);
+      const canonical = chain.at(number);
+      if (hash === undefined || canonical === undefined) {
+        return undefined;
+      }
+      if (canonical.hash === hash) {
+        return withAddedFrom(step, below.number, chain);
       }
       below = { number, hash };
     }
-    return below === undefined ? step : withAddedFrom(step, below.number, heads);
+    return below.number === 0n ? withAddedFrom(step, 0n, chain) : undefined;
   }
 
   async #readLogs(filter: StoredFilter, query: LogQuery, step: FilterStep, context: RequestContext): Promise<ReadLogs> {

@@ -1,8 +1,8 @@
-import type { Heads } from "../core/heads.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { formatList, joinLogs } from "../logs/mergeLogs.ts";
 import { scanLogs } from "../logs/scanLogs.ts";
-import { type FilterAdvance, finalizedNumber } from "./filterStore.ts";
+import type { FilterChain } from "./filterChain.ts";
+import type { FilterAdvance } from "./filterStore.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -27,11 +27,11 @@ export const markRemoved = (logs: Uint8Array): Uint8Array => {
 };
 
 /** Groups logs by block. Leaves out blocks that a reorganisation cannot remove. */
-export const removableLogs = (logs: Uint8Array, heads: Heads): FilterAdvance["logs"] =>
+export const removableLogs = (logs: Uint8Array, chain: FilterChain, finalized: bigint): FilterAdvance["logs"] =>
   [...Map.groupBy(scanLogs(logs), ({ hash }) => hash)].flatMap(([hash, group]) => {
     const number = BigInt(group[0]?.block ?? 0);
-    const block = heads.at(number);
-    if (block?.hash !== hash || number <= finalizedNumber(heads)) {
+    const block = chain.at(number);
+    if (block?.hash !== hash || number <= finalized) {
       return [];
     }
     return [{ block: { number, hash: block.hash }, logs: joinLogs(group) }];

@@ -4,14 +4,13 @@ import type { Hex } from "../ethereum/hex.ts";
 import type { LogQuery } from "../ethereum/logFilter.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
-import { FilterChanges, type ParentHashReader, type StoredFilter, throwUnreadable } from "./filterChanges.ts";
+import { FilterChanges, type FilterReads, type StoredFilter, throwUnreadable } from "./filterChanges.ts";
 import { blocksOf } from "./filterStep.ts";
 import type { FilterStore } from "./filterStore.ts";
 import { createKeyedQueue } from "./keyedQueue.ts";
 
-export interface FiltersOptions {
+export interface FiltersOptions extends FilterReads {
   readonly logs: SplitLogs;
-  readonly parentHashOf: ParentHashReader;
   /** The filters of this process. */
   readonly local: FilterStore;
   /** The filters of all replicas that share a Redis. While it fails, new filters are local. */
@@ -28,7 +27,8 @@ export interface Filters {
   newBlockFilter(context: RequestContext): Promise<Hex>;
   /**
    * Returns the changes since the last poll. Logs of blocks that are no longer canonical are returned again with
-   * `removed: true`. Throws RpcError for an unknown filter, or if its state cannot be read now.
+   * `removed: true`. Throws RpcError for an unknown filter, or if its state cannot be read now. A filter whose changes cannot be
+   * complete is removed, and is unknown then.
    */
   changes(id: unknown, context: RequestContext): Promise<RpcResponse>;
   /** Returns the query of a log filter. Throws RpcError for any other id. */
@@ -65,7 +65,7 @@ class PolledFilters implements Filters {
   constructor(options: FiltersOptions) {
     this.#options = options;
     this.#replica = options.replica ?? createReplica();
-    this.#changes = new FilterChanges(options.logs, options.parentHashOf);
+    this.#changes = new FilterChanges(options.logs, options);
   }
 
   newLogFilter(query: LogQuery, context: RequestContext): Promise<Hex> {
@@ -142,6 +142,10 @@ class PolledFilters implements Filters {
       const change = await this.#changes.read(filter, context);
       if (change === undefined) {
         continue;
+      }
+      if (change === "incomplete") {
+        await filter.store.remove(filter.id).catch(throwUnreadable);
+        throw notFound();
       }
       const { response, advance } = change;
       if (advance === undefined) {

@@ -42,6 +42,7 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
   filters: createFilters({
     logs,
     parentHashOf: async () => undefined,
+    blocksBelow: async () => [],
     local: createLocalFilters({ maxPerClient: 9, maxBytesPerClient: 1_000_000 }),
   }),
   logLimits: { maxAddresses: 9, maxTopics: 9, maxBlocks: 9 },

@@ -6,6 +6,7 @@ import { TOKEN_ABI, TOKEN_BYTECODE } from "../devnet/token.ts";
 import { devAccounts } from "../devnet/traffic.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { startFront } from "../support/fakes/front.ts";
 import { startCluster, startRedis, startSentinels } from "../support/servers/redis.ts";
@@ -255,4 +256,30 @@ test("a filter of a node is polled at that node through any replica", async (t) 
     }
     assert.equal((await rpc(other.url, "eth_uninstallFilter", [id])).body.result, true);
   }
+});
+
+test("a replica that has just started reports every block since the last poll, or the filter is not found", async (t) => {
+  const redis = await startRedis(t);
+  const chain = createFakeChain({ height: 500 });
+  const node = await createFakeNode({ chain });
+  t.after(() => node.close());
+  const start = async (): Promise<Service> => {
+    const service = await createService(
+      { nodes: [{ url: node.url }], pending: { mode: "node" } },
+      { cache: { redis: redis.url, redisTimeoutMs: 1_000 } },
+    );
+    t.after(() => service.close());
+    await until(async () => (await rpc(service.url, "eth_getFilterChanges", ["0x1"])).status === 200, "Redis");
+    return service;
+  };
+  const first = await start();
+  const newFilter = async (): Promise<unknown> => (await rpc(first.url, "eth_newBlockFilter", [])).body.result;
+  const [early, late] = [await newFilter(), await newFilter()];
+  chain.mine(60);
+  const second = await start();
+  const missed = chain.blocks.slice(-60).map(({ hash }) => hash);
+  assert.deepEqual((await rpc(second.url, "eth_getFilterChanges", [early])).body.result, missed);
+  chain.mine(400);
+  const third = await start();
+  assert.deepEqual((await rpc(third.url, "eth_getFilterChanges", [late])).body.error, NOT_FOUND);
 });

@@ -40,6 +40,53 @@ for (const [name, createStore] of [
     );
   });
 
+  test(`${name}: a filter that is older than the block ring reports every block and log`, async (t) => {
+    const { node, filters, reads } = await create(t);
+    const logFilter = await filters.newLogFilter(query(), at(chain, 44));
+    const blockFilter = await filters.newBlockFilter(at(chain, 44));
+    const ringOf = (blocks: readonly FakeBlock[], latest: number, finalized: number) => {
+      node.options.chain = blocks;
+      return createContext({ heads: fakeHeads(blocks, { latest, finalized, ring: 2 }), clientId: "client" });
+    };
+    const hashes = (blocks: readonly FakeBlock[], from: number, to: number) =>
+      blocks.slice(from, to + 1).map(({ hash }) => hash);
+    const begun = ringOf(chain, 52, 40);
+    assert.deepEqual(await readLogs(await filters.changes(blockFilter, begun)), hashes(chain, 45, 52));
+    assert.deepEqual(await readLogs(await filters.changes(logFilter, begun)), plainScan(chain, ANY, range(45, 52)));
+    // The block ring began again after a reorganisation of reported blocks.
+    const replaced = ringOf(fork, 58, 40);
+    assert.deepEqual(await readLogs(await filters.changes(blockFilter, replaced)), hashes(fork, 48, 58));
+    const gone = plainScan(chain, ANY, range(48, 52)).map((log) => ({ ...log, removed: true }));
+    assert.deepEqual(await readLogs(await filters.changes(logFilter, replaced)), [
+      ...gone,
+      ...plainScan(fork, ANY, range(48, 58)),
+    ]);
+    const read = reads.length;
+    assert.deepEqual(await readLogs(await filters.changes(blockFilter, ringOf(fork, 59, 59))), hashes(fork, 59, 59));
+    assert.equal(reads.length, read, "nothing is read for a block ring that has the last reported block");
+  });
+
+  test(`${name}: a filter is removed if its changes cannot be complete`, async (t) => {
+    const long = createFakeChain(Array.from({ length: 400 }, () => []));
+    const { node, filters } = await create(t);
+    node.options.chain = long;
+    const start = createContext({ heads: fakeHeads(long, { latest: 44 }), clientId: "client" });
+    const blockFilter = await filters.newBlockFilter(start);
+    const logFilter = await filters.newLogFilter(query(), start);
+    const begun = createContext({ heads: fakeHeads(long, { latest: 390, ring: 2 }), clientId: "client" });
+    await assert.rejects(filters.changes(blockFilter, begun), missing);
+    assert.equal(await filters.uninstall(blockFilter), false);
+    assert.deepEqual(await readLogs(await filters.changes(logFilter, begun)), []);
+    const other = createFakeChain(
+      Array.from({ length: 800 }, () => []),
+      { fork: "other" },
+    );
+    node.options.chain = other;
+    const reset = createContext({ heads: fakeHeads(other, { latest: 790, ring: 2 }), clientId: "client" });
+    await assert.rejects(filters.changes(logFilter, reset), missing);
+    assert.equal(await filters.uninstall(logFilter), false);
+  });
+
   test(`${name}: each log is reported once, and those of a reorganised block again with removed: true`, async (t) => {
     const { node, filters } = await create(t);
     const id = await filters.newLogFilter(query(), at(chain, 44));

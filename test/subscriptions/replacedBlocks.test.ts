@@ -9,7 +9,7 @@ import { createSplit, readLogs } from "../logs/askLogs.ts";
 import { fakeHeads } from "../logs/fakeChain.ts";
 import { createFakeLogNode } from "../logs/fakeLogNode.ts";
 import { createContext, createResponse } from "../support/builders/request.ts";
-import { at, chain, fork, MAX_BYTES } from "../support/fakes/filterReplica.ts";
+import { at, chain, fork, MAX_BYTES, missing } from "../support/fakes/filterReplica.ts";
 
 /** Answers reads of blocks by hash. The first error of the list is thrown instead, once. */
 const createBlockReads = (errors: NodeError[]): RpcSource => ({
@@ -23,12 +23,15 @@ const createBlockReads = (errors: NodeError[]): RpcSource => ({
   },
 });
 
+/** No poll of these tests needs a block by number. */
+const readsOf = (reads: RpcSource) => ({ parentHashOf: parentHashOf(reads), blocksBelow: async () => [] });
+
 for (const kind of ["timeout", "rateLimited", "unreachable", "otherBranch", "unverified"] as const) {
   test(`a poll fails if a replaced block cannot be read now (${kind}), and the next poll has all events`, async () => {
     const node = createFakeLogNode({ chain });
     const reads = createBlockReads([new NodeError(kind, "node", `the node fails: ${kind}`)]);
     const local = createLocalFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES });
-    const filters = createFilters({ logs: createSplit([node]), parentHashOf: parentHashOf(reads), local });
+    const filters = createFilters({ logs: createSplit([node]), ...readsOf(reads), local });
     const short = createContext({ heads: fakeHeads(chain, { latest: 51, ring: 2 }), clientId: "client" });
     const id = await filters.newBlockFilter(short);
     await assert.rejects(filters.changes(id, at(fork, 52)), { message: `the node fails: ${kind}` });
@@ -39,17 +42,16 @@ for (const kind of ["timeout", "rateLimited", "unreachable", "otherBranch", "unv
   });
 }
 
-test("a replaced block that no node has ends the search for the blocks below it", async () => {
+test("a filter is removed if no node has a replaced block, so that blocks below it may be replaced too", async () => {
   const node = createFakeLogNode({ chain });
   const unknown = new NodeError("missingData", "node", "header not found");
   for (const errors of [[unknown], undefined]) {
     const reads = errors ? createBlockReads(errors) : { request: async () => createResponse("null") };
     const local = createLocalFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES });
-    const filters = createFilters({ logs: createSplit([node]), parentHashOf: parentHashOf(reads), local });
+    const filters = createFilters({ logs: createSplit([node]), ...readsOf(reads), local });
     const short = createContext({ heads: fakeHeads(chain, { latest: 51, ring: 2 }), clientId: "client" });
     const id = await filters.newBlockFilter(short);
-    const hashes = await readLogs(await filters.changes(id, at(fork, 52)));
-    assert.ok(Array.isArray(hashes));
-    assert.equal(hashes.at(-1), fork[52]?.hash);
+    await assert.rejects(filters.changes(id, at(fork, 52)), missing);
+    assert.equal(await filters.uninstall(id), false);
   }
 });

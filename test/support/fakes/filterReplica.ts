@@ -1,3 +1,4 @@
+import type { BlockRange } from "../../../src/core/logRange.ts";
 import { parseLogQuery } from "../../../src/ethereum/logFilter.ts";
 import type { FilterStore } from "../../../src/subscriptions/filterStore.ts";
 import { createLocalFilters } from "../../../src/subscriptions/localFilters.ts";
@@ -29,11 +30,19 @@ export const missing = { code: -32000, message: "filter not found" };
 
 const REPLICA = "1234abcd";
 
-/** One replica in front of a separate node. */
+/** One replica in front of a separate node. `reads`: the numbers of the blocks below the ring that were read. */
 export const createReplica = (stores: { readonly local?: FilterStore; readonly shared?: FilterStore }) => {
   const node = createFakeLogNode({ chain });
   const { local = createLocalFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES }), shared } = stores;
   const parentHashOf = async (hash: string) => [...chain, ...fork].find((block) => block.hash === hash)?.parentHash;
-  const filters = createFilters({ logs: createSplit([node]), parentHashOf, local, shared, replica: REPLICA });
-  return { node, filters };
+  const reads: number[] = [];
+  const blocksBelow = async ({ from, to }: BlockRange) => {
+    const numbers = Array.from({ length: Number(to - from) + 1 }, (_, index) => Number(from) + index);
+    reads.push(...numbers);
+    return numbers.flatMap((number) => node.options.chain[number] ?? []);
+  };
+  const filters = createFilters({
+    ...{ logs: createSplit([node]), parentHashOf, blocksBelow, local, shared, replica: REPLICA },
+  });
+  return { node, filters, reads };
 };
