@@ -36,7 +36,7 @@ const FAULTS: Readonly<Record<string, ProviderFault>> = {
   quota: { faults: { error: { code: -32_000, message: "daily request limit reached" } }, report: REJECTING },
   unknown: { faults: { error: { code: -32_099, message: "something that nobody has ever seen" } } },
   rateLimit: { faults: { answer: 429 }, report: { ...REJECTING, afterMs: 5_000 } },
-  // After the fault before, the node gets few reads at first. The same is true of `half`.
+  // After the fault before, the node gets few reads at first. The same is true of `half` and `dead`.
   revoked: { faults: { answer: 401 }, report: { ...REJECTING, afterMs: 4_000 } },
   slow: { faults: { delayMs: SLOW_MS } },
   hanging: {
@@ -59,7 +59,7 @@ const FAULTS: Readonly<Record<string, ProviderFault>> = {
   },
   half: { faults: { answer: "half" }, report: { ...BROKEN, afterMs: 4_000 } },
   html: { faults: { answer: 200 }, report: BROKEN },
-  dead: { faults: { answer: "reset" }, report: BROKEN },
+  dead: { faults: { answer: "reset" }, report: { ...BROKEN, afterMs: 4_000 } },
 };
 
 const WHOLE_MS = 60_000;
