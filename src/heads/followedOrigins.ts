@@ -219,7 +219,7 @@ export class FollowedOrigins {
     );
   }
 
-  /** An origin that lags has a vote again once it has the served head, or announces another block in its place. */
+  /** An origin that lags has a vote again once it has a new served head, or announces a block above or in place of it. */
   #isLagging({ name, chains, newHeadMs }: Voter, ring: BlockRing): boolean {
     const lost = this.#lagging.get(name);
     if (lost === undefined) {
@@ -228,12 +228,14 @@ export class FollowedOrigins {
     const { latest } = ring;
     const hasServedHead =
       latest.hash !== lost.served && chains.some((chain) => hashAt(chain, latest.number, ring) === latest.hash);
-    const contradicts =
-      newHeadMs > lost.sinceMs && chains.some(({ base, blocks }) => blocks.length > 0 && base.number < latest.number);
-    if (hasServedHead || contradicts) {
+    const isNew = newHeadMs > lost.sinceMs;
+    const contradicts = chains.some(({ base, blocks }) => blocks.length > 0 && base.number < latest.number);
+    const isAbove = chains.some((chain) => headOf(chain).number > latest.number);
+    const isBack = hasServedHead || (isNew && (contradicts || isAbove));
+    if (isBack) {
       this.#lagging.delete(name);
     }
-    return !(hasServedHead || contradicts);
+    return !isBack;
   }
 
   #exclude(followed: FollowedHead): void {

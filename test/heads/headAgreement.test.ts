@@ -635,3 +635,27 @@ test("an invented child is not served while one honest origin is excluded and th
     assert.ok(isHonest(setup, served(setup)?.hash), `after ${elapsedMs} ms`);
   }
 });
+
+test("an origin without a vote has one again with the block that another one has above the served head", async (t) => {
+  const setup = await trackHeads(t, { height: 80, nodes: 3 });
+  await run(setup, 2);
+  await setup.clock.advance(1_000);
+  const pause = async (forMs: number) => {
+    for (let elapsedMs = 0; elapsedMs < forMs; elapsedMs += STEP_MS) {
+      setup.heads.markActive();
+      await setup.clock.advance(STEP_MS);
+    }
+  };
+  const [first, back, silent] = setup.nodes as [ChainNode, ChainNode, ChainNode];
+  const height = setup.chain.blocks.length - 1;
+  silent.height = height;
+  Object.assign(back, { height, available: false });
+  setup.chain.mine();
+  await pause(2_500);
+  assert.equal(first.headHash, setup.chain.latest.hash);
+  assert.equal(setup.heads.current()?.latest.number, BigInt(height), "the others are awaited");
+  Object.assign(back, { height: undefined, available: true });
+  await pause(1_000);
+  assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash);
+  assert.equal(setup.heads.current()?.isAgreed, true);
+});
