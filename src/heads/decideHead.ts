@@ -117,8 +117,12 @@ interface WaitTimes {
   readonly loneMs: number;
 }
 
+/** Returns the time after which an origin that lacks the next block loses its vote. */
+export const lagWaitMs = (blockTimeMs: number): number =>
+  Math.min(Math.max(LAG_BLOCKS * blockTimeMs, MIN_WAIT_MS), MAX_WAIT_MS);
+
 const waitTimes = ({ blockTimeMs }: HeadVotes): WaitTimes => ({
-  lagMs: Math.min(Math.max(LAG_BLOCKS * blockTimeMs, MIN_WAIT_MS), MAX_WAIT_MS),
+  lagMs: lagWaitMs(blockTimeMs),
   silenceMs: Math.max(SILENT_BLOCKS * blockTimeMs, MIN_WAIT_MS),
   loneMs: Math.max(SILENT_BLOCKS * blockTimeMs, MAX_WAIT_MS),
 });

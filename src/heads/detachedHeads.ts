@@ -40,22 +40,42 @@ export class DetachedHeads {
     this.#origins = origins;
   }
 
+  /** Whether enough origins have heads that do not link to the ring, and they were not read lately. */
+  isDue(ring: BlockRing): boolean {
+    return this.#options.clock.nowMs() >= this.#nextMs && this.#required(ring) !== undefined;
+  }
+
   /** Returns the heads that were read if one of them was served. */
   async serve(ring: BlockRing): Promise<readonly OfferedHead[]> {
-    const { canonical, selection, identity, agree, clock, signal } = this.#options;
+    try {
+      return await this.#serve(ring);
+    } finally {
+      this.#nextMs = Math.max(this.#nextMs, this.#options.clock.nowMs() + PERIOD_MS);
+    }
+  }
+
+  /** Returns how many origins must have a head that does not link to the ring. Undefined if fewer have one. */
+  #required(ring: BlockRing): number | undefined {
     const { nodes, voters } = this.#origins.detached(ring);
-    const required = requiredOrigins(agree, voters);
-    if (new Set(nodes.map(({ origin }) => origin)).size < required || clock.nowMs() < this.#nextMs) {
+    const required = requiredOrigins(this.#options.agree, voters);
+    return new Set(nodes.map(({ origin }) => origin)).size < required ? undefined : required;
+  }
+
+  async #serve(ring: BlockRing): Promise<readonly OfferedHead[]> {
+    const { canonical, selection, identity, clock, signal } = this.#options;
+    const { nodes } = this.#origins.detached(ring);
+    const required = this.#required(ring);
+    if (required === undefined) {
       return [];
     }
-    this.#nextMs = clock.nowMs() + PERIOD_MS;
+    // The votes may have changed while nodes were read.
+    const decides = (): boolean => canonical.ring === ring && this.#required(ring) === required;
     const offered = await Promise.all(nodes.map((node) => readOffered(node, signal)));
     const known = offered.filter((each) => each !== undefined);
     const [only] = known;
     if (required === 1) {
       const isServed =
-        only !== undefined &&
-        (await selection.offerHead(only.node, only.head, { origin: only.node.origin, decides: () => true }));
+        only !== undefined && (await selection.offerHead(only.node, only.head, { origin: only.node.origin, decides }));
       return isServed && canonical.ring !== ring ? known : [];
     }
     const agreed = await findAgreedHead(known, required, signal);
@@ -67,7 +87,7 @@ export class DetachedHeads {
       return [];
     }
     const outcome = await identity.verify(agreed.node);
-    if (canonical.ring !== ring || outcome.kind === "other" || outcome.kind === "unknown") {
+    if (!decides() || outcome.kind === "other" || outcome.kind === "unknown") {
       return [];
     }
     const genesis = outcome.kind === "reset" ? { genesis: outcome.genesis } : {};

@@ -22,15 +22,12 @@ const FIRST_HEADS_MS = 2_000;
 /** Serves the first head: the highest of the first heads of all nodes that enough origins have. */
 export class FirstHeads {
   readonly #options: FirstHeadsOptions;
-  readonly #onServed: (offered: readonly OfferedHead[], served: OfferedHead) => Promise<void>;
+  readonly #onServed: (offered: readonly OfferedHead[], served: OfferedHead) => void;
   readonly #heads = new Map<UpstreamNode, SealedBlock>();
   #waiting: AbortController | undefined;
 
   /** `onServed` receives the heads that were offered, and the one that is served. */
-  constructor(
-    options: FirstHeadsOptions,
-    onServed: (offered: readonly OfferedHead[], served: OfferedHead) => Promise<void>,
-  ) {
+  constructor(options: FirstHeadsOptions, onServed: (offered: readonly OfferedHead[], served: OfferedHead) => void) {
     this.#options = options;
     this.#onServed = onServed;
   }
@@ -77,6 +74,6 @@ export class FirstHeads {
     } else {
       await selection.offerHead(first.node, first.head);
     }
-    await this.#onServed(offered, first);
+    this.#onServed(offered, first);
   }
 }

@@ -87,6 +87,14 @@ export class FollowedOrigins {
     );
   }
 
+  /** Gives the node's origin a vote: its first head is known, and the blocks between it and the ring are read. */
+  expect(node: UpstreamNode): void {
+    const followed = this.#heads.get(node);
+    if (followed?.newHeadMs === Number.NEGATIVE_INFINITY) {
+      followed.newHeadMs = this.#options.clock.nowMs();
+    }
+  }
+
   /** Records a node's head and the blocks between it and the ring. */
   record(node: UpstreamNode, chain: NodeChain): void {
     this.#update(node, headOf(chain), { chain, detached: undefined });

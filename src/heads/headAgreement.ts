@@ -1,3 +1,4 @@
+import type { Hash } from "../ethereum/hex.ts";
 import { readLinked } from "../nodes/blockReads.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
@@ -5,11 +6,18 @@ import type { OfferedHead } from "./agreedHead.ts";
 import { AnnouncedBlocks } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import { findChainPath, MAX_GAP_BLOCKS } from "./chainPath.ts";
-import { type AgreedBlock, decideHead, type HeadDecision, requiredOrigins, type Voter } from "./decideHead.ts";
+import {
+  type AgreedBlock,
+  decideHead,
+  type HeadDecision,
+  lagWaitMs,
+  type NextStep,
+  requiredOrigins,
+} from "./decideHead.ts";
 import { DetachedHeads, type DetachedHeadsOptions } from "./detachedHeads.ts";
 import { FirstHeads } from "./firstHeads.ts";
 import { FollowedOrigins } from "./followedOrigins.ts";
-import { type FindBlock, linkHead, type NodeChain, sealedBlocksOf } from "./nodeChain.ts";
+import { type FindBlock, headOf, linkHead, type NodeChain, rejoin, sealedBlocksOf } from "./nodeChain.ts";
 
 export interface HeadAgreementOptions extends DetachedHeadsOptions {
   /** Called when origins contradict each other without a majority, and when they do not any more. */
@@ -17,8 +25,25 @@ export interface HeadAgreementOptions extends DetachedHeadsOptions {
   readonly onExcluded: (node: UpstreamNode, isExcluded: boolean) => void;
 }
 
+type OneDecides = Extract<NextStep, { readonly kind: "one" }>;
+
+/** An origin that decides about the head, while its blocks are read. */
+interface WaitingDecider {
+  readonly name: string;
+  /** The served head that its head replaces or extends. */
+  readonly above: Hash;
+  readonly sinceMs: number;
+  isRead: boolean;
+}
+
+/** Returns the newest block of a chain. */
+const sealedHeadOf = ({ base, blocks }: NodeChain, ring: BlockRing): SealedBlock | undefined =>
+  blocks.at(-1) ?? sealedBlocksOf(ring, base.number)[0];
+
 /** Delay before the next decision after a failed one. */
 const RETRY_MS = 1_000;
+/** Least time for reads of the deciding origin's blocks. */
+const MIN_READ_MS = 1_000;
 /** Agreed blocks are served one after the other if origins lost their votes. */
 const MAX_STEPS = 16;
 
@@ -33,6 +58,10 @@ export class HeadAgreement {
   readonly #isShared: boolean;
   readonly #first: FirstHeads;
   #waiting: AbortController | undefined;
+  /** Reads of heads that may be served. */
+  readonly #reads = new Set<Promise<void>>();
+  #isSearching = false;
+  #decider: WaitingDecider | undefined;
   readonly #announced = new AnnouncedBlocks();
   #isContradicted = false;
   #served: string | undefined;
@@ -43,12 +72,7 @@ export class HeadAgreement {
     this.#options = options;
     this.#origins = new FollowedOrigins(options);
     this.#detached = new DetachedHeads(options, this.#origins);
-    this.#first = new FirstHeads(options, async (offered, served) => {
-      for (const { node, head } of offered) {
-        await this.#record(node, head);
-      }
-      await this.#serveAgreed(served);
-    });
+    this.#first = new FirstHeads(options, (offered, served) => this.#recordAll(offered, served));
     this.#isShared = options.agree !== 1 && new Set(options.nodes.map(({ origin }) => origin)).size > 1;
   }
 
@@ -78,7 +102,17 @@ export class HeadAgreement {
     this.#resumedMs = this.#servedMs;
   }
 
-  /** Records a node's newest block, and serves it if enough origins have it. Returns false if it does not link to the ring. */
+  /** Resolves when no head is read that may be served. */
+  async settled(): Promise<void> {
+    while (this.#reads.size > 0) {
+      await Promise.all(this.#reads);
+    }
+  }
+
+  /**
+   * Records a node's newest block, and serves it if enough origins have it. It waits for no other node.
+   * Returns false if the block does not link to the ring.
+   */
   async offerHead(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
     const { canonical, selection } = this.#options;
     if (!this.#isShared) {
@@ -92,8 +126,30 @@ export class HeadAgreement {
       return true;
     }
     const isLinked = await this.#record(node, head);
-    await this.#serveAgreed({ node, head });
+    this.#serveAgreed({ node, head });
     return isLinked;
+  }
+
+  /** Records heads that were read at once. Each of their origins has a vote from now on. */
+  #recordAll(offered: readonly OfferedHead[], served?: OfferedHead): void {
+    for (const { node } of offered) {
+      this.#origins.expect(node);
+    }
+    for (const { node, head } of offered) {
+      this.#read(async () => {
+        await this.#record(node, head);
+        this.#serveAgreed(served);
+      });
+    }
+  }
+
+  /** Runs reads outside the polls, so that no poll waits for another node. */
+  #read(read: () => Promise<void>): void {
+    // The node may fail while its blocks are read: decide again later.
+    const reading = read()
+      .catch(() => this.#waitFor(RETRY_MS))
+      .finally(() => this.#reads.delete(reading));
+    this.#reads.add(reading);
   }
 
   /** Links the head to the ring: by announced blocks, or by blocks that are read from the node. Returns false if it does not link. */
@@ -120,15 +176,20 @@ export class HeadAgreement {
     const chain = isFar
       ? undefined
       : (linkHead(head, ring, this.#finder(node)) ?? (await this.#readChain(node, head, ring)));
-    if (canonical.ring !== ring) {
-      return this.#record(node, head);
-    }
     if (chain === undefined) {
+      if (canonical.ring !== ring) {
+        return this.#record(node, head);
+      }
       this.#origins.recordDetached(node, head.block);
       await selection.verifyDisagreeing(node);
       return false;
     }
-    this.#recordChain(node, chain);
+    // The ring may have changed while a slow node was read.
+    const joined = canonical.ring === ring ? chain : rejoin(chain, ring, canonical.ring ?? ring);
+    if (joined === undefined) {
+      return this.#record(node, head);
+    }
+    this.#recordChain(node, joined);
     return true;
   }
 
@@ -166,16 +227,15 @@ export class HeadAgreement {
   }
 
   /** Serves the block that enough origins have. `offered` was just announced. */
-  async #serveAgreed(offered?: OfferedHead): Promise<void> {
+  #serveAgreed(offered?: OfferedHead): void {
     this.#waiting?.abort();
     for (let step = 0; step < MAX_STEPS; step++) {
       const { ring } = this.#options.canonical;
       if (ring === undefined) {
         return;
       }
-      await this.#serveDetached(ring);
-      // If blocks were added during a read, the decision is about the new ring.
-      if (this.#options.canonical.ring === ring && !(await this.#decide(ring, offered))) {
+      this.#serveDetached(ring);
+      if (!this.#decide(ring, offered)) {
         return;
       }
     }
@@ -198,7 +258,7 @@ export class HeadAgreement {
   }
 
   /** Decides once. Returns whether to decide again. */
-  async #decide(ring: BlockRing, offered: OfferedHead | undefined): Promise<boolean> {
+  #decide(ring: BlockRing, offered: OfferedHead | undefined): boolean {
     const { canonical, clock } = this.#options;
     if (this.#served !== ring.latest.hash) {
       this.#served = ring.latest.hash;
@@ -219,8 +279,7 @@ export class HeadAgreement {
         }
         return true;
       case "one":
-        await this.#serveOne(next.voter, offered);
-        return canonical.ring !== ring;
+        return this.#serveOne(next, ring, offered);
       case "wait":
         this.#waitFor(next.forMs);
         return false;
@@ -248,44 +307,99 @@ export class HeadAgreement {
     return true;
   }
 
-  /** Lets one origin's head be served on its word alone. */
-  async #serveOne({ name }: Voter, offered: OfferedHead | undefined): Promise<void> {
-    const { canonical, selection } = this.#options;
-    const { ring } = canonical;
+  /** Lets one origin's head be served on its word alone. Returns whether to decide again. */
+  #serveOne({ voter, isContradicted }: OneDecides, ring: BlockRing, offered: OfferedHead | undefined): boolean {
+    const { selection } = this.#options;
+    const { name } = voter;
     const [node] = this.#origins.nodesOf(name);
     const chain = node && this.#origins.chainOf(node);
-    if (ring === undefined || node === undefined) {
-      return;
+    if (node === undefined) {
+      return false;
+    }
+    if (chain !== undefined && chain.blocks.length > 0 && headOf(chain).number > ring.latest.number) {
+      const isServed = selection.serve(node, { blocks: chain.blocks, joined: true }, ring);
+      this.#afterServed(ring);
+      return isServed;
     }
     const isOfferedByIt = offered?.node.origin === name;
-    const top = chain?.blocks.at(-1) ?? (chain && sealedBlocksOf(ring, chain.base.number)[0]);
-    const head = isOfferedByIt ? offered.head : top;
+    const head = isOfferedByIt ? offered.head : chain && sealedHeadOf(chain, ring);
     if (head === undefined || head.block.hash === ring.latest.hash) {
-      return;
+      return false;
     }
-    const decides = (): boolean => {
-      const { next } = this.#decisionAbout(ring);
-      return next.kind === "one" && next.voter.name === name;
-    };
-    await selection.offerHead(isOfferedByIt ? offered.node : node, head, { origin: name, decides });
-    this.#afterServed(ring);
+    const decider = this.#deciderOf(name, ring);
+    if (isContradicted && this.#isLate(decider)) {
+      this.#origins.setLagging(name, ring);
+      return true;
+    }
+    // A head that does not link to the ring is being read already.
+    if (!decider.isRead && (chain !== undefined || !this.#isSearching)) {
+      this.#readOne({ node: isOfferedByIt ? offered.node : node, head }, ring, decider);
+    }
+    return false;
   }
 
-  #afterServed(before: BlockRing): void {
+  /** Returns the state of an origin that decides about the head above the ring. */
+  #deciderOf(name: string, { latest }: BlockRing): WaitingDecider {
+    if (this.#decider?.name !== name || this.#decider.above !== latest.hash) {
+      this.#decider = { name, above: latest.hash, sinceMs: this.#options.clock.nowMs(), isRead: false };
+    }
+    return this.#decider;
+  }
+
+  /** Whether the head of a decider could not be served in its time. If not, the decision is made again after that time. */
+  #isLate({ sinceMs }: WaitingDecider): boolean {
+    const { clock, blockTimeMs } = this.#options;
+    const waitMs = Math.max(this.#servedMs + lagWaitMs(blockTimeMs()), sinceMs + MIN_READ_MS) - clock.nowMs();
+    if (waitMs > 0) {
+      this.#waitFor(waitMs);
+    }
+    return waitMs <= 0;
+  }
+
+  /** Reads the blocks of a decider, and serves its head if it decides still. */
+  #readOne({ node, head }: OfferedHead, ring: BlockRing, decider: WaitingDecider): void {
+    const { canonical, selection } = this.#options;
+    const decides = (): boolean => {
+      const { next } = this.#decisionAbout(canonical.ring ?? ring);
+      return this.#decider === decider && next.kind === "one" && next.voter.name === decider.name;
+    };
+    decider.isRead = true;
+    this.#read(async () => {
+      try {
+        await selection.offerHead(node, head, { origin: decider.name, decides });
+      } finally {
+        decider.isRead = false;
+      }
+      if (this.#afterServed(ring)) {
+        this.#serveAgreed();
+      }
+    });
+  }
+
+  /** Returns whether the ring changed. */
+  #afterServed(before: BlockRing): boolean {
     const { ring } = this.#options.canonical;
     if (ring === undefined || ring === before) {
-      return;
+      return false;
     }
     this.#origins.rejoin(before, ring);
+    return true;
   }
 
-  /** Serves a head that does not link to the ring, if enough origins have it. */
-  async #serveDetached(ring: BlockRing): Promise<void> {
-    const known = await this.#detached.serve(ring);
-    this.#afterServed(ring);
-    for (const { node, head } of known) {
-      await this.#record(node, head);
+  /** Looks for a head that enough origins have and that does not link to the ring, and serves it. */
+  #serveDetached(ring: BlockRing): void {
+    if (this.#isSearching || !this.#detached.isDue(ring)) {
+      return;
     }
+    this.#isSearching = true;
+    this.#read(async () => {
+      const known = await this.#detached.serve(ring).finally(() => {
+        this.#isSearching = false;
+      });
+      this.#afterServed(ring);
+      this.#recordAll(known);
+      this.#serveAgreed();
+    });
   }
 
   /** Decides again after this time. */
@@ -296,8 +410,7 @@ export class HeadAgreement {
     this.#waiting = waiting;
     void clock.sleep(forMs, AbortSignal.any([signal, waiting.signal])).then(() => {
       if (!waiting.signal.aborted && !signal.aborted) {
-        // The deciding node may fail while its blocks are read: decide again later.
-        this.#serveAgreed().catch(() => this.#waitFor(RETRY_MS));
+        this.#serveAgreed();
       }
     });
   }

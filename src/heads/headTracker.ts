@@ -268,6 +268,7 @@ class NodeHeadTracker implements HeadTracking {
   async #pollAll(): Promise<void> {
     const available = this.#followed.filter(({ node }) => node.available);
     await Promise.all(available.map((followed) => followed.poll()));
+    await this.#agreement.settled();
   }
 
   /** Resolves when the task has ended, or after this time. */
