@@ -17,7 +17,7 @@ export type HedgeReason = "minimum" | "quantile";
 
 /** `sameNode`: the same node again after a delay, if it announced the block. */
 type NodeRetry = "never" | "sameNode";
-/** `sameNodeLater`: another node that was not tried yet; if there is none, the best node again after a delay. */
+/** `sameNodeLater`: another node that was not tried yet; if there is none, the best one with such an error again, after a delay. */
 type PoolRetry = "never" | "otherNode" | "sameNodeLater";
 /**
  * A range of eth_getLogs. `otherNode`: nodes that were not tried in this round. `nextRound`: after them this node again, after

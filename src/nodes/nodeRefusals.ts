@@ -31,6 +31,10 @@ const MAX_TEXT = 200;
 
 /** The errors of a node that rejects its user, whatever the call. */
 const REFUSALS: ReadonlySet<NodeErrorKind> = new Set(["billing", "unauthorized", "rateLimited"]);
+
+/** Whether the node rejects its user, whatever the call. */
+export const isRefusal = ({ kind }: NodeError): boolean => REFUSALS.has(kind);
+
 /** A refusal that names a method is one of this method: the node may answer others. */
 const NAMES_METHOD = /\b(?:methods?|modules?|namespaces?)\b|\b(?:eth|debug|trace|net|txpool|erigon|ots)_[a-z]/i;
 
@@ -145,7 +149,7 @@ export class NodeRefusals {
 
   /** Records the error of a call to the node. An error that is no refusal has no effect. */
   recordError(error: NodeError, method: string | undefined): void {
-    if (!REFUSALS.has(error.kind)) {
+    if (!isRefusal(error)) {
       return;
     }
     if (method !== undefined && error.kind !== "rateLimited" && NAMES_METHOD.test(error.message)) {

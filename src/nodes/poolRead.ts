@@ -7,6 +7,7 @@ import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
 import { isRetryable, isTransient } from "./errorKind.ts";
+import { isRefusal } from "./nodeRefusals.ts";
 import { hasBlock, isOnSameBranch, neededBlock } from "./nodeSelection.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
@@ -18,12 +19,19 @@ export interface NodeChoice {
   readonly isRepeated: boolean;
 }
 
+const NONE: readonly UpstreamNode[] = [];
+
+/** Whether the error is no answer to the read. After such errors of all nodes, the one whose error was transient is tried again. */
+const isNoAnswer = (error: NodeError): boolean => isTransient(error) || isRefusal(error);
+
 /** The decisions of one read: which node is tried next, and whether its outcome ends the read. */
 export class PoolRead {
   readonly #request: RpcRequest;
   readonly #context: RequestContext;
   /** An array, because most reads try one node. */
   readonly #tried: UpstreamNode[] = [];
+  /** The tried nodes that may answer after a delay. */
+  #repeatable: readonly UpstreamNode[] = NONE;
   #lastError: NodeError | undefined;
   /** The errors that count against their nodes if another one answers. */
   #doubtful: { readonly node: UpstreamNode; readonly error: NodeError }[] | undefined;
@@ -43,7 +51,7 @@ export class PoolRead {
   }
 
   /**
-   * Selects the best node that was not tried. A tried node is selected again only after a transient error.
+   * Selects the best node that was not tried. If there is none, selects the best one whose error was transient.
    * Returns undefined if no node can be tried. Throws if there is no node at all.
    */
   choose(ranked: readonly UpstreamNode[]): NodeChoice | undefined {
@@ -55,11 +63,14 @@ export class PoolRead {
       tried.push(node);
       return { node, next, isRepeated: false };
     }
-    if (this.#fallback || (this.#lastError && !isTransient(this.#lastError))) {
+    if (this.#fallback || (this.#lastError && !isNoAnswer(this.#lastError))) {
       return undefined;
     }
-    const [best] = ranked;
+    const best = ranked.find((each) => this.#repeatable.includes(each));
     if (!best) {
+      if (this.#lastError) {
+        return undefined;
+      }
       throw unavailable("no node has responded yet");
     }
     return { node: best, next: undefined, isRepeated: true };
@@ -87,6 +98,8 @@ export class PoolRead {
     }
     const { block } = this.#request;
     this.#lastCause = retryCause(error);
+    const others = this.#repeatable.filter((each) => each !== node);
+    this.#repeatable = isTransient(error) ? [...others, node] : others;
     if (error.kind === "other" || error.kind === "unsupportedMethod") {
       this.#doubtful = [...(this.#doubtful ?? []), { node, error }];
     }

@@ -119,6 +119,21 @@ test("a node that is out is tried at once for a read that the other node fails",
   assert.equal(await isRejecting(service), 0);
 });
 
+test("a read waits for the rate limit of one node while the other one rejects requests", async (t) => {
+  const { first, second, service } = await start(t);
+  reject(second, 401, undefined);
+  reject(first, 429, undefined);
+  // From the fourth read on, the second node is out.
+  for (let read = 1; read <= 4; read += 1) {
+    Object.assign(first.faults, { answer: 429 });
+    const refused = first.asked("eth_getBalance");
+    const response = readBalance(service);
+    await refused;
+    Object.assign(first.faults, { answer: undefined });
+    assert.equal((await response).body.result, "0x20", `read ${read}`);
+  }
+});
+
 test("a node that has no archive is not asked for old blocks, and for new ones it is", async (t) => {
   const { first, second, service } = await start(t);
   first.faults.error = { code: -32_000, message: "Archive requests require a personal token" };
