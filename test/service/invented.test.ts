@@ -5,9 +5,10 @@ import { metric, rpc } from "../support/clients/rpc.ts";
 import { connectSocket } from "../support/clients/socketClient.ts";
 import { until } from "../support/clients/until.ts";
 import { watchHealth } from "../support/clients/watchHealth.ts";
-import { BranchedChain, HOLDER, isForgedText, TOKEN } from "../support/fakes/branchedChain.ts";
+import { BranchedChain, HOLDER, isForgedText } from "../support/fakes/branchedChain.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
 import { createService } from "../support/servers/service.ts";
+import { EMITTER } from "../truth/chain/emitter.ts";
 
 const HEIGHT = 40;
 const BLOCK_MS = 250;
@@ -219,8 +220,8 @@ const watchAnswers = async (t: TestContext, { service, nodes }: World, ending: A
   };
   const socket = await connectSocket(service.url);
   t.after(() => socket.close());
-  const events = [await socket.subscribe("newHeads"), await socket.subscribe("logs", { address: TOKEN })];
-  const filters = [await ask("eth_newBlockFilter"), await ask("eth_newFilter", { address: TOKEN })];
+  const events = [await socket.subscribe("newHeads"), await socket.subscribe("logs", { address: EMITTER })];
+  const filters = [await ask("eth_newBlockFilter"), await ask("eth_newFilter", { address: EMITTER })];
   const health = watchHealth(service.opsUrl);
   while (!ending.aborted) {
     const head = BigInt(String(await ask("eth_blockNumber")));
@@ -237,7 +238,7 @@ const watchAnswers = async (t: TestContext, { service, nodes }: World, ending: A
       ask("eth_getBlockByNumber", above, true),
       ask("eth_getBlockReceipts", above),
       ask("eth_getBlockReceipts", "latest"),
-      ask("eth_getLogs", { address: TOKEN, fromBlock: `0x${(head - 3n).toString(16)}`, toBlock: "latest" }),
+      ask("eth_getLogs", { address: EMITTER, fromBlock: `0x${(head - 3n).toString(16)}`, toBlock: "latest" }),
       ask("eth_getBlockByNumber", "finalized", false),
       ...invented.flatMap(({ hash, transaction }) => [
         // Once the head has passed its number, a block beside the chain is an answer to its own hash.

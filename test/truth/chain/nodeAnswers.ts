@@ -15,7 +15,7 @@ const DEPTHS: Readonly<Record<string, number>> = {
 
 /** The heads of one node, and the blocks of all its branches. */
 export interface NodeView {
-  readonly chain: TruthChain;
+  readonly chain: Pick<TruthChain, "chainId" | "block" | "holding">;
   readonly head: TruthBlock;
 }
 
