@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { deserialize, serialize } from "node:v8";
+import type { MainFunctions, ServingFunctions } from "../../src/cluster/chainProtocol.ts";
 import { HostedState, type KnownState } from "../../src/cluster/hostedState.ts";
+import { ProcessChannel } from "../../src/cluster/processChannel.ts";
 import { RemoteState } from "../../src/cluster/remoteState.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
 import type { Awaitable } from "../../src/jsonrpc/awaitable.ts";
 import { createContext, createResponse } from "../support/builders/request.ts";
 import { until } from "../support/clients/until.ts";
-import { createChannelPair } from "../support/fakes/channelPair.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
 
 type Ask = () => Awaitable<RpcResponse>;
@@ -47,6 +49,24 @@ const createKnown = () => {
     answers: { request: ({ key, context }, ask) => request(key, context.clientId, ask) },
   };
   return { known, log };
+};
+
+/** Creates the channels between a serving process and the main process. `sends` counts what the serving process sends. */
+const createChannelPair = () => {
+  const sends = { toMain: 0 };
+  const fail = (error: unknown): never => {
+    throw error;
+  };
+  const serving: ProcessChannel<MainFunctions, ServingFunctions> = new ProcessChannel((messages) => {
+    sends.toMain++;
+    const received: unknown = deserialize(serialize(messages));
+    setImmediate(() => main.receive(received));
+  }, fail);
+  const main: ProcessChannel<ServingFunctions, MainFunctions> = new ProcessChannel((messages) => {
+    const received: unknown = deserialize(serialize(messages));
+    setImmediate(() => serving.receive(received));
+  }, fail);
+  return { serving, main, sends };
 };
 
 const createRig = () => {

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { paramsEVM } from "@ethereumjs/evm";
-import { ACCOUNT_FIELDS, type AccountField } from "../../src/core/readSet.ts";
+import { ACCOUNT_FIELDS, type AccountField, type AccountReads, type ReadSet } from "../../src/core/readSet.ts";
 import type { StateReader } from "../../src/core/stateReader.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import type { EthereumFork } from "../../src/ethereum/rules.ts";
 import { createEngines, type Engines } from "../../src/evm/createEngines.ts";
 import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
+import { ReadRecorder } from "../../src/evm/readRecorder.ts";
 import { ReferenceEngine } from "../../src/evm/reference/referenceEngine.ts";
 import { ReferenceState } from "../../src/evm/reference/referenceState.ts";
-import { faultyEngines, refundsTouchedAuthorities } from "../support/builders/faultyEngines.ts";
-import { type LoseReads, losingOfAccounts, losingReads } from "../support/builders/losingReads.ts";
+import { faultyEngines, refundsTouchedAuthorities, wrapEngines } from "../support/builders/faultyEngines.ts";
 import { createRandom } from "../support/builders/randomValues.ts";
 import { findLostRead } from "../support/fuzz/findLostRead.ts";
 import { FUZZ_FORKS, FuzzRun, fuzzCaseOf } from "../support/fuzz/fuzzRun.ts";
@@ -102,6 +102,22 @@ for (const [name, State] of FAULTS) {
 }
 
 const LOST_HASH: Hash = `0x${LOST_SLOT.toString(16).padStart(64, "0")}`;
+type LoseReads = (reads: ReadSet) => ReadSet;
+
+/** Loses a part of what was read of each account. */
+const losingOfAccounts =
+  (lose: (account: AccountReads) => AccountReads): LoseReads =>
+  (reads) => ({ ...reads, accounts: reads.accounts.map(lose) });
+
+/** Wraps engines that lose a part of what a transaction read on the way from the module. */
+const losingReads = (engines: Engines, lose: LoseReads): Engines =>
+  wrapEngines(engines, async (engine, context, message, options) => {
+    const reads = new ReadRecorder();
+    const result = await engine.transact({ ...context, reads }, message, options);
+    context.reads?.add(lose(reads.readSet()));
+    return result;
+  });
+
 const losingField = (field: AccountField): LoseReads =>
   losingOfAccounts((account) => ({ ...account, fields: account.fields.filter((read) => read !== field) }));
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createRandomBelow } from "../support/builders/randomValues.ts";
 import { createFakeChain, type FakeChain } from "../support/fakes/fakeChain.ts";
 import type { ChainNode } from "../support/servers/chainNode.ts";
-import { createRandom } from "../support/servers/reorgRun.ts";
 import { forge } from "./forge.ts";
 import { trackHeads } from "./trackHeads.ts";
 
@@ -40,7 +40,7 @@ const act = (liar: ChainNode, honest: FakeChain, random: Random): void => {
 
 for (const seed of SEEDS) {
   test(`a liar beside two or three honest origins decides nothing and freezes nothing, with seed ${seed}`, async (t) => {
-    const random = createRandom(seed);
+    const random = createRandomBelow(seed);
     const secondsPerBlock = [1, 2, 12][random(3)] ?? 2;
     const startSeconds = Math.floor(Date.now() / 1_000) - HEIGHT * secondsPerBlock;
     const setup = await trackHeads(t, { height: HEIGHT, nodes: 3 + random(2), secondsPerBlock, startSeconds });

@@ -15,7 +15,7 @@ import {
   type Watched,
   watchTraffic,
 } from "../support/clients/comparePending.ts";
-import { createHeldNode } from "../support/fakes/heldNode.ts";
+import { type Front, type FrontResponse, forwardTo, startFront } from "../support/fakes/front.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 const RATE = 30;
@@ -60,6 +60,38 @@ interface Tally {
   /** Durations of a batch of mixed reads at pending. */
   readonly readMs: number[];
 }
+
+/** Creates a lagging node: its `latest` is that of the devnet `delayMs` ago. It forwards all other requests. */
+const createHeldNode = async (devnet: Devnet, delayMs: number): Promise<Front> => {
+  let latest = BigInt(String(await devnet.rpc("eth_blockNumber")));
+  const timers = new Set<NodeJS.Timeout>();
+  devnet.events.on("sealed", ({ number }) => {
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      latest = number;
+    }, delayMs);
+    timers.add(timer);
+  });
+  const hold = (call: { method: string; params?: unknown[] }) => {
+    const params = call.params?.map((param) => (param === "latest" ? `0x${latest.toString(16)}` : param));
+    return { ...call, ...(params && { params }) };
+  };
+  const forward = async (body: string): Promise<FrontResponse> => {
+    const calls: unknown = JSON.parse(body);
+    const held = Array.isArray(calls) ? calls.map(hold) : hold(calls as { method: string });
+    return forwardTo(devnet.url, JSON.stringify(held));
+  };
+  const front = await startFront(forward);
+  return {
+    ...front,
+    close: () => {
+      for (const timer of timers) {
+        clearTimeout(timer);
+      }
+      return front.close();
+    },
+  };
+};
 
 /** Reads at pending when forebay has this message; undefined if it never has it. */
 const arrived = async (

@@ -1,6 +1,7 @@
+import { createRandomBelow } from "../support/builders/randomValues.ts";
 import { HEAD_LIES } from "../support/fakes/headLies.ts";
 import type { Untrue } from "../support/servers/recordedReplica.ts";
-import { createRandom, type ReorgStep, startReorgRun } from "../support/servers/reorgRun.ts";
+import { type ReorgStep, startReorgRun } from "../support/servers/reorgRun.ts";
 
 const DEFAULT_SECONDS = 300;
 /** `SEED=n` selects other steps. */
@@ -12,7 +13,7 @@ const MAX_DEPTH = 20;
 /** Yields random steps until the time is over. */
 function* createSteps(seconds: number, seed: number): Generator<ReorgStep> {
   const endMs = performance.now() + seconds * 1_000;
-  const random = createRandom(seed);
+  const random = createRandomBelow(seed);
   while (performance.now() < endMs) {
     const chance = random(10);
     if (chance < 5) {

@@ -5,7 +5,7 @@ import { Agent, request } from "undici";
 import { freePort, hasNginx, startNginx } from "../bench/support/nginx.ts";
 import { askUntilRefused } from "../support/clients/reconnecting.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
-import { createSlowFront, SLOW_METHOD } from "../support/fakes/slowFront.ts";
+import { type Front, forwardTo, startFront } from "../support/fakes/front.ts";
 import { type Replica, startReplica } from "../support/servers/replica.ts";
 
 interface RollingOptions {
@@ -22,6 +22,31 @@ const STEADY_MS = 2_000;
 const body = (method: string, params: readonly unknown[]): string =>
   JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
 const json = { "content-type": "application/json" };
+
+/** The slow method. */
+const SLOW_METHOD = "slow_read";
+
+interface SlowFront extends Front {
+  /** Resolves at the next call of the slow method. */
+  asked(): Promise<void>;
+}
+
+/** Creates a server in front of a node. It forwards all methods except one, which it answers late. */
+const createSlowFront = async (nodeUrl: string, delayMs: number): Promise<SlowFront> => {
+  let waiting: (() => void)[] = [];
+  const front = await startFront(async (body) => {
+    if (!body.includes(`"${SLOW_METHOD}"`)) {
+      return forwardTo(nodeUrl, body);
+    }
+    for (const resolve of waiting) {
+      resolve();
+    }
+    waiting = [];
+    await sleep(delayMs);
+    return '{"jsonrpc":"2.0","id":1,"result":"done"}';
+  });
+  return { ...front, asked: () => new Promise((resolve) => waiting.push(resolve)) };
+};
 
 /** Whether a keep-alive connection answers a second request after `idleMs` without one. */
 const reusedAfter = async (port: number, idleMs: number): Promise<boolean> => {

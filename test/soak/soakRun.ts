@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent } from "undici";
 import { createFeedServer } from "../devnet/feedServer.ts";
+import { createRandomBelow } from "../support/builders/randomValues.ts";
 import { type Lifespan, startRedis } from "../support/servers/redis.ts";
-import { createRandom } from "../support/servers/reorgRun.ts";
 import { TruthChain } from "../truth/chain/truthChain.ts";
 import { createTurns } from "../truth/chain/turns.ts";
 import { startTruthNode } from "../truth/nodes/truthNode.ts";
@@ -83,7 +83,7 @@ const mine = async (chain: TruthChain, random: (below: number) => number, signal
 const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, recorder: Recorder) => {
   // A heap is compared once its process has filled its tables.
   const keptMs = performance.now() + comparedFromMs(seconds) / 2;
-  const random = createRandom(seed);
+  const random = createRandomBelow(seed);
   const [chain, other] = await Promise.all([
     TruthChain.create(CHAIN_ID, seed),
     TruthChain.create(OTHER_CHAIN_ID, seed),
@@ -175,11 +175,11 @@ export const runSoak = async (options: SoakOptions) => {
     let clients = 0;
     const optionsOf = (): ClientOptions => ({
       ...{ targets, recorder, dispatcher, signal, life: fault === undefined ? LIFE : PLANTED_LIFE },
-      random: createRandom(seed * 1_000 + clients++),
+      random: createRandomBelow(seed * 1_000 + clients++),
     });
     const running = [
-      build(world.chain, world.change, createRandom(seed + 1), signal),
-      mine(other, createRandom(seed + 2), signal),
+      build(world.chain, world.change, createRandomBelow(seed + 1), signal),
+      mine(other, createRandomBelow(seed + 2), signal),
       runFaults(world, options.faults ?? fault?.faults, recorder, signal),
       ...Array.from({ length: HTTP_CLIENTS }, () => runHttpClient(optionsOf(), false)),
       ...Array.from({ length: BATCH_CLIENTS }, () => runHttpClient(optionsOf(), true)),

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Agent } from "undici";
 import { createUnitsOf } from "../../src/state/providerUnits.ts";
 import { createFeedServer } from "../devnet/feedServer.ts";
+import { createRandomBelow } from "../support/builders/randomValues.ts";
 import type { Lifespan } from "../support/servers/redis.ts";
-import { createRandom } from "../support/servers/reorgRun.ts";
 import { BLOCK_MS } from "./chain/blockTime.ts";
 import { TruthChain } from "./chain/truthChain.ts";
 import { createTurns } from "./chain/turns.ts";
@@ -106,7 +106,7 @@ const startWorld = async (
   t.after(() => feed.close());
   chain.events.on("message", feed.send);
   const change = createTurns();
-  const building = build({ chain, change }, shape.isFeeding, createRandom(seed + 1), ending.signal);
+  const building = build({ chain, change }, shape.isFeeding, createRandomBelow(seed + 1), ending.signal);
   t.after(() => {
     ending.abort();
     return building;
@@ -120,7 +120,7 @@ const startWorld = async (
   return {
     ...{ chain, other, nodes, change, proxy: started },
     feed: feed.faults,
-    random: createRandom(seed + 2),
+    random: createRandomBelow(seed + 2),
     restart: started.restart,
   };
 };

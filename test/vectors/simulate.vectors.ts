@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { globSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
@@ -10,12 +10,26 @@ import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
 import { readConformanceChain } from "../support/builders/conformanceChain.ts";
 import { readerOf } from "../support/builders/stateRoot.ts";
-import { type Exchange, readExchange } from "../support/builders/vectorFile.ts";
 import { maskSimulation } from "./maskSimulation.ts";
 import { vectorFolder } from "./vectorFolder.ts";
 
 const FOLDER = join(vectorFolder, "execution-apis");
 const MAX_EXCEPTIONS = 5;
+
+interface Exchange {
+  readonly request: { readonly method: string; readonly params: readonly unknown[] };
+  readonly response: {
+    readonly result?: unknown;
+    readonly error?: { readonly code: number; readonly message: string };
+  };
+}
+
+/** Reads request and response from an .io file of execution-apis. */
+const readExchange = (file: string): Exchange => {
+  const lines = readFileSync(file, "utf8").split("\n");
+  const json = (mark: string) => JSON.parse(lines.find((line) => line.startsWith(mark))?.slice(mark.length) ?? "null");
+  return { request: json(">> "), response: json("<< ") };
+};
 
 /** Differences that are correct, each by a rule. */
 const EXCEPTIONS: readonly { readonly reason: string; holds(exchange: Exchange): boolean }[] = [];

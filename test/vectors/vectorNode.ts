@@ -1,5 +1,4 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { startFront } from "../support/fakes/front.ts";
 import type { VectorBlock } from "./vectorChain.ts";
 import type { Request, Vector } from "./vectorFolder.ts";
 
@@ -180,24 +179,9 @@ export const createVectorNode = async (options: VectorNodeOptions): Promise<Vect
     };
   };
 
-  const server = createServer(async (request, response) => {
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of request) {
-      chunks.push(chunk);
-    }
-    const body: Request | readonly Request[] = JSON.parse(Buffer.concat(chunks).toString());
+  return startFront(async (text) => {
+    const body: Request | readonly Request[] = JSON.parse(text);
     const reply = (item: Request) => ({ ...answer(item), jsonrpc: "2.0", id: item.id });
-    response.setHeader("content-type", "application/json");
-    response.end(JSON.stringify(Array.isArray(body) ? body.map(reply) : reply(body as Request)));
+    return JSON.stringify(Array.isArray(body) ? body.map(reply) : reply(body as Request));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
 };

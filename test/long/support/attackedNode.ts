@@ -1,6 +1,5 @@
-import { request } from "undici";
 import { createFakeNode } from "../../support/fakes/fakeNode.ts";
-import { startFront } from "../../support/fakes/front.ts";
+import { forwardTo, startFront } from "../../support/fakes/front.ts";
 
 /**
  * A process with a node whose own work is small, so that a run measures forebay. It sends its URL to its parent, and ends with it.
@@ -31,8 +30,7 @@ const front = await startFront(async (body) => {
   if (result !== undefined) {
     return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`;
   }
-  const headers = { "content-type": "application/json" };
-  return (await request(node.url, { method: "POST", headers, body })).body.text();
+  return forwardTo(node.url, body);
 });
 process.on("disconnect", () => process.exit());
 process.send?.({ url: front.url });

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { request } from "undici";
-import { type Front, startFront } from "../../support/fakes/front.ts";
+import { type Front, forwardTo, startFront } from "../../support/fakes/front.ts";
 
 /** Calls that the node executes at once. */
 const PLACES = 4;
@@ -27,7 +26,6 @@ export const startBoundedNode = (url: string): Promise<Front> => {
   return startFront(async (body) => {
     const parsed: unknown = JSON.parse(body);
     await Promise.all(Array.isArray(parsed) ? parsed.map(execute) : [execute()]);
-    const response = await request(url, { method: "POST", headers: { "content-type": "application/json" }, body });
-    return response.body.text();
+    return forwardTo(url, body);
   });
 };

@@ -34,9 +34,16 @@ export const refundsTouchedAuthorities = (chainId: bigint): Fault => {
   };
 };
 
-/** Wraps engines with a fault in each transaction. */
-export const faultyEngines =
-  (engines: Engines, fault: Fault): Engines =>
+type Transact = (
+  engine: Engine,
+  context: TransactionContext,
+  message: TransactionMessage,
+  options: Parameters<Engine["transact"]>[2],
+) => Promise<TransactionResult>;
+
+/** Wraps engines with another execution of a transaction. */
+export const wrapEngines =
+  (engines: Engines, transact: Transact): Engines =>
   (rules): Engine => {
     const engine = engines(rules);
     return {
@@ -44,9 +51,14 @@ export const faultyEngines =
       precompiles: engine.precompiles,
       isActive: (eip) => engine.isActive(eip),
       createState: (reader) => engine.createState(reader),
-      transact: async (context, message, options) =>
-        fault(await engine.transact(context, message, options), context, message),
+      transact: (context, message, options) => transact(engine, context, message, options),
       deposit: (context, deposit) => engine.deposit(context, deposit),
       systemCall: (context, to, data) => engine.systemCall(context, to, data),
     };
   };
+
+/** Wraps engines with a fault in each transaction. */
+export const faultyEngines = (engines: Engines, fault: Fault): Engines =>
+  wrapEngines(engines, async (engine, context, message, options) =>
+    fault(await engine.transact(context, message, options), context, message),
+  );

@@ -11,6 +11,12 @@ export const createRandom = (seed: number): (() => number) => {
   };
 };
 
+/** Creates a generator of integers from 0 below a limit. */
+export const createRandomBelow = (seed: number): ((limit: number) => number) => {
+  const random = createRandom(seed);
+  return (limit) => (random() * 4_294_967_296) % limit;
+};
+
 export const pick = <T>(random: () => number, values: readonly T[]): T => {
   const value = values[Math.floor(random() * values.length)];
   if (value === undefined) {

@@ -1,11 +1,12 @@
 import { MessageChannel } from "node:worker_threads";
 import type { StateKeys, StateSource } from "../../../src/core/stateReader.ts";
-import { createEngines, type Engines } from "../../../src/evm/createEngines.ts";
+import { createEngines } from "../../../src/evm/createEngines.ts";
 import type { EngineKind } from "../../../src/evm/engineKind.ts";
 import { type EvmRuns, evmTask } from "../../../src/evm/runs/evmTask.ts";
 import type { EvmRun, EvmRunOutput } from "../../../src/evm/runs/runMessages.ts";
 import type { TransactionMessage } from "../../../src/evm/transactionMessage.ts";
 import { createInterrupts, type FromJobThread, type ToJobThread } from "../../../src/workers/jobMessages.ts";
+import { wrapEngines } from "../builders/faultyEngines.ts";
 
 export interface EvmThread {
   run(run: Pick<EvmRun, "name" | "input"> & Partial<EvmRun>): Promise<EvmRunOutput>;
@@ -23,7 +24,10 @@ export const startEvmThread = async (
   const transactions: TransactionMessage[] = [];
   const { port1: port, port2: thread } = new MessageChannel();
   const task = evmTask(runs, async (kind, options) =>
-    recordTransactions(await createEngines(kind, options), transactions),
+    wrapEngines(await createEngines(kind, options), (executing, context, message, settings) => {
+      transactions.push(message);
+      return executing.transact(context, message, settings);
+    }),
   );
   await task(thread, { engine });
   const send = (message: ToJobThread) => port.postMessage(message);
@@ -62,21 +66,3 @@ export const startEvmThread = async (
     close: () => port.close(),
   };
 };
-
-const recordTransactions =
-  (engines: Engines, transactions: TransactionMessage[]): Engines =>
-  (rules) => {
-    const engine = engines(rules);
-    return {
-      rules,
-      precompiles: engine.precompiles,
-      isActive: (eip) => engine.isActive(eip),
-      createState: (reader) => engine.createState(reader),
-      transact: (context, message, options) => {
-        transactions.push(message);
-        return engine.transact(context, message, options);
-      },
-      deposit: (context, deposit) => engine.deposit(context, deposit),
-      systemCall: (context, to, data) => engine.systemCall(context, to, data),
-    };
-  };

@@ -3,7 +3,7 @@ import { mnemonicToAccount } from "viem/accounts";
 import { type Anvil, startAnvil } from "../../devnet/anvil.ts";
 import { TOKEN_ABI, TOKEN_BYTECODE } from "../../devnet/token.ts";
 import type { Lifespan } from "../servers/redis.ts";
-import { type AtomicNode, createAtomicNode } from "./atomicNode.ts";
+import { type Front, startFront } from "./front.ts";
 
 const CHAIN_ID = 901;
 const GENESIS_SECONDS = 1_700_000_000;
@@ -38,6 +38,48 @@ export interface ForkingNode {
   /** Leaves its own branch for that of `other`, block by block. */
   follow(other: ForkingNode): Promise<void>;
 }
+
+/**
+ * A node whose chain changes between two requests, never during one, as in a node with snapshots of its state. Anvil alone
+ * answers a request by block hash from the state of the block that it is writing.
+ */
+interface AtomicNode extends Front {
+  /** Runs a change once no request is in flight. Later requests wait until the change is done. */
+  change(action: () => Promise<void>): Promise<void>;
+}
+
+const createAtomicNode = async (anvil: Anvil): Promise<AtomicNode> => {
+  let changing: Promise<void> | undefined;
+  const answering = new Set<Promise<string>>();
+
+  const answer = async (body: string): Promise<string> => {
+    while (changing !== undefined) {
+      await changing;
+    }
+    const text = anvil.post(body);
+    answering.add(text);
+    return text.finally(() => answering.delete(text));
+  };
+
+  const front = await startFront(answer);
+  return {
+    ...front,
+    change: async (action) => {
+      while (changing !== undefined) {
+        await changing;
+      }
+      const { promise, resolve } = Promise.withResolvers<void>();
+      changing = promise;
+      try {
+        await Promise.allSettled(answering);
+        await action();
+      } finally {
+        changing = undefined;
+        resolve();
+      }
+    },
+  };
+};
 
 const createNode = (anvil: Anvil, { url, change }: AtomicNode): ForkingNode => {
   const blockAt = async (block: string) => (await anvil.call("eth_getBlockByNumber", block, false)) as NodeBlock | null;

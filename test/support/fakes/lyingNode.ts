@@ -1,7 +1,5 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import { request } from "undici";
 import type { Lifespan } from "../servers/redis.ts";
+import { type Front, type FrontResponse, forwardTo, startFront } from "./front.ts";
 
 export interface LieCall {
   readonly id: unknown;
@@ -15,12 +13,6 @@ export type LieResponse = Readonly<Record<string, unknown>>;
 /** Sends a call to the honest node and returns the result; throws on an error. */
 export type AskTruth = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
-/** The HTTP response before it is sent. */
-export interface LieHttp {
-  readonly status: number;
-  readonly text: string;
-}
-
 /** Wrong responses of a node. A function that changes nothing returns its first argument. */
 export interface Lie {
   readonly name: string;
@@ -31,11 +23,10 @@ export interface Lie {
   /** Changes the whole response to one call, e.g. its id. After `result`. */
   readonly response?: (response: LieResponse, call: LieCall, truth: AskTruth) => unknown;
   /** Changes the HTTP response, e.g. its status or its JSON text. After `response`; called if one of the calls is concerned. */
-  readonly http?: (http: LieHttp, calls: readonly LieCall[]) => LieHttp;
+  readonly http?: (http: FrontResponse, calls: readonly LieCall[]) => FrontResponse;
 }
 
-export interface LyingNode {
-  readonly url: string;
+export interface LyingNode extends Front {
   /** The honest node that answers; can be replaced. */
   target: string;
   /** The wrong responses; can be replaced. Applied in order. With an empty list the node is honest. */
@@ -46,9 +37,6 @@ export interface LyingNode {
   readonly calls: ReadonlyMap<string, number>;
   /** The number of all calls. */
   readonly total: number;
-  /** Closes all connections, like a node that restarts. */
-  disconnect(): void;
-  close(): Promise<void>;
 }
 
 const concerns = ({ methods }: Lie, { method }: LieCall): boolean => methods === undefined || methods.includes(method);
@@ -61,15 +49,15 @@ const increment = (counts: Map<string, number>, key: string): void => {
 export class LieTeller {
   /** Calls and HTTP responses that a lie has changed, by the name of the lie. */
   readonly lied = new Map<string, number>();
-  readonly #post: (body: string) => Promise<LieHttp>;
+  readonly #post: (body: string) => Promise<FrontResponse>;
 
   /** `post` sends a body to the honest node. */
-  constructor(post: (body: string) => Promise<LieHttp>) {
+  constructor(post: (body: string) => Promise<FrontResponse>) {
     this.#post = post;
   }
 
   /** Answers a body. The lies are applied in order. */
-  async answer(body: string, lies: readonly Lie[]): Promise<LieHttp> {
+  async answer(body: string, lies: readonly Lie[]): Promise<FrontResponse> {
     const truth = await this.#post(body);
     if (lies.length === 0) {
       return truth;
@@ -83,7 +71,7 @@ export class LieTeller {
         return call ? this.#tell(response, { ...call, params: call.params ?? [] }, lies) : response;
       }),
     );
-    let http: LieHttp = { ...truth, text: JSON.stringify(Array.isArray(parsed) ? changed : changed[0]) };
+    let http: FrontResponse = { ...truth, text: JSON.stringify(Array.isArray(parsed) ? changed : changed[0]) };
     for (const lie of lies.filter((each) => asked.some((call) => concerns(each, call)))) {
       const next = lie.http?.(http, asked) ?? http;
       if (next !== http) {
@@ -129,45 +117,21 @@ export class LieTeller {
 /** Forwards requests to a node, counts their calls, and changes its answers by the configured lies. Ends with the test. */
 export const startLyingNode = async (t: Lifespan, target: string, lies: readonly Lie[] = []): Promise<LyingNode> => {
   const calls = new Map<string, number>();
-  const teller = new LieTeller(async (body) => {
-    const headers = { "content-type": "application/json" };
-    const answer = await request(node.target, { method: "POST", headers, body });
-    return { status: answer.statusCode, text: await answer.body.text() };
-  });
-  const answer = (body: string): Promise<LieHttp> => {
+  const teller = new LieTeller((body) => forwardTo(node.target, body));
+  const front = await startFront((body) => {
     for (const { method } of [JSON.parse(body)].flat() as LieCall[]) {
       increment(calls, method);
     }
     return teller.answer(body, node.lies);
-  };
-
-  const server = createServer(async (incoming, response) => {
-    try {
-      const chunks: Buffer[] = [];
-      for await (const chunk of incoming) {
-        chunks.push(chunk);
-      }
-      const { status, text } = await answer(Buffer.concat(chunks).toString());
-      response.writeHead(status, { "content-type": "application/json" }).end(text);
-    } catch {
-      response.destroy();
-    }
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const address = server.address();
   const node: LyingNode = {
-    url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}/`,
+    ...front,
     target,
     lies,
     lied: teller.lied,
     calls,
     get total() {
       return calls.values().reduce((sum, count) => sum + count, 0);
-    },
-    disconnect: () => server.closeAllConnections(),
-    close: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
     },
   };
   t.after(() => node.close());

@@ -1,6 +1,3 @@
-import { once } from "node:events";
-import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import type { StateFetch } from "../../../src/core/stateReader.ts";
 import {
@@ -17,6 +14,7 @@ import type { BlockEnvironment } from "../../../src/evm/engine.ts";
 import { CODES, RpcError } from "../../../src/jsonrpc/rpcError.ts";
 import { NotInWitness, type WitnessState } from "../builders/witness.ts";
 import { type TracedCall, type Tracer, traceAccessList, tracePrestate } from "../builders/witnessTrace.ts";
+import { startFront } from "./front.ts";
 import type { Ask } from "./nodeState.ts";
 
 /** A sealed block of the execution API, or only its header. */
@@ -212,27 +210,18 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
       : { jsonrpc: "2.0", id, result: outcome };
 
   const listen = async (): Promise<string> => {
-    const server = createServer(async (request, response) => {
-      const body: unknown = JSON.parse(await readBody(request));
+    const front = await startFront(async (text) => {
+      const body: unknown = JSON.parse(text);
       if (isDown) {
-        response.statusCode = 503;
-        response.end();
-        return;
+        return { status: 503, text: "" };
       }
       const requests = (Array.isArray(body) ? body : [body]) as Request[];
       const outcomes = await roundTrip(requests);
       const responses = requests.map((each, at) => respond(each, outcomes[at]));
-      response.setHeader("content-type", "application/json");
-      response.end(JSON.stringify(Array.isArray(body) ? responses : responses[0]));
+      return JSON.stringify(Array.isArray(body) ? responses : responses[0]);
     });
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    closers.push(async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    });
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    closers.push(front.close);
+    return front.url;
   };
 
   return {
@@ -280,14 +269,6 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
       }
     },
   };
-};
-
-const readBody = async (request: IncomingMessage): Promise<string> => {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) {
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString();
 };
 
 const environmentOf = (block: WitnessBlock): Omit<BlockEnvironment, "blockHash"> => ({

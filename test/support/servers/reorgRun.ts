@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { createRandomBelow } from "../builders/randomValues.ts";
 import { type BlockTruth, createBlockTruth, READ_KINDS, type ViewQuestion } from "../clients/blockTruth.ts";
 import { settled } from "../clients/settled.ts";
 import { type ForkingNode, startForkingNodes } from "../fakes/forkingNode.ts";
@@ -25,17 +26,6 @@ const LIE_MS = 700;
 const BLOCK_MS = 250;
 /** Maximum depth of calls and reorganisations below the head. */
 const MAX_DEPTH = 20;
-
-/** Mulberry32: the same numbers for the same seed. */
-export const createRandom = (seed: number) => {
-  let state = seed;
-  return (below: number): number => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
-  };
-};
 
 const createQuestions = (truth: BlockTruth, random: (below: number) => number) => {
   const depth = (): bigint => BigInt(random(MAX_DEPTH));
@@ -70,7 +60,7 @@ const createQuestions = (truth: BlockTruth, random: (below: number) => number) =
 /** Starts a third node in front of an honest one. It has one fault after the other. */
 const startLiar = async (t: Lifespan, target: string, lies: readonly Lie[], seed: number): Promise<LyingNode> => {
   const liar = await startLyingNode(t, target);
-  const random = createRandom(seed);
+  const random = createRandomBelow(seed);
   const timer = setInterval(() => {
     const lie = lies[random(lies.length + 1)];
     liar.lies = lie ? [lie] : [];
@@ -102,7 +92,7 @@ export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Li
       return recordReplica(service);
     }),
   );
-  const random = createRandom(seed);
+  const random = createRandomBelow(seed);
   const nextQuestion = createQuestions(truth, random);
   let variant = 0;
 

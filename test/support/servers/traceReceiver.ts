@@ -1,7 +1,5 @@
-import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer } from "node:http";
 import { z } from "zod";
+import { startFront } from "../fakes/front.ts";
 
 const value = z.object({ stringValue: z.string().optional(), intValue: z.coerce.number().optional() });
 const spanSchema = z.object({
@@ -21,18 +19,11 @@ export type ReceivedSpan = z.infer<typeof spanSchema>;
 /** Starts a receiver of OTLP over HTTP with JSON. */
 export const startTraceReceiver = async (t: { after(end: () => void): void }) => {
   const spans: ReceivedSpan[] = [];
-  const server = createServer(async (request, response) => {
-    const chunks = await request.toArray();
-    const body = exported.parse(JSON.parse(Buffer.concat(chunks).toString()));
+  const front = await startFront(async (text) => {
+    const body = exported.parse(JSON.parse(text));
     spans.push(...body.resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans)));
-    response.writeHead(200, { "content-type": "application/json" }).end("{}");
+    return "{}";
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  t.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const address = server.address();
-  assert.ok(typeof address === "object" && address !== null);
-  return { spans, endpoint: `http://127.0.0.1:${address.port}/v1/traces` };
+  t.after(() => front.close());
+  return { spans, endpoint: `${front.url}/v1/traces` };
 };

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Dispatcher } from "undici";
-import { createRandom } from "../../support/servers/reorgRun.ts";
+import { createRandomBelow } from "../../support/builders/randomValues.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import { EMITTER } from "../chain/emitter.ts";
 import { SENDERS } from "../chain/openBlock.ts";
@@ -61,7 +61,7 @@ const runClient = async (clients: TruthClients, index: number, isBatching: boole
     if (signal.aborted) {
       return;
     }
-    const random = createRandom((seed * SINGLE_CLIENTS * 2 + index) * SEEDS_A_CLIENT + count);
+    const random = createRandomBelow((seed * SINGLE_CLIENTS * 2 + index) * SEEDS_A_CLIENT + count);
     const calls =
       index === WALLET
         ? [WALLET_CALLS[count % WALLET_CALLS.length] ?? HEAD_CALL]

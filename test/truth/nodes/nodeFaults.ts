@@ -1,6 +1,7 @@
 import { type Fields, flip } from "../../support/fakes/answerLie.ts";
+import type { FrontResponse } from "../../support/fakes/front.ts";
 import { HEAD_LIES, inventedBlocks, latestWith, wrongParent } from "../../support/fakes/headLies.ts";
-import type { Lie, LieHttp } from "../../support/fakes/lyingNode.ts";
+import type { Lie } from "../../support/fakes/lyingNode.ts";
 import { BLOCK_MS } from "../chain/blockTime.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
 import type { NodeFault } from "./truthNode.ts";
@@ -24,7 +25,7 @@ export const differingMachines = (random: (below: number) => number): NodeFault 
   lag: () => MACHINES[random(MACHINES.length)] ?? 0,
 });
 
-const answering = (name: string, http: LieHttp): NodeFault => ({ lies: [{ name, http: () => http }] });
+const answering = (name: string, http: FrontResponse): NodeFault => ({ lies: [{ name, http: () => http }] });
 
 export const refusing = (status: number): NodeFault =>
   answering(`HTTP ${status}`, { status, text: "<html>try again later</html>" });

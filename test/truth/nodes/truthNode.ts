@@ -3,7 +3,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FakeError } from "../../support/fakes/fakeNode.ts";
-import { type Lie, type LieHttp, LieTeller } from "../../support/fakes/lyingNode.ts";
+import type { FrontResponse } from "../../support/fakes/front.ts";
+import { type Lie, LieTeller } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { answerCall, type NodeView } from "../chain/nodeAnswers.ts";
 import { ancestorAt, type TruthBlock } from "../chain/truthBlock.ts";
@@ -66,7 +67,7 @@ export const startTruthNode = async (t: Lifespan, chain: TruthChain): Promise<Tr
       return { jsonrpc: "2.0", id, error: { code, message } };
     }
   };
-  const teller = new LieTeller(async (body): Promise<LieHttp> => {
+  const teller = new LieTeller(async (body): Promise<FrontResponse> => {
     const parsed: Call | Call[] = JSON.parse(body);
     const view = viewOf(node.fault);
     const responses = Array.isArray(parsed) ? parsed.map((call) => answer(view, call)) : answer(view, parsed);
