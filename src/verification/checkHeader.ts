@@ -21,7 +21,7 @@ const optional = <T>(value: unknown, read: (value: unknown) => T): T | undefined
 const hashOf = (value: unknown): Hash => bytesOf(value, 32);
 
 /** Parses the header of a block object. Throws MalformedField. */
-const parseHeader = (block: Fields): BlockHeader => {
+export const parseHeader = (block: Fields): BlockHeader => {
   const later = {
     baseFeePerGas: optional(block.baseFeePerGas, numberOf),
     withdrawalsRoot: optional(block.withdrawalsRoot, hashOf),

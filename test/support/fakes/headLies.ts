@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { type BlockHeader, hashHeader } from "../../../src/ethereum/blockHeader.ts";
+import { hashHeader } from "../../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../../src/ethereum/bloom.ts";
-import { type Address, type Data, formatData, type Hash, parseData } from "../../../src/ethereum/hex.ts";
+import { formatData } from "../../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
+import { parseHeader } from "../../../src/verification/checkHeader.ts";
 import type { AskTruth, Lie, LieCall } from "./lyingNode.ts";
 
 type Block = Readonly<Record<string, unknown>>;
@@ -57,28 +58,6 @@ export const headAhead = (name: string, blocks: bigint): Lie => ({
 
 const MARK = "0xbad0bad0";
 
-const optional = (value: unknown): bigint | undefined => (value === undefined ? undefined : BigInt(String(value)));
-
-/** Returns the hash of a block object's header. */
-const hashOf = (block: Block): string => {
-  const hash = (name: string) => block[name] as Hash;
-  const header: BlockHeader = {
-    ...{ parentHash: hash("parentHash"), sha3Uncles: hash("sha3Uncles"), miner: block.miner as Address },
-    ...{ stateRoot: hash("stateRoot"), transactionsRoot: hash("transactionsRoot"), receiptsRoot: hash("receiptsRoot") },
-    ...{ logsBloom: parseData(block.logsBloom as Data), difficulty: BigInt(String(block.difficulty)) },
-    ...{ number: BigInt(String(block.number)), gasLimit: BigInt(String(block.gasLimit)) },
-    ...{ gasUsed: BigInt(String(block.gasUsed)), timestamp: BigInt(String(block.timestamp)) },
-    ...{ extraData: block.extraData as Data, mixHash: hash("mixHash"), nonce: block.nonce as Data },
-    ...(block.baseFeePerGas !== undefined && { baseFeePerGas: BigInt(String(block.baseFeePerGas)) }),
-    ...(block.withdrawalsRoot !== undefined && { withdrawalsRoot: hash("withdrawalsRoot") }),
-    ...(block.blobGasUsed !== undefined && { blobGasUsed: optional(block.blobGasUsed) ?? 0n }),
-    ...(block.excessBlobGas !== undefined && { excessBlobGas: optional(block.excessBlobGas) ?? 0n }),
-    ...(block.parentBeaconBlockRoot !== undefined && { parentBeaconBlockRoot: hash("parentBeaconBlockRoot") }),
-    ...(block.requestsHash !== undefined && { requestsHash: hash("requestsHash") }),
-  };
-  return hashHeader(header);
-};
-
 /** Returns an empty child of a block. Its hash and its roots are right. */
 const childOf = (parent: Block): Block => {
   const child = {
@@ -88,7 +67,7 @@ const childOf = (parent: Block): Block => {
     ...{ transactions: [], transactionsRoot: orderedTrieRoot([]), receiptsRoot: orderedTrieRoot([]) },
     ...{ gasUsed: "0x0", logsBloom: formatData(createBloom()) },
   };
-  return { ...child, hash: hashOf(child) };
+  return { ...child, hash: hashHeader(parseHeader(child)) };
 };
 
 /**
