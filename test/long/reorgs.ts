@@ -54,6 +54,7 @@ export const long = async ({
       answers: total("answers"),
       hits: total("hits"),
       views: total("views"),
+      branchErrors: replicas.map(({ branchErrors }) => branchErrors),
       slowest: replicas.map(({ slowest }) => slowest),
       untrue: untrue.length,
       kinds: Object.fromEntries([...kinds].map(([kind, each]) => [kind, each.length])),

@@ -59,6 +59,7 @@ export const callOf = (question: ViewQuestion): ChainCall => {
 
 interface Recorded {
   readonly number: bigint;
+  readonly parentHash: string;
   /** In the order of `READS`. */
   readonly reads: readonly string[];
   readonly logs: readonly string[];
@@ -96,6 +97,8 @@ export interface BlockTruth {
   readonly transactions: readonly string[];
   /** Returns the correct result in a view: ABOVE_HEAD above its head, undefined if the block was not recorded. */
   answer(question: ViewQuestion, heads: Heads): string | undefined;
+  /** Whether a head is the view's, or above it on its branch. */
+  hasView(head: string, heads: Heads): boolean;
   /** Whether another branch has what the view does not: the transaction alone, or other blocks in the range of the logs. */
   isOnOtherBranch(question: ViewQuestion, heads: Heads): boolean;
 }
@@ -128,7 +131,8 @@ export const createBlockTruth = (): BlockTruth => {
   const ask = async (node: ForkingNode, { method, params }: ChainCall): Promise<string> =>
     resultText(await node.anvil.post(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })));
 
-  const recordBlock = async (node: ForkingNode, number: bigint, hash: string, transactions: readonly string[]) => {
+  const recordBlock = async (node: ForkingNode, number: bigint, hash: string, block: string) => {
+    const { parentHash, transactions }: { parentHash: string; transactions: readonly string[] } = JSON.parse(block);
     const reads = await Promise.all(
       READS.map(async (read) => {
         const call = read(quantity(number));
@@ -137,7 +141,7 @@ export const createBlockTruth = (): BlockTruth => {
       }),
     );
     const logs = await ask(node, callOf({ kind: "logs", from: number, to: number }));
-    blocks.set(hash, { number, reads, logs: comparable(JSON.parse(logs)) });
+    blocks.set(hash, { number, parentHash, reads, logs: comparable(JSON.parse(logs)) });
     for (const transaction of transactions) {
       const methods = ["eth_getTransactionByHash", "eth_getTransactionReceipt"];
       const texts = await Promise.all(methods.map((method) => ask(node, { method, params: [transaction] })));
@@ -166,6 +170,13 @@ export const createBlockTruth = (): BlockTruth => {
 
   return {
     transactions: newest,
+    hasView: (head, { latest }) => {
+      let hash = head;
+      for (let block = blocks.get(hash); block && block.number > latest.number; block = blocks.get(hash)) {
+        hash = block.parentHash;
+      }
+      return hash === latest.hash;
+    },
     isOnOtherBranch: (question, heads) => {
       if (question.kind === "logs") {
         const others = [...blocks].filter(([hash, { number }]) => heads.at(number)?.hash !== hash);
@@ -175,16 +186,15 @@ export const createBlockTruth = (): BlockTruth => {
       return places.length > 0 && !places.some((place) => isCanonical(place, heads));
     },
     record: async (node) => {
-      let { number, hash } = await node.latest();
+      let { number, hash }: { number: string; hash: string } = await node.latest();
       while (!blocks.has(hash) && BigInt(number) >= 0n) {
         const text = await ask(node, { method: "eth_getBlockByNumber", params: [number, false] });
-        const { parentHash, transactions } = JSON.parse(text);
-        await recordBlock(node, BigInt(number), hash, transactions);
+        await recordBlock(node, BigInt(number), hash, text);
         if (BigInt(number) === 0n) {
           return;
         }
         number = `0x${(BigInt(number) - 1n).toString(16)}`;
-        hash = parentHash;
+        hash = blocks.get(hash)?.parentHash ?? "";
       }
     },
     answer: (question, heads) => {

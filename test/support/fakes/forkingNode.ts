@@ -31,6 +31,8 @@ export interface ForkingNode {
   readonly anvil: Anvil;
   readonly url: string;
   latest(): Promise<NodeBlock>;
+  /** Returns the hashes of the heads that the node had between two times, each for at least `minMs`. */
+  headsDuring(fromMs: number, toMs: number, minMs: number): readonly string[];
   /** Mines a block with two transactions. Blocks of one number with different `variant` differ. */
   mine(variant: number): Promise<void>;
   /** Replaces the newest blocks by the same number of empty ones. */
@@ -147,13 +149,25 @@ const createNode = (anvil: Anvil, { url, change }: AtomicNode): ForkingNode => {
     }
   };
 
+  const stays: { readonly fromMs: number; toMs: number; readonly head: Hex }[] = [];
+  /** Requests wait from the call on. */
+  const move = async (act: () => Promise<void>): Promise<void> => {
+    const stay = stays.at(-1);
+    if (stay !== undefined) {
+      stay.toMs = performance.now();
+    }
+    await change(act);
+    stays.push({ fromMs: performance.now(), toMs: Number.POSITIVE_INFINITY, head: (await latest()).hash });
+  };
   return {
     anvil,
     url,
     latest,
-    mine: (variant) => change(() => mine(variant)),
-    reorg: (depth) => change(() => reorg(depth)),
-    follow: (other) => change(() => follow(other)),
+    headsDuring: (from, to, minMs) =>
+      stays.filter(({ fromMs, toMs }) => Math.min(to, toMs) - Math.max(from, fromMs) >= minMs).map(({ head }) => head),
+    mine: (variant) => move(() => mine(variant)),
+    reorg: (depth) => move(() => reorg(depth)),
+    follow: (other) => move(() => follow(other)),
   };
 };
 

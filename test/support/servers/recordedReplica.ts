@@ -10,6 +10,7 @@ import {
   isOtherBranchError,
   type ViewQuestion,
 } from "../clients/blockTruth.ts";
+import type { ForkingNode } from "../fakes/forkingNode.ts";
 import type { Service } from "./service.ts";
 
 interface HeldView {
@@ -35,6 +36,8 @@ export interface Untrue {
   readonly tookMs: number;
   /** The heads of the views that the replica held while it was asked. */
   readonly heads: readonly string[];
+  /** It is an error, although an honest node had these views for a while. */
+  readonly isAvoidable: boolean;
 }
 
 /** One forebay with all its views and responses. */
@@ -43,6 +46,8 @@ export interface RecordedReplica {
   readonly answers: number;
   readonly hits: number;
   readonly views: number;
+  /** Accepted errors of requests whose block is on another branch, and those of a time in which an honest node had the view. */
+  readonly branchErrors: { readonly all: number; readonly avoidable: number };
   /** The answer that took longest. */
   readonly slowest: { readonly method: string; readonly tookMs: number };
   ask(question: ViewQuestion): Promise<void>;
@@ -52,6 +57,8 @@ export interface RecordedReplica {
 
 /** Longer than any request takes. */
 const KEPT_MS = 60_000;
+/** The longest pause between two attempts: a delay, and a refresh of the heads (RETRY_LIMITS.view). */
+const ANSWER_MS = 900;
 /** Characters of a hash that distinguish blocks. */
 const HASH_START = 10;
 
@@ -75,7 +82,8 @@ const comparable = (question: ViewQuestion, result: string): string => {
   return callOf(question).method === "eth_feeHistory" ? comparableFees(result) : result;
 };
 
-export const recordReplica = (service: Service): RecordedReplica => {
+/** Records a replica in front of these honest nodes. */
+export const recordReplica = (service: Service, nodes: readonly ForkingNode[]): RecordedReplica => {
   const heads = service.chains[0]?.upstreams.heads;
   const first = heads?.current();
   if (heads === undefined || first === undefined) {
@@ -84,6 +92,7 @@ export const recordReplica = (service: Service): RecordedReplica => {
   let views: HeldView[] = [{ fromMs: performance.now(), heads: first }];
   let answers: RecordedAnswer[] = [];
   let [count, hits, viewCount] = [0, 0, 1];
+  const branchErrors = { all: 0, avoidable: 0 };
   let slowest = { method: "", tookMs: 0 };
   heads.subscribe((change) => {
     views.push({ fromMs: performance.now(), heads: change.heads });
@@ -96,7 +105,14 @@ export const recordReplica = (service: Service): RecordedReplica => {
       .filter(({ fromMs }, index) => fromMs <= endMs && (views[index + 1]?.fromMs ?? Infinity) >= startMs)
       .map((view) => view.heads);
 
+  /** Whether an honest node had each of the views for a while, so that it could answer. */
+  const couldAnswer = (truth: BlockTruth, { startMs, endMs }: RecordedAnswer, held: readonly Heads[]): boolean =>
+    nodes
+      .flatMap((node) => node.headsDuring(startMs, endMs, ANSWER_MS))
+      .some((head) => held.every((view) => truth.hasView(head, view)));
+
   return {
+    branchErrors,
     get latest() {
       return newest().latest;
     },
@@ -138,13 +154,18 @@ export const recordReplica = (service: Service): RecordedReplica => {
           answer.result === undefined &&
           isOtherBranchError(question, errorOf(text)) &&
           held.some((view) => truth.isOnOtherBranch(question, view));
+        const isAvoidable = answer.result === undefined && couldAnswer(truth, answer, held);
+        branchErrors.all += isOfOtherBranch ? 1 : 0;
+        branchErrors.avoidable += isOfOtherBranch && isAvoidable ? 1 : 0;
         if (isAboveHead || isOfOtherBranch || (given !== undefined && expected.includes(given))) {
           return [];
         }
         const { method, params } = callOf(question);
         const tookMs = Math.round(answer.endMs - answer.startMs);
         const heads = held.map(({ latest }) => `${latest.number} ${latest.hash.slice(0, HASH_START)}`);
-        return [{ question: `${method} ${JSON.stringify(params)}`, cacheStatus, text, expected, tookMs, heads }];
+        return [
+          { question: `${method} ${JSON.stringify(params)}`, cacheStatus, text, expected, tookMs, heads, isAvoidable },
+        ];
       });
       answers = [];
       // Requests in flight began in views of the last seconds.

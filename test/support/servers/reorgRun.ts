@@ -89,7 +89,7 @@ export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Li
       );
       t.after(() => service.close());
       await settled(service);
-      return recordReplica(service);
+      return recordReplica(service, nodes);
     }),
   );
   const random = createRandomBelow(seed);
