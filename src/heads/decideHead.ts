@@ -121,10 +121,13 @@ interface WaitTimes {
 export const lagWaitMs = (blockTimeMs: number): number =>
   Math.min(Math.max(LAG_BLOCKS * blockTimeMs, MIN_WAIT_MS), MAX_WAIT_MS);
 
+/** Returns the time for which silent origins that can be reached are awaited before one alone decides. */
+export const loneWaitMs = (blockTimeMs: number): number => Math.max(SILENT_BLOCKS * blockTimeMs, MAX_WAIT_MS);
+
 const waitTimes = ({ blockTimeMs }: HeadVotes): WaitTimes => ({
   lagMs: lagWaitMs(blockTimeMs),
   silenceMs: Math.max(SILENT_BLOCKS * blockTimeMs, MIN_WAIT_MS),
-  loneMs: Math.max(SILENT_BLOCKS * blockTimeMs, MAX_WAIT_MS),
+  loneMs: loneWaitMs(blockTimeMs),
 });
 
 /** Returns the time of the first block that another origin announced since the voter's newest head, and that the voter lacks. */

@@ -1,15 +1,21 @@
+import type { Clock } from "../core/clock.ts";
 import type { BlockId } from "../core/heads.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import { readBlock, readBlocks } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Background } from "./blockBackfill.ts";
 import type { CanonicalChain, Finality } from "./canonicalChain.ts";
+import { loneWaitMs } from "./decideHead.ts";
 import { hasBlock } from "./headLeader.ts";
 
 export interface FinalityFollowerOptions extends Background {
+  readonly clock: Clock;
+  readonly blockTimeMs: () => number;
   readonly finality: Finality;
   /** One node of each origin with a vote, and the number of them that must report a block as safe or final. */
   readonly reporters: () => { readonly nodes: readonly UpstreamNode[]; readonly required: number };
+  /** Called once if a node's origin is not awaited for a tag any more, because its nodes answer with an error. */
+  readonly onTagFault: (node: UpstreamNode, tag: Tag, error: NodeError) => void;
 }
 
 /** A block that a node reported as safe or final. */
@@ -18,6 +24,7 @@ interface Report extends BlockId {
 }
 
 const TAGS = ["safe", "finalized"] as const;
+type Tag = (typeof TAGS)[number];
 
 const PERIOD_MS = 12_000;
 /**
@@ -35,26 +42,74 @@ const NO_BLOCK: ReadonlySet<NodeErrorKind> = new Set([
   "unsupportedMethod",
 ]);
 
+/** The errors of a node that may answer the next request. Other parts suspend it if it does not. */
+const PASSING: ReadonlySet<NodeErrorKind> = new Set([
+  "billing",
+  "rateLimited",
+  "overloaded",
+  "timeout",
+  "rejected",
+  "cancelled",
+  "unauthorized",
+  "unreachable",
+]);
+
 /** Reads what a node reports for each tag. */
-const readTags = async (node: UpstreamNode, signal: AbortSignal): Promise<readonly (BlockId | "none" | "failed")[]> => {
+const readTags = async (
+  node: UpstreamNode,
+  signal: AbortSignal,
+): Promise<readonly (BlockId | NodeError | undefined)[]> => {
   try {
     const blocks = await readBlocks(node, TAGS, signal);
-    return blocks.map((block) => {
-      if (block instanceof NodeError) {
-        return NO_BLOCK.has(block.kind) ? "none" : "failed";
-      }
-      return block?.block ?? "none";
-    });
-  } catch {
-    return TAGS.map(() => "failed");
+    return blocks.map((block) => (block instanceof NodeError ? block : block?.block));
+  } catch (error) {
+    const fault = error instanceof NodeError ? error : new NodeError("other", node.name, String(error));
+    return TAGS.map(() => fault);
   }
 };
+
+/** Which origins are awaited for one tag. */
+class TagSupport {
+  /** True once an origin has reported a block, undefined before its first answer. */
+  readonly #supports = new Map<string, boolean>();
+  /** The time of an origin's first error since its last answer, and whether it was reported. */
+  readonly #faults = new Map<string, { readonly sinceMs: number; isReported: boolean }>();
+
+  /** Records what a node of an origin answered. Returns the error if the origin is not awaited any more, once. */
+  record(
+    origin: string,
+    answer: BlockId | NodeError | undefined,
+    nowMs: number,
+    waitMs: number,
+  ): NodeError | undefined {
+    if (!(answer instanceof NodeError) || NO_BLOCK.has(answer.kind)) {
+      const hasBlock = answer !== undefined && !(answer instanceof NodeError);
+      this.#supports.set(origin, hasBlock || (this.#supports.get(origin) ?? false));
+      this.#faults.delete(origin);
+      return undefined;
+    }
+    if (PASSING.has(answer.kind)) {
+      return undefined;
+    }
+    const fault = this.#faults.get(origin) ?? { sinceMs: nowMs, isReported: false };
+    this.#faults.set(origin, fault);
+    if (fault.isReported || nowMs - fault.sinceMs < waitMs) {
+      return undefined;
+    }
+    fault.isReported = true;
+    return answer;
+  }
+
+  /** Whether the origin may report a block. */
+  isAwaited(origin: string): boolean {
+    return this.#supports.get(origin) !== false && this.#faults.get(origin)?.isReported !== true;
+  }
+}
 
 /** Reads safe and finalized blocks: the highest that enough origins report at or above. */
 class FinalityFollower {
   readonly #options: FinalityFollowerOptions;
-  /** Whether an origin supports a tag: true once it has reported a block, undefined before its first answer. */
-  readonly #supports = { safe: new Map<string, boolean>(), finalized: new Map<string, boolean>() };
+  readonly #support = { safe: new TagSupport(), finalized: new TagSupport() };
 
   constructor(options: FinalityFollowerOptions) {
     this.#options = options;
@@ -79,25 +134,24 @@ class FinalityFollower {
   }
 
   async #readTags(canonical: CanonicalChain): Promise<void> {
-    const { reporters, signal } = this.#options;
+    const { reporters, signal, clock, blockTimeMs, onTagFault } = this.#options;
     const { nodes, required } = reporters();
-    const reports = await Promise.all(nodes.map(async (node) => ({ node, blocks: await readTags(node, signal) })));
+    const answers = await Promise.all(nodes.map(async (node) => ({ node, tags: await readTags(node, signal) })));
     const tags = await Promise.all(
       TAGS.map((tag, index) => {
-        const supports = this.#supports[tag];
-        const reported = reports.flatMap(({ node, blocks }): Report[] => {
-          const block = blocks[index] ?? "failed";
-          if (block === "failed" || block === "none") {
-            if (block === "none" && !supports.has(node.origin)) {
-              supports.set(node.origin, false);
-            }
-            return [];
+        const support = this.#support[tag];
+        const reports = answers.flatMap(({ node, tags }): Report[] => {
+          const answer = tags[index];
+          const fault = support.record(node.origin, answer, clock.nowMs(), loneWaitMs(blockTimeMs()));
+          if (fault !== undefined) {
+            onTagFault(node, tag, fault);
           }
-          supports.set(node.origin, true);
-          return [{ number: block.number, hash: block.hash, node }];
+          return answer === undefined || answer instanceof NodeError
+            ? []
+            : [{ number: answer.number, hash: answer.hash, node }];
         });
-        const supporters = nodes.filter(({ origin }) => supports.get(origin) !== false).length;
-        return this.#agreedTag(reported, Math.min(required, supporters), canonical.heads?.[tag]);
+        const awaited = nodes.filter(({ origin }) => support.isAwaited(origin)).length;
+        return this.#agreedTag(reports, Math.min(required, awaited), canonical.heads?.[tag]);
       }),
     );
     const [safe, finalized] = tags;

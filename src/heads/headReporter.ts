@@ -1,4 +1,5 @@
 import type { BlockId, HeadChange, RingBlock } from "../core/heads.ts";
+import type { RpcError } from "../jsonrpc/rpcError.ts";
 import type { NodeHealth, UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { PushFault } from "./followedNode.ts";
@@ -128,6 +129,11 @@ export class HeadReporter {
     } else {
       this.#log.info({ ...labels, host }, "heads of the node count again");
     }
+  }
+
+  onTagFault({ name, host }: UpstreamNode, tag: string, { code, message }: RpcError): void {
+    const fields = { chain: this.#chain, node: name, host, tag, code, reason: message };
+    this.#log.warn(fields, "node answers a tag with an error: the others report this block");
   }
 
   onListenerError(error: unknown): void {

@@ -227,7 +227,14 @@ class NodeHeadTracker implements HeadTracking {
       this.#followed.flatMap(({ node }) => (node.available && node.name !== this.leader ? [node] : []));
     // A ring that grows below would be read for again.
     createBlockBackfill({ ...background, others, isBusy: () => this.#catchingUp !== undefined });
-    return createFinalityFollower({ ...background, finality: this.#options.finality, reporters });
+    return createFinalityFollower({
+      ...background,
+      clock: this.#clock,
+      blockTimeMs: () => this.blockTimeMs,
+      finality: this.#options.finality,
+      reporters,
+      onTagFault: (node, tag, error) => this.#reporter.onTagFault(node, tag, error),
+    });
   }
 
   /** The first head ends all pauses: its safe and finalized blocks are read at once. */

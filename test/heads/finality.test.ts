@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { NodeError } from "../../src/core/node.ts";
+import type { ChainNode } from "../support/servers/chainNode.ts";
+import { mineFor, trackHeads } from "./trackHeads.ts";
+
+const BLOCK_MS = 2_000;
+/** Two reads of the tags, and one after the wait of 15 s. */
+const WAIT_MS = 40_000;
+
+/** The node answers a tag with an error that no one knows. */
+const failTag = (node: ChainNode | undefined, tag: string): void => {
+  const { send } = node ?? {};
+  if (node !== undefined && send !== undefined) {
+    node.send = async (call, reach) => {
+      if (call.params[0] === tag) {
+        throw new NodeError("other", node.name, "a strange error");
+      }
+      return send(call, reach);
+    };
+  }
+};
+
+for (const isFirst of [true, false]) {
+  for (const tag of ["safe", "finalized"] as const) {
+    test(`${tag} is what the other origin reports if one answers it with an error ${isFirst ? "from the start" : "later"}`, async (t) => {
+      const setup = await trackHeads(t, {
+        ...{ height: 60, nodes: 2 },
+        alter: ([, failing]) => isFirst && failTag(failing, tag),
+      });
+      const { clock, chain, heads, nodes, telemetry } = setup;
+      const warnings = t.mock.method(telemetry.log, "warn", () => undefined);
+      const active = () => heads.markActive();
+      if (!isFirst) {
+        await mineFor({ clock, chain }, 20_000, BLOCK_MS, active);
+        failTag(nodes[1], tag);
+      }
+      const before = chain.latest.number;
+      await mineFor({ clock, chain }, WAIT_MS, BLOCK_MS, active);
+      assert.ok((heads.current()?.[tag]?.number ?? 0n) >= before, `${tag} is ${heads.current()?.[tag]?.number}`);
+      await mineFor({ clock, chain }, WAIT_MS, BLOCK_MS, active);
+      const reasons = warnings.mock.calls.map(({ arguments: [fields] }) => Object(fields).reason);
+      assert.deepEqual(
+        reasons.filter((reason) => reason === "a strange error"),
+        ["a strange error"],
+      );
+    });
+  }
+}
+
+test("of three origins, two must report a block as final also while the third answers with an error", async (t) => {
+  const { clock, chain, heads } = await trackHeads(t, {
+    ...{ height: 60, nodes: 3 },
+    alter: ([liar, , failing]) => {
+      Object.assign(liar ?? {}, { finalizedDepth: 0 });
+      failTag(failing, "finalized");
+    },
+  });
+  await mineFor({ clock, chain }, 2 * WAIT_MS, BLOCK_MS, () => {
+    heads.markActive();
+    const { finalized } = heads.current() ?? {};
+    assert.ok(finalized === undefined || chain.latest.number - finalized.number >= 8n);
+  });
+  assert.ok(heads.current()?.finalized);
+});
