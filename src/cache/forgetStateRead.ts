@@ -12,7 +12,10 @@ export interface StateReadAt {
 /** A block in the ring has the first class until it is final, and then the second one. */
 const CLASSES = ["recentState", "final"] as const;
 
-/** Removes the cached response to a read of state at a block, in memory and Redis. Other processes keep it in memory. */
+/**
+ * Removes the cached response to a read of state at a block, in memory and Redis. Other processes keep it in memory. The key of a
+ * recent block ends when the block is final. No mark of the node ends it earlier: that would end all its values for one wrong hash.
+ */
 export const forgetStateRead = (
   { prefix, memory, redis }: Pick<CachedOptions, "prefix" | "memory" | "redis">,
   read: StateReadAt,
