@@ -37,6 +37,7 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
     rangesPerNode: ({ name: node }) =>
       config.nodes.find((_, index) => upstreams.nodes[index]?.name === node)?.logSpans ?? 1,
     maxResponseBytes: maxResponseBytesOf(server),
+    agree: config.logs.agree,
     verification: {
       verifier: upstreams.verifier,
       receiptsOf: receiptsOf(pipeline.reads),
@@ -64,7 +65,7 @@ const createChainFilters = (
 /** Creates the dependencies of one chain's methods. */
 export const createMethodChain = (options: MethodChainOptions): Chain => {
   const { config, upstreams, pipeline, views, state } = options;
-  const { maxBlocks, maxFilters: _, maxFilterBytes: __, ...logLimits } = config.logs;
+  const { maxBlocks, maxFilters: _, maxFilterBytes: __, agree: ___, ...logLimits } = config.logs;
   const logs = createLogs(options);
   return {
     get chainId() {

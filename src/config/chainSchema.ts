@@ -76,6 +76,10 @@ const logs = z.strictObject({
     .union([count(1_000_000), z.literal("none")])
     .default(1_000_000)
     .describe("Maximum of blocks in one query"),
+  agree: z
+    .literal([1, 2])
+    .default(1)
+    .describe("Origins that must have the same logs of a range before it is cached; 2 reads each range twice"),
   maxAddresses: count(1_000).describe("Maximum of addresses in one query"),
   maxTopics: count(1_000).describe("Maximum of topics in one position"),
   maxFilters: count(1_000).describe("Maximum of polled filters of one client"),

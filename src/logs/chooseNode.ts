@@ -12,6 +12,9 @@ export interface NodeChoiceOptions {
   readonly rangesPerNode: (node: Node) => number;
 }
 
+/** Whether the range may be requested from the node: it must be another origin than the one whose logs are compared. */
+export const isEligible = ({ origin }: Node, { comparedOrigin }: FetchRange): boolean => origin !== comparedOrigin;
+
 /** The nodes of the first tier that has one. A range waits for a slot there, because all ranges are in flight for a moment only. */
 const firstTier = (nodes: readonly Node[]): readonly Node[] => {
   const first = nodes.reduce((lowest, { priority }) => Math.min(lowest, priority), Number.POSITIVE_INFINITY);
@@ -31,6 +34,7 @@ export const chooseNode = (
 ): Choice => {
   const untried = (range.node === undefined ? nodes : [range.node]).filter(
     (node) =>
+      isEligible(node, range) &&
       node.serves("eth_getLogs") &&
       !failed.has(node) &&
       node.oldest <= range.from &&

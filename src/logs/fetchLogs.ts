@@ -5,7 +5,7 @@ import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { FairScheduler, Lease } from "../limits/fairScheduler.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { CheckLogs, FetchBlock } from "./checkLogs.ts";
-import { chooseNode } from "./chooseNode.ts";
+import { chooseNode, isEligible } from "./chooseNode.ts";
 import { FailedNodes } from "./failedNodes.ts";
 import { blocksOf, type FetchRange, fitFetchRange, splitFinal } from "./fetchRange.ts";
 import { FetchRetries } from "./fetchRetries.ts";
@@ -13,6 +13,7 @@ import type { FillTimestamps, Timestamps } from "./fillTimestamps.ts";
 import { createLogMatcher } from "./matchScanned.ts";
 import { orderLogs } from "./mergeLogs.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
+import { OriginLogs } from "./originLogs.ts";
 import { readLogs } from "./readLogs.ts";
 import { type CountBytes, type FetchContext, invalidAnswer, otherBranch, requestLogs } from "./requestLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
@@ -43,6 +44,8 @@ export interface FetchLogsOptions {
   readonly fillTimestamps: FillTimestamps;
   /** If it is undefined, logs are not verified against filters, blooms and receipts. */
   readonly verification: LogVerification | undefined;
+  /** Whether a second origin must have the same logs. */
+  readonly comparesOrigins: boolean;
   readonly spanTimeoutMs: number;
   readonly clock?: Clock | undefined;
   readonly telemetry: Telemetry;
@@ -67,6 +70,7 @@ class RangeFetcher {
   readonly #verifiesFilter: boolean;
   readonly #verifyLogs: VerifyLogs | undefined;
   readonly #splitRefused: SplitRefused;
+  readonly #originLogs: OriginLogs | undefined;
 
   constructor(options: FetchLogsOptions) {
     const { verification } = options;
@@ -74,6 +78,9 @@ class RangeFetcher {
     this.#verifiesFilter = verification !== undefined && verification.verifier.level !== "off";
     this.#splitRefused = createSplitRefused(options);
     this.#verifyLogs = verification && createVerifyLogs(verification);
+    const fetchLogs: FetchLogs = (range, context) => this.fetch(range, context);
+    const { nodes, comparesOrigins } = options;
+    this.#originLogs = verification && comparesOrigins ? new OriginLogs({ nodes, verification, fetchLogs }) : undefined;
   }
 
   async fetch(range: FetchRange, context: FetchContext): Promise<FetchedLogs> {
@@ -114,9 +121,11 @@ class RangeFetcher {
     }
   }
 
-  #hasNodeFor({ from, to }: FetchRange): boolean {
+  #hasNodeFor(range: FetchRange): boolean {
+    const { from, to } = range;
     return this.#options.nodes.some(
-      ({ usable, oldest, head }) => usable && oldest <= from && head !== undefined && head >= to,
+      (node) =>
+        isEligible(node, range) && node.usable && node.oldest <= from && node.head !== undefined && node.head >= to,
     );
   }
 
@@ -142,7 +151,10 @@ class RangeFetcher {
    * A node that has since reported an older head is several machines, and will report the newer head again.
    */
   #isExpected(range: FetchRange): boolean {
-    return range.node === undefined && this.#options.nodes.some(({ usable, oldest }) => usable && oldest <= range.from);
+    return (
+      range.node === undefined &&
+      this.#options.nodes.some((node) => isEligible(node, range) && node.usable && node.oldest <= range.from)
+    );
   }
 
   /** A node that is behind will have the view's blocks: the view retries that as it retries another branch. */
@@ -163,10 +175,11 @@ class RangeFetcher {
       fetchBlock: this.#fetchBlock,
     });
     const logs = dropShortLogs(range.filter, checked);
-    await this.#verifyLogs?.(node, range, logs, context);
-    const timestamps = await fillTimestamps(logs, node, context);
+    const isProven = await this.#verifyLogs?.(node, range, logs, context);
+    const isConfirmed = isProven || ((await this.#originLogs?.confirm(node, range, logs, context)) ?? true);
+    const timestamps = range.comparedOrigin === undefined ? await fillTimestamps(logs, node, context) : new Map();
     telemetry.metrics.logSpans.inc({ chain, outcome: "ok" });
-    return { logs, timestamps, verified, nodes: new Set([node.name]) };
+    return { logs, timestamps, verified: verified && isConfirmed, nodes: new Set([node.name]) };
   }
 
   async #request(node: Node, range: FetchRange, context: FetchContext): Promise<readonly ScannedLog[]> {

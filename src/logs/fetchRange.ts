@@ -19,6 +19,8 @@ export interface FetchRange extends BlockRange {
   readonly node?: Node;
   /** The node that left out the logs of the block. Another one is preferred. */
   readonly avoided?: Node;
+  /** The origin whose logs of the range are compared. Only nodes of others are asked. */
+  readonly comparedOrigin?: string;
 }
 
 /** A node refused a planned range. The query plans it again by the limit that was learned from the refusal. */

@@ -20,9 +20,9 @@ const NO_READER = new Error("No query needs this range any more");
 
 /** A recent range is checked against the view: only queries with the same head share it. */
 const keyOf = (range: FetchRange, { view }: FetchContext): string => {
-  const { from, to, filter, final, blockHash, isRecheck, avoided } = range;
+  const { from, to, filter, final, blockHash, isRecheck, avoided, comparedOrigin } = range;
   const head = final || view.heads.latest.hash;
-  return [from, to, head, blockHash, isRecheck, avoided?.name, canonicalLogFilter(filter)].join(" ");
+  return [from, to, head, blockHash, isRecheck, avoided?.name, comparedOrigin, canonicalLogFilter(filter)].join(" ");
 };
 
 /** Coalesces equal fetch ranges in flight. A shared fetch ends when no query waits for it any more. */

@@ -39,6 +39,8 @@ export interface SplitLogsOptions {
   readonly maxResponseBytes?: number | undefined;
   /** If it is `undefined`, logs are not verified against filters, blooms and receipts. */
   readonly verification?: LogVerification;
+  /** Number of origins that must have the same logs of a range: 1 or 2. Default: 1. */
+  readonly agree?: number;
   /** Counts received logs. Default: they are not counted. */
   readonly memory?: MemoryBudget | undefined;
   readonly telemetry: Telemetry;
@@ -69,6 +71,7 @@ const createFetcher = (options: SplitLogsOptions, limits: NodeLimits, { rangeBlo
       checkLogs: createCheckLogs(),
       fillTimestamps: createFillTimestamps(),
       verification: options.verification,
+      comparesOrigins: (options.agree ?? 1) > 1,
       spanTimeoutMs: options.spanTimeoutMs ?? RANGE_TIMEOUT_MS,
       clock: options.clock,
       telemetry: options.telemetry,

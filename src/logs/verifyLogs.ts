@@ -22,13 +22,13 @@ export interface LogVerification {
   readonly headerOf: HeaderOf;
 }
 
-/** Rejects with UnverifiedError if the logs are not those of their blocks. */
+/** Returns whether receipts have verified the logs. Rejects with UnverifiedError if the logs are not those of their blocks. */
 export type VerifyLogs = (
   node: Node,
   range: FetchRange,
   logs: readonly ScannedLog[],
   context: RequestContext,
-) => Promise<void>;
+) => Promise<boolean>;
 
 /** Records that the node's logs are wrong, which suspends it. Returns the error for the caller to throw. */
 export const wrongLogs = (node: Node): UnverifiedError => {
@@ -109,25 +109,35 @@ const readKnownLogs = async (
   return { receipts, blooms: isData(bloom) ? new Map([[hash, parseData(bloom)]]) : blooms };
 };
 
+/** Compares logs with what is known of their blocks. Records a wrong node, and rejects with UnverifiedError. */
+export const checkAgainst = async (
+  verifier: LogVerification["verifier"],
+  node: Node,
+  logs: readonly ScannedLog[],
+  known: KnownLogs & Pick<FetchRange, "filter">,
+): Promise<void> => {
+  try {
+    await verifier.check(node.name, formatList([joinLogs(logs)]), { kind: "logs", ...known });
+  } catch (error) {
+    if (error instanceof UnverifiedError) {
+      node.recordWrongAnswer?.(error);
+    }
+    throw error;
+  }
+};
+
 /** Creates the check of one block's logs against its receipts or bloom, and of a range's logs against the blooms in the block ring. */
 export const createVerifyLogs =
   (verification: LogVerification): VerifyLogs =>
   async (node, range, logs, context) => {
     const { verifier } = verification;
     if (verifier.level !== "full") {
-      return;
+      return false;
     }
     const { receipts, blooms } = await readKnownLogs(verification, range, logs, context);
     if (receipts === undefined && blooms.size === 0) {
-      return;
+      return false;
     }
-    const checks = { kind: "logs", filter: range.filter, blooms, receipts } as const;
-    try {
-      await verifier.check(node.name, formatList([joinLogs(logs)]), checks);
-    } catch (error) {
-      if (error instanceof UnverifiedError) {
-        node.recordWrongAnswer?.(error);
-      }
-      throw error;
-    }
+    await checkAgainst(verifier, node, logs, { filter: range.filter, blooms, receipts });
+    return receipts !== undefined;
   };

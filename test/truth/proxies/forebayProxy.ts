@@ -22,6 +22,7 @@ const configure = ({ chainId, nodeUrls, feedUrl, processes }: ProxySetup, redisU
       // The chain is a private one: its block time and its rules are not known by its id.
       blockTimeMs: BLOCK_MS,
       forks: "prague",
+      logs: { agree: 2 },
       ...(feedUrl !== undefined && { pending: { feeds: [feedUrl] } }),
     },
   ],
