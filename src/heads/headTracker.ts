@@ -38,7 +38,7 @@ export interface HeadTrackerOptions {
 /** The heads of one chain, read from all its nodes. */
 export interface HeadTracker {
   current(): Heads | undefined;
-  /** The newest block that a node has reported. It is above the served head only while nobody uses a fast chain. */
+  /** The newest block that enough origins report at or above. It is above the served head only while nobody uses a fast chain. */
   readonly newest: RingBlock | undefined;
   /** Records a client request to this chain. */
   markActive(): void;
@@ -125,7 +125,12 @@ class NodeHeadTracker implements HeadTracking {
     });
     this.#idle = new IdleHeads({
       agreement: this.#agreement,
-      isIdle: () => this.#activity.isIdle && this.#isPolledSlowly && !this.#followed.some(({ isPushed }) => isPushed),
+      agree: options.agree ?? "auto",
+      isIdle: () =>
+        this.#refreshing === undefined &&
+        this.#activity.isIdle &&
+        this.#isPolledSlowly &&
+        !this.#followed.some(({ isPushed }) => isPushed),
       blockTimeMs: () => this.blockTimeMs,
       served: () => canonical.heads?.latest.number,
     });
@@ -239,9 +244,11 @@ class NodeHeadTracker implements HeadTracking {
 
   /** The first head ends all pauses: its safe and finalized blocks are read at once. */
   async #offerHead(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
-    if (this.#refreshing === undefined && this.#idle.records(head.block)) {
-      const nodes = this.#followed.map((followed) => followed.node);
-      this.#reporter.onRecorded(this.#idle.newest ?? head.block, nodes, this.blockTimeMs);
+    const nodes = this.#followed.map((followed) => followed.node);
+    if (this.#idle.records(node, head.block, nodes)) {
+      if (this.newest !== undefined) {
+        this.#reporter.onRecorded(this.newest, nodes, this.blockTimeMs);
+      }
       return true;
     }
     const isFirst = this.#canonical.heads === undefined;
