@@ -1,6 +1,12 @@
 import type { Heads, LinkedBlock } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
+import type { RequestContext } from "../core/rpcSource.ts";
+import type { Hash } from "../ethereum/hex.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
+import { createKeyedQueue } from "./keyedQueue.ts";
+
+/** Reads sealed blocks by number, oldest first. Blocks that no node has are left out. */
+export type BlocksReader = (range: BlockRange, context: RequestContext) => Promise<readonly LinkedBlock[]>;
 
 /** The canonical chain as far as a filter compares its blocks with it: the block ring, and blocks below it that were read. */
 export interface FilterChain extends Pick<Heads, "oldest"> {
@@ -11,30 +17,64 @@ export interface FilterChain extends Pick<Heads, "oldest"> {
 /** Limit of the blocks that one poll reads below the block ring: those of a filter's 5 minutes on a chain of 1 s. */
 const MAX_READ_BLOCKS = 300n;
 
-/**
- * Returns the chain with its blocks from a number on. Reads those that it lacks, and checks that each is the parent of the next.
- * Returns undefined if it lacks too many. Throws RpcError if the blocks are not linked, as during a reorganisation.
- */
-export const withBlocksFrom = async (
-  chain: FilterChain,
-  from: bigint,
-  read: (range: BlockRange) => Promise<readonly LinkedBlock[]>,
-): Promise<FilterChain | undefined> => {
-  const { latest, oldest } = chain;
-  let above = chain.at(oldest);
-  if (above === undefined || oldest - from > MAX_READ_BLOCKS) {
-    return undefined;
+/** Limit of the blocks that are known for other polls. */
+const MAX_KNOWN_BLOCKS = 2 * Number(MAX_READ_BLOCKS);
+
+/** The blocks below the block ring of one chain. Polls read them one after the other, so that they are read once. */
+export class BlocksBelow {
+  readonly #read: BlocksReader;
+  readonly #inOrder = createKeyedQueue();
+  /** By hash. */
+  readonly #known = new Map<Hash, LinkedBlock>();
+
+  constructor(read: BlocksReader) {
+    this.#read = read;
   }
-  const blocks = new Map<bigint, LinkedBlock>();
-  for (const block of (await read({ from, to: oldest - 1n })).toReversed()) {
-    if (block.number !== above.number - 1n || block.hash !== above.parentHash) {
-      break;
+
+  /**
+   * Returns the chain with its blocks from a number on. Reads those that it lacks, and checks that each is the parent of the next.
+   * Returns undefined if it lacks too many. Throws RpcError if the blocks are not linked, as during a reorganisation.
+   */
+  async extend(chain: FilterChain, from: bigint, context: RequestContext): Promise<FilterChain | undefined> {
+    const { latest, oldest } = chain;
+    const top = chain.at(oldest);
+    if (top === undefined || oldest - from > MAX_READ_BLOCKS) {
+      return undefined;
     }
-    blocks.set(block.number, block);
-    above = block;
+    const blocks = await this.#inOrder(top.hash, () => this.#linked(top, from, context));
+    return { latest, oldest: from, at: (number) => blocks.get(number) ?? chain.at(number) };
   }
-  if (above.number !== from) {
-    throw unavailable("the blocks since the last poll cannot be read now: poll again");
+
+  async #linked(top: LinkedBlock, from: bigint, context: RequestContext): Promise<ReadonlyMap<bigint, LinkedBlock>> {
+    const blocks = new Map<bigint, LinkedBlock>();
+    const lowest = this.#addKnown(blocks, top, from);
+    if (lowest.number === from) {
+      return blocks;
+    }
+    const read = await this.#read({ from, to: lowest.number - 1n }, context);
+    if (this.#known.size + read.length > MAX_KNOWN_BLOCKS) {
+      this.#known.clear();
+    }
+    for (const block of read) {
+      this.#known.set(block.hash, block);
+    }
+    if (this.#addKnown(blocks, lowest, from).number !== from) {
+      throw unavailable("the blocks since the last poll cannot be read now: poll again");
+    }
+    return blocks;
   }
-  return { latest, oldest: from, at: (number) => blocks.get(number) ?? chain.at(number) };
-};
+
+  /** Adds the known ancestors of a block, down to a number. Returns the lowest one. */
+  #addKnown(blocks: Map<bigint, LinkedBlock>, top: LinkedBlock, from: bigint): LinkedBlock {
+    let lowest = top;
+    while (lowest.number > from) {
+      const parent = this.#known.get(lowest.parentHash);
+      if (parent === undefined || parent.number !== lowest.number - 1n) {
+        break;
+      }
+      blocks.set(parent.number, parent);
+      lowest = parent;
+    }
+    return lowest;
+  }
+}

@@ -1,5 +1,5 @@
 import { deriveContext } from "../core/deriveContext.ts";
-import type { BlockId, Heads, LinkedBlock } from "../core/heads.ts";
+import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
@@ -7,7 +7,7 @@ import type { LogQuery } from "../ethereum/logFilter.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { formatList } from "../logs/mergeLogs.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
-import { type FilterChain, withBlocksFrom } from "./filterChain.ts";
+import { BlocksBelow, type BlocksReader, type FilterChain } from "./filterChain.ts";
 import { markRemoved, readFilterLogs, removableLogs } from "./filterLogs.ts";
 import { blocksOf, type FilterStep, filterStep, unknownBlock, withAddedFrom } from "./filterStep.ts";
 import { type FilterAdvance, type FilterCursor, type FilterStore, finalizedNumber } from "./filterStore.ts";
@@ -85,9 +85,6 @@ const readBlockLogs = async (logs: SplitLogs, query: LogQuery, block: BlockId, c
 /** Returns the parent's hash of a block of any branch, or undefined if no node has the block. */
 export type ParentHashReader = (hash: Hash, context: RequestContext) => Promise<Hash | undefined>;
 
-/** Reads sealed blocks by number, oldest first. Blocks that no node has are left out. */
-export type BlocksReader = (range: BlockRange, context: RequestContext) => Promise<readonly LinkedBlock[]>;
-
 /** The reads of a filter's poll besides those of logs. */
 export interface FilterReads {
   readonly parentHashOf: ParentHashReader;
@@ -102,10 +99,12 @@ const MAX_BLOCKS_BELOW = 64;
 export class FilterChanges {
   readonly #logs: SplitLogs;
   readonly #reads: FilterReads;
+  readonly #below: BlocksBelow;
 
   constructor(logs: SplitLogs, reads: FilterReads) {
     this.#logs = logs;
     this.#reads = reads;
+    this.#below = new BlocksBelow(reads.blocksBelow);
   }
 
   /**
@@ -158,17 +157,17 @@ export class FilterChanges {
     context: RequestContext,
   ): Promise<FilterChain | undefined> {
     const { heads } = context.view;
-    const read = (range: BlockRange) => this.#reads.blocksBelow(range, context);
     const unknown = unknownBlock(reported, heads);
     if (unknown === undefined) {
       return heads;
     }
     const { number, hash } = unknown;
-    const chain = await withBlocksFrom(heads, number, read);
+    const chain = await this.#below.extend(heads, number, context);
     if (chain !== undefined) {
-      return unknownBlock(reported, chain) ? withBlocksFrom(chain, reported[0]?.number ?? number, read) : chain;
+      return unknownBlock(reported, chain) ? this.#below.extend(chain, reported[0]?.number ?? number, context) : chain;
     }
-    const isCanonical = query !== undefined && (await read({ from: number, to: number }))[0]?.hash === hash;
+    const isCanonical =
+      query !== undefined && (await this.#reads.blocksBelow({ from: number, to: number }, context))[0]?.hash === hash;
     return isCanonical ? heads : undefined;
   }
 

@@ -52,7 +52,9 @@ for (const [name, createStore] of [
       blocks.slice(from, to + 1).map(({ hash }) => hash);
     const begun = ringOf(chain, 52, 40);
     assert.deepEqual(await readLogs(await filters.changes(blockFilter, begun)), hashes(chain, 45, 52));
+    assert.equal(reads.length, 7);
     assert.deepEqual(await readLogs(await filters.changes(logFilter, begun)), plainScan(chain, ANY, range(45, 52)));
+    assert.equal(reads.length, 7, "filters share the blocks that were read");
     // The block ring began again after a reorganisation of reported blocks.
     const replaced = ringOf(fork, 58, 40);
     assert.deepEqual(await readLogs(await filters.changes(blockFilter, replaced)), hashes(fork, 48, 58));
