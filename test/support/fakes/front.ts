@@ -22,7 +22,9 @@ export const startFront = async (answer: (body: string) => Promise<string | Fron
     try {
       const answered = await answer(Buffer.concat(await incoming.toArray()).toString());
       const { status, text } = typeof answered === "string" ? { status: 200, text: answered } : answered;
-      response.writeHead(status, { "content-type": "application/json" }).end(text);
+      response.statusCode = status;
+      // After writeHead, the response would have no length.
+      response.setHeader("content-type", "application/json").end(text);
     } catch {
       response.writeHead(502).end();
     }
