@@ -18,7 +18,6 @@ const POOLS = 30;
 const QUOTES_PER_SECOND = 50;
 const MANY_WALLETS = 500;
 const FEW_WALLETS = [1, 5, 20];
-const FEW_WALLETS_SHORT = [5];
 /** Time after the start until calls count: services then have read the chain. */
 const SETTLE_MS = 3_000;
 const MINUTE_MS = 60_000;
@@ -237,14 +236,14 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   const probation = short ? { blocks: 0, values: 0 } : undefined;
   const slow = await measure({
     ...(short
-      ? { fewWallets: FEW_WALLETS_SHORT, firstMs: 12_000, wholeMs: 24_000 }
+      ? { fewWallets: [], firstMs: 8_000, wholeMs: 16_000 }
       : { fewWallets: FEW_WALLETS, firstMs: FIRST_MS, wholeMs: 10 * MINUTE_MS }),
     ...{ blockMs: 2_000, probation },
   });
   print(slow);
   const fast = await measure({
     ...(short
-      ? { fewWallets: [], firstMs: 6_000, wholeMs: 12_000 }
+      ? { fewWallets: [], firstMs: 4_000, wholeMs: 8_000 }
       : { fewWallets: FEW_WALLETS, firstMs: FIRST_MS, wholeMs: 5 * MINUTE_MS }),
     ...{ blockMs: 200, probation },
   });
