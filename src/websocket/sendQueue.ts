@@ -157,8 +157,11 @@ class ConnectionQueue implements SendQueue {
     this.#options.onSlow();
   }
 
-  /** Resolves when the bytes are written: false if the connection is closed. */
+  /** Resolves when the bytes are written: false if the connection is closed. `ws` counts what is sent after that as unsent for ever. */
   #sendFragment(bytes: Uint8Array, options: typeof LAST): Promise<boolean> {
+    if (this.#socket.readyState !== this.#socket.OPEN) {
+      return Promise.resolve(false);
+    }
     this.#options.onSent?.(bytes.length);
     return new Promise((resolve) => {
       this.#socket.send(bytes, options, (error) => {
@@ -185,7 +188,7 @@ class ConnectionQueue implements SendQueue {
   readonly #onSent = (): void => {
     const { bufferedAmount } = this.#socket;
     const { use, maxBufferBytes } = this.#options;
-    if (bufferedAmount === 0) {
+    if (bufferedAmount === 0 || this.#socket.readyState === this.#socket.CLOSED) {
       this.#setTimeout(0);
       use?.end();
     } else if (bufferedAmount > UNCOUNTED_BYTES) {
