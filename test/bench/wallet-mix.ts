@@ -17,6 +17,8 @@ import { measureWalletTiers } from "./support/walletTiers.ts";
 const POOLS = 30;
 const QUOTES_PER_SECOND = 50;
 const MANY_WALLETS = 500;
+/** 500 wallets of six services are more than two cores can answer in time. */
+const MANY_WALLETS_SHORT = 100;
 const FEW_WALLETS = [1, 5, 20];
 /** Time after the start until calls count: services then have read the chain. */
 const SETTLE_MS = 3_000;
@@ -35,17 +37,17 @@ interface Measured {
   readonly wallets: number;
 }
 
-const measuredServices = (fewWallets: readonly number[]): readonly Measured[] =>
+const measuredServices = ({ manyWallets: wallets, fewWallets }: Phases): readonly Measured[] =>
   [
-    { name: "follow: false", source: "none", follow: "false", wallets: MANY_WALLETS } as const,
-    { name: "feed", source: "feed", follow: "auto", wallets: MANY_WALLETS } as const,
-    { name: "trace", source: "trace", follow: "auto", wallets: MANY_WALLETS } as const,
-    { name: "access list", source: "accessList", follow: "auto", wallets: MANY_WALLETS } as const,
-    { name: "plain reads, trace", source: "trace", follow: "plain", wallets: MANY_WALLETS } as const,
-    { name: "no source", source: "none", follow: "auto", wallets: MANY_WALLETS } as const,
-    ...fewWallets.flatMap((wallets) => [
-      { name: `${wallets} wallets, follow: false`, source: "none", follow: "false", wallets } as const,
-      { name: `${wallets} wallets, trace`, source: "trace", follow: "auto", wallets } as const,
+    { name: "follow: false", source: "none", follow: "false", wallets } as const,
+    { name: "feed", source: "feed", follow: "auto", wallets } as const,
+    { name: "trace", source: "trace", follow: "auto", wallets } as const,
+    { name: "access list", source: "accessList", follow: "auto", wallets } as const,
+    { name: "plain reads, trace", source: "trace", follow: "plain", wallets } as const,
+    { name: "no source", source: "none", follow: "auto", wallets } as const,
+    ...fewWallets.flatMap((few) => [
+      { name: `${few} wallets, follow: false`, source: "none", follow: "false", wallets: few } as const,
+      { name: `${few} wallets, trace`, source: "trace", follow: "auto", wallets: few } as const,
     ]),
   ].filter(({ name }) => only === undefined || only.includes(name));
 
@@ -92,7 +94,7 @@ const startServices = async (services: readonly Measured[], urls: NodesUrls, pha
     if (server === undefined) {
       return [];
     }
-    const quotesPerSecond = service.wallets === MANY_WALLETS ? QUOTES_PER_SECOND : 0;
+    const quotesPerSecond = service.wallets === phases.manyWallets ? QUOTES_PER_SECOND : 0;
     const { wallets } = service;
     const clients = startWalletClients({ url: urlOf(server), wallets, pools: POOLS, quotesPerSecond });
     return [{ service, server, clients }];
@@ -121,6 +123,7 @@ const readSamples = async (node: Child, running: readonly Running[]): Promise<Sa
 };
 
 interface Phases {
+  readonly manyWallets: number;
   readonly fewWallets: readonly number[];
   readonly blockMs: number;
   readonly firstMs: number;
@@ -134,16 +137,16 @@ const MIN_BLOCK_SHARE = 0.95;
 
 /** Runs all services on one chain at once. Returns the rows of the first time and of the rest, by service. */
 const measure = async (phases: Phases) => {
-  const { fewWallets, blockMs, firstMs, wholeMs } = phases;
+  const { manyWallets, blockMs, firstMs, wholeMs } = phases;
   if (onlyBlocks !== undefined && onlyBlocks !== String(blockMs)) {
     return [];
   }
-  const services = measuredServices(fewWallets);
+  const services = measuredServices(phases);
   const node = startChild("walletNode.ts");
   let running: readonly Running[] = [];
   try {
     const options: WalletNodesOptions = {
-      ...{ blockMs, wallets: MANY_WALLETS, pools: POOLS },
+      ...{ blockMs, wallets: manyWallets, pools: POOLS },
       nodes: services.map(({ name, source }) => ({ name, source })),
     };
     node.send(options);
@@ -211,12 +214,12 @@ const shareOf = (rows: Rows, name: string): number =>
   rows.find((row) => row.name === name)?.later.ofDirect ?? Number.NaN;
 
 /** Puts the own node first, and a provider behind it. The own node is stopped for a time. Returns the units at the provider. */
-const measureTiers = async (short: boolean, probation: Phases["probation"]) => {
+const measureTiers = async (short: boolean, wallets: number, probation: Phases["probation"]) => {
   if (only !== undefined && !only.includes("own node first")) {
     return {};
   }
   const { healthy, back, usedAfterMs, errors } = await measureWalletTiers({
-    ...{ blockMs: 2_000, wallets: MANY_WALLETS, pools: POOLS, quotesPerSecond: QUOTES_PER_SECOND, probation },
+    ...{ blockMs: 2_000, wallets, pools: POOLS, quotesPerSecond: QUOTES_PER_SECOND, probation },
     ...(short ? TIERS_SHORT_MS : TIERS_MS),
   });
   console.table({ "own node works": healthy, "own node is back for 5 s": back });
@@ -234,21 +237,22 @@ const measureTiers = async (short: boolean, probation: Phases["probation"]) => {
 export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   // A short run ends before probation does.
   const probation = short ? { blocks: 0, values: 0 } : undefined;
+  const manyWallets = short ? MANY_WALLETS_SHORT : MANY_WALLETS;
   const slow = await measure({
     ...(short
       ? { fewWallets: [], firstMs: 8_000, wholeMs: 16_000 }
       : { fewWallets: FEW_WALLETS, firstMs: FIRST_MS, wholeMs: 10 * MINUTE_MS }),
-    ...{ blockMs: 2_000, probation },
+    ...{ manyWallets, blockMs: 2_000, probation },
   });
   print(slow);
   const fast = await measure({
     ...(short
       ? { fewWallets: [], firstMs: 4_000, wholeMs: 8_000 }
       : { fewWallets: FEW_WALLETS, firstMs: FIRST_MS, wholeMs: 5 * MINUTE_MS }),
-    ...{ blockMs: 200, probation },
+    ...{ manyWallets, blockMs: 200, probation },
   });
   print(fast);
-  const tiers = await measureTiers(short, probation);
+  const tiers = await measureTiers(short, manyWallets, probation);
   const ours = shareOf(slow, "trace");
   const yardstick = shareOf(slow, "follow: false");
   return {
