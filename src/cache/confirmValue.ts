@@ -73,10 +73,27 @@ const decide = async (options: ConfirmOptions, second: Statement): Promise<Confi
   return { response, outcome: "different" };
 };
 
+/**
+ * Decides about a value that another origin does not have. The node may have pruned it: the value is served on, unless a third
+ * origin has none either.
+ */
+const keepEarlier = async ({ earlier, stated, ask }: ConfirmOptions, absent: RpcResponse): Promise<Confirmation> => {
+  const { body, block, source } = earlier;
+  const origins = [source.origin, stated.sourceOf(absent.node)?.origin ?? source.origin];
+  const third = await Promise.try(() => ask(origins)).catch(() => undefined);
+  const origin = stated.sourceOf(third?.node)?.origin;
+  return third !== undefined && isNull(third) && origin !== undefined && !origins.includes(origin)
+    ? { response: third, outcome: "different" }
+    : { response: { ...absent, body, node: source.node, ...(block && { block }) }, outcome: "unanswered" };
+};
+
 /** Asks another origin for a value whose life is over, and compares both. A difference is decided by a third statement. */
 export const confirmValue = async (options: ConfirmOptions): Promise<Confirmation> => {
   const { method, earlier, stated, ask } = options;
   const response = await ask([earlier.source.origin]);
+  if (isNull(response)) {
+    return keepEarlier(options, response);
+  }
   const second = statementOf(response, stated);
   if (second === undefined || second.source.origin === earlier.source.origin) {
     return { response, outcome: "unanswered" };

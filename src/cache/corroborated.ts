@@ -1,3 +1,4 @@
+import { deriveContext } from "../core/deriveContext.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { isAborted } from "../core/lazySignal.ts";
@@ -12,6 +13,7 @@ import type { StatedValues } from "./statedValues.ts";
 
 interface OriginNode extends VerifiedNode {
   readonly origin: string;
+  readonly available: boolean;
   recordWrongAnswer(error: UnverifiedError): void;
 }
 
@@ -25,6 +27,12 @@ export interface CorroboratedOptions {
 }
 
 const RECEIPT = "eth_getTransactionReceipt";
+/** A first response waits up to this time for a second source. */
+const SECOND_MS = 1_500;
+const MAX_ABSENT = 10_000;
+
+const withinSecondMs = (context: RequestContext): RequestContext =>
+  deriveContext(context, { deadlineMs: Math.min(context.deadlineMs, performance.now() + SECOND_MS) });
 
 /** One request, with the context that all its parts share. */
 interface Read {
@@ -49,6 +57,9 @@ const unconfirmed = ({ response }: Statement): RpcResponse => ({ ...response, is
 class CorroboratedSource implements RpcSource {
   readonly #source: RpcSource;
   readonly #options: CorroboratedOptions;
+  /** The hashes for which two origins have returned `null` at a head. */
+  readonly #absent = new Set<string>();
+  #absentAt: string | undefined;
 
   constructor(source: RpcSource, options: CorroboratedOptions) {
     this.#source = source;
@@ -85,10 +96,10 @@ class CorroboratedSource implements RpcSource {
 
   /** Finds a receipt in those of its block, if forebay knows which block has the transaction. */
   async #findInBlock({ request, context }: Read): Promise<RpcResponse | undefined> {
-    const { negativeCache, receiptsOf, verifier } = this.#options;
+    const { negativeCache, verifier } = this.#options;
     const hash = String(request.params[0]);
     const block = context.bypassCache ? undefined : negativeCache.blockOf(hash, context.view.heads);
-    const receipts = block && (await receiptsOf(block, context));
+    const receipts = block && (await this.#receiptsOf(block, context));
     if (block === undefined || receipts === undefined || !verifier.hasReceipts(block.hash)) {
       return undefined;
     }
@@ -96,11 +107,53 @@ class CorroboratedSource implements RpcSource {
     return body && { body, block, status: { fwd: "miss" } };
   }
 
-  /** Asks another origin: behind the URL of a node may be a machine that lags. */
+  /** Asks another origin: behind the URL of a node may be a machine that lags. Until the next head, its `null` is not asked again. */
   async #confirmNull(read: Read, first: RpcResponse): Promise<RpcResponse> {
     const node = this.#nodeOf(first);
-    const second = node && (await this.#ask(read, [node.origin]));
-    return second === undefined || isNull(second) ? first : this.#prove(read, second);
+    const { latest } = read.context.view.heads;
+    const key = `${read.request.method} ${String(read.request.params[0]).toLowerCase()}`;
+    if (node === undefined || (this.#absentAt === latest.hash && this.#absent.has(key))) {
+      return first;
+    }
+    const second = await this.#ask(read, [node.origin]);
+    if (second === undefined) {
+      return first;
+    }
+    if (!isNull(second)) {
+      return this.#proveContested(read, { first, node }, second);
+    }
+    if (this.#absentAt !== latest.hash || this.#absent.size >= MAX_ABSENT) {
+      this.#absent.clear();
+      this.#absentAt = latest.hash;
+    }
+    this.#absent.add(key);
+    return first;
+  }
+
+  /** Decides between a `null` and a receipt: by the receipts of its block, by a third origin, else by the preferred origin. */
+  async #proveContested(
+    read: Read,
+    { first, node }: { readonly first: RpcResponse; readonly node: OriginNode },
+    second: RpcResponse,
+  ): Promise<RpcResponse> {
+    const { stated, verifier } = this.#options;
+    const statement = read.request.method === RECEIPT ? this.#statementOf(second) : undefined;
+    if (statement === undefined || verifier.hasReceipts(statement.block.hash)) {
+      return second;
+    }
+    const isRecent = isNew(statement.block, read.context.view.heads);
+    const proven = isRecent ? await this.#compareWithBlock(read, statement) : undefined;
+    if (proven !== undefined) {
+      return proven;
+    }
+    const origins = [node.origin, statement.node.origin] as const;
+    const third = await this.#ask(read, origins);
+    const agreed = this.#statementOf(third);
+    if (agreed !== undefined && isSameReceipt(agreed.body, statement.body)) {
+      return second;
+    }
+    const isAbsent = third !== undefined && isNull(third);
+    return isAbsent || stated.preferred(...origins) === node.origin ? first : unconfirmed(statement);
   }
 
   async #prove(read: Read, response: RpcResponse): Promise<RpcResponse> {
@@ -115,9 +168,9 @@ class CorroboratedSource implements RpcSource {
 
   /** Compares a receipt with those of its block. Returns undefined if these prove nothing. */
   async #compareWithBlock(read: Read, { response, body, node, block }: Statement): Promise<RpcResponse | undefined> {
-    const { receiptsOf, verifier } = this.#options;
+    const { verifier } = this.#options;
     const { request, context } = read;
-    await receiptsOf(block, context);
+    await this.#receiptsOf(block, context);
     if (!verifier.hasReceipts(block.hash)) {
       return undefined;
     }
@@ -125,8 +178,11 @@ class CorroboratedSource implements RpcSource {
       await verifier.verify({ node, call: request, request, context }, body);
       return response;
     } catch (error) {
-      if (!(error instanceof UnverifiedError)) {
+      if (isAborted(context)) {
         throw error;
+      }
+      if (!(error instanceof UnverifiedError)) {
+        return undefined;
       }
       node.recordWrongAnswer(error);
       // The next response is verified against the same receipts.
@@ -158,10 +214,25 @@ class CorroboratedSource implements RpcSource {
     return unconfirmed(this.#options.stated.preferred(...origins) === first.node.origin ? first : second);
   }
 
-  /** Asks a node of none of the origins. Returns undefined if none responds. */
-  async #ask({ request, context }: Read, avoidedOrigins: readonly string[]): Promise<RpcResponse | undefined> {
+  /** Reads a block's receipts. Returns undefined if no node has them in time. */
+  async #receiptsOf(block: BlockId, context: RequestContext): Promise<Uint8Array | undefined> {
     try {
-      const response = await this.#source.request({ ...request, avoidedOrigins }, context);
+      return await this.#options.receiptsOf(block, withinSecondMs(context));
+    } catch (error) {
+      if (isAborted(context)) {
+        throw error;
+      }
+      return undefined;
+    }
+  }
+
+  /** Asks a node of none of the origins. Returns undefined if none responds in time. */
+  async #ask({ request, context }: Read, avoidedOrigins: readonly string[]): Promise<RpcResponse | undefined> {
+    if (!this.#options.nodes.some(({ origin, available }) => available && !avoidedOrigins.includes(origin))) {
+      return undefined;
+    }
+    try {
+      const response = await this.#source.request({ ...request, avoidedOrigins }, withinSecondMs(context));
       const origin = this.#nodeOf(response)?.origin;
       return origin === undefined || avoidedOrigins.includes(origin) ? undefined : response;
     } catch (error) {

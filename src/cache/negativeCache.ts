@@ -35,6 +35,9 @@ export const createNegativeCache = (): NegativeCache => {
   /** The parameters of cached responses, by transaction. All of them are of one head. */
   const absent = new LRUCache<string, Set<string>>({ max: MAX_ABSENT, ttl: ABSENT_MS, ttlResolution: 0 });
   let head: string | undefined;
+  let headNumber = 0n;
+  /** The time of the first response at this head. */
+  let headMs = 0;
   const sent = new ExpectedHashes<true>();
   const sealed = new ExpectedHashes<BlockId>();
   const blockOf = (hash: string, heads: Heads): BlockId | undefined => {
@@ -54,9 +57,16 @@ export const createNegativeCache = (): NegativeCache => {
       if (isExpected(hash, heads)) {
         return false;
       }
-      if (head !== heads.latest.hash) {
+      const { number, hash: latest } = heads.latest;
+      if (head !== latest) {
+        if (number < headNumber && performance.now() - headMs < ABSENT_MS) {
+          // A late response to a request of an older view.
+          return false;
+        }
         absent.clear();
-        head = heads.latest.hash;
+        head = latest;
+        headNumber = number;
+        headMs = performance.now();
       }
       const params = absent.get(hash);
       // The oldest response sets the expiry of all. The others expire too early, which costs only a request.

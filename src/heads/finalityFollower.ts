@@ -89,6 +89,9 @@ class TagSupport {
       return undefined;
     }
     if (PASSING.has(answer.kind)) {
+      if (this.#faults.get(origin)?.isReported !== true) {
+        this.#faults.delete(origin);
+      }
       return undefined;
     }
     const fault = this.#faults.get(origin) ?? { sinceMs: nowMs, isReported: false };
@@ -100,9 +103,14 @@ class TagSupport {
     return answer;
   }
 
-  /** Whether the origin may report a block. */
+  /** Whether the origin has reported a block, or has not answered yet. */
+  mayReport(origin: string): boolean {
+    return this.#supports.get(origin) !== false;
+  }
+
+  /** Whether the origin may report a block, and does not answer with errors. */
   isAwaited(origin: string): boolean {
-    return this.#supports.get(origin) !== false && this.#faults.get(origin)?.isReported !== true;
+    return this.mayReport(origin) && this.#faults.get(origin)?.isReported !== true;
   }
 }
 
@@ -150,8 +158,11 @@ class FinalityFollower {
             ? []
             : [{ number: answer.number, hash: answer.hash, node }];
         });
-        const awaited = nodes.filter(({ origin }) => support.isAwaited(origin)).length;
-        return this.#agreedTag(reports, Math.min(required, awaited), canonical.heads?.[tag]);
+        // Of three origins, one alone makes no block final.
+        const counts = nodes.filter(({ origin }) =>
+          nodes.length > 2 ? support.mayReport(origin) : support.isAwaited(origin),
+        );
+        return this.#agreedTag(reports, Math.min(required, counts.length), canonical.heads?.[tag]);
       }),
     );
     const [safe, finalized] = tags;

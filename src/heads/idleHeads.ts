@@ -71,6 +71,8 @@ export class IdleHeads {
       origins.set(node.origin, head);
     }
     const descending = [...origins.values()].flatMap((head) => head ?? []).sort((a, b) => Number(b.number - a.number));
-    return descending[requiredOrigins(this.#options.agree, origins.size) - 1];
+    // Of two origins, the one behind would lose its vote.
+    const voters = origins.size === 2 ? 1 : origins.size;
+    return descending[requiredOrigins(this.#options.agree, voters) - 1];
   }
 }

@@ -1,4 +1,5 @@
 import type { LinkedBlock } from "../core/heads.ts";
+import { isAborted } from "../core/lazySignal.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { RequestContext, RpcSource } from "../core/rpcSource.ts";
 import { formatQuantity, isHash } from "../ethereum/hex.ts";
@@ -12,7 +13,7 @@ const BLOCK = 0;
 
 /**
  * Creates the function that reads sealed blocks by number, oldest first. They share HTTP requests. Blocks that no node has are
- * left out. A node on another branch may return other blocks than the canonical ones.
+ * left out, and those that cannot be read now. A node on another branch may return other blocks than the canonical ones.
  */
 export const blocksByNumber =
   (reads: RpcSource) =>
@@ -28,5 +29,9 @@ export const blocksByNumber =
         : [];
     };
     const numbers = Array.from({ length: Number(to - from) + 1 }, (_, index) => from + BigInt(index));
-    return (await Promise.all(numbers.map(readBlock))).flat();
+    const read = await Promise.allSettled(numbers.map(readBlock));
+    if (isAborted(context)) {
+      context.signal.throwIfAborted();
+    }
+    return read.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
   };

@@ -4,7 +4,7 @@ import type { BlockRange } from "../core/logRange.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { LogQuery } from "../ethereum/logFilter.ts";
-import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import { formatList } from "../logs/mergeLogs.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
 import { BlocksBelow, type BlocksReader, type FilterChain } from "./filterChain.ts";
@@ -166,9 +166,14 @@ export class FilterChanges {
     if (chain !== undefined) {
       return unknownBlock(reported, chain) ? this.#below.extend(chain, reported[0]?.number ?? number, context) : chain;
     }
-    const isCanonical =
-      query !== undefined && (await this.#reads.blocksBelow({ from: number, to: number }, context))[0]?.hash === hash;
-    return isCanonical ? heads : undefined;
+    if (query === undefined) {
+      return undefined;
+    }
+    const [block] = await this.#reads.blocksBelow({ from: number, to: number }, context);
+    if (block === undefined) {
+      throw unavailable("the last block of the last poll cannot be read now: poll again");
+    }
+    return block.hash === hash ? heads : undefined;
   }
 
   /**

@@ -171,6 +171,17 @@ test("a transaction of a block outside the ring is a hit only if it was cached a
   assert.equal((await source.request(byTransaction(), later)).status.fwd, "miss");
 });
 
+test("a null of an older view, which arrives late, ends no other", async (t) => {
+  t.mock.method(performance, "now", () => 10_000);
+  const node = countingSource(() => createResponse("null"));
+  const { source } = wrap(node);
+  const request = (latest: number) =>
+    source.request(byTransaction(), createContext({ heads: createHeads({ latest }) }));
+  await request(101);
+  await request(100);
+  assert.deepEqual((await request(101)).status, { hit: "memory" });
+});
+
 test("the null of a transaction is cached for one view, up to a second, until the transaction is submitted", async (t) => {
   let now = 1;
   t.mock.method(performance, "now", () => now);

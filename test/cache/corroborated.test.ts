@@ -4,7 +4,7 @@ import { cached } from "../../src/cache/cached.ts";
 import { corroborated } from "../../src/cache/corroborated.ts";
 import { createMemoryStore } from "../../src/cache/memoryStore.ts";
 import { createNegativeCache } from "../../src/cache/negativeCache.ts";
-import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
+import type { RequestContext, RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { blockOf, createHeads, hashOf } from "../support/builders/heads.ts";
 import { createContext, createRequest, createResponse } from "../support/builders/request.ts";
 import { silent } from "../support/builders/silent.ts";
@@ -14,7 +14,12 @@ const HEADS = createHeads({ latest: 100, finalized: 50 });
 const NUMBER = 7;
 const TRANSACTION = hashOf(NUMBER, 7);
 const LIFE_MS = 600_000;
-const NODES = ["one", "two", "three"].map((origin, index) => ({ name: `node${index + 1}`, origin, priority: 0 }));
+const NODES = ["one", "two", "three"].map((origin, index) => ({
+  name: `node${index + 1}`,
+  origin,
+  priority: 0,
+  available: true,
+}));
 
 const receiptOf = (fields: object = {}): string =>
   JSON.stringify({
@@ -26,13 +31,17 @@ const receiptOf = (fields: object = {}): string =>
 const RIGHT = receiptOf();
 const FAILED = receiptOf({ status: "0x0" });
 
+const rankOf = (origin: string, avoided: readonly string[] = []): number => avoided.indexOf(origin);
+
 /** A chain whose nodes state these receipts, and have no receipts of blocks. Nodes of avoided origins come last. */
 const createChain = (states: readonly (string | undefined)[]) => {
   const asked: string[] = [];
-  const request = async ({ avoidedOrigins = [] }: RpcRequest): Promise<RpcResponse> => {
+  const waitsMs: number[] = [];
+  const request = async ({ avoidedOrigins }: RpcRequest, { deadlineMs }: RequestContext): Promise<RpcResponse> => {
+    waitsMs.push(deadlineMs - performance.now());
     const ranked = NODES.slice(0, states.length)
       .map((node, index) => ({ ...node, state: states[index] }))
-      .toSorted((a, b) => avoidedOrigins.indexOf(a.origin) - avoidedOrigins.indexOf(b.origin));
+      .toSorted((a, b) => rankOf(a.origin, avoidedOrigins) - rankOf(b.origin, avoidedOrigins));
     const node = ranked.find(({ state }) => state !== undefined);
     assert.ok(node?.state);
     asked.push(node.name);
@@ -62,7 +71,7 @@ const createChain = (states: readonly (string | undefined)[]) => {
     const { body } = await source.request(createRequest({ retention: "byTransaction", method, params }), context);
     return body instanceof Uint8Array ? new TextDecoder().decode(body) : "stream";
   };
-  return { read, asked };
+  return { read, asked, waitsMs };
 };
 
 test("receipts that differ only in fields outside the protocol are the same, and are cached for good", async (t) => {
@@ -87,6 +96,37 @@ test("a receipt that one origin alone has is cached for ten minutes, and then as
   assert.equal(await read(), RIGHT);
 });
 
+test("a receipt that was served does not become null because a second node has pruned it", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
+  const { read } = createChain([RIGHT, "null"]);
+  assert.equal(await read(), RIGHT);
+  t.mock.timers.tick(LIFE_MS + 1);
+  assert.equal(await read(), RIGHT);
+  assert.equal(await read(), RIGHT);
+});
+
+test("a receipt that one of three origins has invented is null after ten minutes", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
+  const states = [FAILED, "null", undefined];
+  const { read } = createChain(states);
+  assert.equal(await read(), FAILED);
+  states[2] = "null";
+  t.mock.timers.tick(LIFE_MS + 1);
+  assert.equal(await read(), "null");
+});
+
+test("a null of two origins is not asked again until the next head", async () => {
+  const { read, asked } = createChain(["null", "null"]);
+  assert.equal(await read("debug_traceTransaction"), "null");
+  assert.equal(await read("debug_traceTransaction"), "null");
+  assert.ok(asked.length <= 3, asked.join());
+});
+
+test("a null of the preferred origin is not replaced by what one other origin states of an old block", async () => {
+  const { read } = createChain(["null", FAILED]);
+  assert.equal(await read(), "null");
+});
+
 test("of two receipts that differ, a third origin decides", async () => {
   const { read, asked } = createChain([FAILED, RIGHT, RIGHT]);
   assert.equal(await read(), RIGHT);
@@ -97,6 +137,13 @@ test("null is served if two origins state it", async () => {
   const { read, asked } = createChain(["null", "null", RIGHT]);
   assert.equal(await read("debug_traceTransaction"), "null");
   assert.deepEqual(asked, ["node1", "node2"]);
+});
+
+test("a second origin is awaited for 1.5 s", async () => {
+  const { read, waitsMs } = createChain([RIGHT, RIGHT]);
+  await read();
+  const [first = 0, second = 0] = waitsMs;
+  assert.ok(first > 1_500 && second <= 1_500, waitsMs.join());
 });
 
 test("with one origin, nothing else is asked", async () => {

@@ -63,3 +63,19 @@ test("of three origins, two must report a block as final also while the third an
   });
   assert.ok(heads.current()?.finalized);
 });
+
+test("of three origins, one alone makes no block final while the two others answer with an error", async (t) => {
+  const { clock, chain, heads } = await trackHeads(t, {
+    ...{ height: 60, nodes: 3 },
+    alter: ([liar, second, failing]) => {
+      Object.assign(liar ?? {}, { finalizedDepth: 0 });
+      failTag(second, "finalized");
+      failTag(failing, "finalized");
+    },
+  });
+  await mineFor({ clock, chain }, 2 * WAIT_MS, BLOCK_MS, () => {
+    heads.markActive();
+    const { finalized } = heads.current() ?? {};
+    assert.ok(finalized === undefined || chain.latest.number - finalized.number >= 8n);
+  });
+});

@@ -25,6 +25,15 @@ test("while a fast chain is idle, the number of one of three origins moves no me
   assert.ok((setup.heads.newest?.number ?? 0n) <= setup.chain.latest.number);
 });
 
+test("while a fast chain is idle, a node far behind the other one is reported", async (t) => {
+  const setup = await trackHeads(t, { height: 300, nodes: 2, secondsPerBlock: 0.2 });
+  const [, behind] = setup.nodes as [ChainNode, ChainNode];
+  behind.lag = 200;
+  await mineFor(setup, 60_000, BLOCK_MS);
+  const lags = await gauges(setup, "forebay_upstream_lag_blocks");
+  assert.ok(Math.max(...lags) >= 150, `lags ${lags.join()}`);
+});
+
 test("a refresh of an idle fast chain gives the other origin its time to answer", async (t) => {
   const setup = await trackHeads(t, { height: 300, nodes: 2, secondsPerBlock: 0.2 });
   const [liar, honest] = setup.nodes as [ChainNode, ChainNode];
