@@ -45,14 +45,20 @@ test("withdrawals are credited and listed, and the beacon root is stored as in E
   assert.equal(second?.calls[0]?.returnData, word(3_000_000_000n));
 });
 
-/** Gas of each call, measured on go-ethereum 1.17.10. An authority that exists has a refund (EIP-7702). */
-test("an authority that calls of earlier blocks only touched does not exist", async () => {
+/** An account with a signed authorization, a call that touches the account, and one with the authorization. */
+const createAuthority = async () => {
   const authority = privateKeyToAccount(`0x${"42".repeat(32)}`);
   const signed = await authority.signAuthorization({ chainId: 1, contractAddress: OTHER, nonce: 0 });
   const [r, s] = [signed.r, signed.s].map((part) => `0x${BigInt(part).toString(16)}`);
   const authorization = { chainId: "0x1", address: OTHER, nonce: "0x0", yParity: `0x${signed.yParity}`, r, s };
   const touch = { from: SENDER, to: authority.address };
   const authorize = { from: SENDER, to: ETHER, authorizationList: [authorization] };
+  return { authority, touch, authorize };
+};
+
+/** Gas of each call, measured on go-ethereum 1.17.10. An authority that exists has a refund (EIP-7702). */
+test("an authority that calls of earlier blocks only touched does not exist", async () => {
+  const { authority, touch, authorize } = await createAuthority();
   const calling = { [CODE]: { code: `0x5f5f5f5f5f73${authority.address.slice(2)}5af15000` } };
   const pay = { stateOverrides: { [SENDER]: { balance: "0x1" } }, calls: [{ ...touch, value: "0x1" }] };
   for (const [blockStateCalls, gas] of [
@@ -85,12 +91,7 @@ test("an authority that calls of earlier blocks only touched does not exist", as
 
 /** geth's setters of an override create the account object, and an empty one is not deleted before a transaction touches it. */
 test("an authority with an override exists until a call touches it", async () => {
-  const authority = privateKeyToAccount(`0x${"42".repeat(32)}`);
-  const signed = await authority.signAuthorization({ chainId: 1, contractAddress: OTHER, nonce: 0 });
-  const [r, s] = [signed.r, signed.s].map((part) => `0x${BigInt(part).toString(16)}`);
-  const authorization = { chainId: "0x1", address: OTHER, nonce: "0x0", yParity: `0x${signed.yParity}`, r, s };
-  const touch = { from: SENDER, to: authority.address };
-  const authorize = { from: SENDER, to: ETHER, authorizationList: [authorization] };
+  const { authority, touch, authorize } = await createAuthority();
   for (const [override, gas] of [
     [{ balance: "0x0" }, 36_800],
     [{ nonce: "0x0" }, 36_800],
