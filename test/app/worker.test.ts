@@ -17,7 +17,7 @@ const start = (url: URL, task: string): Worker =>
 
 /** Returns the URLs of the modules that the entry loads for a task, once the task is loaded. */
 const loadedModules = async (task: TaskName): Promise<readonly string[]> => {
-  const worker = start(new URL("../support/fakes/traced.worker.ts", import.meta.url), task);
+  const worker = start(new URL("./traced.worker.ts", import.meta.url), task);
   const [loaded] = await once(worker, "message");
   assert.equal(loaded, LOADED);
   const [urls] = await once(worker, "message");

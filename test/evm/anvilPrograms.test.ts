@@ -8,9 +8,9 @@ import type { BlockEnvironment, TransactionResult } from "../../src/evm/engine.t
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
 import { parseParent } from "../../src/simulation/parentBlock.ts";
 import { type Anvil, startAnvil } from "../devnet/anvil.ts";
+import { randomCase } from "../fuzz/evm/randomWorld.ts";
 import { createRandom } from "../support/builders/randomValues.ts";
 import { type PlainState, readerOf } from "../support/builders/stateRoot.ts";
-import { randomCase } from "../support/fuzz/randomWorld.ts";
 
 /**
  * Random programs, with the results of anvil as expected values.

@@ -94,7 +94,7 @@ test("after a difference a run that touches the code is forwarded, also from ins
     nowMs: () => 0,
     onDifference: (difference) => events.emit("difference", difference),
   });
-  const entry = { url: new URL("../support/fakes/faulty.worker.ts", import.meta.url), task: "faulty" };
+  const entry = { url: new URL("./faulty.worker.ts", import.meta.url), task: "faulty" };
   const workers = new EvmWorkers({ entry, size: 1, comparisons });
   t.after(() => workers.close());
   const source = plainSource("state", STATE);
@@ -130,7 +130,7 @@ test("a run without a state is not compared", async (t) => {
       return 1;
     },
   });
-  const entry = { url: new URL("../support/fakes/echo.worker.ts", import.meta.url), task: "echo" };
+  const entry = { url: new URL("./echo.worker.ts", import.meta.url), task: "echo" };
   const workers = new EvmWorkers({ entry, size: 1, comparisons });
   t.after(() => workers.close());
   const run = (input: number, id: string) => {
@@ -146,7 +146,7 @@ test("a run without a state is not compared", async (t) => {
 
 test("a comparison has a thread of its own, so that no run waits for it", async (t) => {
   const comparisons = new EngineComparisons({ share: 1 });
-  const entry = { url: new URL("../support/fakes/echo.worker.ts", import.meta.url), task: "echo" };
+  const entry = { url: new URL("./echo.worker.ts", import.meta.url), task: "echo" };
   const workers = new EvmWorkers({ entry, size: 1, comparisons });
   t.after(() => workers.close());
   const source = plainSource("state", STATE);

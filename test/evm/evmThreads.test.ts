@@ -12,7 +12,7 @@ import { PARENT } from "../support/builders/parentBlock.ts";
 import type { PlainAccount } from "../support/builders/stateRoot.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 
-const ENTRY = { url: new URL("../support/fakes/echo.worker.ts", import.meta.url), task: "echo" };
+const ENTRY = { url: new URL("./echo.worker.ts", import.meta.url), task: "echo" };
 
 test("63 chains share four threads", async (t) => {
   let threads = 0;

@@ -10,10 +10,10 @@ import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
 import { ReadRecorder } from "../../src/evm/readRecorder.ts";
 import { ReferenceEngine } from "../../src/evm/reference/referenceEngine.ts";
 import { ReferenceState } from "../../src/evm/reference/referenceState.ts";
+import { findLostRead } from "../fuzz/evm/findLostRead.ts";
+import { FUZZ_FORKS, FuzzRun, fuzzCaseOf } from "../fuzz/evm/fuzzRun.ts";
 import { faultyEngines, refundsTouchedAuthorities, wrapEngines } from "../support/builders/faultyEngines.ts";
 import { createRandom } from "../support/builders/randomValues.ts";
-import { findLostRead } from "../support/fuzz/findLostRead.ts";
-import { FUZZ_FORKS, FuzzRun, fuzzCaseOf } from "../support/fuzz/fuzzRun.ts";
 
 /** Cases in which a planted fault must be found. */
 const MAX_CASES = 200;

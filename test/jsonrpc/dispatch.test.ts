@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Reply } from "../../src/jsonrpc/call.ts";
 import { createDispatch, type DispatchOptions, type Handler, type Outcome } from "../../src/jsonrpc/dispatch.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import { readChunks } from "../support/clients/readChunks.ts";
+import { readChunks } from "./readChunks.ts";
 
 type Table = Record<string, Handler<undefined, Reply>>;
 

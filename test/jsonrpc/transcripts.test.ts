@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { paramsTextOf, type Reply } from "../../src/jsonrpc/call.ts";
 import { createDispatch } from "../../src/jsonrpc/dispatch.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import { readChunks } from "../support/clients/readChunks.ts";
-import { readTranscripts, type TranscriptStep } from "../support/clients/transcript.ts";
+import { readTranscripts, type TranscriptStep } from "../transcripts/transcript.ts";
+import { readChunks } from "./readChunks.ts";
 
 const dispatch = createDispatch<undefined, Reply>({
   lookup: () => undefined,

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../support/builders/randomValues.ts";
-import { ComparedAuthorizations } from "../support/servers/comparedAuthorizations.ts";
 import { ComparedCalls } from "../support/servers/comparedCalls.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import { StandInCalls } from "../support/standIn/standInCalls.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
+import { ComparedAuthorizations } from "./support/comparedAuthorizations.ts";
 import type { LongOptions } from "./support/memory.ts";
 import { STAND_INS, type StandInVariant } from "./support/standInVariants.ts";
 

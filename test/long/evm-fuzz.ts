@@ -1,5 +1,5 @@
 import { createEngines } from "../../src/evm/createEngines.ts";
-import { type CaseId, FUZZ_FORKS, FuzzRun } from "../support/fuzz/fuzzRun.ts";
+import { type CaseId, FUZZ_FORKS, FuzzRun } from "../fuzz/evm/fuzzRun.ts";
 
 /**
  * Random transactions, executed by revm and by the library's `runTx`. Result, gas, logs, state and read set must be equal.

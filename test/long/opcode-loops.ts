@@ -5,11 +5,11 @@ import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { type Address, formatData, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
 import { createSimulator, type Simulator } from "../../src/simulation/simulator.ts";
+import { CALLEE, type LoopProgram, loopPrograms, SLOW_LOOP } from "../fuzz/evm/loopPrograms.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import { createContext } from "../support/builders/request.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
-import { CALLEE, type LoopProgram, loopPrograms, SLOW_LOOP } from "../support/fuzz/loopPrograms.ts";
 
 /** Loops of 50M gas, one for each opcode and each precompile. Each must end by its result or by its deadline. */
 const TIMEOUT_MS = 5_000;

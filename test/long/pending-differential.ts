@@ -4,6 +4,8 @@ import { createDevnet, type Devnet, type DevnetOptions } from "../devnet/devnet.
 import { createFeedServer, type FeedServer } from "../devnet/feedServer.ts";
 import type { Flashblock } from "../devnet/flashblock.ts";
 import { startTraffic } from "../devnet/traffic.ts";
+import { type Front, type FrontResponse, forwardTo, startFront } from "../support/fakes/front.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 import {
   type Batch,
   createBatch,
@@ -14,9 +16,7 @@ import {
   readPending,
   type Watched,
   watchTraffic,
-} from "../support/clients/comparePending.ts";
-import { type Front, type FrontResponse, forwardTo, startFront } from "../support/fakes/front.ts";
-import { createService, type Service } from "../support/servers/service.ts";
+} from "./support/comparePending.ts";
 
 const RATE = 30;
 const WHOLE_SECONDS = 240;

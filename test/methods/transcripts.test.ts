@@ -4,15 +4,9 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { filterMethods } from "../../src/methods/filterMethods.ts";
 import { table } from "../../src/methods/table.ts";
-import { changesChain, type OnResponse, playTranscript } from "../support/clients/playTranscript.ts";
-import {
-  matchesResponse,
-  readTranscripts,
-  sortKeys,
-  TRANSCRIPTS,
-  type Transcript,
-} from "../support/clients/transcript.ts";
-import { startForebayChain, startNodeChain, type TranscriptChain } from "../support/servers/transcriptChain.ts";
+import { changesChain, type OnResponse, playTranscript } from "../transcripts/playTranscript.ts";
+import { matchesResponse, readTranscripts, sortKeys, TRANSCRIPTS, type Transcript } from "../transcripts/transcript.ts";
+import { startForebayChain, startNodeChain, type TranscriptChain } from "../transcripts/transcriptChain.ts";
 
 /** Folders of other transcripts have no underscore in their name. */
 const transcripts = readdirSync(TRANSCRIPTS)

@@ -6,8 +6,8 @@ import type { Data } from "../../src/ethereum/hex.ts";
 import type { Flashblock } from "../../src/feed/message.ts";
 import { messageHeader } from "../../src/feed/messageHeader.ts";
 import { flashblock, hashOf, payloadOf, raw, txHash } from "../support/builders/flashblocks.ts";
-import { rootOf } from "../support/fakes/fakeExecutor.ts";
-import { createRig } from "../support/fakes/pendingRig.ts";
+import { rootOf } from "./fakeExecutor.ts";
+import { createRig } from "./pendingRig.ts";
 import { type Rig, sealed } from "./sealBlock.ts";
 
 /** Several copies of a message, of two feeds, of which some are wrong. */

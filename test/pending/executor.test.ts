@@ -4,7 +4,7 @@ import type { PendingView, View } from "../../src/core/view.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { createDevnet } from "../devnet/devnet.ts";
 import { devAccounts } from "../devnet/traffic.ts";
-import { createDevnetPending } from "../support/fakes/devnetPending.ts";
+import { createDevnetPending } from "./devnetPending.ts";
 
 const ISTHMUS: ChainForks = {
   chainId: 901n,

@@ -4,8 +4,8 @@ import { setImmediate as turn } from "node:timers/promises";
 import { parseData } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { flashblock, hashOf, payloadOf, raw } from "../support/builders/flashblocks.ts";
-import { rootOf } from "../support/fakes/fakeExecutor.ts";
-import { createRig } from "../support/fakes/pendingRig.ts";
+import { rootOf } from "./fakeExecutor.ts";
+import { createRig } from "./pendingRig.ts";
 import { assertNotOlder, block, type Rig, sealBlock, sealed } from "./sealBlock.ts";
 
 /** Asserts that the feed is served live with the next block. */

@@ -9,7 +9,7 @@ import { createTransactionFields } from "../../src/pending/nodeTransactionFields
 import { opReceiptExtra } from "../../src/pending/opReceipt.ts";
 import { encodeL1Attributes } from "../devnet/l1Attributes.ts";
 import { flashblock, hashOf } from "../support/builders/flashblocks.ts";
-import { createRig } from "../support/fakes/pendingRig.ts";
+import { createRig } from "./pendingRig.ts";
 
 const CHAIN_ID = 196;
 const account = privateKeyToAccount(`0x${"22".repeat(32)}`);

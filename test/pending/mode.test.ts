@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decideBackend, decideServing, type ServingFacts } from "../../src/pending/mode.ts";
 import { flashblock } from "../support/builders/flashblocks.ts";
-import { createRig } from "../support/fakes/pendingRig.ts";
+import { createRig } from "./pendingRig.ts";
 
 const auto = { configured: "auto", hasFeeds: true, isFeedLive: true, hasSubSecondBlocks: false } as const;
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { flashblock, hashOf, payloadOf, raw, txHash } from "../support/builders/flashblocks.ts";
-import { ALICE, account, createRig, decode } from "../support/fakes/pendingRig.ts";
+import { ALICE, account, createRig, decode } from "./pendingRig.ts";
 import { sealed } from "./sealBlock.ts";
 
 const SLOT = hashOf(1);

@@ -4,7 +4,7 @@ import type { AccountState, StateKeys, StateSource } from "../../src/core/stateR
 import type { Address } from "../../src/ethereum/hex.ts";
 import { pendingState } from "../../src/pending/pendingState.ts";
 import { flashblock, hashOf } from "../support/builders/flashblocks.ts";
-import { createRig } from "../support/fakes/pendingRig.ts";
+import { createRig } from "./pendingRig.ts";
 
 const WRITTEN: Address = `0x${"aa".repeat(20)}`;
 const CREATED: Address = `0x${"bb".repeat(20)}`;

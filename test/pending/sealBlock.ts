@@ -3,8 +3,8 @@ import { setImmediate as turn } from "node:timers/promises";
 import { parseData } from "../../src/ethereum/hex.ts";
 import type { Flashblock } from "../../src/feed/message.ts";
 import { flashblock, raw } from "../support/builders/flashblocks.ts";
-import { rootOf } from "../support/fakes/fakeExecutor.ts";
-import type { createRig } from "../support/fakes/pendingRig.ts";
+import { rootOf } from "./fakeExecutor.ts";
+import type { createRig } from "./pendingRig.ts";
 
 export const block = (number: bigint, count = 2) =>
   Array.from({ length: count }, (_, index) =>

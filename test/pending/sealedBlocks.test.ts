@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { flashblock, raw, txHash } from "../support/builders/flashblocks.ts";
-import { ALICE, createRig, decode } from "../support/fakes/pendingRig.ts";
+import { ALICE, createRig, decode } from "./pendingRig.ts";
 import { sealed } from "./sealBlock.ts";
 
 test("a sealed block that equals the view moves the base, and the blocks above stay", async (t) => {

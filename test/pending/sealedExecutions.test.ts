@@ -12,12 +12,12 @@ import { FeedSource } from "../../src/state/sources/feedSource.ts";
 import { WriteSetThread } from "../../src/state/sources/writeSetThread.ts";
 import { createDevnet } from "../devnet/devnet.ts";
 import { flashblock, hashOf, raw } from "../support/builders/flashblocks.ts";
-import { createDevnetPending } from "../support/fakes/devnetPending.ts";
 import { createAsk } from "../support/fakes/nodeState.ts";
-import { createRig } from "../support/fakes/pendingRig.ts";
 import { ActorSigner, type ActorTransaction, ANVIL_KEYS } from "../support/state/actor.ts";
 import { randomBlock } from "../support/state/randomBlock.ts";
 import { compareTruth, readTruth } from "../support/state/stateTruth.ts";
+import { createDevnetPending } from "./devnetPending.ts";
+import { createRig } from "./pendingRig.ts";
 
 const SIGNAL = new AbortController().signal;
 const RING_SLOTS = 8_191n;

@@ -8,7 +8,7 @@ import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import type { BlockContent } from "../../src/state/sources/blockContent.ts";
 import { FeedSource } from "../../src/state/sources/feedSource.ts";
 import { flashblock, hashOf, raw } from "../support/builders/flashblocks.ts";
-import { createRig } from "../support/fakes/pendingRig.ts";
+import { createRig } from "./pendingRig.ts";
 
 const SIGNAL = new AbortController().signal;
 const HEAD = { number: 101n, hash: hashOf(101n) };

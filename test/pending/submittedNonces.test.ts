@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { hashOf } from "../support/builders/flashblocks.ts";
-import { createRig } from "../support/fakes/pendingRig.ts";
+import { createRig } from "./pendingRig.ts";
 import { sealBlock } from "./sealBlock.ts";
 
 const ALICE: Address = `0x${"aa".repeat(20)}`;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { flashblock, raw } from "../support/builders/flashblocks.ts";
-import { ALICE, account, createRig } from "../support/fakes/pendingRig.ts";
+import { ALICE, account, createRig } from "./pendingRig.ts";
 import { type Rig, sealed } from "./sealBlock.ts";
 
 const nonceOf = (nonce: bigint) => ({

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { privateKeyToAccount } from "viem/accounts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
-import { simulateOne as one, simulate } from "../support/builders/plainSimulation.ts";
+import { simulateOne as one, simulate } from "./plainSimulation.ts";
 
 const SENDER: Address = `0x${"aa".repeat(20)}`;
 const CODE: Address = `0x${"cc".repeat(20)}`;

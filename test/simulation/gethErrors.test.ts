@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PARENT } from "../support/builders/parentBlock.ts";
-import { simulateOne } from "../support/builders/plainSimulation.ts";
+import { simulateOne } from "./plainSimulation.ts";
 import { bytes, CODE, forkOf, GAS, hex, LOGGER, SENDER, simulateCall, word } from "./simulateCall.ts";
 
 const SENDER_CHECKSUMMED = "0xaAaAaAaaAaAaAaaAaAAAAAAAAaaaAaAaAaaAaaAa";

@@ -11,9 +11,9 @@ import { runEstimate } from "../../src/simulation/callRuns.ts";
 import { runSimulation } from "../../src/simulation/runSimulation.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import type { PlainAccount } from "../support/builders/stateRoot.ts";
-import { startEvmThread } from "../support/fakes/evmThread.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
+import { startEvmThread } from "./evmThread.ts";
 
 const SENDER: Address = `0x${"aa".repeat(20)}`;
 /** Reads the slot that its input names. */

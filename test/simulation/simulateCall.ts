@@ -3,7 +3,7 @@ import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import type { EthereumFork } from "../../src/ethereum/rules.ts";
 import type { SimulationInput } from "../../src/simulation/runSimulation.ts";
-import { simulateOne } from "../support/builders/plainSimulation.ts";
+import { simulateOne } from "./plainSimulation.ts";
 
 export const SENDER: Address = `0x${"aa".repeat(20)}`;
 

@@ -9,7 +9,7 @@ import {
   type ModelBlock,
   modelValue,
 } from "../support/builders/stateModel.ts";
-import { createRig, FIRST } from "../support/fakes/followerRig.ts";
+import { createRig, FIRST } from "./followerRig.ts";
 
 const SEEDS = 6;
 const STEPS = 400;

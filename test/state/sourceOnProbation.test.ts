@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Probation } from "../../src/state/probation.ts";
-import { emptyWriteSet, FakeWriteSets } from "../support/fakes/fakeWriteSets.ts";
-import { BALANCE, block, createFollower, FIRST, ONE } from "../support/fakes/followerRig.ts";
+import { emptyWriteSet, FakeWriteSets } from "./fakeWriteSets.ts";
+import { BALANCE, block, createFollower, FIRST, ONE } from "./followerRig.ts";
 
 /** A feed, and a trace on probation that one agreement ends. */
 const createMixedRig = () => {

@@ -4,8 +4,8 @@ import { setImmediate as nextTick } from "node:timers/promises";
 import { type FollowPolicy, freeSourcesOnly } from "../../src/state/followPolicy.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
-import { emptyWriteSet } from "../support/fakes/fakeWriteSets.ts";
-import { BALANCE, block, createRig, FIRST, ONE } from "../support/fakes/followerRig.ts";
+import { emptyWriteSet } from "./fakeWriteSets.ts";
+import { BALANCE, block, createRig, FIRST, ONE } from "./followerRig.ts";
 
 test("a value that no block writes stays known, and each block is read once", async () => {
   const { source, values, enter, extend, dropped, outcomes } = createRig();

@@ -13,7 +13,7 @@ import { hashOf } from "../support/builders/heads.ts";
 import { createContext } from "../support/builders/request.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
-import { emptyWriteSet, FakeWriteSets } from "../support/fakes/fakeWriteSets.ts";
+import { emptyWriteSet, FakeWriteSets } from "./fakeWriteSets.ts";
 
 const FIRST = 1_000n;
 const ACCOUNT = addressOf(0);

@@ -6,8 +6,8 @@ import { ANY, range, readLogs } from "../logs/askLogs.ts";
 import { createFakeChain, type FakeBlock, fakeAddress, fakeHeads, plainScan } from "../logs/fakeChain.ts";
 import { createContext } from "../support/builders/request.ts";
 import { until } from "../support/clients/until.ts";
-import { at, chain, createReplica, fork, logs, MAX_BYTES, missing, query } from "../support/fakes/filterReplica.ts";
-import { startRedisFilters } from "../support/servers/redisFilters.ts";
+import { at, chain, createReplica, fork, logs, MAX_BYTES, missing, query } from "./filterReplica.ts";
+import { startRedisFilters } from "./redisFilters.ts";
 
 const localStore = async (_: TestContext, maxPerClient = 100, maxBytesPerClient = MAX_BYTES): Promise<FilterStore> =>
   createLocalFilters({ maxPerClient, maxBytesPerClient });

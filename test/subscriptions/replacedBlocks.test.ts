@@ -9,7 +9,7 @@ import { createSplit, readLogs } from "../logs/askLogs.ts";
 import { fakeHeads } from "../logs/fakeChain.ts";
 import { createFakeLogNode } from "../logs/fakeLogNode.ts";
 import { createContext, createResponse } from "../support/builders/request.ts";
-import { at, chain, fork, MAX_BYTES, missing } from "../support/fakes/filterReplica.ts";
+import { at, chain, fork, MAX_BYTES, missing } from "./filterReplica.ts";
 
 /** Answers reads of blocks by hash. The first error of the list is thrown instead, once. */
 const createBlockReads = (errors: NodeError[]): RpcSource => ({

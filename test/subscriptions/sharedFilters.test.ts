@@ -4,8 +4,8 @@ import type { RunScript } from "../../src/core/runScript.ts";
 import { ADVANCE_FILTER, CREATE_FILTER } from "../../src/subscriptions/filterScripts.ts";
 import { ANY, range, readLogs } from "../logs/askLogs.ts";
 import { type FakeBlock, plainScan } from "../logs/fakeChain.ts";
-import { at, chain, createReplica, fork, missing, query } from "../support/fakes/filterReplica.ts";
-import { startRedisFilters } from "../support/servers/redisFilters.ts";
+import { at, chain, createReplica, fork, missing, query } from "./filterReplica.ts";
+import { startRedisFilters } from "./redisFilters.ts";
 
 test("concurrent polls of one filter at two replicas return each log once, also across a reorganisation", async (t) => {
   const shared = await startRedisFilters(t);

@@ -1,5 +1,5 @@
 import { readdirSync, writeFileSync } from "node:fs";
-import { changesChain, playTranscript, type Stage } from "../support/clients/playTranscript.ts";
+import { changesChain, playTranscript, type Stage } from "./playTranscript.ts";
 import {
   formatTranscript,
   matchesResponse,
@@ -8,8 +8,8 @@ import {
   TRANSCRIPTS,
   type Transcript,
   type TranscriptStep,
-} from "../support/clients/transcript.ts";
-import { startForebayChain, startNodeChain } from "../support/servers/transcriptChain.ts";
+} from "./transcript.ts";
+import { startForebayChain, startNodeChain } from "./transcriptChain.ts";
 
 /**
  * `node test/transcripts/record.ts [METHOD...]` writes the responses of transcripts: those of forebay, and those of the node if

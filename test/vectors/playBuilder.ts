@@ -9,9 +9,9 @@ import { createPending } from "../../src/pending/pending.ts";
 import { type Layer, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
-import { createRunnerExecutor } from "../support/fakes/runnerExecutor.ts";
-import { createWitnessNode, type WitnessBlock } from "../support/fakes/witnessNode.ts";
 import type { readRecordedBuilder } from "./realBlocks.ts";
+import { createRunnerExecutor } from "./runnerExecutor.ts";
+import { createWitnessNode, type WitnessBlock } from "./witnessNode.ts";
 
 export type Recording = ReturnType<typeof readRecordedBuilder>;
 

@@ -6,9 +6,9 @@ import { type Data, formatData, formatQuantity, type Hash, parseData } from "../
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { createOpForks, opForks } from "../../src/ethereum/opForks.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
-import { createWitnessState, type WitnessState } from "../support/builders/witness.ts";
-import type { WitnessBlock } from "../support/fakes/witnessNode.ts";
 import { readJsonLines, readVector, vectorFolder } from "./vectorFolder.ts";
+import { createWitnessState, type WitnessState } from "./witness.ts";
+import type { WitnessBlock } from "./witnessNode.ts";
 
 /** Real blocks with their execution witnesses (real-blocks/README.txt). */
 

@@ -14,8 +14,8 @@ import type { Execution, FlashblockJob } from "../../src/pending/execution.ts";
 import { createExecutor } from "../../src/pending/executor.ts";
 import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import { type Layer, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";
-import { createWitnessNode, type WitnessNodeOptions } from "../support/fakes/witnessNode.ts";
 import { type RealBlocks, readBaseSepolia, readRecordedBuilder } from "./realBlocks.ts";
+import { createWitnessNode, type WitnessNodeOptions } from "./witnessNode.ts";
 
 const MAX_BYTES = 64 * 1024 * 1024;
 

@@ -1,7 +1,7 @@
 import { formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
 import { type Hash, isHash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
-import { createWitnessNode, type WitnessBlock } from "../support/fakes/witnessNode.ts";
 import { hashesOf, type Recording } from "./playBuilder.ts";
+import { createWitnessNode, type WitnessBlock } from "./witnessNode.ts";
 
 const NODE_LATENCY_MS = 20;
 

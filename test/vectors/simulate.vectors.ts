@@ -8,8 +8,8 @@ import { createEngines } from "../../src/evm/createEngines.ts";
 import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
-import { readConformanceChain } from "../support/builders/conformanceChain.ts";
 import { readerOf } from "../support/builders/stateRoot.ts";
+import { readConformanceChain } from "./conformanceChain.ts";
 import { maskSimulation } from "./maskSimulation.ts";
 import { vectorFolder } from "./vectorFolder.ts";
 

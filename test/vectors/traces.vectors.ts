@@ -4,7 +4,7 @@ import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { parseBlockAccessList, writesOfAccessList } from "../../src/state/sources/blockAccessList.ts";
 import { runWriteSetJob } from "../../src/state/sources/writeSetTask.ts";
 import type { AccountWrites, Written } from "../../src/state/writeSet.ts";
-import { encodeJson, traceJob, writesOfJob } from "../support/state/recordedBlocks.ts";
+import { encodeJson, traceJob, writesOfJob } from "../state/sources/recorder/recordedBlocks.ts";
 import { xzText } from "./xzText.ts";
 
 interface Line {

@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { WorkerPool } from "../../src/workers/workerPool.ts";
 
-const ENTRY = { url: new URL("../support/fakes/jobs.worker.ts", import.meta.url), task: "jobs" };
+const ENTRY = { url: new URL("./jobs.worker.ts", import.meta.url), task: "jobs" };
 
 const createPool = (t: TestContext, maxWaiting = 8) => {
   const failures: string[] = [];

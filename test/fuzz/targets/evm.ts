@@ -1,6 +1,6 @@
 import { createEngines } from "../../../src/evm/createEngines.ts";
-import { FuzzRun } from "../../support/fuzz/fuzzRun.ts";
 import { type CreateTarget, Finding } from "../engine/target.ts";
+import { FuzzRun } from "../evm/fuzzRun.ts";
 
 const PROGRAMS_A_CASE = 10;
 const SEEDS = 2 ** 32;

@@ -6,9 +6,9 @@ import { createDevnet, type Devnet } from "../../devnet/devnet.ts";
 import { L1_BLOCK } from "../../devnet/l1Attributes.ts";
 import { startTraffic, type Traffic } from "../../devnet/traffic.ts";
 import { createRandom } from "../../support/builders/randomValues.ts";
-import { NodeStateComparison } from "../../support/clients/compareNodeState.ts";
-import { createBatch, watchTraffic } from "../../support/clients/comparePending.ts";
 import { createService } from "../../support/servers/service.ts";
+import { NodeStateComparison } from "./compareNodeState.ts";
+import { createBatch, watchTraffic } from "./comparePending.ts";
 import { collectedHeapMiB } from "./memory.ts";
 import { countedBy, stateCounts } from "./stateCounts.ts";
 

@@ -6,8 +6,8 @@ import { NodeError } from "../../../src/core/node.ts";
 import { AccessListSource } from "../../../src/state/sources/accessListSource.ts";
 import type { SourceNode } from "../../../src/state/sources/sourceNodes.ts";
 import { WriteSetThread } from "../../../src/state/sources/writeSetThread.ts";
-import { encodeJson, formatAccessList, readRecorded } from "../../support/state/recordedBlocks.ts";
 import { compareTruth } from "../../support/state/stateTruth.ts";
+import { encodeJson, formatAccessList, readRecorded } from "./recorder/recordedBlocks.ts";
 
 const SIGNAL = new AbortController().signal;
 const RECORDED = readRecorded("requestsGethAmsterdam");

@@ -4,6 +4,7 @@ import { parseData } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { hashBlockAccessList, parseBlockAccessList } from "../../../src/state/sources/blockAccessList.ts";
 import { runWriteSetJob } from "../../../src/state/sources/writeSetTask.ts";
+import { compareTruth } from "../../support/state/stateTruth.ts";
 import {
   accessListJob,
   encodeJson,
@@ -11,8 +12,7 @@ import {
   readRecorded,
   recordedNames,
   writesOfJob,
-} from "../../support/state/recordedBlocks.ts";
-import { compareTruth } from "../../support/state/stateTruth.ts";
+} from "./recorder/recordedBlocks.ts";
 
 const names = recordedNames().filter((name) => name.endsWith("Amsterdam"));
 

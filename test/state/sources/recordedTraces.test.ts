@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { runWriteSetJob } from "../../../src/state/sources/writeSetTask.ts";
+import { compareTruth } from "../../support/state/stateTruth.ts";
 import {
   callTraceOf,
   encodeJson,
@@ -9,9 +10,8 @@ import {
   traceJob,
   writesOfJob,
   writesOfTrace,
-} from "../../support/state/recordedBlocks.ts";
-import type { RecordedTrace } from "../../support/state/recordTraces.ts";
-import { compareTruth } from "../../support/state/stateTruth.ts";
+} from "./recorder/recordedBlocks.ts";
+import type { RecordedTrace } from "./recorder/recordTraces.ts";
 
 /** geth leaves a new contract out of its diff if its SELFDESTRUCT was reverted (docs/reference/state.md). */
 const LEFT_OUT = ["destructionOfNewUndoneGeth", "destructionOfNewUndoneGethAmsterdam"];

@@ -8,9 +8,9 @@ import { paramsTextOf } from "../../../src/jsonrpc/call.ts";
 import type { SourceNode } from "../../../src/state/sources/sourceNodes.ts";
 import { TraceSource, type TraceSourceOptions } from "../../../src/state/sources/traceSource.ts";
 import { WriteSetThread } from "../../../src/state/sources/writeSetThread.ts";
-import { callTraceOf, encodeJson, readRecorded } from "../../support/state/recordedBlocks.ts";
-import type { RecordedTrace } from "../../support/state/recordTraces.ts";
 import { compareTruth } from "../../support/state/stateTruth.ts";
+import { callTraceOf, encodeJson, readRecorded } from "./recorder/recordedBlocks.ts";
+import type { RecordedTrace } from "./recorder/recordTraces.ts";
 
 const SIGNAL = new AbortController().signal;
 const idOf = ({ block }: RecordedTrace) => ({ number: BigInt(block.number), hash: block.hash });

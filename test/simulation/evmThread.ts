@@ -1,0 +1,68 @@
+import { MessageChannel } from "node:worker_threads";
+import type { StateKeys, StateSource } from "../../src/core/stateReader.ts";
+import { createEngines } from "../../src/evm/createEngines.ts";
+import type { EngineKind } from "../../src/evm/engineKind.ts";
+import { type EvmRuns, evmTask } from "../../src/evm/runs/evmTask.ts";
+import type { EvmRun, EvmRunOutput } from "../../src/evm/runs/runMessages.ts";
+import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
+import { createInterrupts, type FromJobThread, type ToJobThread } from "../../src/workers/jobMessages.ts";
+import { wrapEngines } from "../support/builders/faultyEngines.ts";
+
+export interface EvmThread {
+  run(run: Pick<EvmRun, "name" | "input"> & Partial<EvmRun>): Promise<EvmRunOutput>;
+  /** The transactions that the engine has executed. */
+  readonly transactions: readonly TransactionMessage[];
+  close(): void;
+}
+
+/** Starts the task of a worker in this thread, and records the transactions that its engine executes. */
+export const startEvmThread = async (
+  runs: EvmRuns,
+  source: StateSource,
+  engine: EngineKind = "fast",
+): Promise<EvmThread> => {
+  const transactions: TransactionMessage[] = [];
+  const { port1: port, port2: thread } = new MessageChannel();
+  const task = evmTask(runs, async (kind, options) =>
+    wrapEngines(await createEngines(kind, options), (executing, context, message, settings) => {
+      transactions.push(message);
+      return executing.transact(context, message, settings);
+    }),
+  );
+  await task(thread, { engine });
+  const send = (message: ToJobThread) => port.postMessage(message);
+  return {
+    run: (run) => {
+      const input: EvmRun = {
+        chain: "",
+        engine: "fast",
+        module: "ethereum",
+        stateId: source.id,
+        nativeContracts: [],
+        forwardedCodes: [],
+        compares: false,
+        tracesReads: false,
+        isPrivate: false,
+        expected: undefined,
+        timeLimitMs: Number.POSITIVE_INFINITY,
+        ...run,
+      };
+      const { promise, resolve, reject } = Promise.withResolvers<EvmRunOutput>();
+      port.removeAllListeners("message");
+      port.on("message", async (message: FromJobThread) => {
+        if (message.kind === "request") {
+          const value = await source.read(message.request as StateKeys, new AbortController().signal);
+          send({ kind: "reply", id: 1, value });
+        } else if (message.kind === "done") {
+          resolve(message.output as EvmRunOutput);
+        } else {
+          reject(new Error(message.message));
+        }
+      });
+      send({ kind: "run", id: 1, input, interrupts: createInterrupts() });
+      return promise;
+    },
+    transactions,
+    close: () => port.close(),
+  };
+};

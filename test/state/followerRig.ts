@@ -1,0 +1,71 @@
+import type { RingBlock } from "../../src/core/heads.ts";
+import { BlockValues } from "../../src/state/blockValues.ts";
+import { everySource, type FollowPolicy } from "../../src/state/followPolicy.ts";
+import type { StateDifference } from "../../src/state/stateDifference.ts";
+import { StateFollower } from "../../src/state/stateFollower.ts";
+import type { StateKey } from "../../src/state/stateKey.ts";
+import type { WriteSetSource } from "../../src/state/writeSet.ts";
+import type { DropReason } from "../../src/telemetry/stateMetrics.ts";
+import { hashOf } from "../support/builders/heads.ts";
+import { addressOf } from "../support/builders/stateModel.ts";
+import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
+import { emptyWriteSet, FakeWriteSets } from "./fakeWriteSets.ts";
+
+const BYTES = 4 * 1024 * 1024;
+
+/** The head of a new rig. */
+export const FIRST = 1_000n;
+export const BALANCE: StateKey = { address: addressOf(0), field: "balance", slot: undefined };
+export const ONE = "1".padStart(64, "0");
+
+export const block = (number: bigint, fork = 0) => ({ number, hash: hashOf(number, fork) });
+
+interface RigOptions {
+  readonly policy?: FollowPolicy;
+  readonly hasSameRules?: (parent: RingBlock, child: RingBlock) => boolean;
+}
+
+/** Creates a follower of these sources, with fake heads. */
+export const createFollower = (
+  sources: readonly WriteSetSource[],
+  { policy = everySource, hasSameRules = () => true }: RigOptions = {},
+) => {
+  const heads = createFakeHeads(FIRST);
+  heads.move({ ...block(FIRST) });
+  const values = new BlockValues(BYTES);
+  const dropped: DropReason[] = [];
+  const outcomes: string[] = [];
+  const differences: StateDifference[] = [];
+  const follower = new StateFollower({
+    heads,
+    sources,
+    policy,
+    values,
+    hasSameRules,
+    onRead: (_, outcome) => outcomes.push(outcome),
+    onHead: () => undefined,
+    onDifference: (difference) => differences.push(difference),
+    onApplied: () => undefined,
+    onFault: () => undefined,
+    onDropped: (reason) => dropped.push(reason),
+  });
+  const enter = (at: { number: bigint; hash: `0x${string}` }, value = ONE, node?: string) =>
+    follower.enter({ key: BALANCE, value, node }, at, follower.generation);
+  return { heads, values, follower, dropped, outcomes, differences, enter };
+};
+
+/** Creates a follower of one source. */
+export const createRig = (options: RigOptions = {}) => {
+  const source = new FakeWriteSets("trace", (options.policy ?? everySource) === everySource ? 0 : 20);
+  const rig = createFollower([source], options);
+  /** Publishes blocks and answers their reads. */
+  const extend = async (...blocks: readonly ReturnType<typeof block>[]) => {
+    rig.heads.move(...blocks);
+    const applied = blocks.map((each) => rig.follower.untilApplied(each));
+    for (const each of blocks) {
+      source.answer(each, emptyWriteSet(each));
+    }
+    await Promise.all(applied);
+  };
+  return { ...rig, source, extend };
+};
