@@ -20,8 +20,8 @@ export interface Voter {
 export interface HeadVotes {
   readonly ring: BlockRing;
   readonly voters: readonly Voter[];
-  /** The number of origins that can be reached, with or without a vote. */
-  readonly reachable: number;
+  /** The names of the origins that can be reached, with or without a vote. */
+  readonly reachable: ReadonlySet<string>;
   readonly agree: Agree;
   readonly blockTimeMs: number;
   readonly nowMs: number;
@@ -97,11 +97,17 @@ const highestAgreed = ({ voters, ring }: HeadVotes, required: number): AgreedBlo
   return best;
 };
 
-/** The voters by their block at one number. A voter with nodes on two branches is in both groups. */
-const groupsAt = (number: bigint, { voters, ring }: HeadVotes): ReadonlyMap<Hash, readonly Voter[]> => {
+type Groups = ReadonlyMap<Hash, readonly Voter[]>;
+
+/**
+ * The voters by their block at one number, of the chains that `counts` selects. A voter with nodes on two branches is in both
+ * groups.
+ */
+const groupsAt = (number: bigint, { voters, ring }: HeadVotes, counts: (chain: NodeChain) => boolean): Groups => {
   const groups = new Map<Hash, Voter[]>();
   for (const voter of voters) {
-    for (const hash of new Set(voter.chains.map((chain) => hashAt(chain, number, ring)))) {
+    const chains = voter.chains.filter(counts);
+    for (const hash of new Set(chains.map((chain) => hashAt(chain, number, ring)))) {
       if (hash !== undefined) {
         groups.set(hash, [...(groups.get(hash) ?? []), voter]);
       }
@@ -176,44 +182,87 @@ const lateAtMs = (voter: Voter, { groups, sinceMs, isLone }: Ballot, votes: Head
   return sinceMs + Math.min(waitMs, Math.max(MIN_LATE_MS, servedMs - sinceMs + waitMs));
 };
 
-/** Decides about the blocks above the agreed one. */
-const decideNext = (votes: HeadVotes, required: number, agreed: bigint): NextStep => {
+/** The time when a voter loses its vote, if it has no new head until then. */
+interface VoteEnd {
+  readonly voter: Voter;
+  readonly atMs: number;
+}
+
+/** Ends the votes whose time has come, but not all. Returns undefined if there is none. */
+const endVotes = (ends: readonly VoteEnd[], { voters, nowMs }: HeadVotes): NextStep | undefined => {
+  const late = ends.filter(({ atMs }) => atMs <= nowMs).map(({ voter }) => voter);
+  return late.length > 0 && late.length < voters.length ? { kind: "lag", voters: late } : undefined;
+};
+
+/** Waits for the next end of a vote. */
+const awaitEnd = (ends: readonly VoteEnd[], nowMs: number): NextStep => {
+  const nextMs = Math.min(...ends.map(({ atMs }) => atMs).filter((atMs) => atMs > nowMs));
+  return Number.isFinite(nextMs) ? { kind: "wait", forMs: nextMs - nowMs } : { kind: "none" };
+};
+
+/** Decides about the blocks above the agreed one, by the voters that have a child of it. */
+const decideAbove = (votes: HeadVotes, required: number, agreed: bigint, blocks: Groups): NextStep => {
   const { ring, voters, reachable, nowMs, seenMs } = votes;
-  const blocks = groupsAt(agreed + 1n, votes);
-  if (blocks.size === 0) {
-    return { kind: "none" };
-  }
   const groups = [...blocks.values()];
   const undecided = voters.filter((voter) => !groups.some((group) => group.includes(voter)));
   const sinceMs = Math.min(...[...blocks.keys()].map(seenMs));
-  const isLone = agreed >= ring.latest.number && groups.length === 1 && groups[0]?.length === 1 && reachable > 2;
+  const [lone] = groups.length === 1 && groups[0]?.length === 1 ? groups[0] : [];
+  const others = [...reachable].filter((name) => name !== lone?.name).length;
+  const isLone = lone !== undefined && agreed >= ring.latest.number && others > 1;
   const ballot = { groups, undecided, sinceMs, isLone };
   const ends = voters.map((voter) => {
     const silentMs = silentAtMs(voter, ballot, votes);
     return { voter, atMs: undecided.includes(voter) ? Math.min(silentMs, lateAtMs(voter, ballot, votes)) : silentMs };
   });
-  const late = ends.filter(({ atMs }) => atMs <= nowMs).map(({ voter }) => voter);
-  if (late.length > 0 && late.length < voters.length) {
-    return { kind: "lag", voters: late };
+  const lag = endVotes(ends, votes);
+  if (lag !== undefined) {
+    return lag;
   }
   const largest = Math.max(...groups.map((group) => group.length));
   const decider = first(groups.flat());
   if (groups.length > 1 && largest + undecided.length < required && decider !== undefined) {
     return { kind: "one", voter: decider, isContradicted: true };
   }
-  const nextMs = Math.min(...ends.map(({ atMs }) => atMs).filter((atMs) => atMs > nowMs));
-  return Number.isFinite(nextMs) ? { kind: "wait", forMs: nextMs - nowMs } : { kind: "none" };
+  return awaitEnd(ends, nowMs);
+};
+
+/**
+ * Decides while only branches without the agreed block go on. They contradict the voters that have it: those keep their votes as
+ * long as they can be reached.
+ */
+const decideBeside = (votes: HeadVotes, agreed: AgreedBlock): NextStep => {
+  const { voters, ring, nowMs } = votes;
+  const ballot = { groups: [], undecided: [], sinceMs: nowMs, isLone: false };
+  const ends = voters
+    .filter((voter) => !voter.isAvailable && has(voter, agreed, ring))
+    .map((voter) => ({ voter, atMs: silentAtMs(voter, ballot, votes) }));
+  return endVotes(ends, votes) ?? awaitEnd(ends, nowMs);
+};
+
+/** Decides about the blocks above the agreed one. */
+const decideNext = (votes: HeadVotes, required: number, agreed: AgreedBlock | undefined): NextStep => {
+  const { ring } = votes;
+  const number = agreed?.number ?? ring.oldest - 1n;
+  const children = groupsAt(
+    number + 1n,
+    votes,
+    (chain) => agreed === undefined || hashAt(chain, number, ring) === agreed.hash,
+  );
+  if (children.size > 0) {
+    return decideAbove(votes, required, number, children);
+  }
+  const hasOthers = groupsAt(number + 1n, votes, () => true).size > 0;
+  return agreed !== undefined && hasOthers ? decideBeside(votes, agreed) : { kind: "none" };
 };
 
 /** Returns the highest block that enough origins have, and what to do about the blocks above it. Pure. */
 export const decideHead = (votes: HeadVotes): HeadDecision => {
-  const { voters, agree, ring } = votes;
+  const { voters, agree } = votes;
   const required = requiredOrigins(agree, voters.length);
   const agreed = highestAgreed(votes, required);
   const [voter] = voters;
   if (required === 1 && voter !== undefined) {
     return { required, agreed, next: { kind: "one", voter: first(voters) ?? voter, isContradicted: false } };
   }
-  const floor = agreed?.number ?? ring.oldest - 1n;
-  return { required, agreed, next: decideNext(votes, required, floor) };
+  return { required, agreed, next: decideNext(votes, required, agreed) };
 };

@@ -183,12 +183,12 @@ export class FollowedOrigins {
     return [...voters.values()].filter((voter) => !this.#isLagging(voter, ring));
   }
 
-  /** Returns the number of origins that can be reached, with or without a vote. */
-  countReachable(): number {
+  /** Returns the origins that can be reached, with or without a vote. */
+  reachable(): ReadonlySet<string> {
     const nodes = [...this.#heads.keys()].filter(
       ({ identified, suspended, available }) => identified && !suspended && available,
     );
-    return new Set(nodes.map(({ origin }) => origin)).size;
+    return new Set(nodes.map(({ origin }) => origin));
   }
 
   /** Returns one node of each origin that can be reached and whose head links to the ring, with or without a vote. */

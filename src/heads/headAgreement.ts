@@ -247,7 +247,7 @@ export class HeadAgreement {
       ...{
         ring,
         voters: this.#origins.voters(ring),
-        reachable: this.#origins.countReachable(),
+        reachable: this.#origins.reachable(),
         agree,
         blockTimeMs: blockTimeMs(),
         nowMs: clock.nowMs(),

@@ -659,3 +659,37 @@ test("an origin without a vote has one again with the block that another one has
   assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash);
   assert.equal(setup.heads.current()?.isAgreed, true);
 });
+
+for (const isReachable of [true, false]) {
+  test(`an invented chain on a replaced branch is not served, with its node ${isReachable ? "in use" : "out of use"}`, async (t) => {
+    const setup = await trackHeads(t, { height: 60, nodes: 3 });
+    const [, , liar] = setup.nodes as [ChainNode, ChainNode, ChainNode];
+    await run(setup, 2);
+    liar.chain = forge(setup.chain, 5);
+    await setup.heads.refresh();
+    liar.available = isReachable;
+    setup.chain.reorg(20, 21);
+    await setup.heads.refresh();
+    assert.equal(served(setup)?.hash, setup.chain.latest.hash);
+    // The chain pauses.
+    for (let pausedMs = 0; pausedMs < 30_000; pausedMs += STEP_MS) {
+      setup.heads.markActive();
+      await setup.clock.advance(STEP_MS);
+      assert.ok(isHonest(setup, served(setup)?.hash), `after ${pausedMs} ms`);
+    }
+  });
+}
+
+test("two of three origins die, and the head follows the third one to its branch", async (t) => {
+  const setup = await trackHeads(t, { height: 60, nodes: 3 });
+  const [first, second] = setup.nodes as [ChainNode, ChainNode];
+  await run(setup, 2);
+  for (const dead of [first, second]) {
+    Object.assign(dead, { down: true, available: false });
+  }
+  setup.chain.reorg(3, 5);
+  const watch = watchHead(setup);
+  await run(setup, 6, watch.step);
+  assert.ok(watch.longestMs <= 8_500, `${watch.longestMs} ms`);
+  assert.ok(isHonest(setup, served(setup)?.hash));
+});
