@@ -1,11 +1,9 @@
 import type { Hash } from "../ethereum/hex.ts";
-import { readLinked } from "../nodes/blockReads.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { OfferedHead } from "./agreedHead.ts";
-import { AnnouncedBlocks } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
-import { findChainPath, MAX_GAP_BLOCKS } from "./chainPath.ts";
+import { ChainRecorder } from "./chainRecorder.ts";
 import {
   type AgreedBlock,
   decideHead,
@@ -17,7 +15,7 @@ import {
 import { DetachedHeads, type DetachedHeadsOptions } from "./detachedHeads.ts";
 import { FirstHeads } from "./firstHeads.ts";
 import { FollowedOrigins } from "./followedOrigins.ts";
-import { type FindBlock, headOf, linkHead, type NodeChain, rejoin, sealedBlocksOf } from "./nodeChain.ts";
+import { headOf, type NodeChain, sealedBlocksOf } from "./nodeChain.ts";
 
 export interface HeadAgreementOptions extends DetachedHeadsOptions {
   /** Called when origins contradict each other without a majority, and when they do not any more. */
@@ -54,6 +52,7 @@ const MAX_STEPS = 16;
 export class HeadAgreement {
   readonly #options: HeadAgreementOptions;
   readonly #origins: FollowedOrigins;
+  readonly #chains: ChainRecorder;
   readonly #detached: DetachedHeads;
   readonly #isShared: boolean;
   readonly #first: FirstHeads;
@@ -62,7 +61,6 @@ export class HeadAgreement {
   readonly #reads = new Set<Promise<void>>();
   #isSearching = false;
   #decider: WaitingDecider | undefined;
-  readonly #announced = new AnnouncedBlocks();
   #isContradicted = false;
   #served: string | undefined;
   #servedMs = 0;
@@ -71,6 +69,7 @@ export class HeadAgreement {
   constructor(options: HeadAgreementOptions) {
     this.#options = options;
     this.#origins = new FollowedOrigins(options);
+    this.#chains = new ChainRecorder(options, this.#origins);
     this.#detached = new DetachedHeads(options, this.#origins);
     this.#first = new FirstHeads(options, (offered, served) => this.#recordAll(offered, served));
     this.#isShared = options.agree !== 1 && new Set(options.nodes.map(({ origin }) => origin)).size > 1;
@@ -125,7 +124,7 @@ export class HeadAgreement {
     if (this.#origins.isIgnored(node)) {
       return true;
     }
-    const isLinked = await this.#record(node, head);
+    const isLinked = await this.#chains.record(node, head);
     this.#serveAgreed({ node, head });
     return isLinked;
   }
@@ -137,7 +136,7 @@ export class HeadAgreement {
     }
     for (const { node, head } of offered) {
       this.#read(async () => {
-        await this.#record(node, head);
+        await this.#chains.record(node, head);
         this.#serveAgreed(served);
       });
     }
@@ -150,80 +149,6 @@ export class HeadAgreement {
       .catch(() => this.#waitFor(RETRY_MS))
       .finally(() => this.#reads.delete(reading));
     this.#reads.add(reading);
-  }
-
-  /** Links the head to the ring: by announced blocks, or by blocks that are read from the node. Returns false if it does not link. */
-  async #record(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
-    const { canonical, selection } = this.#options;
-    const { ring } = canonical;
-    if (ring === undefined) {
-      return false;
-    }
-    const { number, hash } = head.block;
-    if (this.#origins.isOlderHead(node, head.block, ring)) {
-      return true;
-    }
-    if (ring.at(number)?.hash === hash) {
-      this.#recordChain(node, { base: { number, hash }, blocks: [] });
-      return true;
-    }
-    if (number <= ring.oldest) {
-      this.#origins.recordDetached(node, head.block);
-      await selection.verifyDisagreeing(node);
-      return true;
-    }
-    const isFar = number - ring.latest.number > MAX_GAP_BLOCKS;
-    const chain = isFar
-      ? undefined
-      : (linkHead(head, ring, this.#finder(node)) ?? (await this.#readChain(node, head, ring)));
-    if (chain === undefined) {
-      if (canonical.ring !== ring) {
-        return this.#record(node, head);
-      }
-      this.#origins.recordDetached(node, head.block);
-      await selection.verifyDisagreeing(node);
-      return false;
-    }
-    // The ring may have changed while a slow node was read.
-    const joined = canonical.ring === ring ? chain : rejoin(chain, ring, canonical.ring ?? ring);
-    if (joined === undefined) {
-      return this.#record(node, head);
-    }
-    this.#recordChain(node, joined);
-    return true;
-  }
-
-  #recordChain(node: UpstreamNode, chain: NodeChain): void {
-    const wasWrong = this.#announced.add(chain, this.#options.clock.nowMs());
-    this.#origins.record(node, this.#announced.correct(chain));
-    if (wasWrong) {
-      this.#origins.correct((other) => this.#announced.correct(other));
-    }
-    this.#announced.keep(this.#origins.chains());
-  }
-
-  /** Finds blocks that the node announced itself, and blocks of other nodes whose hash commits to their parent. */
-  #finder(node: UpstreamNode): FindBlock {
-    const own = new Map(this.#origins.chainOf(node)?.blocks.map((sealed) => [sealed.block.hash, sealed]));
-    return (hash) => own.get(hash) ?? this.#announced.find(hash);
-  }
-
-  async #readChain(node: UpstreamNode, head: SealedBlock, ring: BlockRing): Promise<NodeChain | undefined> {
-    const { identity, signal } = this.#options;
-    let isOther: boolean | undefined;
-    const path = await findChainPath(ring, head, async (range, hash) => {
-      if (range.to <= ring.latest.number) {
-        isOther ??= (await identity.verify(node)).kind !== "same";
-        if (isOther) {
-          return [];
-        }
-      }
-      return readLinked(node, range, hash, signal);
-    });
-    const [lowest] = path?.blocks ?? [];
-    return path?.joined === true && lowest !== undefined
-      ? { base: { number: lowest.block.number - 1n, hash: lowest.block.parentHash }, blocks: path.blocks }
-      : undefined;
   }
 
   /** Serves the block that enough origins have. `offered` was just announced. */
@@ -253,7 +178,7 @@ export class HeadAgreement {
         nowMs: clock.nowMs(),
         servedMs: this.#servedMs,
       },
-      seenMs: (hash) => Math.max(this.#announced.seenMs(hash) ?? this.#servedMs, this.#resumedMs),
+      seenMs: (hash) => Math.max(this.#chains.seenMs(hash) ?? this.#servedMs, this.#resumedMs),
     });
   }
 

@@ -1,55 +1,21 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { NodeError } from "../../src/core/node.ts";
 import type { Call } from "../../src/jsonrpc/call.ts";
-import { BranchedChain } from "../support/fakes/branchedChain.ts";
-import { createFakeChain, type FakeBlock, type FakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import type { ChainNode } from "../support/servers/chainNode.ts";
 import { forge } from "./forge.ts";
-import { mineFor, trackHeads } from "./trackHeads.ts";
-
-type Tracking = Awaited<ReturnType<typeof trackHeads>>;
-
-const BLOCK_MS = 2_000;
-const STEP_MS = 100;
-
-/** Returns the chain of a node that has other newest blocks, also under hashes that it copied. */
-const withTop = (chain: FakeChain, top: readonly FakeBlock[]): FakeChain => {
-  const blocks = [...chain.blocks.slice(0, -top.length), ...top];
-  const none = () => undefined;
-  const byHash = (hash: unknown) => blocks.findLast((block) => block.hash === hash);
-  const latest = top.at(-1) ?? chain.latest;
-  return {
-    chainId: chain.chainId,
-    blocks,
-    latest,
-    byHash,
-    mine: none,
-    reorg: none,
-    rewind: none,
-    onBlocks: () => none,
-  };
-};
-
-/** Returns a block with other fields, under the same hash. */
-const change = (block: FakeBlock, fields: Readonly<Record<string, string>>): FakeBlock => ({
-  ...block,
-  json: { ...block.json, ...fields },
-});
-
-const served = ({ heads }: Tracking) => heads.current()?.latest;
-
-/** Mines a block every 2 s. Calls `each` every 100 ms. Each announcement of an honest block is served or waits. */
-const run = async (setup: Tracking, blocks: number, each: (elapsedMs: number) => void = () => undefined) => {
-  for (let elapsedMs = STEP_MS; elapsedMs <= blocks * BLOCK_MS; elapsedMs += STEP_MS) {
-    setup.heads.markActive();
-    await setup.clock.advance(STEP_MS);
-    if (elapsedMs % BLOCK_MS === 0) {
-      setup.chain.mine();
-    }
-    each(elapsedMs);
-  }
-};
+import {
+  BLOCK_MS,
+  isHonest,
+  metricOf,
+  run,
+  STEP_MS,
+  served,
+  startAlone,
+  type Tracking,
+  trackHeads,
+} from "./trackHeads.ts";
 
 /** Measures the longest time without a new served head. */
 const watchHead = (setup: Tracking) => {
@@ -68,41 +34,11 @@ const watchHead = (setup: Tracking) => {
   };
 };
 
-const isHonest = ({ chain }: Tracking, hash: string | undefined): boolean => chain.byHash(hash) !== undefined;
-
-const metricOf = async ({ telemetry }: Tracking, name: string): Promise<string[]> =>
-  (await telemetry.registry.metrics()).split("\n").filter((line) => line.startsWith(`${name}{`));
-
-for (const nodes of [3, 4]) {
-  test(`a child that one of ${nodes} origins invents for each block is never served`, async (t) => {
-    const setup = await trackHeads(t, { height: 30, nodes });
-    const [liar] = setup.nodes as [ChainNode];
-    const first = served(setup)?.number ?? 0n;
-    await run(setup, 8, () => {
-      liar.chain = forge(setup.chain, 1);
-      assert.ok(isHonest(setup, served(setup)?.hash));
-      assert.equal(setup.heads.current()?.isAgreed, true);
-    });
-    assert.ok((served(setup)?.number ?? 0n) >= first + 7n, "the head goes on");
-    assert.equal(setup.changes.filter(({ from }) => from.length > 0).length, 0);
-    assert.ok((await metricOf(setup, "forebay_heads_contradicted")).every((line) => line.endsWith(" 0")));
-  });
-}
-
-test("a chain that one of three origins invents far ahead is never served, and its node is excluded from heads", async (t) => {
-  const setup = await trackHeads(t, { height: 30, nodes: 3 });
-  const [, liar] = setup.nodes as [ChainNode, ChainNode];
-  liar.chain = forge(setup.chain, 40);
-  await run(setup, 10, () => assert.ok(isHonest(setup, served(setup)?.hash)));
-  assert.equal(setup.heads.isExcluded("node2"), true);
-  assert.deepEqual(
-    (await metricOf(setup, "forebay_upstream_heads_excluded")).filter((line) => line.endsWith(" 1")),
-    ['forebay_upstream_heads_excluded{chain="test",node="node2"} 1'],
-  );
-  liar.chain = setup.chain;
-  await run(setup, 160);
-  assert.equal(setup.heads.isExcluded("node2"), false);
-});
+const setUp = ({ nodes }: Pick<Tracking, "nodes">): void => {
+  for (const node of nodes) {
+    node.down = false;
+  }
+};
 
 test("of two origins that contradict each other, the first one decides, and an alert can fire", async (t) => {
   const setup = await trackHeads(t, { height: 30, nodes: 2 });
@@ -180,19 +116,6 @@ test("two silent origins of three that can be reached are awaited for 15 s", asy
   assert.ok(watch.longestMs <= 17_500, `${watch.longestMs} ms`);
 });
 
-test("an invented block is not served while the chain pauses, if a majority is usable", async (t) => {
-  const setup = await trackHeads(t, { height: 30, nodes: 3 });
-  await run(setup, 2);
-  await setup.clock.advance(1_000);
-  const [liar] = setup.nodes as [ChainNode];
-  liar.chain = forge(setup.chain, 1);
-  for (let pausedMs = 0; pausedMs < 14_500; pausedMs += STEP_MS) {
-    setup.heads.markActive();
-    await setup.clock.advance(STEP_MS);
-    assert.ok(isHonest(setup, served(setup)?.hash), `after ${pausedMs} ms`);
-  }
-});
-
 test("a reorganisation is served once a majority has it", async (t) => {
   const setup = await trackHeads(t, { height: 30, nodes: 3 });
   await run(setup, 2);
@@ -221,14 +144,6 @@ test("a load balancer whose machines differ moves no head back", async (t) => {
     highest = number;
   });
   assert.ok(highest >= setup.chain.latest.number - 1n);
-});
-
-test("at the start, the heads of all origins are awaited, and one origin's invention is not served", async (t) => {
-  const honest = createFakeChain({ height: 30 });
-  const setup = await trackHeads(t, { height: 30, nodes: 3, firstChain: forge(honest, 5) });
-  await setup.clock.advance(2_000);
-  assert.equal(served(setup)?.hash, setup.chain.latest.hash);
-  assert.equal(setup.heads.current()?.isAgreed, true);
 });
 
 test("safe and finalized are the highest that a majority reports at or above", async (t) => {
@@ -269,26 +184,6 @@ test("a majority that lags behind a short ring moves the head not back", async (
   await run(setup, 4, () => assert.ok((served(setup)?.number ?? 0n) >= first));
 });
 
-test("an invented child is not served because one honest origin is late after a pause", async (t) => {
-  const setup = await trackHeads(t, { height: 30, nodes: 3 });
-  const [liar, , late] = setup.nodes as [ChainNode, ChainNode, ChainNode];
-  await run(setup, 4);
-  liar.chain = forge(setup.chain, 1);
-  const pause = async (forMs: number) => {
-    for (let elapsedMs = 0; elapsedMs < forMs; elapsedMs += STEP_MS) {
-      setup.heads.markActive();
-      await setup.clock.advance(STEP_MS);
-      assert.ok(isHonest(setup, served(setup)?.hash));
-    }
-  };
-  await pause(4_900);
-  late.lag = 1;
-  setup.chain.mine();
-  await pause(300);
-  late.lag = 0;
-  await pause(2_000);
-});
-
 for (const [lagging, waitBlocks] of [
   [1, 4],
   [2, 10],
@@ -311,147 +206,6 @@ for (const [lagging, waitBlocks] of [
     });
     assert.ok(watch.longestMs <= 2_500, `${watch.longestMs} ms`);
     assert.equal(setup.heads.current()?.isAgreed, false);
-  });
-}
-
-const FORGERIES: Readonly<Record<string, (chain: FakeChain) => FakeChain>> = {
-  "other fields": (chain) =>
-    withTop(chain, [change(chain.latest, { timestamp: "0x1", stateRoot: `0x${"1".repeat(64)}` })]),
-  "another parent": (chain) => {
-    const [before, parent, latest] = chain.blocks.slice(-3) as [FakeBlock, FakeBlock, FakeBlock];
-    const forged = `0x${latest.hash.slice(2).split("").reverse().join("")}` as const;
-    return withTop(chain, [
-      change({ ...parent, hash: forged }, { hash: forged, parentHash: before.hash }),
-      change(latest, { parentHash: forged }),
-    ]);
-  },
-};
-
-for (const [name, forgeTop] of Object.entries(FORGERIES)) {
-  test(`a block under the hash of an honest one, with ${name}, is not served`, async (t) => {
-    const chain = new BranchedChain(30);
-    const setup = await trackHeads(t, {
-      ...{ chain, nodes: 3 },
-      alter: ([first], honest) => Object.assign(first ?? {}, { chain: forgeTop(honest) }),
-    });
-    const [liar, , late] = setup.nodes as [ChainNode, ChainNode, ChainNode];
-    await run(setup, 6, (elapsedMs) => {
-      liar.chain = forgeTop(chain);
-      late.lag = elapsedMs % BLOCK_MS < BLOCK_MS / 2 ? 1 : 0;
-      const heads = setup.heads.current();
-      assert.ok(heads);
-      for (let { oldest: number } = heads; number <= heads.latest.number; number++) {
-        assert.equal(heads.at(number)?.hash, chain.blocks[Number(number)]?.hash);
-        assert.equal(heads.header(number)?.timestamp, chain.blocks[Number(number)]?.json.timestamp);
-      }
-    });
-    assert.ok((served(setup)?.number ?? 0n) >= chain.latest.number - 1n);
-  });
-}
-
-test("blocks below the head are those of the hashes, also if the node that is read for them has others", async (t) => {
-  const chain = new BranchedChain(60);
-  const top = chain.blocks.slice(20);
-  const forged = withTop(
-    chain,
-    top.map((block, index) => (index === 0 ? change(block, { parentHash: `0x${"1".repeat(64)}` }) : block)),
-  );
-  const setup = await trackHeads(t, {
-    ...{ chain, nodes: 3 },
-    alter: ([first]) => Object.assign(first ?? {}, { chain: forged }),
-  });
-  await run(setup, 2);
-  const heads = setup.heads.current();
-  assert.equal(heads?.oldest, 0n);
-  assert.equal(heads?.at(20n)?.parentHash, chain.blocks[19]?.hash);
-});
-
-/** Holds the answers of a node until the returned promise is resolved. */
-const holdAnswers = (node: ChainNode): PromiseWithResolvers<void> => {
-  const { send } = node;
-  const held = Promise.withResolvers<void>();
-  node.send = async (...args) => {
-    await held.promise;
-    return send(...args);
-  };
-  return held;
-};
-
-test("after an idle time on a fast chain, one of two origins has 2 s to answer too", async (t) => {
-  const setup = await trackHeads(t, { height: 300, nodes: 2, secondsPerBlock: 0.2 });
-  const [liar, honest] = setup.nodes as [ChainNode, ChainNode];
-  await mineFor(setup, 40_000, 200);
-  liar.chain = forge(setup.chain, 5);
-  const held = holdAnswers(honest);
-  setup.heads.markActive();
-  await setup.clock.advance(1_500);
-  assert.ok(isHonest(setup, served(setup)?.hash), "the first answer is not served alone");
-  held.resolve();
-  await setup.clock.advance(500);
-  assert.equal(served(setup)?.hash, setup.chain.latest.hash);
-});
-
-for (const idleMs of [40_000, 600_000]) {
-  test(`after ${idleMs / 1_000} s without clients on a fast chain, no origin loses its vote before it has answered`, async (t) => {
-    const setup = await trackHeads(t, { height: 300, nodes: 3, secondsPerBlock: 0.2 });
-    const [liar, ...honest] = setup.nodes as [ChainNode, ChainNode, ChainNode];
-    await mineFor(setup, idleMs, 200);
-    const before = served(setup)?.number ?? 0n;
-    assert.ok(setup.chain.latest.number - before > 100n, "the chain is idle");
-    liar.chain = forge(setup.chain, 5);
-    const answers = honest.map(holdAnswers);
-    setup.heads.markActive();
-    await setup.clock.advance(1_000);
-    assert.ok(isHonest(setup, served(setup)?.hash), "the first answer is not served alone");
-    for (const { resolve } of answers) {
-      resolve();
-    }
-    await setup.clock.advance(500);
-    assert.ok(isHonest(setup, served(setup)?.hash));
-    assert.ok((served(setup)?.number ?? 0n) >= setup.chain.latest.number, "the majority is served");
-  });
-}
-/** Starts the first of three nodes alone. The others are down. */
-const startAlone = async (
-  t: TestContext,
-  height: number,
-  alter: (nodes: readonly [ChainNode, ChainNode, ChainNode], chain: FakeChain) => void,
-) => {
-  const startSeconds = Math.floor(Date.now() / 1_000) - height * 2;
-  const setup = await trackHeads(t, {
-    ...{ height, startSeconds, nodes: 3 },
-    alter: (nodes, chain) => {
-      for (const node of nodes.slice(1)) {
-        node.down = true;
-      }
-      alter(nodes as [ChainNode, ChainNode, ChainNode], chain);
-    },
-  });
-  await setup.clock.advance(3_000);
-  const alone = served(setup);
-  assert.ok(alone);
-  return { ...setup, alone };
-};
-
-const setUp = ({ nodes }: Pick<Tracking, "nodes">): void => {
-  for (const node of nodes) {
-    node.down = false;
-  }
-};
-
-for (const ahead of [20, 150, 400, 2_000]) {
-  test(`a chain ${ahead} ahead that was invented before the others could be reached ends with them`, async (t) => {
-    const setup = await startAlone(t, 30, ([first], chain) => {
-      first.chain = forge(chain, ahead);
-    });
-    assert.equal(setup.alone.number, BigInt(30 + ahead));
-    for (const node of setup.nodes.slice(1)) {
-      node.down = false;
-      await run(setup, 8);
-    }
-    assert.ok(isHonest(setup, served(setup)?.hash));
-    assert.ok((served(setup)?.number ?? 0n) >= setup.chain.latest.number - 1n);
-    assert.equal(setup.heads.current()?.isAgreed, true);
   });
 }
 
@@ -491,22 +245,6 @@ test("two origins that synchronise and have no block yet cost one wait", async (
   await run(setup, 6, watch.step);
   assert.ok(watch.longestMs <= 2_500, `${watch.longestMs} ms`);
 });
-
-for (const isDown of [true, false]) {
-  test(`the preferred of two origins that is far ahead and then ${isDown ? "dies" : "stops"} decides no longer`, async (t) => {
-    const setup = await trackHeads(t, { height: 30, nodes: 2 });
-    const [liar] = setup.nodes as [ChainNode];
-    await run(setup, 2);
-    liar.chain = forge(setup.chain, 200);
-    await run(setup, 2);
-    assert.ok(!isHonest(setup, served(setup)?.hash));
-    liar.down = isDown;
-    liar.available = !isDown;
-    await run(setup, isDown ? 2 : 5);
-    assert.equal(served(setup)?.hash, setup.chain.byHash(served(setup)?.hash)?.hash);
-    assert.ok((served(setup)?.number ?? 0n) >= setup.chain.latest.number - 1n);
-  });
-}
 
 test("an origin whose first read of finalized fails supports the tag", async (t) => {
   let isFailing = true;
@@ -548,23 +286,6 @@ test("the heads of an excluded node count at once if no other node is left", asy
   assert.ok(watch.longestMs <= 4_500, `${watch.longestMs} ms`);
   assert.equal(setup.heads.isExcluded("node1"), false);
   assert.ok((await metricOf(setup, "forebay_upstream_heads_excluded")).every((line) => line.endsWith(" 0")));
-});
-
-test("an invented chain of more than 2,048 blocks above the head is not read", async (t) => {
-  const setup = await trackHeads(t, { height: 30, nodes: 3 });
-  const [liar] = setup.nodes as [ChainNode];
-  const invented = forge(setup.chain, 2_060);
-  liar.chain = invented;
-  await run(setup, 1);
-  liar.calls = 0;
-  let announcements = 0;
-  for (let turn = 0; turn < 40; turn++) {
-    invented.mine(2);
-    await setup.heads.refresh();
-    announcements++;
-  }
-  assert.ok(liar.calls <= announcements + 4, `${liar.calls} calls for ${announcements} heads`);
-  assert.ok(isHonest(setup, served(setup)?.hash));
 });
 
 test("one origin alone makes no block final while the others lag", async (t) => {
@@ -621,21 +342,6 @@ test("a contradiction of two origins freezes the head for 15 s at most while a t
   assert.ok(watch.longestMs <= 17_500, `${watch.longestMs} ms`);
 });
 
-test("an invented child is not served while one honest origin is excluded and the other one is silent", async (t) => {
-  const setup = await trackHeads(t, { height: 60, nodes: 3 });
-  const [excluded, liar] = setup.nodes as [ChainNode, ChainNode];
-  excluded.chain = forge(setup.chain, 3);
-  await run(setup, 6);
-  assert.equal(setup.heads.isExcluded("node1"), true);
-  await setup.clock.advance(1_000);
-  liar.chain = forge(setup.chain, 1);
-  for (let elapsedMs = 0; elapsedMs < 14_000; elapsedMs += STEP_MS) {
-    setup.heads.markActive();
-    await setup.clock.advance(STEP_MS);
-    assert.ok(isHonest(setup, served(setup)?.hash), `after ${elapsedMs} ms`);
-  }
-});
-
 test("an origin without a vote has one again with the block that another one has above the served head", async (t) => {
   const setup = await trackHeads(t, { height: 80, nodes: 3 });
   await run(setup, 2);
@@ -659,26 +365,6 @@ test("an origin without a vote has one again with the block that another one has
   assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash);
   assert.equal(setup.heads.current()?.isAgreed, true);
 });
-
-for (const isReachable of [true, false]) {
-  test(`an invented chain on a replaced branch is not served, with its node ${isReachable ? "in use" : "out of use"}`, async (t) => {
-    const setup = await trackHeads(t, { height: 60, nodes: 3 });
-    const [, , liar] = setup.nodes as [ChainNode, ChainNode, ChainNode];
-    await run(setup, 2);
-    liar.chain = forge(setup.chain, 5);
-    await setup.heads.refresh();
-    liar.available = isReachable;
-    setup.chain.reorg(20, 21);
-    await setup.heads.refresh();
-    assert.equal(served(setup)?.hash, setup.chain.latest.hash);
-    // The chain pauses.
-    for (let pausedMs = 0; pausedMs < 30_000; pausedMs += STEP_MS) {
-      setup.heads.markActive();
-      await setup.clock.advance(STEP_MS);
-      assert.ok(isHonest(setup, served(setup)?.hash), `after ${pausedMs} ms`);
-    }
-  });
-}
 
 test("two of three origins die, and the head follows the third one to its branch", async (t) => {
   const setup = await trackHeads(t, { height: 60, nodes: 3 });

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import type { HeadChange } from "../../src/core/heads.ts";
 import type { Finality } from "../../src/heads/canonicalChain.ts";
@@ -87,3 +88,49 @@ export const mineFor = async (
 };
 
 export const hashesOf = (blocks: readonly { hash: string }[]) => blocks.map(({ hash }) => hash);
+
+export type Tracking = Awaited<ReturnType<typeof trackHeads>>;
+
+export const BLOCK_MS = 2_000;
+export const STEP_MS = 100;
+
+export const served = ({ heads }: Tracking) => heads.current()?.latest;
+
+/** Mines a block every 2 s. Calls `each` every 100 ms. Each announcement of an honest block is served or waits. */
+export const run = async (setup: Tracking, blocks: number, each: (elapsedMs: number) => void = () => undefined) => {
+  for (let elapsedMs = STEP_MS; elapsedMs <= blocks * BLOCK_MS; elapsedMs += STEP_MS) {
+    setup.heads.markActive();
+    await setup.clock.advance(STEP_MS);
+    if (elapsedMs % BLOCK_MS === 0) {
+      setup.chain.mine();
+    }
+    each(elapsedMs);
+  }
+};
+
+export const isHonest = ({ chain }: Tracking, hash: string | undefined): boolean => chain.byHash(hash) !== undefined;
+
+export const metricOf = async ({ telemetry }: Tracking, name: string): Promise<string[]> =>
+  (await telemetry.registry.metrics()).split("\n").filter((line) => line.startsWith(`${name}{`));
+
+/** Starts the first of three nodes alone. The others are down. */
+export const startAlone = async (
+  t: TestContext,
+  height: number,
+  alter: (nodes: readonly [ChainNode, ChainNode, ChainNode], chain: FakeChain) => void,
+) => {
+  const startSeconds = Math.floor(Date.now() / 1_000) - height * 2;
+  const setup = await trackHeads(t, {
+    ...{ height, startSeconds, nodes: 3 },
+    alter: (nodes, chain) => {
+      for (const node of nodes.slice(1)) {
+        node.down = true;
+      }
+      alter(nodes as [ChainNode, ChainNode, ChainNode], chain);
+    },
+  });
+  await setup.clock.advance(3_000);
+  const alone = served(setup);
+  assert.ok(alone);
+  return { ...setup, alone };
+};
