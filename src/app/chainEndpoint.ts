@@ -2,7 +2,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import { deriveContext } from "../core/deriveContext.ts";
 import type { Heads } from "../core/heads.ts";
 import type { LazySignal } from "../core/lazySignal.ts";
-import type { Admission, RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { RequestAdmission, RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { formatCacheStatus } from "../http/cacheStatus.ts";
 import {
@@ -48,13 +48,13 @@ const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
 const isNoCache = (header: string | undefined): boolean => header !== undefined && NO_CACHE.test(header);
 
 /** The context of a client's request. A class because of its getter: see LazyCall in jsonrpc/envelope.ts. */
-class ClientRequestContext implements RequestContext, Admission {
+class ClientRequestContext implements RequestContext, RequestAdmission {
   readonly view: View;
   readonly deadlineMs: number;
   readonly clientId: string;
   readonly connection: object;
   /** Itself, so that a cache hit needs no other object. */
-  readonly admission: Admission = this;
+  readonly admission: RequestAdmission = this;
   isAdmitted = false;
   stateReads = 0;
   readonly memory: RequestContext["memory"];

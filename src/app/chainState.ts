@@ -12,7 +12,7 @@ import { createStateEconomics, type StateEconomics } from "../state/stateEconomi
 import { StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
 import { StateJudge } from "../state/stateJudge.ts";
 import { STATE_METHODS, StateReads, type StateReadsOptions } from "../state/stateReads.ts";
-import type { WriteSetOrigin, WriteSetSource } from "../state/writeSet.ts";
+import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createAnswers } from "./createAnswers.ts";
 import { createOriginComparison } from "./createOriginComparison.ts";
@@ -61,7 +61,7 @@ export class ChainState {
   readonly #onDropped = new Set<() => void>();
   #sources: readonly WriteSetSource[] = [];
   /** The sources that no node supports. */
-  readonly #unsupported = new Set<WriteSetOrigin>();
+  readonly #unsupported = new Set<WriteSetSourceKind>();
   #isClosed = false;
 
   constructor(options: ChainStateOptions) {
@@ -141,7 +141,7 @@ export class ChainState {
     if (sources.length === 0 || this.#isClosed) {
       return;
     }
-    telemetry.log.debug({ chain: config.name, sources: sources.map(({ origin }) => origin) }, "state is followed");
+    telemetry.log.debug({ chain: config.name, sources: sources.map(({ kind }) => kind) }, "state is followed");
     this.#follow(sources, known ?? this.#createKnown(economics));
   }
 
@@ -303,7 +303,7 @@ export class ChainState {
   }
 
   /** No source is left if no node supports any. A node that is down and a source that rests say the same for a time. */
-  #noteSource(source: WriteSetOrigin, outcome: string): void {
+  #noteSource(source: WriteSetSourceKind, outcome: string): void {
     const { forwarded, upstreams } = this.#options;
     if (outcome !== "unsupported") {
       this.#unsupported.clear();

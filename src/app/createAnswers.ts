@@ -21,14 +21,14 @@ import type { StateEconomics } from "../state/stateEconomics.ts";
 import type { StateFollower } from "../state/stateFollower.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { hasOwnHash } from "../verification/checkHeader.ts";
-import type { Execution } from "./createExecution.ts";
+import type { ChainExecution } from "./createExecution.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 export interface AnswersOfChainOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
-  readonly execution: Execution;
+  readonly execution: ChainExecution;
   readonly values: BlockValues;
   readonly follower: StateFollower;
   readonly economics: StateEconomics;

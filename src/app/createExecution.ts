@@ -33,7 +33,7 @@ import type { Upstreams } from "./upstreams.ts";
 import { workerEntry } from "./workerEntry.ts";
 
 /** The execution of one chain. */
-export interface Execution {
+export interface ChainExecution {
   readonly simulator: Simulator;
   /** Creates the executor of the feed's transactions. Its thread starts with the first call. */
   executor(): Executor;
@@ -51,7 +51,7 @@ const MAX_STATE_READS = 16;
 /** All chains share the threads, so that many chains on a machine with many cores do not fill its memory. */
 const MAX_DEFAULT_WORKERS = 4;
 
-export interface ExecutionOptions {
+export interface ChainExecutionOptions {
   readonly config: ChainConfig;
   readonly rules: { readonly forks: ChainForks };
   readonly upstreams: Upstreams;
@@ -71,7 +71,14 @@ export interface ExecutionOptions {
 /** The default of `simulate.workers`. */
 export const defaultWorkers = (cores: number): number => Math.min(MAX_DEFAULT_WORKERS, Math.max(1, cores - 1));
 
-const createState = ({ config, upstreams, knownState, stateStore, stated, telemetry }: ExecutionOptions): NodeState => {
+const createState = ({
+  config,
+  upstreams,
+  knownState,
+  stateStore,
+  stated,
+  telemetry,
+}: ChainExecutionOptions): NodeState => {
   const { heads } = upstreams;
   const fetch = createBulkSlotFetch({
     fetch: createStateFetcher(upstreams, FETCH_TIMEOUT_MS),
@@ -95,7 +102,7 @@ const createState = ({ config, upstreams, knownState, stateStore, stated, teleme
 };
 
 /** Returns `undefined` if no run is to be compared. The library has no rules of OP stacks. */
-const createComparisons = ({ config, rules, telemetry }: ExecutionOptions): EngineComparisons | undefined => {
+const createComparisons = ({ config, rules, telemetry }: ChainExecutionOptions): EngineComparisons | undefined => {
   const { name: chain, simulate } = config;
   const { log, metrics } = telemetry;
   if (simulate.engine !== "auto" || simulate.compareShare === 0 || rules.forks.op !== undefined) {
@@ -111,7 +118,7 @@ const createComparisons = ({ config, rules, telemetry }: ExecutionOptions): Engi
 
 const moduleOf = ({ op }: ChainForks): ModuleKind => (op === undefined ? "ethereum" : "optimism");
 
-const createSimulationWorkers = (options: ExecutionOptions): EvmWorkers => {
+const createSimulationWorkers = (options: ChainExecutionOptions): EvmWorkers => {
   const { config, telemetry } = options;
   const { name: chain, simulate } = config;
   const { metrics } = telemetry;
@@ -130,7 +137,7 @@ const createSimulationWorkers = (options: ExecutionOptions): EvmWorkers => {
 };
 
 const createChainSimulator = (
-  { config, rules, upstreams, memory, telemetry }: ExecutionOptions,
+  { config, rules, upstreams, memory, telemetry }: ChainExecutionOptions,
   workers: EvmWorkers,
   nativesAt: NativesAt,
 ): Simulator => {
@@ -162,7 +169,7 @@ const createChainSimulator = (
 type NativesAt = (timestamp: bigint) => ReturnType<typeof nativeContracts>;
 
 const createFeedExecutor = (
-  { config, rules, senders, telemetry }: ExecutionOptions,
+  { config, rules, senders, telemetry }: ChainExecutionOptions,
   state: NodeState,
   workers: EvmWorkers,
   nativesAt: NativesAt,
@@ -186,7 +193,7 @@ const createFeedExecutor = (
 };
 
 /** Creates the execution of one chain: its state from nodes, its worker threads, its simulator. */
-export const createExecution = (options: ExecutionOptions): Execution => {
+export const createExecution = (options: ChainExecutionOptions): ChainExecution => {
   const { config, telemetry } = options;
   const nativesAt: NativesAt = (timestamp) => nativeContracts(options.rules.forks.chainId, timestamp);
   const state = createState(options);

@@ -13,7 +13,7 @@ import { createPending, type Pending } from "../pending/pending.ts";
 import type { PendingOptions } from "../pending/pendingParts.ts";
 import { parseSubmitted } from "../pending/submittedTransaction.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { createExecution, type Execution, type ExecutionOptions } from "./createExecution.ts";
+import { type ChainExecution, type ChainExecutionOptions, createExecution } from "./createExecution.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import { directNodeCall } from "./directNodeCall.ts";
 import type { ForwardedReasons } from "./forwardedReasons.ts";
@@ -27,7 +27,7 @@ export interface PendingViews {
   readonly ready: Promise<void>;
   /** Returns the current view. Throws RpcError (503) before the first head. */
   view(): View;
-  readonly execution: Execution | undefined;
+  readonly execution: ChainExecution | undefined;
   /** Undefined while the rules of the chain are not known. */
   readonly forks: ChainForks | undefined;
   /** The system contracts that a node reported. */
@@ -46,7 +46,7 @@ export interface PendingViewsOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
   readonly pipeline: Pick<ReadPipeline, "stateStore" | "stated" | "sharedValues">;
-  readonly knownState: ExecutionOptions["knownState"];
+  readonly knownState: ChainExecutionOptions["knownState"];
   /** The threads of all chains. */
   readonly threads: EvmThreads;
   /** Called with the blocks that equal their execution from the feed. */
@@ -67,7 +67,7 @@ class ChainViews implements PendingViews {
   readonly #listeners = new Set<(change: PendingChange) => void>();
   readonly #callNode: ReturnType<typeof directNodeCall>;
   #pending: Pending | undefined;
-  #execution: Execution | undefined;
+  #execution: ChainExecution | undefined;
   #rules: RulesWatch | undefined;
   #isClosed = false;
 
@@ -77,7 +77,7 @@ class ChainViews implements PendingViews {
     this.ready = this.#start();
   }
 
-  get execution(): Execution | undefined {
+  get execution(): ChainExecution | undefined {
     return this.#execution;
   }
 

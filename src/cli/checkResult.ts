@@ -8,7 +8,8 @@ export interface CheckResult {
 
 export const CHECK_TIMEOUT_MS = 5_000;
 
-export const formatResult = ({ level, subject, text }: CheckResult): string => `${level.padEnd(5)} ${subject}: ${text}`;
+export const formatCheckResult = ({ level, subject, text }: CheckResult): string =>
+  `${level.padEnd(5)} ${subject}: ${text}`;
 
 /** Appends the meaning of a fault, if it is known. */
 export const withHint = (text: string, hint: string | undefined): string =>

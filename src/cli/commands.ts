@@ -114,10 +114,10 @@ const main = async (): Promise<void> => {
     return checkHealth(argv, process.env);
   }
   const { checkConfig } = await import("./check.ts");
-  const { formatResult } = await import("./checkResult.ts");
+  const { formatCheckResult } = await import("./checkResult.ts");
   const results = await checkConfig(readConfig(args, process.env));
   for (const result of results) {
-    print(formatResult(result));
+    print(formatCheckResult(result));
   }
   if (results.some(({ level }) => level === "fault")) {
     process.exitCode = 1;

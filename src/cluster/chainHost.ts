@@ -18,11 +18,11 @@ import type {
   NodeFacts,
   RemoteAnswerCall,
   RemoteRun,
-  RemoteState,
+  RemoteRunBase,
   RemoteStateRead,
   StateOutcome,
 } from "./chainProtocol.ts";
-import { HostedState, type KnownState } from "./hostedState.ts";
+import { type ChainKnownState, HostedState } from "./hostedState.ts";
 import type { RemoteCall } from "./processChannel.ts";
 import { RunningRequests } from "./runningRequests.ts";
 import { type ViewChange, ViewEncoder } from "./viewEncoder.ts";
@@ -49,7 +49,7 @@ export interface HostedChain {
   };
   /** Filters of clients of all serving processes. */
   readonly filters: FilterStore;
-  readonly state: KnownState;
+  readonly state: ChainKnownState;
 }
 
 /** A serving process that serves this chain. */
@@ -215,7 +215,11 @@ export class ChainHost {
     }
   }
 
-  #stateOf({ stateAt }: HostedExecution, { base, hint, viewId }: RemoteState, context: StateReadContext): StateSource {
+  #stateOf(
+    { stateAt }: HostedExecution,
+    { base, hint, viewId }: RemoteRunBase,
+    context: StateReadContext,
+  ): StateSource {
     const sealed = stateAt(base, hint, context);
     if (viewId === undefined) {
       return sealed;

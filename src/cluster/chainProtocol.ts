@@ -53,13 +53,13 @@ export interface ViewUpdate {
 }
 
 /** The state on which a run is based: that of a block, or of a pending view above it. */
-export interface RemoteState {
+export interface RemoteRunBase {
   readonly base: BlockId;
   readonly hint: PrefetchHint | undefined;
   readonly viewId: string | undefined;
   /** Identifies the client's request among those of all serving processes. The items of a batch have one. */
   readonly requestId: string;
-  /** See Admission. */
+  /** See RequestAdmission. */
   readonly stateReads: number;
   /** No known value may be used. */
   readonly bypassCache: boolean;
@@ -71,7 +71,7 @@ export interface RemoteRun extends OfChain {
   readonly paramsText: Uint8Array;
   readonly block: ParentBlock;
   readonly firstTimestamp: bigint | undefined;
-  readonly state: RemoteState;
+  readonly state: RemoteRunBase;
 }
 
 /** The part of a request's context that decides about known state. */

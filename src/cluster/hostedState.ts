@@ -7,7 +7,7 @@ import type { StateReads } from "../state/stateReads.ts";
 import type { RemoteAnswerCall, RemoteRead, RemoteStateRead, StateOutcome } from "./chainProtocol.ts";
 
 /** The known state of one chain in the main process. */
-export interface KnownState {
+export interface ChainKnownState {
   readonly reads: Pick<StateReads, "request" | "forget"> | undefined;
   readonly answers: Pick<Answers, "request"> | undefined;
   /** Calls the listener when known values or answers are dropped. Returns the function that ends this. */
@@ -32,12 +32,12 @@ const toOutcome = ({ body }: RpcResponse): StateOutcome => (body instanceof Uint
 
 /** Answers reads and calls of serving processes from what is known. Their responses of nodes become known too. */
 export class HostedState {
-  readonly #known: Pick<KnownState, "reads" | "answers">;
+  readonly #known: Pick<ChainKnownState, "reads" | "answers">;
   readonly #heads: Pick<HeadTracker, "current">;
   readonly #open = new Map<number, OpenRead>();
   #lastAsked = 0;
 
-  constructor(known: Pick<KnownState, "reads" | "answers">, heads: Pick<HeadTracker, "current">) {
+  constructor(known: Pick<ChainKnownState, "reads" | "answers">, heads: Pick<HeadTracker, "current">) {
     this.#known = known;
     this.#heads = heads;
   }

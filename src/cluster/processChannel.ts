@@ -16,7 +16,7 @@ export interface RemoteCall {
   report(value: unknown): void;
 }
 
-export interface CallOptions {
+interface CallOptions {
   readonly signal?: AbortSignal;
   /** Called with the values that come before the result. */
   readonly onReport?: (value: unknown) => void;

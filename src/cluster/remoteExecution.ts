@@ -1,5 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
-import type { Admission, RpcResponse, StateReadContext } from "../core/rpcSource.ts";
+import type { RequestAdmission, RpcResponse, StateReadContext } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import type { PendingState } from "../pending/pendingState.ts";
@@ -38,10 +38,10 @@ const splitState = (source: StateSource): { readonly state: RemoteBlockState; re
 
 /** Gives each request of a client an id, which no other process uses. */
 class RequestIds {
-  readonly #ids = new WeakMap<Admission, string>();
+  readonly #ids = new WeakMap<RequestAdmission, string>();
   #count = 0;
 
-  idOf(request: Admission): string {
+  idOf(request: RequestAdmission): string {
     const known = this.#ids.get(request);
     if (known !== undefined) {
       return known;

@@ -1,8 +1,8 @@
-import type { Admission } from "../core/rpcSource.ts";
-import type { RemoteState } from "./chainProtocol.ts";
+import type { RequestAdmission } from "../core/rpcSource.ts";
+import type { RemoteRunBase } from "./chainProtocol.ts";
 
 interface RunningRequest {
-  readonly admission: Admission;
+  readonly admission: RequestAdmission;
   runs: number;
 }
 
@@ -11,8 +11,8 @@ export class RunningRequests {
   readonly #requests = new Map<string, RunningRequest>();
 
   async run<T>(
-    { requestId, stateReads }: Pick<RemoteState, "requestId" | "stateReads">,
-    task: (admission: Admission) => Promise<T>,
+    { requestId, stateReads }: Pick<RemoteRunBase, "requestId" | "stateReads">,
+    task: (admission: RequestAdmission) => Promise<T>,
   ): Promise<T> {
     const running = this.#requests.get(requestId) ?? { admission: { isAdmitted: false, stateReads }, runs: 0 };
     this.#requests.set(requestId, running);

@@ -57,7 +57,7 @@ export interface RpcResponse extends Reply {
 }
 
 /** A client's request. If its first call to a node is admitted, no further call of it is refused for the node's load. */
-export interface Admission {
+export interface RequestAdmission {
   isAdmitted: boolean;
   /** The calls to nodes by which its executions read state, of all items of a batch. */
   stateReads: number;
@@ -82,7 +82,7 @@ export interface RequestContext {
   /** The client's connection, for fair scheduling. Undefined for requests of forebay itself. */
   readonly connection?: object | undefined;
   /** The client's request that the call belongs to. Undefined for requests of forebay itself. */
-  readonly admission?: Admission | undefined;
+  readonly admission?: RequestAdmission | undefined;
   /** Counts the bytes that the request holds until its response is written. Undefined for requests of forebay itself. */
   readonly memory?: ResultMemory | undefined;
   /** Do not read the cache. The response may still be cached. */

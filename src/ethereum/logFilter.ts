@@ -1,3 +1,4 @@
+import { isFields } from "../json/fields.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { type BlockTag, parseBlockTag } from "./blockParameter.ts";
 import {
@@ -39,9 +40,6 @@ export interface LogFilterLimits {
 /** An EVM log has at most four topics (LOG4). */
 const MAX_TOPIC_POSITIONS = 4;
 const MAX_BLOCK_NUMBER = 2n ** 64n - 1n;
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const canonical = <T extends string>(values: readonly T[]): T[] => [...new Set(values)].sort();
 const lower = (value: Hex): Hex => `0x${value.slice(2).toLowerCase()}`;
@@ -128,7 +126,7 @@ const parseBlocks = (value: Readonly<Record<string, unknown>>): LogBlocks => {
 
 /** Parses the client's filter object. A range beside `blockHash` is ignored. Source: docs/service.md, eth_getLogs. */
 export const parseLogQuery = (value: unknown, limits: LogFilterLimits): LogQuery => {
-  if (!isObject(value)) {
+  if (!isFields(value)) {
     throw invalidParams("filter: expected an object");
   }
   return {

@@ -16,7 +16,7 @@ import {
   type Signature,
   type Transaction,
 } from "./transaction.ts";
-import { createReader, decodeList, type Item, type Reader } from "./transactionFields.ts";
+import { createReader, decodeList, type Reader, type RlpItem } from "./transactionFields.ts";
 
 /**
  * Parses a transaction from its EIP-2718 bytes, or a blob transaction from its network form with blobs.
@@ -45,7 +45,7 @@ const readSignature = (read: Reader): { signature: Signature } => ({
   signature: { yParity: read.flag(), r: read.number(), s: read.number() },
 });
 
-const readHashes = (items: readonly Item[]): Hash[] => {
+const readHashes = (items: readonly RlpItem[]): Hash[] => {
   const read = createReader(items, items.length);
   return items.map(() => read.hash());
 };
@@ -96,7 +96,7 @@ const parseLegacy = (raw: Uint8Array): LegacyTransaction => {
   return { type: 0, ...rawAndHash(raw), nonce, gasPrice, ...call, v, chainId, signature };
 };
 
-const parseAccessList = (raw: Uint8Array, items: readonly Item[]): AccessListTransaction => {
+const parseAccessList = (raw: Uint8Array, items: readonly RlpItem[]): AccessListTransaction => {
   const read = createReader(items, 11);
   return {
     type: 1,
@@ -110,12 +110,12 @@ const parseAccessList = (raw: Uint8Array, items: readonly Item[]): AccessListTra
   };
 };
 
-const parseDynamicFee = (raw: Uint8Array, items: readonly Item[]): DynamicFeeTransaction => {
+const parseDynamicFee = (raw: Uint8Array, items: readonly RlpItem[]): DynamicFeeTransaction => {
   const read = createReader(items, 12);
   return { type: 2, ...rawAndHash(raw), ...readDynamicFee(read), ...readSignature(read) };
 };
 
-const parseBlob = (raw: Uint8Array, items: readonly Item[]): BlobTransaction => {
+const parseBlob = (raw: Uint8Array, items: readonly RlpItem[]): BlobTransaction => {
   const [inner] = items;
   // The network form is [transaction, ...blobs and proofs] (EIP-4844, EIP-7594). The hash is of the transaction alone.
   if (Array.isArray(inner)) {
@@ -132,12 +132,12 @@ const parseBlob = (raw: Uint8Array, items: readonly Item[]): BlobTransaction => 
   };
 };
 
-const parseSetCode = (raw: Uint8Array, items: readonly Item[]): SetCodeTransaction => {
+const parseSetCode = (raw: Uint8Array, items: readonly RlpItem[]): SetCodeTransaction => {
   const read = createReader(items, 13);
   return { type: 4, ...rawAndHash(raw), ...readDynamicFee(read), ...readAuthorizations(read), ...readSignature(read) };
 };
 
-const parseDeposit = (raw: Uint8Array, items: readonly Item[]): DepositTransaction => {
+const parseDeposit = (raw: Uint8Array, items: readonly RlpItem[]): DepositTransaction => {
   const read = createReader(items, 8);
   return {
     type: DEPOSIT_TYPE,
@@ -153,7 +153,7 @@ const parseDeposit = (raw: Uint8Array, items: readonly Item[]): DepositTransacti
   };
 };
 
-const PARSERS = new Map<number, (raw: Uint8Array, items: readonly Item[]) => Transaction>([
+const PARSERS = new Map<number, (raw: Uint8Array, items: readonly RlpItem[]) => Transaction>([
   [1, parseAccessList],
   [2, parseDynamicFee],
   [3, parseBlob],

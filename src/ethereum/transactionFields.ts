@@ -2,10 +2,10 @@ import { RLP } from "@ethereumjs/rlp";
 import { formatData } from "./hex.ts";
 import { InvalidTransaction } from "./transaction.ts";
 
-export type Item = Uint8Array | Item[];
+export type RlpItem = Uint8Array | RlpItem[];
 
 /** Decodes an RLP list. Throws InvalidTransaction for other bytes. */
-export const decodeList = (bytes: Uint8Array): Item[] => {
+export const decodeList = (bytes: Uint8Array): RlpItem[] => {
   try {
     const items = RLP.decode(bytes);
     if (Array.isArray(items)) {
@@ -21,7 +21,7 @@ export const decodeList = (bytes: Uint8Array): Item[] => {
  * Creates a reader of a list's items, in order. `length` is the expected number of items.
  * The reader and each of its functions throw InvalidTransaction if the list or the next item has another form.
  */
-export const createReader = (items: readonly Item[], length: number) => {
+export const createReader = (items: readonly RlpItem[], length: number) => {
   if (items.length !== length) {
     throw new InvalidTransaction(`${items.length} fields instead of ${length}`);
   }
@@ -33,7 +33,7 @@ export const createReader = (items: readonly Item[], length: number) => {
     }
     return item;
   };
-  const list = (): readonly Item[] => {
+  const list = (): readonly RlpItem[] => {
     const item = items[next++];
     if (!Array.isArray(item)) {
       throw new InvalidTransaction(`field ${next - 1} is not a list`);

@@ -1,5 +1,6 @@
 import type { Address, Hash } from "../ethereum/hex.ts";
-import { type Fields, isFields, Malformed, read } from "./read.ts";
+import { type Fields, isFields } from "../json/fields.ts";
+import { Malformed, read } from "./read.ts";
 
 /** An account that a message's transactions use, with the slots that they read or write. */
 export interface ListedAccount {
@@ -13,7 +14,7 @@ const MAX_ACCOUNTS = 20_000;
  * Parses a flashblock access list: EIP-7928's account changes, in the metadata (Base, X Layer) or in `diff` (World Chain).
  * The list is a hint for prefetching. An unknown format returns an empty list.
  */
-export const parseAccessList = (metadata: Fields, diff: unknown): readonly ListedAccount[] => {
+export const parseFlashblockAccessList = (metadata: Fields, diff: unknown): readonly ListedAccount[] => {
   const inDiff = isFields(diff) ? diff.access_list_data : undefined;
   const changes = [metadata.access_list, metadata.flashblock_access_list, inDiff].map(findChanges).find(Boolean);
   if (!changes || changes.length > MAX_ACCOUNTS) {

@@ -1,6 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Flashblock, FlashblockBase } from "./message.ts";
-import { hasOwnHash } from "./messageHeader.ts";
+import { hasTrueHash } from "./messageHeader.ts";
 import { endsInPause } from "./pace.ts";
 import {
   type BlockMessages,
@@ -136,7 +136,7 @@ export const decideMessage = (
     return decision;
   }
   const block = state.blocks.find(({ payloadId }) => payloadId === message.payloadId);
-  return hasOwnHash([...(block?.messages.slice(0, message.index) ?? []), message]) ? decision : "wrongHash";
+  return hasTrueHash([...(block?.messages.slice(0, message.index) ?? []), message]) ? decision : "wrongHash";
 };
 
 const decidePlace = (state: SequenceState, message: Flashblock, head: BlockId, limits: SequenceLimits): Decision => {

@@ -41,7 +41,7 @@ const rawsOf = (message: Flashblock): readonly Uint8Array[] => {
 };
 
 /** Whether the last of a block's messages has the hash of its own header. `messages` begin with index 0. */
-export const hasOwnHash = (messages: readonly Flashblock[]): boolean => {
+export const hasTrueHash = (messages: readonly Flashblock[]): boolean => {
   const base = messages[0]?.base;
   const newest = messages.at(-1);
   if (base === undefined || newest === undefined) {

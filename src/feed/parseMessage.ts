@@ -1,5 +1,6 @@
 import { type Data, type Hash, isData, isQuantity, ZERO_HASH } from "../ethereum/hex.ts";
-import { parseAccessList } from "./accessList.ts";
+import { type Fields, isFields } from "../json/fields.ts";
+import { parseFlashblockAccessList } from "./accessList.ts";
 import type {
   Flashblock,
   FlashblockBase,
@@ -9,7 +10,7 @@ import type {
   MessageFault,
   ParsedMessage,
 } from "./message.ts";
-import { type Fields, isFields, Malformed, read } from "./read.ts";
+import { Malformed, read } from "./read.ts";
 
 const parseBase = (value: unknown): FlashblockBase => {
   const base = read.fields(value);
@@ -149,7 +150,7 @@ const parseFields = (fields: Fields, bytes: number): Flashblock => {
     diff: attempt("badDiff", () => parseDiff(fields.diff)),
     blockNumber: isBlockNumber(metadata.block_number) ? BigInt(metadata.block_number) : undefined,
     receipts: parseReceipts(metadata.receipts),
-    accessList: parseAccessList(metadata, fields.diff),
+    accessList: parseFlashblockAccessList(metadata, fields.diff),
     previous: parsePrevious(metadata.prev_flashblock_id),
     bytes,
   };

@@ -1,12 +1,8 @@
 import { type Address, type Data, type Hash, isAddress, isData, isHash, isQuantity } from "../ethereum/hex.ts";
+import { type Fields, isFields } from "../json/fields.ts";
 
 /** A field of a message does not have the type of the wire format. */
 export class Malformed extends Error {}
-
-export type Fields = Readonly<Record<string, unknown>>;
-
-export const isFields = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** `0x` and the 64 digits of a 256-bit value. */
 const MAX_QUANTITY_LENGTH = 66;

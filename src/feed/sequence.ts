@@ -157,7 +157,7 @@ const applyBuffered = (before: SequenceState, head: BlockId, limits: SequenceLim
   return { ...state, buffered };
 };
 
-export interface Step {
+interface Step {
   readonly state: SequenceState;
   readonly decision: Decision;
 }

@@ -2,8 +2,8 @@ import { type Awaitable, whenKnown } from "./awaitable.ts";
 import type { Reply } from "./call.ts";
 import {
   ARRAY_END,
+  ARRAY_SEPARATOR,
   ARRAY_START,
-  COMMA,
   type CompletedCall,
   discardBody,
   formatCompleted,
@@ -117,7 +117,10 @@ class Batch<R extends Reply> {
   /** Yields responses, each after its separator. Small parts are joined, because each yield costs time. */
   async *#partsOf(responses: readonly (readonly Chunk[])[], isFirst: boolean): AsyncGenerator<Uint8Array> {
     let joined: Uint8Array[] = [];
-    const chunks = responses.flatMap((parts, index) => [isFirst && index === 0 ? ARRAY_START : COMMA, ...parts]);
+    const chunks = responses.flatMap((parts, index) => [
+      isFirst && index === 0 ? ARRAY_START : ARRAY_SEPARATOR,
+      ...parts,
+    ]);
     for (const chunk of chunks) {
       if (!isStream(chunk) && chunk.length <= MAX_PART_BYTES) {
         joined.push(chunk);

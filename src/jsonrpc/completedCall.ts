@@ -15,7 +15,7 @@ export interface CompletedCall<R extends Reply> {
 export const MAX_JOINED_BYTES = 4 * 1024 * 1024;
 
 export const ARRAY_START = Buffer.from("[");
-export const COMMA = Buffer.from(",");
+export const ARRAY_SEPARATOR = Buffer.from(",");
 export const ARRAY_END = Buffer.from("]");
 
 /** Formats the response to one call. Returns an empty list for a notification. */
@@ -47,7 +47,7 @@ export const joinResponses = <R extends Reply>(completed: readonly CompletedCall
   for (const call of completed) {
     const chunks = formatCompleted(call);
     if (chunks.length > 0) {
-      parts.push(parts.length === 0 ? ARRAY_START : COMMA);
+      parts.push(parts.length === 0 ? ARRAY_START : ARRAY_SEPARATOR);
     }
     for (const chunk of chunks) {
       if (!isStream(chunk)) {

@@ -5,7 +5,7 @@ import { LogMemory } from "./logMemory.ts";
 import type { SegmentRange } from "./plan.ts";
 import {
   type Demand,
-  type LogQuery,
+  type HashedFilter,
   RangeFetches,
   type RangeFetchOptions,
   type SegmentReader,
@@ -55,7 +55,7 @@ class OrderedLogCollector implements LogCollector, SegmentReader {
   #changed = Promise.withResolvers<void>();
   readonly chunks = this.#send();
 
-  constructor(ranges: readonly SegmentRange[], query: LogQuery, context: RequestContext, options: CollectOptions) {
+  constructor(ranges: readonly SegmentRange[], query: HashedFilter, context: RequestContext, options: CollectOptions) {
     this.context = context;
     this.memory = new LogMemory(options.memory, context.clientId);
     this.signal = AbortSignal.any([context.signal, this.#closing.signal]);
@@ -173,7 +173,7 @@ class OrderedLogCollector implements LogCollector, SegmentReader {
 /** Collects the logs of one query's segments, in ascending order. */
 export const collectLogs = (
   ranges: readonly SegmentRange[],
-  query: LogQuery,
+  query: HashedFilter,
   context: RequestContext,
   options: CollectOptions,
 ): LogCollector => new OrderedLogCollector(ranges, query, context, options);

@@ -20,7 +20,7 @@ class NoRoom extends Error {}
 /** Created once: an abort without a reason creates an error with a stack each time. */
 const ENDED = new Error("The fetch range has ended");
 
-export interface LogQuery {
+export interface HashedFilter {
   readonly filter: LogFilter;
   readonly filterHash: string;
 }
@@ -60,14 +60,14 @@ export interface SegmentReader {
 /** The fetch ranges in flight of one query. */
 export class RangeFetches {
   readonly #segments: SegmentTracker;
-  readonly #query: LogQuery;
+  readonly #query: HashedFilter;
   readonly #reader: SegmentReader;
   readonly #options: RangeFetchOptions;
   readonly #nodes = new Set<string>();
   #inFlight = 0;
   #inFlightBlocks = 0;
 
-  constructor(segments: SegmentTracker, query: LogQuery, reader: SegmentReader, options: RangeFetchOptions) {
+  constructor(segments: SegmentTracker, query: HashedFilter, reader: SegmentReader, options: RangeFetchOptions) {
     this.#segments = segments;
     this.#query = query;
     this.#reader = reader;

@@ -4,9 +4,10 @@ import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { PendingBlock } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
+import { isFields } from "../json/fields.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import type { MethodInput } from "./method.ts";
-import { type CanonicalJson, isRecord } from "./paramSpec.ts";
+import type { CanonicalJson } from "./paramSpec.ts";
 import { withPendingMode } from "./pendingModeErrors.ts";
 import { unknownReceipts, viewResponse } from "./pendingReads.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
@@ -104,5 +105,5 @@ const numberIn = ({ body }: RpcResponse): bigint | undefined => {
     return undefined;
   }
   const block: unknown = JSON.parse(decoder.decode(body));
-  return isRecord(block) && typeof block.number === "string" ? BigInt(block.number) : undefined;
+  return isFields(block) && typeof block.number === "string" ? BigInt(block.number) : undefined;
 };

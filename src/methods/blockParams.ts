@@ -9,7 +9,7 @@ export const READ_BLOCK = "block";
 const HASH_LENGTH = 66;
 
 /** Formats a block parameter in its canonical form, which can be parsed again without loss. */
-export const formatBlock = (block: BlockParameter): CanonicalJson => {
+export const formatBlockParameter = (block: BlockParameter): CanonicalJson => {
   if ("tag" in block) {
     return block.tag;
   }
@@ -32,11 +32,11 @@ export const blockOfCanonical = (value: CanonicalJson | undefined): BlockParamet
     : { number: BigInt(value) };
 };
 
-const readNumberOrTag: Parser = (value, name) => formatBlock(parseBlockNumberOrTag(value, name));
+const readNumberOrTag: Parser = (value, name) => formatBlockParameter(parseBlockNumberOrTag(value, name));
 /** A hash string stays a string, because not every node accepts both forms. */
 const readNumberOrTagOrHash: Parser = (value, name) => {
   const block = parseBlockNumberOrTagOrHash(value, name);
-  return typeof value === "string" && "hash" in block ? block.hash : formatBlock(block);
+  return typeof value === "string" && "hash" in block ? block.hash : formatBlockParameter(block);
 };
 
 export const blockNumberOrTag: ParamSpec = required(READ_BLOCK, readNumberOrTag);

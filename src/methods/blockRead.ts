@@ -1,6 +1,7 @@
 import { deriveContext } from "../core/deriveContext.ts";
 import { isNull } from "../core/isNull.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import { isFields } from "../json/fields.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { atPending, atPendingHash } from "./atPending.ts";
@@ -9,7 +10,7 @@ import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import { headerNotFound, throwUnknownBlock } from "./headerNotFound.ts";
 import type { Chain, Method, MethodInput } from "./method.ts";
-import { type CanonicalJson, isRecord } from "./paramSpec.ts";
+import type { CanonicalJson } from "./paramSpec.ts";
 import type { ParsedRead } from "./parsedReads.ts";
 import { parseParams } from "./parseParams.ts";
 import { hasKnownFields } from "./readTransaction.ts";
@@ -43,7 +44,7 @@ const readAboveHead = async (input: MethodInput, read: BlockReadInput): Promise<
 /** Whether the response to a call can hold for later blocks: it has no block overrides, authorization list or unknown field. */
 const isLastingCall = ([call = null, , stateOverrides = null, blockOverrides]: readonly CanonicalJson[]): boolean =>
   blockOverrides === undefined &&
-  isRecord(call) &&
+  isFields(call) &&
   call.authorizationList === undefined &&
   hasKnownFields(call, stateOverrides);
 

@@ -4,8 +4,8 @@ import type { BlockRange } from "../core/logRange.ts";
 import type { RequestContext, RpcSource } from "../core/rpcSource.ts";
 import { formatQuantity, isHash } from "../ethereum/hex.ts";
 import { asText } from "../json/asText.ts";
+import { isFields } from "../json/fields.ts";
 import { blockByNumber } from "./eth_getBlockByNumber.ts";
-import { isRecord } from "./paramSpec.ts";
 import { requestAtBlock, withCanonicalParams } from "./requestAtBlock.ts";
 import { resolveBlock } from "./resolveBlock.ts";
 
@@ -24,7 +24,7 @@ export const blocksByNumber =
       const read = withCanonicalParams({ spec: blockByNumber, values, position: BLOCK, parameter });
       const { body } = await reads.request(requestAtBlock(read, resolveBlock(parameter, context.view.heads)), context);
       const block: unknown = body instanceof Uint8Array ? JSON.parse(asText(body)) : null;
-      return isRecord(block) && isHash(block.hash) && isHash(block.parentHash)
+      return isFields(block) && isHash(block.hash) && isHash(block.parentHash)
         ? [{ number, hash: block.hash, parentHash: block.parentHash }]
         : [];
     };

@@ -9,14 +9,14 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { blockNumberOrTag } from "./blockParams.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import type { Chain, Method } from "./method.ts";
-import { listOf, optional, readCount, readNumber, required } from "./paramSpec.ts";
+import { arrayOf, optional, readCount, readNumber, required } from "./paramSpec.ts";
 import { parseParams } from "./parseParams.ts";
 import { resolveBlock } from "./resolveBlock.ts";
 
 const name = "eth_feeHistory";
 const NO_BLOCKS = "0x0";
 /** Nodes get a list: geth requires the parameter, and some nodes reject `null`. */
-const percentiles = optional("rewardPercentiles", listOf(readNumber), []);
+const percentiles = optional("rewardPercentiles", arrayOf(readNumber), []);
 const params = [required("blockCount", readCount), blockNumberOrTag, percentiles];
 
 /**

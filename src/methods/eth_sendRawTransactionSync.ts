@@ -2,10 +2,11 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { type Hash, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
+import { isFields } from "../json/fields.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
 import { forwarded, type Method, type MethodInput } from "./method.ts";
-import { isRecord, optional, type Parser, readData, readQuantity, required } from "./paramSpec.ts";
+import { optional, type Parser, readData, readQuantity, required } from "./paramSpec.ts";
 import { parseParams } from "./parseParams.ts";
 import { viewResponse } from "./pendingReads.ts";
 
@@ -83,7 +84,7 @@ const readSealedReceipt = async (
     return undefined;
   }
   const receipt: unknown = JSON.parse(decoder.decode(response.body));
-  return isRecord(receipt) && typeof receipt.blockHash === "string" ? response : undefined;
+  return isFields(receipt) && typeof receipt.blockHash === "string" ? response : undefined;
 };
 
 /** Checks the current view and each new one. No other method uses more than one view. */

@@ -3,6 +3,7 @@ import type { StateSource } from "../core/stateReader.ts";
 import type { PendingBlock, PendingView } from "../core/view.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
+import { isFields } from "../json/fields.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { pendingState } from "../pending/pendingState.ts";
 import { parseParent } from "../simulation/parentBlock.ts";
@@ -11,7 +12,6 @@ import type { ExecutionBase } from "../simulation/simulator.ts";
 import { hasOwnHash } from "../verification/checkHeader.ts";
 import { headerNotFound } from "./headerNotFound.ts";
 import type { Chain, MethodInput } from "./method.ts";
-import { isRecord } from "./paramSpec.ts";
 
 type ChainExecution = NonNullable<Chain["execution"]>;
 type StateAt = (block: BlockId, hint: PrefetchHint | undefined) => StateSource;
@@ -42,7 +42,7 @@ const readHeader = async ({ chain, context }: Input, block: BlockReference): Pro
     context,
   );
   const header: unknown = body instanceof Uint8Array ? JSON.parse(decoder.decode(body)) : null;
-  if (!isRecord(header)) {
+  if (!isFields(header)) {
     throw headerNotFound();
   }
   return header;

@@ -2,8 +2,8 @@ import { NodeError } from "../core/node.ts";
 import type { RequestContext, RpcSource } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { asText } from "../json/asText.ts";
+import { isFields } from "../json/fields.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import { isRecord } from "./paramSpec.ts";
 
 const NAME = "eth_getBlockByHash";
 
@@ -25,7 +25,7 @@ export const headerOf =
         context,
       );
       const block: unknown = body instanceof Uint8Array ? JSON.parse(asText(body)) : null;
-      return isRecord(block) ? block : undefined;
+      return isFields(block) ? block : undefined;
     } catch (error) {
       if (error instanceof NodeError && error.kind === "missingData") {
         return undefined;

@@ -3,10 +3,10 @@ import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
 import { isHash, isQuantity, type Quantity, ZERO_HASH } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter, matchesLog } from "../ethereum/logFilter.ts";
+import { isFields } from "../json/fields.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { MethodInput } from "./method.ts";
-import { isRecord } from "./paramSpec.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -18,7 +18,7 @@ interface NodeLog {
 }
 
 const isAbove = (log: unknown, heads: Heads): log is NodeLog =>
-  isRecord(log) &&
+  isFields(log) &&
   typeof log.address === "string" &&
   Array.isArray(log.topics) &&
   isQuantity(log.blockNumber) &&
@@ -67,7 +67,7 @@ const isKnownHash = (hash: unknown): boolean => isHash(hash) && hash !== ZERO_HA
  * A pending block without a known parent is the child of the head if its number is the next one.
  */
 const continuesHead = (block: unknown, { latest }: Heads): boolean => {
-  if (!isRecord(block) || !isQuantity(block.number)) {
+  if (!isFields(block) || !isQuantity(block.number)) {
     return true;
   }
   const number = BigInt(block.number);

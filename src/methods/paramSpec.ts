@@ -1,4 +1,5 @@
 import { isAddress, isData, isHash, isQuantity, lowerPrefix } from "../ethereum/hex.ts";
+import { isFields } from "../json/fields.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 
 /** A JSON value in canonical form, which equal requests share: hex in lower case, quantities minimal. */
@@ -121,7 +122,7 @@ export const readProofKey: Parser<string> = (value, name) => {
   return lower(String(value));
 };
 
-export const listOf =
+export const arrayOf =
   <T extends CanonicalJson>(read: Parser<T>): Parser<readonly T[]> =>
   (value, name) => {
     if (!Array.isArray(value)) {
@@ -145,9 +146,6 @@ export const orNull =
   <T extends CanonicalJson>(read: Parser<T>, fallback: T): Parser<T> =>
   (value, name) =>
     value === null ? fallback : read(value, name);
-
-export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 type Fields = Readonly<Record<string, CanonicalJson>>;
 
@@ -212,7 +210,7 @@ export const objectOf =
     oldNames: ObjectKeys["oldNames"] = {},
   ): Parser<{ readonly [key: string]: CanonicalJson }> =>
   (value, name) => {
-    if (!isRecord(value)) {
+    if (!isFields(value)) {
       throw invalidParams(`invalid ${name}: want an object`);
     }
     const fields: Record<string, CanonicalJson> = {};
@@ -229,7 +227,7 @@ export const objectOf =
 export const mapOf =
   (readKey: Parser<string>, readValue: Parser): Parser<{ readonly [key: string]: CanonicalJson }> =>
   (value, name) => {
-    if (!isRecord(value)) {
+    if (!isFields(value)) {
       throw invalidParams(`invalid ${name}: want an object`);
     }
     const entries = Object.entries(value).map(([key, item]): [string, CanonicalJson] => {

@@ -1,10 +1,11 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { PendingBlock } from "../core/view.ts";
 import { formatData, formatQuantity, type Hash, isQuantity } from "../ethereum/hex.ts";
+import { isFields } from "../json/fields.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { PendingRead } from "./blockReadSpec.ts";
-import { type CanonicalJson, isRecord } from "./paramSpec.ts";
+import type { CanonicalJson } from "./paramSpec.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -58,7 +59,7 @@ const hasReceiptsOf = ({ body }: RpcResponse, hashes: readonly Hash[]): boolean 
   return (
     Array.isArray(receipts) &&
     receipts.length === hashes.length &&
-    receipts.every((receipt, index) => isRecord(receipt) && receipt.transactionHash === hashes[index])
+    receipts.every((receipt, index) => isFields(receipt) && receipt.transactionHash === hashes[index])
   );
 };
 

@@ -1,7 +1,7 @@
+import { isFields } from "../json/fields.ts";
 import {
+  arrayOf,
   type CanonicalJson,
-  isRecord,
-  listOf,
   mapOf,
   objectOf,
   type Parser,
@@ -12,7 +12,7 @@ import {
   readSlot,
 } from "./paramSpec.ts";
 
-const accessListFields = { address: readAddress, storageKeys: listOf(readHash) };
+const accessListFields = { address: readAddress, storageKeys: arrayOf(readHash) };
 
 const authorization = objectOf({
   chainId: readQuantity,
@@ -38,9 +38,9 @@ const transactionFields = {
   type: readQuantity,
   data: readData,
   input: readData,
-  accessList: listOf(objectOf(accessListFields)),
-  blobVersionedHashes: listOf(readHash),
-  authorizationList: listOf(authorization),
+  accessList: arrayOf(objectOf(accessListFields)),
+  blobVersionedHashes: arrayOf(readHash),
+  authorizationList: arrayOf(authorization),
 };
 
 /** GenericTransaction of the execution API. `data` is the older name of `input`. If both are set, `input` is used, as in geth. */
@@ -53,11 +53,11 @@ const overrideFields = { balance: readQuantity, nonce: readQuantity, code: readD
 export const readStateOverrides: Parser = mapOf(readAddress, objectOf(overrideFields));
 
 const hasOnly = (value: CanonicalJson, fields: object): boolean =>
-  isRecord(value) && Object.keys(value).every((key) => Object.hasOwn(fields, key));
+  isFields(value) && Object.keys(value).every((key) => Object.hasOwn(fields, key));
 
 /** Whether forebay knows all fields of a call and of its state overrides. A node may know more, or ignore the case of their names. */
 export const hasKnownFields = (call: CanonicalJson, stateOverrides: CanonicalJson): boolean => {
-  const accessList = isRecord(call) && Array.isArray(call.accessList) ? call.accessList : [];
+  const accessList = isFields(call) && Array.isArray(call.accessList) ? call.accessList : [];
   return (
     hasOnly(call, transactionFields) &&
     accessList.every((entry: CanonicalJson) => hasOnly(entry, accessListFields)) &&

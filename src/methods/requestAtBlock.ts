@@ -3,7 +3,7 @@ import type { RpcRequest } from "../core/rpcSource.ts";
 import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import { formatBlock } from "./blockParams.ts";
+import { formatBlockParameter } from "./blockParams.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { headerNotFound } from "./headerNotFound.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
@@ -37,7 +37,7 @@ export const requestAtBlock = (read: BlockReadInput, block: ResolvedBlock): RpcR
       return atNumber(read, formatQuantity(block.number), "never", block);
     case "final": {
       const { parameter } = read;
-      const value = canonicalOnly(parameter) ? formatBlock(parameter) : formatQuantity(block.number);
+      const value = canonicalOnly(parameter) ? formatBlockParameter(parameter) : formatQuantity(block.number);
       return atNumber(read, value, "final", block);
     }
     case "recent":
@@ -90,7 +90,7 @@ const atHash = (read: BlockReadInput): RpcRequest => {
   if (spec.kind === "state" || canonicalOnly(parameter)) {
     return request;
   }
-  const canonicalParams = JSON.stringify([spec.name, values.with(position, formatBlock(parameter))]);
+  const canonicalParams = JSON.stringify([spec.name, values.with(position, formatBlockParameter(parameter))]);
   return { ...request, retention: "byHash", canonicalParams };
 };
 
@@ -105,7 +105,7 @@ const atRecent = (read: BlockReadInput, block: Extract<ResolvedBlock, { readonly
     ? createCall(spec.byHashMethod, values.with(position, block.hash))
     : createCall(
         spec.name,
-        values.with(position, canonicalOnly(parameter) ? formatBlock(parameter) : { blockHash: block.hash }),
+        values.with(position, canonicalOnly(parameter) ? formatBlockParameter(parameter) : { blockHash: block.hash }),
       );
   return request;
 };

@@ -16,8 +16,8 @@ import { eth_simulateV1 } from "./eth_simulateV1.ts";
 import { filterMethods } from "./filterMethods.ts";
 import type { Method } from "./method.ts";
 import {
+  arrayOf,
   atMost,
-  listOf,
   mapOf,
   optional,
   orNull,
@@ -67,7 +67,7 @@ const block = (name: string, byHashMethod: string, ...rest: Parameters<typeof re
 });
 
 /** Slots by address: `eth_getStorageValues` of the execution API. */
-const slotsByAddress = mapOf(readAddress, listOf(readSlot));
+const slotsByAddress = mapOf(readAddress, arrayOf(readSlot));
 
 /**
  * Every method that forebay knows, with its retention (docs/architecture.md, invariant 1).
@@ -189,7 +189,7 @@ export const table: readonly Method[] = [
   }),
   blockRead({
     name: "eth_getProof",
-    params: [address, required("keys", orNull(atMost(MAX_PROOF_KEYS, listOf(readProofKey)), [])), stateBlock],
+    params: [address, required("keys", orNull(atMost(MAX_PROOF_KEYS, arrayOf(readProofKey)), [])), stateBlock],
     kind: "state",
   }),
   blockRead({ name: "eth_getAccount", params: [address, stateBlock], kind: "state" }),

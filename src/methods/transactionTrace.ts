@@ -1,7 +1,8 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
+import { isFields } from "../json/fields.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import type { Method, MethodInput } from "./method.ts";
-import { isRecord, type ParamSpec } from "./paramSpec.ts";
+import type { ParamSpec } from "./paramSpec.ts";
 import { parseParams } from "./parseParams.ts";
 
 const decoder = new TextDecoder();
@@ -22,7 +23,7 @@ const readBlockNumber = async ({ chain, context }: MethodInput, hash: string): P
     return undefined;
   }
   const transaction: unknown = JSON.parse(decoder.decode(body));
-  return isRecord(transaction) && typeof transaction.blockNumber === "string"
+  return isFields(transaction) && typeof transaction.blockNumber === "string"
     ? BigInt(transaction.blockNumber)
     : undefined;
 };

@@ -2,7 +2,7 @@ import { NodeError } from "../core/node.ts";
 import { isFault } from "./errorKind.ts";
 import type { BatchOutcomes, NodeClient } from "./nodeClient.ts";
 import type { Post } from "./postJson.ts";
-import type { CallCarrier, CallOutcome, Leaving, SentCall } from "./sentCall.ts";
+import type { CallCarrier, Leaving, NodeCallOutcome, SentCall } from "./sentCall.ts";
 
 export interface ExchangeOptions {
   readonly client: Pick<NodeClient, "call" | "batch">;
@@ -74,7 +74,7 @@ export class Exchange implements CallCarrier {
     this.#abort(why === "disconnected" ? "abandoned" : "fault");
   }
 
-  #onOutcome(call: SentCall, outcome: CallOutcome): void {
+  #onOutcome(call: SentCall, outcome: NodeCallOutcome): void {
     this.#end(outcome instanceof NodeError && isFault(outcome) ? "fault" : "response");
     call.settle(outcome);
   }

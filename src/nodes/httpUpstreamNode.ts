@@ -1,3 +1,4 @@
+import { createMethodRules } from "../access/methodRules.ts";
 import { NodeError, type Reach, UnverifiedError } from "../core/node.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
@@ -9,7 +10,6 @@ import type { Verifier } from "../verification/verifier.ts";
 import type { BreakerOptions } from "./breaker.ts";
 import { isClientFault } from "./errorKind.ts";
 import { type IdentityFault, IdentityGate, type IdentityResult } from "./identityGate.ts";
-import { createMethodFilter, type MethodRules } from "./methodFilter.ts";
 import { NodeRefusals } from "./nodeRefusals.ts";
 import { type BatchOptions, NodeSender } from "./nodeSender.ts";
 import { type AnnouncedBlock, ObservedHealth } from "./observedHealth.ts";
@@ -28,8 +28,8 @@ export interface NodeOptions {
   readonly concurrency?: number;
   /** The tier of the node. Default: 0, the first. */
   readonly priority?: number;
-  /** Default: all methods. */
-  readonly methods?: MethodRules;
+  /** The methods that the node may get, by name or by prefix (`debug_*`). Default: all methods. */
+  readonly methods?: { readonly only?: readonly string[] | undefined; readonly never: readonly string[] };
   /** HTTP requests with several calls; default: DEFAULT_BATCH. */
   readonly batch?: BatchOptions;
 }
@@ -86,7 +86,8 @@ class HttpUpstreamNode implements UpstreamNode {
   readonly #wrongAnswers: WrongAnswers;
   readonly #gate: IdentityGate;
   readonly #refusals: NodeRefusals;
-  readonly #serves: (method: string) => boolean;
+  /** Undefined if the node may get every method. */
+  readonly #serves: ((method: string) => boolean) | undefined;
   #isCordoned = false;
   readonly #sender: NodeSender;
   readonly #verified: VerifiedRequests;
@@ -126,7 +127,7 @@ class HttpUpstreamNode implements UpstreamNode {
     this.#wrongAnswers = wrongAnswers;
     this.#gate = gate;
     this.#refusals = refusals;
-    this.#serves = createMethodFilter(options.methods);
+    this.#serves = createMethodRules({ allow: options.methods?.only, deny: options.methods?.never });
     this.#sender = sender;
     this.#verified = new VerifiedRequests(this, verifier);
   }
@@ -234,7 +235,7 @@ class HttpUpstreamNode implements UpstreamNode {
   }
 
   serves(method: string): boolean {
-    return this.#serves(method);
+    return this.#serves?.(method) ?? true;
   }
 
   accepts(method: string): boolean {
@@ -267,7 +268,7 @@ class HttpUpstreamNode implements UpstreamNode {
   }
 
   send(call: Call, reach: Reach, { isVerified = false, isShared = false }: CallOptions = {}): Promise<Uint8Array> {
-    if (!this.#serves(call.method) && !HEAD_METHODS.has(call.method)) {
+    if (!this.serves(call.method) && !HEAD_METHODS.has(call.method)) {
       const message = `the method ${call.method} is not configured for this node`;
       return Promise.reject(new NodeError("unsupportedMethod", this.name, message, { code: CODES.METHOD_NOT_FOUND }));
     }

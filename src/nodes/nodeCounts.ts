@@ -1,4 +1,5 @@
 import type { NodeErrorKind, Reach } from "../core/node.ts";
+import type { MethodPrices } from "../telemetry/callMetrics.ts";
 import type { CounterSeries, HistogramSeries } from "../telemetry/summedSeries.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 
@@ -13,10 +14,7 @@ type CountedMetrics = Pick<
   | "upstreamBreaker"
 >;
 
-/** The metric label and the price of each method. */
-export interface MethodPrices {
-  readonly methodLabel: (method: string) => string;
-  readonly unitsOf: (method: string) => number;
+interface CountedMethods extends MethodPrices {
   /** Called with each call to a node: whether it is of a client, and its price. */
   readonly onCall?: ((isOfClient: boolean, units: number) => void) | undefined;
 }
@@ -25,7 +23,7 @@ export interface MethodPrices {
 export class NodeCounts {
   readonly #labels: { readonly chain: string; readonly node: string };
   readonly #metrics: CountedMetrics;
-  readonly #methods: MethodPrices;
+  readonly #methods: CountedMethods;
   /** Calls by metric label of their method. */
   readonly #calls = new Map<string, CounterSeries>();
   readonly #outcomes = new Map<NodeErrorKind | "ok", CounterSeries>();
@@ -37,7 +35,7 @@ export class NodeCounts {
   constructor(
     labels: { readonly chain: string; readonly node: string },
     metrics: CountedMetrics,
-    methods: MethodPrices,
+    methods: CountedMethods,
   ) {
     this.#labels = labels;
     this.#metrics = metrics;

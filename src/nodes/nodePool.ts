@@ -5,7 +5,7 @@ import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../cor
 import type { View } from "../core/view.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import { Hedge, type HedgeOptions } from "./hedge.ts";
-import { hasBlock, neededBlock, rankNodes } from "./nodeSelection.ts";
+import { hasReached, neededBlock, rankNodes } from "./nodeSelection.ts";
 import { type NodeChoice, PoolRead } from "./poolRead.ts";
 import { RetryBudget } from "./retryBudget.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
@@ -180,7 +180,7 @@ class NodePool implements NodeSource {
 
   #send({ node, next }: NodeChoice, request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
     const isSentOnce = next === undefined || next.priority > node.priority || isAvoided(next, request);
-    if (!this.#hedge || isSentOnce || !next.available || !hasBlock(next, request.block)) {
+    if (!this.#hedge || isSentOnce || !next.available || !hasReached(next, request.block)) {
       return node.request(request, context);
     }
     return this.#hedge.request(node, next, request, context);

@@ -15,7 +15,7 @@ const cost = (node: NodeHealth, bestHead: bigint): number => {
   return (node.latencyMs + LATENCY_TOLERANCE_MS) * (1 + node.inFlight) * (1 + ERROR_COST * node.errorShare) * (1 + lag);
 };
 
-export const hasBlock = (node: NodeHealth, block: RpcRequest["block"]): boolean =>
+export const hasReached = (node: NodeHealth, block: RpcRequest["block"]): boolean =>
   block === undefined || (node.head !== undefined && block.number <= node.head);
 
 /**
@@ -45,7 +45,7 @@ const groupOf = (node: NodeHealth, block: RpcRequest["block"], heads: Heads, isA
     // The last resort: a chain's only node gets requests even while its breaker is open.
     return 3;
   }
-  if (!hasBlock(node, block) || !isOnSameBranch(node, heads)) {
+  if (!hasReached(node, block) || !isOnSameBranch(node, heads)) {
     return 2;
   }
   return block !== undefined && block.number < node.oldest ? 1 : 0;

@@ -16,7 +16,7 @@ import { factsOf, reasonOf } from "./nodeRefusals.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
 import { RequestLimit } from "./requestLimit.ts";
 import { SendPermits } from "./sendPermits.ts";
-import { type CallOutcome, type CallSender, type Leaving, SentCall } from "./sentCall.ts";
+import { type CallSender, type Leaving, type NodeCallOutcome, SentCall } from "./sentCall.ts";
 import type { CallOptions } from "./upstreamNode.ts";
 
 /** `maxWaitMs`: the time that a call waits for others; 0 for one turn of the event loop. */
@@ -69,11 +69,11 @@ const lateAfterMs = (latencyMs: number): number =>
   latencyMs === 0 ? FIRST_LATE_MS : Math.max(MIN_LATE_MS, LATE_FACTOR * latencyMs);
 
 /** Whether the node executed the call. */
-const isAnswer = (outcome: CallOutcome): boolean =>
+const isAnswer = (outcome: NodeCallOutcome): boolean =>
   !(outcome instanceof NodeError) || (outcome.text !== undefined && outcome.kind !== "rateLimited");
 
 /** Whether the request may hold the result until its response is written. */
-const hasRoom = ({ memory }: Reach, outcome: CallOutcome): boolean =>
+const hasRoom = ({ memory }: Reach, outcome: NodeCallOutcome): boolean =>
   outcome instanceof NodeError || outcome.length <= UNCOUNTED_BYTES || memory?.hold(outcome) !== false;
 
 /** Sends HTTP requests to one node within its budget of calls. Each outcome updates breaker, metrics and health. */
@@ -217,7 +217,7 @@ export class NodeSender {
   }
 
   /** Sends several calls in as few HTTP requests as the node allows. Returns one outcome per call, in order. Never rejects. */
-  async batch(calls: readonly Call[], reach: Reach): Promise<CallOutcome[]> {
+  async batch(calls: readonly Call[], reach: Reach): Promise<NodeCallOutcome[]> {
     const waitMs = this.#permits.takeBudget(calls.length, reach);
     if (waitMs instanceof NodeError) {
       return calls.map(() => waitMs);
@@ -232,9 +232,9 @@ export class NodeSender {
     return calls.length === 0 ? [] : traced(reach.span, NODE_SPAN, attributes, () => this.#sendTogether(calls, reach));
   }
 
-  #sendTogether(calls: readonly Call[], reach: Reach): Promise<CallOutcome[]> {
-    const { promise, resolve } = Promise.withResolvers<CallOutcome[]>();
-    const outcomes = new Array<CallOutcome>(calls.length);
+  #sendTogether(calls: readonly Call[], reach: Reach): Promise<NodeCallOutcome[]> {
+    const { promise, resolve } = Promise.withResolvers<NodeCallOutcome[]>();
+    const outcomes = new Array<NodeCallOutcome>(calls.length);
     // One listener of the client's signal, for all calls.
     const ending = new LazySignal();
     const onEnd = (): void => ending.abort(abortReason(reach));
@@ -281,7 +281,7 @@ export class NodeSender {
     });
   }
 
-  #createCall(call: Call, reach: Reach, isVerified: boolean, onOutcome: (outcome: CallOutcome) => void): SentCall {
+  #createCall(call: Call, reach: Reach, isVerified: boolean, onOutcome: (outcome: NodeCallOutcome) => void): SentCall {
     this.#counts.addCall(call.method, reach);
     this.#options.health.recordStart();
     return new SentCall(this.#callSender, { call, reach, isVerified, onOutcome });
@@ -317,7 +317,7 @@ export class NodeSender {
     this.#options.health.recordOutcome(durationMs, end === "fault");
   }
 
-  #settle({ call, reach, startMs }: SentCall, outcome: CallOutcome, why: Leaving | undefined): CallOutcome {
+  #settle({ call, reach, startMs }: SentCall, outcome: NodeCallOutcome, why: Leaving | undefined): NodeCallOutcome {
     this.#options.health.recordEnd();
     this.#permits.end(reach, why === undefined && isAnswer(outcome));
     if (why !== "disconnected") {
@@ -326,7 +326,7 @@ export class NodeSender {
     return hasRoom(reach, outcome) ? outcome : budgetError(this.#options.name);
   }
 
-  #countOutcome(call: Call, outcome: CallOutcome, startMs: number): void {
+  #countOutcome(call: Call, outcome: NodeCallOutcome, startMs: number): void {
     const isError = outcome instanceof NodeError;
     this.#counts.addOutcome(isError ? outcome.kind : "ok", performance.now() - startMs);
     if (!isError) {

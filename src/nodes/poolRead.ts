@@ -8,7 +8,7 @@ import { unavailable } from "../jsonrpc/rpcError.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
 import { isRetryable, isTransient } from "./errorKind.ts";
 import { isRefusal } from "./nodeRefusals.ts";
-import { hasBlock, isOnSameBranch, neededBlock } from "./nodeSelection.ts";
+import { hasReached, isOnSameBranch, neededBlock } from "./nodeSelection.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 export interface NodeChoice {
@@ -141,6 +141,6 @@ export class PoolRead {
       return false;
     }
     const { heads } = this.#context.view;
-    return !hasBlock(node, neededBlock(this.#request, heads)) || !isOnSameBranch(node, heads);
+    return !hasReached(node, neededBlock(this.#request, heads)) || !isOnSameBranch(node, heads);
   }
 }

@@ -6,7 +6,7 @@ import { RpcError } from "../jsonrpc/rpcError.ts";
 const TIMEOUT_STATUS = 504;
 
 /** The UTF-8 JSON text of a result, or the error. */
-export type CallOutcome = Uint8Array | NodeError;
+export type NodeCallOutcome = Uint8Array | NodeError;
 
 /** The way in which the client of a call ended it. */
 export type Leaving = "timeout" | "disconnected";
@@ -22,7 +22,7 @@ export interface CallSender {
   /** Creates the error of a call whose client ended it. */
   createError(why: Leaving, sent: SentCall): NodeError;
   /** Called once for each call. Returns the outcome for its client. `why` is undefined if the node decided the outcome. */
-  settle(sent: SentCall, outcome: CallOutcome, why: Leaving | undefined): CallOutcome;
+  settle(sent: SentCall, outcome: NodeCallOutcome, why: Leaving | undefined): NodeCallOutcome;
 }
 
 export interface SentCallOptions {
@@ -31,7 +31,7 @@ export interface SentCallOptions {
   /** The caller rejects a result that is not one JSON value. */
   readonly isVerified: boolean;
   /** Called once. */
-  readonly onOutcome: (outcome: CallOutcome) => void;
+  readonly onOutcome: (outcome: NodeCallOutcome) => void;
 }
 
 /** One call to a node, from its start to its outcome. It travels in one HTTP request, and in a second one if that is slow. */
@@ -83,7 +83,7 @@ export class SentCall {
   }
 
   /** Has an effect once. */
-  settle(outcome: CallOutcome, why?: Leaving): void {
+  settle(outcome: NodeCallOutcome, why?: Leaving): void {
     if (this.#isSettled) {
       return;
     }

@@ -14,7 +14,7 @@ import { anchorBlock, matchesView } from "./branchCheck.ts";
 import { decideBranch } from "./branchVerdict.ts";
 import { type ByHashSupport, createByHashSupport, isByHashRequest } from "./byHashSupport.ts";
 import { attemptOnNode, type NodeAttempt } from "./nodeAttempt.ts";
-import { hasBlock, isOnSameBranch } from "./nodeSelection.ts";
+import { hasReached, isOnSameBranch } from "./nodeSelection.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 type Delays = Iterator<number, undefined>;
@@ -177,7 +177,7 @@ export class VerifiedRequests {
   ): Promise<NodeAttempt> {
     const { heads } = context.view;
     // A response from before the node reached the view's branch would look right afterwards.
-    const isPresent = anchor === undefined || (hasBlock(this.#node, anchor) && isOnSameBranch(this.#node, heads));
+    const isPresent = anchor === undefined || (hasReached(this.#node, anchor) && isOnSameBranch(this.#node, heads));
     const before: BlockPresence = isPresent ? "present" : await this.#readPresence(anchor);
     if (before === "replaced") {
       throw this.#otherBranch(request);

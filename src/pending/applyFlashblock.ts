@@ -6,7 +6,7 @@ import { type Address, type Data, type Hash, ZERO_HASH } from "../ethereum/hex.t
 import type { Receipt } from "../ethereum/receipt.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
 import type { Flashblock, FlashblockReceipt } from "../feed/message.ts";
-import type { Execution, Outcome, ReceiptExtra, UnverifiedReason } from "./execution.ts";
+import type { Execution, ExecutionOutcome, ReceiptExtra, UnverifiedReason } from "./execution.ts";
 
 /** A transaction of a pending block. */
 export interface AppliedTransaction {
@@ -73,7 +73,7 @@ export interface PendingChain {
 
 /** An execution as it is shown. The receipts are still those of the message when its changes no longer are: the base has moved. */
 export interface AppliedExecution extends Omit<Execution, "outcome"> {
-  readonly outcome: (Omit<Outcome, "changes"> & { readonly changes: StateChanges | undefined }) | undefined;
+  readonly outcome: (Omit<ExecutionOutcome, "changes"> & { readonly changes: StateChanges | undefined }) | undefined;
 }
 
 const typeOf = (raw: Data): number => {

@@ -3,7 +3,7 @@ import { keccak256Hex } from "../ethereum/keccak.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { InvalidTransaction } from "../ethereum/transaction.ts";
 import { recoverSender } from "../evm/senders/recoverAddress.ts";
-import { isDeposit, type Prepared } from "./executeTransactions.ts";
+import { isDepositTransaction, type Prepared } from "./executeTransactions.ts";
 import type { DecodedTransaction, UnverifiedReason } from "./execution.ts";
 
 /** A decoded transaction of a flashblock, before its execution. */
@@ -19,7 +19,7 @@ export const decodeTransaction = (raw: Uint8Array, chainId: bigint, known?: Addr
   try {
     const transaction = parseTransaction(raw);
     const { hash } = transaction;
-    if (isDeposit(transaction)) {
+    if (isDepositTransaction(transaction)) {
       return { raw, identity: { hash, sender: transaction.from }, prepared: { transaction }, unverified: undefined };
     }
     const sender = known ?? recoverSender(transaction);

@@ -74,5 +74,5 @@ export const executeTransaction = async (
   return { receipt: receiptOf(transaction, result, gasUsed + result.gasUsed), extra };
 };
 
-export const isDeposit = (transaction: Transaction): transaction is DepositTransaction =>
+export const isDepositTransaction = (transaction: Transaction): transaction is DepositTransaction =>
   transaction.type === DEPOSIT_TYPE;

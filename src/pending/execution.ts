@@ -29,7 +29,7 @@ export interface DecodedTransaction {
 export type ReceiptExtra = Readonly<Record<string, string>>;
 
 /** The result of executing one message's transactions. */
-export interface Outcome {
+export interface ExecutionOutcome {
   readonly receipts: readonly Receipt[];
   readonly extras: readonly ReceiptExtra[];
   readonly changes: StateChanges;
@@ -41,7 +41,7 @@ export interface Execution {
   /** The root over all transactions of the block up to this message. */
   readonly transactionsRoot: Hash;
   /** Present if the transactions were executed and the result matches the message. */
-  readonly outcome: Outcome | undefined;
+  readonly outcome: ExecutionOutcome | undefined;
   readonly unverified: UnverifiedReason | undefined;
   /** Details of `unverified`, for the log. */
   readonly cause?: string | undefined;

@@ -35,7 +35,7 @@ const jobOf = (id: number, { environment, transactions, ...expected }: BlockCont
  * They do not prove storage.
  */
 export class ExecutionSource implements WriteSetSource {
-  readonly origin = "execution";
+  readonly kind = "execution";
   readonly #options: ExecutionSourceOptions;
   #turn: Promise<unknown> = Promise.resolve();
   /** The newest block that was executed, with the id of its job. Its values need not be read again. */

@@ -2,7 +2,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { Data } from "../ethereum/hex.ts";
 import { idleDeadlineMs } from "../feed/feedClient.ts";
 import type { Flashblock } from "../feed/message.ts";
-import { hasOwnHash } from "../feed/messageHeader.ts";
+import { hasTrueHash } from "../feed/messageHeader.ts";
 import { pauseBeforeMs } from "../feed/pace.ts";
 import { follow, isDegraded, receive, reviewCopies } from "../feed/sequence.ts";
 import { type BlockMessages, emptySequence, type SequenceLimits, type Verdict } from "../feed/sequenceState.ts";
@@ -192,7 +192,7 @@ export class FeedIntake {
   #learnHashes(passed: readonly Passed[]): void {
     const equal = passed.findLast(({ differences }) => differences.length === 0);
     if (equal) {
-      this.#hasTrueHashes = hasOwnHash(equal.block.parts.map(({ message }) => message));
+      this.#hasTrueHashes = hasTrueHash(equal.block.parts.map(({ message }) => message));
     }
   }
 

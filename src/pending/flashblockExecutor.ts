@@ -11,7 +11,7 @@ import { overwritten } from "./blockState.ts";
 import { createEngineQueue, type EngineQueue } from "./engineQueue.ts";
 import { appendExecuted, type ExecutedFlashblock, findMismatch } from "./executedFlashblock.ts";
 import { ExecutedJobs, layersOf } from "./executedJobs.ts";
-import type { Execution, FlashblockJob, Outcome } from "./execution.ts";
+import type { Execution, ExecutionOutcome, FlashblockJob } from "./execution.ts";
 import { type PreparedJob, PreparedJobs } from "./preparedJobs.ts";
 import { type Layer, layerFromChanges } from "./stateLayers.ts";
 import { JobCancelledError } from "./stateRounds.ts";
@@ -187,7 +187,7 @@ export class FlashblockExecutor {
   async #execute(
     { job, engine, transactions, rounds }: PreparedJob,
     { ancestors, layers }: PreState,
-  ): Promise<Outcome> {
+  ): Promise<ExecutionOutcome> {
     if (job.index === 0) {
       this.#base.known.add(overwritten(job.environment));
     }

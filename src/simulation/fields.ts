@@ -8,9 +8,8 @@ import {
   lowerPrefix,
   parseData,
 } from "../ethereum/hex.ts";
+import type { Fields } from "../json/fields.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
-
-export type Fields = Readonly<Record<string, unknown>>;
 
 const UINT64 = 2n ** 64n;
 const UINT256 = 2n ** 256n;

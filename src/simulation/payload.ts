@@ -1,9 +1,9 @@
 import type { Address, Hash } from "../ethereum/hex.ts";
+import type { Fields } from "../json/fields.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
 import { type CallRequest, parseCall } from "./callRequest.ts";
 import { SIMULATE_CODES } from "./codes.ts";
 import {
-  type Fields,
   parseAddress,
   parseBytes,
   parseFields,

@@ -1,6 +1,6 @@
 import type { RingBlock } from "../core/heads.ts";
 import type { StateKey } from "./stateKey.ts";
-import type { WriteSet, WriteSetFailure, WriteSetOrigin, WriteSetSource } from "./writeSet.ts";
+import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "./writeSet.ts";
 
 /** A value that a node returned for a block's hash: 64 digits of hex, or a code. */
 export interface NodeValue {
@@ -14,7 +14,7 @@ export interface NodeValue {
 const MAX_EARLY_VALUES = 4_096;
 
 /** Called with the result of each source that was asked. `error` is what the source threw. */
-export type OnWriteSetRead = (origin: WriteSetOrigin, outcome: "read" | WriteSetFailure, error?: unknown) => void;
+export type OnWriteSetRead = (kind: WriteSetSourceKind, outcome: "read" | WriteSetFailure, error?: unknown) => void;
 
 /** A write set with the source that had it. */
 export interface SourcedWriteSet {
@@ -95,11 +95,11 @@ export class AwaitedBlock {
         continue;
       }
       if (typeof result === "string") {
-        onRead(source.origin, result);
+        onRead(source.kind, result);
       } else if (result.block.hash !== this.block.hash) {
-        onRead(source.origin, "mismatch");
+        onRead(source.kind, "mismatch");
       } else {
-        onRead(source.origin, "read");
+        onRead(source.kind, "read");
         return { source, writeSet: result };
       }
     }
@@ -111,7 +111,7 @@ export class AwaitedBlock {
     try {
       return await source.read(this.block, this.#ending.signal);
     } catch (error) {
-      onRead(source.origin, "error", error);
+      onRead(source.kind, "error", error);
       return undefined;
     }
   }

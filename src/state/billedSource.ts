@@ -12,8 +12,8 @@ export class BilledSource implements WriteSetSource {
     this.#ledger = ledger;
   }
 
-  get origin(): WriteSetSource["origin"] {
-    return this.#source.origin;
+  get kind(): WriteSetSource["kind"] {
+    return this.#source.kind;
   }
 
   get unitsPerBlock(): number {

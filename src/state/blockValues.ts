@@ -27,7 +27,7 @@ const CODE_OVERHEAD_BYTES = 200;
 export type EnterResult = "entered" | "agreed" | "same" | "different" | "refused";
 
 /** The giver of a known value. */
-export interface ValueSource {
+export interface ValueProvenance {
   /** The block from which the value is known. Undefined if it is no longer followed. */
   readonly from: BlockId | undefined;
   /** `fetched`: a node returned it for that block. `written`: the write set of that block has it. */
@@ -115,7 +115,7 @@ export class BlockValues {
   }
 
   /** Returns who gave the value that `getUnproven` returns. */
-  sourceOf(key: StateKey, block: BlockId): ValueSource | undefined {
+  sourceOf(key: StateKey, block: BlockId): ValueProvenance | undefined {
     const entry = this.isApplied(block) ? this.#find(key, Number(block.number)) : 0;
     if (!this.#isKnown(entry)) {
       return undefined;

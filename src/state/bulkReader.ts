@@ -4,7 +4,7 @@ import type { StateFetch } from "../core/stateReader.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { parseProof, proofCalls } from "./accountProof.ts";
 import { bulkParts, codeHashesCall, isBulkReadable, parseBulkResult, slotsAndBalancesCall } from "./bulkCall.ts";
-import { isUnsupported, UNSUPPORTED_MS } from "./bulkSupport.ts";
+import { isBulkUnsupported, UNSUPPORTED_MS } from "./bulkSupport.ts";
 import type { UnitsOf } from "./providerUnits.ts";
 import { parseSingle, singleCall } from "./singleReads.ts";
 import type { StateKey } from "./stateKey.ts";
@@ -68,7 +68,7 @@ export class BulkReader {
       const failed: StateKey[] = [];
       for (const [index, each] of shared.entries()) {
         const found = each.parse(outcomes[index]);
-        if (found === undefined && way !== undefined && isUnsupported(outcomes[index])) {
+        if (found === undefined && way !== undefined && isBulkUnsupported(outcomes[index])) {
           this.#unsupportedUntilMs[way] = this.#options.nowMs() + UNSUPPORTED_MS;
           failed.push(...each.keys);
         }

@@ -3,7 +3,7 @@ import type { Address, Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { type BulkCall, bulkParts, isBulkReadable, parseBulkResult, slotsAndBalancesCall } from "./bulkCall.ts";
 import type { BulkReaderOptions } from "./bulkReader.ts";
-import { isUnsupported, UNSUPPORTED_MS } from "./bulkSupport.ts";
+import { isBulkUnsupported, UNSUPPORTED_MS } from "./bulkSupport.ts";
 import type { UnitsOf } from "./providerUnits.ts";
 import type { StateKey } from "./stateKey.ts";
 
@@ -20,7 +20,7 @@ const isSlotCall = (call: Call): boolean => call.method === SLOT_METHOD && isBul
 /** Returns the outcome of each slot. Undefined: the nodes do not support the call. */
 const slotOutcomes = (bulk: BulkCall, outcome: unknown): (readonly [StateKey, unknown])[] => {
   const values = parseBulkResult(bulk, outcome);
-  const failure = isUnsupported(outcome) ? undefined : outcome;
+  const failure = isBulkUnsupported(outcome) ? undefined : outcome;
   return bulk.keys.map((key) => [key, values === undefined ? failure : `0x${values.get(key)}`]);
 };
 

@@ -15,5 +15,5 @@ const UNSUPPORTED: ReadonlySet<NodeErrorKind> = new Set([
 ]);
 
 /** Whether an outcome that has not the values of all keys shows that the nodes do not support the call. */
-export const isUnsupported = (outcome: unknown): boolean =>
+export const isBulkUnsupported = (outcome: unknown): boolean =>
   !(outcome instanceof Error) || (outcome instanceof NodeError && UNSUPPORTED.has(outcome.kind));

@@ -1,6 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { BlockValues, ValueSource } from "./blockValues.ts";
+import type { BlockValues, ValueProvenance } from "./blockValues.ts";
 import type { Judgement, OriginComparison, Statement, WrongValueCause } from "./originComparison.ts";
 import type { SourceTrust } from "./sourceTrust.ts";
 import type { StateDifference } from "./stateDifference.ts";
@@ -31,7 +31,7 @@ interface JudgedDifference {
   readonly difference: StateDifference;
   readonly kind: DifferenceKind;
   /** The giver of the known value. */
-  readonly source: ValueSource | undefined;
+  readonly source: ValueProvenance | undefined;
   /** The nodes on whose word alone the write sets are that carried the known value. */
   readonly carriers: readonly string[];
   /** Of the follower. */
@@ -77,7 +77,7 @@ export class DifferenceHandler {
   }
 
   /** Returns the nodes whose traces can have made a value wrong: that which wrote it, or those since a node returned it. */
-  #carriersOf(source: ValueSource | undefined, block: BlockId): readonly string[] {
+  #carriersOf(source: ValueProvenance | undefined, block: BlockId): readonly string[] {
     const from = source?.from?.number;
     if (from === undefined) {
       return [];

@@ -1,5 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
-import type { ValueSource } from "./blockValues.ts";
+import type { ValueProvenance } from "./blockValues.ts";
 import type { BulkReader } from "./bulkReader.ts";
 import type { StateDifference } from "./stateDifference.ts";
 import type { StateKey } from "./stateKey.ts";
@@ -120,7 +120,7 @@ export class OriginComparison {
   }
 
   /** Asks a node of each origin about a value that differs, and the nodes that gave the two values. Never rejects. */
-  async judge(difference: StateDifference, source: ValueSource | undefined): Promise<Judgement> {
+  async judge(difference: StateDifference, source: ValueProvenance | undefined): Promise<Judgement> {
     const { key, block, known, actual, node } = difference;
     const statements = await this.#ask(this.#nodesFor([node, source?.node]), key, block);
     const value = majorityOf(statements);
@@ -215,6 +215,6 @@ interface WrongValue extends Refuted {
   readonly known: string;
   /** The value that most origins have. */
   readonly value: string;
-  readonly source: ValueSource | undefined;
+  readonly source: ValueProvenance | undefined;
   readonly statements: readonly Statement[];
 }

@@ -1,7 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import { PeerProbation, type ProbationNode } from "./peerProbation.ts";
 import { Probation, type ProbationLimits } from "./probation.ts";
-import type { WriteSet, WriteSetFailure, WriteSetOrigin, WriteSetSource } from "./writeSet.ts";
+import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "./writeSet.ts";
 
 /** A source of a wrong value is not used for this time. */
 const REST_MS = 3_600_000;
@@ -12,7 +12,7 @@ const FIRST_REST_MS = 10_000;
 const MAX_FAILURE_REST_MS = 600_000;
 
 /** Nothing in a block proves the write sets of these sources. */
-const UNPROVEN: ReadonlySet<WriteSetOrigin> = new Set(["trace"]);
+const UNPROVEN: ReadonlySet<WriteSetSourceKind> = new Set(["trace"]);
 
 const restAfter = (failures: number): number =>
   failures < MAX_FAILURES ? 0 : Math.min(FIRST_REST_MS * 2 ** (failures - MAX_FAILURES), MAX_FAILURE_REST_MS);
@@ -68,8 +68,8 @@ class GuardedSource implements WriteSetSource {
     });
   }
 
-  get origin(): WriteSetOrigin {
-    return this.#source.origin;
+  get kind(): WriteSetSourceKind {
+    return this.#source.kind;
   }
 
   get unitsPerBlock(): number {
@@ -101,7 +101,7 @@ class GuardedSource implements WriteSetSource {
     const outcome = await this.#source.read(block, signal);
     if (typeof outcome !== "string") {
       this.#failures = 0;
-      onUsed({ origin: this.origin, trust: givers.of(outcome.node) });
+      onUsed({ kind: this.kind, trust: givers.of(outcome.node) });
       if (this.probationOf(outcome)?.isOver === true) {
         void this.#peers.compare(outcome);
       }
@@ -114,7 +114,7 @@ class GuardedSource implements WriteSetSource {
 }
 
 interface UsedGiver {
-  readonly origin: WriteSetOrigin;
+  readonly kind: WriteSetSourceKind;
   readonly trust: GiverTrust;
 }
 
@@ -177,7 +177,7 @@ export class SourceTrust {
     const { nowMs } = this.#options;
     return new GuardedSource(source, {
       nowMs,
-      givers: UNPROVEN.has(source.origin) ? this.#nodes : new Givers([], () => new GiverTrust(nowMs, undefined)),
+      givers: UNPROVEN.has(source.kind) ? this.#nodes : new Givers([], () => new GiverTrust(nowMs, undefined)),
       onUsed: (giver) => {
         this.#lastUsed = giver;
       },
@@ -191,10 +191,10 @@ export class SourceTrust {
       .sort((one, other) => byProgress(this.#nodes.of(one.name).probation, this.#nodes.of(other.name).probation));
   }
 
-  /** Rests the giver of the newest write set: a source, or the traces of one node. Returns its origin. */
-  rest(): WriteSetOrigin | undefined {
+  /** Rests the giver of the newest write set: a source, or the traces of one node. Returns its kind. */
+  rest(): WriteSetSourceKind | undefined {
     this.#lastUsed?.trust.rest();
-    return this.#lastUsed?.origin;
+    return this.#lastUsed?.kind;
   }
 
   /** Forgets a node that is not configured any more. Another one may get its name. */

@@ -28,7 +28,7 @@ export interface WriteSet {
 }
 
 /** Where write sets come from. */
-export type WriteSetOrigin = "feed" | "accessList" | "trace" | "execution";
+export type WriteSetSourceKind = "feed" | "accessList" | "trace" | "execution";
 
 /** Why a source has no write set of a block. The label value of a metric. */
 export type WriteSetFailure =
@@ -43,7 +43,7 @@ export type WriteSetFailure =
 
 /** Reads the write set of a sealed block. */
 export interface WriteSetSource {
-  readonly origin: WriteSetOrigin;
+  readonly kind: WriteSetSourceKind;
   /** Provider units that one block costs. Zero: the source is free. */
   readonly unitsPerBlock: number;
   /**

@@ -9,7 +9,7 @@ import { formatList } from "../logs/mergeLogs.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
 import { BlocksBelow, type BlocksReader, type FilterChain } from "./filterChain.ts";
 import { markRemoved, readFilterLogs, removableLogs } from "./filterLogs.ts";
-import { blocksOf, type FilterStep, filterStep, unknownBlock, withAddedFrom } from "./filterStep.ts";
+import { canonicalBlocks, type FilterStep, filterStep, unknownBlock, withAddedFrom } from "./filterStep.ts";
 import { type FilterAdvance, type FilterCursor, type FilterStore, finalizedNumber } from "./filterStore.ts";
 
 /** A filter, the store that has it, and its state at the start of a poll. */
@@ -126,7 +126,7 @@ export class FilterChanges {
       return "incomplete";
     }
     const step = await this.#withBlocksBelow(filterStep(reported, chain), chain, context);
-    const blocks = step?.added ? blocksOf(step.added, chain) : [];
+    const blocks = step?.added ? canonicalBlocks(step.added, chain) : [];
     if (step === undefined || hasHole(step) || (query === undefined && blocks.length < countOf(step.added))) {
       return "incomplete";
     }

@@ -40,7 +40,7 @@ export const withAddedFrom = (step: FilterStep, from: bigint, { latest: { number
 });
 
 /** Returns the blocks of a range that the chain has, oldest first. */
-export const blocksOf = ({ from, to }: BlockRange, heads: FilterChain): BlockId[] => {
+export const canonicalBlocks = ({ from, to }: BlockRange, heads: FilterChain): BlockId[] => {
   const blocks: BlockId[] = [];
   for (let number = from > heads.oldest ? from : heads.oldest; number <= to; number++) {
     const block = heads.at(number);

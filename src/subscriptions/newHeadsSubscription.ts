@@ -6,7 +6,7 @@ import type { RpcReader } from "./sealedLogs.ts";
 import { createSerialQueue } from "./serialQueue.ts";
 import { broadcast, type Subscription } from "./subscriber.ts";
 
-export interface NewHeadsOptions {
+interface NewHeadsOptions {
   readonly subscribers: ReadonlySet<Subscription>;
   readonly read: RpcReader;
   onDelivered(count: number): void;

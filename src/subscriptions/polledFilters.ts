@@ -5,7 +5,7 @@ import type { LogQuery } from "../ethereum/logFilter.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
 import { FilterChanges, type FilterReads, type StoredFilter, throwUnreadable } from "./filterChanges.ts";
-import { blocksOf } from "./filterStep.ts";
+import { canonicalBlocks } from "./filterStep.ts";
 import type { FilterStore } from "./filterStore.ts";
 import { createKeyedQueue } from "./keyedQueue.ts";
 
@@ -103,7 +103,7 @@ class PolledFilters implements Filters {
   async #add(query: LogQuery | undefined, { view: { heads }, clientId }: RequestContext): Promise<Hex> {
     const { local, shared, onLocal } = this.#options;
     const id = this.#createId();
-    const blocks = blocksOf({ from: heads.latest.number - REPORTED_BLOCKS, to: heads.latest.number }, heads);
+    const blocks = canonicalBlocks({ from: heads.latest.number - REPORTED_BLOCKS, to: heads.latest.number }, heads);
     const filter = { clientId, query, blocks };
     const isShared = await shared?.add(id, filter).catch((error: unknown) => {
       onLocal?.(error);

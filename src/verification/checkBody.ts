@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { isHash } from "../ethereum/hex.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
+import { type Fields, isFields } from "../json/fields.ts";
 import { skipSpace } from "../json/skipSpace.ts";
 import { skipValue, TOO_DEEP } from "../json/skipValue.ts";
 import { type BlockTransactions, formatTransactions, isLocatedIn, isReceiptAt } from "./blockTransactions.ts";
@@ -10,7 +11,7 @@ import { checkRawTransaction, checkTransactionHash, checkTransactions, matchesEm
 import { failIfMalformed } from "./failIfMalformed.ts";
 import { type Finding, failed, passed } from "./findings.ts";
 import { isDeposit } from "./isDeposit.ts";
-import { type Fields, isFields, isNumber, isSame, numberOf } from "./jsonFields.ts";
+import { isNumber, isSame, numberOf } from "./jsonFields.ts";
 import { areLogsInBlooms, areLogsOfReceipts } from "./matchLogs.ts";
 import type { VerifiedReceipts } from "./verifiedReceipts.ts";
 

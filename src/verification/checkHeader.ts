@@ -1,7 +1,8 @@
 import { type BlockHeader, hashHeader } from "../ethereum/blockHeader.ts";
 import { type Hash, parseData } from "../ethereum/hex.ts";
+import type { Fields } from "../json/fields.ts";
 import { type Finding, failed, passed, uncomputable } from "./findings.ts";
-import { bytesOf, dataOf, type Fields, isAbsent, isSame, MalformedField, numberOf } from "./jsonFields.ts";
+import { bytesOf, dataOf, isAbsent, isSame, MalformedField, numberOf } from "./jsonFields.ts";
 
 const HEADER_FIELDS = [
   ...["parentHash", "sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot", "logsBloom"],

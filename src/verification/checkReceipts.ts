@@ -2,22 +2,12 @@ import { bloomOfLogs, createBloom, isBloomWithin, orBloom } from "../ethereum/bl
 import { formatData, parseData } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeReceipt, type LogEntry, type Receipt } from "../ethereum/receipt.ts";
+import { type Fields, isFields } from "../json/fields.ts";
 import { type BlockTransactions, isReceiptAt } from "./blockTransactions.ts";
 import { failIfMalformed } from "./failIfMalformed.ts";
 import { type Finding, failed, passed, uncomputable } from "./findings.ts";
 import { isDeposit } from "./isDeposit.ts";
-import {
-  bytesOf,
-  dataOf,
-  type Fields,
-  fieldsOf,
-  isAbsent,
-  isFields,
-  isNumber,
-  isSame,
-  listOf,
-  numberOf,
-} from "./jsonFields.ts";
+import { bytesOf, dataOf, fieldsOf, isAbsent, isNumber, isSame, listOf, numberOf } from "./jsonFields.ts";
 import { formatReceiptRow, isVerifiedReceipt, type VerifiedReceipts } from "./verifiedReceipts.ts";
 
 /** The fields of a block's header that its receipts must match. Plain data, sent to a thread. */

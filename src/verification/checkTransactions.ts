@@ -5,9 +5,10 @@ import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
+import type { Fields } from "../json/fields.ts";
 import { failIfMalformed } from "./failIfMalformed.ts";
 import { type Finding, failed, passed, uncomputable } from "./findings.ts";
-import { bytesOf, dataOf, type Fields, fieldsOf, isAbsent, isSame, listOf, numberOf } from "./jsonFields.ts";
+import { bytesOf, dataOf, fieldsOf, isAbsent, isSame, listOf, numberOf } from "./jsonFields.ts";
 
 const BLOB_TYPE = 3;
 

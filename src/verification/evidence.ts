@@ -6,7 +6,7 @@ import { ForkFields } from "./forkFields.ts";
  * The consequence of one check. `verified`: the response is served. `wrong`: the node is suspended.
  * `unconfirmed`: another node must respond. `accepted`: the response is served unverified, because no node passes the check.
  */
-export type Verdict = "verified" | "wrong" | "unconfirmed" | "accepted";
+type Verdict = "verified" | "wrong" | "unconfirmed" | "accepted";
 
 /** Checks that compute a hash or a root. They are switched off on a chain whose encoding forebay does not know. */
 export const COMPUTED_CHECKS: ReadonlySet<Check> = new Set(["header", "transactions", "receipts", "depositReceipts"]);

@@ -1,10 +1,5 @@
 import { type Data, isData, isQuantity } from "../ethereum/hex.ts";
-
-/** A JSON object in a node's response. */
-export type Fields = Readonly<Record<string, unknown>>;
-
-export const isFields = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+import { type Fields, isFields } from "../json/fields.ts";
 
 /** A field cannot be encoded, because it does not have the expected type or length. */
 export class MalformedField extends Error {

@@ -1,7 +1,8 @@
 import { bloomContains } from "../ethereum/bloom.ts";
 import { isAddress, isHash } from "../ethereum/hex.ts";
 import { type LogFilter, matchesLog } from "../ethereum/logFilter.ts";
-import { bytesOf, dataOf, type Fields, fieldsOf, isSame, listOf, MalformedField, numberOf } from "./jsonFields.ts";
+import type { Fields } from "../json/fields.ts";
+import { bytesOf, dataOf, fieldsOf, isSame, listOf, MalformedField, numberOf } from "./jsonFields.ts";
 
 const MEMBERS = ["blockHash", "transactionHash", "data"];
 const NUMBERS = ["blockNumber", "transactionIndex", "logIndex"];

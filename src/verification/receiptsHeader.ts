@@ -1,6 +1,7 @@
+import { isFields } from "../json/fields.ts";
 import { checkHeader } from "./checkHeader.ts";
 import type { ReceiptsHeader } from "./checkReceipts.ts";
-import { bytesOf, isAbsent, isFields, MalformedField, numberOf } from "./jsonFields.ts";
+import { bytesOf, isAbsent, MalformedField, numberOf } from "./jsonFields.ts";
 
 const decoder = new TextDecoder();
 

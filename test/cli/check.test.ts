@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { checkConfig } from "../../src/cli/check.ts";
-import { formatResult } from "../../src/cli/checkResult.ts";
+import { formatCheckResult } from "../../src/cli/checkResult.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { wireMessage } from "../support/builders/flashblocks.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
@@ -25,7 +25,7 @@ const startFeed = async (t: TestContext) => {
 const check = async (chain: object, cache: object = {}): Promise<readonly string[]> => {
   const results = await checkConfig(configSchema.parse({ chains: [{ name: "op", ...chain }], cache }));
   return results.map((result) =>
-    formatResult(result)
+    formatCheckResult(result)
       .replaceAll(/\d+ ms/g, "N ms")
       .replaceAll(/127\.0\.0\.1:\d+/g, "HOST"),
   );

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { type TestContext, test } from "node:test";
 import { checkFacilitator } from "../../src/cli/checkFacilitator.ts";
-import { formatResult } from "../../src/cli/checkResult.ts";
+import { formatCheckResult } from "../../src/cli/checkResult.ts";
 
 const closedPort = async (): Promise<number> => {
   const server = createServer();
@@ -34,7 +34,7 @@ const check = async (t: TestContext, status: number, kinds: readonly object[]): 
 const print = async (url: string): Promise<string> => {
   const facilitator = { url, headers: { "x-key": "s3cret" }, timeoutMs: 1, settleTimeoutMs: 1, maxConcurrent: 1 };
   const result = await checkFacilitator({ network: "eip155:8453", facilitator });
-  return formatResult(result).replace(/127\.0\.0\.1:\d+/, "HOST");
+  return formatCheckResult(result).replace(/127\.0\.0\.1:\d+/, "HOST");
 };
 
 const exact = (network: string) => ({ x402Version: 2, scheme: "exact", network });

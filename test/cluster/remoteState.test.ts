@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deserialize, serialize } from "node:v8";
 import type { MainFunctions, ServingFunctions } from "../../src/cluster/chainProtocol.ts";
-import { HostedState, type KnownState } from "../../src/cluster/hostedState.ts";
+import { type ChainKnownState, HostedState } from "../../src/cluster/hostedState.ts";
 import { ProcessChannel } from "../../src/cluster/processChannel.ts";
 import { RemoteState } from "../../src/cluster/remoteState.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
@@ -41,7 +41,7 @@ const createKnown = () => {
       },
     );
   };
-  const known: Pick<KnownState, "reads" | "answers"> = {
+  const known: Pick<ChainKnownState, "reads" | "answers"> = {
     reads: {
       request: ({ key, context }, ask) => request(key.address, context.clientId, ask),
       forget: () => bodies.clear(),

@@ -9,10 +9,10 @@ test("each write set that was asked of a node is billed", async () => {
   const outcomes: (WriteSet | WriteSetFailure)[] = ["late", "unsupported", { block: BLOCK, accounts: new Map() }];
   const spent: [string, number][] = [];
   const source = new BilledSource(
-    { origin: "trace", unitsPerBlock: 60, read: async () => outcomes.shift() ?? "error" },
+    { kind: "trace", unitsPerBlock: 60, read: async () => outcomes.shift() ?? "error" },
     { spend: (purpose, units) => spent.push([purpose, units]) },
   );
-  assert.deepEqual([source.origin, source.unitsPerBlock], ["trace", 60]);
+  assert.deepEqual([source.kind, source.unitsPerBlock], ["trace", 60]);
   const { signal } = new AbortController();
   assert.equal(await source.read(BLOCK, signal), "late");
   assert.equal(await source.read(BLOCK, signal), "unsupported");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ValueSource } from "../../src/state/blockValues.ts";
+import type { ValueProvenance } from "../../src/state/blockValues.ts";
 import { DifferenceHandler } from "../../src/state/differenceHandler.ts";
 import type { Judgement } from "../../src/state/originComparison.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
@@ -15,11 +15,11 @@ const DIFFERENCE = {
   actual: "2",
   node: "asked",
 } as const;
-const FETCHED: ValueSource = { from: { number: 4n, hash: hashOf(4) }, kind: "fetched", node: "giver" };
+const FETCHED: ValueProvenance = { from: { number: 4n, hash: hashOf(4) }, kind: "fetched", node: "giver" };
 const LIE = { node: "liar", origin: "liars", value: "2" };
 
 /** Handles one difference. Undefined: the chain has one origin. */
-const handle = async (judgement: Judgement | undefined, source: ValueSource | undefined = FETCHED) => {
+const handle = async (judgement: Judgement | undefined, source: ValueProvenance | undefined = FETCHED) => {
   const telemetry = createTelemetry({ level: "silent" });
   const events: string[] = [];
   const handler = new DifferenceHandler({

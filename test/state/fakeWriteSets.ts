@@ -1,6 +1,6 @@
 import type { BlockId } from "../../src/core/heads.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
-import type { WriteSet, WriteSetFailure, WriteSetOrigin, WriteSetSource } from "../../src/state/writeSet.ts";
+import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "../../src/state/writeSet.ts";
 
 interface PendingRead {
   readonly block: BlockId;
@@ -10,15 +10,15 @@ interface PendingRead {
 
 /** A source of write sets that the test answers. */
 export class FakeWriteSets implements WriteSetSource {
-  readonly origin: WriteSetOrigin;
+  readonly kind: WriteSetSourceKind;
   readonly unitsPerBlock: number;
   readonly #results = new Map<Hash, WriteSet | WriteSetFailure>();
   readonly #listeners = new Set<() => void>();
   #pending: PendingRead[] = [];
   reads = 0;
 
-  constructor(origin: WriteSetOrigin = "trace", unitsPerBlock = 0) {
-    this.origin = origin;
+  constructor(kind: WriteSetSourceKind = "trace", unitsPerBlock = 0) {
+    this.kind = kind;
     this.unitsPerBlock = unitsPerBlock;
   }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
-import type { ValueSource } from "../../src/state/blockValues.ts";
+import type { ValueProvenance } from "../../src/state/blockValues.ts";
 import { type ComparedNode, majorityOf, OriginComparison, refutedBy } from "../../src/state/originComparison.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { hashOf } from "../support/builders/heads.ts";
@@ -33,14 +33,18 @@ const nodeOf = (name: string, said: Said, origin = name): ComparedNode => ({
 
 const judge = (
   nodes: readonly ComparedNode[],
-  { known = "1", actual = "2", node = "a", source = undefined as ValueSource | undefined } = {},
+  { known = "1", actual = "2", node = "a", source = undefined as ValueProvenance | undefined } = {},
 ) =>
   new OriginComparison({ nodes: () => nodes, onSpent: () => undefined }).judge(
     { key: KEY, block: BLOCK, known, actual, node },
     source,
   );
 
-const givenBy = (node: string, from: BlockId | undefined = EARLIER): ValueSource => ({ kind: "fetched", node, from });
+const givenBy = (node: string, from: BlockId | undefined = EARLIER): ValueProvenance => ({
+  kind: "fetched",
+  node,
+  from,
+});
 
 test("a majority needs two origins and more than half of them", () => {
   const cases: readonly [string, readonly ReturnType<typeof say>[], string | undefined][] = [
@@ -109,7 +113,7 @@ test("the node that gave a wrong known value is wrong if the others had another 
   const expected = { kind: "wrong", value: "2", cause: "node", refuted: [say("b", "1")] };
   assert.deepEqual(await judge(nodes("1"), { source: givenBy("b") }), expected, "it still lies");
   assert.deepEqual(await judge(nodes(honest), { source: givenBy("b") }), expected, "it is honest again");
-  const unnamed: ValueSource = { kind: "fetched", node: undefined, from: EARLIER };
+  const unnamed: ValueProvenance = { kind: "fetched", node: undefined, from: EARLIER };
   assert.deepEqual(await judge(nodes("1"), { source: unnamed }), expected, "the giver is not known by name");
 });
 
@@ -118,7 +122,7 @@ test("a known value that was right when it was given was missed by write sets", 
   const nodes = [nodeOf("a", honest), nodeOf("b", honest), nodeOf("c", honest)];
   const missed = { kind: "wrong", value: "2", cause: "writeSets", refuted: [] };
   assert.deepEqual(await judge(nodes, { source: givenBy("b") }), missed);
-  const written: ValueSource = { kind: "written", node: "b", from: EARLIER };
+  const written: ValueProvenance = { kind: "written", node: "b", from: EARLIER };
   assert.deepEqual(await judge(nodes, { source: written }), missed);
   const tooOld = await judge(nodes, { source: { kind: "fetched", node: "b", from: undefined } });
   assert.deepEqual(tooOld, { ...missed, cause: "tooOld" });

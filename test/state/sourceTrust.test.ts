@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SourceTrust } from "../../src/state/sourceTrust.ts";
-import type { WriteSetOrigin, WriteSetSource } from "../../src/state/writeSet.ts";
+import type { WriteSetSource, WriteSetSourceKind } from "../../src/state/writeSet.ts";
 
 const BLOCK = { number: 1n, hash: `0x${"11".repeat(32)}` } as const;
 const HOUR_MS = 3_600_000;
 const { signal } = new AbortController();
 
-const sourceOf = (origin: WriteSetOrigin, has: () => boolean): WriteSetSource => ({
-  origin,
+const sourceOf = (kind: WriteSetSourceKind, has: () => boolean): WriteSetSource => ({
+  kind,
   unitsPerBlock: 20,
   read: async (block) => (has() ? { block, accounts: new Map() } : "late"),
 });
@@ -68,7 +68,7 @@ test("a read that a reorganisation ended is not a failure", async () => {
 
 test("a trace is on probation, again after a wrong value, and other sources are not", async () => {
   const trust = new SourceTrust({ nowMs: () => 0, probation: { blocks: 1, values: 1 } });
-  const [trace, list] = (["trace", "accessList"] as const).map((origin) => trust.guard(sourceOf(origin, () => true)));
+  const [trace, list] = (["trace", "accessList"] as const).map((kind) => trust.guard(sourceOf(kind, () => true)));
   assert.equal(list?.probation, undefined);
   assert.equal(trace?.probation?.isOver, false);
   const key = { field: "balance", address: `0x${"aa".repeat(20)}`, slot: undefined } as const;
@@ -85,7 +85,7 @@ const createTraces = () => {
   const limits = { nowMs: () => 0, probation: { blocks: 1, values: 1 }, nodes: ["a", "b"] };
   const trust = new SourceTrust(limits);
   const trace = trust.guard({
-    origin: "trace",
+    kind: "trace",
     unitsPerBlock: 20,
     read: async (block) => ({ block, accounts: new Map(), node: node.name }),
   });

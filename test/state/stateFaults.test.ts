@@ -24,7 +24,7 @@ const block = (number: bigint): BlockId => ({ number, hash: hashOf(number) });
 
 /** A source that throws for each block. */
 const throwing: WriteSetSource = {
-  origin: "feed",
+  kind: "feed",
   unitsPerBlock: 0,
   read: () => {
     throw new RangeError("the source failed");

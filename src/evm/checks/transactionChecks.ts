@@ -129,7 +129,7 @@ export const checkAuthorizations = ({ from, to, authorizationList }: Transaction
   }
 };
 
-export interface Charge {
+interface Charge {
   readonly blobGas: bigint;
   /** The charge for gas and blobs, at their actual prices. */
   readonly charged: bigint;

@@ -3,7 +3,7 @@ import type { Hash } from "../../ethereum/hex.ts";
 import type { Engines } from "../createEngines.ts";
 import { type DifferentValue, differenceOf, isLeft, stateDifference } from "./compareSteps.ts";
 import { formatPlain } from "./formatPlain.ts";
-import { ObservedRun, type StateField } from "./observedRun.ts";
+import { type FormatStateField, ObservedRun } from "./observedRun.ts";
 import { unionOf } from "./recordedReads.ts";
 
 /** Longer payloads are without the state, which a node has. */
@@ -66,7 +66,7 @@ export const compareEngines = async (described: ComparedRun, options: CompareOpt
 const observe = async (
   { run, withState }: CompareOptions,
   engines: Engines,
-  field?: StateField,
+  field?: FormatStateField,
 ): Promise<ObservedRun | undefined> => {
   const observed = new ObservedRun(engines, field);
   let isComplete = true;

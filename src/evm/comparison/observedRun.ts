@@ -28,17 +28,17 @@ export interface ObservedStep {
 }
 
 /** Formats one field of a state. */
-export type StateField = (state: ExecutionState) => string;
+export type FormatStateField = (state: ExecutionState) => string;
 
 /** Passes a run on to engines, and records what each of them did and read. */
 export class ObservedRun {
   readonly #engines: Engines;
-  readonly #field: StateField | undefined;
+  readonly #field: FormatStateField | undefined;
   #reads = new RecordedReads();
   #steps: ObservedStep[] = [];
   #states: ExecutionState[] = [];
 
-  constructor(engines: Engines, field?: StateField) {
+  constructor(engines: Engines, field?: FormatStateField) {
     this.#engines = engines;
     this.#field = field;
   }

@@ -41,7 +41,7 @@ export interface ModuleExports {
 }
 
 /** The state that the module reads while it is selected. */
-export interface StateSource {
+export interface SelectedState {
   readonly id: number;
   readonly reader: StateReader;
   /** Accounts by the hash of their code. */
@@ -54,7 +54,7 @@ export class FastInstance {
   readonly memory: ModuleMemory;
   readonly scratch: number;
   readonly #isLate: () => boolean;
-  #selected: StateSource | undefined;
+  #selected: SelectedState | undefined;
   #block: BlockEnvironment | undefined;
   #rules: FastRules | undefined;
   #error: unknown = NO_ERROR;
@@ -72,7 +72,7 @@ export class FastInstance {
   }
 
   /** Selects the state for the calls that follow. */
-  select(source: StateSource): ModuleMemory {
+  select(source: SelectedState): ModuleMemory {
     if (this.#selected !== source) {
       this.exports.select_state(source.id);
       this.#selected = source;
@@ -167,7 +167,7 @@ export class FastInstance {
     };
   }
 
-  #guard(read: (source: StateSource, memory: ModuleMemory) => number): number {
+  #guard(read: (source: SelectedState, memory: ModuleMemory) => number): number {
     try {
       this.memory.refresh();
       return this.#selected === undefined ? FAILED : read(this.#selected, this.memory);
@@ -177,7 +177,7 @@ export class FastInstance {
     }
   }
 
-  #account({ reader, codeOwners }: StateSource, memory: ModuleMemory, at: number): number {
+  #account({ reader, codeOwners }: SelectedState, memory: ModuleMemory, at: number): number {
     const address = memory.address(at);
     const account = reader.account(address);
     if (account === undefined) {
@@ -192,7 +192,7 @@ export class FastInstance {
     return account.hasStorage === true ? HAS_STORAGE : EXISTS;
   }
 
-  #code({ reader, codeOwners }: StateSource, hash: Hash): number {
+  #code({ reader, codeOwners }: SelectedState, hash: Hash): number {
     const owner = codeOwners.get(hash);
     if (owner === undefined) {
       throw new Error("the module asked for code of no account");

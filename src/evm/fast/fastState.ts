@@ -2,7 +2,7 @@ import type { AccountChange, StateChanges, StateReader } from "../../core/stateR
 import type { Address, Hash } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
 import type { AccountValues, ExecutionState } from "../executionState.ts";
-import type { FastInstance, StateSource } from "./fastInstance.ts";
+import type { FastInstance, SelectedState } from "./fastInstance.ts";
 import type { ModuleMemory } from "./moduleMemory.ts";
 
 const NOTHING = new Uint8Array(0);
@@ -17,7 +17,7 @@ const HAS_CODE = 4;
 const HAS_STORAGE = 8;
 
 /** The state of one execution inside an instance of the module. */
-export class FastState implements ExecutionState, StateSource {
+export class FastState implements ExecutionState, SelectedState {
   readonly instance: FastInstance;
   readonly id: number;
   readonly reader: StateReader;

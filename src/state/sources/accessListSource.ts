@@ -23,7 +23,7 @@ type Method = (typeof METHODS)[number];
 
 /** Reads block access lists (EIP-7928). A list is used only if the block's hash commits to it. */
 export class AccessListSource implements WriteSetSource {
-  readonly origin = "accessList";
+  readonly kind = "accessList";
   readonly #options: AccessListSourceOptions;
   /** The method that each node supports. */
   readonly #support = new NodeSupport<Method | "unsupported">();

@@ -1,5 +1,6 @@
 import type { Address, Hash } from "../../ethereum/hex.ts";
-import { bytesOf, type Fields, fieldsOf, isAbsent, listOf } from "../../verification/jsonFields.ts";
+import type { Fields } from "../../json/fields.ts";
+import { bytesOf, fieldsOf, isAbsent, listOf } from "../../verification/jsonFields.ts";
 import { UntracedTransaction } from "./diffTrace.ts";
 
 /** The creations and self-destructions of one transaction, also those that failed or were reverted. */

@@ -27,7 +27,7 @@ const PERIOD_MS = 60_000;
  * only these are executed. That costs units, so it must pay.
  */
 export class CompletedFeedSource implements WriteSetSource {
-  readonly origin = "feed";
+  readonly kind = "feed";
   /** Most blocks need no completion. */
   readonly unitsPerBlock = 0;
   readonly #options: CompletedFeedSourceOptions;

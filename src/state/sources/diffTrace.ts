@@ -1,6 +1,7 @@
 import { type Address, type Hash, parseData } from "../../ethereum/hex.ts";
 import { stripZeros } from "../../ethereum/rlp.ts";
-import { bytesOf, dataOf, type Fields, fieldsOf, isAbsent, isFields, numberOf } from "../../verification/jsonFields.ts";
+import { type Fields, isFields } from "../../json/fields.ts";
+import { bytesOf, dataOf, fieldsOf, isAbsent, numberOf } from "../../verification/jsonFields.ts";
 
 /** An account in one side of a diff. A field that is absent did not change, or has no value. */
 export interface DiffAccount {

@@ -30,7 +30,7 @@ const MAX_EXECUTION_MS = 2_000;
 
 /** Write sets of blocks that were executed from the feed before they were sealed. */
 export class FeedSource implements WriteSetSource {
-  readonly origin = "feed";
+  readonly kind = "feed";
   readonly unitsPerBlock = 0;
   readonly #executions = new Map<Hash, SealedExecution>();
   #partial: PartialExecution | undefined;

@@ -51,7 +51,7 @@ const callsCall = (hash: Hash): Call => createCall(METHOD, [hash, { tracer: "cal
 
 /** Reads write sets from diff traces of nodes (docs/reference/state.md, Diff traces). */
 export class TraceSource implements WriteSetSource {
-  readonly origin = "trace";
+  readonly kind = "trace";
   readonly #options: TraceSourceOptions;
   readonly #support = new NodeSupport<TraceFact>();
   /** Nodes that returned a complete trace. */

@@ -3,8 +3,9 @@ import type { Address, Hash } from "../../ethereum/hex.ts";
 import { DEPOSIT_TYPE } from "../../ethereum/transaction.ts";
 import { signerOf } from "../../evm/fast/authorizationSigner.ts";
 import { asText } from "../../json/asText.ts";
+import type { Fields } from "../../json/fields.ts";
 import { checkBody } from "../../verification/checkBody.ts";
-import { bytesOf, type Fields, fieldsOf, isAbsent, listOf, numberOf } from "../../verification/jsonFields.ts";
+import { bytesOf, fieldsOf, isAbsent, listOf, numberOf } from "../../verification/jsonFields.ts";
 
 /** The fields of a transaction that its trace must have, and those that a trace does not have. */
 export interface TracedTransaction {

@@ -13,7 +13,7 @@ import type { Engine } from "../../../src/evm/engine.ts";
 import type { ExecutionState } from "../../../src/evm/executionState.ts";
 import { startCalls } from "../../../src/evm/systemCalls.ts";
 import { blockOf } from "../../../src/pending/blockState.ts";
-import { executeTransaction, isDeposit } from "../../../src/pending/executeTransactions.ts";
+import { executeTransaction, isDepositTransaction } from "../../../src/pending/executeTransactions.ts";
 import type { Flashblock, FlashblockBase } from "../../devnet/flashblock.ts";
 import { CodeHashes, stateReaderAt } from "./standInCalls.ts";
 import { BASE_FEE, CHAIN_ID, GAS_LIMIT, type StandInChain, type StandInTransaction } from "./standInChain.ts";
@@ -100,7 +100,7 @@ export class FeedWorld {
     open.waiting = open.waiting.slice(count);
     for (const each of next) {
       const transaction = parseTransaction(each.raw);
-      if (isDeposit(transaction)) {
+      if (isDepositTransaction(transaction)) {
         throw new Error("a wallet sends no deposit");
       }
       const gasUsed = open.receipts.at(-1)?.cumulativeGasUsed ?? 0n;

@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { readRepositoryFile, repositoryFiles } from "./repositoryFiles.ts";
+
+const EXPORT =
+  /^export (?:declare |abstract |async )*(?:const|let|function\*?|class|interface|type|enum) ([\w$]+)|^export const \{ ([\w$]+) \}/gm;
+
+/** A constant and a type may share a name in one file: together they are one thing. */
+const exportedNames = (source: string): ReadonlySet<string> =>
+  new Set([...source.matchAll(EXPORT)].map(([, name, destructured]) => name ?? destructured ?? ""));
+
+test("no name is exported by two files of src", () => {
+  const filesByName = new Map<string, string[]>();
+  for (const path of repositoryFiles().filter((file) => /^src\/.*\.ts$/.test(file))) {
+    for (const name of exportedNames(readRepositoryFile(path))) {
+      filesByName.set(name, [...(filesByName.get(name) ?? []), path]);
+    }
+  }
+  assert.ok(filesByName.size > 1_500, `${filesByName.size} names`);
+  assert.deepEqual(
+    [...filesByName].filter(([, files]) => files.length > 1).map(([name, files]) => `${name}: ${files.join(", ")}`),
+    [],
+  );
+});
+
+test("constants, functions, classes and types are read as exports", () => {
+  const source = [
+    "export const A = 1;",
+    "export async function b() {}",
+    "export abstract class C {}",
+    "export interface D {}",
+    "export type A = number;",
+    "export const { E } = require('e');",
+    "const f = 1;",
+  ].join("\n");
+  assert.deepEqual([...exportedNames(source)], ["A", "b", "C", "D", "E"]);
+});
