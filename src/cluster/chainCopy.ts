@@ -62,6 +62,8 @@ export class ChainCopy implements HeadTracker {
   #activeAtMs = Number.NEGATIVE_INFINITY;
   #catchingUp: Promise<void> | undefined;
   #lowestWanted: bigint | undefined;
+  /** Facts of the nodes that arrived before the first view. */
+  #earlyNodes: readonly NodeFacts[] | undefined;
 
   constructor(options: ChainCopyOptions) {
     this.#options = options;
@@ -165,12 +167,23 @@ export class ChainCopy implements HeadTracker {
   /** The main process decides it. */
   readonly setNative = (): void => undefined;
 
+  /** Before the first view, the chain is not known, so that no node could be checked: the facts wait for it. */
+  setNodes(nodes: readonly NodeFacts[]): void {
+    if (this.#info === UNKNOWN) {
+      this.#earlyNodes = nodes;
+    } else {
+      this.#options.onNodes(nodes);
+    }
+  }
+
   /** From here on, no request takes the view of before. */
   prepare(round: number, update: Uint8Array): void {
     const { main, chain } = this.#options;
     this.gate.hold();
     main.notifyNow("acknowledge", { chain, round });
     this.#prepared = { round, update: deserialize(update) as ViewUpdate };
+    // The update has them, or newer ones.
+    this.#earlyNodes = undefined;
   }
 
   commit(round: number): void {
@@ -194,7 +207,8 @@ export class ChainCopy implements HeadTracker {
   /** Replaces the view. Returns the function that informs the listeners of each change. */
   #apply({ changes, info, nodes }: ViewUpdate): () => void {
     this.#info = info;
-    this.#options.onNodes(nodes);
+    this.#options.onNodes(this.#earlyNodes ?? nodes);
+    this.#earlyNodes = undefined;
     const events = changes.map((change) =>
       "heads" in change ? this.#applyHeads(change.heads) : this.#applyPending(change.pending),
     );

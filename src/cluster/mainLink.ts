@@ -21,7 +21,7 @@ export class MainLink {
     channel.offer({
       prepare: ({ chain, round, update }) => this.#chains.get(chain)?.copy.prepare(round, update),
       commit: ({ chain, round }) => this.#chains.get(chain)?.copy.commit(round),
-      setNodes: ({ chain, nodes }) => this.#chains.get(chain)?.options.onNodes(nodes),
+      setNodes: ({ chain, nodes }) => this.#chains.get(chain)?.copy.setNodes(nodes),
       dropState: ({ chain }) => this.#chains.get(chain)?.options.onStateDropped(),
       expect: ({ chain, ...transactions }) => this.#chains.get(chain)?.options.onExpected(transactions),
     });
