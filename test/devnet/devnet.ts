@@ -23,6 +23,8 @@ export interface DevnetOptions {
   /** Without timers, the test calls `step` and `sealNow`. */
   readonly manual?: boolean;
   readonly gasLimit?: bigint;
+  /** `safe` is this many blocks below the head, and `finalized` twice as many. Default: 32. */
+  readonly epochSlots?: number;
   /** In seconds; the default is now. With it, no block depends on the clock: equal transactions give equal hashes. */
   readonly genesisTime?: number;
   /** The result of web3_clientVersion. Default: that of anvil, whose state forebay does not follow. */
@@ -73,6 +75,7 @@ const anvilArgs = (chainId: number, isOptimism: boolean, options: DevnetOptions)
   ...["--gas-limit", String(options.gasLimit ?? DEFAULT_GAS_LIMIT)],
   // A fixed value, so that a restarted node has the same genesis.
   ...["--timestamp", String(options.genesisTime ?? Math.floor(Date.now() / 1_000))],
+  ...(options.epochSlots === undefined ? [] : ["--slots-in-an-epoch", String(options.epochSlots)]),
   "--no-mining",
   // With the default order, by fee, a deposit would be last.
   ...["--order", "fifo"],

@@ -23,7 +23,12 @@ const start = async (t: TestContext, served: FakeNodeOptions["handlers"], other:
     createFakeNode({ chain, ...(served && { handlers: served }) }),
   ]);
   const upstreams = createUpstreams(
-    { chain: "test", nodes: nodes.map(({ url }, index) => ({ url, name: index === 0 ? "other" : "served" })) },
+    // Agreement would wait 2 s for the origin of the lower branch.
+    {
+      chain: "test",
+      agree: 1,
+      nodes: nodes.map(({ url }, index) => ({ url, name: index === 0 ? "other" : "served" })),
+    },
     silent(),
   );
   t.after(async () => {

@@ -11,10 +11,12 @@ import { untilFilled } from "../support/servers/untilFilled.ts";
 const RECEIPT = "eth_getTransactionReceipt";
 /** The headers of this many blocks are in memory. */
 const HEADERS = 256;
+/** With few blocks the block ring is filled in one step. */
+const EMPTY_BLOCKS = 24;
 
 let chain: SealedChain;
 before(async () => {
-  chain = await createSealedChain();
+  chain = await createSealedChain(EMPTY_BLOCKS);
 });
 after(() => chain.devnet.close());
 
@@ -29,7 +31,7 @@ const start = async (t: TestContext, origins: number): Promise<Stage> => {
   const nodes = await Promise.all(Array.from({ length: origins }, () => startLyingNode(t, chain.devnet.anvilUrl)));
   const service = await createService({
     nodes: nodes.map(({ url }, index) => ({ name: `node${index}`, url, priority: Math.min(index, 1) })),
-    ...{ pending: { mode: "node" }, finality: { depth: 64 }, upstream: { hedge: false }, state: { follow: false } },
+    ...{ pending: { mode: "node" }, finality: { depth: 40 }, upstream: { hedge: false }, state: { follow: false } },
   });
   t.after(() => service.close());
   await settled(service);

@@ -19,11 +19,13 @@ export interface SealedChain {
 
 const BUSY_BLOCKS = 8;
 const TRANSACTIONS_A_BLOCK = 4;
-/** anvil finalizes blocks 64 below its head. */
+/** A whole segment of logs. */
 const EMPTY_BLOCKS = 140;
+/** The blocks above the finalized one are read in one step (`BATCH_BLOCKS` of the backfill), without a pause of a second. */
+const EPOCH_SLOTS = 20;
 
-export const createSealedChain = async (): Promise<SealedChain> => {
-  const devnet = await createDevnet({ manual: true, network: "ethereum" });
+export const createSealedChain = async (emptyBlocks = EMPTY_BLOCKS): Promise<SealedChain> => {
+  const devnet = await createDevnet({ manual: true, network: "ethereum", epochSlots: EPOCH_SLOTS });
   const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: 1_000 });
   const sealBusy = async (): Promise<BlockSummary[]> => {
     const blocks: BlockSummary[] = [];
@@ -43,7 +45,7 @@ export const createSealedChain = async (): Promise<SealedChain> => {
     return blocks;
   };
   const final = await sealBusy();
-  await devnet.rpc("anvil_mine", `0x${EMPTY_BLOCKS.toString(16)}`);
+  await devnet.rpc("anvil_mine", `0x${emptyBlocks.toString(16)}`);
   const recent = await sealBusy();
   await traffic.stop();
   await devnet.sealNow();
