@@ -40,6 +40,13 @@ test("every claim is verified by a test, a bench or a long run that exists", () 
   }
 });
 
+test("every claim that tests verify has one in `npm test`", () => {
+  for (const claim of rowsAfter(readRepositoryFile("docs/claims.md"), "| Claim | Verified by |")) {
+    const tests = capturesOf(claim, /`(test\/[^`]+\.test\.ts)`/g);
+    assert.ok(tests.length === 0 || tests.some((file) => !file.endsWith(".slow.test.ts")), claim);
+  }
+});
+
 test("every figure of the README has a bench that measures it", () => {
   const figures = rowsAfter(readRepositoryFile("README.md"), "| | Measured | Reproduce |");
   assert.ok(figures.length >= 5, `${figures.length} figures`);

@@ -17,6 +17,9 @@ export const FAULTS: Readonly<Record<string, AlertFault>> = {
   ...PROCESS_FAULTS,
 };
 
+/** Fires if nothing is scraped: its fault is the end of all processes. */
+export const ABSENT = "ForebayAbsent";
+
 const STEP_MS = 300;
 /** The threshold of the default suits a process with 1.5 GB. The test fills less. */
 const LESS_MEMORY = "3e8";

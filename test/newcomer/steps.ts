@@ -21,7 +21,7 @@ export const STEPS: readonly Step[] = [
   { line: "npm ci && npm run demo", until: /Ctrl-C ends everything/, tries: true },
   {
     line: "npm ci && npm test",
-    instead: { command: "npm run test:unit", reason: "the whole suite takes minutes, and CI runs it" },
+    instead: { command: "npm run test:unit", reason: "the other tests take minutes, and CI runs them" },
   },
   {
     line: "npm ci && npm start -- --upstream https://node.example/KEY --upstream-ws wss://node.example/KEY --redis redis://localhost --port 8545",

@@ -19,10 +19,3 @@ test("each peer starts with its template, and its answers are judged", async (t)
     assert.equal(countFaults(report), 0, JSON.stringify(report));
   }
 });
-
-test("a proxy without its binary, and an unknown one, are not found", () => {
-  assert.deepEqual(
-    [proxyOf("erpc", undefined), proxyOf("planted:other", undefined), proxyOf("", undefined)],
-    [undefined, undefined, undefined],
-  );
-});

@@ -1,23 +1,20 @@
 import { spawnSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { findUnitTests } from "./unitTests.ts";
+import { listSuite } from "./suites.ts";
 
-/** `npm run test:unit [-- FLAGS]` runs the unit tests, with flags of `node --test`. */
+/** `node test/run.ts fast|slow|all|unit [FLAGS]` runs the test files of a suite, with flags of `node --test`. */
 
 /** Most files wait for timers and sockets for part of their time. */
 const FILES_PER_CORE = 2;
 
+const [suite = "", ...flags] = process.argv.slice(2);
 const { status } = spawnSync(
   process.execPath,
-  [
-    "--test",
-    `--test-concurrency=${FILES_PER_CORE * availableParallelism()}`,
-    ...process.argv.slice(2),
-    ...findUnitTests(),
-  ],
+  ["--test", `--test-concurrency=${FILES_PER_CORE * availableParallelism()}`, ...flags, ...listSuite(suite)],
   {
     stdio: "inherit",
+    // Types are stripped and code is compiled once, not in each file's process.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/node"), ...process.env },
   },
 );

@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PLANTED_FAULTS } from "../long/support/plantedFaults.ts";
+import { runWithFault } from "../long/support/runWithFault.ts";
+
+/** A run ends at its first difference, which takes a few seconds. */
+const MAX_SECONDS = 60;
+
+/** The faults of `npm test`: one of each long run. */
+export const QUICK_FAULTS: readonly string[] = ["lostFeeRecipient", "touchedAuthority"];
+
+/** Tests that a long run finds each of these faults. Audits follow each other at 30 s: the long run itself shows what they find. */
+export const testPlantedFaults = (has: (fault: string) => boolean): void => {
+  for (const [fault, { run = "state-differential", isFoundByService }] of Object.entries(PLANTED_FAULTS)) {
+    if (fault === "none" || isFoundByService === true || !has(fault)) {
+      continue;
+    }
+    test(`${run} finds the planted fault ${fault}`, async () => {
+      const { differences, output } = await runWithFault(fault, MAX_SECONDS);
+      assert.ok(differences > 0, output);
+    });
+  }
+};

@@ -1,0 +1,3 @@
+import { testWrongAnswers } from "./wrongAnswers.ts";
+
+testWrongAnswers("other wrong responses of a node", false);

@@ -1,0 +1,3 @@
+import { testWrongHeads } from "./wrongHeads.ts";
+
+testWrongHeads("other wrong heads and wrong chains", false);
