@@ -1,6 +1,7 @@
 import { UnverifiedError } from "../core/node.ts";
 import type { Address } from "../ethereum/hex.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
+import { createAgreedFetch } from "../state/agreedFetch.ts";
 import type { Answers } from "../state/answers/answers.ts";
 import { BlockValues } from "../state/blockValues.ts";
 import { DifferenceHandler, type DifferenceHandlerOptions } from "../state/differenceHandler.ts";
@@ -21,6 +22,7 @@ import type { ReadPipeline } from "./createReadPipeline.ts";
 import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 import { directNodeCall } from "./directNodeCall.ts";
 import { type ForwardedReasons, isDevelopmentNode } from "./forwardedReasons.ts";
+import { createDisagreementReport } from "./nodeDisagreements.ts";
 import { mayGoOn, removedNodes, untilLinked } from "./stateSuccession.ts";
 
 /** The share of `state.cacheBytes` for answers to calls. */
@@ -223,7 +225,11 @@ export class ChainState {
     });
     this.#follower = follower;
     const { timeoutMs } = config.upstream;
-    const fetch = createStateFetcher(upstreams, timeoutMs);
+    const fetch = createAgreedFetch({
+      ...{ nodes: upstreams.nodes, agree: config.state.agree, isStrict: true },
+      fetch: createStateFetcher(upstreams, timeoutMs),
+      onDisagreement: createDisagreementReport(chain, telemetry),
+    });
     const comparison = createOriginComparison({ upstreams, timeoutMs, economics, nowMs });
     const differences = this.#createDifferences({ comparison, values, follower, trust: economics.trust });
     this.#differences = differences;

@@ -25,10 +25,12 @@ import type { Executor } from "../pending/execution.ts";
 import { createExecutor } from "../pending/executor.ts";
 import { createSimulator, type Simulator } from "../simulation/simulator.ts";
 import { createStateReadLimit } from "../simulation/stateReadLimit.ts";
+import { createAgreedFetch } from "../state/agreedFetch.ts";
 import { createBulkSlotFetch } from "../state/bulkSlotFetch.ts";
 import type { ExecutionReads } from "../state/executionReads.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { createDisagreementReport } from "./nodeDisagreements.ts";
 import type { Upstreams } from "./upstreams.ts";
 import { workerEntry } from "./workerEntry.ts";
 
@@ -81,7 +83,11 @@ const createState = ({
 }: ChainExecutionOptions): NodeState => {
   const { heads } = upstreams;
   const fetch = createBulkSlotFetch({
-    fetch: createStateFetcher(upstreams, FETCH_TIMEOUT_MS),
+    fetch: createAgreedFetch({
+      ...{ nodes: upstreams.nodes, agree: config.state.agree },
+      fetch: createStateFetcher(upstreams, FETCH_TIMEOUT_MS),
+      onDisagreement: createDisagreementReport(config.name, telemetry),
+    }),
     unitsOf: createUnitsOf(config.state.units),
     nowMs: () => performance.now(),
   });

@@ -1,3 +1,4 @@
+import { agreedState } from "../cache/agreedState.ts";
 import { cached } from "../cache/cached.ts";
 import { createKeyPrefix } from "../cache/cacheKey.ts";
 import { corroborated } from "../cache/corroborated.ts";
@@ -22,6 +23,7 @@ import { receiptsOf } from "../methods/receiptsOf.ts";
 import { admitted } from "../nodes/admitted.ts";
 import { coalesced } from "../nodes/requestCoalescer.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { createDisagreementReport } from "./nodeDisagreements.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 /** Creates the function that returns the key prefix of one chain. The prefix changes only if the chain is reset. */
@@ -78,6 +80,7 @@ const createStated = (config: ChainConfig, tiers: CacheTiers, upstreams: Upstrea
     marks: tiers.liarMarks,
     nodes: upstreams.nodes,
     unconfirmedMs: tiers.unconfirmedMs,
+    stateAgree: config.state.agree,
     telemetry: tiers.telemetry,
   });
   upstreams.onLiar((node) => stated.markLiar(node));
@@ -104,8 +107,13 @@ export const createReadPipeline = (
     telemetry,
     ...(redis && { redis }),
   };
-  const nodeReads = corroborated(admitted(coalesced(upstreams), budget), {
-    ...{ nodes: upstreams.nodes, verifier: upstreams.verifier, stated, negativeCache },
+  const { nodes, verifier } = upstreams;
+  const stateReads = agreedState(admitted(coalesced(upstreams), budget), {
+    ...{ nodes, agree: config.state.agree },
+    onDisagreement: createDisagreementReport(config.name, telemetry),
+  });
+  const nodeReads = corroborated(stateReads, {
+    ...{ nodes, verifier, stated, negativeCache },
     receiptsOf: receiptsOf({ request: (request, context) => source.request(request, context) }),
   });
   const source: RpcSource = cached(nodeReads, cacheOptions);

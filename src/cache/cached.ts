@@ -8,6 +8,7 @@ import { ownerOf } from "../limits/fairQueue.ts";
 import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { isProvenByHash } from "../verification/checksOfCall.ts";
+import { needsAgreement } from "./agreedMethods.ts";
 import { type CacheEntry, isCanonical, isValid, redisSeconds } from "./cacheEntry.ts";
 import { requestKey } from "./cacheKey.ts";
 import { type Confirmation, confirmValue } from "./confirmValue.ts";
@@ -61,7 +62,7 @@ class CachedSource implements RpcSource {
     const entry = this.#storage.memory.get(key);
     if (entry !== undefined && isValid(entry, retention, heads)) {
       const nowMs = Date.now();
-      if (this.#isServed(entry, nowMs)) {
+      if (this.#isServed(entry, request, nowMs)) {
         this.#countHit(retention, "memory", entry, nowMs);
         return entry;
       }
@@ -71,8 +72,8 @@ class CachedSource implements RpcSource {
     return cachedNull ?? this.#readOrFetch(key, request, context);
   }
 
-  #isServed(entry: CacheEntry, nowMs: number): boolean {
-    return !isStated(entry) || this.#storage.stated.isServed(entry, nowMs);
+  #isServed(entry: CacheEntry, { method }: RpcRequest, nowMs: number): boolean {
+    return !isStated(entry) || this.#storage.stated.isServed(entry, nowMs, needsAgreement(method));
   }
 
   #countHit(retention: RetentionClass, tier: "memory" | "redis", entry: CacheEntry, nowMs: number): void {
@@ -102,7 +103,7 @@ class CachedSource implements RpcSource {
     }
     return this.#findInRedis(redis, key, request, context).then((entry) => {
       const nowMs = Date.now();
-      if (entry === undefined || !this.#isServed(entry, nowMs)) {
+      if (entry === undefined || !this.#isServed(entry, request, nowMs)) {
         return this.#fetchOrConfirm(key, request, context, entry ?? inMemory);
       }
       memory.set(key, entry);
@@ -129,7 +130,9 @@ class CachedSource implements RpcSource {
     context: RequestContext,
     entry: CacheEntry | undefined,
   ): Awaitable<RpcResponse> {
-    return entry !== undefined && isStated(entry) && this.#storage.stated.isConfirmable(entry)
+    return entry !== undefined &&
+      isStated(entry) &&
+      this.#storage.stated.isConfirmable(entry, needsAgreement(request.method))
       ? this.#confirm(key, request, context, entry)
       : this.#fetch(key, request, context);
   }
@@ -251,14 +254,14 @@ const storeEntry = (key: string, entry: CacheEntry, retention: RetentionClass, s
 /** Whether two origins have stated the value that the memory has. The statement of one node does not replace it. */
 const isConfirmedInMemory = (key: string, entry: CacheEntry, { memory, stated }: Storage): boolean => {
   const known = isStated(entry) ? memory.get(key) : undefined;
-  return known?.isConfirmed === true && isStated(known) && stated.isServed(known, entry.storedAtMs);
+  return known?.isConfirmed === true && isStated(known) && stated.isServed(known, entry.storedAtMs, false);
 };
 
 /** Creates the cache entry, or undefined if the response must not be cached. */
 const createEntry = (
   request: RpcRequest,
   body: Uint8Array,
-  { heads, response, isConfirmed }: Received,
+  { heads, response, isConfirmed = response.isConfirmed }: Received,
   stated: StatedValues,
 ): CacheEntry | undefined => {
   const { requiresVerification, blockFrom, finality } = RETENTION[request.retention];
@@ -270,7 +273,7 @@ const createEntry = (
     return undefined;
   }
   const isFinal = finality === "ofBlock" ? isFinalBlock(block, heads) : finality === "final";
-  const isProven = isProvenByHash(request.method) && response.isUnconfirmed !== true;
+  const isProven = isProvenByHash(request.method) && response.isConfirmed !== false;
   const source = isProven ? undefined : stated.sourceOf(response.node);
   return { body, ...(block && { block }), isFinal, storedAtMs: Date.now(), source, isConfirmed };
 };

@@ -1,6 +1,7 @@
 import { isNull } from "../core/isNull.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import { isSingleValue, variesByNode } from "./agreedMethods.ts";
 import { isSameResult } from "./sameResult.ts";
 import type { StatedEntry, StatedValues } from "./statedValues.ts";
 import type { ValueSource } from "./valueSource.ts";
@@ -23,12 +24,6 @@ export interface ConfirmOptions {
   ask(avoidedOrigins: readonly string[]): Awaitable<RpcResponse>;
 }
 
-/** Single values of the state. The nodes of a chain have one of them, so that a node with another one is wrong. */
-const STATE_VALUES = new Set(["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt"]);
-
-/** Nodes of different software give different results for these, and all of them are right. */
-const VARYING = /^(debug|trace)_|^eth_(estimateGas|createAccessList|getProof|feeHistory)$/;
-
 interface Statement {
   readonly response: RpcResponse;
   readonly body: Uint8Array;
@@ -48,7 +43,7 @@ const decide = async (options: ConfirmOptions, second: Statement): Promise<Confi
   const { method, earlier, stated, ask } = options;
   const first = earlier.source;
   const markLiar = ({ node }: ValueSource): void => {
-    if (STATE_VALUES.has(method)) {
+    if (isSingleValue(method)) {
       stated.markLiar(node);
     }
   };
@@ -101,5 +96,5 @@ export const confirmValue = async (options: ConfirmOptions): Promise<Confirmatio
   if (isSameResult(method, second.body, earlier.body)) {
     return { response, outcome: "equal" };
   }
-  return VARYING.test(method) ? { response, outcome: "unanswered" } : decide(options, second);
+  return variesByNode(method) ? { response, outcome: "unanswered" } : decide(options, second);
 };

@@ -1,21 +1,15 @@
-import { deriveContext } from "../core/deriveContext.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { isAborted } from "../core/lazySignal.ts";
-import { UnverifiedError } from "../core/node.ts";
+import { NodeError, UnverifiedError } from "../core/node.ts";
 import { RETENTION } from "../core/retention.ts";
 import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { findReceipt, isSameReceipt } from "../verification/singleReceipt.ts";
-import type { VerifiedNode, Verifier } from "../verification/verifier.ts";
+import type { Verifier } from "../verification/verifier.ts";
 import type { NegativeCache } from "./negativeCache.ts";
+import { hasSeveralOrigins, type OriginNode, OtherOrigins, type Read, withinSecondMs } from "./otherOrigins.ts";
 import type { StatedValues } from "./statedValues.ts";
-
-interface OriginNode extends VerifiedNode {
-  readonly origin: string;
-  readonly available: boolean;
-  recordWrongAnswer(error: UnverifiedError): void;
-}
 
 export interface CorroboratedOptions {
   readonly nodes: readonly OriginNode[];
@@ -27,18 +21,7 @@ export interface CorroboratedOptions {
 }
 
 const RECEIPT = "eth_getTransactionReceipt";
-/** A first response waits up to this time for a second source. */
-const SECOND_MS = 1_500;
 const MAX_ABSENT = 10_000;
-
-const withinSecondMs = (context: RequestContext): RequestContext =>
-  deriveContext(context, { deadlineMs: Math.min(context.deadlineMs, performance.now() + SECOND_MS) });
-
-/** One request, with the context that all its parts share. */
-interface Read {
-  readonly request: RpcRequest;
-  readonly context: RequestContext;
-}
 
 interface Statement {
   readonly response: RpcResponse;
@@ -51,12 +34,13 @@ interface Statement {
 const isNew = ({ number }: BlockId, heads: Heads): boolean =>
   number > heads.latest.number || heads.header(number) !== undefined;
 
-const unconfirmed = ({ response }: Statement): RpcResponse => ({ ...response, isUnconfirmed: true });
+const unconfirmed = ({ response }: Statement): RpcResponse => ({ ...response, isConfirmed: false });
 
 /** Checks responses by transaction hash against a second source. */
 class CorroboratedSource implements RpcSource {
   readonly #source: RpcSource;
   readonly #options: CorroboratedOptions;
+  readonly #others: OtherOrigins;
   /** The hashes for which two origins have returned `null` at a head. */
   readonly #absent = new Set<string>();
   #absentAt: string | undefined;
@@ -64,6 +48,7 @@ class CorroboratedSource implements RpcSource {
   constructor(source: RpcSource, options: CorroboratedOptions) {
     this.#source = source;
     this.#options = options;
+    this.#others = new OtherOrigins(source, options.nodes);
   }
 
   request(request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> {
@@ -91,7 +76,7 @@ class CorroboratedSource implements RpcSource {
   /** Requests a value whose life is over from another origin. The cache compares both. */
   async #restate({ request, context }: Read): Promise<RpcResponse> {
     const response = await this.#source.request(request, context);
-    return request.method === RECEIPT && !isNull(response) ? { ...response, isUnconfirmed: true } : response;
+    return request.method === RECEIPT && !isNull(response) ? { ...response, isConfirmed: false } : response;
   }
 
   /** Finds a receipt in those of its block, if forebay knows which block has the transaction. */
@@ -109,7 +94,7 @@ class CorroboratedSource implements RpcSource {
 
   /** Asks another origin: behind the URL of a node may be a machine that lags. Until the next head, its `null` is not asked again. */
   async #confirmNull(read: Read, first: RpcResponse): Promise<RpcResponse> {
-    const node = this.#nodeOf(first);
+    const node = this.#others.nodeOf(first.node);
     const { latest } = read.context.view.heads;
     const key = `${read.request.method} ${String(read.request.params[0]).toLowerCase()}`;
     if (node === undefined || (this.#absentAt === latest.hash && this.#absent.has(key))) {
@@ -227,24 +212,9 @@ class CorroboratedSource implements RpcSource {
   }
 
   /** Asks a node of none of the origins. Returns undefined if none responds in time. */
-  async #ask({ request, context }: Read, avoidedOrigins: readonly string[]): Promise<RpcResponse | undefined> {
-    if (!this.#options.nodes.some(({ origin, available }) => available && !avoidedOrigins.includes(origin))) {
-      return undefined;
-    }
-    try {
-      const response = await this.#source.request({ ...request, avoidedOrigins }, withinSecondMs(context));
-      const origin = this.#nodeOf(response)?.origin;
-      return origin === undefined || avoidedOrigins.includes(origin) ? undefined : response;
-    } catch (error) {
-      if (isAborted(context)) {
-        throw error;
-      }
-      return undefined;
-    }
-  }
-
-  #nodeOf({ node }: RpcResponse): OriginNode | undefined {
-    return this.#options.nodes.find(({ name }) => name === node);
+  async #ask(read: Read, avoidedOrigins: readonly string[]): Promise<RpcResponse | undefined> {
+    const outcome = await this.#others.ask(read, avoidedOrigins);
+    return outcome instanceof NodeError ? undefined : outcome;
   }
 
   #statementOf(response: RpcResponse | undefined): Statement | undefined {
@@ -252,7 +222,7 @@ class CorroboratedSource implements RpcSource {
       return undefined;
     }
     const { body, block } = response;
-    const node = this.#nodeOf(response);
+    const node = this.#others.nodeOf(response.node);
     return body instanceof Uint8Array && block && node ? { response, body, node, block } : undefined;
   }
 }
@@ -262,4 +232,4 @@ class CorroboratedSource implements RpcSource {
  * compared with those of its block, which its header proves, or with that of another origin. A `null` needs two origins.
  */
 export const corroborated = (source: RpcSource, options: CorroboratedOptions): RpcSource =>
-  new Set(options.nodes.map(({ origin }) => origin)).size > 1 ? new CorroboratedSource(source, options) : source;
+  hasSeveralOrigins(options.nodes) ? new CorroboratedSource(source, options) : source;

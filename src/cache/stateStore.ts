@@ -34,8 +34,8 @@ export interface StateStoreOptions {
 export const createStateStore = (options: StateStoreOptions): StateStore => {
   const { memory, redis, stated } = options;
   const toStored = (entry: CacheEntry): StoredState | undefined => {
-    const isServed = !isStated(entry) || stated.isServed(entry, Date.now());
-    return isServed || (isStated(entry) && stated.isConfirmable(entry))
+    const isServed = !isStated(entry) || stated.isServed(entry, Date.now(), true);
+    return isServed || (isStated(entry) && stated.isConfirmable(entry, true))
       ? { value: entry.body, isServed, origin: entry.source?.origin }
       : undefined;
   };

@@ -11,16 +11,28 @@ export interface StatedValuesOptions {
   /** See `createKeyPrefix`. It is read for every call, because a chain reset changes it. */
   readonly prefix: string;
   /** The nodes of the chain, in the order of the configuration. */
-  readonly nodes: readonly { readonly name: string; readonly origin: string; readonly priority: number }[];
+  readonly nodes: readonly StatingNode[];
   /** The life of a value that one origin stated, if there are others. */
   readonly unconfirmedMs: number;
+  /** Origins that must have stated a value of the state. */
+  readonly stateAgree?: 1 | 2;
   readonly telemetry: Telemetry;
+}
+
+interface StatingNode {
+  readonly name: string;
+  readonly origin: string;
+  readonly priority: number;
+  /** Whether the node can be asked now. Default: it can. */
+  readonly available?: boolean;
 }
 
 /** A cached value that a node stated, and that no hash proves. */
 export type StatedEntry = CacheEntry & { readonly source: ValueSource };
 
 export const isStated = (entry: CacheEntry): entry is StatedEntry => entry.source !== undefined;
+
+const isAvailable = ({ available }: StatingNode): boolean => available !== false;
 
 /**
  * Decides how long the values of one chain are served that no hash proves. If there are several origins, a value of one is
@@ -60,14 +72,20 @@ export class StatedValues {
     return this.#own.get(node) ?? this.#addOwn(node, prefix);
   }
 
-  /** Whether a stated value may be served: its node was not found lying since, and its life is not over. */
-  isServed({ source, storedAtMs, isConfirmed }: StatedEntry, nowMs: number): boolean {
-    return storedAtMs > source.liedAtMs && (isConfirmed === true || nowMs - storedAtMs < this.#lifeMs);
+  /**
+   * Whether a stated value may be served: its node was not found lying since, and its life is not over. If two origins must agree
+   * on values of the state, the value of one is served while no other origin can be asked.
+   */
+  isServed({ source, storedAtMs, isConfirmed }: StatedEntry, nowMs: number, isState: boolean): boolean {
+    if (storedAtMs <= source.liedAtMs || isConfirmed === true) {
+      return storedAtMs > source.liedAtMs;
+    }
+    return nowMs - storedAtMs < this.#lifeMs && !(isState && this.#mustAgree && this.#hasOther(source));
   }
 
   /** Whether a second origin may confirm the value, because only its life is over. */
-  isConfirmable({ source, storedAtMs, isConfirmed }: StatedEntry): boolean {
-    return storedAtMs > source.liedAtMs && isConfirmed !== true;
+  isConfirmable({ source, storedAtMs, isConfirmed }: StatedEntry, isState: boolean): boolean {
+    return storedAtMs > source.liedAtMs && isConfirmed !== true && !(isState && this.#mustAgree);
   }
 
   /**
@@ -105,8 +123,19 @@ export class StatedValues {
   epoch(nowMs: number): string {
     const { unconfirmedMs } = this.#options;
     const period = this.#ranks.size > 1 && unconfirmedMs > 0 ? Math.floor(nowMs / unconfirmedMs) : 0;
-    const marks = this.#options.nodes.reduce((sum, { name }) => sum + (this.sourceOf(name)?.liedAtMs ?? 0), 0);
-    return `${period}.${marks}`;
+    const { nodes } = this.#options;
+    const marks = nodes.reduce((sum, { name }) => sum + (this.sourceOf(name)?.liedAtMs ?? 0), 0);
+    // Values that were read while one origin alone could be asked are not used once there are two.
+    const isAlone = this.#mustAgree && !nodes.some((node) => isAvailable(node) && this.#hasOther(node));
+    return `${period}.${marks}${isAlone ? ".alone" : ""}`;
+  }
+
+  get #mustAgree(): boolean {
+    return this.#options.stateAgree === 2 && this.#ranks.size > 1;
+  }
+
+  #hasOther({ origin }: { readonly origin: string }): boolean {
+    return this.#options.nodes.some((node) => node.origin !== origin && isAvailable(node));
   }
 
   #addOwn(node: string, prefix: string): ValueSource | undefined {

@@ -15,6 +15,10 @@ export const stateSchema = z.strictObject({
     .enum(["auto", "feed", "accessList", "trace", "execute"])
     .default("auto")
     .describe("Source of a block's writes: one of them, or `auto` for feed, then access list, then trace"),
+  agree: z
+    .literal([1, 2])
+    .default(1)
+    .describe("Origins that must return the same value or call result before it is served; 2 reads each twice"),
   probation: z
     .strictObject({
       blocks: limit(32).describe("Blocks at which a value of a trace has to agree with a node"),

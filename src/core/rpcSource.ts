@@ -50,8 +50,11 @@ export interface RpcResponse extends Reply {
   readonly block?: BlockId;
   /** The request was sent by hash, or the response contains the hash of the requested block. It may be cached as `recent`. */
   readonly verified?: boolean;
-  /** The word of one node: neither a hash nor a second origin has verified the response, although its method allows that. */
-  readonly isUnconfirmed?: boolean;
+  /**
+   * Whether a second origin has stated the same. False: it is the word of one node, although two are required. Undefined: none is
+   * required, or a hash verifies the response.
+   */
+  readonly isConfirmed?: boolean | undefined;
   /** The source of a response at `pending`. */
   readonly pending?: PendingMode;
 }

@@ -74,11 +74,12 @@ export interface KnownBlockState {
 
 /**
  * Sends several reads at one block. Returns one outcome for each, in order: a JSON value or an Error.
- * `onNode` receives the name of the node that gave all of them. Nodes of `avoidedOrigins` are asked only if no other node can answer.
+ * `onNode` receives the name of the node that gave all of them, and whether a second origin has stated them (see `RpcResponse`).
+ * Nodes of `avoidedOrigins` are asked only if no other node can answer.
  */
 export type StateFetch = (
   calls: readonly Call[],
   block: BlockId,
-  onNode?: (name: string) => void,
+  onNode?: (name: string | undefined, isConfirmed?: boolean) => void,
   avoidedOrigins?: readonly string[],
 ) => Promise<readonly unknown[]>;

@@ -61,27 +61,31 @@ export const createBulkSlotFetch = ({ fetch, unitsOf, nowMs }: BulkReaderOptions
         outcomes.set(call, singly[index]);
       }
     }
-    if (nodes.only !== undefined) {
-      onNode?.(nodes.only);
-    }
+    nodes.report(onNode);
     return calls.map((call) => outcomes.get(call));
   };
 };
 
 /** The nodes that answered several fetches. */
 class AnsweringNodes {
-  readonly #names: string[] = [];
+  readonly #names: (string | undefined)[] = [];
+  readonly #confirmed: (boolean | undefined)[] = [];
 
   /** Begins a fetch. Returns the function that receives the name of each node that it asks: the last one answers. */
-  next(): (node: string) => void {
+  next(): (node: string | undefined, isConfirmed?: boolean) => void {
     const fetch = this.#names.length;
-    return (node) => {
+    return (node, isConfirmed) => {
       this.#names[fetch] = node;
+      this.#confirmed[fetch] = isConfirmed;
     };
   }
 
-  /** Undefined if several nodes answered, or none. */
-  get only(): string | undefined {
-    return new Set(this.#names).size === 1 ? this.#names[0] : undefined;
+  /** Names the node that gave all outcomes, with the weakest evidence of a fetch. Several nodes have no name. */
+  report(onNode: Parameters<StateFetch>[2]): void {
+    const only = new Set(this.#names).size === 1 ? this.#names[0] : undefined;
+    const isConfirmed = this.#confirmed.includes(false) ? false : this.#confirmed[0];
+    if (only !== undefined || isConfirmed === false) {
+      onNode?.(only, isConfirmed);
+    }
   }
 }

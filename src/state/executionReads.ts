@@ -53,18 +53,20 @@ export class ExecutionReads {
       : undefined;
   }
 
-  /** Wraps a fetch of state by block hash. Its values become known, as those of plain reads do. */
+  /** Wraps a fetch of state by block hash. Its values become known, as those of plain reads do, unless a second origin lacks. */
   entered(fetch: StateFetch): StateFetch {
     return async (calls, block, onNode, avoidedOrigins) => {
       const { follower } = this.#options;
       const { generation } = follower;
       let node: string | undefined;
-      const onFetched = (name: string): void => {
+      let mayEnter = true;
+      const onFetched = (name: string | undefined, isConfirmed?: boolean): void => {
         node = name;
-        onNode?.(name);
+        mayEnter = isConfirmed !== false;
+        onNode?.(name, isConfirmed);
       };
       const outcomes = await fetch(calls, block, onFetched, avoidedOrigins);
-      if (follower.isFollowing) {
+      if (follower.isFollowing && mayEnter) {
         const steps = this.#enter(calls, outcomes, (key, value) =>
           follower.enter({ key, value, node }, block, generation),
         );

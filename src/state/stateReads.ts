@@ -138,10 +138,10 @@ export class StateReads {
     });
   }
 
-  /** Adds the value of a response that a node gave for a block's hash. */
-  #enter(key: StateKey, { body, block, node }: RpcResponse, generation: number): void {
+  /** Adds the value of a response that a node gave for a block's hash, unless a second origin is required and lacks. */
+  #enter(key: StateKey, { body, block, node, isConfirmed }: RpcResponse, generation: number): void {
     const { follower } = this.#options;
-    if (block === undefined || !follower.isFollowing || !(body instanceof Uint8Array)) {
+    if (block === undefined || isConfirmed === false || !follower.isFollowing || !(body instanceof Uint8Array)) {
       return;
     }
     const value = parseStateBody(key.field, body);

@@ -132,8 +132,8 @@ test("the node that answered is named, unless several did", async () => {
       onNode?.(names.shift() ?? "");
       return calls.map(({ method }) => (method === "eth_call" ? unsupported : "0x1"));
     };
-  const nodesOf = async (fetch: StateFetch): Promise<readonly string[]> => {
-    const nodes: string[] = [];
+  const nodesOf = async (fetch: StateFetch): Promise<readonly (string | undefined)[]> => {
+    const nodes: (string | undefined)[] = [];
     const bulk = createBulkSlotFetch({ fetch, unitsOf: createUnitsOf(), nowMs: () => 1 });
     await bulk(reads(), block, (node) => nodes.push(node));
     return nodes;

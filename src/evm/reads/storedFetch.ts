@@ -21,12 +21,29 @@ interface Read {
   readonly stored: StoredState | undefined;
 }
 
-/** Stores the value of one node. It confirms the value of another origin if both are equal; if not, neither is used later. */
-const storeValue = (store: StateStore, { call, key, stored }: Read, outcome: unknown, node: string): void => {
+interface Giver {
+  readonly node: string;
+  readonly isConfirmed: boolean | undefined;
+}
+
+/**
+ * Stores a value that two origins have stated, or one. A value of one confirms the value of another origin if both are equal; if
+ * not, neither is used later.
+ */
+const storeValue = (
+  store: StateStore,
+  { call, key, stored }: Read,
+  outcome: unknown,
+  { node, isConfirmed }: Giver,
+): void => {
   if (key === undefined || typeof outcome !== "string") {
     return;
   }
   const value = encoder.encode(JSON.stringify(outcome));
+  if (isConfirmed === true) {
+    store.set(key, value, node, true);
+    return;
+  }
   const isOther = stored?.origin !== undefined && stored.origin !== store.originOf(node);
   if (!isOther) {
     store.set(key, value, node, false);
@@ -44,12 +61,13 @@ export const storedFetch =
     }
     const reads = await Promise.all(calls.map((call) => readStored(store, call, block)));
     const missing = reads.filter(({ stored }) => stored?.isServed !== true);
-    const nodes = new Set<string>();
+    let giver: Giver | undefined;
+    const onNode = (node: string | undefined, isConfirmed?: boolean): void => {
+      giver = node === undefined ? undefined : { node, isConfirmed };
+    };
     const avoidedOrigins = [...new Set(missing.flatMap(({ stored }) => stored?.origin ?? []))];
     const calledFor = missing.map(({ call }) => call);
-    const fetched =
-      missing.length === 0 ? [] : await fetch(calledFor, block, (name) => nodes.add(name), avoidedOrigins);
-    const [node] = nodes;
+    const fetched = missing.length === 0 ? [] : await fetch(calledFor, block, onNode, avoidedOrigins);
     let next = 0;
     return reads.map((read) => {
       if (read.stored?.isServed === true) {
@@ -57,8 +75,8 @@ export const storedFetch =
       }
       const outcome = fetched[next++];
       // With values of several nodes, it is not known which of them stated this one.
-      if (node !== undefined && nodes.size === 1) {
-        storeValue(store, read, outcome, node);
+      if (giver !== undefined) {
+        storeValue(store, read, outcome, giver);
       }
       return outcome;
     });

@@ -72,7 +72,7 @@ export class ValueLoader {
     const { fetch, follower } = this.#options;
     const calls = keys.map((key) => singleCall(key, block.hash));
     let node: string | undefined;
-    const onNode = (name: string): void => {
+    const onNode = (name: string | undefined): void => {
       node = name;
     };
     const outcomes = await fetch(calls, block, onNode).catch(() => []);

@@ -23,6 +23,7 @@ const configure = ({ chainId, nodeUrls, feedUrl, processes }: ProxySetup, redisU
       blockTimeMs: BLOCK_MS,
       forks: "prague",
       logs: { agree: 2 },
+      state: { agree: 2 },
       ...(feedUrl !== undefined && { pending: { feeds: [feedUrl] } }),
     },
   ],
