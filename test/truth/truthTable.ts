@@ -49,15 +49,13 @@ export const formatTruthTable = ({ proxy, version, rows }: TruthReport): string 
   return [`${proxy} ${version}`, "", line(TITLES), line(TITLES.map(() => "---")), ...rows.map(lineOf)].join("\n");
 };
 
-/** Counts the wrong answers and the steps back of all scenarios, except those of known ones. */
-export const countFaults = ({ rows }: TruthReport, known: readonly string[] = []): number =>
-  rows
-    .filter(({ scenario }) => !known.includes(scenario))
-    .reduce(
-      (total, { score }) =>
-        total + (score === undefined ? 0 : sumCounts(score.wrong) + sumCounts({ ...score.stepsBack })),
-      0,
-    );
+/** Counts the wrong answers and the steps back of all scenarios. */
+export const countFaults = ({ rows }: TruthReport): number =>
+  rows.reduce(
+    (total, { score }) =>
+      total + (score === undefined ? 0 : sumCounts(score.wrong) + sumCounts({ ...score.stepsBack })),
+    0,
+  );
 
 /** Whether each scenario that the proxy offers has answers. */
 export const hasAnswers = ({ rows }: TruthReport): boolean =>
