@@ -19,7 +19,7 @@ import { createServingSources } from "./servingSources.ts";
 type Channel = ProcessChannel<MainFunctions, ServingFunctions>;
 
 /** Limit for the time in which all processes close their listeners. Without the others, this process goes on alone. */
-const STOP_MS = 1_000;
+const STOP_MS = 3_000;
 
 /** Resolves when no serving process accepts connections any more. */
 const untilAllStopped = ({ channel }: MainLink): Promise<void> =>
