@@ -73,7 +73,8 @@ class CachedSource implements RpcSource {
   }
 
   #isServed(entry: CacheEntry, { method }: RpcRequest, nowMs: number): boolean {
-    return !isStated(entry) || this.#storage.stated.isServed(entry, nowMs, needsAgreement(method));
+    const { stated } = this.#storage;
+    return !isStated(entry) || stated.isServed(entry, nowMs, stated.mustAgree && needsAgreement(method));
   }
 
   #countHit(retention: RetentionClass, tier: "memory" | "redis", entry: CacheEntry, nowMs: number): void {

@@ -44,6 +44,8 @@ export class StatedValues {
   readonly #ranks = new Map<string, number>();
   readonly #origins: ReadonlyMap<string, string>;
   readonly #lifeMs: number;
+  /** Whether two origins must agree on values of the state. */
+  readonly mustAgree: boolean;
   /** The nodes of this process, for one prefix. */
   #own = new Map<string, ValueSource>();
   #ownPrefix = "";
@@ -56,6 +58,7 @@ export class StatedValues {
         this.#ranks.set(origin, this.#ranks.size);
       }
     }
+    this.mustAgree = options.stateAgree === 2 && this.#ranks.size > 1;
     this.#lifeMs = this.#ranks.size > 1 ? options.unconfirmedMs : Number.POSITIVE_INFINITY;
   }
 
@@ -80,12 +83,12 @@ export class StatedValues {
     if (storedAtMs <= source.liedAtMs || isConfirmed === true) {
       return storedAtMs > source.liedAtMs;
     }
-    return nowMs - storedAtMs < this.#lifeMs && !(isState && this.#mustAgree && this.#hasOther(source));
+    return nowMs - storedAtMs < this.#lifeMs && !(isState && this.mustAgree && this.#hasOther(source));
   }
 
   /** Whether a second origin may confirm the value, because only its life is over. */
   isConfirmable({ source, storedAtMs, isConfirmed }: StatedEntry, isState: boolean): boolean {
-    return storedAtMs > source.liedAtMs && isConfirmed !== true && !(isState && this.#mustAgree);
+    return storedAtMs > source.liedAtMs && isConfirmed !== true && !(isState && this.mustAgree);
   }
 
   /**
@@ -126,12 +129,8 @@ export class StatedValues {
     const { nodes } = this.#options;
     const marks = nodes.reduce((sum, { name }) => sum + (this.sourceOf(name)?.liedAtMs ?? 0), 0);
     // Values that were read while one origin alone could be asked are not used once there are two.
-    const isAlone = this.#mustAgree && !nodes.some((node) => isAvailable(node) && this.#hasOther(node));
+    const isAlone = this.mustAgree && !nodes.some((node) => isAvailable(node) && this.#hasOther(node));
     return `${period}.${marks}${isAlone ? ".alone" : ""}`;
-  }
-
-  get #mustAgree(): boolean {
-    return this.#options.stateAgree === 2 && this.#ranks.size > 1;
   }
 
   #hasOther({ origin }: { readonly origin: string }): boolean {

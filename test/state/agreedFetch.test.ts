@@ -1,0 +1,134 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { BlockId } from "../../src/core/heads.ts";
+import { NodeError } from "../../src/core/node.ts";
+import type { StateFetch } from "../../src/core/stateReader.ts";
+import { type Call, createCall } from "../../src/jsonrpc/call.ts";
+import { createAgreedFetch } from "../../src/state/agreedFetch.ts";
+import { hashOf } from "../support/builders/heads.ts";
+
+const BLOCK: BlockId = { number: 7n, hash: hashOf(7) };
+const call = (method: string): Call => createCall(method, [`0x${"11".repeat(20)}`, { blockHash: BLOCK.hash }]);
+const CALLS = [call("eth_getBalance"), call("eth_call")];
+const RIGHT = ["0x1", "0xaa"] as const;
+const FORGED = ["0x2", "0xbb"] as const;
+const DOWN = new NodeError("timeout", "", "request timed out");
+
+type Said = readonly unknown[] | "down" | "hangs";
+
+/** Nodes of these origins state these outcomes of CALLS. The first one is asked first. */
+const createRig = (said: readonly Said[], { isStrict = false, calls = CALLS } = {}) => {
+  const asked: string[] = [];
+  const blamed: string[] = [];
+  const disagreed: string[] = [];
+  const nodes = said.map((each, index) => ({
+    ...{ name: `node${index}`, origin: `origin${index}`, available: each !== "down" },
+    recordWrongAnswer: () => void blamed.push(`node${index}`),
+  }));
+  const fetch: StateFetch = async (wanted, _, onNode, avoidedOrigins = []) => {
+    const ranked = nodes
+      .filter(({ available }) => available)
+      .toSorted((a, b) => avoidedOrigins.indexOf(a.origin) - avoidedOrigins.indexOf(b.origin));
+    const [node] = ranked;
+    assert.ok(node);
+    const values = said[nodes.indexOf(node)] ?? [];
+    asked.push(`${node.name}: ${wanted.map(({ method }) => method).join()}`);
+    if (typeof values === "string") {
+      return new Promise(() => undefined);
+    }
+    onNode?.(node.name);
+    return wanted.map((each) => values[calls.indexOf(each)]);
+  };
+  const onDisagreement = (found: { readonly call: Call }): void => void disagreed.push(found.call.method);
+  const agreed = createAgreedFetch({ nodes, agree: 2, fetch, isStrict, onDisagreement });
+  const read = async () => {
+    const givers: (readonly [string | undefined, boolean | undefined])[] = [];
+    const outcomes = await agreed(calls, BLOCK, (node, isConfirmed) => givers.push([node, isConfirmed]));
+    return { outcomes, givers };
+  };
+  return { read, asked, blamed, disagreed };
+};
+
+const BOTH = "eth_getBalance,eth_call";
+
+test("two origins that agree are asked once each, and the values are confirmed", async () => {
+  const { read, asked, blamed } = createRig([RIGHT, ["0x01", "0xAA"], FORGED]);
+  assert.deepEqual(await read(), { outcomes: RIGHT, givers: [["node0", true]] });
+  assert.deepEqual(asked, [`node0: ${BOTH}`, `node1: ${BOTH}`]);
+  assert.deepEqual(blamed, []);
+});
+
+for (const isStrict of [false, true]) {
+  for (const liar of [0, 1]) {
+    test(`two of three decide about what node ${liar} states${isStrict ? ", if the word of one is an error" : ""}`, async () => {
+      const rig = createRig(
+        [0, 1, 2].map((index) => (index === liar ? FORGED : RIGHT)),
+        { isStrict },
+      );
+      const { outcomes, givers } = await rig.read();
+      assert.deepEqual(outcomes, RIGHT);
+      // With values of several nodes, it is not known which of them gave each one.
+      assert.deepEqual(givers, [[liar === 0 ? undefined : "node0", true]]);
+      assert.deepEqual(rig.blamed, [`node${liar}`]);
+      assert.deepEqual(rig.disagreed, []);
+    });
+  }
+}
+
+test("a third origin is asked only for what differs", async () => {
+  const { read, asked, blamed } = createRig([RIGHT, [RIGHT[0], FORGED[1]], RIGHT]);
+  assert.deepEqual((await read()).outcomes, RIGHT);
+  assert.equal(asked.at(-1), "node2: eth_call");
+  assert.deepEqual(blamed, [], "a call can depend on its node");
+});
+
+for (const third of [undefined, ["0x3", "0xcc"]] as const) {
+  test(`values of two origins are errors if ${third ? "a third one states another" : "there is no third one"}`, async () => {
+    const { read, blamed, disagreed } = createRig([RIGHT, FORGED, ...(third ? [third] : [])]);
+    const { outcomes } = await read();
+    assert.ok(outcomes.every((outcome) => outcome instanceof Error && outcome.message.includes("different results")));
+    assert.deepEqual(blamed, []);
+    assert.deepEqual(disagreed, ["eth_getBalance", "eth_call"]);
+  });
+}
+
+for (const [title, second] of [
+  ["no other origin can be asked", "down"],
+  ["the other one returns errors", [DOWN, DOWN]],
+  ["the other one does not respond", "hangs"],
+] as const) {
+  test(`if ${title}, the word of one origin is returned, and is not confirmed`, async () => {
+    const { read } = createRig([RIGHT, second]);
+    assert.deepEqual(await read(), { outcomes: RIGHT, givers: [["node0", false]] });
+  });
+
+  test(`if ${title}, the word of one origin is an error where it would become known`, async () => {
+    const { outcomes } = await createRig([RIGHT, second], { isStrict: true }).read();
+    assert.ok(outcomes.every((outcome) => outcome instanceof Error));
+  });
+}
+
+test("an error of the first node is the outcome, and no other origin is asked for it", async () => {
+  const { read, asked } = createRig([[DOWN, RIGHT[1]], RIGHT]);
+  assert.deepEqual((await read()).outcomes, [DOWN, RIGHT[1]]);
+  assert.equal(asked.at(-1), "node1: eth_call");
+});
+
+test("results that differ between nodes of different software are errors, and decide about nobody", async () => {
+  const calls = [call("debug_traceCall"), call("eth_createAccessList")];
+  const { read, asked, blamed, disagreed } = createRig([[{ a: 1 }, { b: 1 }], [{ a: 2 }, { b: 2 }], [{ a: 2 }]], {
+    calls,
+  });
+  const { outcomes } = await read();
+  assert.ok(outcomes[0] instanceof Error);
+  assert.deepEqual(outcomes[1], { b: 1 }, "it predicts keys");
+  assert.deepEqual(asked, ["node0: debug_traceCall,eth_createAccessList", "node1: debug_traceCall"]);
+  assert.deepEqual([...blamed, ...disagreed], []);
+});
+
+test("of a block, the hash alone is compared", async () => {
+  const calls = [call("eth_getBlockByNumber")];
+  const first = { hash: hashOf(3), size: "0x1" };
+  const { read } = createRig([[first], [{ hash: hashOf(3), size: "0x2" }]], { calls });
+  assert.deepEqual(await read(), { outcomes: [first], givers: [["node0", true]] });
+});
