@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -9,10 +12,17 @@ import { until } from "../support/clients/until.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 
 const BIN = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
+/** Calls are answered in this time after SIGTERM. */
+const DRAIN_DELAY_MS = 1_500;
 
 test("after SIGTERM the process is unready, finishes its requests and exits with 0", async (t) => {
   const node = await createFakeNode();
-  const args = [BIN, "--upstream", node.url, "--port", "0", "--ops-port", "0"];
+  const folder = await mkdtemp(join(tmpdir(), "forebay-shutdown-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const file = join(folder, "forebay.json");
+  const server = { port: 0, opsPort: 0, drainDelayMs: DRAIN_DELAY_MS };
+  await writeFile(file, JSON.stringify({ chains: [{ name: "chain", nodes: [{ url: node.url }] }], server }));
+  const args = [BIN, "--config", file];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   const exited = once(child, "exit");
   t.after(async () => {
