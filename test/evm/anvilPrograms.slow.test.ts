@@ -33,14 +33,25 @@ const FORKS: readonly (readonly [args: readonly string[], rules: Rules])[] = [
 const engines = await createEngines("fast");
 
 const writeState = async (anvil: Anvil, state: PlainState): Promise<void> => {
-  for (const [address, { nonce, balance, code, storage }] of state) {
-    await anvil.call("anvil_setBalance", address, formatQuantity(balance));
-    await anvil.call("anvil_setNonce", address, formatQuantity(nonce));
-    await anvil.call("anvil_setCode", address, formatData(code));
-    for (const [slot, value] of storage) {
-      await anvil.call("anvil_setStorageAt", address, slot, `0x${formatData(value).slice(2).padStart(64, "0")}`);
-    }
-  }
+  const accounts = [...state];
+  const slots = accounts.flatMap(([address, { storage }]) =>
+    [...storage].map(([slot, value]) => [address, slot, `0x${formatData(value).slice(2).padStart(64, "0")}`]),
+  );
+  await Promise.all([
+    anvil.callAll(
+      "anvil_setBalance",
+      accounts.map(([address, { balance }]) => [address, formatQuantity(balance)]),
+    ),
+    anvil.callAll(
+      "anvil_setNonce",
+      accounts.map(([address, { nonce }]) => [address, formatQuantity(nonce)]),
+    ),
+    anvil.callAll(
+      "anvil_setCode",
+      accounts.map(([address, { code }]) => [address, formatData(code)]),
+    ),
+    anvil.callAll("anvil_setStorageAt", slots),
+  ]);
 };
 
 const readBlock = async (anvil: Anvil): Promise<BlockEnvironment> => {
