@@ -1,6 +1,5 @@
-import { createFacilitator } from "../access/payment/facilitator.ts";
-import { loadX402, type X402 } from "../access/payment/loadX402.ts";
-import { createPayments, type Payments } from "../access/payment/payment.ts";
+import { Facilitator, loadX402, type X402 } from "../access/payment/facilitator.ts";
+import { Payments } from "../access/payment/payment.ts";
 import {
   createLocalReservations,
   createSharedReservations,
@@ -62,10 +61,10 @@ export const createPaymentSource = (telemetry: Telemetry, run: RunScript | undef
         const shared = own?.run ?? run;
         reservations = shared === undefined ? createLocalReservations() : createSharedReservations(shared);
       }
-      return createPayments({
+      return new Payments({
         payment,
         x402,
-        facilitator: createFacilitator(payment.facilitator, x402, telemetry),
+        facilitator: new Facilitator(payment.facilitator, x402, telemetry),
         reservations,
         maxBatch: config.server.maxBatch,
         unitsOf: createUnits(config),

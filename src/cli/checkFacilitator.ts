@@ -1,5 +1,5 @@
-import { createFacilitatorClient, loadX402, X402_VERSION } from "../access/payment/loadX402.ts";
-import type { PaymentOptions } from "../access/payment/paymentOptions.ts";
+import type { PaymentOptions } from "../access/payment/challenge.ts";
+import { createFacilitatorClient, loadX402, X402_VERSION } from "../access/payment/facilitator.ts";
 import { connectionFault, connectionHint } from "../core/connectionFault.ts";
 import { CHECK_TIMEOUT_MS, type CheckResult, checked, withHint } from "./checkResult.ts";
 

@@ -1,7 +1,27 @@
 import type { PaymentRequired, PaymentRequirements } from "@x402/core/types";
 import { CODES, RpcError } from "../../jsonrpc/rpcError.ts";
-import { type X402, X402_VERSION } from "./loadX402.ts";
-import type { PaymentOptions } from "./paymentOptions.ts";
+import type { PriceOptions } from "./bill.ts";
+import { type FacilitatorOptions, type X402, X402_VERSION } from "./facilitator.ts";
+
+/** A token with transferWithAuthorization (EIP-3009). Name and version are those of its EIP-712 domain. */
+interface PaymentAsset {
+  readonly address: string;
+  readonly name: string;
+  readonly version: string;
+  readonly decimals: number;
+}
+
+export interface PaymentOptions {
+  readonly payTo: string;
+  /** CAIP-2, such as `eip155:8453`. */
+  readonly network: `${string}:${string}`;
+  readonly asset: PaymentAsset;
+  readonly price: PriceOptions;
+  readonly maxTimeoutSeconds: number;
+  /** URL of this service in challenges. Default: from the request's Host header. */
+  readonly publicUrl?: string | undefined;
+  readonly facilitator: FacilitatorOptions;
+}
 
 const PAYMENT_REQUIRED_STATUS = 402;
 /** Browsers show scripts the headers of the protocol then. */

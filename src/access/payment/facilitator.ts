@@ -1,11 +1,64 @@
+import type * as Http from "@x402/core/http";
+import type * as Schemas from "@x402/core/schemas";
+import type * as Types from "@x402/core/types";
 import type { PaymentPayload, PaymentRequirements, SettleResponse } from "@x402/core/types";
 import { connectionFault } from "../../core/connectionFault.ts";
 import { type RpcError, unavailable } from "../../jsonrpc/rpcError.ts";
 import type { QueueOwner } from "../../limits/fairQueue.ts";
 import { FairSlots } from "../../limits/fairSlots.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
-import { createFacilitatorClient, type FacilitatorClient, type X402 } from "./loadX402.ts";
-import type { FacilitatorOptions } from "./paymentOptions.ts";
+
+export interface FacilitatorOptions {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Deadline of a verification. */
+  readonly timeoutMs: number;
+  /** Deadline of one attempt to settle. */
+  readonly settleTimeoutMs: number;
+  /** Verifications at a time, and settlements at a time. */
+  readonly maxConcurrent: number;
+}
+
+/** The parts of the x402 package that a server needs. */
+export type X402 = Pick<
+  typeof Http,
+  | "HTTPFacilitatorClient"
+  | "PAYMENT_REQUIRED_CACHE_CONTROL"
+  | "decodePaymentSignatureHeader"
+  | "encodePaymentRequiredHeader"
+  | "encodePaymentResponseHeader"
+> &
+  Pick<typeof Schemas, "parsePaymentPayload"> &
+  Pick<typeof Types, "SettleError" | "VerifyError">;
+
+type FacilitatorClient = InstanceType<X402["HTTPFacilitatorClient"]>;
+
+/** The version of the protocol. */
+export const X402_VERSION = 2;
+
+/** Creates the package's client of a facilitator, whose requests have this deadline. */
+export const createFacilitatorClient = (
+  { HTTPFacilitatorClient }: Pick<X402, "HTTPFacilitatorClient">,
+  { url, headers }: Pick<FacilitatorOptions, "url" | "headers">,
+  timeoutMs: number,
+): FacilitatorClient => {
+  const createAuthHeaders = async () => ({ verify: headers, settle: headers, supported: headers });
+  return new HTTPFacilitatorClient({ url, timeoutMs, createAuthHeaders });
+};
+
+/** Loads the package. Rejects if it is not installed. */
+export const loadX402 = async (): Promise<X402> => {
+  try {
+    const [http, schemas, types] = await Promise.all([
+      import("@x402/core/http"),
+      import("@x402/core/schemas"),
+      import("@x402/core/types"),
+    ]);
+    return { ...http, ...schemas, ...types };
+  } catch (error) {
+    throw new Error("access.payment needs a package that is not installed: npm install @x402/core", { cause: error });
+  }
+};
 
 /** A payment and the terms of its request. */
 export interface Payable {
@@ -21,16 +74,6 @@ export type Settlement =
   | { readonly kind: "settled" | "failed"; readonly response: SettleResponse }
   | { readonly kind: "unknown" }
   | { readonly kind: "left" };
-
-/** Verifies and settles payments. */
-export interface Facilitator {
-  /** Returns why a payment is not valid, or undefined. Rejects with RpcError (503) if the facilitator does not answer. */
-  verify(payable: Payable, owner: QueueOwner): Promise<string | undefined>;
-  /** Settles a payment, unless `signal` is aborted before its turn. Never rejects. */
-  settle(payable: Payable, owner: QueueOwner, signal?: AbortSignal): Promise<Settlement>;
-  /** Whether the queue of settlements is full: no further request may be served. */
-  readonly isOverloaded: boolean;
-}
 
 type Operation = "verify" | "settle";
 
@@ -68,7 +111,8 @@ const forClient = ({ success, transaction, network, payer, amount }: SettleRespo
   ...(amount !== undefined && { amount }),
 });
 
-class HttpFacilitator implements Facilitator {
+/** Verifies and settles payments. */
+export class Facilitator {
   readonly #x402: X402;
   readonly #telemetry: Pick<Telemetry, "log" | "metrics">;
   readonly #verifier: FacilitatorClient;
@@ -90,10 +134,12 @@ class HttpFacilitator implements Facilitator {
     this.#maxWaitingSettlements = max * WAITING_PER_SETTLEMENT;
   }
 
+  /** Whether the queue of settlements is full: no further request may be served. */
   get isOverloaded(): boolean {
     return this.#settlements.waiting >= this.#maxWaitingSettlements;
   }
 
+  /** Returns why a payment is not valid, or undefined. Rejects with RpcError (503) if the facilitator does not answer. */
   verify({ payload, required }: Payable, owner: QueueOwner): Promise<string | undefined> {
     return this.#verifications.run(owner, async () => {
       try {
@@ -109,6 +155,7 @@ class HttpFacilitator implements Facilitator {
     });
   }
 
+  /** Settles a payment, unless `signal` is aborted before its turn. Never rejects. */
   settle(payable: Payable, owner: QueueOwner, signal?: AbortSignal): Promise<Settlement> {
     return this.#settlements.run(owner, async () => {
       if (signal?.aborted) {
@@ -171,10 +218,3 @@ class HttpFacilitator implements Facilitator {
     this.#isFailing = true;
   }
 }
-
-/** Creates the client of a facilitator. */
-export const createFacilitator = (
-  options: FacilitatorOptions,
-  x402: X402,
-  telemetry: Pick<Telemetry, "log" | "metrics">,
-): Facilitator => new HttpFacilitator(options, x402, telemetry);

@@ -2,20 +2,16 @@ import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { PaymentRequirements } from "@x402/core/types";
 import type { Awaitable } from "../../jsonrpc/awaitable.ts";
-import type { Chunk } from "../../jsonrpc/formatResponse.ts";
+import { type Chunk, isStream } from "../../jsonrpc/formatResponse.ts";
 import type { ResultMemory } from "../../jsonrpc/resultMemory.ts";
-import { CODES, RpcError } from "../../jsonrpc/rpcError.ts";
+import { CODES, overBudget, RpcError } from "../../jsonrpc/rpcError.ts";
 import { ownerOf } from "../../limits/fairQueue.ts";
 import type { PaymentResult } from "../../telemetry/paymentMetrics.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 import type { Charge } from "../charge.ts";
-import { type Bill, type BillOf, createBills } from "./bill.ts";
-import { createChallenge, EXPOSED, requirementsOf, resourceUrl } from "./challenge.ts";
-import { isCharged } from "./chargedErrors.ts";
-import { collectChunks } from "./collectChunks.ts";
-import { type Facilitator, paymentsOverloaded, paymentsUnavailable } from "./facilitator.ts";
-import type { X402 } from "./loadX402.ts";
-import type { PaymentOptions } from "./paymentOptions.ts";
+import { type Bill, type BillOf, createBills, isCharged } from "./bill.ts";
+import { createChallenge, EXPOSED, type PaymentOptions, requirementsOf, resourceUrl } from "./challenge.ts";
+import { type Facilitator, paymentsOverloaded, paymentsUnavailable, type X402 } from "./facilitator.ts";
 import { type ReadPayment, readPayment } from "./readPayment.ts";
 import type { Reservation, Reservations } from "./reservations.ts";
 
@@ -50,7 +46,7 @@ export interface PayableResponse {
 export interface PaymentsOptions {
   readonly payment: PaymentOptions;
   readonly x402: X402;
-  readonly facilitator: Facilitator;
+  readonly facilitator: Pick<Facilitator, "verify" | "settle" | "isOverloaded">;
   readonly reservations: Reservations;
   readonly maxBatch: number;
   /** Returns the units of one call. */
@@ -60,15 +56,6 @@ export interface PaymentsOptions {
 
 /** Serves a request. A detached request ends when its calls end, also if its client has left. */
 export type Serve<R> = (isDetached: boolean) => Awaitable<R>;
-
-/** Answers the requests of clients without a key after they have paid. */
-export interface Payments {
-  /**
-   * Serves a request into memory, settles its payment, and returns the response. A free request is served at once.
-   * Rejects with PaymentError (402) without a valid payment, and with RpcError if payments are not available.
-   */
-  handle<R extends PayableResponse>(request: PayableRequest, serve: Serve<R>): Promise<R>;
-}
 
 /** One request with its terms. */
 interface Sale {
@@ -91,7 +78,8 @@ const unchargedBatch = ({ code, message, status, retryAfterSeconds }: RpcError):
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   });
 
-class ConfiguredPayments implements Payments {
+/** Answers the requests of clients without a key after they have paid. */
+export class Payments {
   readonly #options: PaymentsOptions;
   readonly #billOf: BillOf;
 
@@ -100,6 +88,10 @@ class ConfiguredPayments implements Payments {
     this.#billOf = createBills(options);
   }
 
+  /**
+   * Serves a request into memory, settles its payment, and returns the response. A free request is served at once.
+   * Rejects with PaymentError (402) without a valid payment, and with RpcError if payments are not available.
+   */
   async handle<R extends PayableResponse>(request: PayableRequest, serve: Serve<R>): Promise<R> {
     const bill = this.#billOf(request);
     if (bill === undefined || bill.amount === 0n) {
@@ -269,5 +261,23 @@ const paymentOpen = (): RpcError =>
     { status: 503, retryAfterSeconds: RETRY_AFTER_SECONDS },
   );
 
-/** Creates the payments of one configuration. */
-export const createPayments = (options: PaymentsOptions): Payments => new ConfiguredPayments(options);
+/** Reads the streams of a response into memory. Rejects if a stream fails, or with RpcError (503) without room. */
+const collectChunks = async (
+  chunks: readonly Chunk[],
+  memory: ResultMemory | undefined,
+): Promise<readonly Uint8Array[]> => {
+  const whole: Uint8Array[] = [];
+  for (const chunk of chunks) {
+    if (!isStream(chunk)) {
+      whole.push(chunk);
+      continue;
+    }
+    for await (const part of chunk) {
+      if (memory?.holdResponse(part.length) === false) {
+        throw overBudget();
+      }
+      whole.push(part);
+    }
+  }
+  return whole;
+};

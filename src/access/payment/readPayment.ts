@@ -1,6 +1,6 @@
 import type { PaymentPayload, PaymentRequirements } from "@x402/core/types";
 import { z } from "zod";
-import { type X402, X402_VERSION } from "./loadX402.ts";
+import { type X402, X402_VERSION } from "./facilitator.ts";
 
 /** A longer header is not decoded. A payment with a signature of a smart account has about 2 KB. */
 const MAX_PAYMENT_BYTES = 8_192;

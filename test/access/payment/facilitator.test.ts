@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PaymentPayload, PaymentRequirements, SettleResponse } from "@x402/core/types";
-import { createFacilitator, type Payable } from "../../../src/access/payment/facilitator.ts";
-import { loadX402 } from "../../../src/access/payment/loadX402.ts";
+import { Facilitator, loadX402, type Payable } from "../../../src/access/payment/facilitator.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 
 const NETWORK = "eip155:31337";
@@ -33,7 +32,7 @@ const createRig = async () => {
   }
   const options = { url: "http://x", headers: {}, timeoutMs: 1, settleTimeoutMs: 1, maxConcurrent: 1 };
   const telemetry = createTelemetry({ level: "silent" });
-  const facilitator = createFacilitator(options, { ...x402, HTTPFacilitatorClient: HeldClient }, telemetry);
+  const facilitator = new Facilitator(options, { ...x402, HTTPFacilitatorClient: HeldClient }, telemetry);
   return { facilitator, answers };
 };
 

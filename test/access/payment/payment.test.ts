@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PaymentPayload } from "@x402/core/types";
-import type { Facilitator, Settlement } from "../../../src/access/payment/facilitator.ts";
-import { loadX402 } from "../../../src/access/payment/loadX402.ts";
-import { createPayments, type PayableResponse } from "../../../src/access/payment/payment.ts";
+import { loadX402, type Settlement } from "../../../src/access/payment/facilitator.ts";
+import { type PayableResponse, Payments, type PaymentsOptions } from "../../../src/access/payment/payment.ts";
 import { createLocalReservations } from "../../../src/access/payment/reservations.ts";
 import { type RpcError, unavailable } from "../../../src/jsonrpc/rpcError.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
@@ -16,11 +15,11 @@ const BATCH = '[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","id":2,"m
 const settled: Settlement = { kind: "settled", response: { success: true, transaction: "0x1", network: NETWORK } };
 
 /** Payments whose facilitator accepts everything. Any signature is valid. */
-const createRig = async (room = Number.POSITIVE_INFINITY, changes: Partial<Facilitator> = {}) => {
+const createRig = async (room = Number.POSITIVE_INFINITY, changes: Partial<PaymentsOptions["facilitator"]> = {}) => {
   const x402 = await loadX402();
   let settlements = 0;
   let held = 0;
-  const facilitator: Facilitator = {
+  const facilitator: PaymentsOptions["facilitator"] = {
     isOverloaded: false,
     verify: async () => undefined,
     settle: async () => {
@@ -29,7 +28,7 @@ const createRig = async (room = Number.POSITIVE_INFINITY, changes: Partial<Facil
     },
     ...changes,
   };
-  const payments = createPayments({
+  const payments = new Payments({
     payment: {
       payTo: address("a"),
       network: NETWORK,
