@@ -14,7 +14,6 @@ import {
 } from "../http/endpoint.ts";
 import { whenKnown } from "../jsonrpc/awaitable.ts";
 import type { DispatchResult } from "../jsonrpc/dispatchResult.ts";
-import { pendingModeOfError } from "../methods/pendingModeErrors.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
 import type { ChainSources, ClientViews } from "./chainSources.ts";
 import type { Shared } from "./shared.ts";
@@ -57,6 +56,7 @@ class ClientRequestContext implements RequestContext, RequestAdmission {
   readonly admission: RequestAdmission = this;
   isAdmitted = false;
   stateReads = 0;
+  failedPending: RequestAdmission["failedPending"];
   readonly memory: RequestContext["memory"];
   readonly bypassCache: boolean;
   readonly noCache: boolean;
@@ -96,10 +96,14 @@ class ClientRequestContext implements RequestContext, RequestAdmission {
 const headLabel = (first: Heads | undefined, last: Heads | undefined): EndpointResponse["head"] =>
   first === undefined ? undefined : first.isAgreed && last?.isAgreed === true ? "agreed" : "linked";
 
-const toEndpointResponse = (result: DispatchResult<RpcResponse>, head: EndpointResponse["head"]): EndpointResponse => {
+const toEndpointResponse = (
+  result: DispatchResult<RpcResponse>,
+  head: EndpointResponse["head"],
+  request: RequestAdmission | undefined,
+): EndpointResponse => {
   const { status, retryAfterSeconds, chunks, replies, errors } = result;
   const mode = replies.find(({ pending }) => pending !== undefined)?.pending;
-  const pending = mode ?? (errors.length > 0 ? pendingModeOfError(errors) : undefined);
+  const pending = mode ?? (errors.length > 0 ? request?.failedPending : undefined);
   const cacheStatus = formatCacheStatus(replies, errors.length);
   return { status, retryAfterSeconds, chunks, cacheStatus, pending, head, errors };
 };
@@ -119,11 +123,9 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
       return held.then(() => handle(body, request));
     }
     const first = heads.current();
-    const result =
-      first === undefined
-        ? dispatch.beforeHead(body, request)
-        : dispatch.http(body, new ClientRequestContext(request, options));
-    return whenKnown(result, (known) => toEndpointResponse(known, headLabel(first, heads.current())));
+    const context = first === undefined ? undefined : new ClientRequestContext(request, options);
+    const result = context === undefined ? dispatch.beforeHead(body, request) : dispatch.http(body, context);
+    return whenKnown(result, (known) => toEndpointResponse(known, headLabel(first, heads.current()), context));
   };
 
   const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) =>

@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import { z } from "zod";
 import { createProviderChains } from "./providerChains.ts";
 import { type Config, configSchema } from "./schema.ts";
-import { firstWord, formatUnknownKey } from "./unknownKey.ts";
+import { firstWord, UnknownKeys } from "./unknownKey.ts";
 
 const require = createRequire(import.meta.url);
 /** Loaded if there is a file. */
@@ -226,7 +226,8 @@ export const readConfig = (args: Arguments, environment: Environment): Config =>
   if (result.success) {
     return result.data;
   }
-  throw new ConfigError(result.error.issues.flatMap((issue) => formatIssue(issue, values)));
+  const unknownKeys = new UnknownKeys();
+  throw new ConfigError(result.error.issues.flatMap((issue) => formatIssue(issue, values, unknownKeys)));
 };
 
 /** The flag that sets an option, by the option's path. */
@@ -239,13 +240,17 @@ const FLAGS: Readonly<Record<string, string>> = {
   "log.level": "log-level",
 };
 
-const formatIssue = (issue: z.core.$ZodIssue, values: Arguments["values"]): readonly string[] => {
+const formatIssue = (
+  issue: z.core.$ZodIssue,
+  values: Arguments["values"],
+  unknownKeys: UnknownKeys,
+): readonly string[] => {
   const option = formatPath(issue.path);
   const flag = FLAGS[option];
   const variable = `FOREBAY_${(flag ?? "").replaceAll("-", "_").toUpperCase()}`;
   const subject = flag !== undefined && values[flag] !== undefined ? `${option} (--${flag} or ${variable})` : option;
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => `${subject}: ${formatUnknownKey(issue.path, key)}`);
+    return issue.keys.map((key) => `${subject}: ${unknownKeys.format(issue.path, key)}`);
   }
   const isNumber =
     issue.code === "invalid_type" && issue.expected === "number" && flag !== undefined && values[flag] !== undefined;

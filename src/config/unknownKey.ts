@@ -35,18 +35,10 @@ const keysAt = (node: SchemaNode, [key, ...rest]: readonly PropertyKey[]): reado
   return [...below, ...variants.flatMap((variant) => keysAt(variant, [key, ...rest]))];
 };
 
-let inputSchema: SchemaNode | undefined;
-
-/** Creates the schema for the first unknown key. That takes milliseconds, and a file may have many of them. */
-const readInputSchema = (): SchemaNode => {
-  inputSchema ??= Object(z.toJSONSchema(configSchema, { io: "input" })) as SchemaNode;
-  return inputSchema;
-};
-
 /** Returns the known key at `path` that is most similar to `key`, or undefined. */
-const similarKey = (path: readonly PropertyKey[], key: string): string | undefined => {
+const similarKey = (schema: SchemaNode, path: readonly PropertyKey[], key: string): string | undefined => {
   const lower = key.toLowerCase();
-  const [nearest] = keysAt(readInputSchema(), path)
+  const [nearest] = keysAt(schema, path)
     .filter((known) => Math.abs(known.length - key.length) <= MAX_DISTANCE)
     .map((known) => ({ known, distance: distanceOf(lower, known.toLowerCase()) }))
     .filter(({ known, distance }) => distance <= Math.min(MAX_DISTANCE, known.length / 2))
@@ -62,8 +54,14 @@ export const firstWord = (key: string): string => {
   return word === key ? key : `${word}…`;
 };
 
-/** Formats the fault of an unknown key, with the key that was probably meant. */
-export const formatUnknownKey = (path: readonly PropertyKey[], key: string): string => {
-  const similar = similarKey(path, key);
-  return `unknown key "${firstWord(key)}"${similar === undefined ? "" : `: did you mean "${similar}"?`}`;
-};
+/** Formats the faults of unknown keys, with the keys that were probably meant. */
+export class UnknownKeys {
+  #schema: SchemaNode | undefined;
+
+  format(path: readonly PropertyKey[], key: string): string {
+    // It takes milliseconds, and a file may have many unknown keys.
+    this.#schema ??= Object(z.toJSONSchema(configSchema, { io: "input" })) as SchemaNode;
+    const similar = similarKey(this.#schema, path, key);
+    return `unknown key "${firstWord(key)}"${similar === undefined ? "" : `: did you mean "${similar}"?`}`;
+  }
+}

@@ -64,6 +64,8 @@ export interface RequestAdmission {
   isAdmitted: boolean;
   /** The calls to nodes by which its executions read state, of all items of a batch. */
   stateReads: number;
+  /** The source of the first read at `pending` that failed. Errors have no field for it. */
+  failedPending?: PendingMode | undefined;
 }
 
 export interface RequestContext {

@@ -8,9 +8,9 @@ import { isFields } from "../json/fields.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import type { MethodInput } from "./method.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
-import { withPendingMode } from "./pendingModeErrors.ts";
 import { unknownReceipts, viewResponse } from "./pendingReads.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
+import { withPendingMode } from "./withPendingMode.ts";
 
 /**
  * Answers a read at `pending`: from the view, or from the node's pending block, or at latest.
@@ -38,7 +38,7 @@ export const atPending = async (
       ? readLatest()
       : readNodePending(spec, heads, () => readAt({ kind: "pending" }), readLatest);
   };
-  return withPendingMode(pending.mode, respond());
+  return withPendingMode(pending.mode, respond(), input.context);
 };
 
 /**
@@ -57,7 +57,7 @@ export const atPendingHash = (
   }
   if (spec.kind === "block") {
     const block = current.byHash(hash);
-    return block && withPendingMode(current.mode, receiptsOfBlock(block));
+    return block && withPendingMode(current.mode, receiptsOfBlock(block), input.context);
   }
   const pending = current.atHash(hash);
   if (pending === undefined) {
@@ -65,7 +65,7 @@ export const atPendingHash = (
   }
   const base = { hash: pending.base.hash, requireCanonical: false };
   const atBase = () => readAt(resolveBlock(base, heads));
-  return withPendingMode(current.mode, spec.pending({ input, values, pending, atBase }));
+  return withPendingMode(current.mode, spec.pending({ input, values, pending, atBase }), input.context);
 };
 
 const receiptsOfBlock = async (block: PendingBlock): Promise<RpcResponse> => {

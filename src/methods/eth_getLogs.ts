@@ -10,8 +10,8 @@ import type { Chain, Method, MethodInput } from "./method.ts";
 import { nodePendingLogs } from "./nodePendingLogs.ts";
 import { type CanonicalJson, readAny, required } from "./paramSpec.ts";
 import { parseParams } from "./parseParams.ts";
-import { withPendingMode } from "./pendingModeErrors.ts";
 import { viewResponse } from "./pendingReads.ts";
+import { withPendingMode } from "./withPendingMode.ts";
 
 type Range = Exclude<LogQuery["blocks"], { readonly blockHash: unknown }>;
 
@@ -39,7 +39,7 @@ const answerInView = async (input: MethodInput, { filter, blocks }: LogQuery): P
     if (pending === undefined || block === undefined) {
       return chain.logs.request(filter, blocks, context);
     }
-    return withPendingMode(pending.mode, fromBlock(block, filter));
+    return withPendingMode(pending.mode, fromBlock(block, filter), context);
   }
   const { resolved, at } = await resolve(chain, blocks, context);
   const { pending } = at.view;
@@ -56,7 +56,7 @@ const answerInView = async (input: MethodInput, { filter, blocks }: LogQuery): P
     const logs = await logsAbove(input, filter, resolved, at);
     return { ...sealed, body: appendLogs(sealed.body, logs) };
   };
-  return pending === undefined ? read() : withPendingMode(pending.mode, read());
+  return pending === undefined ? read() : withPendingMode(pending.mode, read(), context);
 };
 
 /** Throws RpcError if a requested pending block has transactions without receipts, so that logs would be left out. */

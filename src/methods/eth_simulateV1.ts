@@ -17,9 +17,9 @@ import { headerNotFound } from "./headerNotFound.ts";
 import { held } from "./held.ts";
 import type { Chain, Method, MethodInput } from "./method.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
-import { withPendingMode } from "./pendingModeErrors.ts";
 import { requestAtBlock } from "./requestAtBlock.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
+import { withPendingMode } from "./withPendingMode.ts";
 
 /** A larger payload is parsed only in the worker, and nothing is prefetched for it. */
 const MAX_PREFETCHED_BYTES = 32 * 1024;
@@ -46,7 +46,7 @@ export const eth_simulateV1: Method = {
     }
     try {
       const response = execution.simulator.simulate(paramsTextOf(call), base.run, context);
-      return held(await (base.pending ? withPendingMode(base.pending, response) : response), context);
+      return held(await (base.pending ? withPendingMode(base.pending, response, context) : response), context);
     } catch (error) {
       if (error instanceof MustForwardError) {
         return onNode(input, "cannot be executed here");
@@ -61,7 +61,9 @@ const onNode = async (input: MethodInput, detail: string): Promise<RpcResponse> 
   const { pending } = input.context.view;
   const value = stateBlock.read(input.call.params[1] ?? stateBlock.fallback, stateBlock.name);
   const response = simulateOnNode(input, value);
-  const shown = await (value === "pending" && pending ? withPendingMode(pending.mode, response) : response);
+  const shown = await (value === "pending" && pending
+    ? withPendingMode(pending.mode, response, input.context)
+    : response);
   return { ...shown, status: { fwd: "bypass", detail } };
 };
 
