@@ -1,6 +1,136 @@
 import { createHash } from "node:crypto";
-import { STATUS_PAGE_SCRIPT } from "./statusPageScript.ts";
-import { STATUS_PAGE_STYLE } from "./statusPageStyle.ts";
+
+/**
+ * The browser's JavaScript. It draws `status.json` once a second while the page is visible.
+ * It inserts all values as text and never as HTML.
+ */
+const STATUS_PAGE_SCRIPT = `
+const POLL_MS = 1000, SAMPLES = 120;
+// The path may contain a key: /KEY and /KEY/status.json.
+const FOLDER = location.pathname.replace(/\\/+$/, "");
+const MODES = { live: "good", native: "good", node: "", none: "", unverified: "warn", degraded: "warn", stale: "bad" };
+const history = new Map();
+const node = (name, attributes, ...children) => {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) if (value) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+};
+const count = (value) => value === null ? "\\u2013" : value.toLocaleString("en");
+const age = (seconds) => {
+  if (seconds === null) return "";
+  const s = Math.max(0, seconds);
+  if (s < 10) return s.toFixed(1) + " s ago";
+  if (s < 120) return Math.round(s) + " s ago";
+  return s < 7200 ? Math.round(s / 60) + " min ago" : Math.round(s / 3600) + " h ago";
+};
+const tile = (name, value, below) => node("div", {}, node("dt", {}, name), node("dd", {}, value, node("small", {}, below || "")));
+const head = (name, at, label) =>
+  tile(name, at === null ? "\\u2013" : count(at.number), at === null ? "" : [age(at.ageSeconds), label].filter(Boolean).join(", "));
+const table = (columns, rows) => node("table", {},
+  node("thead", {}, node("tr", {}, ...columns.map((text) => node("th", {}, text)))), node("tbody", {}, ...rows));
+const line = (values) => {
+  const top = Math.max(1, ...values);
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 " + (SAMPLES - 1) + " 34");
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", "Requests per second, last two minutes");
+  const drawn = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
+  drawn.setAttribute("points", values.map((v, i) => (SAMPLES - values.length + i) + "," + (32 - 30 * v / top).toFixed(1)).join(" "));
+  svg.append(drawn);
+  return svg;
+};
+const drawNodes = (nodes) => table(["Node", "Head", "Behind", ""], nodes.map((n) => node("tr", {},
+  node("td", {}, n.name), node("td", {}, count(n.head)), node("td", {}, count(n.lagBlocks)),
+  node("td", { class: n.breakerOpen ? "bad" : n.headsIgnored ? "warn" : "good" },
+    n.reason ?? (n.breakerOpen ? "suspended" : n.headsIgnored ? "heads ignored" : "in use")))));
+const drawFlashblocks = (flashblocks) => {
+  const top = Math.max(1, ...flashblocks.map((f) => f.gasUsed));
+  return table(["Flashblock", "Transactions", "Age", "Gas"], flashblocks.map((f) => {
+    const bar = node("i", { title: count(f.gasUsed) + " gas" });
+    bar.style.width = 100 * f.gasUsed / top + "%";
+    return node("tr", {}, node("td", {}, count(f.number) + " / " + f.index), node("td", {}, count(f.transactions)),
+      node("td", {}, (f.ageMs / 1000).toFixed(1) + " s"), node("td", { class: "bar" }, bar));
+  }));
+};
+const drawChain = (chain) => {
+  const samples = [...(history.get(chain.name) || []), chain.requestsPerSecond].slice(-SAMPLES);
+  history.set(chain.name, samples);
+  const { pending } = chain;
+  const feed = pending.feedAgeMs === null ? "" : "feed " + age(pending.feedAgeMs / 1000);
+  return node("section", { "data-chain": chain.name },
+    node("div", { class: "title" }, node("h2", {}, chain.name),
+      node("span", { class: "id" }, chain.chainId === null ? "" : "chain " + chain.chainId),
+      node("span", { class: "mode " + MODES[pending.mode] }, "pending: " + pending.mode)),
+    node("dl", {}, tile("Node calls saved", count(chain.saved.calls), count(Math.round(chain.saved.units)) + " units"),
+      tile("Cache hits", chain.hitRatio === null ? "\\u2013" : (100 * chain.hitRatio).toFixed(1) + " %"),
+      tile("Requests per second", chain.requestsPerSecond.toFixed(chain.requestsPerSecond < 10 ? 1 : 0)),
+      head("Latest", chain.latest, chain.head), head("Safe", chain.safe), head("Finalized", chain.finalized),
+      tile("Pending", count(pending.number), feed)),
+    ...chain.forwarded.map(({ text }) => node("p", { class: "warn" }, "Nodes answer most calls, and bill more: " + text)),
+    line(samples),
+    node("div", { class: "columns" }, node("div", {}, node("h3", {}, "Nodes"), drawNodes(chain.nodes)),
+      ...(chain.flashblocks.length === 0 ? [] : [node("div", {}, node("h3", {}, "Last flashblocks"), drawFlashblocks(chain.flashblocks))])));
+};
+const showState = (text, kind) => {
+  const state = document.getElementById("state");
+  state.textContent = text;
+  state.className = kind;
+};
+const poll = async () => {
+  if (!document.hidden) {
+    try {
+      const response = await fetch(FOLDER + "/status.json", { cache: "no-store", signal: AbortSignal.timeout(5 * POLL_MS) });
+      if (!response.ok) throw new Error(response.status);
+      const status = await response.json();
+      document.getElementById("about").textContent = status.version + ", up " + age(status.uptimeSeconds).replace(" ago", "");
+      document.querySelector("main").replaceChildren(...status.chains.map(drawChain));
+      showState(status.draining ? "draining" : "serving", status.draining ? "warn" : "good");
+    } catch {
+      showState("no response, retrying", "bad");
+    }
+  }
+  setTimeout(poll, POLL_MS);
+};
+poll();
+`;
+
+/** The page's style sheet, for light and dark mode. Colour marks only states that need attention. */
+const STATUS_PAGE_STYLE = `
+:root {
+  color-scheme: light dark;
+  --page: #f6f7f9; --card: #ffffff; --line: #e3e6eb; --text: #1c2430; --quiet: #68727f; --water: #2f7fb8; --good: #2c8a5b; --bad: #c2473d; --warn: #a76a10;
+}
+@media (prefers-color-scheme: dark) {
+  :root { --page: #10151b; --card: #171e26; --line: #263039; --text: #dde4eb; --quiet: #8a97a5; --water: #5aa9e0; --good: #58b98a; --bad: #e5786d; --warn: #d9a04a; }
+}
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--text); font: 15px/1.5 system-ui, sans-serif; font-variant-numeric: tabular-nums; }
+header, main { max-width: 1080px; margin: 0 auto; padding: 0 24px; }
+header { display: flex; align-items: baseline; gap: 12px; padding-top: 28px; }
+h1 { font-size: 20px; font-weight: 600; margin: 0; }
+#about, .id, dt, th, .note { color: var(--quiet); }
+#state { margin-left: auto; }
+#state::before, .mode::before { content: ""; display: inline-block; width: 8px; height: 8px; border-radius: 50%; margin-right: 8px; background: currentColor; }
+.good { color: var(--good); } .warn { color: var(--warn); } .bad { color: var(--bad); }
+section { background: var(--card); border: 1px solid var(--line); border-radius: 12px; margin: 20px 0; padding: 20px 24px; }
+h2 { font-size: 17px; font-weight: 600; margin: 0; }
+h3 { font-size: 13px; font-weight: 600; color: var(--quiet); margin: 20px 0 6px; }
+.title { display: flex; align-items: baseline; gap: 10px; flex-wrap: wrap; }
+.title .mode { margin-left: auto; }
+dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(120px, 1fr)); gap: 16px; margin: 18px 0 0; }
+dt { font-size: 13px; } dd { margin: 0; font-size: 21px; font-weight: 500; } dd small { display: block; font-size: 13px; font-weight: 400; color: var(--quiet); }
+.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(320px, 1fr)); gap: 0 36px; }
+table { width: 100%; border-collapse: collapse; font-size: 14px; }
+th { text-align: left; font-weight: 400; font-size: 13px; }
+th, td { padding: 4px 0; border-bottom: 1px solid var(--line); } tr:last-child td { border-bottom: 0; }
+th:not(:first-child), td:not(:first-child) { text-align: right; }
+td.bar { width: 34%; padding-left: 16px; }
+td.bar i { display: block; height: 8px; border-radius: 4px; min-width: 2px; margin-left: auto; background: var(--water); }
+svg { display: block; width: 100%; height: 34px; margin-top: 14px; } polyline { fill: none; stroke: var(--water); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+@media (max-width: 600px) { header { flex-wrap: wrap; } section { padding: 16px; } header, main { padding-left: 12px; padding-right: 12px; } }
+`;
 
 const sourceHash = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 

@@ -8,7 +8,6 @@ import { NULL_ID, parseEnvelope } from "../jsonrpc/envelope.ts";
 import { isJsonRpc } from "../jsonrpc/isJsonRpc.ts";
 import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
-import { isJsonContentType } from "./contentType.ts";
 import {
   createRequestIds,
   type Endpoint,
@@ -21,6 +20,17 @@ import { hasBody, type PassedBody, readPassedBody } from "./passedBody.ts";
 import { PipelinedRequests } from "./pipelinedRequests.ts";
 import { type OpenPost, PostResponder, type PostResponderOptions, REFUSED } from "./postResponder.ts";
 import { type ReadBody, readBody } from "./readBody.ts";
+
+const ACCEPTED = new Set(["application/json", "application/json-rpc", "application/jsonrequest"]);
+
+/** Whether a Content-Type is JSON. Parameters are ignored, because JSON is always UTF-8 (RFC 8259, section 8.1). */
+const isJsonContentType = (value: string | undefined): boolean => {
+  if (value === "application/json") {
+    return true;
+  }
+  const [type = ""] = (value ?? "").split(";");
+  return ACCEPTED.has(type.trim().toLowerCase());
+};
 
 export interface JsonRpcHandlerOptions extends PostResponderOptions {
   readonly maxBodyBytes: number;

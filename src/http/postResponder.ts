@@ -4,11 +4,32 @@ import { errorResult } from "../jsonrpc/dispatchResult.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
-import { createEndOfTick } from "./endOfTick.ts";
 import type { EndpointResponse, HttpEndpointRequest } from "./endpoint.ts";
 import type { HttpCounts } from "./httpCounts.ts";
 import { WaitingResponses } from "./waitingResponses.ts";
 import { isWhole, writeResponse } from "./writeResponse.ts";
+
+/**
+ * Creates a function that runs tasks when this turn of the event loop has read all sockets.
+ * Responses that are written together wake their readers once. A write between two reads costs more than the response
+ * itself. A task must not throw.
+ */
+const createEndOfTick = (): ((task: () => void) => void) => {
+  let tasks: (() => void)[] = [];
+  const run = (): void => {
+    const due = tasks;
+    tasks = [];
+    for (const task of due) {
+      task();
+    }
+  };
+  return (task) => {
+    if (tasks.length === 0) {
+      setImmediate(run);
+    }
+    tasks.push(task);
+  };
+};
 
 export interface PostResponderOptions {
   /** Counts bodies, and responses that wait for slow readers. Default: they are not counted. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { chooseEncoding } from "../../src/http/compression.ts";
+import { chooseEncoding } from "../../src/http/writeResponse.ts";
 
 const CHOICES: readonly (readonly [accept: string | undefined, encoding: string | undefined])[] = [
   [undefined, undefined],
