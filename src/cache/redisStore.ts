@@ -7,12 +7,41 @@ import type { CacheEntry } from "./cacheEntry.ts";
 import { createRedisClient, type RedisTls } from "./redisClient.ts";
 import { logConnection } from "./redisConnection.ts";
 import { createRedisHealth, type RedisHealth } from "./redisHealth.ts";
-import { pingRedis } from "./redisPing.ts";
 import { RedisReads } from "./redisReads.ts";
 import { createScripts } from "./redisScript.ts";
 import { parseRedisUrl } from "./redisUrl.ts";
 import { decodeValue } from "./redisValue.ts";
 import { RedisWrites } from "./redisWrites.ts";
+
+const PING_MS = 2_000;
+
+interface RedisPingOptions {
+  readonly client: Redis | Cluster;
+  readonly timeoutMs: number;
+  readonly onResult: (isUp: boolean) => void;
+}
+
+const answers = async ({ client, timeoutMs }: RedisPingOptions): Promise<boolean> => {
+  if (client.status !== "ready") {
+    return false;
+  }
+  const deadline = new Promise<false>((resolve) => setTimeout(resolve, timeoutMs, false).unref());
+  return Promise.race([
+    client.ping().then(
+      () => true,
+      () => false,
+    ),
+    deadline,
+  ]);
+};
+
+/** Sends PING every two seconds, and at once after each connection. Returns the function that ends it. */
+const pingRedis = (options: RedisPingOptions): (() => void) => {
+  const ping = (): void => void answers(options).then(options.onResult);
+  options.client.on("ready", ping).on("close", () => options.onResult(false));
+  const timer = setInterval(ping, PING_MS).unref();
+  return () => clearInterval(timer);
+};
 
 /** Entries that replicas share. A failure of any kind is a cache miss. */
 export interface RedisStore {

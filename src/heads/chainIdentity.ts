@@ -1,10 +1,18 @@
 import { systemClock } from "../core/clock.ts";
 import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
-import type { IdentityResult } from "../nodes/identityGate.ts";
+import type { IdentityFault, IdentityResult } from "../nodes/identityGate.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { identityFault } from "./identityFault.ts";
-import { ChainMismatchError, type NodeIdentity, readNodeIdentity } from "./nodeIdentity.ts";
+import { ChainMismatchError, GenesisMissingError, type NodeIdentity, readNodeIdentity } from "./nodeIdentity.ts";
+
+/** Classifies an error that was thrown when a node's identity was read or checked. */
+const identityFault = (error: unknown): IdentityFault => {
+  const text = error instanceof Error ? error.message : "no response";
+  if (error instanceof GenesisMissingError) {
+    return { kind: "noGenesis", text };
+  }
+  return { kind: error instanceof ChainMismatchError ? "wrongChain" : "noAnswer", text };
+};
 
 export interface ChainIdentityOptions {
   readonly chain: string;

@@ -5,10 +5,32 @@ import { createCall } from "../jsonrpc/call.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import { answerLogs } from "./eth_getLogs.ts";
 import { forwarded, type Method, type MethodInput } from "./method.ts";
-import { formatNodeFilterId, parseNodeFilterId } from "./nodeFilterId.ts";
 import { type CanonicalJson, readAny, required } from "./paramSpec.ts";
 import { parseParams } from "./parseParams.ts";
 import { viewResponse } from "./pendingReads.ts";
+
+/** A filter that a node created and stores. */
+interface NodeFilter {
+  readonly node: string;
+  /** The id that the node returned. */
+  readonly id: string;
+}
+
+const FORM = /^node\/(?<node>[a-z][a-z0-9-]*)\/(?<id>.+)$/s;
+const HEX = /^0x(?:[0-9a-f]{2})+$/i;
+
+/** Returns the id for clients: hex, like every filter id, with the node's name in it. Any replica can read the node from it. */
+const formatNodeFilterId = ({ node, id }: NodeFilter): string =>
+  `0x${Buffer.from(`node/${node}/${id}`).toString("hex")}`;
+
+/** Returns undefined for an id that `formatNodeFilterId` did not create. */
+const parseNodeFilterId = (value: unknown): NodeFilter | undefined => {
+  if (typeof value !== "string" || !HEX.test(value)) {
+    return undefined;
+  }
+  const groups = FORM.exec(Buffer.from(value.slice(2), "hex").toString())?.groups;
+  return groups?.node === undefined || groups.id === undefined ? undefined : { node: groups.node, id: groups.id };
+};
 
 const id = required("id", readAny);
 const PLAIN_TEXT = /^\s*"([^"\\]+)"\s*$/;

@@ -1,10 +1,25 @@
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { forwardDevelopmentCall, isDevelopmentMethod } from "./developmentMethods.ts";
-import { type Chain, forwarded } from "./method.ts";
+import { type Chain, forwarded, type MethodInput } from "./method.ts";
 import { createRefusedMethods } from "./refusedMethods.ts";
 import { table } from "./table.ts";
+
+/** The namespaces of anvil, Hardhat, ganache and Tenderly whose methods can change state inside a block, such as `anvil_setBalance`. */
+const DEVELOPMENT_METHOD = /^(?:anvil|hardhat|evm|ganache|tenderly)_/;
+
+const isDevelopmentMethod = (method: string): boolean => DEVELOPMENT_METHOD.test(method);
+
+/** Forwards a call that can change state without a block. Values from before its end are dropped. */
+const forwardDevelopmentCall = async (input: MethodInput): Promise<RpcResponse> => {
+  const { state } = input.chain;
+  state?.forget();
+  try {
+    return await forwarded(input);
+  } finally {
+    state?.forget();
+  }
+};
 
 const methodNames: ReadonlySet<string> = new Set(table.map(({ name }) => name));
 

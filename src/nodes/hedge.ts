@@ -3,9 +3,72 @@ import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/l
 import type { HedgeReason } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
-import { RecentQuantile } from "./recentQuantile.ts";
 import { RetryBudget } from "./retryBudget.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
+
+/** Buckets for each doubling: a quantile is at most 19 % too high. */
+const BUCKETS_PER_OCTAVE = 4;
+/** The last bucket begins at 65 s. */
+const BUCKETS = 64;
+/** With this many values, all counts are halved, so that old values lose their weight. */
+const MAX_VALUES = 1_000;
+const MIN_VALUES = 20;
+/** The quantile is computed again after this many values. */
+const UPDATE_EVERY = 16;
+
+const bucketOf = (durationMs: number): number =>
+  Math.min(BUCKETS - 1, Math.max(0, Math.ceil(Math.log2(Math.max(1, durationMs)) * BUCKETS_PER_OCTAVE)));
+
+/** A quantile of the newest durations, in milliseconds. */
+export class RecentQuantile {
+  readonly #share: number;
+  readonly #counts = new Uint32Array(BUCKETS);
+  #values = 0;
+  #sinceUpdate = 0;
+  #quantileMs: number | undefined;
+
+  /** `share` is 0.95 for the 95th percentile. */
+  constructor(share: number) {
+    this.#share = share;
+  }
+
+  /** Undefined before there are enough values. */
+  get valueMs(): number | undefined {
+    return this.#quantileMs;
+  }
+
+  record(durationMs: number): void {
+    const bucket = bucketOf(durationMs);
+    this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
+    this.#values += 1;
+    this.#sinceUpdate += 1;
+    if (this.#values >= MAX_VALUES) {
+      this.#halve();
+    }
+    if (this.#values >= MIN_VALUES && (this.#sinceUpdate >= UPDATE_EVERY || this.#quantileMs === undefined)) {
+      this.#sinceUpdate = 0;
+      this.#quantileMs = this.#compute();
+    }
+  }
+
+  #halve(): void {
+    this.#counts.forEach((count, bucket) => {
+      this.#counts[bucket] = count >> 1;
+    });
+    this.#values = this.#counts.reduce((sum, count) => sum + count, 0);
+  }
+
+  /** The upper bound of the bucket with the quantile. */
+  #compute(): number {
+    let above = this.#values * (1 - this.#share);
+    let bucket = BUCKETS - 1;
+    while (bucket > 0 && above >= (this.#counts[bucket] ?? 0)) {
+      above -= this.#counts[bucket] ?? 0;
+      bucket -= 1;
+    }
+    return Math.ceil(2 ** (bucket / BUCKETS_PER_OCTAVE));
+  }
+}
 
 export interface HedgeOptions {
   /** The least wait for the first node. If its 95th percentile for the method is longer, that is the wait. */

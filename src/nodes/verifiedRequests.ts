@@ -2,7 +2,7 @@ import { type Clock, systemClock } from "../core/clock.ts";
 import type { BlockId } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { NodeError } from "../core/node.ts";
-import { RETENTION } from "../core/retention.ts";
+import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
@@ -11,11 +11,47 @@ import { CODES } from "../jsonrpc/rpcError.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import { type BlockPresence, createBlockPresence } from "./blockPresence.ts";
 import { anchorBlock, matchesView } from "./branchCheck.ts";
-import { decideBranch } from "./branchVerdict.ts";
 import { type ByHashSupport, createByHashSupport, isByHashRequest } from "./byHashSupport.ts";
 import { attemptOnNode, type NodeAttempt } from "./nodeAttempt.ts";
 import { hasReached, isOnSameBranch } from "./nodeSelection.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
+
+/** The known facts about a response that was requested by number, or without a block. */
+interface BranchFacts {
+  readonly retention: RetentionClass;
+  /** Whether the node has the anchor block before and after the response; undefined if that was not read. */
+  readonly presence: BlockPresence | undefined;
+  /** Whether the response's block hash is the view's; undefined if the response has none. */
+  readonly matchesView: boolean | undefined;
+  /** The response is empty although the object must exist. */
+  readonly isMissing: boolean;
+}
+
+/**
+ * `verified`: the response belongs to the view's branch. `unverified`: it may belong to another branch.
+ * `undecided`: nothing is known against it. `otherBranch`: it must be rejected.
+ * `missingBlock`: the node does not have the anchor block (yet).
+ */
+type BranchVerdict = "verified" | "unverified" | "undecided" | "otherBranch" | "missingBlock";
+
+/** Decides whether a response belongs to the view's branch. */
+const decideBranch = ({ retention, presence, matchesView, isMissing }: BranchFacts): BranchVerdict => {
+  const { branchAnchor, boundTo, cachesNull } = RETENTION[retention];
+  if (presence === "replaced" || matchesView === false) {
+    return "otherBranch";
+  }
+  // A node without the finalized block is on a branch that begins below it.
+  if (presence === "missing") {
+    return branchAnchor === "finalized" ? "otherBranch" : "missingBlock";
+  }
+  // A `null` that can be cached is a response of the view's branch. The pool decides whether it can be right.
+  if ((isMissing && !cachesNull) || presence === "unknown") {
+    return "unverified";
+  }
+  // A node may be several machines: the block of one does not verify the state that another one returned.
+  const isVerified = matchesView ?? (presence === "present" && boundTo === "view");
+  return isVerified ? "verified" : "undecided";
+};
 
 type Delays = Iterator<number, undefined>;
 

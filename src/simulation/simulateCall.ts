@@ -2,14 +2,28 @@ import { smaller } from "../ethereum/bigintOrder.ts";
 import type { Address } from "../ethereum/hex.ts";
 import type { Engine, ExecutionContext, TransactionChecks, TransactionResult } from "../evm/engine.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
-import { TransactionError } from "../evm/transactionError.ts";
+import { TransactionError, type TransactionFault } from "../evm/transactionError.ts";
 import type { TransactionMessage } from "../evm/transactionMessage.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { BlockGasPool } from "./blockGasPool.ts";
 import type { CallRequest } from "./callRequest.ts";
 import { SIMULATE_CODES } from "./codes.ts";
 import { typeOf } from "./simulatedTransaction.ts";
-import { transactionFault } from "./transactionFault.ts";
+
+const CODE_OF: Partial<Record<TransactionFault, number>> = {
+  nonceTooLow: SIMULATE_CODES.NONCE_TOO_LOW,
+  nonceTooHigh: SIMULATE_CODES.NONCE_TOO_HIGH,
+  senderHasCode: SIMULATE_CODES.SENDER_NOT_EOA,
+  tipAboveFeeCap: CODES.INVALID_PARAMS,
+  feeCapTooLow: SIMULATE_CODES.FEE_CAP_TOO_LOW,
+  insufficientFunds: SIMULATE_CODES.INSUFFICIENT_FUNDS,
+  intrinsicGas: SIMULATE_CODES.INTRINSIC_GAS,
+  initCodeSize: SIMULATE_CODES.INIT_CODE_SIZE,
+};
+
+/** Creates the error of the whole request for a call that is invalid in any block. Code and text are those of geth. */
+const transactionFault = (error: TransactionError, gas: bigint): RpcError =>
+  new RpcError(CODE_OF[error.fault] ?? CODES.INTERNAL, `err: ${error.message} (supplied gas ${gas})`, { cause: error });
 
 /** Gas that one request may use, over all its blocks. */
 export interface GasBudget {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RecentQuantile } from "../../src/nodes/recentQuantile.ts";
+import { RecentQuantile } from "../../src/nodes/hedge.ts";
 
 const record = (quantile: RecentQuantile, durations: readonly number[]): void => {
   for (const durationMs of durations) {
