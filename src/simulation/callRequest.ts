@@ -3,7 +3,15 @@ import type { AccessListEntry, Authorization } from "../ethereum/transaction.ts"
 import { NotExecutableError } from "../evm/notExecutableError.ts";
 import type { Fields } from "../json/fields.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
-import { parseAddress, parseBytes, parseFields, parseHash, parseList, parseUint64, parseUint256 } from "./fields.ts";
+import {
+  parseAddress,
+  parseBytes,
+  parseFields,
+  parseHash,
+  parseList,
+  parseUint64,
+  parseUint256,
+} from "./payloadFields.ts";
 
 /** A call as the client wrote it. Fields that are `undefined` get their defaults when the call is executed. */
 export interface CallRequest {

@@ -13,7 +13,7 @@ import {
   parseUint64,
   parseUint256,
   parseWord,
-} from "./fields.ts";
+} from "./payloadFields.ts";
 
 export interface AccountOverride {
   readonly nonce?: bigint | undefined;
