@@ -1,22 +1,22 @@
-import type { Address } from "../../ethereum/hex.ts";
-import { type BlsInput, describeBlsFault } from "./blsFault.ts";
-import { modexpGas, modexpLengths, wordAt } from "./modexpGas.ts";
+import { type Address, formatData } from "../../ethereum/hex.ts";
+import { OUT_OF_GAS } from "./haltText.ts";
 
 // geth's texts for inputs that a precompile rejects. Source: geth, core/vm/contracts.go, crypto/bn256/gnark.
 
 const BN254_MODULUS = 0x30644e72e131a029b85045b68181585d97816a916871ca8d3c208c16d87cfd47n;
-const BN254_BYTES = 32;
+const WORD_BYTES = 32;
 export const INPUT_LENGTH = "invalid input length";
 export const PAIRING_SIZE = "bad elliptic curve pairing size";
 export const BLOB_HASH_MISMATCH = "mismatched versioned hash";
 export const BLOB_PROOF = "error verifying kzg proof";
-/** EIP-7823 */
-const MAX_MODEXP_BYTES = 1024n;
+export const TOP_BYTES = "invalid field element top bytes";
+const FIELD_ENCODING = "invalid fp.Element encoding";
+
+/** The gas for numbers of this length is above every gas limit (EIP-7883). */
+const UNPAYABLE_BYTES = 2n ** 32n;
 
 const at = (last: string): Address => `0x${last.padStart(40, "0")}`;
 const MODEXP = at("05");
-const BLAKE2F = at("09");
-const POINT_EVALUATION = at("0a");
 const BN254_PAIRING = at("08");
 
 /** Bytes that the precompiles of bn254 read as points. Undefined: all of them. */
@@ -26,37 +26,36 @@ export const BN254_POINT_BYTES: ReadonlyMap<Address, number | undefined> = new M
   [BN254_PAIRING, undefined],
 ]);
 
-const BLS_INPUTS: ReadonlyMap<Address, BlsInput> = new Map<Address, BlsInput>([
-  [at("0b"), { parts: ["g1"], scalarBytes: 0, checksGroup: false }],
-  [at("0c"), { parts: ["g1"], scalarBytes: 32, checksGroup: true }],
-  [at("0d"), { parts: ["g2"], scalarBytes: 0, checksGroup: false }],
-  [at("0e"), { parts: ["g2"], scalarBytes: 32, checksGroup: true }],
-  [at("0f"), { parts: ["g1", "g2"], scalarBytes: 0, checksGroup: true }],
-  [at("10"), { parts: ["fp"], scalarBytes: 0, checksGroup: false }],
-  [at("11"), { parts: ["fp", "fp"], scalarBytes: 0, checksGroup: false }],
-]);
+/** geth's texts by a part of revm's, for inputs of the right length. Source: revm-precompile, PrecompileError. */
+const TEXTS: readonly (readonly [part: string, text: string])[] = [
+  ["Modexp limit", "one or more of base/exponent/modulus length exceeded 1024 bytes"],
+  ["modexp", OUT_OF_GAS],
+  ["blake2", "invalid final flag"],
+  ["blob version", BLOB_HASH_MISMATCH],
+  ["kzg", BLOB_PROOF],
+  ["top bytes", TOP_BYTES],
+  ["non-canonical", FIELD_ENCODING],
+  ["point not on curve", "invalid point: not on curve"],
+  ["g1 point not in correct subgroup", "g1 point is not on correct subgroup"],
+  ["g2 point not in correct subgroup", "g2 point is not on correct subgroup"],
+];
 
+const wordAt = (data: Uint8Array, at: number): bigint => {
+  const word = new Uint8Array(WORD_BYTES);
+  word.set(data.subarray(at, at + WORD_BYTES));
+  return BigInt(formatData(word));
+};
+
+/** Returns geth's text for an input that a precompile of bn254 rejects. Bytes beyond the end of the input are zero. */
 export const describeBn254 = (data: Uint8Array, pointBytes: number | undefined): string => {
   const points = data.subarray(0, pointBytes);
-  for (let offset = 0; offset < points.length; offset += BN254_BYTES) {
+  for (let offset = 0; offset < points.length; offset += WORD_BYTES) {
     if (wordAt(points, offset) >= BN254_MODULUS) {
-      return "invalid fp.Element encoding";
+      return FIELD_ENCODING;
     }
   }
   return "point is not on curve";
 };
-
-/** Returns the text for lengths above the limit of EIP-7823, or `undefined` if the gas does not suffice either. */
-const describeModexp = (data: Uint8Array, gasLimit: bigint): string | undefined => {
-  const isTooLong = modexpLengths(data).some((length) => length > MAX_MODEXP_BYTES);
-  return isTooLong && modexpGas(data) <= gasLimit
-    ? "one or more of base/exponent/modulus length exceeded 1024 bytes"
-    : undefined;
-};
-
-const BLAKE2F_BYTES = 213;
-const describeBlake2f = (data: Uint8Array): string =>
-  data.length === BLAKE2F_BYTES ? "invalid final flag" : INPUT_LENGTH;
 
 /** op-geth's texts for inputs above the limits of the OP stack, with the bytes of one item. Source: op-geth, core/vm/contracts.go. */
 const TOO_LONG: ReadonlyMap<Address, readonly [text: string, itemBytes: number]> = new Map([
@@ -70,35 +69,20 @@ const TOO_LONG: ReadonlyMap<Address, readonly [text: string, itemBytes: number]>
 export interface RejectedInput {
   readonly address: Address;
   readonly data: Uint8Array;
-  readonly gasLimit: bigint;
 }
 
 /** Returns geth's text for revm's. */
-export const describePrecompileFault = (fault: string, { address, data, gasLimit }: RejectedInput): string => {
-  if (address === MODEXP) {
-    return describeModexp(data, gasLimit) ?? "out of gas";
-  }
-  if (address === BLAKE2F) {
-    return describeBlake2f(data);
-  }
-  if (address === POINT_EVALUATION) {
-    return describePointEvaluation(fault);
-  }
+export const describePrecompileFault = (fault: string, { address, data }: RejectedInput): string => {
   if (fault.includes("length")) {
     return describeLength(address, data);
   }
-  const bls = BLS_INPUTS.get(address);
-  if (bls !== undefined) {
-    return describeBlsFault(data, bls);
+  if (BN254_POINT_BYTES.has(address)) {
+    return describeBn254(data, BN254_POINT_BYTES.get(address));
   }
-  return BN254_POINT_BYTES.has(address) ? describeBn254(data, BN254_POINT_BYTES.get(address)) : fault;
-};
-
-const describePointEvaluation = (fault: string): string => {
-  if (fault.includes("length")) {
-    return INPUT_LENGTH;
+  if (address === MODEXP && [0, 1, 2].some((number) => wordAt(data, number * WORD_BYTES) >= UNPAYABLE_BYTES)) {
+    return OUT_OF_GAS;
   }
-  return fault.includes("version") ? BLOB_HASH_MISMATCH : BLOB_PROOF;
+  return TEXTS.find(([part]) => fault.includes(part))?.[1] ?? fault;
 };
 
 /** Inputs of whole items are rejected only if there are too many of them. */

@@ -1,5 +1,4 @@
 import { ETHEREUM_FORKS, type EthereumFork } from "../../../src/ethereum/rules.ts";
-import { TOP_BYTES } from "../../../src/evm/halts/blsFault.ts";
 import {
   CODE_STORE_OUT_OF_GAS,
   CODE_TOO_LARGE,
@@ -7,7 +6,13 @@ import {
   INIT_CODE_TOO_LARGE,
   OUT_OF_GAS,
 } from "../../../src/evm/halts/haltText.ts";
-import { BLOB_HASH_MISMATCH, BLOB_PROOF, INPUT_LENGTH, PAIRING_SIZE } from "../../../src/evm/halts/precompileFault.ts";
+import {
+  BLOB_HASH_MISMATCH,
+  BLOB_PROOF,
+  INPUT_LENGTH,
+  PAIRING_SIZE,
+  TOP_BYTES,
+} from "../../../src/evm/halts/precompileFault.ts";
 import type { Observation } from "./observation.ts";
 
 /** A difference between revm and the library that changes no state and no gas. */
