@@ -12,8 +12,12 @@ export interface NodeChoiceOptions {
   readonly rangesPerNode: (node: Node) => number;
 }
 
-/** Whether the range may be requested from the node: it must be another origin than the one whose logs are compared. */
-export const isEligible = ({ origin }: Node, { comparedOrigin }: FetchRange): boolean => origin !== comparedOrigin;
+/**
+ * Whether the range may be requested from the node. Logs are compared with those of another origin that can answer now:
+ * no query waits for a breaker or a rate limit to have its logs compared.
+ */
+export const isEligible = ({ origin, available }: Node, { comparedOrigin }: FetchRange): boolean =>
+  comparedOrigin === undefined || (origin !== comparedOrigin && available);
 
 /** The nodes of the first tier that has one. A range waits for a slot there, because all ranges are in flight for a moment only. */
 const firstTier = (nodes: readonly Node[]): readonly Node[] => {

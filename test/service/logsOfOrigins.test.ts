@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, type TestContext, test } from "node:test";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { settled } from "../support/clients/settled.ts";
+import { until } from "../support/clients/until.ts";
 import { type Lie, type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
 import { createSealedChain, type SealedChain } from "../support/servers/sealedChain.ts";
 import { createService, type Service } from "../support/servers/service.ts";
@@ -23,6 +24,9 @@ before(async () => {
 });
 after(() => chain.devnet.close());
 
+/** Once open, a breaker stays open for longer than a call may take. */
+const UPSTREAM = { hedge: false, timeoutMs: 5_000, breaker: { failures: 5, openMs: 60_000 } } as const;
+
 interface Stage {
   readonly service: Service;
   /** The first one is asked first. */
@@ -33,7 +37,7 @@ const start = async (t: TestContext, origins: number, agree?: 1 | 2): Promise<St
   const nodes = await Promise.all(Array.from({ length: origins }, () => startLyingNode(t, chain.devnet.anvilUrl)));
   const service = await createService({
     nodes: nodes.map(({ url }, index) => ({ name: `node${index}`, url, priority: Math.min(index, 1) })),
-    ...{ pending: { mode: "node" }, upstream: { hedge: false }, state: { follow: false } },
+    ...{ pending: { mode: "node" }, upstream: UPSTREAM, state: { follow: false } },
     ...(agree !== undefined && { logs: { agree } }),
   });
   t.after(() => service.close());
@@ -111,4 +115,18 @@ test("logs that one origin alone returns are served, and not cached", async (t) 
   const calls = nodes[0]?.calls.get(LOGS) ?? 0;
   assert.deepEqual(await ask(service), await truth());
   assert.equal(nodes[0]?.calls.get(LOGS), calls + 1);
+});
+
+test("an origin whose breaker is open is not waited for: the logs of the other one are served, and not cached", async (t) => {
+  const { service, nodes } = await start(t, 2, 2);
+  const [answering, other] = nodes;
+  assert.ok(answering && other);
+  const expected = await truth();
+  other.lies = [{ name: "down", http: () => ({ status: 502, text: "" }) }];
+  const isOpen = async () => (await metric(service.opsUrl, "forebay_upstream_breaker_open", 'node="node1"')) === 1;
+  await until(isOpen, "the breaker is open");
+  for (const calls of [1, 2]) {
+    assert.deepEqual(await ask(service), expected);
+    assert.equal(answering.calls.get(LOGS), calls);
+  }
 });
