@@ -36,8 +36,6 @@ export interface FetchLogsOptions {
   readonly chain: string;
   readonly nodes: readonly Node[];
   readonly limits: NodeLimits;
-  /** Blocks of one fetch range, for the node that accepts most. */
-  readonly rangeBlocks: (filterHash: string) => number;
   readonly slots: FairScheduler;
   readonly rangesPerNode: (node: Node) => number;
   readonly checkLogs: CheckLogs;

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Node } from "../core/node.ts";
-import { LearnedLimits } from "./learnedLimits.ts";
-import { MAX_RANGE_BLOCKS } from "./plan.ts";
+import type { LogsOptions } from "./logsOptions.ts";
+import { MAX_RANGE_BLOCKS, rangeBlocksFor } from "./plan.ts";
 import type { TooLarge } from "./rangeTooLarge.ts";
 import { SizeSearch } from "./sizeSearch.ts";
 
@@ -11,6 +11,8 @@ const HEADROOM = 0.93;
 const TARGET_RANGE_BYTES = 2 * 1024 * 1024;
 const MAX_FILTERS = 1_000;
 const FILTER_TTL_MS = 600_000;
+/** A provider may raise a limit: after this time other processes learn it again. */
+const SHARED_SECONDS = 86_400;
 
 /** Average number of logs and bytes a block, from recent responses to one filter. */
 interface Density {
@@ -18,39 +20,54 @@ interface Density {
   readonly bytes: number;
 }
 
-/** Learns each node's limits from its own errors and responses. Limits live as long as the process. */
+/**
+ * The limits of the nodes of one chain, learned from their own errors and responses. They live as long as the process.
+ * Other processes read them from Redis, so that they need no refused request.
+ */
 export class NodeLimits {
-  /** Called after the limits of a node have changed. */
-  onLearn: ((node: Node, learned: LearnedLimits) => void) | undefined;
-  readonly #nodes = new Map<string, LearnedLimits>();
+  readonly #options: Pick<LogsOptions, "chain" | "nodes" | "sharedValues" | "telemetry">;
+  /** By node. */
+  readonly #learned = new Map<string, LearnedLimits>();
   /** By node and filter. */
   readonly #searches = new LRUCache<string, SizeSearch>({ max: MAX_FILTERS, ttl: FILTER_TTL_MS });
   /** By filter. */
   readonly #densities = new LRUCache<string, Density>({ max: MAX_FILTERS, ttl: FILTER_TTL_MS });
 
-  /** The learned block limit of a range for any filter; Infinity if there is none. */
-  rangeLimit(node: Node): number {
-    return this.#learned(node).blocks.size;
+  constructor(options: Pick<LogsOptions, "chain" | "nodes" | "sharedValues" | "telemetry">) {
+    this.#options = options;
+  }
+
+  /** Reads the limits of nodes that were not asked for as many blocks yet. Never rejects. */
+  async load(blocks: number): Promise<void> {
+    const { nodes, sharedValues } = this.#options;
+    const untried = nodes.filter((node) => !this.#of(node).blocks.isTried(Math.min(blocks, MAX_RANGE_BLOCKS)));
+    if (sharedValues === undefined || untried.length === 0) {
+      return;
+    }
+    await Promise.all(
+      untried.map(async (node) => {
+        const saved = await sharedValues.get(sharedKey(node));
+        if (saved !== undefined) {
+          this.#of(node).restore(saved);
+          this.#report(node);
+        }
+      }),
+    );
   }
 
   lists(node: Node): { readonly addresses: number; readonly topics: number } {
-    return this.#learned(node);
+    return this.#of(node);
   }
 
-  /** Whether the node has accepted a range of this many blocks, or has refused any. */
-  isTried(node: Node, blocks: number): boolean {
-    return this.#learned(node).blocks.isTried(blocks);
-  }
-
-  /** Uses the limits that another process has learned. */
-  restore(node: Node, saved: Uint8Array): void {
-    this.#learned(node).restore(saved);
+  /** Whether a node has accepted a range of this many blocks, or has refused any. */
+  isTried(blocks: number): boolean {
+    return this.#options.nodes.some((node) => this.#of(node).blocks.isTried(blocks));
   }
 
   /** Blocks of the largest range that this node may accept for this filter. */
   blocks(node: Node, filterHash: string): number {
-    const { blocks, results, bytes } = this.#learned(node);
-    const density = this.#densities.get(filterHash) ?? { logs: 0, bytes: 0 };
+    const { blocks, results, bytes } = this.#of(node);
+    const density = this.#densityOf(filterHash);
     const fits = Math.min(
       MAX_RANGE_BLOCKS,
       blocks.size,
@@ -61,25 +78,33 @@ export class NodeLimits {
     return Math.max(1, Math.floor(fits));
   }
 
-  bytesPerBlock(filterHash: string): number {
-    return this.#densities.get(filterHash)?.bytes ?? 0;
+  /** Blocks of one fetch range, for the available node that accepts most. */
+  rangeBlocks(filterHash: string): number {
+    const available = this.#options.nodes.filter((node) => node.available);
+    return available.length === 0
+      ? MAX_RANGE_BLOCKS
+      : rangeBlocksFor(Math.max(...available.map((node) => this.blocks(node, filterHash))));
   }
 
-  /** Blocks whose logs need about TARGET_SPAN_BYTES for this filter. */
+  bytesPerBlock(filterHash: string): number {
+    return this.#densityOf(filterHash).bytes;
+  }
+
+  /** Blocks whose logs need about TARGET_RANGE_BYTES for this filter. */
   memoryBlocks(filterHash: string): number {
     return Math.max(1, Math.floor(TARGET_RANGE_BYTES / this.bytesPerBlock(filterHash)));
   }
 
   /** Records a successful response with its number of logs and bytes. */
   recordSuccess(node: Node, filterHash: string, blocks: number, response: Density): void {
-    const learned = this.#learned(node);
+    const learned = this.#of(node);
     const { size } = learned.blocks;
     learned.blocks.recordSuccess(blocks);
     if (learned.blocks.size !== size) {
-      this.onLearn?.(node, learned);
+      this.#share(node);
     }
     this.#searchOf(node, filterHash).recordSuccess(blocks);
-    const previous = this.#densities.get(filterHash) ?? { logs: 0, bytes: 0 };
+    const previous = this.#densityOf(filterHash);
     const logs = response.logs / blocks;
     const bytes = response.bytes / blocks;
     // The average rises at once and falls slowly: a range that is too large costs more than one that is too small.
@@ -91,14 +116,14 @@ export class NodeLimits {
 
   /** Records a response that did not fit into memory; `bytes` is the part of it that was read. */
   recordOverflow(filterHash: string, blocks: number, bytes: number): void {
-    const previous = this.#densities.get(filterHash) ?? { logs: 0, bytes: 0 };
+    const previous = this.#densityOf(filterHash);
     const least = Math.max(bytes / blocks, previous.bytes * 2, (TARGET_RANGE_BYTES * 2) / blocks);
     this.#densities.set(filterHash, { logs: previous.logs, bytes: least });
   }
 
   /** Records that the node rejected a range of this many blocks as too large. */
   recordTooLarge(node: Node, filterHash: string, blocks: number, { what, limit, range }: TooLarge): void {
-    const learned = this.#learned(node);
+    const learned = this.#of(node);
     if (what === "blocks") {
       // A limit equal to the rejected size is off by one. A larger limit does not help.
       if (limit !== undefined && limit <= blocks) {
@@ -115,17 +140,17 @@ export class NodeLimits {
         search.recordSuccess(Number(range.to - range.from) + 1);
       }
     }
-    this.onLearn?.(node, learned);
+    this.#share(node);
   }
 
-  #learned({ name }: Node): LearnedLimits {
-    const learned = this.#nodes.get(name);
-    if (learned !== undefined) {
-      return learned;
-    }
-    const created = new LearnedLimits();
-    this.#nodes.set(name, created);
-    return created;
+  #of({ name }: Node): LearnedLimits {
+    const learned = this.#learned.get(name) ?? new LearnedLimits();
+    this.#learned.set(name, learned);
+    return learned;
+  }
+
+  #densityOf(filterHash: string): Density {
+    return this.#densities.get(filterHash) ?? { logs: 0, bytes: 0 };
   }
 
   #searchOf({ name }: Node, filterHash: string): SizeSearch {
@@ -138,6 +163,62 @@ export class NodeLimits {
     this.#searches.set(key, created);
     return created;
   }
+
+  #share(node: Node): void {
+    this.#report(node);
+    this.#options.sharedValues?.set(sharedKey(node), this.#of(node).save(), SHARED_SECONDS);
+  }
+
+  #report(node: Node): void {
+    const { chain, telemetry } = this.#options;
+    const { size } = this.#of(node).blocks;
+    telemetry.metrics.upstreamSpanLimit.set({ chain, node: node.name }, Number.isFinite(size) ? size : 0);
+  }
 }
 
-export const createNodeLimits = (): NodeLimits => new NodeLimits();
+const sharedKey = ({ name }: Node): string => `log-limits:${name}`;
+
+/** The limits of a node that are single numbers; Infinity if they are not known. */
+const NUMBERS = ["addresses", "topics", "results", "bytes"] as const;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null;
+
+const parseObject = (bytes: Uint8Array): Readonly<Record<string, unknown>> => {
+  try {
+    const value: unknown = JSON.parse(decoder.decode(bytes));
+    return isObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+};
+
+/** The limits of one node for any filter. */
+class LearnedLimits {
+  readonly blocks = new SizeSearch();
+  addresses = Number.POSITIVE_INFINITY;
+  topics = Number.POSITIVE_INFINITY;
+  results = Number.POSITIVE_INFINITY;
+  bytes = Number.POSITIVE_INFINITY;
+
+  /** Formats the limits for another process. */
+  save(): Uint8Array {
+    const numbers = NUMBERS.filter((name) => Number.isFinite(this[name])).map((name) => [name, this[name]]);
+    return encoder.encode(JSON.stringify({ ...this.blocks.save(), ...Object.fromEntries(numbers) }));
+  }
+
+  /** Reads the limits that another process saved. The lower of two numbers is used. */
+  restore(bytes: Uint8Array): void {
+    const saved = parseObject(bytes);
+    this.blocks.restore(saved);
+    for (const name of NUMBERS) {
+      const value = saved[name];
+      if (typeof value === "number" && value > 0) {
+        this[name] = Math.min(this[name], value);
+      }
+    }
+  }
+}

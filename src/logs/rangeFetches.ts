@@ -28,10 +28,6 @@ export interface HashedFilter {
 export interface RangeFetchOptions {
   readonly fetchLogs: FetchLogs;
   readonly limits: NodeLimits;
-  /** Blocks of one fetch range, from the limits of the nodes. */
-  readonly rangeBlocks: (filterHash: string) => number;
-  /** Whether some node is known to accept, or to refuse, ranges of this many blocks. */
-  readonly isTried: (blocks: number) => boolean;
   /** Limit of one query's fetch ranges in flight. */
   readonly maxRanges: number;
 }
@@ -85,7 +81,7 @@ export class RangeFetches {
 
   /** Starts fetch ranges while slots and memory allow it. Until a node has accepted or refused the size, that is one. */
   start(): void {
-    while (this.#inFlight < (this.#options.isTried(this.#rangeBlocks) ? this.#options.maxRanges : 1)) {
+    while (this.#inFlight < (this.#options.limits.isTried(this.#rangeBlocks) ? this.#options.maxRanges : 1)) {
       const range = this.#claim(this.#reader.demand());
       if (range === undefined) {
         return;
@@ -111,8 +107,8 @@ export class RangeFetches {
 
   get #rangeBlocks(): number {
     const { filterHash } = this.#query;
-    const { limits, rangeBlocks } = this.#options;
-    return Math.min(limits.memoryBlocks(filterHash), rangeBlocks(filterHash));
+    const { limits } = this.#options;
+    return Math.min(limits.memoryBlocks(filterHash), limits.rangeBlocks(filterHash));
   }
 
   #hasRoom(maxBytes: number): boolean {

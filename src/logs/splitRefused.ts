@@ -8,8 +8,6 @@ import type { FetchContext } from "./requestLogs.ts";
 export interface SplitRefusedOptions {
   readonly chain: string;
   readonly limits: NodeLimits;
-  /** Blocks of one fetch range, for the node that accepts most. */
-  readonly rangeBlocks: (filterHash: string) => number;
   readonly telemetry: Telemetry;
 }
 
@@ -28,7 +26,7 @@ export type SplitRefused = (
 const PRUNED = /prun|histor|archive|missing trie|no longer/i;
 
 /** Creates the handling of node errors for one chain. */
-export const createSplitRefused = ({ chain, limits, rangeBlocks, telemetry }: SplitRefusedOptions): SplitRefused => {
+export const createSplitRefused = ({ chain, limits, telemetry }: SplitRefusedOptions): SplitRefused => {
   const { logSpans, logSplits } = telemetry.metrics;
 
   const split = (node: Node, range: FetchRange, { filterHash, isPlanned }: FetchContext, tooLarge: TooLarge) => {
@@ -39,7 +37,7 @@ export const createSplitRefused = ({ chain, limits, rangeBlocks, telemetry }: Sp
     if (dimension !== undefined) {
       logSplits.inc({ chain, dimension });
     }
-    if (isPlanned === true && tooLarge.what === "blocks" && blocksOf(range) > rangeBlocks(filterHash)) {
+    if (isPlanned === true && tooLarge.what === "blocks" && blocksOf(range) > limits.rangeBlocks(filterHash)) {
       logSpans.inc({ chain, outcome: "tooLarge" });
       throw new RefusedRange(`${node.name} refused a range of ${blocksOf(range)} blocks`);
     }

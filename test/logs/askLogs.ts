@@ -3,18 +3,20 @@ import type { Node } from "../../src/core/node.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import type { LogFilter } from "../../src/ethereum/logFilter.ts";
 import { createFairScheduler } from "../../src/limits/fairScheduler.ts";
-import { type SplitLogs, type SplitLogsOptions, splitLogs } from "../../src/logs/splitLogs.ts";
+import type { LogsOptions } from "../../src/logs/logsOptions.ts";
+import { type SplitLogs, splitLogs } from "../../src/logs/splitLogs.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createMemoryStore } from "./memoryStore.ts";
 
 export const ANY: LogFilter = { addresses: [], topics: [] };
 
-export const createSplit = (nodes: readonly Node[], options: Partial<SplitLogsOptions> = {}): SplitLogs =>
+export const createSplit = (nodes: readonly Node[], options: Partial<LogsOptions> = {}): SplitLogs =>
   splitLogs({
     chain: "test",
     nodes,
     store: createMemoryStore(),
     slots: createFairScheduler({ maxRanges: 32 }),
+    rangesPerNode: () => 8,
     clock: { nowMs: () => 0, sleep: () => setImmediate() },
     telemetry: createTelemetry({ level: "silent" }),
     ...options,

@@ -1,0 +1,34 @@
+import type { Clock } from "../core/clock.ts";
+import type { Node } from "../core/node.ts";
+import type { SharedValues } from "../core/sharedValues.ts";
+import type { FairScheduler } from "../limits/fairScheduler.ts";
+import type { MemoryBudget } from "../limits/memoryBudget.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { SegmentStore } from "./segments.ts";
+import type { LogVerification } from "./verifyLogs.ts";
+
+/** What the log queries of one chain share. */
+export interface LogsOptions {
+  /** The chain's name, for metrics. */
+  readonly chain: string;
+  readonly nodes: readonly Node[];
+  readonly store: SegmentStore;
+  /** Other processes read the learned limits of nodes there; `undefined` without Redis. */
+  readonly sharedValues?: SharedValues | undefined;
+  /** Shared by all chains of the process. */
+  readonly slots: FairScheduler;
+  /** Limit of fetch ranges in flight on one node. */
+  readonly rangesPerNode: (node: Node) => number;
+  /** Timeout of one fetch range on one node. */
+  readonly spanTimeoutMs?: number;
+  readonly clock?: Clock;
+  /** Limit of a response's size; `undefined` means no limit. */
+  readonly maxResponseBytes?: number | undefined;
+  /** If it is `undefined`, logs are not verified against filters, blooms and receipts. */
+  readonly verification?: LogVerification;
+  /** Number of origins that must have the same logs of a range: 1 or 2. Default: 1. */
+  readonly agree?: number;
+  /** Counts received logs. Default: they are not counted. */
+  readonly memory?: MemoryBudget | undefined;
+  readonly telemetry: Telemetry;
+}
