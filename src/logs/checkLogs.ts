@@ -3,13 +3,13 @@ import { type Node, NodeError } from "../core/node.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { canonicalLogFilter, withoutWildcards } from "../ethereum/logFilter.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
+import { hashFilter } from "./cachedSegments.ts";
 import { type FetchRange, lastFinal } from "./fetchRange.ts";
 import { areCanonical, coversRecent, findBlocksWithMissingLogs, readBlockHash } from "./logCompleteness.ts";
 import { orderLogs } from "./mergeLogs.ts";
 import { PrunePoints } from "./prunePoints.ts";
 import { type FetchContext, invalidAnswer, otherBranch, requestJson } from "./requestLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
-import { hashFilter } from "./segments.ts";
 
 /** Logs that passed the checks, with those that the node had left out. */
 export interface CheckedLogs {

@@ -1,6 +1,6 @@
 import type { RequestContext } from "../core/rpcSource.ts";
-import { ownerOf } from "../limits/fairQueue.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
+import { CachedSegments, type SegmentStore } from "./cachedSegments.ts";
 import { LogMemory } from "./logMemory.ts";
 import type { SegmentRange } from "./plan.ts";
 import {
@@ -10,8 +10,7 @@ import {
   type RangeFetchOptions,
   type SegmentReader,
 } from "./rangeFetches.ts";
-import type { SegmentStore } from "./segments.ts";
-import { createSegmentTracker, type SegmentTracker } from "./segmentTracker.ts";
+import { SegmentTable } from "./segmentTable.ts";
 
 /** Dependencies that all queries of one chain share. */
 export interface CollectOptions extends RangeFetchOptions {
@@ -19,12 +18,6 @@ export interface CollectOptions extends RangeFetchOptions {
   /** Counts received logs. Default: they are not counted. */
   readonly memory?: MemoryBudget | undefined;
 }
-
-/** The store of one client: it takes turns with others at Redis. */
-const storeFor = (context: RequestContext, { store }: Pick<CollectOptions, "store">): SegmentStore => ({
-  get: (keys) => store.get(keys, ownerOf(context)),
-  set: (...args) => store.set(...args),
-});
 
 /** The segments of one query: looked up, fetched if they are missing, sent in order. */
 export interface LogCollector {
@@ -34,7 +27,7 @@ export interface LogCollector {
   fetchRecent(): Promise<void>;
   /** The segments' bytes in order. Memory of a chunk is released when the next chunk is requested. */
   readonly chunks: AsyncGenerator<Uint8Array, void, undefined>;
-  readonly found: SegmentTracker["firstLookup"];
+  readonly found: SegmentTable["firstLookup"];
   readonly nodes: ReadonlySet<string>;
   readonly isStored: () => boolean;
   /** Ends all requests in flight. A reader that waits for a chunk gets the error. */
@@ -45,11 +38,9 @@ class OrderedLogCollector implements LogCollector, SegmentReader {
   readonly context: RequestContext;
   readonly memory: LogMemory;
   readonly signal: AbortSignal;
-  readonly #segments: SegmentTracker;
+  readonly #segments: SegmentTable;
   readonly #fetches: RangeFetches;
   readonly #closing = new AbortController();
-  /** Index of the segment that is sent next. */
-  #next = 0;
   #isSending = false;
   #failure: { readonly error: unknown } | undefined;
   #changed = Promise.withResolvers<void>();
@@ -59,7 +50,7 @@ class OrderedLogCollector implements LogCollector, SegmentReader {
     this.context = context;
     this.memory = new LogMemory(options.memory, context.clientId);
     this.signal = AbortSignal.any([context.signal, this.#closing.signal]);
-    this.#segments = createSegmentTracker(ranges, query.filterHash, context.view.heads, storeFor(context, options));
+    this.#segments = new SegmentTable(ranges, new CachedSegments(query.filterHash, context, options.store));
     this.#fetches = new RangeFetches(this.#segments, query, this, options);
     const onAbort = () => this.close(context.signal.reason);
     context.signal.addEventListener("abort", onAbort, { once: true });
@@ -69,7 +60,7 @@ class OrderedLogCollector implements LogCollector, SegmentReader {
     }
   }
 
-  get found(): SegmentTracker["firstLookup"] {
+  get found(): SegmentTable["firstLookup"] {
     return this.#segments.firstLookup;
   }
 
@@ -91,8 +82,8 @@ class OrderedLogCollector implements LogCollector, SegmentReader {
   }
 
   demand(): Demand {
-    const start = this.#isSending ? this.#next : this.#segments.firstRecent();
-    return { start, next: this.#next, isSending: this.#isSending };
+    const { next } = this.#segments;
+    return { start: this.#isSending ? next : this.#segments.firstRecent(), next, isSending: this.#isSending };
   }
 
   onEnd(failure?: { readonly error: unknown }): void {
@@ -113,7 +104,7 @@ class OrderedLogCollector implements LogCollector, SegmentReader {
   async *#send(): AsyncGenerator<Uint8Array, void, undefined> {
     this.#isSending = true;
     try {
-      for (; ; this.#next++) {
+      for (;;) {
         this.#schedule();
         const bytes = await this.#nextChunk();
         if (bytes === undefined) {
@@ -122,7 +113,7 @@ class OrderedLogCollector implements LogCollector, SegmentReader {
         if (bytes.length > 0) {
           yield bytes;
         }
-        this.#segments.markSent(this.#next);
+        this.#segments.markSent();
         this.memory.set(this.#segments.bufferedBytes);
       }
     } finally {
@@ -133,7 +124,7 @@ class OrderedLogCollector implements LogCollector, SegmentReader {
   /** Waits for the bytes of the segment that is sent next; undefined after the last one. */
   async #nextChunk(): Promise<Uint8Array | undefined> {
     for (;;) {
-      const state = this.#segments.stateAt(this.#next);
+      const state = this.#segments.stateAt(this.#segments.next);
       if (state === undefined) {
         return undefined;
       }
@@ -141,7 +132,7 @@ class OrderedLogCollector implements LogCollector, SegmentReader {
         return state.bytes;
       }
       if (state.kind === "stored") {
-        await this.#segments.lookUpAgain(this.#next);
+        await this.#segments.lookUpNext();
         this.#schedule();
       } else {
         await this.#waitForChange();

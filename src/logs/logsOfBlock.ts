@@ -5,12 +5,12 @@ import { type Hash, isData, isQuantity, parseData } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
+import { blockKey, hashFilter, type SegmentStore } from "./cachedSegments.ts";
 import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
 import { FetchRetries } from "./fetchRetries.ts";
 import { admitsLogs } from "./logCompleteness.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
 import { type FetchContext, requestJson } from "./requestLogs.ts";
-import { blockKey, hashFilter, type SegmentStore } from "./segments.ts";
 
 export interface LogsOfBlockOptions {
   readonly nodes: readonly Node[];

@@ -4,7 +4,7 @@ import type { SharedValues } from "../core/sharedValues.ts";
 import type { FairScheduler } from "../limits/fairScheduler.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { SegmentStore } from "./segments.ts";
+import type { SegmentStore } from "./cachedSegments.ts";
 import type { LogVerification } from "./verifyLogs.ts";
 
 /** What the log queries of one chain share. */

@@ -7,7 +7,7 @@ import { FetchRetries } from "./fetchRetries.ts";
 import type { LogMemory } from "./logMemory.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
 import type { FetchContext } from "./requestLogs.ts";
-import type { ClaimedRange, SegmentTracker } from "./segmentTracker.ts";
+import type { ClaimedRange, SegmentTable } from "./segmentTable.ts";
 
 /** Limit of one query's fetched and cached logs that are not sent yet. */
 const MAX_BUFFERED_BYTES = 32 * 1024 * 1024;
@@ -55,7 +55,7 @@ export interface SegmentReader {
 
 /** The fetch ranges in flight of one query. */
 export class RangeFetches {
-  readonly #segments: SegmentTracker;
+  readonly #segments: SegmentTable;
   readonly #query: HashedFilter;
   readonly #reader: SegmentReader;
   readonly #options: RangeFetchOptions;
@@ -63,7 +63,7 @@ export class RangeFetches {
   #inFlight = 0;
   #inFlightBlocks = 0;
 
-  constructor(segments: SegmentTracker, query: HashedFilter, reader: SegmentReader, options: RangeFetchOptions) {
+  constructor(segments: SegmentTable, query: HashedFilter, reader: SegmentReader, options: RangeFetchOptions) {
     this.#segments = segments;
     this.#query = query;
     this.#reader = reader;
@@ -145,7 +145,7 @@ export class RangeFetches {
       }
       range.discard();
       if (error instanceof NoRoom) {
-        this.#segments.evictBefore(this.#reader.demand().next);
+        this.#segments.evictAfterNext();
       }
     } finally {
       this.#inFlight--;

@@ -3,6 +3,7 @@ import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { upstreamTimeout } from "../jsonrpc/rpcError.ts";
+import { hashFilter } from "./cachedSegments.ts";
 import { createCheckLogs } from "./checkLogs.ts";
 import { createFetchLogs, type FetchLogs } from "./fetchLogs.ts";
 import { createFillTimestamps } from "./fillTimestamps.ts";
@@ -12,7 +13,6 @@ import { createLogsOfBlock, type LogsOfBlock } from "./logsOfBlock.ts";
 import type { LogsOptions } from "./logsOptions.ts";
 import { NodeLimits } from "./nodeLimits.ts";
 import { splitIntoSegments } from "./plan.ts";
-import { hashFilter } from "./segments.ts";
 import { shareFetches } from "./shareFetches.ts";
 
 const RANGE_TIMEOUT_MS = 30_000;

@@ -1,4 +1,4 @@
-import type { Segment, SegmentStore } from "../../src/logs/segments.ts";
+import type { Segment, SegmentStore } from "../../src/logs/cachedSegments.ts";
 
 export interface MemoryStore extends SegmentStore {
   readonly entries: Map<string, { readonly bytes: Uint8Array; readonly retention: string }>;

@@ -9,7 +9,7 @@ import { type Node, NodeError } from "../../../src/core/node.ts";
 import { type Hash, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { parseLogQuery } from "../../../src/ethereum/logFilter.ts";
 import { createFairScheduler } from "../../../src/limits/fairScheduler.ts";
-import type { Segment, SegmentStore } from "../../../src/logs/segments.ts";
+import type { Segment, SegmentStore } from "../../../src/logs/cachedSegments.ts";
 import { splitLogs } from "../../../src/logs/splitLogs.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 

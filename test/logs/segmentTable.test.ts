@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { CachedSegments } from "../../src/logs/cachedSegments.ts";
 import { splitIntoSegments } from "../../src/logs/plan.ts";
 import { scanLogs } from "../../src/logs/scanLogs.ts";
-import { createSegmentTracker } from "../../src/logs/segmentTracker.ts";
+import { SegmentTable } from "../../src/logs/segmentTable.ts";
 import { createHeads } from "../support/builders/heads.ts";
+import { createContext } from "../support/builders/request.ts";
 import { createMemoryStore } from "./memoryStore.ts";
 
 const HEADS = createHeads({ latest: 600n, finalized: 383n });
@@ -30,39 +32,42 @@ const createDenseResponse = (dataBytes: number, ...blocks: readonly number[]) =>
 
 const createResponse = (...blocks: readonly number[]) => createDenseResponse(0, ...blocks);
 
-/** Tracks blocks 0 to 511: four segments, of which the first three are final. */
-const track = (store = createMemoryStore()) => ({
+/** The table of blocks 0 to 511: four segments, of which the first three are final. */
+const create = (store = createMemoryStore()) => ({
   store,
-  tracker: createSegmentTracker(splitIntoSegments({ from: 0n, to: 511n }, 383n), "filter", HEADS, store),
+  table: new SegmentTable(
+    splitIntoSegments({ from: 0n, to: 511n }, 383n),
+    new CachedSegments("filter", createContext({ heads: HEADS }), store),
+  ),
 });
 
-const states = ({ tracker }: ReturnType<typeof track>) =>
-  [0, 1, 2, 3].map((index) => tracker.stateAt(index)?.kind).join(" ");
+const states = ({ table }: ReturnType<typeof create>) =>
+  [0, 1, 2, 3].map((index) => table.stateAt(index)?.kind).join(" ");
 
 test("a fetch range covers adjacent missing segments, final or not, and each segment gets its own logs", () => {
-  const tracked = track();
-  const { tracker, store } = tracked;
-  const claimed = tracker.claimRange(0, MAX_BLOCKS, "ascending");
+  const created = create();
+  const { table, store } = created;
+  const claimed = table.claimRange(0, MAX_BLOCKS, "ascending");
   assert.deepEqual([claimed?.from, claimed?.to, claimed?.final], [0n, 255n, true]);
-  assert.equal(states(tracked), "fetching fetching missing missing");
-  assert.equal(tracker.nextMissing(0), 2);
-  assert.equal(tracker.firstRecent(), 3);
-  const next = tracker.claimRange(2, MAX_BLOCKS, "ascending");
+  assert.equal(states(created), "fetching fetching missing missing");
+  assert.equal(table.nextMissing(0), 2);
+  assert.equal(table.firstRecent(), 3);
+  const next = table.claimRange(2, MAX_BLOCKS, "ascending");
   assert.deepEqual([next?.from, next?.to, next?.final], [256n, 511n, false]);
   claimed?.complete(createResponse(5, 130, 131));
-  assert.equal(states(tracked), "buffered buffered fetching fetching");
+  assert.equal(states(created), "buffered buffered fetching fetching");
   assert.deepEqual(
     [...store.entries.values()].map(({ bytes }) => scanLogs(bytes).map(({ block }) => block)),
     [[5], [130, 131]],
   );
-  assert.ok(tracker.isStored);
+  assert.ok(table.isStored);
 });
 
 test("a descending claim takes the last blocks of the missing run, and cuts a segment only if that saves a request", () => {
   const claims = (maxBlocks: number) => {
-    const { tracker } = track();
-    const first = tracker.claimRange(tracker.firstRecent(), maxBlocks, "descending");
-    const second = tracker.claimRange(tracker.nextMissing(0), maxBlocks, "ascending");
+    const { table } = create();
+    const first = table.claimRange(table.firstRecent(), maxBlocks, "descending");
+    const second = table.claimRange(table.nextMissing(0), maxBlocks, "ascending");
     return [first?.from, first?.to, second?.from, second?.to].map(Number);
   };
   assert.deepEqual(claims(400), [128, 511, 0, 127], "two requests, with or without a cut");
@@ -71,9 +76,9 @@ test("a descending claim takes the last blocks of the missing run, and cuts a se
 });
 
 test("a segment that two fetch ranges cut is sent in parts, and cached once both are there", () => {
-  const { tracker, store } = track();
-  const first = tracker.claimRange(0, 171, "ascending");
-  const second = tracker.claimRange(tracker.nextMissing(0), 171, "ascending");
+  const { table, store } = create();
+  const first = table.claimRange(0, 171, "ascending");
+  const second = table.claimRange(table.nextMissing(0), 171, "ascending");
   assert.deepEqual([first?.to, second?.from], [170n, 171n]);
   second?.complete(createResponse(172, 300));
   assert.equal(store.entries.size, 0, "no segment is complete");
@@ -86,67 +91,68 @@ test("a segment that two fetch ranges cut is sent in parts, and cached once both
     ],
   );
   const sent = [0, 1, 2, 3].map((index) => {
-    const state = tracker.stateAt(index);
-    tracker.markSent(index);
+    const state = table.stateAt(index);
+    table.markSent();
     return state?.kind === "buffered" ? scanLogs(state.bytes).map(({ block }) => block) : [];
   });
   assert.deepEqual(sent, [[5], [130, 170], [172], [300]]);
 });
 
 test("a cut segment is not cached if one of its parts is not verified", () => {
-  const { tracker, store } = track();
-  tracker.claimRange(0, 171, "ascending")?.complete({ ...createResponse(5, 130), verified: false });
-  tracker.claimRange(2, 171, "ascending")?.complete(createResponse(172));
+  const { table, store } = create();
+  table.claimRange(0, 171, "ascending")?.complete({ ...createResponse(5, 130), verified: false });
+  table.claimRange(2, 171, "ascending")?.complete(createResponse(172));
   assert.deepEqual([...store.entries.keys()], []);
-  assert.ok(!tracker.isStored);
+  assert.ok(!table.isStored);
 });
 
 test("a part of a cached segment is evicted and read again alone", async () => {
-  const { tracker } = track();
-  tracker.claimRange(0, 171, "ascending")?.complete(createResponse(5, 130));
-  tracker.claimRange(2, 171, "ascending")?.complete(createResponse(172, 250));
-  tracker.evictBefore(0);
-  assert.equal(tracker.stateAt(2)?.kind, "stored");
-  await tracker.lookUpAgain(2);
-  const state = tracker.stateAt(2);
+  const { table } = create();
+  table.claimRange(0, 171, "ascending")?.complete(createResponse(5, 130));
+  table.claimRange(2, 171, "ascending")?.complete(createResponse(172, 250));
+  table.evictAfterNext();
+  table.markSent();
+  table.markSent();
+  assert.equal(table.stateAt(2)?.kind, "stored");
+  await table.lookUpNext();
+  const state = table.stateAt(2);
   assert.deepEqual(state?.kind === "buffered" && scanLogs(state.bytes).map(({ block }) => block), [172, 250]);
 });
 
 test("buffered bytes are counted until they are sent or evicted, and an evicted segment is read again", async () => {
-  const tracked = track();
-  const { tracker } = tracked;
-  tracker.claimRange(0, MAX_BLOCKS, "ascending")?.complete(createResponse(5, 130, 131));
-  const bytes = tracker.bufferedBytes;
-  tracker.evictBefore(0);
-  assert.equal(states(tracked), "buffered stored missing missing");
-  assert.ok(tracker.bufferedBytes > 0 && tracker.bufferedBytes < bytes);
-  await tracker.lookUpAgain(1);
-  assert.equal(tracker.bufferedBytes, bytes);
-  for (const index of [0, 1]) {
-    tracker.markSent(index);
-  }
-  assert.equal(states(tracked), "sent sent missing missing");
-  assert.equal(tracker.bufferedBytes, 0);
+  const created = create();
+  const { table } = created;
+  table.claimRange(0, MAX_BLOCKS, "ascending")?.complete(createResponse(5, 130, 131));
+  const bytes = table.bufferedBytes;
+  table.evictAfterNext();
+  assert.equal(states(created), "buffered stored missing missing");
+  assert.ok(table.bufferedBytes > 0 && table.bufferedBytes < bytes);
+  await table.lookUpNext();
+  assert.equal(table.bufferedBytes, bytes);
+  table.markSent();
+  table.markSent();
+  assert.equal(states(created), "sent sent missing missing");
+  assert.equal(table.bufferedBytes, 0);
 });
 
 test("segments of the store are found, and those of a failed fetch range are missing again", async () => {
-  const { store, tracker: first } = track();
+  const { store, table: first } = create();
   first.claimRange(0, MAX_BLOCKS, "ascending")?.complete(createResponse(5));
-  const tracked = track(store);
-  await tracked.tracker.lookUp();
-  assert.equal(states(tracked), "buffered buffered missing missing");
-  assert.equal(tracked.tracker.firstLookup.segments, 2);
-  assert.deepEqual([...tracked.tracker.firstLookup.from], ["memory"]);
-  const claimed = tracked.tracker.claimRange(2, 128, "ascending");
-  assert.equal(states(tracked), "buffered buffered fetching missing");
+  const created = create(store);
+  await created.table.lookUp();
+  assert.equal(states(created), "buffered buffered missing missing");
+  assert.equal(created.table.firstLookup.segments, 2);
+  assert.deepEqual([...created.table.firstLookup.from], ["memory"]);
+  const claimed = created.table.claimRange(2, 128, "ascending");
+  assert.equal(states(created), "buffered buffered fetching missing");
   claimed?.discard();
-  assert.equal(states(tracked), "buffered buffered missing missing");
+  assert.equal(states(created), "buffered buffered missing missing");
 });
 
 test("a segment larger than memory is fetched in parts, which are not cached", () => {
-  const { store, tracker } = track();
-  tracker.claimRange(0, 64, "ascending")?.complete(createDenseResponse(1_500_000, 5));
-  tracker.claimRange(1, 64, "ascending")?.complete(createDenseResponse(1_500_000, 100));
+  const { store, table } = create();
+  table.claimRange(0, 64, "ascending")?.complete(createDenseResponse(1_500_000, 5));
+  table.claimRange(1, 64, "ascending")?.complete(createDenseResponse(1_500_000, 100));
   assert.equal(store.entries.size, 0);
-  assert.ok(!tracker.isStored);
+  assert.ok(!table.isStored);
 });
