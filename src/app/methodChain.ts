@@ -9,6 +9,7 @@ import { receiptsOf } from "../methods/receiptsOf.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
 import { createFilters } from "../subscriptions/polledFilters.ts";
 import { createSharedFilters } from "../subscriptions/sharedFilters.ts";
+import { LogVerifier } from "../verification/logVerifier.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
 import type { ChainSources, ClientViews } from "./chainSources.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
@@ -38,11 +39,10 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
       config.nodes.find((_, index) => upstreams.nodes[index]?.name === node)?.logSpans ?? 1,
     maxResponseBytes: maxResponseBytesOf(server),
     agree: config.logs.agree,
-    verification: {
-      verifier: upstreams.verifier,
+    verifier: new LogVerifier(upstreams.verifier, {
       receiptsOf: receiptsOf(pipeline.reads),
       headerOf: headerOf(pipeline.reads),
-    },
+    }),
     telemetry: shared.telemetry,
   });
 

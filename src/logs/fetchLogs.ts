@@ -1,25 +1,34 @@
-import { type Clock, systemClock } from "../core/clock.ts";
-import type { Node } from "../core/node.ts";
-import { formatLogFilter } from "../ethereum/logFilter.ts";
-import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
-import type { FairScheduler, Lease } from "../limits/fairScheduler.ts";
-import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { CheckLogs, FetchBlock } from "./checkLogs.ts";
-import { chooseNode, isEligible } from "./chooseNode.ts";
-import { FailedNodes } from "./failedNodes.ts";
-import { blocksOf, type FetchRange, fitFetchRange, splitFinal } from "./fetchRange.ts";
-import { FetchRetries } from "./fetchRetries.ts";
-import type { FillTimestamps, Timestamps } from "./fillTimestamps.ts";
-import { createLogMatcher } from "./matchScanned.ts";
-import { orderLogs } from "./mergeLogs.ts";
+import { type Node, NodeError } from "../core/node.ts";
+import { RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import type { Lease } from "../limits/fairScheduler.ts";
+import {
+  addMissing,
+  type CheckedLogs,
+  compareLogs,
+  planRechecks,
+  type Recheck,
+  rejectOtherBranch,
+  rejectUnfound,
+} from "./completeness.ts";
+import { FailedNodes, FetchRetries } from "./fetchRetries.ts";
+import type { LogsOptions } from "./logsOptions.ts";
+import { LogTimestamps, type Timestamps } from "./logTimestamps.ts";
+import { formatList, joinLogs, orderLogs } from "./mergeLogs.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
-import { OriginLogs } from "./originLogs.ts";
-import { readLogs } from "./readLogs.ts";
-import { type CountBytes, type FetchContext, invalidAnswer, otherBranch, requestLogs } from "./requestLogs.ts";
+import {
+  blocksOf,
+  type FetchRange,
+  fitFetchRange,
+  halveFetchRange,
+  lastFinal,
+  RefusedRange,
+  splitFinal,
+} from "./plan.ts";
+import { PrunePoints } from "./prunePoints.ts";
+import { RangeNodes } from "./rangeNodes.ts";
+import { parseTooLarge, type TooLarge } from "./rangeTooLarge.ts";
+import { dropShortLogs, type FetchContext, type RangeResponse, requestLogs } from "./requestLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
-import { createSplitRefused, type SplitRefused } from "./splitRefused.ts";
-import { dropShortLogs, withoutEmptyTail } from "./topicCount.ts";
-import { createVerifyLogs, type LogVerification, type VerifyLogs, wrongLogs } from "./verifyLogs.ts";
 
 export interface FetchedLogs {
   /** Ordered by block and log index, without duplicates. */
@@ -32,76 +41,53 @@ export interface FetchedLogs {
 
 export type FetchLogs = (range: FetchRange, context: FetchContext) => Promise<FetchedLogs>;
 
-export interface FetchLogsOptions {
-  readonly chain: string;
-  readonly nodes: readonly Node[];
-  readonly limits: NodeLimits;
-  readonly slots: FairScheduler;
-  readonly rangesPerNode: (node: Node) => number;
-  readonly checkLogs: CheckLogs;
-  readonly fillTimestamps: FillTimestamps;
-  /** If it is undefined, logs are not verified against filters, blooms and receipts. */
-  readonly verification: LogVerification | undefined;
-  /** Whether a second origin must have the same logs. */
-  readonly comparesOrigins: boolean;
-  readonly spanTimeoutMs: number;
-  readonly clock?: Clock | undefined;
-  readonly telemetry: Telemetry;
-}
+const RANGE_TIMEOUT_MS = 30_000;
+/** Other origins that may be wrong before the comparison ends. */
+const MAX_COMPARISONS = 2;
+/** A node's error for pruned data. Other missing data may appear later. */
+const PRUNED = /prun|histor|archive|missing trie|no longer/i;
 
-const mergeParts = (parts: readonly FetchedLogs[]): FetchedLogs => {
-  const logs = orderLogs(parts.flatMap((part) => part.logs));
-  if (logs === undefined) {
-    throw unavailable("The nodes disagree about the chain");
-  }
-  return {
-    logs,
-    timestamps: new Map(parts.flatMap(({ timestamps }) => [...timestamps])),
-    verified: parts.every(({ verified }) => verified),
-    nodes: new Set(parts.flatMap(({ nodes }) => [...nodes])),
-  };
-};
+/**
+ * Fetches ranges from the nodes that have them, whatever their limits are. It retries each by RETRY_RULES, and splits it if a node
+ * rejects it as too large. It fetches what a node left out, and compares the logs with those of another origin.
+ */
+export class RangeFetcher {
+  readonly #options: LogsOptions;
+  readonly #limits: NodeLimits;
+  readonly #rangeNodes: RangeNodes;
+  readonly #prunePoints = new PrunePoints();
+  readonly #timestamps = new LogTimestamps();
+  readonly #comparesOrigins: boolean;
 
-/** Fetches ranges: retries each by RETRY_RULES, and splits it if a node rejects it as too large. */
-class RangeFetcher {
-  readonly #options: FetchLogsOptions;
-  readonly #verifiesFilter: boolean;
-  readonly #verifyLogs: VerifyLogs | undefined;
-  readonly #splitRefused: SplitRefused;
-  readonly #originLogs: OriginLogs | undefined;
-
-  constructor(options: FetchLogsOptions) {
-    const { verification } = options;
+  constructor(options: LogsOptions, limits: NodeLimits) {
     this.#options = options;
-    this.#verifiesFilter = verification !== undefined && verification.verifier.level !== "off";
-    this.#splitRefused = createSplitRefused(options);
-    this.#verifyLogs = verification && createVerifyLogs(verification);
-    const fetchLogs: FetchLogs = (range, context) => this.fetch(range, context);
-    const { nodes, comparesOrigins } = options;
-    this.#originLogs = verification && comparesOrigins ? new OriginLogs({ nodes, verification, fetchLogs }) : undefined;
+    this.#limits = limits;
+    this.#rangeNodes = new RangeNodes(options, limits);
+    const origins = new Set(options.nodes.map(({ origin }) => origin));
+    this.#comparesOrigins = (options.agree ?? 1) > 1 && origins.size > 1;
   }
 
-  async fetch(range: FetchRange, context: FetchContext): Promise<FetchedLogs> {
+  readonly fetch: FetchLogs = async (range, context) => {
     const retries = context.retries.fork();
     try {
       return await this.#fetchFromNodes(range, { ...context, retries });
     } finally {
       context.retries.join(retries);
     }
-  }
+  };
 
   async #fetchFromNodes(range: FetchRange, context: FetchContext): Promise<FetchedLogs> {
-    const { limits } = this.#options;
     const { filterHash } = context;
     const failed = new FailedNodes(context.retries);
     for (;;) {
-      const halves = this.#hasNodeFor(range) ? undefined : splitFinal(range, context.view.heads);
+      const halves = this.#rangeNodes.hasNodeFor(range) ? undefined : splitFinal(range, context.view.heads);
       if (halves !== undefined) {
         return this.#fetchParts(halves, context);
       }
-      const lease = await this.#acquire(range, context, failed);
+      const lease = await this.#rangeNodes.acquire(range, context, failed);
       const { node } = lease;
-      const fitting = fitFetchRange(range, { ...limits.lists(node), blocks: limits.blocks(node, filterHash) });
+      const limits = { ...this.#limits.lists(node), blocks: this.#limits.blocks(node, filterHash) };
+      const fitting = fitFetchRange(range, limits);
       if (fitting.length > 1) {
         lease.release();
         return this.#fetchParts(fitting, context);
@@ -119,89 +105,6 @@ class RangeFetcher {
     }
   }
 
-  #hasNodeFor(range: FetchRange): boolean {
-    const { from, to } = range;
-    return this.#options.nodes.some(
-      (node) =>
-        isEligible(node, range) && node.usable && node.oldest <= from && node.head !== undefined && node.head >= to,
-    );
-  }
-
-  /** Waits for a slot and a node; if all nodes have failed, for the next round. Throws after the last round. */
-  async #acquire(range: FetchRange, { owner, filterHash }: FetchContext, failed: FailedNodes): Promise<Lease> {
-    const { slots, clock = systemClock } = this.#options;
-    for (;;) {
-      const lease = await slots.acquire(owner, () => chooseNode(this.#options, range, filterHash, failed));
-      if (lease !== undefined) {
-        return lease;
-      }
-      const delayMs = failed.startRound(() => this.#isExpected(range));
-      if (delayMs === undefined) {
-        throw failed.mainError ?? this.#noNode(range);
-      }
-      await clock.sleep(delayMs, owner.signal);
-      owner.signal.throwIfAborted();
-    }
-  }
-
-  /**
-   * Whether a node will have the range soon. The view has these blocks.
-   * A node that has since reported an older head is several machines, and will report the newer head again.
-   */
-  #isExpected(range: FetchRange): boolean {
-    return (
-      range.node === undefined &&
-      this.#options.nodes.some((node) => isEligible(node, range) && node.usable && node.oldest <= range.from)
-    );
-  }
-
-  /** A node that is behind will have the view's blocks: the view retries that as it retries another branch. */
-  #noNode(range: FetchRange): RpcError {
-    const message = `No node has the logs of blocks ${range.from} to ${range.to}`;
-    const behind = this.#isExpected(range) ? this.#options.nodes.find(({ usable }) => usable) : undefined;
-    return behind === undefined ? unavailable(message) : otherBranch(behind, message);
-  }
-
-  async #fetchFrom({ node, release }: Lease, range: FetchRange, context: FetchContext): Promise<FetchedLogs> {
-    const { chain, checkLogs, fillTimestamps, telemetry } = this.#options;
-    const returned = await this.#request(node, range, context).finally(release);
-    const { logs: checked, verified } = await checkLogs({
-      node,
-      range,
-      logs: returned,
-      context,
-      fetchBlock: this.#fetchBlock,
-    });
-    const logs = dropShortLogs(range.filter, checked);
-    const isProven = await this.#verifyLogs?.(node, range, logs, context);
-    const isConfirmed = isProven || ((await this.#originLogs?.confirm(node, range, logs, context)) ?? true);
-    const timestamps = range.comparedOrigin === undefined ? await fillTimestamps(logs, node, context) : new Map();
-    telemetry.metrics.logSpans.inc({ chain, outcome: "ok" });
-    return { logs, timestamps, verified: verified && isConfirmed, nodes: new Set([node.name]) };
-  }
-
-  async #request(node: Node, range: FetchRange, context: FetchContext): Promise<readonly ScannedLog[]> {
-    const { limits, spanTimeoutMs } = this.#options;
-    let bytes = 0;
-    const countBytes: CountBytes = (more) => {
-      bytes += more;
-      context.countBytes(more);
-    };
-    const blocks = range.blockHash === undefined ? range : { blockHash: range.blockHash };
-    const deadlineMs = performance.now() + spanTimeoutMs;
-    const params = [formatLogFilter(range.filter, blocks)];
-    const text = await requestLogs(node, "eth_getLogs", params, { ...context, deadlineMs, countBytes });
-    const logs = readLogs(text, {
-      range,
-      matches: this.#verifiesFilter ? createLogMatcher(withoutEmptyTail(range.filter)) : () => true,
-      createError: (message) => (this.#verifiesFilter ? wrongLogs(node) : invalidAnswer(node, message)),
-    });
-    if (range.blockHash === undefined) {
-      limits.recordSuccess(node, context.filterHash, blocksOf(range), { logs: logs.length, bytes });
-    }
-    return logs;
-  }
-
   async #fetchParts(parts: readonly FetchRange[], context: FetchContext): Promise<FetchedLogs> {
     const fetched = parts.map((part) =>
       this.fetch(part, { ...context, isPlanned: false, retries: new FetchRetries() }),
@@ -209,12 +112,171 @@ class RangeFetcher {
     return mergeParts(await Promise.all(fetched));
   }
 
-  readonly #fetchBlock: FetchBlock = async (range, context) =>
-    (await this.fetch(range, { ...context, isPlanned: false })).logs;
+  async #fetchFrom({ node, release }: Lease, range: FetchRange, context: FetchContext): Promise<FetchedLogs> {
+    const { chain, telemetry } = this.#options;
+    const returned = await this.#request(node, range, context).finally(release);
+    const { logs: complete, verified } = await this.#complete({ node, range, logs: returned, context });
+    const response = { node, range, logs: dropShortLogs(range.filter, complete), context };
+    const isConfirmed = (await this.#verify(response)) || (await this.#confirm(response));
+    const { logs } = response;
+    const timestamps =
+      range.comparedOrigin === undefined ? await this.#timestamps.fill(logs, node, context) : new Map();
+    telemetry.metrics.logSpans.inc({ chain, outcome: "ok" });
+    return { logs, timestamps, verified: verified && isConfirmed, nodes: new Set([node.name]) };
+  }
+
+  async #request(node: Node, range: FetchRange, context: FetchContext): Promise<readonly ScannedLog[]> {
+    const { verifier, spanTimeoutMs = RANGE_TIMEOUT_MS } = this.#options;
+    const deadlineMs = performance.now() + spanTimeoutMs;
+    const { logs, bytes } = await requestLogs(node, range, { ...context, deadlineMs }, verifier?.checksFilter === true);
+    if (range.blockHash === undefined) {
+      this.#limits.recordSuccess(node, context.filterHash, blocksOf(range), { logs: logs.length, bytes });
+    }
+    return logs;
+  }
+
+  /** Adds the logs that the node left out. Throws if the node may lack more, or is on another branch. */
+  async #complete(response: RangeResponse): Promise<CheckedLogs> {
+    const { range, logs, context } = response;
+    if (range.blockHash !== undefined) {
+      // A block by its hash need not be canonical. Its logs have that hash.
+      return { logs, verified: true };
+    }
+    rejectOtherBranch(response);
+    if (lastFinal(range, context.view.heads) !== undefined) {
+      await this.#prunePoints.check(response);
+    }
+    return addMissing(response, await this.#fetchMissing(response));
+  }
+
+  async #fetchMissing(response: RangeResponse): Promise<readonly ScannedLog[]> {
+    const { context } = response;
+    try {
+      const found = planRechecks(response).map((recheck) => this.#recheck(recheck, context));
+      return (await Promise.all(found)).flat();
+    } catch (error) {
+      if (error instanceof NodeError && error.kind === "missingData") {
+        return rejectUnfound(response);
+      }
+      throw error;
+    }
+  }
+
+  async #recheck({ ranges, filterHash, blocks }: Recheck, context: FetchContext): Promise<readonly ScannedLog[]> {
+    for (const range of ranges) {
+      const { logs } = await this.fetch(range, { ...context, filterHash, isPlanned: false });
+      if (logs.length > 0) {
+        return blocks === undefined ? logs : logs.filter(({ block }) => blocks.has(block));
+      }
+    }
+    return [];
+  }
+
+  /** Whether receipts have verified the logs. Rejects with UnverifiedError if the logs are not those of their blocks. */
+  async #verify({ node, range, logs, context }: RangeResponse): Promise<boolean> {
+    const { verifier } = this.#options;
+    const { from, to, blockHash, isRecheck, filter } = range;
+    const hash = blockHash ?? context.view.heads.at(from)?.hash;
+    const block = from === to && isRecheck !== true ? { number: from, hash } : undefined;
+    const evidence = await verifier?.findEvidence(filter, block, logs, context);
+    if (evidence === undefined) {
+      return false;
+    }
+    await verifier?.check(node, formatList([joinLogs(logs)]), evidence);
+    return evidence.receipts !== undefined;
+  }
+
+  /**
+   * Whether a node of another origin has the same logs, if origins are compared. Blocks that are fetched again belong to a range,
+   * which is compared as a whole. Rejects with UnverifiedError if the receipts of a block show that the node is wrong.
+   */
+  async #confirm(response: RangeResponse): Promise<boolean> {
+    const { nodes, verifier } = this.#options;
+    const { range } = response;
+    const isPart = range.comparedOrigin !== undefined || range.isRecheck === true || range.avoided !== undefined;
+    if (isPart || !this.#comparesOrigins || verifier === undefined) {
+      return true;
+    }
+    for (let count = 0; count < MAX_COMPARISONS; count++) {
+      const other = await this.#fetchOther(response);
+      const outcome = other ? await compareLogs(response, other, verifier, nodes) : "undecided";
+      if (outcome !== "otherIsWrong") {
+        return outcome === "same";
+      }
+    }
+    return false;
+  }
+
+  /** Returns undefined if no other origin has the range now. */
+  async #fetchOther({ node, range, context }: RangeResponse): Promise<FetchedLogs | undefined> {
+    try {
+      const own = { ...context, isPlanned: false, retries: new FetchRetries() };
+      return await this.fetch({ ...range, comparedOrigin: node.origin }, own);
+    } catch (error) {
+      context.owner.signal.throwIfAborted();
+      if (error instanceof RpcError) {
+        return undefined;
+      }
+      throw error;
+    }
+  }
+
+  /**
+   * Records a node's error. Returns the parts of a range that was too large, and undefined for other errors.
+   * Throws what is not a node's error, and RefusedRange if the query can plan the range again.
+   */
+  #splitRefused(
+    node: Node,
+    range: FetchRange,
+    context: FetchContext,
+    error: unknown,
+  ): readonly FetchRange[] | undefined {
+    const { chain, telemetry } = this.#options;
+    if (!(error instanceof NodeError)) {
+      throw error;
+    }
+    const tooLarge = parseTooLarge(error);
+    const parts = tooLarge && this.#split(node, range, context, tooLarge);
+    telemetry.metrics.logSpans.inc({ chain, outcome: parts ? "tooLarge" : error.kind });
+    const hasFinal = lastFinal(range, context.view.heads) !== undefined;
+    if (parts === undefined && hasFinal && error.kind === "missingData" && PRUNED.test(error.message)) {
+      node.recordPruned(range.from);
+    }
+    return parts;
+  }
+
+  #split(
+    node: Node,
+    range: FetchRange,
+    { filterHash, isPlanned }: FetchContext,
+    tooLarge: TooLarge,
+  ): readonly FetchRange[] | undefined {
+    const { chain, telemetry } = this.#options;
+    const { logSpans, logSplits } = telemetry.metrics;
+    if (range.blockHash === undefined) {
+      this.#limits.recordTooLarge(node, filterHash, blocksOf(range), tooLarge);
+    }
+    const [dimension, parts] = halveFetchRange(range, tooLarge) ?? [];
+    if (dimension !== undefined) {
+      logSplits.inc({ chain, dimension });
+    }
+    if (isPlanned === true && tooLarge.what === "blocks" && blocksOf(range) > this.#limits.rangeBlocks(filterHash)) {
+      logSpans.inc({ chain, outcome: "tooLarge" });
+      throw new RefusedRange(`${node.name} refused a range of ${blocksOf(range)} blocks`);
+    }
+    return parts;
+  }
 }
 
-/** Creates the function that fetches a range from the nodes that have it, whatever their limits are. */
-export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
-  const fetcher = new RangeFetcher(options);
-  return (range, context) => fetcher.fetch(range, context);
+const mergeParts = (parts: readonly FetchedLogs[]): FetchedLogs => {
+  const logs = orderLogs(parts.flatMap((part) => part.logs));
+  if (logs === undefined) {
+    throw unavailable("The nodes disagree about the chain");
+  }
+  return {
+    logs,
+    timestamps: new Map(parts.flatMap(({ timestamps }) => [...timestamps])),
+    verified: parts.every(({ verified }) => verified),
+    nodes: new Set(parts.flatMap(({ nodes }) => [...nodes])),
+  };
 };

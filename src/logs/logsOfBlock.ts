@@ -3,12 +3,13 @@ import { type Node, NodeError } from "../core/node.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isData, isQuantity, parseData } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
+import { isFields } from "../json/fields.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
 import { blockKey, hashFilter, type SegmentStore } from "./cachedSegments.ts";
+import { admitsLogs } from "./completeness.ts";
 import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
 import { FetchRetries } from "./fetchRetries.ts";
-import { admitsLogs } from "./logCompleteness.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
 import { type FetchContext, requestJson } from "./requestLogs.ts";
 
@@ -27,11 +28,8 @@ interface Header {
 
 const BLOOM_BYTES = 256;
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null;
-
 const parseHeader = (block: unknown): Header | undefined => {
-  if (!isObject(block) || !isQuantity(block.number)) {
+  if (!isFields(block) || !isQuantity(block.number)) {
     return undefined;
   }
   const logsBloom = isData(block.logsBloom) ? parseData(block.logsBloom) : undefined;

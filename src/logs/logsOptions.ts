@@ -4,8 +4,8 @@ import type { SharedValues } from "../core/sharedValues.ts";
 import type { FairScheduler } from "../limits/fairScheduler.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { LogVerifier } from "../verification/logVerifier.ts";
 import type { SegmentStore } from "./cachedSegments.ts";
-import type { LogVerification } from "./verifyLogs.ts";
 
 /** What the log queries of one chain share. */
 export interface LogsOptions {
@@ -25,7 +25,7 @@ export interface LogsOptions {
   /** Limit of a response's size; `undefined` means no limit. */
   readonly maxResponseBytes?: number | undefined;
   /** If it is `undefined`, logs are not verified against filters, blooms and receipts. */
-  readonly verification?: LogVerification;
+  readonly verifier?: LogVerifier;
   /** Number of origins that must have the same logs of a range: 1 or 2. Default: 1. */
   readonly agree?: number;
   /** Counts received logs. Default: they are not counted. */

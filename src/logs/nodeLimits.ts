@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Node } from "../core/node.ts";
+import { type Fields, isFields } from "../json/fields.ts";
 import type { LogsOptions } from "./logsOptions.ts";
 import { MAX_RANGE_BLOCKS, rangeBlocksFor } from "./plan.ts";
 import type { TooLarge } from "./rangeTooLarge.ts";
@@ -184,13 +185,10 @@ const NUMBERS = ["addresses", "topics", "results", "bytes"] as const;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null;
-
-const parseObject = (bytes: Uint8Array): Readonly<Record<string, unknown>> => {
+const parseFields = (bytes: Uint8Array): Fields => {
   try {
     const value: unknown = JSON.parse(decoder.decode(bytes));
-    return isObject(value) ? value : {};
+    return isFields(value) ? value : {};
   } catch {
     return {};
   }
@@ -212,7 +210,7 @@ class LearnedLimits {
 
   /** Reads the limits that another process saved. The lower of two numbers is used. */
   restore(bytes: Uint8Array): void {
-    const saved = parseObject(bytes);
+    const saved = parseFields(bytes);
     this.blocks.restore(saved);
     for (const name of NUMBERS) {
       const value = saved[name];

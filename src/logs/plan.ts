@@ -1,4 +1,9 @@
+import type { Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
+import type { Node } from "../core/node.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import type { LogFilter } from "../ethereum/logFilter.ts";
+import type { TooLarge } from "./rangeTooLarge.ts";
 
 /** Blocks of one segment, aligned. */
 const SEGMENT_BLOCKS = 128n;
@@ -36,7 +41,7 @@ export const splitIntoSegments = ({ from, to }: BlockRange, finalized: bigint | 
 };
 
 /** Splits a range into equal parts of up to `maxBlocks` blocks, in ascending order. */
-export const splitRange = ({ from, to }: BlockRange, maxBlocks: number): BlockRange[] => {
+const splitRange = ({ from, to }: BlockRange, maxBlocks: number): BlockRange[] => {
   const blocks = Number(to - from) + 1;
   const count = Math.ceil(blocks / maxBlocks);
   return Array.from({ length: count }, (_, at) => ({
@@ -80,4 +85,133 @@ export const startOfRange = ({ from, to }: BlockRange, maxBlocks: number): bigin
   const aligned = segmentOf(first - 1n).to + 1n;
   const isFree = aligned <= to && countRequests(aligned - from, max) === countRequests(first - from, max);
   return isFree ? aligned : first;
+};
+
+/** The blocks and the filter of one request for logs, or a part of it. */
+export interface FetchRange extends BlockRange {
+  readonly filter: LogFilter;
+  /** All blocks are final. */
+  readonly final: boolean;
+  /** Set for one block by its hash; `from` and `to` are its number. */
+  readonly blockHash?: Hash;
+  /** The block was requested as part of a range, and is fetched again: its receipts are not read. */
+  readonly isRecheck?: true;
+  /** The only node for the request. */
+  readonly node?: Node;
+  /** The node that left out the logs of the block. Another one is preferred. */
+  readonly avoided?: Node;
+  /** The origin whose logs of the range are compared. Only nodes of others are asked. */
+  readonly comparedOrigin?: string;
+}
+
+/** A node refused a planned range. The query plans it again by the limit that was learned from the refusal. */
+export class RefusedRange extends Error {}
+
+export const blocksOf = ({ from, to }: BlockRange): number => Number(to - from) + 1;
+
+/** The highest final block of a range: undefined if none is final. A block by its hash need not be canonical. */
+export const lastFinal = ({ from, to, blockHash }: FetchRange, { finalized }: Heads): bigint | undefined => {
+  if (finalized === undefined || finalized.number < from || blockHash !== undefined) {
+    return undefined;
+  }
+  return finalized.number < to ? finalized.number : to;
+};
+
+/** Splits a range after its last final block. Returns undefined if the range is of one kind. */
+export const splitFinal = (range: FetchRange, heads: Heads): readonly FetchRange[] | undefined => {
+  const last = lastFinal(range, heads);
+  return last === undefined || last === range.to
+    ? undefined
+    : [
+        { ...range, to: last, final: true },
+        { ...range, from: last + 1n },
+      ];
+};
+
+const chunk = <T>(values: readonly T[], maxLength: number): T[][] => {
+  const count = Math.ceil(values.length / maxLength);
+  const at = (part: number) => Math.floor((values.length * part) / count);
+  return Array.from({ length: count }, (_, part) => values.slice(at(part), at(part + 1)));
+};
+
+const cutAddresses = (range: FetchRange, max: number): FetchRange[] =>
+  range.filter.addresses.length <= max
+    ? [range]
+    : chunk(range.filter.addresses, max).map((addresses) => ({ ...range, filter: { ...range.filter, addresses } }));
+
+/** Cuts the first position that has more topics than `max`. */
+const cutTopics = (range: FetchRange, max: number): FetchRange[] => {
+  const position = range.filter.topics.findIndex(({ length }) => length > max);
+  const topics = range.filter.topics[position];
+  if (topics === undefined) {
+    return [range];
+  }
+  return chunk(topics, max).map((part) => ({
+    ...range,
+    filter: { ...range.filter, topics: range.filter.topics.with(position, part) },
+  }));
+};
+
+export interface FetchRangeLimits {
+  readonly blocks: number;
+  readonly addresses: number;
+  readonly topics: number;
+}
+
+/** Splits a range into parts that fit a node's learned limits. Returns only the range itself if it fits. */
+export const fitFetchRange = (
+  range: FetchRange,
+  { blocks, addresses, topics }: FetchRangeLimits,
+): readonly FetchRange[] => {
+  if (range.blockHash === undefined && blocksOf(range) > blocks) {
+    return splitRange(range, blocks).map((part) => ({ ...range, ...part }));
+  }
+  const parts = cutAddresses(range, addresses);
+  return parts.length > 1 ? parts : cutTopics(range, topics);
+};
+
+export type Dimension = "blocks" | "addresses" | "topics";
+
+const halveLists = (
+  range: FetchRange,
+  first: "addresses" | "topics",
+): readonly [Dimension, readonly FetchRange[]] | undefined => {
+  const addresses = range.filter.addresses.length;
+  const longest = Math.max(0, ...range.filter.topics.map(({ length }) => length));
+  const byAddresses = () => addresses > 1 && (["addresses", cutAddresses(range, Math.ceil(addresses / 2))] as const);
+  const byTopics = () => longest > 1 && (["topics", cutTopics(range, Math.ceil(longest / 2))] as const);
+  const found = first === "addresses" ? byAddresses() || byTopics() : byTopics() || byAddresses();
+  return found || undefined;
+};
+
+/**
+ * Splits a fetch range that a node rejected as too large: by blocks, then by addresses, then by the topics of a position. If the
+ * node's error names lists, it splits those first. A limit of the node is used only if it makes the range smaller.
+ * Returns `undefined` if the range cannot be split.
+ */
+export const halveFetchRange = (
+  range: FetchRange,
+  { what, limit, range: suggested }: TooLarge,
+): readonly [Dimension, readonly FetchRange[]] | undefined => {
+  if (what === "addresses" || what === "topics") {
+    if (limit !== undefined && limit < range.filter[what].length && what === "addresses") {
+      return [what, cutAddresses(range, limit)];
+    }
+    return halveLists(range, what);
+  }
+  const blocks = blocksOf(range);
+  if (blocks === 1 || range.blockHash !== undefined) {
+    return halveLists(range, "addresses");
+  }
+  if (suggested?.from === range.from && suggested.to >= range.from && suggested.to < range.to) {
+    return [
+      "blocks",
+      [
+        { ...range, to: suggested.to },
+        { ...range, from: suggested.to + 1n },
+      ],
+    ];
+  }
+  const maxBlocks = what === "blocks" && limit !== undefined && limit < blocks ? limit : Math.ceil(blocks / 2);
+  return ["blocks", splitRange(range, maxBlocks).map((part) => ({ ...range, ...part }))];
 };

@@ -2,10 +2,10 @@ import type { RequestContext } from "../core/rpcSource.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import type { SlotOwner } from "../limits/fairScheduler.ts";
 import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
-import { blocksOf, RefusedRange } from "./fetchRange.ts";
 import { FetchRetries } from "./fetchRetries.ts";
 import type { LogMemory } from "./logMemory.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
+import { blocksOf, RefusedRange } from "./plan.ts";
 import type { FetchContext } from "./requestLogs.ts";
 import type { ClaimedRange, SegmentTable } from "./segmentTable.ts";
 

@@ -1,5 +1,6 @@
 import type { BlockRange } from "../core/logRange.ts";
 import type { NodeError } from "../core/node.ts";
+import { isFields } from "../json/fields.ts";
 
 /** The dimension in which a request was too large for a node, and the limit from the node's message. */
 export interface TooLarge {
@@ -88,13 +89,11 @@ const parseLimit = (text: string | undefined): number | undefined => {
 const RANGE =
   /(?:block range|should work|range)[^[0-9]{0,20}\[?(0x[0-9a-f]+|[0-9]+)\s*(?:,|-|to)\s*(0x[0-9a-f]+|[0-9]+)/i;
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null;
 const isNumeral = (value: unknown): value is string | number =>
   (typeof value === "string" && /^(?:0x[0-9a-f]+|[0-9]+)$/i.test(value)) || Number.isSafeInteger(value);
 
 const parseRange = (message: string, data: unknown): BlockRange | undefined => {
-  if (isObject(data) && isNumeral(data.from) && isNumeral(data.to)) {
+  if (isFields(data) && isNumeral(data.from) && isNumeral(data.to)) {
     return { from: BigInt(data.from), to: BigInt(data.to) };
   }
   const [, from, to] = RANGE.exec(message) ?? [];

@@ -1,20 +1,32 @@
 import { type Node, NodeError } from "../core/node.ts";
 import type { RequestContext, RpcRequest } from "../core/rpcSource.ts";
+import { formatLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
+import { CLOSE_BRACKET, QUOTE } from "../json/jsonBytes.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import type { SlotOwner } from "../limits/fairScheduler.ts";
+import { wrongLogs } from "../verification/logVerifier.ts";
 import type { FetchRetries } from "./fetchRetries.ts";
-
-/** Counts received bytes; throws if there is no room for them. */
-export type CountBytes = (bytes: number) => void;
+import { orderLogs } from "./mergeLogs.ts";
+import type { FetchRange } from "./plan.ts";
+import { type ScannedLog, scanLogs } from "./scanLogs.ts";
 
 /** The context that all requests of one log query share. */
 export interface FetchContext extends RequestContext {
   readonly owner: SlotOwner;
   readonly filterHash: string;
-  readonly countBytes: CountBytes;
+  /** Counts received bytes; throws if there is no room for them. */
+  readonly countBytes: (bytes: number) => void;
   /** The query can plan the range again. False for a part of a planned range. */
   readonly isPlanned?: boolean;
   readonly retries: FetchRetries;
+}
+
+/** A node's response to one range of blocks. */
+export interface RangeResponse {
+  readonly node: Node;
+  readonly range: FetchRange;
+  readonly logs: readonly ScannedLog[];
+  readonly context: FetchContext;
 }
 
 const RETRY_LATER = { status: 503, retryAfterSeconds: 1 };
@@ -25,12 +37,54 @@ export const invalidAnswer = (node: Node, message: string): NodeError =>
 export const otherBranch = (node: Node, message: string): NodeError =>
   new NodeError("otherBranch", node.name, message, RETRY_LATER);
 
+/**
+ * Requests the logs of a range from this node only. Returns them in ascending order, each once, with the number of bytes.
+ * Throws if they do not belong to the request. With `checksFilter` that is a wrong response, and so are logs that the filter does
+ * not match.
+ */
+export const requestLogs = async (
+  node: Node,
+  range: FetchRange,
+  context: FetchContext,
+  checksFilter: boolean,
+): Promise<{ readonly logs: readonly ScannedLog[]; readonly bytes: number }> => {
+  const { blockHash, filter } = range;
+  const params = [formatLogFilter(filter, blockHash === undefined ? range : { blockHash })];
+  const text = await request(node, createCall("eth_getLogs", params), context, context.countBytes);
+  const failed = (message: string) => (checksFilter ? wrongLogs(node) : invalidAnswer(node, message));
+  const logs = readLogs(text, failed);
+  if (!isWithin(range, logs)) {
+    throw failed("Logs outside the requested range");
+  }
+  if (checksFilter && !logs.every(createLogMatcher(withoutEmptyTail(filter)))) {
+    throw failed("Logs that the filter does not match");
+  }
+  return { logs, bytes: text.length };
+};
+
+const decoder = new TextDecoder();
+
+/** Sends one call to this node only, and returns the parsed result. For small results: their bytes are not counted. */
+export const requestJson = async (
+  node: Node,
+  method: string,
+  params: readonly unknown[],
+  context: RequestContext,
+): Promise<unknown> => {
+  const text = decoder.decode(await request(node, createCall(method, params), context));
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new NodeError("invalidAnswer", node.name, `${method}: not JSON`, { cause });
+  }
+};
+
 /** Sends one call to this node only, and returns the text of the result. */
 const request = async (
   node: Node,
   call: Call,
   context: RequestContext,
-  onBytes: CountBytes | undefined,
+  onBytes?: FetchContext["countBytes"],
 ): Promise<Uint8Array> => {
   const rpcRequest: RpcRequest = { ...call, retention: "never", canonicalParams: "" };
   const { body } = await node.request(rpcRequest, context);
@@ -46,27 +100,106 @@ const request = async (
   return Buffer.concat(chunks);
 };
 
-/** Sends one call to this node only, counts the bytes of the response, and returns the text of the result. */
-export const requestLogs = (
-  node: Node,
-  method: string,
-  params: readonly unknown[],
-  context: RequestContext & Pick<FetchContext, "countBytes">,
-): Promise<Uint8Array> => request(node, createCall(method, params), context, context.countBytes);
-
-const decoder = new TextDecoder();
-
-/** Sends one call to this node only, and returns the parsed result. For small results: their bytes are not counted. */
-export const requestJson = async (
-  node: Node,
-  method: string,
-  params: readonly unknown[],
-  context: RequestContext,
-): Promise<unknown> => {
-  const text = decoder.decode(await request(node, createCall(method, params), context, undefined));
+const readLogs = (text: Uint8Array, failed: (message: string) => NodeError): readonly ScannedLog[] => {
+  let logs: readonly ScannedLog[] | undefined;
   try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw new NodeError("invalidAnswer", node.name, `${method}: not JSON`, { cause });
+    logs = orderLogs(scanLogs(text));
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) {
+      throw error;
+    }
+    throw failed(error.message);
   }
+  if (logs === undefined) {
+    throw failed("Logs of two blocks with one number");
+  }
+  return logs;
+};
+
+const isWithin = ({ from, to, blockHash }: FetchRange, logs: readonly ScannedLog[]): boolean =>
+  blockHash === undefined
+    ? logs.every(({ block }) => block >= from && block <= to)
+    : logs.every(({ hash }) => hash === blockHash);
+
+/** Returns the filter without empty positions at its end. Nodes that ignore them match this filter. */
+const withoutEmptyTail = (filter: LogFilter): LogFilter => ({
+  ...filter,
+  topics: filter.topics.slice(0, filter.topics.findLastIndex((position) => position.length > 0) + 1),
+});
+
+const ADDRESS_LENGTH = 42;
+const TOPIC_LENGTH = 66;
+/** A topic with its quotes and the comma after it. */
+const TOPIC_STEP = TOPIC_LENGTH + 3;
+
+/** Returns the hex string of that length whose opening quote is at `at`, or undefined. */
+const readHex = ({ text }: ScannedLog, at: number, length: number): string | undefined =>
+  text[at] === QUOTE && text[at + length + 1] === QUOTE ? text.toString("latin1", at + 1, at + 1 + length) : undefined;
+
+/** Reads the topics of compact JSON. Returns undefined if the list has another format. */
+const readCompactTopics = (log: ScannedLog, count: number): string[] | undefined => {
+  const topics: string[] = [];
+  for (let index = 0; index < count; index++) {
+    const topic = readHex(log, log.topics + 1 + index * TOPIC_STEP, TOPIC_LENGTH);
+    if (topic === undefined) {
+      return undefined;
+    }
+    topics.push(topic);
+  }
+  return topics;
+};
+
+const readTopics = (log: ScannedLog, count: number): readonly unknown[] => {
+  const compact = readCompactTopics(log, count);
+  if (compact !== undefined) {
+    return compact;
+  }
+  const end = log.text.indexOf("]", log.topics);
+  const topics: unknown = JSON.parse(log.text.toString("latin1", log.topics, end + 1));
+  return Array.isArray(topics) ? topics : [];
+};
+
+const includesValue = (wanted: ReadonlySet<string>, value: unknown): boolean =>
+  typeof value === "string" && (wanted.has(value) || wanted.has(value.toLowerCase()));
+
+/** Creates the test whether a scanned log matches a filter. It reads only the members that the filter restricts. */
+const createLogMatcher = ({ addresses, topics }: LogFilter): ((log: ScannedLog) => boolean) => {
+  const wantedAddresses = new Set<string>(addresses);
+  const positions = topics.map((position) => new Set<string>(position));
+  const hasTopics = (log: ScannedLog): boolean => {
+    if (log.topics < 0) {
+      return false;
+    }
+    const logTopics = readTopics(log, positions.length);
+    return positions.every(
+      (wanted, at) => at < logTopics.length && (wanted.size === 0 || includesValue(wanted, logTopics[at])),
+    );
+  };
+  return (log) =>
+    (wantedAddresses.size === 0 || includesValue(wantedAddresses, readHex(log, log.address, ADDRESS_LENGTH))) &&
+    (positions.length === 0 || hasTopics(log));
+};
+
+/**
+ * Removes logs with fewer topics than the filter has positions. geth counts empty positions at the end of a filter.
+ * Reth, anvil and some proxies ignore them. If the last position has values, every log has enough topics, and none is read.
+ */
+export const dropShortLogs = ({ topics }: LogFilter, logs: readonly ScannedLog[]): readonly ScannedLog[] =>
+  topics.at(-1)?.length === 0 ? logs.filter((log) => countTopics(log) >= topics.length) : logs;
+
+const TOPICS = Buffer.from('"topics"');
+
+/** Counts the topics by their quotes: a hex string has two, and no other byte of the list is a quote. */
+const countTopics = ({ text, start, end }: ScannedLog): number => {
+  const key = text.indexOf(TOPICS, start);
+  if (key === -1 || key >= end) {
+    return 0;
+  }
+  let quotes = 0;
+  for (let at = key + TOPICS.length; at < end && text[at] !== CLOSE_BRACKET; at++) {
+    if (text[at] === QUOTE) {
+      quotes++;
+    }
+  }
+  return quotes / 2;
 };

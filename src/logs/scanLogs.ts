@@ -1,7 +1,6 @@
 import { CLOSE_BRACKET, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "../json/jsonBytes.ts";
 import { skipSpace } from "../json/skipSpace.ts";
 import { skipObjectUnchecked } from "../json/skipUnchecked.ts";
-import { BlockHash } from "./blockHash.ts";
 
 /**
  * One log inside JSON text; its other members are not parsed.
@@ -20,6 +19,37 @@ export interface ScannedLog {
   /** Positions of the values of `address` and `topics`; -1 for a missing one. */
   readonly address: number;
   readonly topics: number;
+}
+
+/** `0x` and 32 bytes. */
+const HASH_LENGTH = 66;
+
+/** The block hash of adjacent logs inside JSON text. It becomes a string when it is read for the first time. */
+class BlockHash {
+  readonly #text: Buffer;
+  readonly #at: number;
+  #value: string | undefined;
+
+  /** The hash begins at `at`. */
+  constructor(text: Buffer, at: number) {
+    this.#text = text;
+    this.#at = at;
+  }
+
+  get value(): string {
+    this.#value ??= this.#text.toString("latin1", this.#at, this.#at + HASH_LENGTH);
+    return this.#value;
+  }
+
+  /** Whether the same text has an equal hash at `at`. */
+  isAt(at: number): boolean {
+    for (let index = HASH_LENGTH - 1; index >= 0; index--) {
+      if (this.#text[at + index] !== this.#text[this.#at + index]) {
+        return false;
+      }
+    }
+    return true;
+  }
 }
 
 class TextLog implements ScannedLog {

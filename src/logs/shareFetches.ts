@@ -1,6 +1,6 @@
 import { canonicalLogFilter } from "../ethereum/logFilter.ts";
 import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
-import type { FetchRange } from "./fetchRange.ts";
+import type { FetchRange } from "./plan.ts";
 import type { FetchContext } from "./requestLogs.ts";
 
 /** A fetch range that is being fetched, and the queries that share it. */

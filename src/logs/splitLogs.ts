@@ -4,9 +4,7 @@ import type { Hash } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { upstreamTimeout } from "../jsonrpc/rpcError.ts";
 import { hashFilter } from "./cachedSegments.ts";
-import { createCheckLogs } from "./checkLogs.ts";
-import { createFetchLogs, type FetchLogs } from "./fetchLogs.ts";
-import { createFillTimestamps } from "./fillTimestamps.ts";
+import { type FetchLogs, RangeFetcher } from "./fetchLogs.ts";
 import { collectLogs, type LogCollector } from "./logCollector.ts";
 import { createLogResponse } from "./logResponse.ts";
 import { createLogsOfBlock, type LogsOfBlock } from "./logsOfBlock.ts";
@@ -14,8 +12,6 @@ import type { LogsOptions } from "./logsOptions.ts";
 import { NodeLimits } from "./nodeLimits.ts";
 import { splitIntoSegments } from "./plan.ts";
 import { shareFetches } from "./shareFetches.ts";
-
-const RANGE_TIMEOUT_MS = 30_000;
 
 /** Returns the logs of sealed blocks: complete, ordered, without duplicates, over any range. */
 export interface SplitLogs {
@@ -25,24 +21,6 @@ export interface SplitLogs {
     context: RequestContext,
   ): Promise<RpcResponse>;
 }
-
-const createFetcher = (options: LogsOptions, limits: NodeLimits): FetchLogs =>
-  shareFetches(
-    createFetchLogs({
-      chain: options.chain,
-      nodes: options.nodes,
-      limits,
-      slots: options.slots,
-      rangesPerNode: options.rangesPerNode,
-      checkLogs: createCheckLogs(),
-      fillTimestamps: createFillTimestamps(),
-      verification: options.verification,
-      comparesOrigins: (options.agree ?? 1) > 1,
-      spanTimeoutMs: options.spanTimeoutMs ?? RANGE_TIMEOUT_MS,
-      clock: options.clock,
-      telemetry: options.telemetry,
-    }),
-  );
 
 class SegmentedLogs implements SplitLogs {
   readonly #options: LogsOptions;
@@ -54,7 +32,7 @@ class SegmentedLogs implements SplitLogs {
     const { nodes, store } = options;
     this.#options = options;
     this.#limits = new NodeLimits(options);
-    this.#fetchLogs = createFetcher(options, this.#limits);
+    this.#fetchLogs = shareFetches(new RangeFetcher(options, this.#limits).fetch);
     this.#logsOfBlock = createLogsOfBlock({ nodes, store, fetchLogs: this.#fetchLogs });
   }
 

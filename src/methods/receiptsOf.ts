@@ -13,7 +13,7 @@ const BLOCK = 0;
 export const receiptsOf =
   (reads: RpcSource) =>
   async (
-    { number, hash }: { readonly number: bigint; readonly hash?: Hash },
+    { number, hash }: { readonly number: bigint; readonly hash?: Hash | undefined },
     context: RequestContext,
   ): Promise<Uint8Array | undefined> => {
     const parameter: BlockParameter = hash === undefined ? { number } : { hash, requireCanonical: false };
