@@ -1,5 +1,5 @@
 import type { ChainConfig, Config } from "../config/schema.ts";
-import { splitLogs } from "../logs/splitLogs.ts";
+import { SplitLogs } from "../logs/splitLogs.ts";
 import { blocksByNumber } from "../methods/blocksByNumber.ts";
 import { headerOf } from "../methods/headerOf.ts";
 import type { Chain } from "../methods/method.ts";
@@ -28,7 +28,7 @@ export interface MethodChainOptions {
 }
 
 const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChainOptions): Chain["logs"] =>
-  splitLogs({
+  new SplitLogs({
     chain: config.name,
     nodes: upstreams.nodes,
     store: pipeline.store,

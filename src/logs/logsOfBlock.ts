@@ -6,35 +6,63 @@ import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { isFields } from "../json/fields.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
-import { blockKey, hashFilter, type SegmentStore } from "./cachedSegments.ts";
+import { blockKey, hashFilter } from "./cachedSegments.ts";
 import { admitsLogs } from "./completeness.ts";
 import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
 import { FetchRetries } from "./fetchRetries.ts";
+import type { LogsOptions } from "./logsOptions.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
 import { type FetchContext, requestJson } from "./requestLogs.ts";
 
-export interface LogsOfBlockOptions {
-  readonly nodes: readonly Node[];
-  readonly store: SegmentStore;
-  readonly fetchLogs: FetchLogs;
-}
+/** Returns the logs of one block by its hash. A block that no node has is an error. */
+export class LogsOfBlock {
+  readonly #options: Pick<LogsOptions, "nodes" | "store">;
+  readonly #fetchLogs: FetchLogs;
 
-export type LogsOfBlock = (hash: Hash, filter: LogFilter, context: RequestContext) => Promise<RpcResponse>;
-
-interface Header {
-  readonly number: bigint;
-  readonly logsBloom: Uint8Array;
-}
-
-const BLOOM_BYTES = 256;
-
-const parseHeader = (block: unknown): Header | undefined => {
-  if (!isFields(block) || !isQuantity(block.number)) {
-    return undefined;
+  constructor(options: Pick<LogsOptions, "nodes" | "store">, fetchLogs: FetchLogs) {
+    this.#options = options;
+    this.#fetchLogs = fetchLogs;
   }
-  const logsBloom = isData(block.logsBloom) ? parseData(block.logsBloom) : undefined;
-  return logsBloom?.length === BLOOM_BYTES ? { number: BigInt(block.number), logsBloom } : undefined;
-};
+
+  async request(hash: Hash, filter: LogFilter, context: RequestContext): Promise<RpcResponse> {
+    const { store } = this.#options;
+    const filterHash = hashFilter(canonicalLogFilter(filter));
+    const key = blockKey(filterHash, hash);
+    const [cached] = context.bypassCache ? [] : await store.get([key], ownerOf(context));
+    if (cached !== undefined) {
+      return { body: formatList([cached.bytes]), status: { hit: cached.from } };
+    }
+    const owner = { clientId: context.clientId, group: {}, signal: context.signal };
+    const fetched = await this.#fetch(hash, filter, {
+      ...deriveContext(context, {}),
+      owner,
+      filterHash,
+      // One block is always small enough for memory.
+      countBytes: () => undefined,
+      retries: new FetchRetries(),
+    });
+    const bytes = joinLogs(fetched.logs, fetched.timestamps);
+    const number = fetched.logs[0]?.block;
+    store.set(key, bytes, "byHash", number === undefined ? undefined : { number: BigInt(number), hash });
+    const [node] = fetched.nodes;
+    return {
+      body: formatList([bytes]),
+      status: { fwd: context.bypassCache ? "request" : "miss", stored: true },
+      ...(node !== undefined && { node }),
+    };
+  }
+
+  async #fetch(hash: Hash, filter: LogFilter, context: FetchContext): Promise<FetchedLogs> {
+    const { number, logsBloom } = await findHeader(this.#options.nodes, hash, context);
+    const range = { from: number, to: number, blockHash: hash, filter, final: false };
+    const fetched = await this.#fetchLogs(range, context);
+    if (fetched.logs.length > 0 || !admitsLogs(logsBloom, filter)) {
+      return fetched;
+    }
+    // The bloom admits a log: accept the empty list if it is returned twice.
+    return this.#fetchLogs(range, context);
+  }
+}
 
 /** Reads the header from the first node that has it. Throws if no node has it. */
 const findHeader = async (nodes: readonly Node[], hash: Hash, context: RequestContext): Promise<Header> => {
@@ -58,55 +86,17 @@ const findHeader = async (nodes: readonly Node[], hash: Hash, context: RequestCo
   throw lastError ?? new RpcError(CODES.SERVER, "unknown block");
 };
 
-/**
- * Creates the function that returns the logs of one block by its hash.
- * A block that no node has is an error. An empty list is compared with the block's bloom.
- */
-export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOptions): LogsOfBlock => {
-  const fetchVerified = async (hash: Hash, filter: LogFilter, context: FetchContext): Promise<FetchedLogs> => {
-    const { number, logsBloom } = await findHeader(nodes, hash, context);
-    const range = { from: number, to: number, blockHash: hash, filter, final: false };
-    const fetched = await fetchLogs(range, context);
-    if (fetched.logs.length > 0 || !admitsLogs(logsBloom, filter)) {
-      return fetched;
-    }
-    // The bloom admits a log: accept the empty list if it is returned twice.
-    return fetchLogs(range, context);
-  };
+interface Header {
+  readonly number: bigint;
+  readonly logsBloom: Uint8Array;
+}
 
-  const fetchBlock = async (
-    key: string,
-    hash: Hash,
-    filter: LogFilter,
-    context: FetchContext,
-  ): Promise<RpcResponse> => {
-    const fetched = await fetchVerified(hash, filter, context);
-    const bytes = joinLogs(fetched.logs, fetched.timestamps);
-    const number = fetched.logs[0]?.block;
-    store.set(key, bytes, "byHash", number === undefined ? undefined : { number: BigInt(number), hash });
-    const [node] = fetched.nodes;
-    return {
-      body: formatList([bytes]),
-      status: { fwd: context.bypassCache ? "request" : "miss", stored: true },
-      ...(node !== undefined && { node }),
-    };
-  };
+const BLOOM_BYTES = 256;
 
-  return async (hash, filter, context) => {
-    const filterHash = hashFilter(canonicalLogFilter(filter));
-    const key = blockKey(filterHash, hash);
-    const [cached] = context.bypassCache ? [] : await store.get([key], ownerOf(context));
-    if (cached !== undefined) {
-      return { body: formatList([cached.bytes]), status: { hit: cached.from } };
-    }
-    const owner = { clientId: context.clientId, group: {}, signal: context.signal };
-    // One block is always small enough for memory, so that its bytes are not counted.
-    return fetchBlock(key, hash, filter, {
-      ...deriveContext(context, {}),
-      owner,
-      filterHash,
-      countBytes: () => undefined,
-      retries: new FetchRetries(),
-    });
-  };
+const parseHeader = (block: unknown): Header | undefined => {
+  if (!isFields(block) || !isQuantity(block.number)) {
+    return undefined;
+  }
+  const logsBloom = isData(block.logsBloom) ? parseData(block.logsBloom) : undefined;
+  return logsBloom?.length === BLOOM_BYTES ? { number: BigInt(block.number), logsBloom } : undefined;
 };

@@ -1,9 +1,11 @@
 import type { RequestContext } from "../core/rpcSource.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
+import { overBudget } from "../jsonrpc/rpcError.ts";
 import type { SlotOwner } from "../limits/fairScheduler.ts";
+import type { MemoryBudget, MemoryUse } from "../limits/memoryBudget.ts";
 import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
 import { FetchRetries } from "./fetchRetries.ts";
-import type { LogMemory } from "./logMemory.ts";
+import type { LogsOptions } from "./logsOptions.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
 import { blocksOf, RefusedRange } from "./plan.ts";
 import type { FetchContext } from "./requestLogs.ts";
@@ -25,49 +27,44 @@ export interface HashedFilter {
   readonly filterHash: string;
 }
 
-export interface RangeFetchOptions {
+/** What all queries of one chain share. */
+export interface QueryOptions extends Pick<LogsOptions, "store" | "memory"> {
   readonly fetchLogs: FetchLogs;
   readonly limits: NodeLimits;
   /** Limit of one query's fetch ranges in flight. */
   readonly maxRanges: number;
 }
 
-/** The parts of segments that a query needs next. */
-export interface Demand {
-  /** Index of the first part to fetch; -1 if no part is missing. */
-  readonly start: number;
-  /** Index of the part that is sent next. */
-  readonly next: number;
-  /** False while only recent segments are fetched, before the first byte. */
-  readonly isSending: boolean;
-}
-
-/** The part of a query that sends the segments in order. */
-export interface SegmentReader {
-  demand(): Demand;
-  /** Called at the end of each fetch range. */
-  onEnd(failure?: { readonly error: unknown }): void;
-  readonly context: RequestContext;
-  readonly memory: LogMemory;
-  /** Ends waiting requests: the query has failed, or its client has left. */
-  readonly signal: AbortSignal;
-}
-
-/** The fetch ranges in flight of one query. */
+/** The fetch ranges of one query. They end with the query: it has failed, or its client has left. */
 export class RangeFetches {
-  readonly #segments: SegmentTable;
+  readonly #table: SegmentTable;
   readonly #query: HashedFilter;
-  readonly #reader: SegmentReader;
-  readonly #options: RangeFetchOptions;
+  readonly #context: RequestContext;
+  readonly #options: QueryOptions;
+  readonly #memory: LogMemory;
+  readonly #closing = new AbortController();
+  /** Ends waiting requests. */
+  readonly #waiting: AbortSignal;
   readonly #nodes = new Set<string>();
   #inFlight = 0;
   #inFlightBlocks = 0;
+  #isSending = false;
+  #failure: { readonly error: unknown } | undefined;
+  #ended = Promise.withResolvers<void>();
 
-  constructor(segments: SegmentTable, query: HashedFilter, reader: SegmentReader, options: RangeFetchOptions) {
-    this.#segments = segments;
+  constructor(table: SegmentTable, query: HashedFilter, context: RequestContext, options: QueryOptions) {
+    this.#table = table;
     this.#query = query;
-    this.#reader = reader;
+    this.#context = context;
     this.#options = options;
+    this.#memory = new LogMemory(options.memory, context.clientId);
+    this.#waiting = AbortSignal.any([context.signal, this.#closing.signal]);
+    const onAbort = () => this.close(context.signal.reason);
+    context.signal.addEventListener("abort", onAbort, { once: true });
+    this.#closing.signal.addEventListener("abort", () => context.signal.removeEventListener("abort", onAbort));
+    if (context.signal.aborted) {
+      onAbort();
+    }
   }
 
   get inFlight(): number {
@@ -81,28 +78,72 @@ export class RangeFetches {
 
   /** Starts fetch ranges while slots and memory allow it. Until a node has accepted or refused the size, that is one. */
   start(): void {
-    while (this.#inFlight < (this.#options.limits.isTried(this.#rangeBlocks) ? this.#options.maxRanges : 1)) {
-      const range = this.#claim(this.#reader.demand());
+    const { limits, maxRanges } = this.#options;
+    while (this.#failure === undefined && !this.#waiting.aborted) {
+      const range = this.#inFlight < (limits.isTried(this.#rangeBlocks) ? maxRanges : 1) ? this.#claim() : undefined;
       if (range === undefined) {
         return;
       }
       this.#fetch(range).then(
-        () => this.#reader.onEnd(),
-        (error: unknown) => this.#reader.onEnd({ error }),
+        () => this.#onEnd(),
+        (error: unknown) => {
+          this.close(error);
+          this.#onEnd();
+        },
       );
     }
   }
 
-  /** Claims the next missing segments at or after `start`, if there are any and there is room. */
-  #claim({ start, next, isSending }: Demand): ClaimedRange | undefined {
-    const at = start < 0 ? -1 : this.#segments.nextMissing(start);
+  /** Until this call, only recent segments are fetched. */
+  beginSending(): void {
+    this.#isSending = true;
+  }
+
+  /** Counts the bytes of the table. Throws RpcError if there is no room for more. */
+  countMemory(): void {
+    this.#memory.set(this.#table.bufferedBytes);
+  }
+
+  /** Waits for the end of a fetch range. Rejects if the query has failed. */
+  async nextEnd(): Promise<void> {
+    if (this.#failure === undefined) {
+      await this.#ended.promise;
+    }
+    if (this.#failure !== undefined) {
+      throw this.#failure.error;
+    }
+  }
+
+  /** Ends all requests in flight. */
+  close(error: unknown): void {
+    this.#failure ??= { error };
+    this.#closing.abort(error);
+    this.#memory.end();
+    this.#notify();
+  }
+
+  #onEnd(): void {
+    this.start();
+    this.#notify();
+  }
+
+  #notify(): void {
+    this.#ended.resolve();
+    this.#ended = Promise.withResolvers();
+  }
+
+  /** Claims the next missing segments, if there are any and there is room. Before the first byte is sent, these are the recent ones. */
+  #claim(): ClaimedRange | undefined {
+    const { next } = this.#table;
+    const start = this.#isSending ? next : this.#table.firstRecent();
+    const at = start < 0 ? -1 : this.#table.nextMissing(start);
     // The segment that is sent next is always fetched: without it, no memory is ever released.
     const isNeeded = at === next && this.#inFlight === 0;
-    if (at === -1 || !(isNeeded || this.#hasRoom(isSending ? ADMIT_BELOW_BYTES : RECENT_FIRST_BYTES))) {
+    if (at === -1 || !(isNeeded || this.#hasRoom(this.#isSending ? ADMIT_BELOW_BYTES : RECENT_FIRST_BYTES))) {
       return undefined;
     }
     // The range with the recent blocks is filled with older ones, so that together they need the fewest requests.
-    return this.#segments.claimRange(at, this.#rangeBlocks, isSending ? "ascending" : "descending");
+    return this.#table.claimRange(at, this.#rangeBlocks, this.#isSending ? "ascending" : "descending");
   }
 
   get #rangeBlocks(): number {
@@ -113,19 +154,18 @@ export class RangeFetches {
 
   #hasRoom(maxBytes: number): boolean {
     const expectedBytes = this.#inFlightBlocks * this.#options.limits.bytesPerBlock(this.#query.filterHash);
-    return this.#segments.bufferedBytes + expectedBytes < maxBytes;
+    return this.#table.bufferedBytes + expectedBytes < maxBytes;
   }
 
   async #fetch(range: ClaimedRange): Promise<void> {
-    const { memory } = this.#reader;
-    memory.admit();
+    this.#memory.admit();
     const blocks = blocksOf(range);
     let receivedBytes = 0;
     const countBytes = (bytes: number) => {
       receivedBytes += bytes;
-      this.#segments.countBuffered(bytes);
-      memory.set(this.#segments.bufferedBytes);
-      if (this.#segments.bufferedBytes <= MAX_BUFFERED_BYTES || range.from === range.to) {
+      this.#table.countBuffered(bytes);
+      this.countMemory();
+      if (this.#table.bufferedBytes <= MAX_BUFFERED_BYTES || range.from === range.to) {
         return;
       }
       this.#options.limits.recordOverflow(this.#query.filterHash, blocks, receivedBytes);
@@ -145,21 +185,21 @@ export class RangeFetches {
       }
       range.discard();
       if (error instanceof NoRoom) {
-        this.#segments.evictAfterNext();
+        this.#table.evictAfterNext();
       }
     } finally {
       this.#inFlight--;
       this.#inFlightBlocks -= blocks;
-      this.#segments.countBuffered(-receivedBytes);
+      this.#table.countBuffered(-receivedBytes);
     }
   }
 
   async #request({ from, to, final }: ClaimedRange, countBytes: FetchContext["countBytes"]): Promise<FetchedLogs> {
     const { filter, filterHash } = this.#query;
-    const { context, signal: querySignal } = this.#reader;
+    const context = this.#context;
     const ending = new AbortController();
-    const waiting = AbortSignal.any([querySignal, ending.signal]);
-    const owner: SlotOwner = { clientId: context.clientId, group: this.#segments, signal: waiting };
+    const waiting = AbortSignal.any([this.#waiting, ending.signal]);
+    const owner: SlotOwner = { clientId: context.clientId, group: this.#table, signal: waiting };
     // If another range fails, requests that a node is answering continue and are cached. Waiting requests end.
     const signal = AbortSignal.any([context.signal, ending.signal]);
     try {
@@ -181,5 +221,41 @@ export class RangeFetches {
       // Other requests of this range have no reader any more.
       ending.abort(ENDED);
     }
+  }
+}
+
+/** The bytes that one log query holds: logs that are received and not sent yet. */
+class LogMemory {
+  readonly #budget: MemoryBudget | undefined;
+  readonly #clientId: string;
+  readonly #use: MemoryUse | undefined;
+  #isAdmitted = false;
+  #isEnded = false;
+
+  constructor(budget: MemoryBudget | undefined, clientId: string) {
+    this.#budget = budget;
+    this.#clientId = clientId;
+    this.#use = budget?.open("logs", clientId);
+  }
+
+  /** Throws RpcError if the query has requested nothing from a node yet, and there is no room for its logs. */
+  admit(): void {
+    const error = this.#isAdmitted ? undefined : this.#budget?.refuse("logs", this.#clientId);
+    if (error !== undefined) {
+      throw error;
+    }
+    this.#isAdmitted = true;
+  }
+
+  /** Sets the number of bytes. Throws RpcError if there is no room for more. */
+  set(bytes: number): void {
+    if (!this.#isEnded && this.#use?.trySet(bytes) === false) {
+      throw overBudget();
+    }
+  }
+
+  end(): void {
+    this.#isEnded = true;
+    this.#use?.end();
   }
 }

@@ -2,25 +2,6 @@ import { CLOSE_BRACKET, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "../json/j
 import { skipSpace } from "../json/skipSpace.ts";
 import { skipObjectUnchecked } from "../json/skipUnchecked.ts";
 
-/**
- * One log inside JSON text; its other members are not parsed.
- * Numbers are plain, because that is fast and block numbers are below 2^53.
- */
-export interface ScannedLog {
-  readonly text: Buffer;
-  /** Bytes of the log's object in `text`. */
-  readonly start: number;
-  readonly end: number;
-  readonly block: number;
-  readonly index: number;
-  readonly hash: string;
-  /** Whether the node returned `blockTimestamp`. */
-  readonly hasTimestamp: boolean;
-  /** Positions of the values of `address` and `topics`; -1 for a missing one. */
-  readonly address: number;
-  readonly topics: number;
-}
-
 /** `0x` and 32 bytes. */
 const HASH_LENGTH = 66;
 
@@ -52,13 +33,20 @@ class BlockHash {
   }
 }
 
-class TextLog implements ScannedLog {
+/**
+ * One log inside JSON text; its other members are not parsed.
+ * Numbers are plain, because that is fast and block numbers are below 2^53.
+ */
+export class ScannedLog {
   readonly text: Buffer;
+  /** Bytes of the log's object in `text`. */
   readonly start: number;
   readonly end: number;
   readonly block: number;
   readonly index: number;
+  /** Whether the node returned `blockTimestamp`. */
   readonly hasTimestamp: boolean;
+  /** Positions of the values of `address` and `topics`; -1 for a missing one. */
   readonly address: number;
   readonly topics: number;
   readonly #hash: BlockHash;
@@ -76,6 +64,7 @@ class TextLog implements ScannedLog {
     this.#hash = hash;
   }
 
+  /** The block's hash. */
   get hash(): string {
     return this.#hash.value;
   }
@@ -164,7 +153,7 @@ class LogScanner {
     if (!Number.isSafeInteger(this.block) || !Number.isSafeInteger(this.index) || hash === undefined) {
       throw new SyntaxError("A log without blockNumber, blockHash or logIndex");
     }
-    return new TextLog(this, start, end, hash);
+    return new ScannedLog(this, start, end, hash);
   }
 
   /** The lengths of the wanted keys exclude most other keys without reading them. */

@@ -1,39 +1,44 @@
 import type { BlockRange } from "../core/logRange.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { CacheStatus, RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
-import { upstreamTimeout } from "../jsonrpc/rpcError.ts";
+import { CODES, RpcError, upstreamTimeout } from "../jsonrpc/rpcError.ts";
 import { hashFilter } from "./cachedSegments.ts";
-import { type FetchLogs, RangeFetcher } from "./fetchLogs.ts";
-import { collectLogs, type LogCollector } from "./logCollector.ts";
-import { createLogResponse } from "./logResponse.ts";
-import { createLogsOfBlock, type LogsOfBlock } from "./logsOfBlock.ts";
+import { RangeFetcher } from "./fetchLogs.ts";
+import { LogCollector } from "./logCollector.ts";
+import { LogsOfBlock } from "./logsOfBlock.ts";
 import type { LogsOptions } from "./logsOptions.ts";
+import { formatList, streamList } from "./mergeLogs.ts";
 import { NodeLimits } from "./nodeLimits.ts";
 import { splitIntoSegments } from "./plan.ts";
+import type { QueryOptions } from "./rangeFetches.ts";
 import { shareFetches } from "./shareFetches.ts";
 
-/** Returns the logs of sealed blocks: complete, ordered, without duplicates, over any range. */
-export interface SplitLogs {
-  request(
-    filter: LogFilter,
-    blocks: BlockRange | { readonly blockHash: Hash },
-    context: RequestContext,
-  ): Promise<RpcResponse>;
-}
+/** A response of this size is sent while the rest of it is fetched. */
+const STREAM_ABOVE_BYTES = 8 * 1024 * 1024;
+/** A response up to this size is one buffer. */
+const WHOLE_BYTES = 256 * 1024;
+const BRACKETS_BYTES = 2;
 
-class SegmentedLogs implements SplitLogs {
+/**
+ * Returns the logs of sealed blocks: complete, ordered, without duplicates, over any range.
+ * It splits a query into segments, looks them up, fetches the rest and joins the bytes.
+ */
+export class SplitLogs {
   readonly #options: LogsOptions;
   readonly #limits: NodeLimits;
-  readonly #fetchLogs: FetchLogs;
+  readonly #query: QueryOptions;
   readonly #logsOfBlock: LogsOfBlock;
 
   constructor(options: LogsOptions) {
-    const { nodes, store } = options;
+    const { nodes, store, memory, rangesPerNode } = options;
     this.#options = options;
     this.#limits = new NodeLimits(options);
-    this.#fetchLogs = shareFetches(new RangeFetcher(options, this.#limits).fetch);
-    this.#logsOfBlock = createLogsOfBlock({ nodes, store, fetchLogs: this.#fetchLogs });
+    const fetchLogs = shareFetches(new RangeFetcher(options, this.#limits).fetch);
+    // Not more than the nodes serve at once: a range that is cut later is cut by better known limits.
+    const maxRanges = nodes.reduce((sum, node) => sum + rangesPerNode(node), 0);
+    this.#query = { store, memory, fetchLogs, limits: this.#limits, maxRanges };
+    this.#logsOfBlock = new LogsOfBlock(options, fetchLogs);
   }
 
   request(
@@ -42,24 +47,17 @@ class SegmentedLogs implements SplitLogs {
     context: RequestContext,
   ): Promise<RpcResponse> {
     return "blockHash" in blocks
-      ? this.#logsOfBlock(blocks.blockHash, filter, context)
+      ? this.#logsOfBlock.request(blocks.blockHash, filter, context)
       : this.#requestRange(filter, blocks, context);
   }
 
   async #requestRange(filter: LogFilter, range: BlockRange, context: RequestContext): Promise<RpcResponse> {
-    const { chain, nodes, store, memory, telemetry, rangesPerNode } = this.#options;
+    const { chain, telemetry } = this.#options;
     const blocks = Number(range.to - range.from) + 1;
     telemetry.metrics.logRangeBlocks.observe({ chain }, blocks);
     const ranges = splitIntoSegments(range, context.view.heads.finalized?.number);
     const query = { filter, filterHash: hashFilter(canonicalLogFilter(filter)) };
-    const collector = collectLogs(ranges, query, context, {
-      store,
-      memory,
-      fetchLogs: this.#fetchLogs,
-      limits: this.#limits,
-      // Not more than the nodes serve at once: a range that is cut later is cut by better known limits.
-      maxRanges: nodes.reduce((sum, node) => sum + rangesPerNode(node), 0),
-    });
+    const collector = new LogCollector(ranges, query, context, this.#query);
     const onLate = () => collector.close(upstreamTimeout("The logs took too long; the fetched part is cached"));
     const timer = setTimeout(onLate, Math.max(0, context.deadlineMs - performance.now()));
     try {
@@ -73,6 +71,7 @@ class SegmentedLogs implements SplitLogs {
     }
   }
 
+  /** Responds with one buffer, or with a stream if it is large. Throws if the response exceeds its limit. */
   async #respond(collector: LogCollector, segments: number, { bypassCache }: RequestContext): Promise<RpcResponse> {
     const { chain, telemetry, maxResponseBytes: maxBytes = Number.POSITIVE_INFINITY } = this.#options;
     if (!bypassCache) {
@@ -82,9 +81,77 @@ class SegmentedLogs implements SplitLogs {
     telemetry.metrics.logSegments.inc({ chain, source: "cache" }, cached);
     telemetry.metrics.logSegments.inc({ chain, source: "node" }, segments - cached);
     await collector.fetchRecent();
-    return createLogResponse(collector, { segments, maxBytes, bypassCache });
+    const { chunks, bytes, isComplete } = await readStart(collector.chunks, maxBytes);
+    const isWhole = isComplete && bytes <= WHOLE_BYTES;
+    const [node] = collector.nodes;
+    return {
+      body: isWhole
+        ? formatList(chunks)
+        : streamList(isComplete ? chunks : limited(chunks, collector.chunks, maxBytes)),
+      status: statusOf(collector, isComplete, segments, bypassCache),
+      ...(node !== undefined && collector.nodes.size === 1 && { node }),
+    };
   }
 }
 
-/** Creates `eth_getLogs` over any range: it splits a query into segments, looks them up, fetches the rest and joins the bytes. */
-export const splitLogs = (options: LogsOptions): SplitLogs => new SegmentedLogs(options);
+interface Start {
+  readonly chunks: readonly Uint8Array[];
+  readonly bytes: number;
+  /** No chunk follows. */
+  readonly isComplete: boolean;
+}
+
+/** Reads chunks until the response is complete, or large enough to be streamed. */
+const readStart = async (source: LogCollector["chunks"], maxBytes: number): Promise<Start> => {
+  const chunks: Uint8Array[] = [];
+  let bytes = BRACKETS_BYTES;
+  while (bytes < STREAM_ABOVE_BYTES) {
+    const { done, value } = await source.next();
+    if (done === true) {
+      return { chunks, bytes, isComplete: true };
+    }
+    chunks.push(value);
+    bytes += value.length;
+    if (bytes > maxBytes) {
+      throw tooLarge(maxBytes);
+    }
+  }
+  return { chunks, bytes, isComplete: false };
+};
+
+/** Limits the size of a stream. After the first byte, only a broken connection can report an error. */
+async function* limited(
+  first: readonly Uint8Array[],
+  remainder: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let total = BRACKETS_BYTES;
+  for (const chunk of first) {
+    total += chunk.length;
+    yield chunk;
+  }
+  for await (const chunk of remainder) {
+    total += chunk.length;
+    if (total > maxBytes) {
+      throw tooLarge(maxBytes);
+    }
+    yield chunk;
+  }
+}
+
+const tooLarge = (maxBytes: number): RpcError =>
+  new RpcError(CODES.RESPONSE_TOO_LARGE, `The logs are larger than the limit of a response: ${maxBytes} bytes`);
+
+const statusOf = (
+  { found, isStored }: LogCollector,
+  isComplete: boolean,
+  segments: number,
+  bypassCache: boolean,
+): CacheStatus => {
+  if (found.segments === segments) {
+    return { hit: found.from.has("redis") ? "redis" : "memory" };
+  }
+  const detail = `${found.segments}/${segments} segments`;
+  const fwd = bypassCache ? "request" : found.segments > 0 ? "partial" : "miss";
+  return { fwd, detail, ...(isComplete && { stored: isStored }) };
+};

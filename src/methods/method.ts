@@ -1,5 +1,4 @@
 import type { BlockId, Heads } from "../core/heads.ts";
-import type { BlockRange } from "../core/logRange.ts";
 import type {
   NodeSource,
   RequestContext,
@@ -10,11 +9,12 @@ import type {
 } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PendingChange } from "../core/view.ts";
-import type { Address, Hash } from "../ethereum/hex.ts";
-import type { LogFilter, LogFilterLimits } from "../ethereum/logFilter.ts";
+import type { Address } from "../ethereum/hex.ts";
+import type { LogFilterLimits } from "../ethereum/logFilter.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
+import type { SplitLogs } from "../logs/splitLogs.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import type { Answers } from "../state/answers/answers.ts";
 import type { StateReads } from "../state/stateReads.ts";
@@ -39,13 +39,7 @@ export interface Chain {
     refresh(): Promise<Heads>;
     readonly blockTimeMs: number;
   };
-  readonly logs: {
-    request(
-      filter: LogFilter,
-      blocks: BlockRange | { readonly blockHash: Hash },
-      context: RequestContext,
-    ): Promise<RpcResponse>;
-  };
+  readonly logs: Pick<SplitLogs, "request">;
   readonly filters: Filters;
   readonly logLimits: LogFilterLimits & { readonly maxBlocks: number | undefined };
   /** Executes calls in forebay. Undefined if the chain's rules are unknown or execution is disabled; then nodes answer. */

@@ -77,7 +77,12 @@ const withoutBlock = ({ number }: BlockId, heads: Heads): Heads => ({
 });
 
 /** Reads a filter's logs of one block by its hash. */
-const readBlockLogs = async (logs: SplitLogs, query: LogQuery, block: BlockId, context: RequestContext) => {
+const readBlockLogs = async (
+  logs: Pick<SplitLogs, "request">,
+  query: LogQuery,
+  block: BlockId,
+  context: RequestContext,
+) => {
   const view = { heads: withoutBlock(block, context.view.heads) };
   return readFilterLogs(await logs.request(query.filter, { blockHash: block.hash }, deriveContext(context, { view })));
 };
@@ -97,11 +102,11 @@ const MAX_BLOCKS_BELOW = 64;
 
 /** Reads the changes of polled filters. */
 export class FilterChanges {
-  readonly #logs: SplitLogs;
+  readonly #logs: Pick<SplitLogs, "request">;
   readonly #reads: FilterReads;
   readonly #below: BlocksBelow;
 
-  constructor(logs: SplitLogs, reads: FilterReads) {
+  constructor(logs: Pick<SplitLogs, "request">, reads: FilterReads) {
     this.#logs = logs;
     this.#reads = reads;
     this.#below = new BlocksBelow(reads.blocksBelow);

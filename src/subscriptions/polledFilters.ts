@@ -10,7 +10,7 @@ import type { FilterStore } from "./filterStore.ts";
 import { createKeyedQueue } from "./keyedQueue.ts";
 
 export interface FiltersOptions extends FilterReads {
-  readonly logs: SplitLogs;
+  readonly logs: Pick<SplitLogs, "request">;
   /** The filters of this process. */
   readonly local: FilterStore;
   /** The filters of all replicas that share a Redis. While it fails, new filters are local. */

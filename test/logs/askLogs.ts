@@ -4,14 +4,14 @@ import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import type { LogFilter } from "../../src/ethereum/logFilter.ts";
 import { createFairScheduler } from "../../src/limits/fairScheduler.ts";
 import type { LogsOptions } from "../../src/logs/logsOptions.ts";
-import { type SplitLogs, splitLogs } from "../../src/logs/splitLogs.ts";
+import { SplitLogs } from "../../src/logs/splitLogs.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createMemoryStore } from "./memoryStore.ts";
 
 export const ANY: LogFilter = { addresses: [], topics: [] };
 
 export const createSplit = (nodes: readonly Node[], options: Partial<LogsOptions> = {}): SplitLogs =>
-  splitLogs({
+  new SplitLogs({
     chain: "test",
     nodes,
     store: createMemoryStore(),

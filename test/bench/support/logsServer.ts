@@ -10,7 +10,7 @@ import { type Hash, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { parseLogQuery } from "../../../src/ethereum/logFilter.ts";
 import { createFairScheduler } from "../../../src/limits/fairScheduler.ts";
 import type { Segment, SegmentStore } from "../../../src/logs/cachedSegments.ts";
-import { splitLogs } from "../../../src/logs/splitLogs.ts";
+import { SplitLogs } from "../../../src/logs/splitLogs.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 
 export interface LogsServerOptions {
@@ -93,10 +93,10 @@ const createHeads = (head: number): Heads => {
   };
 };
 
-/** Serves splitLogs behind node:http. Other benches measure dispatch and metrics. */
+/** Serves SplitLogs behind node:http. Other benches measure dispatch and metrics. */
 const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
   const heads = createHeads(options.head);
-  const split = splitLogs({
+  const split = new SplitLogs({
     chain: "bench",
     nodes: [createNode(options)],
     store: createStore(options.storeBytes),
