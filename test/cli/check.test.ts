@@ -6,7 +6,8 @@ import { configSchema } from "../../src/config/schema.ts";
 import { wireMessage } from "../support/builders/flashblocks.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeFeed } from "../support/fakes/fakeFeed.ts";
-import { createFakeNode, FakeError } from "../support/fakes/fakeNode.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { FakeError } from "../support/fakes/front.ts";
 import { startRedis } from "../support/servers/redis.ts";
 
 const startNode = async (t: TestContext) => {

@@ -4,7 +4,8 @@ import { keccak256 } from "viem";
 import { rpc } from "../support/clients/rpc.ts";
 import { settled } from "../support/clients/settled.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
-import { createFakeNode, FakeError, type FakeNode, type FakeNodeOptions } from "../support/fakes/fakeNode.ts";
+import { createFakeNode, type FakeNode, type FakeNodeOptions } from "../support/fakes/fakeNode.ts";
+import { FakeError } from "../support/fakes/front.ts";
 import { createService } from "../support/servers/service.ts";
 
 const ADDRESS = `0x${"11".repeat(20)}`;

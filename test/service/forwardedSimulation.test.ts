@@ -3,7 +3,8 @@ import { type TestContext, test } from "node:test";
 import { rpc } from "../support/clients/rpc.ts";
 import { settled } from "../support/clients/settled.ts";
 import { createFakeChain, type FakeBlock } from "../support/fakes/fakeChain.ts";
-import { createFakeNode, FakeError } from "../support/fakes/fakeNode.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { FakeError } from "../support/fakes/front.ts";
 import { createService } from "../support/servers/service.ts";
 
 const HEIGHT = 20;

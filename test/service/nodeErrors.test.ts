@@ -4,7 +4,8 @@ import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
-import { createFakeNode, FakeError, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { FakeError } from "../support/fakes/front.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 interface Fault {

@@ -3,7 +3,8 @@ import { type TestContext, test } from "node:test";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
-import { createFakeNode, FakeError, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { FakeError } from "../support/fakes/front.ts";
 import { startRedis } from "../support/servers/redis.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 

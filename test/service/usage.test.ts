@@ -6,7 +6,8 @@ import { WebSocket } from "ws";
 import { z } from "zod";
 import { metric } from "../support/clients/rpc.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
-import { createFakeNode, FakeError, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { FakeError } from "../support/fakes/front.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 const KEYS = ["wallet", "indexer", "bot"];

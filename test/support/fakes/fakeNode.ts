@@ -1,7 +1,16 @@
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { type WebSocket, WebSocketServer } from "ws";
+import type { IncomingHttpHeaders } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createFakeChain, type FakeBlock, type FakeChain } from "./fakeChain.ts";
+import {
+  answerBody,
+  callsOf,
+  FakeError,
+  type FrontRequest,
+  type FrontResponse,
+  isBatch,
+  type NodeCall,
+  startSocketFront,
+} from "./front.ts";
 
 export interface FakeNodeOptions {
   /** Default: a new chain with ten blocks. */
@@ -42,11 +51,7 @@ export interface FakeNode {
   readonly faults: Faults;
   /** Calls answered or refused by method; batch items count singly. */
   readonly calls: ReadonlyMap<string, number>;
-  readonly requests: readonly {
-    readonly headers: IncomingMessage["headers"];
-    readonly path: string;
-    readonly body: string;
-  }[];
+  readonly requests: readonly { readonly headers: IncomingHttpHeaders; readonly path: string; readonly body: string }[];
   count(...methods: string[]): number;
   /** The most reads of balances that were in flight at once since the last call. */
   takeMostBalances(): number;
@@ -60,41 +65,17 @@ export interface FakeNode {
   close(): Promise<void>;
 }
 
-export class FakeError extends Error {
-  readonly code: number;
-  readonly data: unknown;
-  constructor(code: number, message: string, data?: unknown) {
-    super(message);
-    this.code = code;
-    this.data = data;
-  }
-}
-
-interface Request {
-  readonly id: unknown;
-  readonly method: string;
-  readonly params?: readonly unknown[];
-}
-
 const SAFE_DEPTH = 4;
 const FINALIZED_DEPTH = 8;
-
-const readBody = async (request: IncomingMessage): Promise<string> => {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) {
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString();
-};
+const HALF_SENT = '{"jsonrpc":"2.0","id":1,"result":"0x1"}';
 
 /** A JSON-RPC node on port 0 that answers from a generated chain, counts its calls, and has the configured faults. */
 export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<FakeNode> => {
   const chain = options.chain ?? createFakeChain();
   const faults: Faults = {};
   const calls = new Map<string, number>();
-  const requests: { headers: IncomingMessage["headers"]; path: string; body: string }[] = [];
+  const requests: { headers: IncomingHttpHeaders; path: string; body: string }[] = [];
   const waiting = new Map<string, (() => void)[]>();
-  const subscribers = new Set<WebSocket>();
   const breaks: (() => void)[] = [];
   const hanging: (() => void)[] = [];
   let balancesInFlight = 0;
@@ -147,105 +128,77 @@ export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<Fak
     eth_getLogs: () => [],
   };
 
-  const answer = ({ id, method, params = [] }: Request): unknown => {
-    const isFaulty = faults.error && (faults.methods === undefined || faults.methods.includes(method));
-    if (isFaulty) {
-      return { jsonrpc: "2.0", id, error: faults.error };
+  const answer = ({ method, params }: NodeCall): unknown => {
+    if (faults.error && (faults.methods === undefined || faults.methods.includes(method))) {
+      throw new FakeError(faults.error.code, faults.error.message, faults.error.data);
     }
     const handler = options.handlers?.[method] ?? known[method];
     if (!handler) {
-      return { jsonrpc: "2.0", id, error: { code: -32_601, message: `the method ${method} does not exist` } };
+      throw new FakeError(-32_601, `the method ${method} does not exist`);
     }
-    try {
-      return { jsonrpc: "2.0", id, result: handler(params) };
-    } catch (error) {
-      const { code, message, data } = error instanceof FakeError ? error : new FakeError(-32_603, String(error));
-      return { jsonrpc: "2.0", id, error: { code, message, ...(data !== undefined && { data }) } };
-    }
+    return handler(params);
   };
 
-  const note = ({ method }: Request): void => {
+  const note = ({ method }: NodeCall): void => {
     calls.set(method, (calls.get(method) ?? 0) + 1);
     for (const resolve of waiting.get(method)?.splice(0) ?? []) {
       resolve();
     }
   };
 
-  const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const body = await readBody(request);
-    requests.push({ headers: request.headers, path: request.url ?? "", body });
-    const isBalance = body.includes('"eth_getBalance"');
+  const watchEnd = async (isBalance: boolean, ended: Promise<boolean>): Promise<void> => {
     balancesInFlight += isBalance ? 1 : 0;
     mostBalances = Math.max(mostBalances, balancesInFlight);
-    response.on("close", () => {
-      balancesInFlight -= isBalance ? 1 : 0;
-      for (const resolve of response.writableFinished ? [] : breaks.splice(0)) {
-        resolve();
-      }
-    });
-    const parsed: Request | Request[] = JSON.parse(body);
-    const list = Array.isArray(parsed) ? parsed : [parsed];
-    list.forEach(note);
-    if (faults.delayMs !== undefined) {
-      await new Promise((resolve) => setTimeout(resolve, faults.delayMs));
+    const isComplete = await ended;
+    balancesInFlight -= isBalance ? 1 : 0;
+    for (const resolve of isComplete ? [] : breaks.splice(0)) {
+      resolve();
     }
-    const faulty = faults.methods === undefined || list.some(({ method }) => faults.methods?.includes(method));
-    if (faulty && faults.answer === "hang") {
-      await new Promise<void>((resolve) => hanging.push(resolve));
-    }
-    if (faulty && faults.answer === "reset") {
-      request.socket.destroy();
-      return;
-    }
-    if (faulty && typeof faults.answer === "number") {
-      const retry = faults.retryAfter === undefined ? {} : { "retry-after": `${faults.retryAfter}` };
-      response
-        .writeHead(faults.answer, { "content-type": "text/html", ...retry })
-        .end(faults.page ?? "<html>no</html>");
-      return;
-    }
-    if (faulty && faults.answer === "half") {
-      response.writeHead(200, { "content-type": "application/json", "content-length": 100 });
-      response.write('{"jsonrpc":"2.0","id":1,"resu', () => request.socket.destroy());
-      return;
-    }
-    const refused = { jsonrpc: "2.0", id: null, error: { code: -32_005, message: "batch requests are not supported" } };
-    const result = Array.isArray(parsed) ? (faults.refusesBatches ? refused : list.map(answer)) : answer(parsed);
-    response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(result));
   };
 
-  const server = createServer((request, response) => void respond(request, response));
-  const sockets = new WebSocketServer({ server });
-  sockets.on("connection", (socket) => {
-    socket.on("message", (data) => {
-      const request: Request = JSON.parse(data.toString());
-      note(request);
-      subscribers.add(socket);
-      socket.send(JSON.stringify({ jsonrpc: "2.0", id: request.id, result: "0x1" }));
-    });
-    socket.on("close", () => subscribers.delete(socket));
-  });
+  const respond = async (body: string, { headers, path, ended }: FrontRequest): Promise<FrontResponse> => {
+    requests.push({ headers, path, body });
+    void watchEnd(body.includes('"eth_getBalance"'), ended);
+    const list = callsOf(body);
+    list.forEach(note);
+    if (faults.delayMs !== undefined) {
+      await sleep(faults.delayMs);
+    }
+    const isFaulty = faults.methods === undefined || list.some(({ method }) => faults.methods?.includes(method));
+    if (isFaulty && faults.answer === "hang") {
+      await new Promise<void>((resolve) => hanging.push(resolve));
+    }
+    if (isFaulty && typeof faults.answer === "number") {
+      const retry = faults.retryAfter === undefined ? {} : { "retry-after": `${faults.retryAfter}` };
+      const html = { "content-type": "text/html", ...retry };
+      return { status: faults.answer, headers: html, text: faults.page ?? "<html>no</html>" };
+    }
+    if (isFaulty && faults.answer === "reset") {
+      return { status: 200, text: "", breaks: "before" };
+    }
+    if (isFaulty && faults.answer === "half") {
+      return { status: 200, text: HALF_SENT, breaks: "middle" };
+    }
+    if (isBatch(body) && faults.refusesBatches) {
+      const error = { code: -32_005, message: "batch requests are not supported" };
+      return { status: 200, text: JSON.stringify({ jsonrpc: "2.0", id: null, error }) };
+    }
+    return { status: 200, text: await answerBody(body, answer) };
+  };
+
+  const front = await startSocketFront(respond, note);
   const stop = chain.onBlocks((blocks) => {
     for (const { number } of blocks) {
       const json = chain.blocks[Number(number) - (faults.lag ?? 0)]?.json;
-      if (json === undefined) {
-        continue;
-      }
-      const { transactions, uncles, size, ...header } = json;
-      const params = { subscription: "0x1", result: header };
-      for (const socket of subscribers) {
-        socket.send(JSON.stringify({ jsonrpc: "2.0", method: "eth_subscription", params }));
+      if (json !== undefined) {
+        front.push(json);
       }
     }
   });
 
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  const port = typeof address === "object" && address ? address.port : 0;
   return {
-    url: `http://127.0.0.1:${port}/`,
-    wsUrl: `ws://127.0.0.1:${port}/`,
+    url: `${front.url}/`,
+    wsUrl: `${front.wsUrl}/`,
     chain,
     faults,
     calls,
@@ -272,19 +225,10 @@ export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<Fak
         resolve();
       }
     },
-    closeSockets: () => {
-      for (const socket of sockets.clients) {
-        socket.terminate();
-      }
-    },
-    close: async () => {
+    closeSockets: front.closeSockets,
+    close: () => {
       stop();
-      for (const socket of sockets.clients) {
-        socket.terminate();
-      }
-      sockets.close();
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      return front.close();
     },
   };
 };

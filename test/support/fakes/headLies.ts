@@ -4,7 +4,8 @@ import { createBloom } from "../../../src/ethereum/bloom.ts";
 import { formatData } from "../../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
 import { parseHeader } from "../../../src/verification/checkHeader.ts";
-import type { AskTruth, Lie, LieCall } from "./lyingNode.ts";
+import type { NodeCall } from "./front.ts";
+import type { AskTruth, Lie } from "./lyingNode.ts";
 
 type Block = Readonly<Record<string, unknown>>;
 
@@ -20,7 +21,7 @@ const invent = (template: Block, number: bigint): Block => ({
 });
 
 const BLOCK = "eth_getBlockByNumber";
-const isLatest = ({ method, params: [tag] }: LieCall): boolean => method === BLOCK && tag === "latest";
+const isLatest = ({ method, params: [tag] }: NodeCall): boolean => method === BLOCK && tag === "latest";
 const asBlock = (value: unknown): Block => (typeof value === "object" && value !== null ? { ...value } : {});
 
 /** The newest block of the honest node, also if the call was for another one. */

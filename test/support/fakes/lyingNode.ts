@@ -1,11 +1,5 @@
 import type { Lifespan } from "../servers/redis.ts";
-import { type Front, type FrontResponse, forwardTo, startFront } from "./front.ts";
-
-export interface LieCall {
-  readonly id: unknown;
-  readonly method: string;
-  readonly params: readonly unknown[];
-}
+import { callsOf, type Front, type FrontResponse, forwardTo, isBatch, type NodeCall, startFront } from "./front.ts";
 
 /** One JSON-RPC response: `result` or `error`, with its id. */
 export type LieResponse = Readonly<Record<string, unknown>>;
@@ -19,11 +13,11 @@ export interface Lie {
   /** Methods whose responses are changed; all by default. */
   readonly methods?: readonly string[];
   /** Changes the result of one call. */
-  readonly result?: (result: unknown, call: LieCall, truth: AskTruth) => unknown;
+  readonly result?: (result: unknown, call: NodeCall, truth: AskTruth) => unknown;
   /** Changes the whole response to one call, e.g. its id. After `result`. */
-  readonly response?: (response: LieResponse, call: LieCall, truth: AskTruth) => unknown;
+  readonly response?: (response: LieResponse, call: NodeCall, truth: AskTruth) => unknown;
   /** Changes the HTTP response, e.g. its status or its JSON text. After `response`; called if one of the calls is concerned. */
-  readonly http?: (http: FrontResponse, calls: readonly LieCall[]) => FrontResponse;
+  readonly http?: (http: FrontResponse, calls: readonly NodeCall[]) => FrontResponse;
 }
 
 export interface LyingNode extends Front {
@@ -39,7 +33,7 @@ export interface LyingNode extends Front {
   readonly total: number;
 }
 
-const concerns = ({ methods }: Lie, { method }: LieCall): boolean => methods === undefined || methods.includes(method);
+const concerns = ({ methods }: Lie, { method }: NodeCall): boolean => methods === undefined || methods.includes(method);
 
 const increment = (counts: Map<string, number>, key: string): void => {
   counts.set(key, (counts.get(key) ?? 0) + 1);
@@ -62,16 +56,15 @@ export class LieTeller {
     if (lies.length === 0) {
       return truth;
     }
-    const parsed: unknown = JSON.parse(body);
-    const asked = [parsed].flat() as LieCall[];
+    const asked = callsOf(body);
     const responses = [JSON.parse(truth.text)].flat() as LieResponse[];
     const changed = await Promise.all(
       responses.map((response) => {
         const call = asked.find(({ id }) => id === response.id);
-        return call ? this.#tell(response, { ...call, params: call.params ?? [] }, lies) : response;
+        return call ? this.#tell(response, call, lies) : response;
       }),
     );
-    let http: FrontResponse = { ...truth, text: JSON.stringify(Array.isArray(parsed) ? changed : changed[0]) };
+    let http: FrontResponse = { ...truth, text: JSON.stringify(isBatch(body) ? changed : changed[0]) };
     for (const lie of lies.filter((each) => asked.some((call) => concerns(each, call)))) {
       const next = lie.http?.(http, asked) ?? http;
       if (next !== http) {
@@ -91,7 +84,7 @@ export class LieTeller {
     return result;
   };
 
-  async #tell(truth: LieResponse, call: LieCall, lies: readonly Lie[]): Promise<unknown> {
+  async #tell(truth: LieResponse, call: NodeCall, lies: readonly Lie[]): Promise<unknown> {
     let response: unknown = truth;
     for (const lie of lies.filter((each) => concerns(each, call))) {
       let next: unknown = response;
@@ -119,7 +112,7 @@ export const startLyingNode = async (t: Lifespan, target: string, lies: readonly
   const calls = new Map<string, number>();
   const teller = new LieTeller((body) => forwardTo(node.target, body));
   const front = await startFront((body) => {
-    for (const { method } of [JSON.parse(body)].flat() as LieCall[]) {
+    for (const { method } of callsOf(body)) {
       increment(calls, method);
     }
     return teller.answer(body, node.lies);

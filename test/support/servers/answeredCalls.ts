@@ -5,8 +5,9 @@ import { startAnvil } from "../../devnet/anvil.ts";
 import { compile } from "../builders/compile.ts";
 import { metric, rpc } from "../clients/rpc.ts";
 import { until } from "../clients/until.ts";
-import { startFront } from "../fakes/front.ts";
+import { type Lie, startLyingNode } from "../fakes/lyingNode.ts";
 import { deploy } from "./deployed.ts";
+import type { Lifespan } from "./redis.ts";
 import { createService, type ServiceChain } from "./service.ts";
 
 /** Long, so that no read is late on a busy machine. The rig refreshes the heads itself. */
@@ -31,40 +32,9 @@ export interface AnsweredCallsOptions {
   readonly change?: (method: string, params: readonly unknown[], result: unknown) => unknown;
 }
 
-interface Reply {
-  readonly id: unknown;
-  readonly result?: unknown;
-}
-
-interface Sent {
-  readonly id: unknown;
-  readonly method: string;
-  readonly params?: readonly unknown[];
-}
-
-/** A node's front that counts calls. The node says that it is no development node. */
-const startCountedFront = async (url: string, change: AnsweredCallsOptions["change"]) => {
-  const calls = new Map<string, number>();
-  const front = await startFront(async (body) => {
-    const sent = [JSON.parse(body)].flat() as readonly Sent[];
-    for (const { method } of sent) {
-      calls.set(method, (calls.get(method) ?? 0) + 1);
-    }
-    const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
-    const replies = (await response.json()) as Reply | readonly Reply[];
-    const changed = [replies].flat().map((reply) => {
-      const { method = "", params = [] } = sent.find(({ id }) => id === reply.id) ?? {};
-      const result = method === "web3_clientVersion" ? "Other/v1" : reply.result;
-      return "result" in reply ? { ...reply, result: change?.(method, params, result) ?? result } : reply;
-    });
-    return JSON.stringify(Array.isArray(replies) ? changed : changed[0]);
-  });
-  return { ...front, calls };
-};
-
 /** A service in front of anvil, which answers calls from earlier answers. */
 export const startAnsweredCalls = async (
-  t: { after(end: () => Promise<void>): void },
+  t: Lifespan,
   { args = [], contracts = [], codes = {}, state, change }: AnsweredCallsOptions,
 ) => {
   const anvil = await startAnvil(["--no-mining", "--hardfork", "prague", ...args]);
@@ -74,8 +44,15 @@ export const startAnsweredCalls = async (
   for (const [address, code] of Object.entries(codes)) {
     await anvil.call("anvil_setCode", address, code);
   }
-  const front = await startCountedFront(anvil.url, change);
-  t.after(() => front.close());
+  /** The node says that it is no development node. */
+  const changed: Lie = {
+    name: "changed",
+    result: (result, { method, params }) => {
+      const given = method === "web3_clientVersion" ? "Other/v1" : result;
+      return change?.(method, params, given) ?? given;
+    },
+  };
+  const front = await startLyingNode(t, anvil.url, [changed]);
   const service = await createService({
     nodes: [{ url: front.url }],
     blockTimeMs: LONG_MS,

@@ -1,10 +1,6 @@
-import { once } from "node:events";
-import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type WebSocket, WebSocketServer } from "ws";
 import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
-import { FakeError } from "../fakes/fakeNode.ts";
+import { answerBody, FakeError, type NodeCall, type SocketFront, startSocketFront } from "../fakes/front.ts";
 import type { TraceDialect } from "./diffTrace.ts";
 import { type CallObject, formatReturnData, GAS_PRICE, type Overrides, StandInCalls } from "./standInCalls.ts";
 import { CHAIN_ID, type StandInBlock, type StandInChain } from "./standInChain.ts";
@@ -26,12 +22,6 @@ export interface StandInNodeOptions {
   readonly pushes?: boolean | undefined;
   /** Time until the node answers a method. Default: at once. */
   readonly delayMs?: Readonly<Record<string, number>> | undefined;
-}
-
-interface Request {
-  readonly id: unknown;
-  readonly method: string;
-  readonly params?: readonly unknown[];
 }
 
 interface TraceOptions {
@@ -57,84 +47,48 @@ export class StandInNode {
   readonly #options: StandInNodeOptions;
   readonly #execution: StandInCalls;
   readonly #handlers: Readonly<Record<string, Handler>>;
-  readonly #server = createServer((request, response) => {
-    this.#respond(request).then(
-      (text) => response.writeHead(200, { "content-type": "application/json" }).end(text),
-      (error: unknown) => response.destroy(error instanceof Error ? error : undefined),
-    );
-  });
-  readonly #sockets = new WebSocketServer({ server: this.#server });
-  readonly #subscribers = new Set<WebSocket>();
-  readonly #subscribed = Promise.withResolvers<void>();
+  readonly #front: SocketFront;
   readonly #stopPushing: () => void;
 
-  private constructor(options: StandInNodeOptions, execution: StandInCalls) {
+  private constructor(options: StandInNodeOptions, execution: StandInCalls, front: SocketFront) {
     this.#options = options;
     this.#execution = execution;
+    this.#front = front;
     this.#handlers = { ...this.#createReads(), ...this.#createSources() };
-    this.#sockets.on("connection", (socket) => this.#subscribe(socket));
-    this.#stopPushing = options.pushes === true ? options.chain.onBlock((block) => this.#push(block)) : () => undefined;
+    this.#stopPushing =
+      options.pushes === true
+        ? options.chain.onBlock(({ json }) => front.push({ ...NULL_FIELDS, ...json }))
+        : () => undefined;
   }
 
   static async start(options: StandInNodeOptions): Promise<StandInNode> {
-    const node = new StandInNode(options, options.execution ?? (await StandInCalls.create(options.chain)));
-    node.#server.listen(0, "127.0.0.1");
-    await once(node.#server, "listening");
+    const execution = options.execution ?? (await StandInCalls.create(options.chain));
+    const front = await startSocketFront((body) => answerBody(body, (call) => node.#answer(call)));
+    const node = new StandInNode(options, execution, front);
     return node;
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    return this.#front.url;
   }
 
   get wsUrl(): string {
-    return this.url.replace("http", "ws");
+    return this.#front.wsUrl;
   }
 
   /** Resolves when the first subscription arrives. */
   get subscribed(): Promise<void> {
-    return this.#subscribed.promise;
+    return this.#front.subscribed;
   }
 
   /** Closes the listener and all connections, as a process that ends. Returns the function that listens on the same port again. */
-  async stop(): Promise<() => Promise<void>> {
-    const { port } = this.#server.address() as AddressInfo;
-    this.#server.closeAllConnections();
-    this.#server.close();
-    await once(this.#server, "close");
-    return async () => {
-      this.#server.listen(port, "127.0.0.1");
-      await once(this.#server, "listening");
-    };
+  stop(): Promise<() => Promise<void>> {
+    return this.#front.stop();
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
     this.#stopPushing();
-    for (const socket of this.#sockets.clients) {
-      socket.terminate();
-    }
-    this.#sockets.close();
-    this.#server.closeAllConnections();
-    this.#server.close();
-    await once(this.#server, "close");
-  }
-
-  #subscribe(socket: WebSocket): void {
-    socket.on("message", (data) => {
-      const { id }: Request = JSON.parse(data.toString());
-      this.#subscribers.add(socket);
-      this.#subscribed.resolve();
-      socket.send(JSON.stringify({ jsonrpc: "2.0", id, result: "0x1" }));
-    });
-    socket.on("close", () => this.#subscribers.delete(socket));
-  }
-
-  #push({ json }: StandInBlock): void {
-    const { transactions, uncles, withdrawals, size, ...header }: Record<string, unknown> = { ...NULL_FIELDS, ...json };
-    const params = { subscription: "0x1", result: header };
-    for (const socket of this.#subscribers) {
-      socket.send(JSON.stringify({ jsonrpc: "2.0", method: "eth_subscription", params }));
-    }
+    return this.#front.close();
   }
 
   #createReads(): Record<string, Handler> {
@@ -212,32 +166,17 @@ export class StandInNode {
     return block;
   }
 
-  async #respond(request: IncomingMessage): Promise<string> {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) {
-      chunks.push(chunk);
-    }
-    const body: Request | Request[] = JSON.parse(Buffer.concat(chunks).toString());
-    const answers = await Promise.all([body].flat().map((each) => this.#answer(each)));
-    return JSON.stringify(Array.isArray(body) ? answers : answers[0]);
-  }
-
-  async #answer({ id, method, params = [] }: Request): Promise<object> {
+  async #answer({ method, params }: NodeCall): Promise<unknown> {
     this.calls.set(method, (this.calls.get(method) ?? 0) + 1);
     const delayMs = this.#options.delayMs?.[method] ?? 0;
     if (delayMs > 0) {
       await sleep(delayMs);
     }
-    try {
-      const handler = this.#handlers[method];
-      if (handler === undefined) {
-        throw methodNotFound(method);
-      }
-      return { jsonrpc: "2.0", id, result: await handler(params) };
-    } catch (error) {
-      const { code, message, data } = error instanceof FakeError ? error : new FakeError(-32_603, String(error));
-      return { jsonrpc: "2.0", id, error: { code, message, ...(data === undefined ? {} : { data }) } };
+    const handler = this.#handlers[method];
+    if (handler === undefined) {
+      throw methodNotFound(method);
     }
+    return handler(params);
   }
 }
 

@@ -1,5 +1,5 @@
 import { type Address, formatData, formatQuantity } from "../../../src/ethereum/hex.ts";
-import { FakeError } from "../../support/fakes/fakeNode.ts";
+import { FakeError } from "../../support/fakes/front.ts";
 import { EMITTER, EMITTER_CODE } from "./emitter.ts";
 import { ancestorAt, isAncestor, type TruthBlock } from "./truthBlock.ts";
 import type { TruthChain } from "./truthChain.ts";

@@ -1,4 +1,4 @@
-import { FakeError } from "../../support/fakes/fakeNode.ts";
+import { FakeError } from "../../support/fakes/front.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import { answerCall } from "../chain/nodeAnswers.ts";
 import type { TruthBlock } from "../chain/truthBlock.ts";

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { FakeError } from "../../support/fakes/fakeNode.ts";
+import { FakeError } from "../../support/fakes/front.ts";
 import { answerCall, type NodeView } from "../chain/nodeAnswers.ts";
 import { isAncestor, type TruthBlock } from "../chain/truthBlock.ts";
 

@@ -1,9 +1,5 @@
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { FakeError } from "../../support/fakes/fakeNode.ts";
-import type { FrontResponse } from "../../support/fakes/front.ts";
+import { answerBody, callsOf, type FrontResponse, startFront } from "../../support/fakes/front.ts";
 import { type Lie, LieTeller } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { answerCall, type NodeView } from "../chain/nodeAnswers.ts";
@@ -36,12 +32,6 @@ export interface TruthNode {
   readonly calls: ReadonlyMap<string, number>;
 }
 
-interface Call {
-  readonly id: unknown;
-  readonly method: string;
-  readonly params?: readonly unknown[];
-}
-
 /** Returns the head that a chain had some time ago. */
 const headBefore = (chain: TruthChain, ms: number): TruthBlock => {
   const atMs = performance.now() - ms;
@@ -58,29 +48,14 @@ export const startTruthNode = async (t: Lifespan, chain: TruthChain): Promise<Tr
     const head = headBefore(followed, fault?.lateMs ?? 0);
     return { chain: followed, head: ancestorAt(head, Math.max(0, head.number - (fault?.lag?.() ?? 0))) ?? head };
   };
-  const answer = (view: NodeView, { id, method, params = [] }: Call): object => {
-    try {
-      const result = filters.answer(view, method, params) ?? answerCall(view, method, params);
-      return { jsonrpc: "2.0", id, result };
-    } catch (error) {
-      const { code, message } = error instanceof FakeError ? error : new FakeError(-32_603, String(error));
-      return { jsonrpc: "2.0", id, error: { code, message } };
-    }
-  };
   const teller = new LieTeller(async (body): Promise<FrontResponse> => {
-    const parsed: Call | Call[] = JSON.parse(body);
     const view = viewOf(node.fault);
-    const responses = Array.isArray(parsed) ? parsed.map((call) => answer(view, call)) : answer(view, parsed);
-    return { status: 200, text: JSON.stringify(responses) };
+    const answer = (method: string, params: readonly unknown[]): unknown =>
+      filters.answer(view, method, params) ?? answerCall(view, method, params);
+    return { status: 200, text: await answerBody(body, ({ method, params }) => answer(method, params)) };
   });
-
-  const respond = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of incoming) {
-      chunks.push(chunk);
-    }
-    const body = Buffer.concat(chunks).toString();
-    for (const { method } of [JSON.parse(body)].flat() as Call[]) {
+  const front = await startFront(async (body): Promise<FrontResponse> => {
+    for (const { method } of callsOf(body)) {
       calls.set(method, (calls.get(method) ?? 0) + 1);
     }
     if (node.delayMs > 0) {
@@ -88,31 +63,13 @@ export const startTruthNode = async (t: Lifespan, chain: TruthChain): Promise<Tr
     }
     const { fault } = node;
     if (fault?.body === "hang") {
-      return;
+      return new Promise(() => undefined);
     }
-    const { status, text } = await teller.answer(body, fault?.lies ?? []);
-    const type = text.startsWith("<") ? "text/html" : "application/json";
-    response.writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(text) });
-    if (fault?.body === "cut") {
-      response.write(text.slice(0, text.length / 2), () => incoming.socket.destroy());
-      return;
-    }
-    response.end(text);
-  };
-  const server = createServer((incoming, response) => {
-    respond(incoming, response).catch(() => response.destroy());
+    const response = await teller.answer(body, fault?.lies ?? []);
+    const headers = { "content-type": response.text.startsWith("<") ? "text/html" : "application/json" };
+    return { ...response, headers, breaks: fault?.body === "cut" ? "middle" : undefined };
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const node: TruthNode = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    fault: undefined,
-    delayMs: 0,
-    calls,
-  };
+  t.after(() => front.close());
+  const node: TruthNode = { url: front.url, fault: undefined, delayMs: 0, calls };
   return node;
 };

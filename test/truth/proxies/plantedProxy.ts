@@ -1,13 +1,7 @@
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { Agent, request } from "undici";
+import { callsOf, isBatch, type NodeCall, startFront } from "../../support/fakes/front.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import type { TruthProxy } from "./truthProxy.ts";
-
-interface PlantedCall extends ChainCall {
-  readonly id: unknown;
-}
 
 /** Sends a call to a node, and returns its result. */
 type Ask = (nodeUrl: string, call: ChainCall) => Promise<unknown>;
@@ -82,14 +76,14 @@ export const plantedProxyOf = (name: string): TruthProxy | undefined => {
         const fault = create();
         const dispatcher = new Agent({ connections: 64 });
         let count = 0;
-        const send = async (url: string, call: PlantedCall): Promise<Record<string, unknown>> => {
+        const send = async (url: string, call: NodeCall): Promise<Record<string, unknown>> => {
           const headers = { "content-type": "application/json" };
           const body = JSON.stringify({ jsonrpc: "2.0", ...call });
           const { body: answer } = await request(url, { method: "POST", headers, body, dispatcher });
           return (await answer.json()) as Record<string, unknown>;
         };
         const ask: Ask = async (url, call) => (await send(url, { id: 1, ...call })).result;
-        const answer = async ({ id, method, params }: PlantedCall): Promise<object> => {
+        const answer = async ({ id, method, params }: NodeCall): Promise<object> => {
           const url = (await fault.node?.(nodeUrls, ask)) ?? nodeUrls[0] ?? "";
           const call = (await fault.call?.({ method, params }, (each) => ask(url, each))) ?? { method, params };
           const response = await send(url, { id, ...call });
@@ -98,21 +92,12 @@ export const plantedProxyOf = (name: string): TruthProxy | undefined => {
             ? { ...response, result: fault.result(call, response.result, count) }
             : response;
         };
-        const respond = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
-          const parsed: PlantedCall | PlantedCall[] = JSON.parse(Buffer.concat(await incoming.toArray()).toString());
-          const responses = Array.isArray(parsed) ? await Promise.all(parsed.map(answer)) : await answer(parsed);
-          response.setHeader("content-type", "application/json").end(JSON.stringify(responses));
-        };
-        const server = createServer((incoming, response) => {
-          respond(incoming, response).catch(() => response.writeHead(502).end());
+        const front = await startFront(async (body) => {
+          const responses = await Promise.all(callsOf(body).map(answer));
+          return JSON.stringify(isBatch(body) ? responses : responses[0]);
         });
-        await once(server.listen(0, "127.0.0.1"), "listening");
-        t.after(async () => {
-          server.closeAllConnections();
-          await Promise.all([new Promise((resolve) => server.close(resolve)), dispatcher.destroy()]);
-        });
-        const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-        return { urls: () => [url], restart: async () => undefined };
+        t.after(() => Promise.all([front.close(), dispatcher.destroy()]));
+        return { urls: () => [front.url], restart: async () => undefined };
       },
     }
   );
