@@ -1,7 +1,7 @@
 import { createRandomBelow } from "../support/builders/randomValues.ts";
 import { HEAD_LIES } from "../support/fakes/headLies.ts";
-import type { Untrue } from "../support/servers/recordedReplica.ts";
-import { type ReorgStep, startReorgRun } from "../support/servers/reorgRun.ts";
+import type { Untrue } from "../truth/reorgs/recordedReplica.ts";
+import { type ReorgStep, startReorgRun } from "../truth/reorgs/reorgRun.ts";
 
 const DEFAULT_SECONDS = 300;
 /** `SEED=n` selects other steps. */
@@ -29,7 +29,7 @@ function* createSteps(seconds: number, seed: number): Generator<ReorgStep> {
 const START_CHARACTERS = 80;
 
 const kindOf = ({ question, cacheStatus, text, expected }: Untrue): string => {
-  const wanted = expected.map((each) => each?.slice(0, START_CHARACTERS) ?? "nothing").join(" or ");
+  const wanted = expected.map((each) => each.slice(0, START_CHARACTERS)).join(" or ");
   return `${question.split(" ", 1)[0]} (${cacheStatus}): ${text.slice(0, START_CHARACTERS)} instead of ${wanted}`;
 };
 

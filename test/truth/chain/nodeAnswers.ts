@@ -1,7 +1,8 @@
-import { type Address, formatData, formatQuantity } from "../../../src/ethereum/hex.ts";
+import { type Address, type Data, formatData, formatQuantity, parseData } from "../../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { FakeError } from "../../support/fakes/front.ts";
 import { EMITTER, EMITTER_CODE } from "./emitter.ts";
-import { ancestorAt, isAncestor, type TruthBlock } from "./truthBlock.ts";
+import { ancestorAt, BASE_FEE, GAS_LIMIT, isAncestor, type TruthBlock } from "./truthBlock.ts";
 import type { TruthChain } from "./truthChain.ts";
 
 const SAFE_DEPTH = 16;
@@ -117,17 +118,45 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     formatQuantity(stateBlock(view, block).state.nonces.get(lower(address)) ?? 0n),
   eth_getCode: (view, [address, block]) => {
     stateBlock(view, block);
-    return lower(address) === EMITTER ? EMITTER_CODE : "0x";
+    return codeOf(address);
   },
-  eth_getStorageAt: (view, [address, slot, block]) => {
-    const { state } = stateBlock(view, block);
-    return lower(address) === EMITTER && BigInt(String(slot)) === 0n ? state.slot : formatData(new Uint8Array(32));
-  },
+  eth_getStorageAt: (view, [address, slot, block]) => slotOf(stateBlock(view, block), address, slot),
+  eth_getProof: (view, [address, slots, block]) => formatProof(stateBlock(view, block), lower(address), slots),
+  eth_feeHistory: (view, [count, block]) => formatFees(stateBlock(view, block), Number(count)),
   /** Only calls without data to the emitter are sent. */
   eth_call: (view, [call, block]) => {
     const { state } = stateBlock(view, block);
     return lower(Reflect.get(Object(call), "to")) === EMITTER ? state.slot : "0x";
   },
+};
+
+const codeOf = (address: unknown): Data => (lower(address) === EMITTER ? EMITTER_CODE : "0x");
+
+const slotOf = ({ state }: TruthBlock, address: unknown, slot: unknown): Data =>
+  lower(address) === EMITTER && BigInt(String(slot)) === 0n ? state.slot : formatData(new Uint8Array(32));
+
+/** The values are those of the state. The tries of the chain have no nodes. */
+const formatProof = (block: TruthBlock, address: Address, slots: unknown) => ({
+  ...{ address, accountProof: [], storageHash: slotOf(block, address, "0x0") },
+  balance: formatQuantity(block.state.balances.get(address) ?? 0n),
+  nonce: formatQuantity(block.state.nonces.get(address) ?? 0n),
+  codeHash: keccak256Hex(parseData(codeOf(address))),
+  storageProof: [slots].flat().map((key) => {
+    const value = formatQuantity(BigInt(slotOf(block, address, key)));
+    return { key, value, proof: [] };
+  }),
+});
+
+/** A fee history of blocks with one base fee. */
+const formatFees = (newest: TruthBlock, count: number) => {
+  const ratios: number[] = [];
+  let oldest = newest;
+  for (let block: TruthBlock | undefined = newest; block && ratios.length < count; block = block.parent) {
+    oldest = block;
+    ratios.unshift(Number(block.header.gasUsed) / Number(GAS_LIMIT));
+  }
+  const baseFeePerGas = [...ratios, 0].map(() => formatQuantity(BASE_FEE));
+  return { oldestBlock: formatQuantity(oldest.number), baseFeePerGas, gasUsedRatio: ratios };
 };
 
 const formatBlock = (block: TruthBlock | undefined, isFull: unknown): unknown =>

@@ -41,10 +41,14 @@ export class TruthChain {
   }
 
   /** Creates a chain with blocks, each with one transaction. `maxLagMs` is the lag that is allowed during a fault. */
-  static async create(chainId: number, seed: number, maxLagMs?: number): Promise<TruthChain> {
+  static async create(
+    chainId: number,
+    seed: number,
+    maxLagMs?: number,
+    genesisSeconds = BigInt(Math.floor(Date.now() / 1_000) - FIRST_BLOCKS),
+  ): Promise<TruthChain> {
     const source = { chainId, seed, count: 0 };
-    const nowSeconds = Math.floor(Date.now() / 1_000);
-    const chain = new TruthChain(source, createGenesis(source, BigInt(nowSeconds - FIRST_BLOCKS)), maxLagMs);
+    const chain = new TruthChain(source, createGenesis(source, genesisSeconds), maxLagMs);
     for (let count = 0; count < FIRST_BLOCKS; count++) {
       await chain.mine(1);
     }
@@ -65,6 +69,11 @@ export class TruthChain {
 
   block(hash: unknown): TruthBlock | undefined {
     return this.#blocks.get(hash as Hash);
+  }
+
+  /** Returns the blocks of all branches with these numbers. */
+  blocksBetween(from: number, to: number): readonly TruthBlock[] {
+    return [...this.#blocks.values()].filter(({ number }) => number >= from && number <= to);
   }
 
   /** Returns the time at which a block first was a head. */
@@ -124,6 +133,15 @@ export class TruthChain {
     this.#publish(await open.grow(transactions));
   }
 
+  /** Creates a block of a branch that nodes can follow. It is no head of the chain. */
+  async extend(parent: TruthBlock, transactions: number): Promise<TruthBlock> {
+    const block = await new OpenBlock(parent, this.#source).grow(transactions);
+    this.#blocks.set(block.hash, block);
+    this.#addNewest(block);
+    this.#index(block);
+    return block;
+  }
+
   /** Replaces the newest blocks by others. The open block is lost. */
   async reorg(depth: number, blocks: number): Promise<void> {
     this.#open = undefined;
@@ -148,17 +166,21 @@ export class TruthChain {
     }
   }
 
+  #addNewest({ hashes }: TruthBlock): void {
+    this.#newest.push(...hashes);
+    this.#newest.splice(0, this.#newest.length - MAX_NEWEST);
+  }
+
   #publish(block: TruthBlock): void {
     const atMs = performance.now();
     for (let each: TruthBlock | undefined = block; each && !this.#blocks.has(each.hash); each = each.parent) {
       this.#blocks.set(each.hash, each);
       this.#publishedMs.set(each.hash, atMs);
-      this.#newest.push(...each.hashes);
+      this.#addNewest(each);
     }
     if (block.header.parentHash !== ZERO_HASH) {
       this.#index(block);
     }
-    this.#newest.splice(0, this.#newest.length - MAX_NEWEST);
     this.#heads.push({ atMs, block });
     this.events.emit("head", block);
   }

@@ -3,7 +3,7 @@ import { answerBody, callsOf, type FrontResponse, startFront } from "../../suppo
 import { type Lie, LieTeller } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { answerCall, type NodeView } from "../chain/nodeAnswers.ts";
-import { ancestorAt, type TruthBlock } from "../chain/truthBlock.ts";
+import { ancestorAt, isAncestor, type TruthBlock } from "../chain/truthBlock.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
 import { NodeFilters } from "./nodeFilters.ts";
 
@@ -26,10 +26,17 @@ export interface TruthNode {
   readonly url: string;
   /** Without a fault, it is honest. */
   fault: NodeFault | undefined;
+  /** The head of a branch of its own. Undefined: it follows the chain. */
+  head: TruthBlock | undefined;
   /** Time until a response is sent. */
   delayMs: number;
   /** Calls by method. Items of a batch count singly. */
   readonly calls: ReadonlyMap<string, number>;
+}
+
+export interface TruthNodeOptions {
+  /** Whether it forgets the blocks that its head leaves, as anvil does. Default: it keeps them, as geth does. */
+  readonly forgets?: boolean;
 }
 
 /** Returns the head that a chain had some time ago. */
@@ -38,15 +45,30 @@ const headBefore = (chain: TruthChain, ms: number): TruthBlock => {
   return (ms === 0 ? undefined : chain.headsBetween(atMs, atMs)[0]) ?? chain.head;
 };
 
+/** Returns a chain without the blocks that are not on the branch of a head. */
+const withoutBranches = (chain: TruthChain, head: TruthBlock): NodeView["chain"] => {
+  const isKept = (block: TruthBlock | undefined): boolean => block !== undefined && isAncestor(block, head);
+  return {
+    chainId: chain.chainId,
+    block: (hash) => [chain.block(hash)].find(isKept),
+    holding: (transaction) => chain.holding(transaction).filter(isKept),
+  };
+};
+
 /** Starts a node. It ends with the test. */
-export const startTruthNode = async (t: Lifespan, chain: TruthChain): Promise<TruthNode> => {
+export const startTruthNode = async (
+  t: Lifespan,
+  chain: TruthChain,
+  { forgets = false }: TruthNodeOptions = {},
+): Promise<TruthNode> => {
   const calls = new Map<string, number>();
   const filters = new NodeFilters();
 
   const viewOf = (fault: NodeFault | undefined): NodeView => {
     const followed = fault?.chain ?? chain;
-    const head = headBefore(followed, fault?.lateMs ?? 0);
-    return { chain: followed, head: ancestorAt(head, Math.max(0, head.number - (fault?.lag?.() ?? 0))) ?? head };
+    const newest = node.head ?? headBefore(followed, fault?.lateMs ?? 0);
+    const head = ancestorAt(newest, Math.max(0, newest.number - (fault?.lag?.() ?? 0))) ?? newest;
+    return { chain: forgets ? withoutBranches(followed, head) : followed, head };
   };
   const teller = new LieTeller(async (body): Promise<FrontResponse> => {
     const view = viewOf(node.fault);
@@ -70,6 +92,6 @@ export const startTruthNode = async (t: Lifespan, chain: TruthChain): Promise<Tr
     return { ...response, headers, breaks: fault?.body === "cut" ? "middle" : undefined };
   });
   t.after(() => front.close());
-  const node: TruthNode = { url: front.url, fault: undefined, delayMs: 0, calls };
+  const node: TruthNode = { url: front.url, fault: undefined, head: undefined, delayMs: 0, calls };
   return node;
 };

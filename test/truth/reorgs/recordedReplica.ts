@@ -1,17 +1,12 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Heads } from "../../../src/core/heads.ts";
-import { ask } from "../clients/askAll.ts";
-import {
-  ABOVE_HEAD,
-  type BlockTruth,
-  callOf,
-  comparableFees,
-  comparableLogs,
-  isAboveHeadError,
-  isOtherBranchError,
-  type ViewQuestion,
-} from "../clients/blockTruth.ts";
-import type { ForkingNode } from "../fakes/forkingNode.ts";
-import type { Service } from "./service.ts";
+import { ask } from "../../support/clients/askAll.ts";
+import type { Service } from "../../support/servers/service.ts";
+import type { TruthBlock } from "../chain/truthBlock.ts";
+import type { TruthChain } from "../chain/truthChain.ts";
+import { outcomeOf } from "../judge/outcome.ts";
+import type { BranchNode } from "./branchNode.ts";
+import { isOnOtherBranch, isOtherBranchError, type ViewQuestion } from "./viewQuestion.ts";
 
 interface HeldView {
   readonly fromMs: number;
@@ -32,7 +27,7 @@ export interface Untrue {
   readonly question: string;
   readonly cacheStatus: string;
   readonly text: string;
-  readonly expected: readonly (string | undefined)[];
+  readonly expected: readonly string[];
   readonly tookMs: number;
   /** The heads of the views that the replica held while it was asked. */
   readonly heads: readonly string[];
@@ -52,7 +47,7 @@ export interface RecordedReplica {
   readonly slowest: { readonly method: string; readonly tookMs: number };
   ask(question: ViewQuestion): Promise<void>;
   /** Returns the responses since the last check that are correct in no view. */
-  check(truth: BlockTruth): readonly Untrue[];
+  check(): readonly Untrue[];
 }
 
 /** Longer than any request takes. */
@@ -67,23 +62,23 @@ const errorOf = (text: string): string => {
   return error?.message ?? "";
 };
 
-/** Returns the result in the form of BlockTruth. Undefined for an error that no view makes true. */
-const comparableAnswer = ({ question, result, text }: RecordedAnswer): string | undefined => {
-  if (result === undefined) {
-    return isAboveHeadError(errorOf(text)) ? ABOVE_HEAD : undefined;
-  }
-  return comparable(question, result);
+const ABOVE_HEAD_ERRORS = [/^header not found$/, /^block range extends beyond current head block/];
+
+/** Whether an answer says that the block is above the head: the client has its number from an earlier view. */
+const saysAboveHead = ({ result, text }: RecordedAnswer): boolean =>
+  result === undefined ? ABOVE_HEAD_ERRORS.some((error) => error.test(errorOf(text))) : result === "null";
+
+/** Returns the text of the correct result in a view with this head. */
+const expectedIn = (chain: TruthChain, { method, params }: ViewQuestion, head: TruthBlock | undefined): string => {
+  const outcome = head && outcomeOf(chain, head, { method, params });
+  return outcome === undefined || "missing" in outcome ? "none" : JSON.stringify(outcome.result);
 };
 
-const comparable = (question: ViewQuestion, result: string): string => {
-  if (question.kind === "logs") {
-    return comparableLogs(result);
-  }
-  return callOf(question).method === "eth_feeHistory" ? comparableFees(result) : result;
-};
+const isEqual = (result: string | undefined, expected: string): boolean =>
+  result !== undefined && expected !== "none" && isDeepStrictEqual(JSON.parse(result), JSON.parse(expected));
 
 /** Records a replica in front of these honest nodes. */
-export const recordReplica = (service: Service, nodes: readonly ForkingNode[]): RecordedReplica => {
+export const recordReplica = (service: Service, chain: TruthChain, nodes: readonly BranchNode[]): RecordedReplica => {
   const heads = service.chains[0]?.upstreams.heads;
   const first = heads?.current();
   if (heads === undefined || first === undefined) {
@@ -100,16 +95,11 @@ export const recordReplica = (service: Service, nodes: readonly ForkingNode[]): 
   });
   const newest = (): Heads => views.at(-1)?.heads ?? first;
 
-  const heldWhile = ({ startMs, endMs }: RecordedAnswer): Heads[] =>
+  /** The heads of the views that the replica held during a request. Undefined: no block has this hash. */
+  const heldWhile = ({ startMs, endMs }: RecordedAnswer): (TruthBlock | undefined)[] =>
     views
       .filter(({ fromMs }, index) => fromMs <= endMs && (views[index + 1]?.fromMs ?? Infinity) >= startMs)
-      .map((view) => view.heads);
-
-  /** Whether an honest node had each of the views for a while, so that it could answer. */
-  const couldAnswer = (truth: BlockTruth, { startMs, endMs }: RecordedAnswer, held: readonly Heads[]): boolean =>
-    nodes
-      .flatMap((node) => node.headsDuring(startMs, endMs, ANSWER_MS))
-      .some((head) => held.every((view) => truth.hasView(head, view)));
+      .map((view) => chain.block(view.heads.latest.hash));
 
   return {
     branchErrors,
@@ -129,43 +119,45 @@ export const recordReplica = (service: Service, nodes: readonly ForkingNode[]): 
       return slowest;
     },
     ask: async (question) => {
-      const call = callOf(question);
+      const { method, params } = question;
       const startMs = performance.now();
-      const { result, text, cacheStatus } = await ask(service.url, call);
+      const { result, text, cacheStatus } = await ask(service.url, { method, params });
       const endMs = performance.now();
       answers.push({ question, startMs, endMs, result, text, cacheStatus });
       count++;
       const tookMs = Math.round(endMs - startMs);
       if (tookMs > slowest.tookMs) {
-        slowest = { method: call.method, tookMs };
+        slowest = { method, tookMs };
       }
       if (cacheStatus.startsWith("forebay; hit")) {
         hits++;
       }
     },
-    check: (truth) => {
+    check: () => {
       const untrue = answers.flatMap((answer): Untrue[] => {
-        const { question, text, cacheStatus } = answer;
-        const given = comparableAnswer(answer);
-        const held = heldWhile(answer);
-        const expected = held.map((view) => truth.answer(question, view));
-        const isAboveHead = answer.result === "null" && expected.includes(ABOVE_HEAD);
+        const { question, result, text, cacheStatus, startMs, endMs } = answer;
+        const during = heldWhile(answer);
+        const held = during.filter((head) => head !== undefined);
+        const expected = during.map((head) => expectedIn(chain, question, head));
+        const isAboveHead = saysAboveHead(answer) && held.some(({ number }) => (question.to ?? 0) > number);
         const isOfOtherBranch =
-          answer.result === undefined &&
+          result === undefined &&
           isOtherBranchError(question, errorOf(text)) &&
-          held.some((view) => truth.isOnOtherBranch(question, view));
-        const isAvoidable = answer.result === undefined && couldAnswer(truth, answer, held);
+          held.some((head) => isOnOtherBranch(chain, question, head));
+        // It is an error, although an honest node had each of the views for a while.
+        const isAvoidable =
+          result === undefined &&
+          held.length === during.length &&
+          nodes.some((node) => node.had(held, startMs, endMs, ANSWER_MS));
         branchErrors.all += isOfOtherBranch ? 1 : 0;
         branchErrors.avoidable += isOfOtherBranch && isAvoidable ? 1 : 0;
-        if (isAboveHead || isOfOtherBranch || (given !== undefined && expected.includes(given))) {
+        if (isAboveHead || isOfOtherBranch || expected.some((each) => isEqual(result, each))) {
           return [];
         }
-        const { method, params } = callOf(question);
-        const tookMs = Math.round(answer.endMs - answer.startMs);
-        const heads = held.map(({ latest }) => `${latest.number} ${latest.hash.slice(0, HASH_START)}`);
-        return [
-          { question: `${method} ${JSON.stringify(params)}`, cacheStatus, text, expected, tookMs, heads, isAvoidable },
-        ];
+        const tookMs = Math.round(endMs - startMs);
+        const heads = held.map(({ number, hash }) => `${number} ${hash.slice(0, HASH_START)}`);
+        const named = `${question.method} ${JSON.stringify(question.params)}`;
+        return [{ question: named, cacheStatus, text, expected, tookMs, heads, isAvoidable }];
       });
       answers = [];
       // Requests in flight began in views of the last seconds.

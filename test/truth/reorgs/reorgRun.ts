@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createRandomBelow } from "../builders/randomValues.ts";
-import { type BlockTruth, createBlockTruth, READ_KINDS, type ViewQuestion } from "../clients/blockTruth.ts";
-import { settled } from "../clients/settled.ts";
-import { type ForkingNode, startForkingNodes } from "../fakes/forkingNode.ts";
-import { type Lie, type LyingNode, startLyingNode } from "../fakes/lyingNode.ts";
+import { createRandomBelow } from "../../support/builders/randomValues.ts";
+import { settled } from "../../support/clients/settled.ts";
+import { type Lie, type LyingNode, startLyingNode } from "../../support/fakes/lyingNode.ts";
+import { type Lifespan, startRedis } from "../../support/servers/redis.ts";
+import { createService } from "../../support/servers/service.ts";
+import { TruthChain } from "../chain/truthChain.ts";
+import { BranchNode } from "./branchNode.ts";
 import { type RecordedReplica, recordReplica, type Untrue } from "./recordedReplica.ts";
-import { type Lifespan, startRedis } from "./redis.ts";
-import { createService } from "./service.ts";
+import { nextViewQuestion } from "./viewQuestion.ts";
 
 /** A change of the chain. In a fork, the two nodes mine different branches, then the one with the shorter branch follows the other. */
 export type ReorgStep =
@@ -24,38 +25,10 @@ const ASKERS_A_REPLICA = 6;
 /** Interval at which the third node changes its fault; sometimes it has none. */
 const LIE_MS = 700;
 const BLOCK_MS = 250;
-/** Maximum depth of calls and reorganisations below the head. */
-const MAX_DEPTH = 20;
-
-const createQuestions = (truth: BlockTruth, random: (below: number) => number) => {
-  const depth = (): bigint => BigInt(random(MAX_DEPTH));
-  return ({ latest }: RecordedReplica): ViewQuestion => {
-    const number = latest.number - depth();
-    const hash = truth.transactions[random(truth.transactions.length)];
-    switch (random(10)) {
-      case 0:
-        return { kind: "head" };
-      case 1:
-        return { kind: "logs", from: number - depth(), to: number };
-      case 2:
-      case 3:
-        if (hash !== undefined) {
-          return { kind: "transaction", method: "eth_getTransactionReceipt", hash };
-        }
-        return { kind: "head" };
-      case 4:
-        if (hash !== undefined) {
-          return { kind: "transaction", method: "eth_getTransactionByHash", hash };
-        }
-        return { kind: "head" };
-      case 5:
-      case 6:
-        return { kind: "block", read: random(READ_KINDS), number: undefined };
-      default:
-        return { kind: "block", read: random(READ_KINDS), number };
-    }
-  };
-};
+const CHAIN_ID = 901;
+/** Before the time of the test, because a run mines faster than the chain's clock. */
+const GENESIS_SECONDS = 1_700_000_000n;
+const TRANSACTIONS_A_BLOCK = 2;
 
 /** Starts a third node in front of an honest one. It has one fault after the other. */
 const startLiar = async (t: Lifespan, target: string, lies: readonly Lie[], seed: number): Promise<LyingNode> => {
@@ -71,11 +44,11 @@ const startLiar = async (t: Lifespan, target: string, lies: readonly Lie[], seed
 
 /** Starts two nodes, a third one with wrong responses if there are `lies`, two replicas of forebay with one Redis, and clients. */
 export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Lie[] = []): Promise<ReorgRun> => {
-  const [one, other] = await startForkingNodes(t);
+  const chain = await TruthChain.create(CHAIN_ID, seed, undefined, GENESIS_SECONDS);
+  t.after(() => chain.lagBound.close());
+  const [one, other] = [await BranchNode.start(t, chain), await BranchNode.start(t, chain)];
   const redis = await startRedis(t);
-  const truth = createBlockTruth();
-  await truth.record(one);
-  const orders: readonly (readonly ForkingNode[])[] = [
+  const orders: readonly (readonly BranchNode[])[] = [
     [one, other],
     [other, one],
   ];
@@ -84,26 +57,19 @@ export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Li
     orders.map(async (nodes) => {
       const honest = nodes.map(({ url }) => url);
       const service = await createService(
-        { nodes: [...honest, ...liars].map((url) => ({ url })), blockTimeMs: BLOCK_MS, pending: { mode: "node" } },
+        {
+          ...{ nodes: [...honest, ...liars].map((url) => ({ url })), blockTimeMs: BLOCK_MS, forks: "prague" },
+          pending: { mode: "node" },
+        },
         { cache: { redis: redis.url } },
       );
       t.after(() => service.close());
       await settled(service);
-      return recordReplica(service, nodes);
+      return recordReplica(service, chain, nodes);
     }),
   );
   const random = createRandomBelow(seed);
-  const nextQuestion = createQuestions(truth, random);
-  let variant = 0;
-
-  const mine = async (node: ForkingNode): Promise<void> => {
-    await node.mine(++variant);
-    await truth.record(node);
-  };
-  const follow = async (node: ForkingNode, leader: ForkingNode): Promise<void> => {
-    await node.follow(leader);
-    await truth.record(node);
-  };
+  const mine = (node: BranchNode): Promise<void> => node.mine(TRANSACTIONS_A_BLOCK);
 
   const act = async (step: ReorgStep): Promise<void> => {
     switch (step.kind) {
@@ -111,23 +77,21 @@ export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Li
         for (let block = 0; block < step.blocks; block++) {
           await mine(one);
           await sleep(random(BLOCK_MS));
-          await follow(other, one);
+          other.follow(one);
           await sleep(random(BLOCK_MS));
         }
         return;
       case "reorg":
         await one.reorg(step.depth);
-        await truth.record(one);
         await sleep(random(2 * BLOCK_MS));
         await mine(one);
         await sleep(random(2 * BLOCK_MS));
-        await follow(other, one);
+        other.follow(one);
         return;
       case "fork": {
         if (step.depth > 0) {
           await other.reorg(step.depth);
         }
-        await truth.record(other);
         for (let block = 0; block < Math.max(step.ours, step.theirs); block++) {
           if (block < step.ours) {
             await mine(one);
@@ -139,9 +103,9 @@ export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Li
           await sleep(random(2 * BLOCK_MS));
         }
         if (step.ours >= step.theirs) {
-          await follow(other, one);
+          other.follow(one);
         } else {
-          await follow(one, other);
+          one.follow(other);
         }
       }
     }
@@ -153,7 +117,7 @@ export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Li
       const ending = new AbortController();
       const asker = async (replica: RecordedReplica): Promise<void> => {
         while (!ending.signal.aborted) {
-          await replica.ask(nextQuestion(replica));
+          await replica.ask(nextViewQuestion(chain, Number(replica.latest.number), random));
         }
       };
       const askers = replicas.flatMap((replica) => Array.from({ length: ASKERS_A_REPLICA }, () => asker(replica)));
@@ -163,7 +127,7 @@ export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Li
           await act(step);
           await sleep(BLOCK_MS);
           for (const replica of replicas) {
-            untrue.push(...replica.check(truth).map((each) => ({ ...each, step })));
+            untrue.push(...replica.check().map((each) => ({ ...each, step })));
           }
         }
       } finally {
@@ -171,7 +135,7 @@ export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Li
         await Promise.all(askers);
       }
       for (const replica of replicas) {
-        untrue.push(...replica.check(truth));
+        untrue.push(...replica.check());
       }
       return untrue;
     },
