@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../support/builders/randomValues.ts";
-import { ComparedCalls } from "../support/servers/comparedCalls.ts";
+import { ComparedReads } from "../support/servers/comparedReads.ts";
 import { createService, type Service } from "../support/servers/service.ts";
+import { createCallReads } from "../support/standIn/randomCalls.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import { StandInCalls } from "../support/standIn/standInCalls.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
@@ -65,7 +66,7 @@ const runVariant = async ({ fork, traces, hasAccessLists, pushes }: StandInVaria
     forks: fork,
     state: { units: UNITS, probation: NO_PROBATION, source: hasAccessLists ? "accessList" : "trace" },
   });
-  const compared = new ComparedCalls({ chain, execution, service, seed });
+  const compared = new ComparedReads(chain, service, createCallReads(chain, execution, createRandom(seed)), seed);
   const authorizations = await ComparedAuthorizations.create(chain, service.url, seed);
   const ending = new AbortController();
   try {

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../support/builders/randomValues.ts";
-import { ComparedState } from "../support/servers/comparedState.ts";
+import { ComparedReads, type ReadTally } from "../support/servers/comparedReads.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
+import { createStateReads } from "../support/standIn/stateReads.ts";
 import { runDevnetVariant } from "./support/devnetVariant.ts";
 import type { LongOptions } from "./support/memory.ts";
 import { PLANTED_FAULTS } from "./support/plantedFaults.ts";
@@ -50,7 +51,7 @@ const drive = async (chain: StandInChain, blocks: RandomStateBlocks, signal: Abo
   return reorganisations;
 };
 
-const isFound = async ({ tally }: ComparedState, service: Service): Promise<boolean> => {
+const isFound = async ({ tally }: { readonly tally: ReadTally }, service: Service): Promise<boolean> => {
   if (planted === undefined) {
     return false;
   }
@@ -73,7 +74,7 @@ const runStandIn = async ({ fork, traces, hasAccessLists, pushes }: StandInVaria
     forks: fork === "shanghai" ? "shanghai" : "prague",
     ...(traces && !hasAccessLists && { state: { source: "trace", probation: NO_PROBATION } }),
   });
-  const compared = new ComparedState(chain, service, seed);
+  const compared = new ComparedReads(chain, service, createStateReads(chain), seed);
   const ending = new AbortController();
   try {
     const driving = drive(chain, blocks, ending.signal);
@@ -88,6 +89,7 @@ const runStandIn = async ({ fork, traces, hasAccessLists, pushes }: StandInVaria
     const forwarded = STATE_READS.reduce((sum, method) => sum + (node.calls.get(method) ?? 0), 0);
     return {
       ...tally,
+      errors: tally.errors.length,
       blocks: chain.height - FIRST_BLOCKS,
       reorganisations,
       ...(await stateCounts(service)),

@@ -5,12 +5,13 @@ import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { type Lie, type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
-import { ComparedState } from "../support/servers/comparedState.ts";
+import { ComparedReads } from "../support/servers/comparedReads.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 import { compareRounds } from "../support/standIn/compareRounds.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
+import { createStateReads } from "../support/standIn/stateReads.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
@@ -280,7 +281,7 @@ test("a node whose traces equal those of a trusted one takes over from it, and n
     state: { source: "trace", probation: { blocks: 3, values: 12 }, waitMs: LONG_MS },
   });
   t.after(() => service.close());
-  const compared = new ComparedState(chain, service, 3);
+  const compared = new ComparedReads(chain, service, createStateReads(chain), 3);
   const run = (rounds: number) =>
     compareRounds({ ...{ chain, blocks, service, compared, rounds }, reorganisedEvery: 1_000 });
   const dropped = () => metric(service.opsUrl, "forebay_state_drops_total");

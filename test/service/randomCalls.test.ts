@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createRandom } from "../support/builders/randomValues.ts";
 import { metric } from "../support/clients/rpc.ts";
-import { ComparedCalls } from "../support/servers/comparedCalls.ts";
+import { ComparedReads } from "../support/servers/comparedReads.ts";
 import { createService } from "../support/servers/service.ts";
 import { compareRounds } from "../support/standIn/compareRounds.ts";
+import { createCallReads } from "../support/standIn/randomCalls.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import { StandInCalls } from "../support/standIn/standInCalls.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
@@ -37,7 +39,7 @@ for (const { name, fork, options, source } of [
       state: { waitMs: LONG_MS, source, probation: NO_PROBATION, units: UNITS },
     });
     t.after(() => service.close());
-    const compared = new ComparedCalls({ chain, execution, service, seed: 11 });
+    const compared = new ComparedReads(chain, service, createCallReads(chain, execution, createRandom(11)), 11);
     await compareRounds({ chain, blocks, service, compared, rounds: ROUNDS, reorganisedEvery: 8 });
     const { differences, comparisons } = compared.tally;
     assert.deepEqual(differences, []);

@@ -9,13 +9,14 @@ import { startAnvil } from "../devnet/anvil.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
-import { ComparedState } from "../support/servers/comparedState.ts";
+import { ComparedReads } from "../support/servers/comparedReads.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 import { compareRounds } from "../support/standIn/compareRounds.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import { startTraced } from "../support/standIn/startTraced.ts";
+import { createStateReads } from "../support/standIn/stateReads.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
@@ -394,7 +395,7 @@ test("random reads through reorganisations are those of the node at the same has
     await blocks.mine();
   }
   const { service } = await startTraced(t, chain, TRACES);
-  const compared = new ComparedState(chain, service, 7);
+  const compared = new ComparedReads(chain, service, createStateReads(chain), 7);
   await compareRounds({ chain, blocks, service, compared, rounds: 60, reorganisedEvery: 6 });
   const { differences, comparisons } = compared.tally;
   assert.deepEqual(differences, []);

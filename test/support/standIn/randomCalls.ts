@@ -1,16 +1,20 @@
 import type { Address, Data } from "../../../src/ethereum/hex.ts";
-import { SLOTS, STAND_IN_ACCOUNTS, STAND_IN_STORAGES, STAND_IN_SYSTEM } from "../standIn/randomStateBlocks.ts";
-import type { CallObject, Overrides } from "../standIn/standInCalls.ts";
-import { pick } from "./randomValues.ts";
+import { pick } from "../builders/randomValues.ts";
+import { FAILED, type ReadKind } from "../servers/comparedReads.ts";
+import { SLOTS, STAND_IN_ACCOUNTS, STAND_IN_STORAGES, STAND_IN_SYSTEM } from "./randomStateBlocks.ts";
+import { type CallObject, formatReturnData, type Overrides, type StandInCalls } from "./standInCalls.ts";
+import type { StandInChain } from "./standInChain.ts";
 
 /** A call without its block. */
-export interface RandomCall {
+interface RandomCall {
   readonly call: CallObject;
   readonly overrides: Overrides;
 }
 
 const READER: Address = `0x${"ca".repeat(20)}`;
 const MAX_READS = 4;
+/** Few, so that each is sent at many blocks. */
+const DIFFERENT_CALLS = 80;
 const WORD_BYTES = 32;
 /** BALANCE, EXTCODESIZE, EXTCODEHASH. */
 const ACCOUNT_OPCODES = ["31", "3b", "3f"];
@@ -46,7 +50,7 @@ const repeat = (random: () => number, create: (random: () => number) => string):
   Array.from({ length: 1 + Math.floor(random() * MAX_READS) }, () => create(random));
 
 /** Creates a call that reads accounts, slots, codes or the block of a stand-in chain. */
-export const randomCall = (random: () => number): RandomCall => {
+const randomCall = (random: () => number): RandomCall => {
   const gas: Data = "0x100000";
   const chance = random();
   if (chance < 0.35) {
@@ -69,4 +73,27 @@ export const randomCall = (random: () => number): RandomCall => {
   const from = pick(random, STAND_IN_ACCOUNTS);
   const value = random() < 0.5 ? "0x0" : "0x5";
   return { call: { from, to: pick(random, STAND_IN_ACCOUNTS), gas, value }, overrides: {} };
+};
+
+/** Random calls, executed on the state of a stand-in chain. `random` selects the calls that are sent again and again. */
+export const createCallReads = (
+  chain: StandInChain,
+  execution: StandInCalls,
+  random: () => number,
+): ReadKind<RandomCall> => {
+  const calls = Array.from({ length: DIFFERENT_CALLS }, () => randomCall(random));
+  return {
+    ...{ batch: 8, latestShare: 0.8, maxDepth: 200, skipsAboveHead: true },
+    draw: (next) => pick(next, calls),
+    callAt: ({ call, overrides }, tag) => ({ method: "eth_call", params: [call, tag, overrides] }),
+    expected: async ({ call, overrides }, hash) => {
+      const block = chain.block(hash);
+      if (block === undefined) {
+        throw new Error(`no block has the hash ${hash}`);
+      }
+      // A sender without funds is an error.
+      const result = await execution.call(block, call, overrides).catch(() => undefined);
+      return result?.status === "success" ? formatReturnData(result) : FAILED;
+    },
+  };
 };

@@ -1,6 +1,7 @@
 import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS } from "../../../src/evm/systemCalls.ts";
 import { pick } from "../builders/randomValues.ts";
+import type { ReadKind } from "../servers/comparedReads.ts";
 import {
   LEFT_OUT_SLOTS,
   leftOutAccounts,
@@ -8,11 +9,12 @@ import {
   STAND_IN_ACCOUNTS,
   STAND_IN_STORAGES,
   STAND_IN_SYSTEM,
-} from "../standIn/randomStateBlocks.ts";
-import { type StateValuesReader, wordOf } from "../standIn/stateKeys.ts";
+} from "./randomStateBlocks.ts";
+import type { StandInChain } from "./standInChain.ts";
+import { type StateValuesReader, wordOf } from "./stateKeys.ts";
 
 /** A read of one state value, without its block. */
-export interface StateReadCall {
+interface StateReadCall {
   readonly method: "eth_getBalance" | "eth_getTransactionCount" | "eth_getCode" | "eth_getStorageAt";
   readonly params: readonly [Address] | readonly [Address, Hash];
 }
@@ -47,7 +49,7 @@ const leftOutRead = (random: () => number, height: number): StateReadCall => {
 };
 
 /** Creates a random read of an account or a slot that stand-in blocks write. */
-export const randomStateRead = (random: () => number, height: number): StateReadCall => {
+const randomStateRead = (random: () => number, height: number): StateReadCall => {
   if (random() < 0.2) {
     return leftOutRead(random, height);
   }
@@ -70,7 +72,7 @@ export const randomStateRead = (random: () => number, height: number): StateRead
 };
 
 /** Returns the result of a read in a state, as a node formats it. */
-export const expectedResult = ({ method, params }: StateReadCall, state: StateValuesReader): string => {
+const expectedResult = ({ method, params }: StateReadCall, state: StateValuesReader): string => {
   const [address, slot = wordOf(0n)] = params;
   switch (method) {
     case "eth_getBalance":
@@ -83,3 +85,11 @@ export const expectedResult = ({ method, params }: StateReadCall, state: StateVa
       return state.slot(address, slot);
   }
 };
+
+/** Random reads of the state of a stand-in chain. */
+export const createStateReads = (chain: StandInChain): ReadKind<StateReadCall> => ({
+  ...{ batch: 12, latestShare: 0.7, maxDepth: 250, skipsAboveHead: false },
+  draw: randomStateRead,
+  callAt: ({ method, params }, tag) => ({ method, params: [...params, tag] }),
+  expected: (read, hash) => expectedResult(read, chain.stateAt(hash)),
+});
