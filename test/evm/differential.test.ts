@@ -12,6 +12,7 @@ import { runUntilStateComplete } from "../../src/evm/reads/runUntilStateComplete
 import { parseParent } from "../../src/simulation/parentBlock.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { createCallWorld, type PlainCall } from "../support/builders/callWorld.ts";
+import { createMessage } from "../support/builders/plainCall.ts";
 import { createRandom } from "../support/builders/randomValues.ts";
 
 const CALLS = 500;
@@ -60,21 +61,10 @@ const run = async (call: PlainCall): Promise<TransactionResult> => {
             blockHash: (number) => (number === block.number ? block.hash : reader.blockHash(number)),
           },
         },
-        {
-          type: 2,
-          from: call.from,
-          to: call.to,
-          nonce: 0n,
-          gas: GAS,
-          value: BigInt(call.value),
-          input: parseData(call.data),
-          maxFeePerGas: 0n,
-          maxPriorityFeePerGas: 0n,
-          accessList: [],
-          maxFeePerBlobGas: 0n,
-          blobVersionedHashes: [],
-          authorizationList: [],
-        },
+        createMessage({
+          ...{ from: call.from, to: call.to, gas: GAS },
+          ...{ value: BigInt(call.value), input: parseData(call.data) },
+        }),
         { checks: { nonce: false, sender: false, freeGas: true } },
       ),
   );

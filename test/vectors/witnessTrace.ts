@@ -1,10 +1,18 @@
 import type { StateReader } from "../../src/core/stateReader.ts";
-import { type Address, type Data, formatData, formatQuantity, type Hash, parseData } from "../../src/ethereum/hex.ts";
+import {
+  type Address,
+  type Data,
+  formatData,
+  formatQuantity,
+  type Hash,
+  parseData,
+  ZERO_ADDRESS,
+} from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
 import type { Rules } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { BlockEnvironment } from "../../src/evm/engine.ts";
-import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
+import { createMessage } from "../support/builders/plainCall.ts";
 
 /** The fields of a call object that are used here. */
 export interface TracedCall {
@@ -26,21 +34,11 @@ const ANY_CALL = { nonce: false, sender: false, freeGas: true };
 const DEFAULT_GAS = 50_000_000n;
 const engines = await createEngines();
 
-const messageOf = (call: TracedCall): TransactionMessage => ({
-  type: 2,
-  from: call.from ?? `0x${"0".repeat(40)}`,
-  to: call.to ?? null,
-  nonce: 0n,
-  gas: BigInt(call.gas ?? DEFAULT_GAS),
-  value: BigInt(call.value ?? 0),
-  input: parseData(call.input ?? call.data ?? "0x"),
-  maxFeePerGas: 0n,
-  maxPriorityFeePerGas: 0n,
-  accessList: [],
-  maxFeePerBlobGas: 0n,
-  blobVersionedHashes: [],
-  authorizationList: [],
-});
+const messageOf = ({ from = ZERO_ADDRESS, to = null, gas, value = "0x0", input, data = "0x" }: TracedCall) =>
+  createMessage({
+    ...{ from, to, gas: BigInt(gas ?? DEFAULT_GAS), value: BigInt(value) },
+    input: parseData(input ?? data),
+  });
 
 const apply = (tracer: Tracer, state: StateReader, call: TracedCall) => {
   const engine = engines(tracer.rules);

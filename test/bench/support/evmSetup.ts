@@ -8,6 +8,7 @@ import type { BlockEnvironment } from "../../../src/evm/engine.ts";
 import type { ExecutionState } from "../../../src/evm/executionState.ts";
 import type { TransactionMessage } from "../../../src/evm/transactionMessage.ts";
 import type { Contract } from "../../support/builders/compile.ts";
+import { createMessage } from "../../support/builders/plainCall.ts";
 
 export const GAS = 10_000_000n;
 
@@ -30,21 +31,8 @@ export const find = (contracts: ReadonlyMap<string, Contract>, name: string): Co
   return contract;
 };
 
-export const freeMessage = (from: Address, to: Address | null, data: Hex): TransactionMessage => ({
-  type: 2,
-  from,
-  to,
-  nonce: 0n,
-  gas: GAS,
-  value: 0n,
-  input: parseData(data),
-  maxFeePerGas: 0n,
-  maxPriorityFeePerGas: 0n,
-  accessList: [],
-  maxFeePerBlobGas: 0n,
-  blobVersionedHashes: [],
-  authorizationList: [],
-});
+export const freeMessage = (from: Address, to: Address | null, data: Hex): TransactionMessage =>
+  createMessage({ from, to, gas: GAS, input: parseData(data) });
 export const FREE = { checks: { nonce: false, sender: false, freeGas: true } };
 
 export const engine = (await createEngines())(rulesAt(fixedForks(1n, "prague"), 1n, 1n));
