@@ -1,18 +1,10 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import { encodeFunctionData } from "viem";
-import type { Devnet } from "../devnet/devnet.ts";
 import { TOKEN_ABI } from "../devnet/token.ts";
 import { devAccounts } from "../devnet/traffic.ts";
-import { type RpcAnswer, rpc } from "../support/clients/rpc.ts";
-import { createFeedService, createTokenDevnet } from "../support/servers/feedService.ts";
-import type { Service } from "../support/servers/service.ts";
+import { type FeedBlock, startFeedRig } from "../support/servers/feedService.ts";
 
-let devnet: Devnet;
-let service: Service;
-let token: `0x${string}`;
-
-type Block = Readonly<Record<string, unknown>> & { readonly transactions: readonly unknown[] };
 interface Log {
   readonly blockNumber: string;
   readonly logIndex: string;
@@ -22,54 +14,14 @@ interface Log {
 const [alice, bob] = devAccounts;
 const TO = "0x00000000000000000000000000000000000000cc";
 
-before(async () => {
-  ({ devnet, token } = await createTokenDevnet());
-  service = await createFeedService(devnet);
-});
-after(async () => {
-  await service?.close();
-  await devnet?.close();
-});
-
-const ask = async (method: string, ...params: readonly unknown[]): Promise<RpcAnswer> =>
-  rpc(service.url, method, params);
-const result = async <T>(method: string, ...params: readonly unknown[]): Promise<T> => {
-  const { body } = await ask(method, ...params);
-  assert.equal(body.error, undefined, `${method}: ${JSON.stringify(body.error)}`);
-  return body.result as T;
-};
-
-/** Sends the next message, and waits for the view with all its transactions executed. */
-const step = async (): Promise<Block> => {
-  const { diff } = await devnet.step();
-  for (;;) {
-    const answer = await ask("eth_getBlockByNumber", "pending", false);
-    const block = answer.body.result as Block;
-    if (block.hash === diff.block_hash && answer.headers.get("x-forebay-pending") === "live") {
-      return block;
-    }
-  }
-};
-
-const send = async (account: (typeof devAccounts)[number] | undefined, fields: object): Promise<`0x${string}`> => {
-  assert.ok(account);
-  const nonce = Number(await result("eth_getTransactionCount", account.address, "pending"));
-  const fees = { maxFeePerGas: 20n * 10n ** 9n, maxPriorityFeePerGas: 1_000_000n };
-  return account.signTransaction({
-    type: "eip1559",
-    chainId: devnet.chainId,
-    nonce,
-    gas: 200_000n,
-    ...fees,
-    ...fields,
-  });
-};
+const { devnet, token, ask, result, step, sign, close } = await startFeedRig();
+after(close);
 
 test("pending is the block under construction, with a sealed block's fields, and it grows", async () => {
   const first = await step();
-  await result("eth_sendRawTransaction", await send(alice, { to: TO, value: 5n }));
+  await result("eth_sendRawTransaction", await sign(alice, { to: TO, value: 5n }));
   const second = await step();
-  const sealed = await result<Block>("eth_getBlockByNumber", "latest", false);
+  const sealed = await result<FeedBlock>("eth_getBlockByNumber", "latest", false);
   assert.deepEqual(Object.keys(second).sort(), Object.keys(sealed).sort());
   assert.equal(Number(second.number), Number(sealed.number) + 1);
   assert.notEqual(second.hash, first.hash);
@@ -91,8 +43,8 @@ test("pending is the block under construction, with a sealed block's fields, and
 test("balance, nonce, storage, receipts, transactions and logs are of the same block", async () => {
   const data = encodeFunctionData({ abi: TOKEN_ABI, functionName: "transfer", args: [TO, 7n] });
   const before = BigInt(await result<string>("eth_getBalance", TO, "pending"));
-  const hash = await result<string>("eth_sendRawTransaction", await send(bob, { to: token, data }));
-  await result("eth_sendRawTransaction", await send(alice, { to: TO, value: 3n }));
+  const hash = await result<string>("eth_sendRawTransaction", await sign(bob, { to: token, data }));
+  await result("eth_sendRawTransaction", await sign(alice, { to: TO, value: 3n }));
   const block = await step();
   assert.equal(BigInt(await result<string>("eth_getBalance", TO, "pending")), before + 3n);
   const receipt = await result<Record<string, unknown>>("eth_getTransactionReceipt", hash);
@@ -144,12 +96,12 @@ test("a batch is answered from one view, and ranges have no gap between sealed a
 
 test("the pending nonce counts submitted transactions before the sequencer shows them", async () => {
   const nonce = Number(await result("eth_getTransactionCount", bob?.address, "pending"));
-  await result("eth_sendRawTransaction", await send(bob, { to: TO, value: 1n }));
+  await result("eth_sendRawTransaction", await sign(bob, { to: TO, value: 1n }));
   assert.equal(Number(await result("eth_getTransactionCount", bob?.address, "pending")), nonce + 1);
 });
 
 test("eth_sendRawTransactionSync returns the pre-confirmed receipt, or code 4 after its timeout", async () => {
-  const raw = await send(alice, { to: TO, value: 2n });
+  const raw = await sign(alice, { to: TO, value: 2n });
   const waiting = result<Record<string, unknown>>("eth_sendRawTransactionSync", raw);
   let receipt: Record<string, unknown> | undefined;
   waiting.then((found) => {
@@ -168,7 +120,7 @@ test("eth_sendRawTransactionSync returns the pre-confirmed receipt, or code 4 af
   const { blockHash } = sealedReceipt as { readonly blockHash: string };
   assert.equal(Reflect.get(Object(resent.body.result), "blockHash"), blockHash, "it is sealed already");
   await step();
-  const late = await ask("eth_sendRawTransactionSync", await send(alice, { to: TO, value: 2n }), 1);
+  const late = await ask("eth_sendRawTransactionSync", await sign(alice, { to: TO, value: 2n }), 1);
   assert.equal(late.body.error?.code, 4);
   const long = await ask("eth_sendRawTransactionSync", raw, 60_000);
   assert.match(long.body.error?.message ?? "", /time out too long, timeout: 60000 ms/);
@@ -183,8 +135,8 @@ test("estimates, access lists and simulations are executed on the pending block"
   assert.ok(Number(await result("eth_estimateGas", call, "pending")) > 21_000);
   const { accessList } = await result<{ accessList: readonly unknown[] }>("eth_createAccessList", call, "pending");
   assert.equal(accessList.length, 1);
-  const pending = await result<Block>("eth_getBlockByNumber", "pending", false);
-  const [simulated] = await result<readonly Block[]>(
+  const pending = await result<FeedBlock>("eth_getBlockByNumber", "pending", false);
+  const [simulated] = await result<readonly FeedBlock[]>(
     "eth_simulateV1",
     { blockStateCalls: [{ calls: [call] }] },
     "pending",
@@ -195,7 +147,7 @@ test("estimates, access lists and simulations are executed on the pending block"
 
 test("eth_getFilterLogs returns the same logs as eth_getLogs, pending ones too", async () => {
   const data = encodeFunctionData({ abi: TOKEN_ABI, functionName: "transfer", args: [TO, 2n] });
-  const hash = await result<string>("eth_sendRawTransaction", await send(bob, { to: token, data }));
+  const hash = await result<string>("eth_sendRawTransaction", await sign(bob, { to: token, data }));
   await step();
   for (const filter of [{ fromBlock: "pending" }, { fromBlock: "latest", toBlock: "pending" }]) {
     const logs = await result<readonly Log[]>("eth_getLogs", filter);
@@ -221,7 +173,7 @@ test("a call that fails at pending has the mode header, executed locally or by t
 });
 
 test("logs by the pending block's hash are its logs, with the mode header", async () => {
-  const { hash } = await result<Block>("eth_getBlockByNumber", "pending", false);
+  const { hash } = await result<FeedBlock>("eth_getBlockByNumber", "pending", false);
   const byHash = await ask("eth_getLogs", { blockHash: hash });
   assert.deepEqual(byHash.body.result, await result("eth_getLogs", { fromBlock: "pending" }));
   assert.equal(byHash.headers.get("x-forebay-pending"), "live");

@@ -1,65 +1,17 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import { encodeFunctionData } from "viem";
-import type { Devnet } from "../devnet/devnet.ts";
 import { TOKEN_ABI } from "../devnet/token.ts";
 import { devAccounts } from "../devnet/traffic.ts";
-import { type RpcAnswer, rpc } from "../support/clients/rpc.ts";
+import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
-import { createFeedService, createTokenDevnet } from "../support/servers/feedService.ts";
-import type { Service } from "../support/servers/service.ts";
-
-let devnet: Devnet;
-let service: Service;
-let token: `0x${string}`;
-
-type Block = Readonly<Record<string, unknown>>;
+import { createFeedService, startFeedRig } from "../support/servers/feedService.ts";
 
 const [alice, bob] = devAccounts;
 const TO = "0x00000000000000000000000000000000000000cc";
 
-before(async () => {
-  ({ devnet, token } = await createTokenDevnet());
-  service = await createFeedService(devnet);
-});
-after(async () => {
-  await service?.close();
-  await devnet?.close();
-});
-
-const ask = async (method: string, ...params: readonly unknown[]): Promise<RpcAnswer> =>
-  rpc(service.url, method, params);
-const result = async <T>(method: string, ...params: readonly unknown[]): Promise<T> => {
-  const { body } = await ask(method, ...params);
-  assert.equal(body.error, undefined, `${method}: ${JSON.stringify(body.error)}`);
-  return body.result as T;
-};
-
-/** Sends the next message, and waits for the view with all its transactions executed. */
-const step = async (): Promise<Block> => {
-  const { diff } = await devnet.step();
-  for (;;) {
-    const answer = await ask("eth_getBlockByNumber", "pending", false);
-    const block = answer.body.result as Block;
-    if (block.hash === diff.block_hash && answer.headers.get("x-forebay-pending") === "live") {
-      return block;
-    }
-  }
-};
-
-const send = async (account: (typeof devAccounts)[number] | undefined, fields: object): Promise<`0x${string}`> => {
-  assert.ok(account);
-  const nonce = Number(await result("eth_getTransactionCount", account.address, "pending"));
-  const fees = { maxFeePerGas: 20n * 10n ** 9n, maxPriorityFeePerGas: 1_000_000n };
-  return account.signTransaction({
-    type: "eip1559",
-    chainId: devnet.chainId,
-    nonce,
-    gas: 200_000n,
-    ...fees,
-    ...fields,
-  });
-};
+const { devnet, service, token, result, step, sign, close } = await startFeedRig();
+after(close);
 
 test("by the hash of a shown pending block, state reads, calls and receipts are those of its prefix, on another replica too", async (t) => {
   assert.ok(alice);
@@ -73,8 +25,8 @@ test("by the hash of a shown pending block, state reads, calls and receipts are 
   const data = encodeFunctionData({ abi: TOKEN_ABI, functionName: "transfer", args: [TO, 7n] });
   const held = encodeFunctionData({ abi: TOKEN_ABI, functionName: "balanceOf", args: [TO] });
   const tokens = BigInt(await result<string>("eth_call", { to: token, data: held }, "pending"));
-  await result("eth_sendRawTransaction", await send(alice, { to: TO, value: 9n }));
-  await result("eth_sendRawTransaction", await send(bob, { to: token, data }));
+  await result("eth_sendRawTransaction", await sign(alice, { to: TO, value: 9n }));
+  await result("eth_sendRawTransaction", await sign(bob, { to: token, data }));
   const second = await step();
   const slot = `0x${"0".repeat(64)}`;
   const expected = [

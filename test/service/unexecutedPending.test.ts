@@ -1,15 +1,12 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import { encodeFunctionData } from "viem";
-import type { Devnet } from "../devnet/devnet.ts";
 import type { Flashblock } from "../devnet/flashblock.ts";
 import { TOKEN_ABI } from "../devnet/token.ts";
 import { devAccounts } from "../devnet/traffic.ts";
-import { rpc } from "../support/clients/rpc.ts";
 import { connectSocket } from "../support/clients/socketClient.ts";
 import { until } from "../support/clients/until.ts";
-import { createFeedService, createTokenDevnet } from "../support/servers/feedService.ts";
-import type { Service } from "../support/servers/service.ts";
+import { startFeedRig } from "../support/servers/feedService.ts";
 
 /** A feed without receipts, and a pending block that does not verify: its logs are not known before it is sealed. */
 const [alice] = devAccounts;
@@ -18,41 +15,20 @@ const LOGS_UNKNOWN = /^the logs of pending block \d+ are not known: it is not ex
 const RECEIPTS_UNKNOWN =
   /^the receipts of pending block \d+ are not known: it is not executed, and the feed sent none$/;
 
-let devnet: Devnet;
-let service: Service;
-let token: `0x${string}`;
 let transaction: string;
 let hash: unknown;
 
-before(async () => {
-  ({ devnet, token } = await createTokenDevnet());
-  service = await createFeedService(devnet);
-});
-after(async () => {
-  await service?.close();
-  await devnet?.close();
-});
-
-const ask = async (method: string, ...params: readonly unknown[]) => rpc(service.url, method, params);
+const { devnet, service, token, ask, sign, close } = await startFeedRig();
+after(close);
 
 const withWrongGas = (message: Flashblock): Flashblock => ({ ...message, diff: { ...message.diff, gas_used: "0x1" } });
 
 /** Sends a transfer of a token, and its block with a wrong gas, so that nothing of the block is verified. */
 const sendUnverified = async (): Promise<void> => {
-  assert.ok(alice);
   devnet.faults.alter(withWrongGas);
   await devnet.step();
-  const { body } = await ask("eth_getTransactionCount", alice.address, "pending");
-  const raw = await alice.signTransaction({
-    type: "eip1559",
-    chainId: devnet.chainId,
-    nonce: Number(body.result),
-    to: token,
-    data: encodeFunctionData({ abi: TOKEN_ABI, functionName: "transfer", args: [TO, 7n] }),
-    gas: 200_000n,
-    maxFeePerGas: 20n * 10n ** 9n,
-    maxPriorityFeePerGas: 1_000_000n,
-  });
+  const data = encodeFunctionData({ abi: TOKEN_ABI, functionName: "transfer", args: [TO, 7n] });
+  const raw = await sign(alice, { to: token, data });
   transaction = String((await ask("eth_sendRawTransaction", raw)).body.result);
   devnet.faults.alter(withWrongGas);
   const { diff } = await devnet.step();

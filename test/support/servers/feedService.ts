@@ -1,5 +1,7 @@
+import assert from "node:assert/strict";
 import { createDevnet, type Devnet } from "../../devnet/devnet.ts";
-import { startTraffic } from "../../devnet/traffic.ts";
+import { type devAccounts, startTraffic } from "../../devnet/traffic.ts";
+import { type RpcAnswer, rpc } from "../clients/rpc.ts";
 import { createService, type Service } from "./service.ts";
 
 const TRANSFERS = 10;
@@ -31,4 +33,47 @@ export const createFeedService = async (devnet: Devnet): Promise<Service> => {
     forks: "isthmus",
     quirks: { anvilDepositNonce: true },
   });
+};
+
+export type FeedBlock = Readonly<Record<string, unknown>> & { readonly transactions: readonly unknown[] };
+
+/** Starts a devnet with a token, and a service that executes its feed. */
+export const startFeedRig = async () => {
+  const { devnet, token } = await createTokenDevnet();
+  const service = await createFeedService(devnet);
+  const ask = (method: string, ...params: readonly unknown[]): Promise<RpcAnswer> => rpc(service.url, method, params);
+  const result = async <T>(method: string, ...params: readonly unknown[]): Promise<T> => {
+    const { body } = await ask(method, ...params);
+    assert.equal(body.error, undefined, `${method}: ${JSON.stringify(body.error)}`);
+    return body.result as T;
+  };
+  return {
+    ...{ devnet, token, service, ask, result },
+    /** Sends the next message, and waits for the view with all its transactions executed. */
+    step: async (): Promise<FeedBlock> => {
+      const { diff } = await devnet.step();
+      for (;;) {
+        const answer = await ask("eth_getBlockByNumber", "pending", false);
+        const block = answer.body.result as FeedBlock;
+        if (block.hash === diff.block_hash && answer.headers.get("x-forebay-pending") === "live") {
+          return block;
+        }
+      }
+    },
+    /** Signs a transaction with the account's next nonce. */
+    sign: async (account: (typeof devAccounts)[number] | undefined, fields: object): Promise<`0x${string}`> => {
+      assert.ok(account);
+      const nonce = Number(await result("eth_getTransactionCount", account.address, "pending"));
+      const fees = { maxFeePerGas: 20n * 10n ** 9n, maxPriorityFeePerGas: 1_000_000n };
+      return account.signTransaction({
+        ...{ type: "eip1559", chainId: devnet.chainId, nonce, gas: 200_000n },
+        ...fees,
+        ...fields,
+      });
+    },
+    close: async (): Promise<void> => {
+      await service.close();
+      await devnet.close();
+    },
+  };
 };
