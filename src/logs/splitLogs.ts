@@ -3,15 +3,15 @@ import type { CacheStatus, RequestContext, RpcResponse } from "../core/rpcSource
 import type { Hash } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { CODES, RpcError, upstreamTimeout } from "../jsonrpc/rpcError.ts";
-import { hashFilter } from "./cachedSegments.ts";
+import { CachedSegments, hashFilter } from "./cachedSegments.ts";
 import { RangeFetcher } from "./fetchLogs.ts";
-import { LogCollector } from "./logCollector.ts";
 import { LogsOfBlock } from "./logsOfBlock.ts";
 import type { LogsOptions } from "./logsOptions.ts";
 import { formatList, streamList } from "./mergeLogs.ts";
 import { NodeLimits } from "./nodeLimits.ts";
-import { splitIntoSegments } from "./plan.ts";
-import type { QueryOptions } from "./rangeFetches.ts";
+import { type SegmentRange, splitIntoSegments } from "./plan.ts";
+import { type HashedFilter, type QueryOptions, RangeFetches } from "./rangeFetches.ts";
+import { SegmentTable } from "./segmentTable.ts";
 import { shareFetches } from "./shareFetches.ts";
 
 /** A response of this size is sent while the rest of it is fetched. */
@@ -91,6 +91,89 @@ export class SplitLogs {
       status: statusOf(collector, isComplete, segments, bypassCache),
       ...(node !== undefined && collector.nodes.size === 1 && { node }),
     };
+  }
+}
+
+/** The segments of one query: looked up, fetched if they are missing, sent in ascending order. */
+class LogCollector {
+  readonly #table: SegmentTable;
+  readonly #fetches: RangeFetches;
+  /** The segments' bytes in order. Memory of a chunk is released when the next chunk is requested. */
+  readonly chunks = this.#send();
+
+  constructor(ranges: readonly SegmentRange[], query: HashedFilter, context: RequestContext, options: QueryOptions) {
+    this.#table = new SegmentTable(ranges, new CachedSegments(query.filterHash, context, options.store));
+    this.#fetches = new RangeFetches(this.#table, query, context, options);
+  }
+
+  get found(): SegmentTable["firstLookup"] {
+    return this.#table.firstLookup;
+  }
+
+  /** The nodes whose logs were used. */
+  get nodes(): ReadonlySet<string> {
+    return this.#fetches.nodes;
+  }
+
+  get isStored(): boolean {
+    return this.#table.isStored;
+  }
+
+  /** Looks all segments up. */
+  lookUp(): Promise<void> {
+    return this.#table.lookUp();
+  }
+
+  /** Resolves when the recent segments are fetched and match the view. */
+  async fetchRecent(): Promise<void> {
+    this.#fetches.start();
+    while (this.#fetches.inFlight > 0) {
+      await this.#fetches.nextEnd();
+    }
+  }
+
+  /** Ends all requests in flight. A reader that waits for a chunk gets the error. */
+  close(error: unknown = new Error("The reader of the logs has left")): void {
+    this.#fetches.close(error);
+  }
+
+  async *#send(): AsyncGenerator<Uint8Array, void, undefined> {
+    this.#fetches.beginSending();
+    try {
+      for (;;) {
+        this.#fetches.start();
+        const bytes = await this.#nextChunk();
+        if (bytes === undefined) {
+          return;
+        }
+        if (bytes.length > 0) {
+          yield bytes;
+        }
+        this.#table.markSent();
+        this.#fetches.countMemory();
+      }
+    } finally {
+      this.close();
+    }
+  }
+
+  /** Waits for the bytes of the segment that is sent next; undefined after the last one. */
+  async #nextChunk(): Promise<Uint8Array | undefined> {
+    for (;;) {
+      const state = this.#table.stateAt(this.#table.next);
+      if (state === undefined) {
+        return undefined;
+      }
+      if (state.kind === "buffered") {
+        return state.bytes;
+      }
+      if (state.kind === "stored") {
+        await this.#table.lookUpNext();
+        this.#fetches.start();
+      } else {
+        await this.#fetches.nextEnd();
+      }
+    }
   }
 }
 
