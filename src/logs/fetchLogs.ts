@@ -1,3 +1,4 @@
+import { systemClock } from "../core/clock.ts";
 import { type Node, NodeError } from "../core/node.ts";
 import { RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { Lease } from "../limits/fairScheduler.ts";
@@ -55,7 +56,7 @@ export class RangeFetcher {
   readonly #options: LogsOptions;
   readonly #limits: NodeLimits;
   readonly #rangeNodes: RangeNodes;
-  readonly #prunePoints = new PrunePoints();
+  readonly #prunePoints: PrunePoints;
   readonly #timestamps = new LogTimestamps();
   readonly #comparesOrigins: boolean;
 
@@ -63,6 +64,7 @@ export class RangeFetcher {
     this.#options = options;
     this.#limits = limits;
     this.#rangeNodes = new RangeNodes(options, limits);
+    this.#prunePoints = new PrunePoints(options.clock ?? systemClock);
     const origins = new Set(options.nodes.map(({ origin }) => origin));
     this.#comparesOrigins = (options.agree ?? 1) > 1 && origins.size > 1;
   }

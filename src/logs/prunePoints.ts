@@ -1,3 +1,4 @@
+import type { Clock } from "../core/clock.ts";
 import { type Node, NodeError } from "../core/node.ts";
 import type { RequestContext } from "../core/rpcSource.ts";
 import { formatQuantity, isHash } from "../ethereum/hex.ts";
@@ -6,17 +7,25 @@ import { CODES } from "../jsonrpc/rpcError.ts";
 import { type RangeResponse, requestJson } from "./requestLogs.ts";
 
 interface PrunePoint {
-  /** The lowest block whose data the node was seen to have. */
+  /** The lowest block whose data the node was seen to have, and when. */
   lowest: bigint;
+  seenAtMs: number;
   /** The check in flight. */
   check: { readonly number: bigint; readonly holds: Promise<boolean> } | undefined;
 }
 
 const ABOVE_ALL_BLOCKS = 2n ** 64n;
+/** A node may prune old blocks all the time: after this time it is checked again. */
+const FORGET_AFTER_MS = 600_000;
 
 /** Learns down to which block each node has data: `[]` below a node's prune horizon looks like a valid response. */
 export class PrunePoints {
   readonly #nodes = new Map<string, PrunePoint>();
+  readonly #clock: Pick<Clock, "nowMs">;
+
+  constructor(clock: Pick<Clock, "nowMs">) {
+    this.#clock = clock;
+  }
 
   /** Throws if the node has pruned the beginning of a range. An empty one is valid only if the node has its first block. */
   async check({ node, range, logs, context }: RangeResponse): Promise<void> {
@@ -37,8 +46,9 @@ export class PrunePoints {
   /** Records that the node has the data of a block, and so of all blocks above it. */
   #record(node: Node, number: bigint): void {
     const point = this.#pointOf(node);
-    if (number < point.lowest) {
+    if (number <= point.lowest) {
       point.lowest = number;
+      point.seenAtMs = this.#clock.nowMs();
     }
   }
 
@@ -78,8 +88,11 @@ export class PrunePoints {
   }
 
   #pointOf({ name }: Node): PrunePoint {
-    const point = this.#nodes.get(name) ?? { lowest: ABOVE_ALL_BLOCKS, check: undefined };
+    const point = this.#nodes.get(name) ?? { lowest: ABOVE_ALL_BLOCKS, seenAtMs: 0, check: undefined };
     this.#nodes.set(name, point);
+    if (this.#clock.nowMs() - point.seenAtMs > FORGET_AFTER_MS) {
+      point.lowest = ABOVE_ALL_BLOCKS;
+    }
     return point;
   }
 }

@@ -122,3 +122,18 @@ test("a node that returns [] for pruned blocks is detected, and gets no further 
   const alone = createFakeLogNode({ chain, name: "pruned", prunedBelow: 15_000 });
   await assert.rejects(createSplit([alone]).request(ANY, range(1, 12_000), context), /pruned|No node has/);
 });
+
+test("a node that prunes its history is checked again: what it had ten minutes ago may be gone", async () => {
+  const chain = chainOf(20_000, 50);
+  const node = createFakeLogNode({ chain });
+  let nowMs = 0;
+  const split = createSplit([node], { clock: { nowMs: () => nowMs, sleep: async () => undefined } });
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 19_900 }) });
+  assert.deepEqual(
+    await readLogs(await split.request(ANY, range(1, 1_000), context)),
+    plainScan(chain, ANY, range(1, 1_000)),
+  );
+  node.options.prunedBelow = 15_000;
+  nowMs = 600_001;
+  await assert.rejects(split.request(ANY, range(1_100, 1_200), context), /pruned|No node has/);
+});
