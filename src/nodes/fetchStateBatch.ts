@@ -42,13 +42,20 @@ const parse = (node: UpstreamNode, method: string | undefined, outcome: RpcRespo
 
 const isRetryableFailure = (value: unknown): boolean => value instanceof NodeError && isRetryable(value);
 
+/** The outcomes of one node. */
+interface Batch {
+  readonly node: UpstreamNode;
+  readonly outcomes: readonly unknown[];
+  readonly failures: number;
+}
+
 /** The nodes that may get all of these calls. */
 const nodesFor = (nodes: readonly UpstreamNode[], calls: readonly Call[]): readonly UpstreamNode[] =>
   nodes.filter((node) => !node.isCordoned && calls.every(({ method }) => node.serves(method)));
 
 /**
  * Creates the function that reads state in one batch from the best node.
- * It retries on the next node if a read fails or the node does not have the block.
+ * It retries on the next node if a read fails or the node does not have the block. The node with the fewest failures counts.
  * It returns one value or error per read, in order. It rejects with RpcError (503) if no node is available.
  */
 export const createStateFetcher =
@@ -61,22 +68,23 @@ export const createStateFetcher =
     const ending = new AbortController();
     const timer = setTimeout(() => ending.abort(upstreamTimeout(`no node answered within ${timeoutMs} ms`)), timeoutMs);
     const reach = { signal: ending.signal, deadlineMs: performance.now() + timeoutMs };
-    let last: readonly unknown[] | undefined;
-    let lastNode: UpstreamNode | undefined;
+    let best: Batch | undefined;
     try {
       for (const node of rankNodes(nodesFor(upstreams.nodes, calls), heads.latest, heads, { avoidedOrigins })) {
-        lastNode = node;
-        last = (await node.batch(calls, reach)).map((outcome, at) => parse(node, calls[at]?.method, outcome));
-        if (!last.some(isRetryableFailure)) {
+        const outcomes = (await node.batch(calls, reach)).map((outcome, at) => parse(node, calls[at]?.method, outcome));
+        const failures = outcomes.filter(isRetryableFailure).length;
+        // A node may lack one method of the batch, and the next one all of its state.
+        best = best === undefined || failures < best.failures ? { node, outcomes, failures } : best;
+        if (failures === 0) {
           break;
         }
       }
     } finally {
       clearTimeout(timer);
     }
-    if (last === undefined || lastNode === undefined) {
+    if (best === undefined) {
       throw unavailable("no upstream node is available for state");
     }
-    onNode?.(lastNode.name);
-    return last;
+    onNode?.(best.node.name);
+    return best.outcomes;
   };
