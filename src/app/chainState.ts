@@ -226,8 +226,8 @@ export class ChainState {
     this.#follower = follower;
     const { timeoutMs } = config.upstream;
     const fetch = createAgreedFetch({
-      ...{ nodes: upstreams.nodes, agree: config.state.agree, isStrict: true },
-      fetch: createStateFetcher(upstreams, timeoutMs),
+      ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs, isStrict: true },
+      fetchFrom: (nodes, forMs) => createStateFetcher({ nodes, heads }, forMs),
       onDisagreement: createDisagreementReport(chain, telemetry),
     });
     const comparison = createOriginComparison({ upstreams, timeoutMs, economics, nowMs });

@@ -84,8 +84,8 @@ const createState = ({
   const { heads } = upstreams;
   const fetch = createBulkSlotFetch({
     fetch: createAgreedFetch({
-      ...{ nodes: upstreams.nodes, agree: config.state.agree },
-      fetch: createStateFetcher(upstreams, FETCH_TIMEOUT_MS),
+      ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs: FETCH_TIMEOUT_MS },
+      fetchFrom: (nodes, timeoutMs) => createStateFetcher({ nodes, heads }, timeoutMs),
       onDisagreement: createDisagreementReport(config.name, telemetry),
     }),
     unitsOf: createUnitsOf(config.state.units),

@@ -43,19 +43,13 @@ export class OtherOrigins {
   /** Asks a node of none of the origins. Returns its response or its error; undefined if none can be asked, or responds in time. */
   async ask(
     { request, context }: Read,
-    avoidedOrigins: readonly string[],
+    excludedOrigins: readonly string[],
   ): Promise<RpcResponse | NodeError | undefined> {
-    if (!this.#nodes.some(({ origin, available }) => available && !avoidedOrigins.includes(origin))) {
+    if (!this.#nodes.some(({ origin, available }) => available && !excludedOrigins.includes(origin))) {
       return undefined;
     }
-    const outcome = await this.#send({ ...request, avoidedOrigins }, context);
-    const origin = this.nodeOf(outcome?.node)?.origin;
-    return origin === undefined || avoidedOrigins.includes(origin) ? undefined : outcome;
-  }
-
-  async #send(request: RpcRequest, context: RequestContext): Promise<RpcResponse | NodeError | undefined> {
     try {
-      return await this.#source.request(request, withinSecondMs(context));
+      return await this.#source.request({ ...request, excludedOrigins }, withinSecondMs(context));
     } catch (error) {
       if (isAborted(context)) {
         throw error;

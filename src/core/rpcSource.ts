@@ -29,6 +29,8 @@ export interface RpcRequest extends Call {
   readonly onlyNode?: string;
   /** Nodes of these origins are asked only if no other node can answer, those of the first origin first. */
   readonly avoidedOrigins?: readonly string[];
+  /** Nodes of these origins are not asked, because they have stated the value that another origin confirms. */
+  readonly excludedOrigins?: readonly string[];
 }
 
 /** Parameters of Cache-Status (RFC 9211). */

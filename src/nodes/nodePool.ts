@@ -170,8 +170,9 @@ class NodePool implements NodeSource {
       this.#isAllUsed = isAllUsed;
       this.#options.onAllUsed?.(isAllUsed);
     }
-    const { avoidedOrigins } = request;
-    const ranked = rankNodes(serving, neededBlock(request, heads), heads, {
+    const { avoidedOrigins, excludedOrigins } = request;
+    const allowed = excludedOrigins ? serving.filter(({ origin }) => !excludedOrigins.includes(origin)) : serving;
+    const ranked = rankNodes(allowed, neededBlock(request, heads), heads, {
       isAllUsed: isAllUsed && !isRetry,
       avoidedOrigins,
     });

@@ -14,11 +14,14 @@ const isShared = (rpcRequest: RpcRequest, context: RequestContext): boolean =>
  * Otherwise a client could miss a new block, or a transaction that was sent after the first request.
  */
 const keyOf = (
-  { block, retention, nullIsError, canonicalParams, avoidedOrigins }: RpcRequest,
+  { block, retention, nullIsError, canonicalParams, avoidedOrigins, excludedOrigins }: RpcRequest,
   { heads }: View,
 ): string => {
   const anchor = RETENTION[retention].boundTo === "view" ? heads.latest.hash : (block?.hash ?? block?.number);
   const key = `${retention} ${anchor ?? ""} ${nullIsError ? "!" : ""}${canonicalParams}`;
+  if (excludedOrigins !== undefined) {
+    return `${key} !${excludedOrigins.join(" ")}`;
+  }
   return avoidedOrigins === undefined ? key : `${key} ${avoidedOrigins.join(" ")}`;
 };
 

@@ -7,23 +7,28 @@ import { UnverifiedError } from "../core/node.ts";
 import type { StateFetch } from "../core/stateReader.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
-import { resolvesWithin } from "./resolvesWithin.ts";
 
-interface FetchedNode {
+export interface FetchedNode {
   readonly name: string;
   readonly origin: string;
   readonly available: boolean;
   recordWrongAnswer(error: UnverifiedError): void;
 }
 
-export interface AgreedFetchOptions {
-  readonly nodes: readonly FetchedNode[];
+export interface AgreedFetchOptions<Node extends FetchedNode = FetchedNode> {
+  readonly nodes: readonly Node[];
   readonly agree: 1 | 2;
-  readonly fetch: StateFetch;
+  /** Of the first origin. */
+  readonly timeoutMs: number;
+  /** Creates a fetch that asks these nodes alone, and ends after the time. */
+  readonly fetchFrom: (nodes: readonly Node[], timeoutMs: number) => StateFetch;
   /** The word of one origin is an error, because it would become known. Default: it is returned, and is not confirmed. */
   readonly isStrict?: boolean;
   onDisagreement(disagreement: Disagreement): void;
 }
+
+/** An execution reads several times: after a read without a response in time, it does not wait for the node again for this time. */
+const LATE_MS = 5_000;
 
 /** It predicts keys. Their values are read by other calls. */
 const PREDICTION = "eth_createAccessList";
@@ -37,14 +42,16 @@ const bytesOf = (value: unknown): Uint8Array => encoder.encode(JSON.stringify(va
 const statedBy = ({ method }: Call, outcome: unknown): unknown =>
   method === BLOCK_METHOD ? (Object(outcome).hash ?? null) : outcome;
 
+const isError = (outcome: unknown): boolean => outcome instanceof Error;
+
 const isSame = (call: Call, one: unknown, other: unknown): boolean => {
   const [first, second] = [statedBy(call, one), statedBy(call, other)];
   return first === second || isSameResult(call.method, bytesOf(first), bytesOf(second));
 };
 
 /** The outcomes of calls, and the node that returned all of them. */
-interface Fetched {
-  readonly node: FetchedNode | undefined;
+interface Fetched<Node> {
+  readonly node: Node | undefined;
   readonly outcomes: readonly unknown[];
 }
 
@@ -60,16 +67,18 @@ interface Contested extends Compared {
 }
 
 /** One batch of calls while it is compared. */
-class ComparedBatch {
-  readonly #options: AgreedFetchOptions;
+class ComparedBatch<Node extends FetchedNode> {
+  readonly #options: AgreedFetchOptions<Node>;
   readonly #block: BlockId;
-  readonly #first: Fetched;
+  readonly #first: Fetched<Node>;
+  readonly #lateUntilMs: Map<Node, number>;
   readonly #results: unknown[];
   /** The positions of what one origin alone has stated. */
   readonly #alone = new Set<number>();
   #isCorrected = false;
 
-  constructor(options: AgreedFetchOptions, block: BlockId, first: Fetched) {
+  constructor(options: AgreedFetchOptions<Node>, block: BlockId, first: Fetched<Node>, lateUntilMs: Map<Node, number>) {
+    this.#lateUntilMs = lateUntilMs;
     this.#options = options;
     this.#block = block;
     this.#first = first;
@@ -109,10 +118,10 @@ class ComparedBatch {
   }
 
   /** Decides by the statements of a third origin. A call that stays contested has an error. */
-  async #decide(contested: readonly Contested[], first: FetchedNode, second: FetchedNode): Promise<void> {
+  async #decide(contested: readonly Contested[], first: Node, second: Node): Promise<void> {
     const decidable = contested.filter(({ call }) => !variesByNode(call.method));
     const third = await this.#ask(decidable, [first.origin, second.origin]);
-    const wrong = new Set<FetchedNode>();
+    const wrong = new Set<Node>();
     for (const each of contested) {
       const index = decidable.indexOf(each);
       const liar = this.#apply(each, index < 0 ? undefined : third?.outcomes[index], [first, second]);
@@ -126,21 +135,17 @@ class ComparedBatch {
   }
 
   /** Sets the result of one call. Returns the node whose value is wrong. */
-  #apply(
-    { call, at, other }: Contested,
-    vote: unknown,
-    [first, second]: readonly [FetchedNode, FetchedNode],
-  ): FetchedNode | undefined {
+  #apply({ call, at, other }: Contested, vote: unknown, [first, second]: readonly [Node, Node]): Node | undefined {
     const hasVote = vote !== undefined && !(vote instanceof Error);
     const value = this.#results[at];
     if (hasVote && isSame(call, value, vote)) {
       return other instanceof Error ? undefined : second;
     }
-    if (other instanceof Error) {
+    if (other instanceof Error && !hasVote) {
       this.#alone.add(at);
       return undefined;
     }
-    if (hasVote && isSame(call, other, vote)) {
+    if (hasVote && !(other instanceof Error) && isSame(call, other, vote)) {
       this.#results[at] = other;
       this.#isCorrected = true;
       return first;
@@ -163,50 +168,55 @@ class ComparedBatch {
   }
 
   /** Asks a node of none of the origins. Returns undefined if none responds in time. */
-  async #ask(compared: readonly Compared[], avoidedOrigins: readonly string[]): Promise<Fetched | undefined> {
-    const { nodes, fetch } = this.#options;
-    const isOther = ({ origin }: FetchedNode): boolean => !avoidedOrigins.includes(origin);
-    if (compared.length === 0 || !nodes.some((node) => node.available && isOther(node))) {
+  async #ask(compared: readonly Compared[], excludedOrigins: readonly string[]): Promise<Fetched<Node> | undefined> {
+    const { nodes, fetchFrom } = this.#options;
+    const begunMs = performance.now();
+    const others = nodes.filter(
+      (node) => !excludedOrigins.includes(node.origin) && (this.#lateUntilMs.get(node) ?? 0) <= begunMs,
+    );
+    if (compared.length === 0 || !others.some(({ available }) => available)) {
       return undefined;
     }
     const calls = compared.map(({ call }) => call);
-    let found: Fetched | undefined;
-    const reading = fetchFrom(nodes, fetch, calls, this.#block, avoidedOrigins).then(
-      (fetched) => {
-        found = fetched.node !== undefined && isOther(fetched.node) ? fetched : undefined;
-      },
-      () => undefined,
-    );
-    await resolvesWithin(reading, SECOND_MS);
-    return found;
+    const fetch = fetchFrom(others, SECOND_MS);
+    const fetched = await read(nodes, (onNode) => fetch(calls, this.#block, onNode)).catch(() => undefined);
+    const endedMs = performance.now();
+    const isLate = endedMs - begunMs > SECOND_MS / 2;
+    if (fetched?.node !== undefined && isLate && fetched.outcomes.every(isError)) {
+      this.#lateUntilMs.set(fetched.node, endedMs + LATE_MS);
+    }
+    return fetched;
   }
 }
 
-const fetchFrom = async (
-  nodes: readonly FetchedNode[],
-  fetch: StateFetch,
-  ...[calls, block, avoidedOrigins]: readonly [readonly Call[], BlockId, readonly string[] | undefined]
-): Promise<Fetched> => {
-  let name: string | undefined;
-  const onNode = (node: string | undefined): void => {
-    name = node;
-  };
-  const outcomes = await fetch(calls, block, onNode, avoidedOrigins);
-  return { node: nodes.find((node) => node.name === name), outcomes };
+type OnNode = (name: string | undefined) => void;
+
+/** Fetches, and finds the node that gave all outcomes. */
+const read = async <Node extends FetchedNode>(
+  nodes: readonly Node[],
+  fetch: (onNode: OnNode) => Promise<readonly unknown[]>,
+): Promise<Fetched<Node>> => {
+  let node: Node | undefined;
+  const outcomes = await fetch((name) => {
+    node = nodes.find((each) => each.name === name);
+  });
+  return { node, outcomes };
 };
 
 /**
- * Wraps a fetch of state, so that each outcome needs two origins if `agree` is 2. If two differ, a third origin decides. Without it,
- * the outcome is an error. Without a second origin in time, it is not confirmed.
+ * Creates a fetch of state. If `agree` is 2, each outcome needs two origins. If two differ, a third origin decides. Without it, the
+ * outcome is an error. Without a second origin in time, it is not confirmed.
  */
-export const createAgreedFetch = (options: AgreedFetchOptions): StateFetch => {
-  const { nodes, agree, fetch } = options;
+export const createAgreedFetch = <Node extends FetchedNode>(options: AgreedFetchOptions<Node>): StateFetch => {
+  const { nodes, agree, timeoutMs, fetchFrom } = options;
+  const fetch = fetchFrom(nodes, timeoutMs);
   if (agree === 1 || !hasSeveralOrigins(nodes)) {
     return fetch;
   }
+  const lateUntilMs = new Map<Node, number>();
   return async (calls, block, onNode, avoidedOrigins) => {
-    const first = await fetchFrom(nodes, fetch, calls, block, avoidedOrigins);
-    const batch = new ComparedBatch(options, block, first);
+    const first = await read(nodes, (onFirst) => fetch(calls, block, onFirst, avoidedOrigins));
+    const batch = new ComparedBatch(options, block, first, lateUntilMs);
     await batch.compare(calls);
     onNode?.(batch.giver, batch.isConfirmed);
     return batch.results;

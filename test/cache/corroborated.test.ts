@@ -5,6 +5,7 @@ import { corroborated } from "../../src/cache/corroborated.ts";
 import { createMemoryStore } from "../../src/cache/memoryStore.ts";
 import { createNegativeCache } from "../../src/cache/negativeCache.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
+import { unavailable } from "../../src/jsonrpc/rpcError.ts";
 import { blockOf, createHeads, hashOf } from "../support/builders/heads.ts";
 import { createContext, createRequest, createResponse } from "../support/builders/request.ts";
 import { silent } from "../support/builders/silent.ts";
@@ -37,13 +38,18 @@ const rankOf = (origin: string, avoided: readonly string[] = []): number => avoi
 const createChain = (states: readonly (string | undefined)[]) => {
   const asked: string[] = [];
   const waitsMs: number[] = [];
-  const request = async ({ avoidedOrigins }: RpcRequest, { deadlineMs }: RequestContext): Promise<RpcResponse> => {
+  const request = async (
+    { avoidedOrigins, excludedOrigins = [] }: RpcRequest,
+    { deadlineMs }: RequestContext,
+  ): Promise<RpcResponse> => {
     waitsMs.push(deadlineMs - performance.now());
     const ranked = NODES.slice(0, states.length)
       .map((node, index) => ({ ...node, state: states[index] }))
       .toSorted((a, b) => rankOf(a.origin, avoidedOrigins) - rankOf(b.origin, avoidedOrigins));
-    const node = ranked.find(({ state }) => state !== undefined);
-    assert.ok(node?.state);
+    const node = ranked.find(({ state, origin }) => state !== undefined && !excludedOrigins.includes(origin));
+    if (node?.state === undefined) {
+      throw unavailable("no node has responded yet");
+    }
     asked.push(node.name);
     const isFound = node.state !== "null";
     return createResponse(node.state, { node: node.name, ...(isFound && { block: blockOf(NUMBER) }) });

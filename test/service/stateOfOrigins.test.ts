@@ -15,6 +15,8 @@ const [ALICE, CONTRACT] = [addressOf(0), addressOf(9)];
 /** Returns the balance of ALICE. */
 const CODE = `0x73${ALICE.slice(2)}315f5260205ff3`;
 const CALL = "eth_call";
+/** Nothing is prefetched for a payload of this size. A node without the methods of a prefetch would not be asked alone. */
+const LONG_DATA = `0x${"00".repeat(20_000)}`;
 const FORGED = 0x7777n;
 const isForged = (result: unknown): boolean => String(result).includes("7777");
 const FORGED_ERROR = { code: 3, message: "execution reverted: 7777", data: "0x7777" };
@@ -88,8 +90,8 @@ const startRig = async (
     const { body, status } = await rpc(service.url, CALL, [{ to: CONTRACT, data: "0x" }, block, OVERRIDES]);
     return { result: body.result, error: body.error, status };
   };
-  const simulate = async (): Promise<Answer> => {
-    const calls = [{ to: CONTRACT, gas: "0x186a0" }];
+  const simulate = async (data = "0x"): Promise<Answer> => {
+    const calls = [{ to: CONTRACT, gas: "0xf4240", data }];
     const payload = { blockStateCalls: [{ stateOverrides: OVERRIDES, calls }] };
     return read("eth_simulateV1", [payload]);
   };
@@ -133,9 +135,9 @@ for (const liar of [0, 1, 2]) {
       await rig.mine();
     }
     assert.ok((await rig.count("state_lookups_total", 'outcome="hit"')) > 0, "values are known");
-    const isAsked = (rig.node(liar).lied.get(LIES_IN_STATE.name) ?? 0) > 0;
-    assert.ok(isAsked || liar > 0);
-    assert.equal(await rig.count("upstream_suspended", `node="node${liar}"`), isAsked ? 1 : 0);
+    for (const other of [0, 1, 2].filter((each) => each !== liar)) {
+      assert.equal(await rig.count("upstream_suspended", `node="node${other}"`), 0);
+    }
     assert.equal(await rig.count("state_disagreements_total"), 0);
   });
 }
@@ -228,6 +230,30 @@ test("while one of two origins is down, the word of the other is served, and is 
   assertTrue(await rig.simulate(), "and did not become known");
 });
 
+test("a second origin without the state costs the first one no further call", async (t) => {
+  const rig = await startRig(t, 2);
+  await rig.call();
+  const error = { code: -32_000, message: "missing trie node 00" };
+  rig.node(1).lies = [
+    { ...{ name: "pruned", methods: STATE_METHODS }, response: (_, { id }) => ({ jsonrpc: "2.0", id, error }) },
+  ];
+  const callsOf = (index: number): number =>
+    STATE_METHODS.reduce((sum, method) => sum + (rig.node(index).calls.get(method) ?? 0), 0);
+  for (const [method, params] of READS) {
+    const before = [callsOf(0), callsOf(1)];
+    assertTrue(await rig.read(method, params), method);
+    assert.deepEqual([callsOf(0) - (before[0] ?? 0), callsOf(1) - (before[1] ?? 0)], [1, 1], method);
+  }
+  const before = callsOf(0);
+  assertTrue(await rig.simulate(), "a simulation");
+  const calls = callsOf(0) - before;
+  rig.node(1).lies = [];
+  await rig.mine();
+  const ofFirst = callsOf(0);
+  assertTrue(await rig.simulate(), "a simulation of two origins");
+  assert.equal(callsOf(0) - ofFirst, calls, "as many as if the second one answers");
+});
+
 const assertContested = ({ result, error, status }: Answer): void => {
   assert.equal(result, undefined);
   assert.match(JSON.stringify(error), /nodes of two providers return different results/);
@@ -274,4 +300,5 @@ test("a second origin that does not respond delays a read by 1.5 s, and does not
     assertTrue(answer, "one origin alone");
   }
   assert.ok(performance.now() - begun < 4_000);
+  assertTrue(await rig.simulate(LONG_DATA), "an execution");
 });

@@ -21,32 +21,33 @@ const createRig = (said: readonly Said[], { isStrict = false, calls = CALLS } = 
   const asked: string[] = [];
   const blamed: string[] = [];
   const disagreed: string[] = [];
+  const timeouts: number[] = [];
   const nodes = said.map((each, index) => ({
     ...{ name: `node${index}`, origin: `origin${index}`, available: each !== "down" },
     recordWrongAnswer: () => void blamed.push(`node${index}`),
   }));
-  const fetch: StateFetch = async (wanted, _, onNode, avoidedOrigins = []) => {
-    const ranked = nodes
-      .filter(({ available }) => available)
-      .toSorted((a, b) => avoidedOrigins.indexOf(a.origin) - avoidedOrigins.indexOf(b.origin));
-    const [node] = ranked;
-    assert.ok(node);
-    const values = said[nodes.indexOf(node)] ?? [];
-    asked.push(`${node.name}: ${wanted.map(({ method }) => method).join()}`);
-    if (typeof values === "string") {
-      return new Promise(() => undefined);
-    }
-    onNode?.(node.name);
-    return wanted.map((each) => values[calls.indexOf(each)]);
-  };
+  const fetchFrom =
+    (allowed: readonly (typeof nodes)[number][], timeoutMs: number): StateFetch =>
+    async (wanted, _, onNode) => {
+      const node = allowed.find(({ available }) => available);
+      assert.ok(node);
+      const values = said[nodes.indexOf(node)] ?? [];
+      asked.push(`${node.name}: ${wanted.map(({ method }) => method).join()}`);
+      onNode?.(node.name);
+      if (typeof values === "string") {
+        timeouts.push(timeoutMs);
+        return wanted.map(() => DOWN);
+      }
+      return wanted.map((each) => values[calls.indexOf(each)]);
+    };
   const onDisagreement = (found: { readonly call: Call }): void => void disagreed.push(found.call.method);
-  const agreed = createAgreedFetch({ nodes, agree: 2, fetch, isStrict, onDisagreement });
+  const agreed = createAgreedFetch({ nodes, agree: 2, timeoutMs: 5_000, fetchFrom, isStrict, onDisagreement });
   const read = async () => {
     const givers: (readonly [string | undefined, boolean | undefined])[] = [];
     const outcomes = await agreed(calls, BLOCK, (node, isConfirmed) => givers.push([node, isConfirmed]));
     return { outcomes, givers };
   };
-  return { read, asked, blamed, disagreed };
+  return { read, asked, blamed, disagreed, timeouts };
 };
 
 const BOTH = "eth_getBalance,eth_call";
@@ -95,7 +96,7 @@ for (const third of [undefined, ["0x3", "0xcc"]] as const) {
 for (const [title, second] of [
   ["no other origin can be asked", "down"],
   ["the other one returns errors", [DOWN, DOWN]],
-  ["the other one does not respond", "hangs"],
+  ["the other one does not respond in time", "hangs"],
 ] as const) {
   test(`if ${title}, the word of one origin is returned, and is not confirmed`, async () => {
     const { read } = createRig([RIGHT, second]);
@@ -107,6 +108,16 @@ for (const [title, second] of [
     assert.ok(outcomes.every((outcome) => outcome instanceof Error));
   });
 }
+
+test("a second origin has 1.5 s, and a third one decides if it does not respond", async () => {
+  const right = createRig([RIGHT, "hangs", RIGHT]);
+  assert.deepEqual(await right.read(), { outcomes: RIGHT, givers: [["node0", true]] });
+  assert.deepEqual(right.timeouts, [1_500]);
+  const contested = createRig([FORGED, "hangs", RIGHT]);
+  const { outcomes } = await contested.read();
+  assert.ok(outcomes.every((outcome) => outcome instanceof Error));
+  assert.deepEqual(contested.blamed, []);
+});
 
 test("an error of the first node is the outcome, and no other origin is asked for it", async () => {
   const { read, asked } = createRig([[DOWN, RIGHT[1]], RIGHT]);
