@@ -11,8 +11,7 @@ import { startPrometheus } from "./prometheusServer.ts";
 import { scaleRules } from "./scaledRules.ts";
 import { watchAlerts } from "./watchAlerts.ts";
 
-/** In one file, so that they run one after the other: the faults of one test would raise alerts of another. */
-
+// In one file, so that they run one after the other: the load of one test would raise alerts of another.
 const GRAFANA = fileURLToPath(new URL("../../grafana/", import.meta.url));
 const hasPromtool = spawnSync("promtool", ["--version"]).status === 0;
 const hasPrometheus = spawnSync("prometheus", ["--version"]).status === 0;
