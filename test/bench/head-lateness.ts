@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createUpstreams, type Upstreams } from "../../src/app/upstreams.ts";
 import { silent } from "../support/builders/silent.ts";
-import { BranchedChain } from "../support/fakes/branchedChain.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { BranchedChain } from "../truth/chain/branchedChain.ts";
 import { type BenchOptions, type BenchResult, median, round } from "./support/result.ts";
 
 const CLAIM =

@@ -5,9 +5,9 @@ import { metric, rpc } from "../support/clients/rpc.ts";
 import { connectSocket } from "../support/clients/socketClient.ts";
 import { until } from "../support/clients/until.ts";
 import { watchHealth } from "../support/clients/watchHealth.ts";
-import { BranchedChain, HOLDER, isForgedText } from "../support/fakes/branchedChain.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
 import { createService } from "../support/servers/service.ts";
+import { BranchedChain, HOLDER, isForgedText } from "../truth/chain/branchedChain.ts";
 import { EMITTER } from "../truth/chain/emitter.ts";
 
 const HEIGHT = 40;

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { request } from "undici";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
-import { startFront } from "../support/fakes/front.ts";
+import { forwardTo, startFront } from "../support/fakes/front.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 import { untilFilled } from "../support/servers/untilFilled.ts";
 
@@ -63,10 +62,7 @@ const start = async (
     },
   });
   t.after(() => node.close());
-  const forward = async (body: string): Promise<string> => {
-    const headers = { "content-type": "application/json" };
-    return (await request(node.url, { method: "POST", headers, body })).body.text();
-  };
+  const forward = async (body: string): Promise<string> => (await forwardTo(node.url, body)).text;
   const front = answer && (await startFront((body) => answer(body, forward)));
   if (front) {
     t.after(() => front.close());

@@ -204,6 +204,7 @@ test("a folder mounted as in Kubernetes is watched, ports stay, and /config show
   );
   await until(async () => (await reloads(opsUrl, "applied")) === 1, "the swap is seen");
   assert.equal((await rpc(url, "eth_chainId")).status, 401);
+  await until(() => lines.some(({ options }) => options !== undefined), "the log line is read");
   assert.deepEqual(lines.find(({ options }) => options !== undefined)?.options, ["server.port"]);
 
   const text = await (await fetch(`${opsUrl}/config`)).text();

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { request } from "undici";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
-import { startFront } from "../support/fakes/front.ts";
+import { forwardTo, startFront } from "../support/fakes/front.ts";
 import { createService } from "../support/servers/service.ts";
 import { SENDERS } from "../truth/chain/openBlock.ts";
 import { TruthChain } from "../truth/chain/truthChain.ts";
@@ -25,8 +24,7 @@ for (const [name, change] of Object.entries(CHANGES)) {
     const node = await startTruthNode(t, chain);
     let changed = 0;
     const front = await startFront(async (body) => {
-      const headers = { "content-type": "application/json" };
-      const text = await (await request(node.url, { method: "POST", headers, body })).body.text();
+      const { text } = await forwardTo(node.url, body);
       const responses: { readonly result?: Fields | null }[] | object = JSON.parse(text);
       if (!Array.isArray(responses)) {
         return text;

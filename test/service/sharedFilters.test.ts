@@ -8,7 +8,7 @@ import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
-import { startFront } from "../support/fakes/front.ts";
+import { forwardTo, startFront } from "../support/fakes/front.ts";
 import { startCluster, startRedis, startSentinels } from "../support/servers/redis.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
@@ -70,15 +70,7 @@ const startReplicas = async (t: TestContext, nodeUrl: string, redis?: string): P
 /** Sends each request to the next replica, as a load balancer without affinity does. */
 const startBalancer = async (t: TestContext, replicas: readonly Service[]) => {
   let sent = 0;
-  const front = await startFront(async (body) => {
-    const replica = replicas[sent++ % replicas.length];
-    const response = await fetch(replica?.url ?? "", {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body,
-    });
-    return response.text();
-  });
+  const front = await startFront((body) => forwardTo(replicas[sent++ % replicas.length]?.url ?? "", body));
   t.after(() => front.close());
   const ask = async (method: string, ...params: readonly unknown[]) => (await rpc(front.url, method, params)).body;
   return { url: front.url, ask };

@@ -3,7 +3,7 @@ import { after, test } from "node:test";
 import { startAnvil } from "../devnet/anvil.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
-import { startFront } from "../support/fakes/front.ts";
+import { forwardTo, startFront } from "../support/fakes/front.ts";
 import { startLyingNode } from "../support/fakes/lyingNode.ts";
 import { createService } from "../support/servers/service.ts";
 
@@ -140,8 +140,7 @@ test("state reads of one client in flight are limited, and another client's come
       held.push({ index, calls: body.split('"method"').length - 1, release: resolve });
       await promise;
     }
-    const headers = { "content-type": "application/json" };
-    return (await fetch(anvil.url, { method: "POST", headers, body })).text();
+    return forwardTo(anvil.url, body);
   });
   const service = await createService(
     { ...CHAIN, nodes: [{ url: front.url }], simulate: { workers: 4, timeoutMs: 60_000 } },

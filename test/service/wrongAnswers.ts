@@ -5,11 +5,11 @@ import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
 import { watchHealth } from "../support/clients/watchHealth.ts";
 import type { AnswerLie } from "../support/fakes/answerLie.ts";
-import { answerLies } from "../support/fakes/answerLies.ts";
 import { type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
 import { type Lifespan, type RedisServer, startRedis } from "../support/servers/redis.ts";
 import { type ChainCall, createSealedChain, type SealedChain } from "../support/servers/sealedChain.ts";
 import { createService, type Service } from "../support/servers/service.ts";
+import { answerLies } from "./answerLies.ts";
 
 const BYPASS = "x-fresh";
 const MAX_HEALTH_MS = 100;

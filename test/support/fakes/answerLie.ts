@@ -19,6 +19,10 @@ const flipped = (value: unknown): string => {
   const text = String(value);
   return text.slice(0, -1) + (text.endsWith("1") ? "2" : "1");
 };
+/** Changes a field of a result. */
 export const flip =
   (field: string): Change =>
   (fields) => ({ ...fields, [field]: flipped(fields[field]) });
+
+/** Changes whether a receipt says that its transaction succeeded. */
+export const flipStatus: Change = (receipt) => ({ ...receipt, status: receipt.status === "0x1" ? "0x0" : "0x1" });

@@ -1,4 +1,4 @@
-import { type Fields, flip } from "../../support/fakes/answerLie.ts";
+import { type Fields, flip, flipStatus } from "../../support/fakes/answerLie.ts";
 import type { FrontResponse } from "../../support/fakes/front.ts";
 import { HEAD_LIES, inventedBlocks, latestWith, wrongParent } from "../../support/fakes/headLies.ts";
 import type { Lie } from "../../support/fakes/lyingNode.ts";
@@ -67,7 +67,6 @@ const everyItem = (change: (item: Fields) => unknown) => (result: unknown) =>
 const lieOf = (name: string, methods: readonly string[], result: (result: unknown) => unknown): Lie => ({
   ...{ name, methods, result },
 });
-const flipStatus = (receipt: Fields): Fields => ({ ...receipt, status: receipt.status === "0x1" ? "0x0" : "0x1" });
 
 /** Lies by the name of their scenario, in the order of the scenarios. The node returns one of them after the other. */
 export const LIES: Readonly<Record<string, readonly Lie[]>> = {

@@ -1,11 +1,11 @@
 import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
 import { parseTransaction } from "../../../src/ethereum/parseTransaction.ts";
-import { EMITTER } from "../../truth/chain/emitter.ts";
-import { answerCall } from "../../truth/chain/nodeAnswers.ts";
-import { createTruthBlock, type TruthBlock } from "../../truth/chain/truthBlock.ts";
-import { CHAIN_ID } from "../standIn/standInChain.ts";
-import { createTransaction } from "../standIn/standInTransactions.ts";
-import type { FakeBlock, FakeChain } from "./fakeChain.ts";
+import type { FakeBlock, FakeChain } from "../../support/fakes/fakeChain.ts";
+import { CHAIN_ID } from "../../support/standIn/standInChain.ts";
+import { createTransaction } from "../../support/standIn/standInTransactions.ts";
+import { EMITTER } from "./emitter.ts";
+import { answerCall } from "./nodeAnswers.ts";
+import { createTruthBlock, type TruthBlock } from "./truthBlock.ts";
 
 /** A block with one transaction. Its hash, roots and bloom are right, so that it passes each check of a single block. */
 export interface BranchedBlock extends FakeBlock {

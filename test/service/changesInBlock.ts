@@ -1,5 +1,5 @@
-import type { BlockSummary, ChainCall } from "../servers/sealedChain.ts";
-import { type AnswerLie, type Fields, flip } from "./answerLie.ts";
+import { type AnswerLie, type Fields, flip } from "../support/fakes/answerLie.ts";
+import type { BlockSummary, ChainCall } from "../support/servers/sealedChain.ts";
 
 /** Changes the first item whose field is not null. */
 const flipFirst =

@@ -1,8 +1,8 @@
-import { bloomOfLogs } from "../../../src/ethereum/bloom.ts";
-import { formatData } from "../../../src/ethereum/hex.ts";
-import type { BlockSummary, ChainCall } from "../servers/sealedChain.ts";
-import { type AnswerLie, type Change, type Fields, flip } from "./answerLie.ts";
-import type { AskTruth } from "./lyingNode.ts";
+import { bloomOfLogs } from "../../src/ethereum/bloom.ts";
+import { formatData } from "../../src/ethereum/hex.ts";
+import { type AnswerLie, type Change, type Fields, flip, flipStatus } from "../support/fakes/answerLie.ts";
+import type { AskTruth } from "../support/fakes/lyingNode.ts";
+import type { BlockSummary, ChainCall } from "../support/servers/sealedChain.ts";
 
 const METHOD = "eth_getTransactionReceipt";
 /** An address that no log of the chain has. */
@@ -13,8 +13,6 @@ const logsOf = ({ logs }: Fields): readonly Fields[] => logs as readonly Fields[
 const withLogs =
   (change: Change): Change =>
   (receipt) => ({ ...receipt, logs: logsOf(receipt).map(change) });
-
-const flipStatus: Change = (receipt) => ({ ...receipt, status: receipt.status === "0x1" ? "0x0" : "0x1" });
 
 /** A receipt with one log that its transaction did not emit. The bloom of the receipt is that of this log. */
 const withInventedLog: Change = (receipt) => {

@@ -1,5 +1,5 @@
-import type { BlockSummary, ChainCall, SealedChain } from "../servers/sealedChain.ts";
-import { type AnswerLie, type Change, type Fields, flip } from "./answerLie.ts";
+import { type AnswerLie, type Change, type Fields, flip, flipStatus } from "../support/fakes/answerLie.ts";
+import type { BlockSummary, ChainCall, SealedChain } from "../support/servers/sealedChain.ts";
 import { changesInBlock } from "./changesInBlock.ts";
 import { changesInReceipt } from "./changesInReceipt.ts";
 
@@ -201,9 +201,7 @@ export const answerLies = (chain: SealedChain, transferTopic: string): readonly 
     instead("raw bytes of another transaction", raw, "transaction", { ...raw, params: [otherTransaction] }),
     instead("a receipt of another hash", receipt, "transaction", { ...receipt, params: [otherTransaction] }),
     one("a receipt with another bloom", receipt, "receipts", flip("logsBloom")),
-    list("block receipts with another status", receipts, "receipts", (all) =>
-      onFirst(all, (each) => ({ ...each, status: each.status === "0x1" ? "0x0" : "0x1" })),
-    ),
+    list("block receipts with another status", receipts, "receipts", (all) => onFirst(all, flipStatus)),
     list("block receipts with other gas", finalReceipts, "receipts", (all) => onFirst(all, flip("cumulativeGasUsed"))),
     list("block receipts with a log of another topic", finalReceipts, "receipts", (all) =>
       withLog(all, (log) => ({ ...log, topics: [ZEROS] })),
