@@ -34,6 +34,8 @@ export interface FireOptions {
   readonly maxSeconds: number;
   /** The time to which "yesterday" is shortened. */
   readonly maxOffsetSeconds: number;
+  /** Seconds between two scrapes. Default: 1. A scrape that takes longer is a gap, and a gap ends what is pending. */
+  readonly scrapeSeconds?: number;
   /** Alerts that have not fired within this time are missing. */
   readonly limitMs: number;
   /** Only faults whose name matches. Default: all. */
@@ -79,7 +81,7 @@ const awaitAlerts = async (
 
 /** Starts each fault in a process of its own, with one Prometheus. Returns the alerts that did not fire. */
 export const fireAlerts = async (t: Lifespan, options: FireOptions): Promise<readonly string[]> => {
-  const { maxOffsetSeconds, limitMs, only = /./ } = options;
+  const { maxOffsetSeconds, limitMs, scrapeSeconds, only = /./ } = options;
   const faults = Object.entries(FAULTS).filter(([fault]) => only.test(fault));
   const started: readonly Started[] = await Promise.all(
     faults.map(async ([fault, { alerts, start }]) => ({
@@ -89,7 +91,7 @@ export const fireAlerts = async (t: Lifespan, options: FireOptions): Promise<rea
     })),
   );
   const targets = Object.fromEntries(started.map(({ fault, opsUrl }) => [jobOf(fault), new URL(opsUrl).host]));
-  const prometheus = await startPrometheus(targets, scaleRules({ ...options, change: withLessMemory }));
+  const prometheus = await startPrometheus(targets, scaleRules({ ...options, change: withLessMemory }), scrapeSeconds);
   t.after(() => prometheus.close());
   await until(async () => (await prometheus.query("up == 1")).length === started.length, "all processes are scraped");
   const missing = await Promise.all(started.map((process) => awaitAlerts(process, prometheus, limitMs)));

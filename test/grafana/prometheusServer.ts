@@ -65,6 +65,7 @@ const freePort = async (): Promise<number> => {
 export const startPrometheus = async (
   targets: string | Readonly<Record<string, string>>,
   rules = "groups: []",
+  scrapeSeconds = 1,
 ): Promise<PrometheusServer> => {
   const jobs = typeof targets === "string" ? { forebay: targets } : targets;
   const folder = await mkdtemp(join(tmpdir(), "forebay-prometheus-"));
@@ -73,7 +74,7 @@ export const startPrometheus = async (
     rule_files: ["rules.yaml"],
     scrape_configs: Object.entries(jobs).map(([job, target]) => ({
       job_name: job,
-      scrape_interval: "1s",
+      scrape_interval: `${scrapeSeconds}s`,
       static_configs: [{ targets: [target] }],
     })),
   };
