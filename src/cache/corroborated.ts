@@ -22,6 +22,9 @@ export interface CorroboratedOptions {
 
 const RECEIPT = "eth_getTransactionReceipt";
 const MAX_ABSENT = 10_000;
+/** After this number of blocks in a row whose receipts no node returned, other origins alone confirm receipts for a time. */
+const MAX_FAILED_BLOCKS = 3;
+const WITHOUT_BLOCKS_MS = 60_000;
 
 interface Statement {
   readonly response: RpcResponse;
@@ -44,6 +47,9 @@ class CorroboratedSource implements RpcSource {
   /** The hashes for which two origins have returned `null` at a head. */
   readonly #absent = new Set<string>();
   #absentAt: string | undefined;
+  /** Blocks in a row whose receipts no node returned. */
+  #failedBlocks = 0;
+  #failedMs = 0;
 
   constructor(source: RpcSource, options: CorroboratedOptions) {
     this.#source = source;
@@ -84,7 +90,7 @@ class CorroboratedSource implements RpcSource {
     const { negativeCache, verifier } = this.#options;
     const hash = String(request.params[0]);
     const block = context.bypassCache ? undefined : negativeCache.blockOf(hash, context.view.heads);
-    const receipts = block && (await this.#receiptsOf(block, context));
+    const receipts = block && this.#readsBlocks ? await this.#receiptsOf(block, context) : undefined;
     if (block === undefined || receipts === undefined || !verifier.hasReceipts(block.hash)) {
       return undefined;
     }
@@ -147,7 +153,8 @@ class CorroboratedSource implements RpcSource {
     if (first === undefined || this.#options.verifier.hasReceipts(first.block.hash)) {
       return response;
     }
-    const proven = isNew(first.block, read.context.view.heads) ? await this.#compareWithBlock(read, first) : undefined;
+    const isProvable = isNew(first.block, read.context.view.heads) && this.#readsBlocks;
+    const proven = isProvable ? await this.#compareWithBlock(read, first) : undefined;
     return proven ?? this.#compareOrigins(read, first);
   }
 
@@ -199,8 +206,20 @@ class CorroboratedSource implements RpcSource {
     return unconfirmed(this.#options.stated.preferred(...origins) === first.node.origin ? first : second);
   }
 
+  /** False while no node seems to have receipts of blocks. Two origins that differ cause such a read nevertheless. */
+  get #readsBlocks(): boolean {
+    return this.#failedBlocks < MAX_FAILED_BLOCKS || performance.now() - this.#failedMs >= WITHOUT_BLOCKS_MS;
+  }
+
   /** Reads a block's receipts. Returns undefined if no node has them in time. */
   async #receiptsOf(block: BlockId, context: RequestContext): Promise<Uint8Array | undefined> {
+    const receipts = await this.#readReceipts(block, context);
+    this.#failedBlocks = receipts === undefined ? this.#failedBlocks + 1 : 0;
+    this.#failedMs = performance.now();
+    return receipts;
+  }
+
+  async #readReceipts(block: BlockId, context: RequestContext): Promise<Uint8Array | undefined> {
     try {
       return await this.#options.receiptsOf(block, withinSecondMs(context));
     } catch (error) {

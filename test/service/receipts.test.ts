@@ -100,6 +100,28 @@ test("the receipts of a block that was read cost no further call", async (t) => 
   assert.equal(countCalls(nodes, "eth_getBlockReceipts"), 1);
 });
 
+test("nodes that refuse the receipts of blocks are not asked for them with each receipt", async (t) => {
+  const { service, nodes } = await start(t, 2);
+  await untilFilled(service);
+  const error = { code: -32_601, message: "the method eth_getBlockReceipts does not exist" };
+  for (const node of nodes) {
+    node.lies = [
+      {
+        ...{ name: "no receipts of blocks", methods: ["eth_getBlockReceipts"] },
+        response: (_, { id }) => ({ jsonrpc: "2.0", id, error }),
+      },
+    ];
+  }
+  const hashes = chain.recent.flatMap(({ transactions }) => transactions);
+  const before: number[] = [];
+  for (const hash of hashes) {
+    assert.deepEqual(await ask(service, RECEIPT, hash), await truthOf(RECEIPT, hash));
+    before.push(countCalls(nodes, "eth_getBlockReceipts"));
+  }
+  assert.ok(hashes.length > 8, `${hashes.length} receipts`);
+  assert.equal(before.at(-1), before.at(-3), before.join());
+});
+
 test("with one origin, a receipt costs one call", async (t) => {
   const { service, nodes } = await start(t, 1);
   const [hash] = newest().transactions;
