@@ -26,12 +26,15 @@ const MAX_ABSENT = 10_000;
 const MAX_FAILED_BLOCKS = 3;
 const WITHOUT_BLOCKS_MS = 60_000;
 
+/** A response of a node: a receipt, or `null`. */
 interface Statement {
   readonly response: RpcResponse;
-  readonly body: Uint8Array;
   readonly node: OriginNode;
-  readonly block: BlockId;
+  readonly receipt: { readonly body: Uint8Array; readonly block: BlockId } | undefined;
 }
+
+const isSame = ({ receipt: one }: Statement, { receipt: other }: Statement): boolean =>
+  one === undefined || other === undefined ? one === other : isSameReceipt(one.body, other.body);
 
 /** The header of the block is known, or the block is newer than the view. Then its receipts cost one or two calls. */
 const isNew = ({ number }: BlockId, heads: Heads): boolean =>
@@ -72,11 +75,11 @@ class CorroboratedSource implements RpcSource {
       return known;
     }
     const first = await this.#source.request(request, context);
-    if (isNull(first)) {
-      // The pool has asked other nodes for a transaction that is known to exist.
-      return request.nullIsError === true ? first : this.#confirmNull(read, first);
+    if (!isNull(first)) {
+      return this.#confirmReceipt(read, first);
     }
-    return this.#prove(read, first);
+    // The pool has asked other nodes for a transaction that is known to exist.
+    return request.nullIsError === true ? first : this.#confirmNull(read, first);
   }
 
   /** Requests a value whose life is over from another origin. The cache compares both. */
@@ -99,69 +102,87 @@ class CorroboratedSource implements RpcSource {
   }
 
   /** Asks another origin: behind the URL of a node may be a machine that lags. Until the next head, its `null` is not asked again. */
-  async #confirmNull(read: Read, first: RpcResponse): Promise<RpcResponse> {
-    const node = this.#others.nodeOf(first.node);
+  async #confirmNull(read: Read, response: RpcResponse): Promise<RpcResponse> {
+    const node = this.#others.nodeOf(response.node);
     const { latest } = read.context.view.heads;
     const key = `${read.request.method} ${String(read.request.params[0]).toLowerCase()}`;
     if (node === undefined || (this.#absentAt === latest.hash && this.#absent.has(key))) {
-      return first;
+      return response;
     }
     const second = await this.#ask(read, [node.origin]);
     if (second === undefined) {
-      return first;
+      return response;
     }
     if (!isNull(second)) {
-      return this.#proveContested(read, { first, node }, second);
+      const statement = read.request.method === RECEIPT ? this.#statementOf(second) : undefined;
+      return statement === undefined ? second : this.#decide(read, { response, node, receipt: undefined }, statement);
     }
     if (this.#absentAt !== latest.hash || this.#absent.size >= MAX_ABSENT) {
       this.#absent.clear();
       this.#absentAt = latest.hash;
     }
     this.#absent.add(key);
-    return first;
+    return response;
   }
 
-  /** Decides between a `null` and a receipt: by the receipts of its block, by a third origin, else by the preferred origin. */
-  async #proveContested(
-    read: Read,
-    { first, node }: { readonly first: RpcResponse; readonly node: OriginNode },
-    second: RpcResponse,
-  ): Promise<RpcResponse> {
-    const { stated, verifier } = this.#options;
-    const statement = read.request.method === RECEIPT ? this.#statementOf(second) : undefined;
-    if (statement === undefined || verifier.hasReceipts(statement.block.hash)) {
-      return second;
+  /** Compares a receipt with those of its block, or with that of another origin. */
+  async #confirmReceipt(read: Read, response: RpcResponse): Promise<RpcResponse> {
+    const first = read.request.method === RECEIPT ? this.#statementOf(response) : undefined;
+    // With known receipts of the block, the response was compared with them.
+    if (first?.receipt === undefined || this.#options.verifier.hasReceipts(first.receipt.block.hash)) {
+      return response;
     }
-    const isRecent = isNew(statement.block, read.context.view.heads);
-    const proven = isRecent ? await this.#compareWithBlock(read, statement) : undefined;
+    const isProvable = isNew(first.receipt.block, read.context.view.heads) && this.#readsBlocks;
+    const proven = isProvable ? await this.#compareWithBlock(read, first) : undefined;
     if (proven !== undefined) {
       return proven;
     }
-    const origins = [node.origin, statement.node.origin] as const;
-    const third = await this.#ask(read, origins);
-    const agreed = this.#statementOf(third);
-    if (agreed !== undefined && isSameReceipt(agreed.body, statement.body)) {
-      return second;
+    const second = this.#statementOf(await this.#ask(read, [first.node.origin]));
+    if (second?.receipt === undefined) {
+      return unconfirmed(first);
     }
-    const isAbsent = third !== undefined && isNull(third);
-    return isAbsent || stated.preferred(...origins) === node.origin ? first : unconfirmed(statement);
+    return isSame(first, second) ? response : this.#decide(read, first, second);
   }
 
-  async #prove(read: Read, response: RpcResponse): Promise<RpcResponse> {
-    const first = read.request.method === RECEIPT ? this.#statementOf(response) : undefined;
-    // With known receipts of the block, the response was compared with them.
-    if (first === undefined || this.#options.verifier.hasReceipts(first.block.hash)) {
-      return response;
+  /** Decides between two statements: by the receipts of a block, by a third origin, else by the preferred origin. */
+  async #decide(read: Read, first: Statement, second: Statement): Promise<RpcResponse> {
+    const proven = await this.#proveOneOf(read, first, second);
+    if (proven !== undefined) {
+      return proven;
     }
-    const isProvable = isNew(first.block, read.context.view.heads) && this.#readsBlocks;
-    const proven = isProvable ? await this.#compareWithBlock(read, first) : undefined;
-    return proven ?? this.#compareOrigins(read, first);
+    const origins = [first.node.origin, second.node.origin] as const;
+    const third = this.#statementOf(await this.#ask(read, origins));
+    const agreed = third && [second, first].find((each) => isSame(each, third));
+    if (agreed !== undefined) {
+      return agreed.response;
+    }
+    const preferred = this.#options.stated.preferred(...origins) === first.node.origin ? first : second;
+    return preferred.receipt === undefined ? preferred.response : unconfirmed(preferred);
+  }
+
+  /** Of two blocks, receipts do not show which one is canonical. Neither do they for a `null`, if the block is old. */
+  async #proveOneOf(read: Read, first: Statement, second: Statement): Promise<RpcResponse | undefined> {
+    const [block, other] = [first.receipt?.block, second.receipt?.block];
+    if (other === undefined) {
+      return undefined;
+    }
+    if (block !== undefined) {
+      return block.hash === other.hash ? this.#compareWithBlock(read, first) : undefined;
+    }
+    if (this.#options.verifier.hasReceipts(other.hash)) {
+      return second.response;
+    }
+    return isNew(other, read.context.view.heads) ? this.#compareWithBlock(read, second) : undefined;
   }
 
   /** Compares a receipt with those of its block. Returns undefined if these prove nothing. */
-  async #compareWithBlock(read: Read, { response, body, node, block }: Statement): Promise<RpcResponse | undefined> {
+  async #compareWithBlock(read: Read, { response, node, receipt }: Statement): Promise<RpcResponse | undefined> {
     const { verifier } = this.#options;
     const { request, context } = read;
+    if (receipt === undefined) {
+      return undefined;
+    }
+    const { body, block } = receipt;
     await this.#receiptsOf(block, context);
     if (!verifier.hasReceipts(block.hash)) {
       return undefined;
@@ -180,30 +201,6 @@ class CorroboratedSource implements RpcSource {
       // The next response is verified against the same receipts.
       return this.#source.request({ ...request, nullIsError: true }, context);
     }
-  }
-
-  /** Compares a receipt with that of another origin. A difference is decided by the block's receipts, or by a third origin. */
-  async #compareOrigins(read: Read, first: Statement): Promise<RpcResponse> {
-    const second = this.#statementOf(await this.#ask(read, [first.node.origin]));
-    if (second === undefined) {
-      return unconfirmed(first);
-    }
-    if (isSameReceipt(first.body, second.body)) {
-      return first.response;
-    }
-    // Of two blocks, receipts do not show which one is canonical.
-    const proven = first.block.hash === second.block.hash ? await this.#compareWithBlock(read, first) : undefined;
-    return proven ?? this.#decide(read, first, second);
-  }
-
-  async #decide(read: Read, first: Statement, second: Statement): Promise<RpcResponse> {
-    const origins = [first.node.origin, second.node.origin] as const;
-    const third = this.#statementOf(await this.#ask(read, origins));
-    const agreed = third && [second, first].find(({ body }) => isSameReceipt(body, third.body));
-    if (agreed !== undefined) {
-      return agreed.response;
-    }
-    return unconfirmed(this.#options.stated.preferred(...origins) === first.node.origin ? first : second);
   }
 
   /** False while no node seems to have receipts of blocks. Two origins that differ cause such a read nevertheless. */
@@ -236,13 +233,19 @@ class CorroboratedSource implements RpcSource {
     return outcome instanceof NodeError ? undefined : outcome;
   }
 
+  /** Returns undefined if it is no statement: a stream, a response of another branch, or one without a block. */
   #statementOf(response: RpcResponse | undefined): Statement | undefined {
-    if (response === undefined || isNull(response) || response.verified === false) {
+    const node = this.#others.nodeOf(response?.node);
+    if (response === undefined || node === undefined) {
       return undefined;
     }
-    const { body, block } = response;
-    const node = this.#others.nodeOf(response.node);
-    return body instanceof Uint8Array && block && node ? { response, body, node, block } : undefined;
+    if (isNull(response)) {
+      return { response, node, receipt: undefined };
+    }
+    const { body, block, verified } = response;
+    return body instanceof Uint8Array && block && verified !== false
+      ? { response, node, receipt: { body, block } }
+      : undefined;
   }
 }
 
