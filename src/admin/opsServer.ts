@@ -104,73 +104,69 @@ const topOf = (query: string): number => {
   return Number.isInteger(top) && top >= 0 ? top : DEFAULT_TOP;
 };
 
+const sendMetrics = async (response: ServerResponse, { registry, measure, onError }: OpsOptions): Promise<void> => {
+  try {
+    measure?.();
+    reply(response, 200, await registry.metrics(), registry.contentType);
+  } catch (error) {
+    onError(error);
+    reply(response, 500, "metrics cannot be collected\n");
+  }
+};
+
+const sendUsage = async (response: ServerResponse, query: string, { usage }: OpsOptions): Promise<void> => {
+  reply(response, 200, await usage(topOf(query)), "application/json");
+};
+
+const sendReadiness = (response: ServerResponse, query: string, { readiness }: OpsOptions): void => {
+  const { status, body } = readiness(new URLSearchParams(query).get("chain") ?? undefined);
+  reply(response, status, `${JSON.stringify(body)}\n`, "application/json");
+};
+
+const servePage = (request: IncomingMessage, response: ServerResponse, options: OpsOptions): void => {
+  const [path, query = ""] = request.url?.split("?", 2) ?? [];
+  switch (path) {
+    case "/metrics":
+      void sendMetrics(response, options);
+      break;
+    case "/healthz":
+      reply(response, 200, "ok\n");
+      break;
+    case "/readyz":
+      sendReadiness(response, query, options);
+      break;
+    case "/usage":
+      void sendUsage(response, query, options);
+      break;
+    case "/config":
+      reply(response, 200, options.config(), "application/json");
+      break;
+    default:
+      reply(response, 404, "not found\n");
+  }
+};
+
+const serve = (request: IncomingMessage, response: ServerResponse, options: OpsOptions): void => {
+  const { host, cordon } = options;
+  const cordonPath = cordon && CORDON_PATH.exec(request.url ?? "");
+  if (!isOwnHost(request, host)) {
+    reply(response, 421, "the Host header must be an address, or localhost\n");
+  } else if (cordon && cordonPath) {
+    sendCordon(request, response, cordon, cordonPath);
+  } else if (request.method !== "GET" && request.method !== "HEAD") {
+    response.setHeader("Allow", "GET, HEAD");
+    reply(response, 405, "GET only\n");
+  } else {
+    servePage(request, response, options);
+  }
+};
+
 /** For the operator alone, on a port of its own: /metrics, /healthz (the event loop turns), /readyz, /usage, /config. */
-export const createOpsServer = async ({
-  host,
-  port,
-  registry,
-  readiness,
-  config,
-  usage,
-  measure,
-  cordon,
-  onError,
-}: OpsOptions): Promise<OpsServer> => {
-  const sendMetrics = async (response: ServerResponse): Promise<void> => {
-    try {
-      measure?.();
-      reply(response, 200, await registry.metrics(), registry.contentType);
-    } catch (error) {
-      onError(error);
-      reply(response, 500, "metrics cannot be collected\n");
-    }
-  };
-
-  const sendUsage = async (response: ServerResponse, query: string): Promise<void> => {
-    reply(response, 200, await usage(topOf(query)), "application/json");
-  };
-
-  const sendReadiness = (response: ServerResponse, query: string): void => {
-    const { status, body } = readiness(new URLSearchParams(query).get("chain") ?? undefined);
-    reply(response, status, `${JSON.stringify(body)}\n`, "application/json");
-  };
-
-  const server = createServer((request, response) => {
-    if (!isOwnHost(request, host)) {
-      return reply(response, 421, "the Host header must be an address, or localhost\n");
-    }
-    const cordonPath = cordon && CORDON_PATH.exec(request.url ?? "");
-    if (cordon && cordonPath) {
-      return sendCordon(request, response, cordon, cordonPath);
-    }
-    if (request.method !== "GET" && request.method !== "HEAD") {
-      response.setHeader("Allow", "GET, HEAD");
-      return reply(response, 405, "GET only\n");
-    }
-    const [path, query = ""] = request.url?.split("?", 2) ?? [];
-    switch (path) {
-      case "/metrics":
-        void sendMetrics(response);
-        break;
-      case "/healthz":
-        reply(response, 200, "ok\n");
-        break;
-      case "/readyz":
-        sendReadiness(response, query);
-        break;
-      case "/usage":
-        void sendUsage(response, query);
-        break;
-      case "/config":
-        reply(response, 200, config(), "application/json");
-        break;
-      default:
-        reply(response, 404, "not found\n");
-    }
-  });
+export const createOpsServer = async (options: OpsOptions): Promise<OpsServer> => {
+  const { host, port } = options;
+  const server = createServer((request, response) => serve(request, response, options));
   await listen(server, { host, port, setting: "server.opsHost and server.opsPort, or --ops-host and --ops-port" });
   const address = server.address();
-
   return {
     port: typeof address === "object" && address !== null ? address.port : port,
     close: () =>

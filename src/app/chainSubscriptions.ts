@@ -5,7 +5,7 @@ import { isStream } from "../jsonrpc/formatResponse.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Handlers } from "../methods/handlers.ts";
 import { createPendingTransactions } from "../nodes/pendingTransactions.ts";
-import { createSubscriptions, type Subscriptions } from "../subscriptions/subscriptions.ts";
+import { Subscriptions } from "../subscriptions/subscriptions.ts";
 import type { ClientViews } from "./chainSources.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -64,7 +64,7 @@ export const createChainSubscriptions = (options: ChainSubscriptionsOptions): Su
   const { maxBlocks: _, maxFilters: __, maxFilterBytes: maxBytesPerClient, ...limits } = config.logs;
   const view = () => views.view();
   const internal = { handlers, view, timeoutMs: config.upstream.timeoutMs, signal };
-  return createSubscriptions({
+  return new Subscriptions({
     chain: config.name,
     heads: upstreams.heads,
     pending: views,

@@ -6,7 +6,7 @@ import { forgetStateRead, type StateReadAt } from "../cache/forgetStateRead.ts";
 import { prefetched } from "../cache/headPrefetch.ts";
 import type { LiarMarks } from "../cache/liarMarks.ts";
 import type { MemoryStore } from "../cache/memoryStore.ts";
-import { createNegativeCache, type NegativeCache } from "../cache/negativeCache.ts";
+import { NegativeCache } from "../cache/negativeCache.ts";
 import type { RedisStore } from "../cache/redisStore.ts";
 import { StatedValues } from "../cache/statedValues.ts";
 import { createStateStore, type StateStore } from "../cache/stateStore.ts";
@@ -94,7 +94,7 @@ export const createReadPipeline = (
   upstreams: Upstreams,
   signal: AbortSignal,
 ): ReadPipeline => {
-  const { memory, redis, budget, telemetry, negativeCache = createNegativeCache() } = tiers;
+  const { memory, redis, budget, telemetry, negativeCache = new NegativeCache() } = tiers;
   const { prefixOf, stated } = createStated(config, tiers, upstreams);
   const cacheOptions = {
     chain: config.name,

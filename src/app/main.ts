@@ -17,7 +17,7 @@ import { createPaymentSource, type PaymentSource } from "./createPayments.ts";
 import { createShared, type ProcessParts } from "./createShared.ts";
 import { type ProcessRole, singleProcess } from "./processRole.ts";
 import { readVersion } from "./readVersion.ts";
-import { createStatus } from "./statusReport.ts";
+import { StatusReport } from "./statusReport.ts";
 
 /** A running forebay: one process with one or more chains. */
 export interface Forebay {
@@ -171,7 +171,7 @@ class RunningForebay implements Forebay {
     const { server } = this.#role.share(this.#config);
     const { log, metrics } = this.#telemetry;
     const isKnown = (chain: ServedChain) => this.#chains.isKnown(chain);
-    const status = createStatus({
+    const status = new StatusReport({
       version: readVersion(),
       metrics: this.#role.statusMetrics(metrics),
       chains: () => this.#chains.current,
@@ -184,7 +184,7 @@ class RunningForebay implements Forebay {
       places: this.#role.places,
       metrics,
       about: () => formatAbout({ current: this.#chains.current, isKnown }),
-      ...(server.statusPage && { page: statusPage(), status }),
+      ...(server.statusPage && { page: statusPage(), status: () => status.read() }),
       admit: this.#access.authenticate,
       isTrustedProxy: this.#access.isTrustedProxy,
       isReady: () => this.#readiness.report(undefined).status === 200,

@@ -19,15 +19,6 @@ export interface ReloadOptions {
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
-export interface Reload {
-  /**
-   * Reads and applies the configuration now, even if it is unchanged. Never rejects.
-   * A reload of another configuration that still waits for its nodes is cancelled.
-   */
-  run(): Promise<void>;
-  close(): void;
-}
-
 const DEFAULT_POLL_MS = 2_000;
 
 const textOf = (path: string): string | undefined => {
@@ -48,18 +39,78 @@ const refuse = ({ log, metrics }: ReloadOptions["telemetry"], error: unknown): v
 };
 
 /**
- * Creates the reload of a changed configuration without a restart. An invalid configuration is rejected as a whole.
+ * The reload of a changed configuration without a restart. An invalid configuration is rejected as a whole.
  * The file is watched by `stat`, through symbolic links.
  * Kubernetes swaps a link to change a mounted ConfigMap, and `stat` sees that on any file system.
  */
-export const createReload = ({ file, read, apply, telemetry, pollMs = DEFAULT_POLL_MS }: ReloadOptions): Reload => {
-  const { log, metrics } = telemetry;
-  let last = Promise.resolve();
-  let current: { readonly config: Config; readonly ending: AbortController } | undefined;
+export class Reload {
+  readonly #options: ReloadOptions;
+  readonly #onStat = (): void => this.#runIfChanged();
+  #lastText: string | undefined;
+  #last = Promise.resolve();
+  #current: { readonly config: Config; readonly ending: AbortController } | undefined;
 
-  let lastText = file === undefined ? undefined : textOf(file);
+  constructor(options: ReloadOptions) {
+    this.#options = options;
+    const { file, pollMs = DEFAULT_POLL_MS } = options;
+    if (file !== undefined) {
+      this.#lastText = textOf(file);
+      watchFile(file, { interval: pollMs, persistent: false }, this.#onStat);
+    }
+  }
 
-  const reload = async (config: Config, { signal }: AbortController): Promise<void> => {
+  /**
+   * Reads and applies the configuration now, even if it is unchanged. Never rejects.
+   * A reload of another configuration that still waits for its nodes is cancelled.
+   */
+  run(): Promise<void> {
+    const { file, read, telemetry } = this.#options;
+    if (file !== undefined) {
+      this.#lastText = textOf(file);
+    }
+    let config: Config;
+    try {
+      config = read();
+    } catch (error) {
+      refuse(telemetry, error);
+      return Promise.resolve();
+    }
+    // The same configuration would begin to wait for the same nodes.
+    if (this.#current !== undefined && isDeepStrictEqual(this.#current.config, config)) {
+      return this.#last;
+    }
+    this.#current?.ending.abort();
+    const own = { config, ending: new AbortController() };
+    this.#current = own;
+    // One at a time, so that each starts from the result of the last.
+    this.#last = this.#last
+      .then(() => this.#apply(config, own.ending.signal))
+      .finally(() => {
+        if (this.#current === own) {
+          this.#current = undefined;
+        }
+      });
+    return this.#last;
+  }
+
+  close(): void {
+    const { file } = this.#options;
+    if (file !== undefined) {
+      unwatchFile(file, this.#onStat);
+    }
+  }
+
+  #runIfChanged(): void {
+    const { file } = this.#options;
+    const text = file === undefined ? undefined : textOf(file);
+    if (text !== undefined && text !== this.#lastText) {
+      void this.run();
+    }
+  }
+
+  async #apply(config: Config, signal: AbortSignal): Promise<void> {
+    const { apply, telemetry } = this.#options;
+    const { log, metrics } = telemetry;
     try {
       signal.throwIfAborted();
       await apply(config, signal);
@@ -72,59 +123,5 @@ export const createReload = ({ file, read, apply, telemetry, pollMs = DEFAULT_PO
       metrics.reloads.inc({ outcome: "replaced" });
       log.info("configuration not applied: a newer one replaces it");
     }
-  };
-  /** Runs reloads one at a time, so that each starts from the result of the last. */
-  const run = (): Promise<void> => {
-    let config: Config;
-    try {
-      config = read();
-    } catch (error) {
-      refuse(telemetry, error);
-      return Promise.resolve();
-    }
-    // The same configuration would begin to wait for the same nodes.
-    if (current !== undefined && isDeepStrictEqual(current.config, config)) {
-      return last;
-    }
-    current?.ending.abort();
-    const own = { config, ending: new AbortController() };
-    current = own;
-    last = last
-      .then(() => reload(config, own.ending))
-      .finally(() => {
-        if (current === own) {
-          current = undefined;
-        }
-      });
-    return last;
-  };
-
-  const onStat = (): void => {
-    if (file === undefined) {
-      return;
-    }
-    const text = textOf(file);
-    if (text === undefined || text === lastText) {
-      return;
-    }
-    lastText = text;
-    void run();
-  };
-  if (file !== undefined) {
-    watchFile(file, { interval: pollMs, persistent: false }, onStat);
   }
-
-  return {
-    run: () => {
-      if (file !== undefined) {
-        lastText = textOf(file);
-      }
-      return run();
-    },
-    close: () => {
-      if (file !== undefined) {
-        unwatchFile(file, onStat);
-      }
-    },
-  };
-};
+}

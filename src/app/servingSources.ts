@@ -1,4 +1,4 @@
-import { createNegativeCache, type NegativeCache } from "../cache/negativeCache.ts";
+import { NegativeCache } from "../cache/negativeCache.ts";
 import type { ChainCopy, MainChannel } from "../cluster/chainCopy.ts";
 import { CopiedIdentity } from "../cluster/copiedIdentity.ts";
 import type { MainLink } from "../cluster/mainLink.ts";
@@ -6,6 +6,7 @@ import { createRemoteExecution } from "../cluster/remoteExecution.ts";
 import { createRemoteFilters } from "../cluster/remoteFilters.ts";
 import { RemoteState } from "../cluster/remoteState.ts";
 import type { ChainConfig } from "../config/schema.ts";
+import type { BlockId } from "../core/heads.ts";
 import { SenderCache } from "../evm/senders/senderCache.ts";
 import { createRecentFlashblocks } from "../feed/recentFlashblocks.ts";
 import { parseSubmitted } from "../pending/submittedTransaction.ts";
@@ -44,14 +45,27 @@ const createViews = (key: string, copy: ChainCopy, link: MainLink, close: () => 
 };
 
 /** Informs the other serving processes of each transaction that exists. */
-const relayed = (chain: string, cache: NegativeCache, main: MainChannel): NegativeCache => ({
-  ...cache,
-  expectTransactions: (hashes, block) => {
+class RelayedNegativeCache extends NegativeCache {
+  readonly #chain: string;
+  readonly #main: MainChannel;
+
+  constructor(chain: string, main: MainChannel) {
+    super();
+    this.#chain = chain;
+    this.#main = main;
+  }
+
+  override expectTransactions(hashes: Iterable<string>, block?: BlockId): void {
     const list = [...hashes];
-    cache.expectTransactions(list, block);
-    main.notify("expect", { chain, hashes: list, block });
-  },
-});
+    super.expectTransactions(list, block);
+    this.#main.notify("expect", { chain: this.#chain, hashes: list, block });
+  }
+
+  /** Takes a transaction of another process. */
+  addRelayed(hashes: Iterable<string>, block: BlockId | undefined): void {
+    super.expectTransactions(hashes, block);
+  }
+}
 
 const createState = (
   key: string,
@@ -74,12 +88,12 @@ export const createServingSources = (
 ): ServingSources => {
   const key = chainKey(config);
   const { log } = shared.telemetry;
-  const negativeCache = createNegativeCache();
+  const negativeCache = new RelayedNegativeCache(key, link.channel);
   const copy = link.createCopy({
     chain: key,
     onNodes: (facts) => identity.apply(facts),
     onStateDropped: () => state.drop(),
-    onExpected: ({ hashes, block }) => negativeCache.expectTransactions(hashes, block),
+    onExpected: ({ hashes, block }) => negativeCache.addRelayed(hashes, block),
     onError: (err) => log.error({ err, chain: config.name }, "a listener to heads failed"),
   });
   const state = createState(key, config, shared, link);
@@ -93,12 +107,7 @@ export const createServingSources = (
     verifyIdentity: (node) => identity.verify(node),
   };
   const upstreams = createChainUpstreams(config, shared, followed);
-  const pipeline = createReadPipeline(
-    config,
-    { ...shared, negativeCache: relayed(key, negativeCache, link.channel) },
-    upstreams,
-    signal,
-  );
+  const pipeline = createReadPipeline(config, { ...shared, negativeCache }, upstreams, signal);
   return {
     upstreams,
     pipeline,

@@ -83,15 +83,35 @@ const byChain = (values: readonly Value[]): ReadonlyMap<unknown, number> => {
   return sums;
 };
 
-/** Creates the function that returns the JSON text of the status page's data. */
-export const createStatus = ({ version, metrics, chains, isDraining }: StatusOptions): (() => Promise<string>) => {
-  let rates: ReadonlyMap<unknown, number> = new Map();
-  let last: Counts | undefined;
+/** The data of the status page. */
+export class StatusReport {
+  readonly #options: StatusOptions;
+  /** Requests per second, by chain. */
+  #rates: ReadonlyMap<unknown, number> = new Map();
+  #last: Counts | undefined;
 
-  const count = async (): Promise<Counts> => {
+  constructor(options: StatusOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the JSON text. */
+  async read(): Promise<string> {
+    const { version, chains, isDraining } = this.#options;
+    const counts = await this.#count();
+    const status: Status = {
+      version,
+      uptimeSeconds: Math.round(process.uptime()),
+      draining: isDraining(),
+      chains: chains().map((chain) => this.#chainStatus(chain, counts)),
+    };
+    return JSON.stringify(status);
+  }
+
+  async #count(): Promise<Counts> {
+    const { metrics } = this.#options;
     const nowMs = performance.now();
-    if (last !== undefined && nowMs - last.atMs < MIN_PERIOD_MS) {
-      return last;
+    if (this.#last !== undefined && nowMs - this.#last.atMs < MIN_PERIOD_MS) {
+      return this.#last;
     }
     const [requests, lookups, savedCalls, savedUnits] = await Promise.all([
       metrics.requests.get(),
@@ -107,18 +127,18 @@ export const createStatus = ({ version, metrics, chains, isDraining }: StatusOpt
       savedCalls: byChain(savedCalls.values),
       savedUnits: byChain(savedUnits.values),
     };
-    const before = last;
+    const before = this.#last;
     if (before !== undefined) {
       const seconds = (nowMs - before.atMs) / 1000;
-      rates = new Map(
+      this.#rates = new Map(
         [...counts.requests].map(([chain, sum]) => [chain, (sum - (before.requests.get(chain) ?? 0)) / seconds]),
       );
     }
-    last = counts;
+    this.#last = counts;
     return counts;
-  };
+  }
 
-  const chainStatus = (chain: ServedChain, { lookups, hits, savedCalls, savedUnits }: Counts): ChainStatus => {
+  #chainStatus(chain: ServedChain, { lookups, hits, savedCalls, savedUnits }: Counts): ChainStatus {
     const { name, upstreams, views } = chain;
     const { chainId } = upstreams.genesis;
     const view = viewOf(chain);
@@ -132,23 +152,12 @@ export const createStatus = ({ version, metrics, chains, isDraining }: StatusOpt
       safe: heads ? headStatus(heads, heads.safe) : null,
       finalized: heads ? headStatus(heads, heads.finalized) : null,
       pending: pendingStatus(chain, view),
-      requestsPerSecond: rates.get(name) ?? 0,
+      requestsPerSecond: this.#rates.get(name) ?? 0,
       saved: { calls: savedCalls.get(name) ?? 0, units: savedUnits.get(name) ?? 0 },
       hitRatio: lookupCount === 0 ? null : (hits.get(name) ?? 0) / lookupCount,
       nodes: nodeStatus(chain, heads),
       forwarded: chain.forwarded.list,
       flashblocks: views.flashblocks.list(),
     };
-  };
-
-  return async () => {
-    const counts = await count();
-    const status: Status = {
-      version,
-      uptimeSeconds: Math.round(process.uptime()),
-      draining: isDraining(),
-      chains: chains().map((chain) => chainStatus(chain, counts)),
-    };
-    return JSON.stringify(status);
-  };
-};
+  }
+}

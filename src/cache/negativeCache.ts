@@ -12,87 +12,82 @@ const NULL: RpcResponse = Object.freeze({
 });
 
 /**
- * The negative cache: `null` for a transaction or its receipt, so that polling wallets cost little.
+ * The negative cache of one chain: `null` for a transaction or its receipt, so that polling wallets cost little.
  * It has no entry for a transaction that forebay forwarded in the last minute, or that a block of the view lists.
+ * Hashes may be in any case.
  */
-export interface NegativeCache {
-  /** Returns the cached `null`. */
-  get(request: RpcRequest, heads: Heads): RpcResponse | undefined;
-  /** Caches a `null`. Returns false if the transaction is expected to exist. */
-  add(request: RpcRequest, heads: Heads): boolean;
-  /** Records that transactions exist: they were sent through forebay, or `block` lists them. Evicts their `null`. */
-  expectTransactions(hashes: Iterable<string>, block?: BlockId): void;
-  /** Whether a `null` for the transaction must be retried on another node. */
-  isExpected(hash: string, heads: Heads): boolean;
-  /** Whether a block of the view lists the transaction. Then only a node without that block returns `null`. */
-  isSealed(hash: string, heads: Heads): boolean;
-  /** Returns the block of the view that lists the transaction; undefined if none is known. */
-  blockOf(hash: string, heads: Heads): BlockId | undefined;
-}
-
-/** Creates the negative cache of one chain. Hashes may be in any case. */
-export const createNegativeCache = (): NegativeCache => {
+export class NegativeCache {
   /** The parameters of cached responses, by transaction. All of them are of one head. */
-  const absent = new LRUCache<string, Set<string>>({ max: MAX_ABSENT, ttl: ABSENT_MS, ttlResolution: 0 });
-  let head: string | undefined;
-  let headNumber = 0n;
+  readonly #absent = new LRUCache<string, Set<string>>({ max: MAX_ABSENT, ttl: ABSENT_MS, ttlResolution: 0 });
+  readonly #sent = new ExpectedHashes<true>();
+  readonly #sealed = new ExpectedHashes<BlockId>();
+  #head: BlockId | undefined;
   /** The time of the first response at this head. */
-  let headMs = 0;
-  const sent = new ExpectedHashes<true>();
-  const sealed = new ExpectedHashes<BlockId>();
-  const blockOf = (hash: string, heads: Heads): BlockId | undefined => {
-    const block = sealed.get(hash);
-    return block !== undefined && heads.at(block.number)?.hash === block.hash ? block : undefined;
-  };
-  const isSealed = (hash: string, heads: Heads): boolean => blockOf(hash, heads) !== undefined;
-  const isExpected = (hash: string, heads: Heads): boolean => sent.get(hash) === true || isSealed(hash, heads);
+  #headMs = 0;
 
-  return {
-    get: (request, heads) =>
-      head === heads.latest.hash && absent.get(transactionHash(request))?.has(request.canonicalParams) === true
-        ? NULL
-        : undefined,
-    add: (request, heads) => {
-      const hash = transactionHash(request);
-      if (isExpected(hash, heads)) {
+  /** Returns the cached `null`. */
+  get(request: RpcRequest, heads: Heads): RpcResponse | undefined {
+    const isCached =
+      this.#head?.hash === heads.latest.hash &&
+      this.#absent.get(transactionHash(request))?.has(request.canonicalParams) === true;
+    return isCached ? NULL : undefined;
+  }
+
+  /** Caches a `null`. Returns false if the transaction is expected to exist. */
+  add(request: RpcRequest, heads: Heads): boolean {
+    const hash = transactionHash(request);
+    if (this.isExpected(hash, heads)) {
+      return false;
+    }
+    const { latest } = heads;
+    if (this.#head?.hash !== latest.hash) {
+      if (latest.number < (this.#head?.number ?? 0n) && performance.now() - this.#headMs < ABSENT_MS) {
+        // A late response to a request of an older view.
         return false;
       }
-      const { number, hash: latest } = heads.latest;
-      if (head !== latest) {
-        if (number < headNumber && performance.now() - headMs < ABSENT_MS) {
-          // A late response to a request of an older view.
-          return false;
-        }
-        absent.clear();
-        head = latest;
-        headNumber = number;
-        headMs = performance.now();
-      }
-      const params = absent.get(hash);
-      // The oldest response sets the expiry of all. The others expire too early, which costs only a request.
-      if (params === undefined) {
-        absent.set(hash, new Set([request.canonicalParams]));
+      this.#absent.clear();
+      this.#head = { number: latest.number, hash: latest.hash };
+      this.#headMs = performance.now();
+    }
+    const params = this.#absent.get(hash);
+    // The oldest response sets the expiry of all. The others expire too early, which costs only a request.
+    if (params === undefined) {
+      this.#absent.set(hash, new Set([request.canonicalParams]));
+    } else {
+      params.add(request.canonicalParams);
+    }
+    return true;
+  }
+
+  /** Records that transactions exist: they were sent through forebay, or `block` lists them. Evicts their `null`. */
+  expectTransactions(hashes: Iterable<string>, block?: BlockId): void {
+    for (const each of hashes) {
+      const hash = each.toLowerCase();
+      if (block === undefined) {
+        this.#sent.set(hash, true);
       } else {
-        params.add(request.canonicalParams);
+        this.#sealed.set(hash, block);
       }
-      return true;
-    },
-    expectTransactions: (hashes, block) => {
-      for (const each of hashes) {
-        const hash = each.toLowerCase();
-        if (block === undefined) {
-          sent.set(hash, true);
-        } else {
-          sealed.set(hash, block);
-        }
-        absent.delete(hash);
-      }
-    },
-    isExpected: (hash, heads) => isExpected(hash.toLowerCase(), heads),
-    isSealed: (hash, heads) => isSealed(hash.toLowerCase(), heads),
-    blockOf: (hash, heads) => blockOf(hash.toLowerCase(), heads),
-  };
-};
+      this.#absent.delete(hash);
+    }
+  }
+
+  /** Whether a `null` for the transaction must be retried on another node. */
+  isExpected(hash: string, heads: Heads): boolean {
+    return this.#sent.get(hash.toLowerCase()) === true || this.isSealed(hash, heads);
+  }
+
+  /** Whether a block of the view lists the transaction. Then only a node without that block returns `null`. */
+  isSealed(hash: string, heads: Heads): boolean {
+    return this.blockOf(hash, heads) !== undefined;
+  }
+
+  /** Returns the block of the view that lists the transaction; undefined if none is known. */
+  blockOf(hash: string, heads: Heads): BlockId | undefined {
+    const block = this.#sealed.get(hash.toLowerCase());
+    return block !== undefined && heads.at(block.number)?.hash === block.hash ? block : undefined;
+  }
+}
 
 /** The transaction hash is the first parameter of all methods by transaction. */
 const transactionHash = (request: RpcRequest): string => String(request.params[0]).toLowerCase();

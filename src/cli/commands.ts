@@ -2,7 +2,7 @@ import { flushCompileCache } from "node:module";
 import { countProcesses } from "../app/countProcesses.ts";
 import { createForebay, type Forebay } from "../app/main.ts";
 import { readVersion } from "../app/readVersion.ts";
-import { createReload } from "../app/reload.ts";
+import { Reload } from "../app/reload.ts";
 import { type Arguments, ConfigError, formatSchema, readArguments, readConfig } from "../config/readConfig.ts";
 import type { Config } from "../config/schema.ts";
 import { loadTracer } from "../telemetry/loadTracer.ts";
@@ -57,7 +57,7 @@ const serve = async (args: Arguments): Promise<void> => {
   const { log } = telemetry;
   const forebay = await startForebay(config, telemetry);
   const { config: file } = args.values;
-  const reload = createReload({
+  const reload = new Reload({
     file: typeof file === "string" ? file : undefined,
     read,
     apply: (next, signal) => forebay.reload(next, signal),

@@ -7,7 +7,7 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { Admission, type AdmissionOptions } from "./admission.ts";
 import { type Cors, createCors } from "./cors.ts";
 import type { Endpoint, PassThrough } from "./endpoint.ts";
-import { createInfoPages, type InfoPages, type InfoPagesOptions, PLAIN } from "./infoPages.ts";
+import { InfoPages, type InfoPagesOptions, PLAIN } from "./infoPages.ts";
 import {
   createJsonRpcHandler,
   type JsonRpcHandler,
@@ -109,7 +109,7 @@ class RoutedServer {
       return isLast ? [...common, "Connection", "close"] : common;
     };
     this.#jsonRpc = createJsonRpcHandler({ ...options, commonHeaders });
-    this.#pages = createInfoPages({ ...options, commonHeaders });
+    this.#pages = new InfoPages({ ...options, commonHeaders });
     this.#upgrades = new Upgrades({
       ...options,
       webSocketPingMs: options.webSocketPingMs ?? DEFAULT_PING_MS,

@@ -30,18 +30,31 @@ export interface InfoPagesOptions {
   readonly metrics: Pick<Metrics, "httpResponses">;
 }
 
-export interface InfoPages {
+/** The pages. If keys are configured, the server requires one before it calls this. */
+export class InfoPages {
+  readonly #options: InfoPagesOptions;
+
+  constructor(options: InfoPagesOptions) {
+    this.#options = options;
+  }
+
   /** Serves `GET /` and `GET /status.json`. Returns false for any other request. */
-  serve(path: string, request: IncomingMessage, response: ServerResponse): boolean;
+  serve(path: string, request: IncomingMessage, response: ServerResponse): boolean {
+    const isPage = path === "/" || (path === "/status.json" && this.#options.status !== undefined);
+    if (!isPage || (request.method !== "GET" && request.method !== "HEAD")) {
+      return false;
+    }
+    if (path === "/") {
+      this.#sendAbout(request, response);
+    } else {
+      void this.#sendStatus(request, response);
+    }
+    return true;
+  }
+
   /** Counts and writes one response. */
-  send(request: IncomingMessage, response: ServerResponse, plain: PlainResponse): void;
-}
-
-/** Creates the pages. Where keys are configured, the server requires one before it calls this. */
-export const createInfoPages = (options: InfoPagesOptions): InfoPages => {
-  const { page, status, commonHeaders, metrics } = options;
-
-  const send: InfoPages["send"] = (request, response, { status, type, text, allow }) => {
+  send(request: IncomingMessage, response: ServerResponse, { status, type, text, allow }: PlainResponse): void {
+    const { commonHeaders, metrics } = this.#options;
     metrics.httpResponses.inc({ status });
     const headers = [
       "Content-Type",
@@ -60,42 +73,28 @@ export const createInfoPages = (options: InfoPagesOptions): InfoPages => {
       headers.push("Allow", allow);
     }
     response.writeHead(status, headers).end(request.method === "HEAD" ? undefined : text);
-  };
+  }
 
-  const sendAbout = (request: IncomingMessage, response: ServerResponse): void => {
+  #sendAbout(request: IncomingMessage, response: ServerResponse): void {
+    const { page } = this.#options;
     const isBrowser = page !== undefined && request.headers.accept?.includes(HTML) === true;
-    if (isBrowser) {
-      send(request, response, { status: 200, type: HTML, text: page });
-    } else {
-      send(request, response, { status: 200, type: JSON_TYPE, text: options.about() });
+    const { type, text } = isBrowser
+      ? ({ type: HTML, text: page } as const)
+      : ({ type: JSON_TYPE, text: this.#options.about() } as const);
+    this.send(request, response, { status: 200, type, text });
+  }
+
+  async #sendStatus(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let text: string | undefined;
+    try {
+      text = await this.#options.status?.();
+    } catch (error) {
+      this.#options.onError(error, "status.json");
     }
-  };
-
-  const sendStatus = (readStatus: () => Promise<string>, request: IncomingMessage, response: ServerResponse): void => {
-    readStatus().then(
-      (text) => send(request, response, { status: 200, type: JSON_TYPE, text }),
-      (error: unknown) => {
-        options.onError(error, "status.json");
-        send(request, response, { status: 500, type: PLAIN, text: "the status cannot be read\n" });
-      },
-    );
-  };
-
-  return {
-    serve: (path, request, response) => {
-      if (request.method !== "GET" && request.method !== "HEAD") {
-        return false;
-      }
-      if (path === "/") {
-        sendAbout(request, response);
-        return true;
-      }
-      if (path !== "/status.json" || status === undefined) {
-        return false;
-      }
-      sendStatus(status, request, response);
-      return true;
-    },
-    send,
-  };
-};
+    const plain: PlainResponse =
+      text === undefined
+        ? { status: 500, type: PLAIN, text: "the status cannot be read\n" }
+        : { status: 200, type: JSON_TYPE, text };
+    this.send(request, response, plain);
+  }
+}

@@ -10,7 +10,7 @@ import { LivenessProbe } from "./livenessProbe.ts";
 import { parseBatchResponse, parseNodeResponse } from "./nodeResponse.ts";
 import { type NodeUrl, parseNodeUrl } from "./nodeUrl.ts";
 import { type HttpReply, type Post, PostError, postJson } from "./postJson.ts";
-import { checkJson, createReplyReader, parseRetryAfter, type ReplyReader } from "./replyReader.ts";
+import { checkJson, parseRetryAfter, ReplyReader } from "./replyReader.ts";
 import { Pool } from "./undici.ts";
 
 export interface NodeClientOptions {
@@ -117,7 +117,7 @@ class HttpNodeClient implements NodeClient {
     this.#path = endpoint.path;
     this.#headers = { ...endpoint.headers, "content-type": "application/json" };
     this.#verifies = verifies;
-    this.#replies = createReplyReader({ name: options.name, endpoint, verifies });
+    this.#replies = new ReplyReader({ name: options.name, endpoint, verifies });
     this.#pool = createPool(endpoint, options);
     const probe = new LivenessProbe({ origin: endpoint.origin, path: endpoint.path, headers: this.#headers });
     this.#probe = probe;

@@ -79,6 +79,8 @@ const hasRoom = ({ memory }: Reach, outcome: NodeCallOutcome): boolean =>
 /** Sends HTTP requests to one node within its budget of calls. Each outcome updates breaker, metrics and health. */
 export class NodeSender {
   readonly #options: NodeSenderOptions;
+  readonly #telemetry: Telemetry;
+  readonly #labels: { readonly chain: string; readonly node: string };
   readonly #counts: NodeCounts;
   readonly #budget: Budget;
   readonly #breaker: Breaker;
@@ -92,12 +94,14 @@ export class NodeSender {
     settle: (sent, outcome, why) => this.#settle(sent, outcome, why),
   };
 
-  constructor(options: NodeSenderOptions, { log, metrics }: Telemetry) {
+  constructor(options: NodeSenderOptions, telemetry: Telemetry) {
     const { chain, name, concurrency = DEFAULT_CONCURRENCY, onLost } = options;
     const labels = { chain, node: name };
     const budget = createBudget(options.requestsPerSecond);
     this.#options = options;
-    this.#counts = new NodeCounts(labels, metrics, options);
+    this.#telemetry = telemetry;
+    this.#labels = labels;
+    this.#counts = new NodeCounts(labels, telemetry.metrics, options);
     this.#budget = budget;
     this.#client = createNodeClient({
       name,
@@ -110,13 +114,7 @@ export class NodeSender {
       onRetryAfter: (seconds) => budget.pause(seconds * 1000),
       onLost,
       ...(options.hasOther && { hasOther: options.hasOther }),
-      onHang: (isHung) => {
-        metrics.upstreamHung.set(labels, isHung ? 1 : 0);
-        log.warn(labels, isHung ? "node hangs: it responds neither to requests nor to a probe" : "node responds again");
-        if (isHung && options.hasOther?.() === true) {
-          this.#batcher.failWaiting(this.#client.createError("timeout", "the node does not respond"));
-        }
-      },
+      onHang: (isHung) => this.#onHang(isHung),
     });
     const requestLimit = new RequestLimit(requestsOfClients(concurrency));
     this.#requestLimit = requestLimit;
@@ -145,21 +143,30 @@ export class NodeSender {
         this.#counts.addCall(call.method, reach);
       },
     });
-    this.#breaker = createBreaker({
-      ...options.breaker,
-      onChange: (open) => {
-        this.#counts.setBreaker(open);
-        const fields = { ...labels, host: new URL(options.url).host };
-        if (open) {
-          log.warn(
-            { ...fields, ...(this.#lastFault && factsOf(this.#lastFault)) },
-            "node is not used: it failed too often",
-          );
-        } else {
-          log.warn(fields, "node is used again");
-        }
-      },
-    });
+    this.#breaker = createBreaker({ ...options.breaker, onChange: (isOpen) => this.#onBreaker(isOpen) });
+  }
+
+  #onHang(isHung: boolean): void {
+    const { log, metrics } = this.#telemetry;
+    metrics.upstreamHung.set(this.#labels, isHung ? 1 : 0);
+    log.warn(
+      this.#labels,
+      isHung ? "node hangs: it responds neither to requests nor to a probe" : "node responds again",
+    );
+    if (isHung && this.#options.hasOther?.() === true) {
+      this.#batcher.failWaiting(this.#client.createError("timeout", "the node does not respond"));
+    }
+  }
+
+  #onBreaker(isOpen: boolean): void {
+    this.#counts.setBreaker(isOpen);
+    const fields = { ...this.#labels, host: new URL(this.#options.url).host };
+    if (isOpen) {
+      const facts = this.#lastFault && factsOf(this.#lastFault);
+      this.#telemetry.log.warn({ ...fields, ...facts }, "node is not used: it failed too often");
+    } else {
+      this.#telemetry.log.warn(fields, "node is used again");
+    }
   }
 
   /** True if the breaker is not open and the node did not ask for a pause. */

@@ -15,13 +15,6 @@ export interface ReplyReaderOptions {
   readonly verifies: boolean;
 }
 
-/** Turns the HTTP replies of one node into results or errors. */
-export interface ReplyReader {
-  /** Returns the result of the call with that id, or the error. `response` is undefined if the reply is not JSON-RPC. */
-  read(response: NodeResponse | undefined, http: HttpReply, id: number): Uint8Array | NodeError;
-  createError(kind: NodeErrorKind, message: string, reply?: NodeReply): NodeError;
-}
-
 const MAX_QUOTED_BYTES = 200;
 /** Limit of Retry-After. A date from a wrong clock must not disable a node for days. */
 const MAX_RETRY_AFTER_SECONDS = 3600;
@@ -72,26 +65,56 @@ const parseError = (text: string): ErrorObject | undefined => {
 
 const STARTS_AS_JSON = /^\s*[[{]/;
 
-export const createReplyReader = ({ name, endpoint, verifies }: ReplyReaderOptions): ReplyReader => {
-  const noAnswer: ReplyReader["createError"] = (kind, message, reply) => {
+/** Whether a response has the id. The error of a whole request may have the id `null` (JSON-RPC 2.0, section 5). */
+const hasId = (response: NodeResponse, id: number): boolean =>
+  response.id === String(id) || ("error" in response && response.id === "null");
+
+const codeOf = (kind: NodeErrorKind): number =>
+  kind === "rateLimited" ? CODES.RATE_LIMITED : kind === "tooLarge" ? CODES.RESPONSE_TOO_LARGE : CODES.INTERNAL;
+
+/** Turns the HTTP replies of one node into results or errors. */
+export class ReplyReader {
+  readonly #options: ReplyReaderOptions;
+
+  constructor(options: ReplyReaderOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the result of the call with that id, or the error. `response` is undefined if the reply is not JSON-RPC. */
+  read(response: NodeResponse | undefined, http: HttpReply, id: number): Uint8Array | NodeError {
+    const { name, verifies } = this.#options;
+    if (response === undefined) {
+      return this.#invalidReply(http);
+    }
+    if (verifies && !hasId(response, id)) {
+      return new UnverifiedError(name, "id", true);
+    }
+    if ("error" in response) {
+      return this.#nodeError(response.error, http);
+    }
+    const isGood = http.status >= 200 && http.status < 300;
+    return verifies && !isGood ? new UnverifiedError(name, "status", true) : response.result;
+  }
+
+  createError(kind: NodeErrorKind, message: string, reply?: NodeReply): NodeError {
+    const { name, endpoint } = this.#options;
     const status = STATUSES[kind];
     const seconds = reply?.retryAfterSeconds ?? (status === 503 || status === 429 ? 1 : undefined);
-    const code =
-      kind === "rateLimited" ? CODES.RATE_LIMITED : kind === "tooLarge" ? CODES.RESPONSE_TOO_LARGE : CODES.INTERNAL;
     return new NodeError(kind, name, endpoint.redact(message), {
-      code,
+      code: codeOf(kind),
       ...(status !== undefined && { status }),
       ...(seconds !== undefined && { retryAfterSeconds: seconds }),
       ...(reply && { reply }),
     });
-  };
+  }
 
-  const nodeError = (error: Uint8Array, http: HttpReply): NodeError => {
+  #nodeError(error: Uint8Array, http: HttpReply): NodeError {
+    const { name, endpoint, verifies } = this.#options;
     const text = asText(error);
     const redacted = endpoint.redact(text);
     const parsed = parseError(redacted);
     if (parsed === undefined) {
-      return verifies ? new UnverifiedError(name, "json", true) : noAnswer("invalidAnswer", "unreadable error");
+      return verifies ? new UnverifiedError(name, "json", true) : this.createError("invalidAnswer", "unreadable error");
     }
     const { code, message, data, isComplete: isWhole } = parsed;
     const kind = errorKind(
@@ -107,43 +130,23 @@ export const createReplyReader = ({ name, endpoint, verifies }: ReplyReaderOptio
       ...(http.status === 429 && { status: 429, retryAfterSeconds: seconds ?? 1 }),
       ...(isWhole && { text: redacted === text ? error : Buffer.from(redacted) }),
     });
-  };
+  }
 
   /** Creates the error of a reply that is not JSON-RPC: an error page, an empty or an incomplete body. */
-  const invalidReply = ({ status, body, retryAfter }: HttpReply): NodeError => {
+  #invalidReply({ status, body, retryAfter }: HttpReply): NodeError {
+    const { name, endpoint, verifies } = this.#options;
     const text = asText(body.subarray(0, MAX_QUOTED_BYTES));
     if (verifies && status === 200 && STARTS_AS_JSON.test(text)) {
       return new UnverifiedError(name, "json", true);
     }
     const reply = { status, text: endpoint.redact(text), retryAfterSeconds: parseRetryAfter(retryAfter) };
     if (status !== 200) {
-      return noAnswer(errorKind(undefined, text, status), `HTTP status ${status}`, reply);
+      return this.createError(errorKind(undefined, text, status), `HTTP status ${status}`, reply);
     }
     const kind = STARTS_AS_JSON.test(text) ? "invalidAnswer" : plainTextKind(text);
-    return noAnswer(kind, "the body is not a JSON-RPC response", reply);
-  };
-
-  /** Whether a response has the id. The error of a whole request may have the id `null` (JSON-RPC 2.0, section 5). */
-  const hasId = (response: NodeResponse, id: number): boolean =>
-    response.id === String(id) || ("error" in response && response.id === "null");
-
-  return {
-    createError: noAnswer,
-    read: (response, http, id) => {
-      if (response === undefined) {
-        return invalidReply(http);
-      }
-      if (verifies && !hasId(response, id)) {
-        return new UnverifiedError(name, "id", true);
-      }
-      if ("error" in response) {
-        return nodeError(response.error, http);
-      }
-      const isGood = http.status >= 200 && http.status < 300;
-      return verifies && !isGood ? new UnverifiedError(name, "status", true) : response.result;
-    },
-  };
-};
+    return this.createError(kind, "the body is not a JSON-RPC response", reply);
+  }
+}
 
 /** Checks that each result of a batch is JSON. The results of a batch are small, so that each is scanned whole. */
 export const checkJson = (name: string, outcome: Uint8Array | NodeError): Uint8Array | NodeError =>

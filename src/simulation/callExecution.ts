@@ -113,14 +113,17 @@ export const prepareExecution = (
           tracesAccess: accessList !== undefined,
         });
       } catch (error) {
-        if (!(error instanceof TransactionError)) {
-          throw error;
-        }
-        throw new RpcError(CODES.SERVER, `err: ${error.message} (supplied gas ${gas})`, { cause: error });
+        throw describeRejection(error, gas);
       }
     },
   };
 };
+
+/** Returns the client's error if the transaction was rejected. Any other error is returned unchanged. */
+const describeRejection = (error: unknown, gas: bigint): unknown =>
+  error instanceof TransactionError
+    ? new RpcError(CODES.SERVER, `err: ${error.message} (supplied gas ${gas})`, { cause: error })
+    : error;
 
 const environmentOf = (
   block: ParentBlock,

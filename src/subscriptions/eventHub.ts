@@ -7,7 +7,7 @@ import { createFlashblocks, type Flashblocks } from "./flashblocks.ts";
 import { createNewHeads } from "./newHeadsSubscription.ts";
 import { createNodePending, type NodePendingSource } from "./nodePending.ts";
 import { createNotification } from "./notification.ts";
-import { createPendingLogs, type PendingLogs } from "./pendingLogs.ts";
+import { PendingLogs } from "./pendingLogs.ts";
 import { createPoolEvents, type PoolEventsOptions, type Registration } from "./poolEvents.ts";
 import { createSealedLogs, type RpcReader, type SealedBlockLogs } from "./sealedLogs.ts";
 import { broadcast, type Subscription } from "./subscriber.ts";
@@ -112,7 +112,7 @@ class ChainEventHub implements EventHub {
       log,
     });
     this.#flashblocks = this.#createFlashblocks(counter);
-    this.#pendingLogs = createPendingLogs({
+    this.#pendingLogs = new PendingLogs({
       index: this.#subscribers.pendingLogs,
       events: this.#events,
       newest: () => this.#subscribers.newestPendingLogs,
@@ -201,7 +201,7 @@ class ChainEventHub implements EventHub {
       ...nodePending,
       wantsLogs: () => this.#subscribers.pendingLogs.size > 0,
       wantsBlocks: () => this.#subscribers.wantsNodeBlocks,
-      onLogs: this.#pendingLogs.onNodePending,
+      onLogs: (logs) => this.#pendingLogs.onNodePending(logs),
       onBlock: this.#flashblocks.onNodePending,
     });
     return [...stops, () => polling.close()];

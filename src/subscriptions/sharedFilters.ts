@@ -84,6 +84,23 @@ const advanceArguments = (
   ...logs.flatMap(({ block, logs: bytes }) => [formatEntry(block), Buffer.from(bytes)]),
 ];
 
+const advanceFilter = async (run: RunScript, key: string, advance: FilterAdvance): Promise<boolean> => {
+  const next = createVersion();
+  const redisMs = Number(await run(READ_TIME, key, []));
+  const startMs = performance.now();
+  try {
+    return (await run(ADVANCE_FILTER, key, advanceArguments(advance, next, redisMs + ADVANCE_MS))) === 1;
+  } catch (error) {
+    // The reply may be lost. After the deadline, the version shows whether Redis has executed the advance.
+    await sleep(Math.max(0, startMs + ADVANCE_MS + MARGIN_MS - performance.now()));
+    const [version] = texts(await run(READ_BLOCKS, key, []));
+    if (version === next) {
+      return true;
+    }
+    throw error;
+  }
+};
+
 /** Ignores a failure. A filter that counts towards its client's limit for too long, or too briefly, does no harm. */
 const ignoreFailure = (update: Promise<unknown>): void => void update.catch(() => undefined);
 
@@ -122,23 +139,7 @@ export const createSharedFilters = ({ maxPerClient, maxBytesPerClient, run }: Sh
       const logs = texts(await run(READ_LOGS, keyOf(id), fields));
       return logs.map((text) => (text === undefined ? undefined : Buffer.from(text)));
     },
-    advance: async (id, advance) => {
-      const key = keyOf(id);
-      const next = createVersion();
-      const redisMs = Number(await run(READ_TIME, key, []));
-      const startMs = performance.now();
-      try {
-        return (await run(ADVANCE_FILTER, key, advanceArguments(advance, next, redisMs + ADVANCE_MS))) === 1;
-      } catch (error) {
-        // The reply may be lost. After the deadline, the version shows whether Redis has executed the advance.
-        await sleep(Math.max(0, startMs + ADVANCE_MS + MARGIN_MS - performance.now()));
-        const [version] = texts(await run(READ_BLOCKS, key, []));
-        if (version === next) {
-          return true;
-        }
-        throw error;
-      }
-    },
+    advance: (id, advance) => advanceFilter(run, keyOf(id), advance),
     remove: async (id) => {
       const [clientId, query = ""] = texts(await run(REMOVE_FILTER, keyOf(id), []));
       if (clientId === undefined) {

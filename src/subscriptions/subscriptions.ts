@@ -4,7 +4,7 @@ import { type Call, paramsTextOf } from "../jsonrpc/call.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, invalidParams, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget, MemoryUse } from "../limits/memoryBudget.ts";
-import { createEventHub, type EventHubOptions } from "./eventHub.ts";
+import { createEventHub, type EventHub, type EventHubOptions } from "./eventHub.ts";
 import { createSubscription, type Subscriber } from "./subscriber.ts";
 import { parseSubscription, type SubscriptionRequest } from "./subscriptionKinds.ts";
 
@@ -93,13 +93,6 @@ export interface SocketContext extends RequestContext {
   onAnswered(then: () => void): void;
 }
 
-/** eth_subscribe and eth_unsubscribe on one chain. */
-export interface Subscriptions {
-  /** Returns the handler of eth_subscribe or eth_unsubscribe, undefined for any other method. */
-  lookup(method: string): Handler<SocketContext, RpcResponse> | undefined;
-  close(): void;
-}
-
 /** Shorter than the time after which a chain counts as idle. */
 const MARK_ACTIVE_MS = 10_000;
 const TRY_AGAIN_LATER = 1013;
@@ -163,52 +156,68 @@ const takeOrEnd = <T>(registration: { end(): void }, take: () => T): T => {
   }
 };
 
-/** Creates the subscriptions of one chain. */
-export const createSubscriptions = (options: SubscriptionsOptions): Subscriptions => {
-  const { chain, heads, limits, maxSubscriptions, maxBytesPerClient } = options;
-  const { log, metrics } = options.telemetry;
-  const subscribers = new ActiveSubscribers(() => heads.markActive());
+/** eth_subscribe and eth_unsubscribe on one chain. */
+export class Subscriptions {
+  readonly #options: SubscriptionsOptions;
+  readonly #subscribers: ActiveSubscribers;
+  readonly #events: EventHub;
+  readonly #clientBytes: ClientBytes;
+  readonly #handlers: ReadonlyMap<string, Handler<SocketContext, RpcResponse>>;
 
-  const events = createEventHub({
-    ...options,
-    onMissed: (blocks) => {
-      const { connections } = subscribers;
-      if (connections.length > 0) {
-        log.warn({ chain, blocks: Number(blocks) }, "closing subscribers: blocks were missed");
-      }
-      for (const subscriber of connections) {
-        subscriber.close(TRY_AGAIN_LATER, `${blocks} blocks were missed`);
-      }
-    },
-  });
+  constructor(options: SubscriptionsOptions) {
+    this.#options = options;
+    this.#subscribers = new ActiveSubscribers(() => options.heads.markActive());
+    this.#events = createEventHub({ ...options, onMissed: (blocks) => this.#closeAll(blocks) });
+    this.#clientBytes = new ClientBytes(options.maxBytesPerClient, options.memory);
+    this.#handlers = new Map<string, Handler<SocketContext, RpcResponse>>([
+      ["eth_subscribe", (call, context) => this.#subscribe(call, context)],
+      ["eth_unsubscribe", unsubscribe],
+    ]);
+  }
 
-  const clientBytes = new ClientBytes(maxBytesPerClient, options.memory);
+  /** Returns the handler of eth_subscribe or eth_unsubscribe, undefined for any other method. */
+  lookup(method: string): Handler<SocketContext, RpcResponse> | undefined {
+    return this.#handlers.get(method);
+  }
 
-  const subscribe: Handler<SocketContext, RpcResponse> = async (call, { subscriber, onAnswered, clientId }) => {
+  close(): void {
+    this.#subscribers.close();
+    this.#events.close();
+  }
+
+  #closeAll(missed: bigint): void {
+    const { chain, telemetry } = this.#options;
+    const { connections } = this.#subscribers;
+    if (connections.length > 0) {
+      telemetry.log.warn({ chain, blocks: Number(missed) }, "closing subscribers: blocks were missed");
+    }
+    for (const subscriber of connections) {
+      subscriber.close(TRY_AGAIN_LATER, `${missed} blocks were missed`);
+    }
+  }
+
+  async #subscribe(call: Call, { subscriber, onAnswered, clientId }: SocketContext): Promise<RpcResponse> {
+    const { limits, maxSubscriptions } = this.#options;
     const request = parseSubscription(call.params, limits);
     const { subscriptions } = subscriber;
-    const labels = { chain, kind: request.kind };
-    const registration = await events.register(request);
-    const releaseBytes = takeOrEnd(registration, () => clientBytes.take(clientId, call, request));
-    if (subscriptions.size >= maxSubscriptions) {
+    const registration = await this.#events.register(request);
+    const releaseBytes = takeOrEnd(registration, () => this.#clientBytes.take(clientId, call, request));
+    const release = (): void => {
       registration.end();
       releaseBytes();
+    };
+    if (subscriptions.size >= maxSubscriptions) {
+      release();
       throw new RpcError(CODES.INVALID_REQUEST, `more than ${maxSubscriptions} subscriptions on one connection`);
     }
     const subscription = createSubscription(subscriber);
     const { id } = subscription;
-    let hasBegun = false;
+    let uncount: (() => void) | undefined;
     const end = (): void => {
-      if (!subscriptions.delete(id)) {
-        return;
+      if (subscriptions.delete(id)) {
+        release();
+        uncount?.();
       }
-      registration.end();
-      releaseBytes();
-      if (!hasBegun) {
-        return;
-      }
-      metrics.subscriptions.dec(labels);
-      subscribers.change(subscriber, -1);
     };
     subscriptions.set(id, end);
     if (!subscriber.isOpen) {
@@ -216,27 +225,24 @@ export const createSubscriptions = (options: SubscriptionsOptions): Subscription
     }
     onAnswered(() => {
       // The subscription can end before its id is sent.
-      if (!subscriptions.has(id)) {
-        return;
+      if (subscriptions.has(id)) {
+        uncount = this.#count(subscriber, request.kind);
+        registration.begin({ ...subscription, since: this.#events.current });
       }
-      hasBegun = true;
-      registration.begin({ ...subscription, since: events.current });
-      metrics.subscriptions.inc(labels);
-      subscribers.change(subscriber, 1);
-      heads.markActive();
     });
     return createAnswer(id);
-  };
+  }
 
-  const handlers = new Map([
-    ["eth_subscribe", subscribe],
-    ["eth_unsubscribe", unsubscribe],
-  ]);
-  return {
-    lookup: (method) => handlers.get(method),
-    close: () => {
-      subscribers.close();
-      events.close();
-    },
-  };
-};
+  /** Counts a subscription that begins. Returns the function that counts its end. */
+  #count(subscriber: Subscriber, kind: SubscriptionRequest["kind"]): () => void {
+    const { chain, heads, telemetry } = this.#options;
+    const { subscriptions } = telemetry.metrics;
+    subscriptions.inc({ chain, kind });
+    this.#subscribers.change(subscriber, 1);
+    heads.markActive();
+    return () => {
+      subscriptions.dec({ chain, kind });
+      this.#subscribers.change(subscriber, -1);
+    };
+  }
+}

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { cached } from "../../src/cache/cached.ts";
 import { createKeyPrefix } from "../../src/cache/cacheKey.ts";
 import { createMemoryStore } from "../../src/cache/memoryStore.ts";
-import { createNegativeCache } from "../../src/cache/negativeCache.ts";
+import { NegativeCache } from "../../src/cache/negativeCache.ts";
 import type { RetentionClass } from "../../src/core/retention.ts";
 import type { RpcRequest, RpcResponse, RpcSource } from "../../src/core/rpcSource.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
@@ -16,7 +16,7 @@ const HEADS = createHeads({ latest: 100, finalized: 50 });
 const TRANSACTION = hashOf(7, 7);
 
 const wrap = (source: RpcSource) => {
-  const negativeCache = createNegativeCache();
+  const negativeCache = new NegativeCache();
   const memory = createMemoryStore({ maxBytes: 1 << 20, telemetry });
   const prefix = createKeyPrefix(1, hashOf(0));
   return {

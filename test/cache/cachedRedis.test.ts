@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { cached } from "../../src/cache/cached.ts";
 import { createKeyPrefix } from "../../src/cache/cacheKey.ts";
 import { createMemoryStore } from "../../src/cache/memoryStore.ts";
-import { createNegativeCache } from "../../src/cache/negativeCache.ts";
+import { NegativeCache } from "../../src/cache/negativeCache.ts";
 import { createRedisStore } from "../../src/cache/redisStore.ts";
 import { createTieredStore } from "../../src/cache/tieredStore.ts";
 import type { RpcRequest, RpcResponse, RpcSource } from "../../src/core/rpcSource.ts";
@@ -41,7 +41,7 @@ const startReplica = async (t: TestContext, server: RedisServer, options: Replic
     prefix,
     memory,
     redis,
-    negativeCache: createNegativeCache(),
+    negativeCache: new NegativeCache(),
     stated: createStated({ prefix, redis }),
     telemetry,
   };

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { cached } from "../../src/cache/cached.ts";
 import type { CacheEntry } from "../../src/cache/cacheEntry.ts";
 import { createMemoryStore } from "../../src/cache/memoryStore.ts";
-import { createNegativeCache } from "../../src/cache/negativeCache.ts";
+import { NegativeCache } from "../../src/cache/negativeCache.ts";
 import type { RedisStore } from "../../src/cache/redisStore.ts";
 import type { Heads } from "../../src/core/heads.ts";
 import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
@@ -97,7 +97,7 @@ test("with two replicas, nodes on other forks and one Redis, every hit belongs t
             chain: "test",
             prefix: "",
             redis,
-            negativeCache: createNegativeCache(),
+            negativeCache: new NegativeCache(),
             stated: createStated(),
             telemetry,
           },

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { cached } from "../../src/cache/cached.ts";
 import { corroborated } from "../../src/cache/corroborated.ts";
 import { createMemoryStore } from "../../src/cache/memoryStore.ts";
-import { createNegativeCache } from "../../src/cache/negativeCache.ts";
+import { NegativeCache } from "../../src/cache/negativeCache.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { unavailable } from "../../src/jsonrpc/rpcError.ts";
 import { blockOf, createHeads, hashOf } from "../support/builders/heads.ts";
@@ -56,7 +56,7 @@ const createChain = (states: readonly (string | undefined)[]) => {
   };
   const nodes = NODES.slice(0, states.length);
   const stated = createStated({ nodes, unconfirmedMs: LIFE_MS });
-  const negativeCache = createNegativeCache();
+  const negativeCache = new NegativeCache();
   const proven = corroborated(
     { request },
     {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cached } from "../../src/cache/cached.ts";
 import { createMemoryStore } from "../../src/cache/memoryStore.ts";
-import { createNegativeCache } from "../../src/cache/negativeCache.ts";
+import { NegativeCache } from "../../src/cache/negativeCache.ts";
 import { scanTransactionHashes } from "../../src/cache/scanTransactionHashes.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createHeads, hashOf } from "../support/builders/heads.ts";
@@ -22,7 +22,7 @@ test("transaction hashes are read from a block with hashes, with full transactio
 test("a null is not cached for a transaction that a cached block lists", async () => {
   const telemetry = createTelemetry({ level: "silent" });
   const heads = createHeads({ latest: 10 });
-  const negativeCache = createNegativeCache();
+  const negativeCache = new NegativeCache();
   const block = { number: 10n, hash: hashOf(10) };
   const node = countingSource(({ retention }) =>
     retention === "recent"

@@ -5,7 +5,7 @@ import { type Address, formatQuantity, type Hash } from "../../src/ethereum/hex.
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { unavailable } from "../../src/jsonrpc/rpcError.ts";
 import type { Subscriber } from "../../src/subscriptions/subscriber.ts";
-import { createSubscriptions } from "../../src/subscriptions/subscriptions.ts";
+import { Subscriptions } from "../../src/subscriptions/subscriptions.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createHeads } from "../support/builders/heads.ts";
 import { createPendingSource, type FakeTransaction, hashOfName } from "../support/builders/pendingBlock.ts";
@@ -45,7 +45,7 @@ export const createRig = () => {
     }
     return Buffer.from(JSON.stringify(results.get(key) ?? []));
   };
-  const subscriptions = createSubscriptions({
+  const subscriptions = new Subscriptions({
     chain: "chain",
     heads: {
       current: () => heads,
@@ -153,7 +153,7 @@ export const createRig = () => {
       }
       await turn();
     },
-    close: subscriptions.close,
+    close: () => subscriptions.close(),
   };
 };
 

@@ -5,7 +5,7 @@ import { allowEveryone } from "../../../src/access/accessControl.ts";
 import type { RpcResponse } from "../../../src/core/rpcSource.ts";
 import { createDispatch } from "../../../src/jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../../../src/jsonrpc/rpcError.ts";
-import { createSubscriptions, type SocketContext } from "../../../src/subscriptions/subscriptions.ts";
+import { type SocketContext, Subscriptions } from "../../../src/subscriptions/subscriptions.ts";
 import { createTelemetry, type Telemetry } from "../../../src/telemetry/telemetry.ts";
 import { createWebSocketServer } from "../../../src/websocket/webSocketServer.ts";
 import { createHeads } from "../builders/heads.ts";
@@ -40,7 +40,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
     metrics: telemetry.metrics,
     onError,
   });
-  const subscriptions = createSubscriptions({
+  const subscriptions = new Subscriptions({
     chain: "chain",
     heads: { current: () => heads, markActive: () => {}, subscribe: () => () => {} },
     pending,
@@ -52,7 +52,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
     telemetry,
   });
   const dispatch = createDispatch<SocketContext, RpcResponse>({
-    lookup: subscriptions.lookup,
+    lookup: (method) => subscriptions.lookup(method),
     forward: refuse,
     maxBatch: 100,
     maxResponseBytes: 1_000_000,
