@@ -6,13 +6,18 @@ import { listSuite } from "./suites.ts";
 /** `node test/run.ts fast|slow|all|unit [FLAGS]` runs the test files of a suite, with flags of `node --test`. */
 
 /** Most files wait for timers and sockets for part of their time. Slow ones start many programs. */
-const FILES_PER_CORE: Readonly<Record<string, number>> = { fast: 2, unit: 2, slow: 1, all: 1 };
+const FILES_PER_CORE: Readonly<Record<string, number>> = { fast: 1.5, unit: 2, slow: 1, all: 1 };
 
 const [suite = "", ...flags] = process.argv.slice(2);
 const files = listSuite(suite);
 const { status } = spawnSync(
   process.execPath,
-  ["--test", `--test-concurrency=${(FILES_PER_CORE[suite] ?? 1) * availableParallelism()}`, ...flags, ...files],
+  [
+    "--test",
+    `--test-concurrency=${Math.ceil((FILES_PER_CORE[suite] ?? 1) * availableParallelism())}`,
+    ...flags,
+    ...files,
+  ],
   {
     stdio: "inherit",
     // Types are stripped and code is compiled once, not in each file's process.

@@ -15,7 +15,7 @@ export const LARGE_BYTES = 2_000_000;
 export const SMALL_BYTES = 60_000;
 export const CALLED = `0x${"dd".repeat(20)}`;
 /** This gas lets a loop run until the deadline on any machine. */
-export const SIMULATE = { timeoutMs: 1_000, maxResponseBytes: 4 * MIB, gasCap: 100_000_000_000 };
+export const SIMULATE = { timeoutMs: 2_000, maxResponseBytes: 4 * MIB, gasCap: 100_000_000_000 };
 export const OVER_BUDGET = "the server is over its memory budget";
 export const ATTACKER = "203.0.113.1";
 export const OTHER = "203.0.113.2";
