@@ -44,7 +44,7 @@ export interface AgreedBlock {
  */
 export type NextStep =
   | { readonly kind: "none" }
-  | { readonly kind: "wait"; readonly forMs: number }
+  | { readonly kind: "wait"; readonly forMs: number; readonly isContradicted?: boolean }
   | { readonly kind: "lag"; readonly voters: readonly Voter[] }
   | { readonly kind: "one"; readonly voter: Voter; readonly isContradicted: boolean };
 
@@ -162,12 +162,9 @@ interface Ballot {
   readonly isLone: boolean;
 }
 
-/** Returns the time when a voter has had no new head for SILENT_BLOCKS, in which another origin went on. */
-const silentAtMs = (voter: Voter, { isLone }: Ballot, votes: HeadVotes): number => {
-  const { lagMs, loneMs, silenceMs } = waitTimes(votes);
-  const waitMs = isLone && voter.isAvailable ? loneMs : lagMs;
-  return Math.max(voter.newHeadMs + silenceMs, behindSinceMs(voter, votes) + waitMs);
-};
+/** Returns the time when a voter has had no new head for SILENT_BLOCKS, and another origin has gone on for `waitMs`. */
+const silentAtMs = (voter: Voter, waitMs: number, votes: HeadVotes): number =>
+  Math.max(voter.newHeadMs + waitTimes(votes).silenceMs, behindSinceMs(voter, votes) + waitMs);
 
 /** Returns the time when a voter that lacks the next block loses its vote. */
 const lateAtMs = (voter: Voter, { groups, sinceMs, isLone }: Ballot, votes: HeadVotes): number => {
@@ -210,9 +207,13 @@ const decideAbove = (votes: HeadVotes, required: number, agreed: bigint, blocks:
   const others = [...reachable].filter((name) => name !== lone?.name).length;
   const isLone = lone !== undefined && agreed >= ring.latest.number && others > 1;
   const ballot = { groups, undecided, sinceMs, isLone };
+  const { lagMs, loneMs } = waitTimes(votes);
   const ends = voters.map((voter) => {
-    const silentMs = silentAtMs(voter, ballot, votes);
-    return { voter, atMs: undecided.includes(voter) ? Math.min(silentMs, lateAtMs(voter, ballot, votes)) : silentMs };
+    const isUndecided = undecided.includes(voter);
+    // Of two branches, one may have been invented while the chain paused.
+    const isAwaited = voter.isAvailable && (isLone || (isUndecided && groups.length > 1));
+    const silentMs = silentAtMs(voter, isAwaited ? loneMs : lagMs, votes);
+    return { voter, atMs: isUndecided ? Math.min(silentMs, lateAtMs(voter, ballot, votes)) : silentMs };
   });
   const lag = endVotes(ends, votes);
   if (lag !== undefined) {
@@ -227,16 +228,20 @@ const decideAbove = (votes: HeadVotes, required: number, agreed: bigint, blocks:
 };
 
 /**
- * Decides while only branches without the agreed block go on. They contradict the voters that have it: those keep their votes as
- * long as they can be reached.
+ * Decides while only branches without the agreed block have blocks above it. They contradict the voters that have it. Those keep
+ * their votes unless they stand still while such a branch goes on: the agreed block may be one that they cannot leave.
  */
 const decideBeside = (votes: HeadVotes, agreed: AgreedBlock): NextStep => {
   const { voters, ring, nowMs } = votes;
-  const ballot = { groups: [], undecided: [], sinceMs: nowMs, isLone: false };
-  const ends = voters
-    .filter((voter) => !voter.isAvailable && has(voter, agreed, ring))
-    .map((voter) => ({ voter, atMs: silentAtMs(voter, ballot, votes) }));
-  return endVotes(ends, votes) ?? awaitEnd(ends, nowMs);
+  const { lagMs, loneMs, silenceMs } = waitTimes(votes);
+  const holders = voters.filter((voter) => has(voter, agreed, ring));
+  const goesOnMs = Math.max(...voters.filter((voter) => !holders.includes(voter)).map(({ newHeadMs }) => newHeadMs));
+  const ends = holders
+    .filter(({ newHeadMs }) => newHeadMs < goesOnMs)
+    .map((voter) => ({ voter, atMs: silentAtMs(voter, voter.isAvailable ? loneMs : lagMs, votes) }));
+  const next = endVotes(ends, votes) ?? awaitEnd(ends, nowMs);
+  const isStill = ends.length === holders.length && ends.every(({ voter }) => nowMs >= voter.newHeadMs + silenceMs);
+  return next.kind === "wait" ? { ...next, isContradicted: isStill } : next;
 };
 
 /** Decides about the blocks above the agreed one. */

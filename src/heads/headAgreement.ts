@@ -193,7 +193,7 @@ export class HeadAgreement {
     if (agreed !== undefined && required > 1 && this.#isNew(agreed, ring)) {
       return this.#serve(agreed, ring);
     }
-    this.#setContradicted(next.kind === "one" && next.isContradicted);
+    this.#setContradicted((next.kind === "one" || next.kind === "wait") && next.isContradicted === true);
     if (required > 1 && agreed?.hash === ring.latest.hash) {
       canonical.setAgreed();
     }

@@ -379,3 +379,19 @@ test("two of three origins die, and the head follows the third one to its branch
   assert.ok(watch.longestMs <= 8_500, `${watch.longestMs} ms`);
   assert.ok(isHonest(setup, served(setup)?.hash));
 });
+
+test("two of three origins that stand still on a replaced block are awaited for 15 s, and an alert can fire", async (t) => {
+  const setup = await trackHeads(t, { height: 60, nodes: 3 });
+  await run(setup, 2);
+  const still = forge(setup.chain, 0);
+  for (const node of setup.nodes.slice(1)) {
+    node.chain = still;
+  }
+  setup.chain.reorg(1, 1);
+  const watch = watchHead(setup);
+  await run(setup, 6, watch.step);
+  assert.ok((await metricOf(setup, "forebay_heads_contradicted")).every((line) => line.endsWith(" 1")));
+  await run(setup, 6, watch.step);
+  assert.ok(watch.longestMs <= 17_500, `${watch.longestMs} ms`);
+  assert.ok(isHonest(setup, served(setup)?.hash));
+});

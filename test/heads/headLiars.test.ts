@@ -272,6 +272,7 @@ for (const isReachable of [true, false]) {
     liar.chain = forge(setup.chain, 5);
     await setup.heads.refresh();
     liar.available = isReachable;
+    await setup.clock.advance(STEP_MS);
     setup.chain.reorg(20, 21);
     await setup.heads.refresh();
     assert.equal(served(setup)?.hash, setup.chain.latest.hash);
@@ -281,5 +282,26 @@ for (const isReachable of [true, false]) {
       await setup.clock.advance(STEP_MS);
       assert.ok(isHonest(setup, served(setup)?.hash), `after ${pausedMs} ms`);
     }
+  });
+}
+
+for (const pauseMs of [6_000, 10_000]) {
+  test(`a block that the preferred origin invents in a pause of ${pauseMs / 1_000} s is not served when the chain goes on`, async (t) => {
+    const setup = await trackHeads(t, { height: 30, nodes: 3 });
+    const [liar] = setup.nodes as [ChainNode];
+    await run(setup, 3);
+    await setup.clock.advance(1_000);
+    const pause = async (forMs: number): Promise<void> => {
+      for (let elapsedMs = 0; elapsedMs < forMs; elapsedMs += STEP_MS) {
+        setup.heads.markActive();
+        await setup.clock.advance(STEP_MS);
+        assert.ok(isHonest(setup, served(setup)?.hash), `after ${elapsedMs} ms`);
+      }
+    };
+    liar.chain = forge(setup.chain, 1);
+    await pause(pauseMs);
+    setup.chain.mine();
+    await pause(2_000);
+    assert.equal(served(setup)?.hash, setup.chain.latest.hash);
   });
 }
