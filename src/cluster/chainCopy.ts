@@ -62,8 +62,8 @@ export class ChainCopy implements HeadTracker {
   #activeAtMs = Number.NEGATIVE_INFINITY;
   #catchingUp: Promise<void> | undefined;
   #lowestWanted: bigint | undefined;
-  /** Facts of the nodes that arrived before the first view. */
-  #earlyNodes: readonly NodeFacts[] | undefined;
+  /** Facts of the nodes that arrived after the last update was prepared. */
+  #newerNodes: readonly NodeFacts[] | undefined;
 
   constructor(options: ChainCopyOptions) {
     this.#options = options;
@@ -169,11 +169,10 @@ export class ChainCopy implements HeadTracker {
 
   /** Before the first view, the chain is not known, so that no node could be checked: the facts wait for it. */
   setNodes(nodes: readonly NodeFacts[]): void {
-    if (this.#info === UNKNOWN) {
-      this.#earlyNodes = nodes;
-    } else {
+    if (this.#info !== UNKNOWN) {
       this.#options.onNodes(nodes);
     }
+    this.#newerNodes = nodes;
   }
 
   /** From here on, no request takes the view of before. */
@@ -183,7 +182,7 @@ export class ChainCopy implements HeadTracker {
     main.notifyNow("acknowledge", { chain, round });
     this.#prepared = { round, update: deserialize(update) as ViewUpdate };
     // The update has them, or newer ones.
-    this.#earlyNodes = undefined;
+    this.#newerNodes = undefined;
   }
 
   commit(round: number): void {
@@ -207,8 +206,7 @@ export class ChainCopy implements HeadTracker {
   /** Replaces the view. Returns the function that informs the listeners of each change. */
   #apply({ changes, info, nodes }: ViewUpdate): () => void {
     this.#info = info;
-    this.#options.onNodes(this.#earlyNodes ?? nodes);
-    this.#earlyNodes = undefined;
+    this.#options.onNodes(this.#newerNodes ?? nodes);
     const events = changes.map((change) =>
       "heads" in change ? this.#applyHeads(change.heads) : this.#applyPending(change.pending),
     );

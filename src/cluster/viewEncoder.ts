@@ -47,6 +47,7 @@ export class ViewEncoder {
         (each) => each ?? [],
       );
     });
+    this.#sentNodes = this.#nodeFacts();
     return this.#serialize(plain);
   }
 
@@ -99,8 +100,7 @@ export class ViewEncoder {
   }
 
   #serialize(changes: readonly PlainChange[]): Uint8Array {
-    this.#sentNodes = this.#nodeFacts();
-    const update: ViewUpdate = { changes, info: this.#info(), nodes: this.#sentNodes };
+    const update: ViewUpdate = { changes, info: this.#info(), nodes: this.#nodeFacts() };
     return serialize(update);
   }
 

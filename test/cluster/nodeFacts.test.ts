@@ -7,13 +7,20 @@ import type { ChainInfo, MainFunctions, NodeFacts, ServingFunctions } from "../.
 import { CopiedIdentity } from "../../src/cluster/copiedIdentity.ts";
 import { MainLink } from "../../src/cluster/mainLink.ts";
 import { ProcessChannel } from "../../src/cluster/processChannel.ts";
+import { ViewEncoder } from "../../src/cluster/viewEncoder.ts";
 import { LoopWatch } from "../../src/cluster/viewGate.ts";
-import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createHeads } from "../support/builders/heads.ts";
+import { createFakeChain, type FakeChain } from "../support/fakes/fakeChain.ts";
 import { createChainNode } from "../support/servers/chainNode.ts";
 
 const factsOf = (isCordoned: boolean): readonly NodeFacts[] => [
   { name: "a", identified: true, isCordoned, head: undefined },
 ];
+
+const infoOf = ({ chainId, blocks }: FakeChain): ChainInfo => ({
+  ...{ chainId: BigInt(chainId), genesis: blocks[0]?.hash ?? "0x", blockTimeMs: 2_000 },
+  ...{ isKnown: true, executes: false, followsState: false, answersCalls: false },
+});
 
 const fail = (error: unknown): never => {
   throw error;
@@ -43,11 +50,7 @@ const createServing = (t: { after(end: () => void): void }) => {
   });
   const identity = new CopiedIdentity({ nodes: () => [node], info: () => copy.info, signal: ending.signal });
   node.requireIdentityCheck = () => void identity.verify(node);
-  const info: ChainInfo = {
-    ...{ chainId: BigInt(chain.chainId), genesis: chain.blocks[0]?.hash ?? "0x", blockTimeMs: 2_000 },
-    ...{ isKnown: true, executes: false, followsState: false, answersCalls: false },
-  };
-  const update = serialize({ changes: [], info, nodes: factsOf(false) });
+  const update = serialize({ changes: [], info: infoOf(chain), nodes: factsOf(false) });
   return { main, node, update };
 };
 
@@ -72,4 +75,28 @@ test("facts of nodes that arrive while the first view is prepared count", async 
   main.notify("commit", { chain: "chain", round: 1 });
   await nextTurn();
   assert.deepEqual(cordoned, [true]);
+});
+
+test("facts of nodes that arrive while a later view is prepared count", (t) => {
+  const { main, node, update } = createServing(t);
+  let last: boolean | undefined;
+  node.setCordoned = (isCordoned) => {
+    last = isCordoned;
+  };
+  main.notify("prepare", { chain: "chain", round: 1, update });
+  main.notify("commit", { chain: "chain", round: 1 });
+  main.notifyNow("prepare", { chain: "chain", round: 2, update });
+  main.notifyNow("setNodes", { chain: "chain", nodes: factsOf(true) });
+  main.notifyNow("commit", { chain: "chain", round: 2 });
+  assert.equal(last, true);
+});
+
+test("facts that a new process has got are sent to the others", () => {
+  const node = createChainNode("a", createFakeChain());
+  const encoder = new ViewEncoder([node], () => infoOf(createFakeChain()));
+  encoder.encode([{ heads: { heads: createHeads({ latest: 3 }), from: [], to: [] } }]);
+  assert.equal(encoder.takeChangedNodes(), undefined);
+  Object.assign(node, { isCordoned: true });
+  assert.ok(encoder.snapshot());
+  assert.deepEqual(encoder.takeChangedNodes(), factsOf(true));
 });
