@@ -5,8 +5,8 @@ import { listSuite } from "./suites.ts";
 
 /** `node test/run.ts fast|slow|all|unit [FLAGS]` runs the test files of a suite, with flags of `node --test`. */
 
-/** Most files wait for timers and sockets for part of their time. Slow ones start many programs. */
-const FILES_PER_CORE: Readonly<Record<string, number>> = { fast: 1.5, unit: 2, slow: 1, all: 1 };
+/** More would disturb tests of services, which have deadlines of their own. */
+const FILES_PER_CORE: Readonly<Record<string, number>> = { fast: 1, unit: 2, slow: 1, all: 1 };
 
 const [suite = "", ...flags] = process.argv.slice(2);
 const files = listSuite(suite);
