@@ -1,6 +1,6 @@
 import type { Hash } from "../ethereum/hex.ts";
 import type { BlockRing } from "./blockRing.ts";
-import { hashAt, type NodeChain } from "./nodeChain.ts";
+import { hashAt, headOf, type NodeChain } from "./nodeChain.ts";
 
 /** `auto`: a majority of the origins with a vote. A number: that many of them, or all if there are fewer. */
 export type Agree = "auto" | number;
@@ -235,9 +235,12 @@ const decideBeside = (votes: HeadVotes, agreed: AgreedBlock): NextStep => {
   const { voters, ring, nowMs } = votes;
   const { lagMs, loneMs, silenceMs } = waitTimes(votes);
   const holders = voters.filter((voter) => has(voter, agreed, ring));
-  const goesOnMs = Math.max(...voters.filter((voter) => !holders.includes(voter)).map(({ newHeadMs }) => newHeadMs));
+  // One with nodes on two branches holds the agreed block, and goes on beside it.
+  const beside = voters.filter(({ chains }) =>
+    chains.some((chain) => hashAt(chain, agreed.number, ring) !== agreed.hash && headOf(chain).number > agreed.number),
+  );
   const ends = holders
-    .filter(({ newHeadMs }) => newHeadMs < goesOnMs)
+    .filter(({ name, newHeadMs }) => beside.some((other) => other.name !== name && other.newHeadMs > newHeadMs))
     .map((voter) => ({ voter, atMs: silentAtMs(voter, voter.isAvailable ? loneMs : lagMs, votes) }));
   const next = endVotes(ends, votes) ?? awaitEnd(ends, nowMs);
   const isStill = ends.length === holders.length && ends.every(({ voter }) => nowMs >= voter.newHeadMs + silenceMs);

@@ -395,3 +395,17 @@ test("two of three origins that stand still on a replaced block are awaited for 
   assert.ok(watch.longestMs <= 17_500, `${watch.longestMs} ms`);
   assert.ok(isHonest(setup, served(setup)?.hash));
 });
+
+test("an origin that stands still on a replaced block is awaited for 15 s, if the other has a node on each branch", async (t) => {
+  const setup = await trackHeads(t, { height: 60, nodes: 3, origins: ["a", "a", "b"] });
+  await run(setup, 2);
+  const still = forge(setup.chain, 0);
+  for (const node of setup.nodes.slice(1)) {
+    node.chain = still;
+  }
+  setup.chain.reorg(1, 1);
+  const watch = watchHead(setup);
+  await run(setup, 12, watch.step);
+  assert.ok(watch.longestMs <= 17_500, `${watch.longestMs} ms`);
+  assert.ok(isHonest(setup, served(setup)?.hash));
+});

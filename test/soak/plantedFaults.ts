@@ -39,9 +39,9 @@ const PLANTED_FAULTS = {
     faults: ["lagging node"],
     edits: [
       {
-        file: "src/heads/headAgreement.ts",
+        file: "src/heads/chainRecorder.ts",
         from: "if (ring.at(number)?.hash === hash) {",
-        to: "if (number < ring.latest.number && ring.at(number)?.hash === hash) { canonical.extend(ring, { blocks: sealedBlocksOf(ring, number), joined: true }); }\nif (ring.at(number)?.hash === hash) {",
+        to: "if (number < ring.latest.number && ring.at(number)?.hash === hash) { canonical.extend(ring, { blocks: [{ block: ring.at(number), header: ring.header(number) }], joined: true }); }\nif (ring.at(number)?.hash === hash) {",
       },
     ],
   },
