@@ -20,7 +20,7 @@ export class RangeNodes {
 
   /** Whether one node has all blocks of the range. */
   hasNodeFor(range: FetchRange): boolean {
-    return this.#options.nodes.some((node) => isEligible(node, range) && node.usable && hasBlocks(node, range));
+    return this.#options.nodes.some((node) => isEligible(node, range) && mayAnswer(node) && hasBlocks(node, range));
   }
 
   /** Waits for a slot and a node; if all nodes have failed, for the next round. Throws after the last round. */
@@ -42,7 +42,8 @@ export class RangeNodes {
 
   /**
    * Chooses the node for a fetch range among those that have its blocks and have not failed in this round. A node that is
-   * suspended or of another chain is not waited for: that may last longer than the request.
+   * suspended or of another chain is not waited for: that may last longer than the request. One whose chain is to be checked again
+   * is chosen if no other one is available: the request checks it.
    * A later tier is chosen only if no node of an earlier one is available. It prefers the node that accepts more blocks of the range, then the one with fewer requests in flight.
    */
   #choose(range: FetchRange, filterHash: string, failed: FailedNodes): Choice {
@@ -50,13 +51,15 @@ export class RangeNodes {
     const untried = (range.node === undefined ? nodes : [range.node]).filter(
       (node) => isEligible(node, range) && node.serves("eth_getLogs") && !failed.has(node) && hasBlocks(node, range),
     );
-    const able = untried.filter(({ usable }) => usable);
+    const able = untried.filter(mayAnswer);
     if (able.length === 0) {
       // The node decides whether it is tried: it may have recovered.
       return untried.find(({ isRejecting }) => isRejecting) ?? "none";
     }
     const accepting = able.filter((node) => node.accepts("eth_getLogs"));
-    const ready = (accepting.length > 0 ? accepting : able).filter((node) => node.available);
+    const candidates = accepting.length > 0 ? accepting : able;
+    const checked = candidates.filter((node) => node.available);
+    const ready = checked.length > 0 ? checked : candidates.filter((node) => node.isUnchecked);
     const others = ready.filter((node) => node !== range.avoided);
     const available = firstTier(others.length > 0 ? others : ready);
     if (available.length === 0 && !failed.isWaitUseful) {
@@ -76,14 +79,14 @@ export class RangeNodes {
   #isExpected(range: FetchRange): boolean {
     return (
       range.node === undefined &&
-      this.#options.nodes.some((node) => isEligible(node, range) && node.usable && node.oldest <= range.from)
+      this.#options.nodes.some((node) => isEligible(node, range) && mayAnswer(node) && node.oldest <= range.from)
     );
   }
 
   /** A node that is behind will have the view's blocks: the view retries that as it retries another branch. */
   #noNode(range: FetchRange): RpcError {
     const message = `No node has the logs of blocks ${range.from} to ${range.to}`;
-    const behind = this.#isExpected(range) ? this.#options.nodes.find(({ usable }) => usable) : undefined;
+    const behind = this.#isExpected(range) ? this.#options.nodes.find(mayAnswer) : undefined;
     return behind === undefined ? unavailable(message) : otherBranch(behind, message);
   }
 }
@@ -94,6 +97,8 @@ export class RangeNodes {
  */
 const isEligible = ({ origin, available }: Node, { comparedOrigin }: FetchRange): boolean =>
   comparedOrigin === undefined || (origin !== comparedOrigin && available);
+
+const mayAnswer = ({ usable, isUnchecked }: Node): boolean => usable || isUnchecked;
 
 const hasBlocks = ({ oldest, head }: Node, { from, to }: FetchRange): boolean =>
   oldest <= from && head !== undefined && head >= to;

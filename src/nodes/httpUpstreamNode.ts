@@ -214,6 +214,12 @@ class HttpUpstreamNode implements UpstreamNode {
     );
   }
 
+  get isUnchecked(): boolean {
+    return (
+      this.#gate.isIdentified && !this.#gate.isOpen && this.#sender.isReady && !this.#isCordoned && !this.suspended
+    );
+  }
+
   get needsTrial(): boolean {
     return this.#refusals.needsTrial;
   }

@@ -137,6 +137,7 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
     accepts: () => true,
     serves: () => true,
     isRejecting: false,
+    isUnchecked: false,
     options,
     calls,
     logsRequests,

@@ -3,6 +3,7 @@ import { after, before, test } from "node:test";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { forwardTo, startFront } from "../support/fakes/front.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 const chain = createFakeChain({ height: 100 });
@@ -56,3 +57,19 @@ for (const answer of ["reset", 503] as const) {
     await readUntil(() => one.count("eth_getBalance") > before + 20);
   });
 }
+
+test("logs are read from the only node at once after it has closed its connections", async (t) => {
+  const node = await createFakeNode({ chain });
+  t.after(() => node.close());
+  const front = await startFront((body) => forwardTo(node.url, body));
+  t.after(() => front.close());
+  const alone = await createService({ nodes: [{ url: front.url }], blockTimeMs: 12_000 });
+  t.after(() => alone.close());
+  for (let number = 10; number < 16; number++) {
+    await rpc(alone.url, "eth_getBalance", [`0x${"11".repeat(20)}`, `0x${number.toString(16)}`]);
+    front.disconnect();
+    const at = `0x${number.toString(16)}`;
+    const { body } = await rpc(alone.url, "eth_getLogs", [{ fromBlock: at, toBlock: at }]);
+    assert.deepEqual(Object(body).result, []);
+  }
+});

@@ -38,6 +38,7 @@ const createNode = ({ nodePort, head }: LogsServerOptions): Node => {
     accepts: () => true,
     serves: () => true,
     isRejecting: false,
+    isUnchecked: false,
     recordPruned: () => {},
     batch: async () => [],
     request: async ({ method, params }, { signal }) => {

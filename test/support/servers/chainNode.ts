@@ -61,6 +61,7 @@ export const createChainNode = (name: string, chain: FakeChain, origin = name): 
     accepts: () => true,
     serves: () => true,
     isRejecting: false,
+    isUnchecked: false,
     recordDifference: () => undefined,
     latencyMs: 1,
     errorShare: 0,
