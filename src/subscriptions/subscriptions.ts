@@ -202,21 +202,24 @@ export class Subscriptions {
     const { subscriptions } = subscriber;
     const registration = await this.#events.register(request);
     const releaseBytes = takeOrEnd(registration, () => this.#clientBytes.take(clientId, call, request));
-    const release = (): void => {
+    if (subscriptions.size >= maxSubscriptions) {
       registration.end();
       releaseBytes();
-    };
-    if (subscriptions.size >= maxSubscriptions) {
-      release();
       throw new RpcError(CODES.INVALID_REQUEST, `more than ${maxSubscriptions} subscriptions on one connection`);
     }
+    const { kind } = request;
     const subscription = createSubscription(subscriber);
     const { id } = subscription;
-    let uncount: (() => void) | undefined;
+    let hasBegun = false;
+    // There are many subscriptions: each has this one function.
     const end = (): void => {
-      if (subscriptions.delete(id)) {
-        release();
-        uncount?.();
+      if (!subscriptions.delete(id)) {
+        return;
+      }
+      registration.end();
+      releaseBytes();
+      if (hasBegun) {
+        this.#count(subscriber, kind, -1);
       }
     };
     subscriptions.set(id, end);
@@ -226,23 +229,19 @@ export class Subscriptions {
     onAnswered(() => {
       // The subscription can end before its id is sent.
       if (subscriptions.has(id)) {
-        uncount = this.#count(subscriber, request.kind);
+        hasBegun = true;
+        this.#count(subscriber, kind, 1);
+        this.#options.heads.markActive();
         registration.begin({ ...subscription, since: this.#events.current });
       }
     });
     return createAnswer(id);
   }
 
-  /** Counts a subscription that begins. Returns the function that counts its end. */
-  #count(subscriber: Subscriber, kind: SubscriptionRequest["kind"]): () => void {
-    const { chain, heads, telemetry } = this.#options;
-    const { subscriptions } = telemetry.metrics;
-    subscriptions.inc({ chain, kind });
-    this.#subscribers.change(subscriber, 1);
-    heads.markActive();
-    return () => {
-      subscriptions.dec({ chain, kind });
-      this.#subscribers.change(subscriber, -1);
-    };
+  /** Counts a subscription that begins or ends. */
+  #count(subscriber: Subscriber, kind: SubscriptionRequest["kind"], change: 1 | -1): void {
+    const { chain, telemetry } = this.#options;
+    telemetry.metrics.subscriptions.inc({ chain, kind }, change);
+    this.#subscribers.change(subscriber, change);
   }
 }
