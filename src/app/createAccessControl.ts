@@ -2,9 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { type Access, type AuthenticatedRequest, createAccess, type Readmit } from "../access/accessControl.ts";
 import { createRateLimits, type RateLimits } from "../access/rateLimits.ts";
 import { createTrustedProxyCheck } from "../access/trustedProxies.ts";
-import { createRedisClient } from "../cache/redisClient.ts";
-import { logConnection } from "../cache/redisConnection.ts";
-import { parseRedisUrl } from "../cache/redisUrl.ts";
+import { connectRedis } from "../cache/redisClient.ts";
 import type { Config } from "../config/schema.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -45,9 +43,7 @@ export const createAccessControl = (
 
   /** Opens a separate connection, so that rate limits do not wait behind large cache values. */
   const connect = (url: string) => {
-    const address = parseRedisUrl(url);
-    const client = createRedisClient(address);
-    logConnection(client, address, { log, use: "rate limits" });
+    const client = connectRedis(url, "rate limits", log);
     const redis = { client, timeoutMs: cache.redisTimeoutMs };
     return { limits: createRateLimits({ redis, telemetry }), close: () => client.disconnect() };
   };

@@ -5,10 +5,8 @@ import {
   createSharedReservations,
   type Reservations,
 } from "../access/payment/reservations.ts";
-import { createRedisClient } from "../cache/redisClient.ts";
-import { logConnection } from "../cache/redisConnection.ts";
+import { connectRedis } from "../cache/redisClient.ts";
 import { createScripts } from "../cache/redisScript.ts";
-import { parseRedisUrl } from "../cache/redisUrl.ts";
 import type { Config } from "../config/schema.ts";
 import type { RunScript } from "../core/runScript.ts";
 import { createUnitsOf, createUnitTable, type UnitsOf } from "../state/providerUnits.ts";
@@ -32,9 +30,7 @@ const createUnits = ({ chains, usage: { prices, units } }: Config): ((chain: str
 
 /** Opens the connection of `access.payment.redis`. */
 const connect = (url: string, telemetry: Telemetry) => {
-  const address = parseRedisUrl(url);
-  const client = createRedisClient(address);
-  logConnection(client, address, { log: telemetry.log, use: "payments" });
+  const client = connectRedis(url, "payments", telemetry.log);
   return { run: createScripts(client, telemetry), close: () => client.disconnect() };
 };
 

@@ -2,15 +2,14 @@ import { agreedState } from "../cache/agreedState.ts";
 import { cached } from "../cache/cached.ts";
 import { createKeyPrefix } from "../cache/cacheKey.ts";
 import { corroborated } from "../cache/corroborated.ts";
-import { forgetStateRead, type StateReadAt } from "../cache/forgetStateRead.ts";
 import { prefetched } from "../cache/headPrefetch.ts";
 import type { LiarMarks } from "../cache/liarMarks.ts";
 import type { MemoryStore } from "../cache/memoryStore.ts";
 import { NegativeCache } from "../cache/negativeCache.ts";
 import type { RedisStore } from "../cache/redisStore.ts";
 import { StatedValues } from "../cache/statedValues.ts";
-import { createStateStore, type StateStore } from "../cache/stateStore.ts";
-import { createTieredStore, type TieredStore } from "../cache/tieredStore.ts";
+import { StateStore } from "../cache/stateStore.ts";
+import { forgetStateRead, type StateReadAt, TieredStore } from "../cache/tieredStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { Heads } from "../core/heads.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
@@ -140,8 +139,8 @@ export const createReadPipeline = (
     reads,
     ownReads: source,
     forget: (read, current) => forgetStateRead(cacheOptions, read, current),
-    store: createTieredStore(cacheOptions),
-    stateStore: createStateStore(cacheOptions),
+    store: new TieredStore(cacheOptions),
+    stateStore: new StateStore(cacheOptions, stated),
     ...{ stated, negativeCache, sharedValues, runScript },
   };
 };

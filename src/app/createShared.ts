@@ -1,6 +1,6 @@
 import { LiarMarks } from "../cache/liarMarks.ts";
-import { createMemoryStore } from "../cache/memoryStore.ts";
-import { createRedisStore, type RedisStore } from "../cache/redisStore.ts";
+import { MemoryStore } from "../cache/memoryStore.ts";
+import { RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
 import { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { createFairScheduler } from "../limits/fairScheduler.ts";
@@ -15,7 +15,7 @@ import type { Shared } from "./shared.ts";
 import { workerEntry } from "./workerEntry.ts";
 
 const createRedis = ({ redis: url, redisTimeoutMs: timeoutMs }: Config["cache"], telemetry: Telemetry) =>
-  url === undefined ? undefined : createRedisStore({ url, timeoutMs, telemetry });
+  url === undefined ? undefined : new RedisStore({ url, timeoutMs, telemetry });
 
 export type ProcessParts = Omit<Shared, "onWrongChain"> & {
   readonly redis: RedisStore | undefined;
@@ -34,7 +34,7 @@ export const createShared = (
   const budget = createMemoryBudget(config, telemetry);
   const redis = createRedis(cache, telemetry);
   return {
-    memory: createMemoryStore({ maxBytes: cache.memoryBytes, telemetry }),
+    memory: new MemoryStore(cache.memoryBytes, telemetry),
     budget,
     redis,
     liarMarks: new LiarMarks({ redis }),

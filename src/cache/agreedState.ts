@@ -4,9 +4,8 @@ import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
-import { isSingleValue, needsAgreement } from "./agreedMethods.ts";
 import { hasSeveralOrigins, type OriginNode, OtherOrigins, type Read } from "./otherOrigins.ts";
-import { isSameResult } from "./sameResult.ts";
+import { isSameResult, isSingleValue, needsAgreement } from "./sameResult.ts";
 
 /** Two nodes that return different results for one read of the state, and no other decides. */
 export interface Disagreement {

@@ -8,23 +8,18 @@ import { ownerOf } from "../limits/fairQueue.ts";
 import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { isProvenByHash } from "../verification/checksOfCall.ts";
-import { needsAgreement } from "./agreedMethods.ts";
-import { type CacheEntry, isCanonical, isValid, redisSeconds } from "./cacheEntry.ts";
+import { type CacheEntry, isCanonical, isValid } from "./cacheEntry.ts";
 import { requestKey } from "./cacheKey.ts";
 import { type Confirmation, confirmValue } from "./confirmValue.ts";
-import type { MemoryStore } from "./memoryStore.ts";
 import type { NegativeCache } from "./negativeCache.ts";
-import type { RedisStore } from "./redisStore.ts";
-import { scanTransactionHashes } from "./scanTransactionHashes.ts";
+import { scanTransactionHashes } from "./negativeCache.ts";
+import { needsAgreement } from "./sameResult.ts";
 import { isStated, type StatedEntry, type StatedValues } from "./statedValues.ts";
+import { type ChainTiers, storeEntry } from "./tieredStore.ts";
 
-export interface CachedOptions {
+export interface CachedOptions extends ChainTiers {
   /** Name of the chain, for metrics. */
   readonly chain: string;
-  /** See `createKeyPrefix`. It is read for every request, because a chain reset changes it. */
-  readonly prefix: string;
-  readonly memory: MemoryStore;
-  readonly redis?: RedisStore;
   readonly negativeCache: NegativeCache;
   readonly stated: StatedValues;
   readonly telemetry: Telemetry;
@@ -44,7 +39,13 @@ class CachedSource implements RpcSource {
     const { memory, redis, negativeCache, stated } = options;
     this.#source = source;
     this.#options = options;
-    this.#storage = { memory, redis, negativeCache, stated, countStored: createStoredCounters(options) };
+    this.#storage = {
+      memory,
+      negativeCache,
+      stated,
+      countStored: createStoredCounters(options),
+      ...(redis && { redis }),
+    };
     this.#count = createLookupCounters(options);
     this.#countConfirmed = createConfirmationCounters(options);
   }
@@ -114,7 +115,7 @@ class CachedSource implements RpcSource {
   }
 
   async #findInRedis(
-    redis: RedisStore,
+    redis: NonNullable<Storage["redis"]>,
     key: string,
     { method, retention }: RpcRequest,
     context: RequestContext,
@@ -200,8 +201,7 @@ const withExpectation = (request: RpcRequest, heads: Heads, negativeCache: Negat
 };
 
 /** The places where responses are cached. */
-interface Storage extends Pick<CachedOptions, "memory" | "negativeCache" | "stated"> {
-  readonly redis: RedisStore | undefined;
+interface Storage extends Omit<CachedOptions, "chain" | "prefix" | "telemetry"> {
   countStored(retention: RetentionClass): void;
 }
 
@@ -235,21 +235,11 @@ const storeResponse = (key: string, request: RpcRequest, received: Received, sto
   if (rule.listsNewTransactions && response.block && listsTransactions(request, body)) {
     storage.negativeCache.expectTransactions(scanTransactionHashes(body), response.block);
   }
-  return storeEntry(key, entry, retention, storage);
-};
-
-const storeEntry = (key: string, entry: CacheEntry, retention: RetentionClass, storage: Storage): boolean => {
-  const { memory, redis } = storage;
-  const inMemory = memory.set(key, entry);
-  const seconds = redis && redisSeconds(entry, retention);
-  const inRedis = seconds !== undefined;
-  if (inRedis) {
-    redis?.set(key, entry, seconds);
-  }
-  if (inMemory || inRedis) {
+  const isStored = storeEntry(storage, key, entry, retention);
+  if (isStored) {
     storage.countStored(retention);
   }
-  return inMemory || inRedis;
+  return isStored;
 };
 
 /** Whether two origins have stated the value that the memory has. The statement of one node does not replace it. */

@@ -1,10 +1,9 @@
 import { isNull } from "../core/isNull.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import { isSingleValue, variesByNode } from "./agreedMethods.ts";
-import { isSameResult } from "./sameResult.ts";
+import type { ValueSource } from "./cacheEntry.ts";
+import { isSameResult, isSingleValue, variesByNode } from "./sameResult.ts";
 import type { StatedEntry, StatedValues } from "./statedValues.ts";
-import type { ValueSource } from "./valueSource.ts";
 
 /**
  * The comparison of a value with the response of another origin. `equal`: both state the response. `different`: it is not known

@@ -1,6 +1,6 @@
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { ValueSource } from "./cacheEntry.ts";
 import type { RedisStore } from "./redisStore.ts";
-import type { ValueSource } from "./valueSource.ts";
 
 export interface LiarMarksOptions {
   /** Replicas share the marks through it. Undefined: the marks are of this process alone. */

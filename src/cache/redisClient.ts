@@ -1,7 +1,9 @@
 import { createRequire } from "node:module";
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from "ioredis";
+import { connectionFault, connectionHint } from "../core/connectionFault.ts";
+import type { Log } from "../telemetry/telemetry.ts";
 import { guardRedisReplies } from "./guardRedisReplies.ts";
-import type { RedisAddress } from "./redisUrl.ts";
+import { parseRedisUrl, type RedisAddress } from "./redisUrl.ts";
 
 const require = createRequire(import.meta.url);
 /** Loaded if a Redis is configured. */
@@ -86,4 +88,86 @@ const createCluster = (deployment: RedisAddress, options: Options): Cluster => {
     deployment.hosts.map(({ host, port }) => ({ host, port })),
     { ...clusterOptions, redisOptions },
   );
+};
+
+const CLOSED: ReadonlySet<string> = new Set(["Connection is closed."]);
+
+/** Host and port of each server, for log lines. */
+export const formatHosts = ({ hosts }: RedisAddress): string =>
+  hosts.map(({ host, port }) => `${host}:${port}`).join(",");
+
+/**
+ * Creates the client of the deployment at a URL. It logs each cause of a lost connection once, with the host and what to do, and
+ * when the connection works again.
+ */
+export const connectRedis = (
+  url: string,
+  use: "cache" | "rate limits" | "payments",
+  log: Log,
+  tls?: RedisTls,
+): Redis | Cluster => {
+  const address = parseRedisUrl(url);
+  const client = createRedisClient(address, tls);
+  const logged = new Set<string>();
+  const redis = formatHosts(address);
+  client.on("error", (error) => {
+    const { reason, hint } = redisFault(error, address.tls);
+    // A closed connection follows an error that has been logged.
+    if (logged.has(reason) || (logged.size > 0 && CLOSED.has(reason))) {
+      log.debug({ redis, use, reason }, "Redis connection error");
+      return;
+    }
+    logged.add(reason);
+    log.warn({ redis, use, reason, ...(hint !== undefined && { hint }) }, "Redis is not connected");
+  });
+  client.on("ready", () => {
+    if (logged.size > 0) {
+      log.info({ redis, use }, "Redis is connected");
+    }
+    logged.clear();
+  });
+  return client;
+};
+
+export interface RedisFault {
+  /** A code, for example ENOTFOUND, or the first word of a reply of Redis, for example WRONGPASS. */
+  readonly reason: string;
+  readonly hint?: string | undefined;
+}
+
+const REPLY = /\b(?:NOAUTH|WRONGPASS|NOPERM|DENIED|LOADING|MASTERDOWN|CLUSTERDOWN)\b/;
+
+const REPLY_HINTS: Readonly<Record<string, string>> = {
+  NOAUTH: "the server requires a password: redis://:PASSWORD@host",
+  WRONGPASS: "the server rejects the user name or the password of the URL",
+  NOPERM: "the ACL of the user does not permit a command that forebay needs",
+  DENIED: "the server is in protected mode: set a password, or bind it to this network",
+};
+
+/** A cluster hides the error of its node, and the sentinels that of theirs. */
+const causeOf = (error: unknown): unknown =>
+  error instanceof Error && "lastNodeError" in error && error.lastNodeError instanceof Error
+    ? error.lastNodeError
+    : error;
+
+const hintOf = (reason: string, tls: boolean): string | undefined => {
+  if (tls && reason === "ETIMEDOUT") {
+    return "no TLS handshake: use redis:// if the server has no TLS";
+  }
+  if (!tls && (reason === "ECONNRESET" || reason === "EPIPE")) {
+    return "the server closed the connection: use rediss:// if it requires TLS";
+  }
+  if (/cluster support disabled/.test(reason)) {
+    return "the server is not part of a cluster: use redis://";
+  }
+  return REPLY_HINTS[reason] ?? connectionHint(reason);
+};
+
+/** Returns why a connection to Redis failed, without credentials. */
+export const redisFault = (error: unknown, tls: boolean): RedisFault => {
+  const cause = causeOf(error);
+  const reply = cause instanceof Error ? REPLY.exec(cause.message)?.[0] : undefined;
+  // ioredis adds the changing delay of its next attempt.
+  const reason = reply ?? connectionFault(cause).replace(/ Retrying from scratch.*$/, "");
+  return { reason, hint: hintOf(reason, tls) };
 };

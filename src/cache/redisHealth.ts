@@ -38,58 +38,64 @@ const FAILURES_TO_FAIL = 8;
 const PAUSE_MS = 500;
 
 /** The health of one operation. Counts failures, and logs each change once. */
-export interface RedisHealth {
-  succeeded(): void;
-  failed(reason: RedisFailure, operations: number, err?: unknown): void;
-  isPaused(): boolean;
-  isFailing(): boolean;
-}
+export class RedisHealth {
+  readonly #operation: "get" | "set" | "script";
+  readonly #telemetry: Pick<Telemetry, "log" | "metrics">;
+  #isFailing = false;
+  #isLogged = false;
+  #failures = 0;
+  #pausedUntilMs = 0;
 
-export const createRedisHealth = (operation: "get" | "set" | "script", { log, metrics }: Telemetry): RedisHealth => {
-  let isFailing = false;
-  let isLogged = false;
-  let failures = 0;
-  let pausedUntilMs = 0;
-  const reportUp = (up: 0 | 1) => {
-    if (operation === "get") {
-      metrics.redisUp.set(up);
+  constructor(operation: "get" | "set" | "script", telemetry: Pick<Telemetry, "log" | "metrics">) {
+    this.#operation = operation;
+    this.#telemetry = telemetry;
+  }
+
+  get isPaused(): boolean {
+    return performance.now() < this.#pausedUntilMs;
+  }
+
+  get isFailing(): boolean {
+    return this.#isFailing;
+  }
+
+  succeeded(): void {
+    this.#failures = 0;
+    this.#reportUp(1);
+    if (!this.#isFailing) {
+      return;
     }
-  };
+    this.#isFailing = false;
+    if (this.#isLogged) {
+      this.#isLogged = false;
+      this.#telemetry.log.info({ operation: this.#operation }, "Redis works again");
+    }
+  }
 
-  return {
-    succeeded: () => {
-      failures = 0;
-      reportUp(1);
-      if (!isFailing) {
-        return;
-      }
-      isFailing = false;
-      if (isLogged) {
-        isLogged = false;
-        log.info({ operation }, "Redis works again");
-      }
-    },
-    failed: (reason, operations, err) => {
-      metrics.redisErrors.inc({ reason }, operations);
-      failures += 1;
-      if (failures < FAILURES_TO_FAIL) {
-        return;
-      }
-      if (reason === "timeout") {
-        pausedUntilMs = performance.now() + PAUSE_MS;
-      }
-      if (isFailing) {
-        return;
-      }
-      isFailing = true;
-      reportUp(0);
-      // A lost connection is logged with its cause in redisConnection.
-      if (reason !== "disconnected") {
-        isLogged = true;
-        log.warn({ operation, reason, err }, "Redis fails: continuing without it");
-      }
-    },
-    isPaused: () => performance.now() < pausedUntilMs,
-    isFailing: () => isFailing,
-  };
-};
+  failed(reason: RedisFailure, operations: number, err?: unknown): void {
+    this.#telemetry.metrics.redisErrors.inc({ reason }, operations);
+    this.#failures += 1;
+    if (this.#failures < FAILURES_TO_FAIL) {
+      return;
+    }
+    if (reason === "timeout") {
+      this.#pausedUntilMs = performance.now() + PAUSE_MS;
+    }
+    if (this.#isFailing) {
+      return;
+    }
+    this.#isFailing = true;
+    this.#reportUp(0);
+    // `connectRedis` logs a lost connection with its cause.
+    if (reason !== "disconnected") {
+      this.#isLogged = true;
+      this.#telemetry.log.warn({ operation: this.#operation, reason, err }, "Redis fails: continuing without it");
+    }
+  }
+
+  #reportUp(up: 0 | 1): void {
+    if (this.#operation === "get") {
+      this.#telemetry.metrics.redisUp.set(up);
+    }
+  }
+}

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import type { Cluster, Redis } from "ioredis";
 import type { RunScript } from "../core/runScript.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { createRedisHealth, failureReason } from "./redisHealth.ts";
+import { failureReason, RedisHealth } from "./redisHealth.ts";
 
 /** No other source can respond instead, so a script may take longer than a lookup. */
 const TIMEOUT_MS = 1_000;
@@ -11,7 +11,7 @@ const isUnknown = (error: unknown): boolean => error instanceof Error && error.m
 
 /** Runs scripts, each within a second; counts and logs their failures. */
 export const createScripts = (client: Redis | Cluster, telemetry: Telemetry): RunScript => {
-  const health = createRedisHealth("script", telemetry);
+  const health = new RedisHealth("script", telemetry);
   /** The SHA-1 names of scripts, by their text. */
   const names = new Map<string, string>();
 

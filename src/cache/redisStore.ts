@@ -4,14 +4,11 @@ import type { RunScript } from "../core/runScript.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { CacheEntry } from "./cacheEntry.ts";
-import { createRedisClient, type RedisTls } from "./redisClient.ts";
-import { logConnection } from "./redisConnection.ts";
-import { createRedisHealth, type RedisHealth } from "./redisHealth.ts";
+import { connectRedis, type RedisTls } from "./redisClient.ts";
+import { failureReason, RedisHealth } from "./redisHealth.ts";
 import { RedisReads } from "./redisReads.ts";
 import { createScripts } from "./redisScript.ts";
-import { parseRedisUrl } from "./redisUrl.ts";
-import { decodeValue } from "./redisValue.ts";
-import { RedisWrites } from "./redisWrites.ts";
+import { decodeValue, encodeValue, MAX_PLAIN_BYTES } from "./redisValue.ts";
 
 const PING_MS = 2_000;
 
@@ -43,18 +40,6 @@ const pingRedis = (options: RedisPingOptions): (() => void) => {
   return () => clearInterval(timer);
 };
 
-/** Entries that replicas share. A failure of any kind is a cache miss. */
-export interface RedisStore {
-  /** Returns an entry, or undefined after the deadline. Never rejects. Default of `owner`: no client. */
-  get(key: string, owner?: QueueOwner): Promise<CacheEntry | undefined>;
-  /** Writes an entry in the background. */
-  set(key: string, entry: CacheEntry, seconds: number): void;
-  /** Removes an entry in the background. */
-  delete(key: string): void;
-  readonly run: RunScript;
-  close(): void;
-}
-
 export interface RedisStoreOptions {
   /** See `parseRedisUrl`. */
   readonly url: string;
@@ -66,7 +51,8 @@ export interface RedisStoreOptions {
 
 const RECONNECT_MS = 1_000;
 
-class ReplicatedStore implements RedisStore {
+/** Entries that replicas share. A failure of any kind is a cache miss. It connects in the background. */
+export class RedisStore {
   readonly run: RunScript;
   readonly #telemetry: Telemetry;
   readonly #client: Redis | Cluster;
@@ -82,25 +68,24 @@ class ReplicatedStore implements RedisStore {
 
   constructor({ url, timeoutMs, telemetry, tls }: RedisStoreOptions) {
     const { log, metrics } = telemetry;
-    const address = parseRedisUrl(url);
-    const client = createRedisClient(address, tls);
+    const client = connectRedis(url, "cache", log, tls);
     this.#telemetry = telemetry;
     this.#client = client;
-    this.#readHealth = createRedisHealth("get", telemetry);
-    this.#writeHealth = createRedisHealth("set", telemetry);
+    this.#readHealth = new RedisHealth("get", telemetry);
+    this.#writeHealth = new RedisHealth("set", telemetry);
     this.#reads = new RedisReads({ client, timeoutMs, health: this.#readHealth, metrics });
     this.#writes = new RedisWrites({ client, timeoutMs, health: this.#writeHealth, metrics });
     this.run = createScripts(client, telemetry);
-    logConnection(client, address, { log, use: "cache" });
     metrics.redisUp.set(0);
     this.#endPing = pingRedis({
       client,
       timeoutMs,
-      onResult: (isUp) => metrics.redisUp.set(isUp && !this.#readHealth.isFailing() ? 1 : 0),
+      onResult: (isUp) => metrics.redisUp.set(isUp && !this.#readHealth.isFailing ? 1 : 0),
     });
     client.on("end", () => this.#reconnectLater());
   }
 
+  /** Returns an entry, or undefined after the deadline. Never rejects. Default of `owner`: no client. */
   get(key: string, owner?: QueueOwner): Promise<CacheEntry | undefined> {
     const pending = this.#readsByKey.get(key);
     if (pending !== undefined) {
@@ -116,12 +101,14 @@ class ReplicatedStore implements RedisStore {
     return entry;
   }
 
+  /** Writes an entry in the background. */
   set(key: string, entry: CacheEntry, seconds: number): void {
     if (this.#mayWrite(entry.body.byteLength)) {
       this.#writes.write(key, entry, seconds);
     }
   }
 
+  /** Removes an entry in the background. */
   delete(key: string): void {
     if (this.#mayWrite(0)) {
       this.#writes.remove(key);
@@ -176,9 +163,83 @@ class ReplicatedStore implements RedisStore {
     if (isFull) {
       return "overloaded";
     }
-    return this.#readHealth.isPaused() ? "paused" : undefined;
+    return this.#readHealth.isPaused ? "paused" : undefined;
   }
 }
 
-/** Creates the store. It connects in the background. */
-export const createRedisStore = (options: RedisStoreOptions): RedisStore => new ReplicatedStore(options);
+const MAX_IN_FLIGHT = 1_024;
+const MAX_BYTES_IN_FLIGHT = 64 * 1024 * 1024;
+/** A longer value would delay the commands behind it on the connection. */
+const MAX_VALUE_BYTES = 8 * 1024 * 1024;
+
+interface RedisWritesOptions {
+  readonly client: Redis | Cluster;
+  readonly timeoutMs: number;
+  readonly health: RedisHealth;
+  readonly metrics: Pick<Telemetry["metrics"], "redisSeconds">;
+}
+
+/** Writes entries. Nobody waits for the result. */
+class RedisWrites {
+  readonly #options: RedisWritesOptions;
+  #inFlight = 0;
+  #bytesInFlight = 0;
+
+  constructor(options: RedisWritesOptions) {
+    this.#options = options;
+  }
+
+  /** Whether a write of this size must wait for others. */
+  isFull(bytes: number): boolean {
+    return this.#inFlight >= MAX_IN_FLIGHT || this.#bytesInFlight + bytes > MAX_BYTES_IN_FLIGHT;
+  }
+
+  /** Writes an entry in the background. Failures are counted. */
+  write(key: string, entry: CacheEntry, seconds: number): void {
+    this.#track(entry.body.byteLength, this.#encodeAndSet(key, entry, seconds));
+  }
+
+  /** Removes an entry in the background. Failures are counted. */
+  remove(key: string): void {
+    const { client } = this.#options;
+    this.#track(
+      0,
+      this.#send(() => client.del(key)),
+    );
+  }
+
+  #track(bytes: number, sent: Promise<void>): void {
+    this.#inFlight += 1;
+    this.#bytesInFlight += bytes;
+    void sent
+      .catch((error: unknown) => this.#options.health.failed(failureReason(error), 1, error))
+      .finally(() => {
+        this.#inFlight -= 1;
+        this.#bytesInFlight -= bytes;
+      });
+  }
+
+  async #encodeAndSet(key: string, entry: CacheEntry, seconds: number): Promise<void> {
+    if (entry.body.byteLength > MAX_PLAIN_BYTES) {
+      return;
+    }
+    const startMs = performance.now();
+    const value = await encodeValue(key, entry);
+    if (value.byteLength <= MAX_VALUE_BYTES) {
+      const { client, metrics } = this.#options;
+      await this.#send(() => client.set(key, value, "EX", seconds));
+      metrics.redisSeconds.observe({ operation: "set" }, (performance.now() - startMs) / 1000);
+    }
+  }
+
+  async #send(command: () => Promise<unknown>): Promise<void> {
+    const { health, timeoutMs } = this.#options;
+    const timer = setTimeout(() => health.failed("timeout", 1), timeoutMs);
+    try {
+      await command();
+      health.succeeded();
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}

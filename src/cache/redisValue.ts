@@ -1,8 +1,7 @@
 import { promisify } from "node:util";
 import { crc32, deflateRaw, inflateRaw, inflateRawSync } from "node:zlib";
 import { formatData, type Hash } from "../ethereum/hex.ts";
-import type { CacheEntry } from "./cacheEntry.ts";
-import type { ValueSource } from "./valueSource.ts";
+import type { CacheEntry, ValueSource } from "./cacheEntry.ts";
 
 /*
  * A value: magic, version, flags, milliseconds since 1970, length of the plain body, block number, block hash,

@@ -1,6 +1,32 @@
 import { isQuantity } from "../ethereum/hex.ts";
 import { isNumeric } from "../verification/resultForms.ts";
 
+/** Single values of the state. The nodes of a chain have one of them, so that a node with another one is wrong. */
+const SINGLE_VALUES: ReadonlySet<string> = new Set([
+  "eth_getBalance",
+  "eth_getTransactionCount",
+  "eth_getCode",
+  "eth_getStorageAt",
+]);
+
+/** Nodes of different software give different results for these, and all of them are right. */
+const VARYING = /^(debug|trace)_|^eth_(estimateGas|createAccessList|getProof|feeHistory)$/;
+
+/** Nodes of different software return the same for these. */
+const OTHER_STATE: ReadonlySet<string> = new Set([
+  "eth_call",
+  "eth_getStorageValues",
+  "eth_getAccount",
+  "eth_getAccountInfo",
+]);
+
+export const isSingleValue = (method: string): boolean => SINGLE_VALUES.has(method);
+
+export const variesByNode = (method: string): boolean => VARYING.test(method);
+
+/** Whether two origins must agree on the response, if the chain requires that of state. */
+export const needsAgreement = (method: string): boolean => SINGLE_VALUES.has(method) || OTHER_STATE.has(method);
+
 /**
  * Formats the canonical JSON text of a value: object keys in code unit order, no whitespace, no undefined members.
  * Two values have the same text only if they are equal. A number too large for a double differs from `null`.
@@ -27,10 +53,6 @@ const formatObject = (object: Readonly<Record<string, unknown>>): string => {
   }
   return `{${members.join(",")}}`;
 };
-
-/** Returns a set's canonical list (addresses, topics of one position): lower case, sorted, without duplicates. */
-export const canonicalSet = (values: readonly string[]): string[] =>
-  [...new Set(values.map((value) => value.toLowerCase()))].sort();
 
 /** Larger results must have equal bytes, because parsing them would block the event loop. */
 const MAX_PARSED_BYTES = 64 * 1024;

@@ -1,8 +1,6 @@
 import type { CacheEntry } from "./cacheEntry.ts";
-import { redisSeconds } from "./cacheEntry.ts";
-import type { MemoryStore } from "./memoryStore.ts";
-import type { RedisStore } from "./redisStore.ts";
 import { isStated, type StatedValues } from "./statedValues.ts";
+import { type ChainTiers, storeEntry } from "./tieredStore.ts";
 
 /** A state value of a final block that a node stated. */
 export interface StoredState {
@@ -13,60 +11,50 @@ export interface StoredState {
   readonly origin: string | undefined;
 }
 
-/** State values of final blocks that replicas share. A value that was evicted or cannot be read is `undefined`. */
-export interface StateStore {
+/** State values of final blocks that replicas share. */
+export class StateStore {
+  readonly #tiers: ChainTiers;
+  readonly #stated: StatedValues;
+
+  constructor(tiers: ChainTiers, stated: StatedValues) {
+    this.#tiers = tiers;
+    this.#stated = stated;
+  }
+
   /** Returns the origin of a node; undefined if the chain has no such node. */
-  originOf(node: string): string | undefined;
-  get(key: string): Promise<StoredState | undefined>;
+  originOf(node: string): string | undefined {
+    return this.#stated.sourceOf(node)?.origin;
+  }
+
+  /** Returns undefined for a value that was evicted or cannot be read. */
+  async get(name: string): Promise<StoredState | undefined> {
+    const { prefix, memory, redis } = this.#tiers;
+    const key = prefix + name;
+    const inMemory = memory.get(key);
+    const known = inMemory && this.#toStored(inMemory);
+    if (known?.isServed === true) {
+      return known;
+    }
+    const inRedis = await redis?.get(key);
+    const entry = inRedis && (await this.#stated.adopt(inRedis, false));
+    if (entry === undefined) {
+      return known;
+    }
+    memory.set(key, entry);
+    return this.#toStored(entry);
+  }
+
   /** Stores a value in the background. `isConfirmed`: nodes of two origins have stated it. */
-  set(key: string, value: Uint8Array, node: string, isConfirmed: boolean): void;
-}
+  set(name: string, body: Uint8Array, node: string, isConfirmed: boolean): void {
+    const source = this.#stated.sourceOf(node);
+    const entry: CacheEntry = { body, isFinal: true, storedAtMs: Date.now(), source, isConfirmed };
+    storeEntry(this.#tiers, this.#tiers.prefix + name, entry, "final");
+  }
 
-export interface StateStoreOptions {
-  /** See `createKeyPrefix`. It is read for every call, because a chain reset changes it. */
-  readonly prefix: string;
-  readonly memory: MemoryStore;
-  readonly redis?: RedisStore;
-  readonly stated: StatedValues;
-}
-
-/** Creates the store of one chain. */
-export const createStateStore = (options: StateStoreOptions): StateStore => {
-  const { memory, redis, stated } = options;
-  const toStored = (entry: CacheEntry): StoredState | undefined => {
-    const isServed = !isStated(entry) || stated.isServed(entry, Date.now(), true);
-    return isServed || (isStated(entry) && stated.isConfirmable(entry, true))
+  #toStored(entry: CacheEntry): StoredState | undefined {
+    const isServed = !isStated(entry) || this.#stated.isServed(entry, Date.now(), true);
+    return isServed || (isStated(entry) && this.#stated.isConfirmable(entry, true))
       ? { value: entry.body, isServed, origin: entry.source?.origin }
       : undefined;
-  };
-  const getFromRedis = async (key: string): Promise<CacheEntry | undefined> => {
-    const entry = await redis?.get(key);
-    return entry && stated.adopt(entry, false);
-  };
-  return {
-    originOf: (node) => stated.sourceOf(node)?.origin,
-    get: async (name) => {
-      const key = options.prefix + name;
-      const inMemory = memory.get(key);
-      const known = inMemory && toStored(inMemory);
-      if (known?.isServed === true) {
-        return known;
-      }
-      const entry = await getFromRedis(key);
-      if (entry === undefined) {
-        return known;
-      }
-      memory.set(key, entry);
-      return toStored(entry);
-    },
-    set: (name, body, node, isConfirmed) => {
-      const source = stated.sourceOf(node);
-      const entry: CacheEntry = { body, isFinal: true, storedAtMs: Date.now(), source, isConfirmed };
-      const seconds = redisSeconds(entry, "final");
-      memory.set(options.prefix + name, entry);
-      if (seconds !== undefined) {
-        redis?.set(options.prefix + name, entry, seconds);
-      }
-    },
-  };
-};
+  }
+}

@@ -1,8 +1,7 @@
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { CacheEntry } from "./cacheEntry.ts";
+import type { CacheEntry, ValueSource } from "./cacheEntry.ts";
 import type { LiarMarks } from "./liarMarks.ts";
-import type { ValueSource } from "./valueSource.ts";
 
 export interface StatedValuesOptions {
   /** Name of the chain, for metrics. */

@@ -1,9 +1,59 @@
-import type { BlockId } from "../core/heads.ts";
+import type { BlockId, Heads } from "../core/heads.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
 import { type CacheEntry, redisSeconds } from "./cacheEntry.ts";
+import { requestKey } from "./cacheKey.ts";
 import type { MemoryStore } from "./memoryStore.ts";
 import type { RedisStore } from "./redisStore.ts";
+
+/** The tiers of the cache, with the keys of one chain. */
+export interface ChainTiers {
+  /** See `createKeyPrefix`. It is read for every request, because a chain reset changes it. */
+  readonly prefix: string;
+  readonly memory: MemoryStore;
+  readonly redis?: Pick<RedisStore, "get" | "set" | "delete">;
+}
+
+/** Caches an entry in memory, and in Redis if its retention class is shared. Returns whether it is cached. */
+export const storeEntry = (
+  { memory, redis }: Omit<ChainTiers, "prefix">,
+  key: string,
+  entry: CacheEntry,
+  retention: RetentionClass,
+): boolean => {
+  const inMemory = memory.set(key, entry);
+  const seconds = redis && redisSeconds(entry, retention);
+  if (seconds === undefined) {
+    return inMemory;
+  }
+  redis?.set(key, entry, seconds);
+  return true;
+};
+
+/** A read of state at a block, by its canonical params without the block. */
+export interface StateReadAt {
+  readonly canonicalParams: string;
+  readonly block: BlockId;
+}
+
+/** A block in the ring has the first class until it is final, and then the second one. */
+const STATE_CLASSES = ["recentState", "final"] as const;
+
+/**
+ * Removes the cached response to a read of state at a block, in memory and Redis. Other processes keep it in memory. The key of a
+ * recent block ends when the block is final. No mark of the node ends it earlier: that would end all its values for one wrong hash.
+ */
+export const forgetStateRead = ({ prefix, memory, redis }: ChainTiers, read: StateReadAt, heads: Heads): void => {
+  for (const retention of STATE_CLASSES) {
+    const key = requestKey(prefix, { ...read, retention }, heads);
+    if (key !== undefined) {
+      memory.delete(key);
+      if (RETENTION[retention].redisSeconds !== undefined) {
+        redis?.delete(key);
+      }
+    }
+  }
+};
 
 interface Stored {
   readonly bytes: Uint8Array;
@@ -11,24 +61,31 @@ interface Stored {
 }
 
 /** Reads memory, then Redis, by key. For callers that validate entries themselves, such as the segments of logs. */
-export interface TieredStore {
+export class TieredStore {
+  readonly #tiers: ChainTiers;
+
+  constructor(tiers: ChainTiers) {
+    this.#tiers = tiers;
+  }
+
   /** Returns one value per key, in the order of the keys. Never rejects. Default of `owner`: no client. */
-  get(keys: readonly string[], owner?: QueueOwner): Promise<readonly (Stored | undefined)[]>;
+  get(keys: readonly string[], owner?: QueueOwner): Promise<readonly (Stored | undefined)[]> {
+    const { prefix } = this.#tiers;
+    return Promise.all(keys.map((key) => this.#getOne(prefix + key, owner)));
+  }
+
   /** Caches a value, in Redis too if its retention class is shared. */
-  set(key: string, bytes: Uint8Array, retention: RetentionClass, block: BlockId | undefined): void;
-}
+  set(key: string, body: Uint8Array, retention: RetentionClass, block: BlockId | undefined): void {
+    const { isCached, finality } = RETENTION[retention];
+    if (isCached) {
+      const isFinal = finality === "final";
+      const entry: CacheEntry = { body, ...(block && { block }), isFinal, storedAtMs: Date.now() };
+      storeEntry(this.#tiers, this.#tiers.prefix + key, entry, retention);
+    }
+  }
 
-export interface TieredStoreOptions {
-  /** See `createKeyPrefix`. It is read for every call, because a chain reset changes it. */
-  readonly prefix: string;
-  readonly memory: MemoryStore;
-  readonly redis?: RedisStore;
-}
-
-/** Creates the store of one chain. */
-export const createTieredStore = (options: TieredStoreOptions): TieredStore => {
-  const { memory, redis } = options;
-  const getOne = async (key: string, owner: QueueOwner | undefined): Promise<Stored | undefined> => {
+  async #getOne(key: string, owner: QueueOwner | undefined): Promise<Stored | undefined> {
+    const { memory, redis } = this.#tiers;
     const inMemory = memory.get(key);
     if (inMemory !== undefined) {
       return { bytes: inMemory.body, from: "memory" };
@@ -39,21 +96,5 @@ export const createTieredStore = (options: TieredStoreOptions): TieredStore => {
     }
     memory.set(key, entry);
     return { bytes: entry.body, from: "redis" };
-  };
-  return {
-    get: (keys, owner) => Promise.all(keys.map((key) => getOne(options.prefix + key, owner))),
-    set: (key, bytes, retention, block) => {
-      const { isCached, finality } = RETENTION[retention];
-      if (!isCached) {
-        return;
-      }
-      const isFinal = finality === "final";
-      const entry: CacheEntry = { body: bytes, ...(block && { block }), isFinal, storedAtMs: Date.now() };
-      memory.set(options.prefix + key, entry);
-      const seconds = redisSeconds(entry, retention);
-      if (seconds !== undefined) {
-        redis?.set(options.prefix + key, entry, seconds);
-      }
-    },
-  };
-};
+  }
+}

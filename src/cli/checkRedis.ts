@@ -1,6 +1,4 @@
-import { createRedisClient } from "../cache/redisClient.ts";
-import { formatHosts } from "../cache/redisConnection.ts";
-import { redisFault } from "../cache/redisFault.ts";
+import { createRedisClient, formatHosts, redisFault } from "../cache/redisClient.ts";
 import { parseRedisUrl } from "../cache/redisUrl.ts";
 import { CHECK_TIMEOUT_MS, type CheckResult, withHint } from "./checkResult.ts";
 

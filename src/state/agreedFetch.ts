@@ -1,7 +1,6 @@
-import { isSingleValue, variesByNode } from "../cache/agreedMethods.ts";
 import { type Disagreement, disagreement } from "../cache/agreedState.ts";
 import { hasSeveralOrigins, SECOND_MS } from "../cache/otherOrigins.ts";
-import { isSameResult } from "../cache/sameResult.ts";
+import { isSameResult, isSingleValue, variesByNode } from "../cache/sameResult.ts";
 import type { BlockId } from "../core/heads.ts";
 import { UnverifiedError } from "../core/node.ts";
 import type { StateFetch } from "../core/stateReader.ts";

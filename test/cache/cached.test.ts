@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cached } from "../../src/cache/cached.ts";
 import { createKeyPrefix } from "../../src/cache/cacheKey.ts";
-import { createMemoryStore } from "../../src/cache/memoryStore.ts";
+import { MemoryStore } from "../../src/cache/memoryStore.ts";
 import { NegativeCache } from "../../src/cache/negativeCache.ts";
 import type { RetentionClass } from "../../src/core/retention.ts";
 import type { RpcRequest, RpcResponse, RpcSource } from "../../src/core/rpcSource.ts";
@@ -17,7 +17,7 @@ const TRANSACTION = hashOf(7, 7);
 
 const wrap = (source: RpcSource) => {
   const negativeCache = new NegativeCache();
-  const memory = createMemoryStore({ maxBytes: 1 << 20, telemetry });
+  const memory = new MemoryStore(1 << 20, telemetry);
   const prefix = createKeyPrefix(1, hashOf(0));
   return {
     negativeCache,

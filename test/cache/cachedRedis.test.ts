@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { cached } from "../../src/cache/cached.ts";
 import { createKeyPrefix } from "../../src/cache/cacheKey.ts";
-import { createMemoryStore } from "../../src/cache/memoryStore.ts";
+import { MemoryStore } from "../../src/cache/memoryStore.ts";
 import { NegativeCache } from "../../src/cache/negativeCache.ts";
-import { createRedisStore } from "../../src/cache/redisStore.ts";
-import { createTieredStore } from "../../src/cache/tieredStore.ts";
+import { RedisStore } from "../../src/cache/redisStore.ts";
+import { TieredStore } from "../../src/cache/tieredStore.ts";
 import type { RpcRequest, RpcResponse, RpcSource } from "../../src/core/rpcSource.ts";
 import { type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
@@ -27,14 +27,14 @@ interface ReplicaOptions {
 /** Starts one replica, with its own memory and the shared Redis. */
 const startReplica = async (t: TestContext, server: RedisServer, options: ReplicaOptions) => {
   const telemetry = createTelemetry({ level: "silent" });
-  const redis = createRedisStore({ url: server.url, timeoutMs: 50, telemetry });
+  const redis = new RedisStore({ url: server.url, timeoutMs: 50, telemetry });
   t.after(() => redis.close());
   const probe = { body: Buffer.from("1"), isFinal: false, storedAtMs: 0 };
   await until(async () => {
     redis.set("probe", probe, 60);
     return (await redis.get("probe")) !== undefined;
   }, "Redis is used");
-  const memory = createMemoryStore({ maxBytes: options.memoryBytes ?? 1 << 20, telemetry });
+  const memory = new MemoryStore(options.memoryBytes ?? 1 << 20, telemetry);
   const prefix = createKeyPrefix(1, options.genesis ?? ZERO_HASH);
   const wrapped = {
     chain: "test",
@@ -45,7 +45,7 @@ const startReplica = async (t: TestContext, server: RedisServer, options: Replic
     stated: createStated({ prefix, redis }),
     telemetry,
   };
-  return { source: cached(options.source, wrapped), store: createTieredStore({ prefix, memory, redis }), prefix };
+  return { source: cached(options.source, wrapped), store: new TieredStore({ prefix, memory, redis }), prefix };
 };
 
 const atFinal = (number: number): RpcRequest =>

@@ -3,9 +3,9 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { cached } from "../../src/cache/cached.ts";
 import type { CacheEntry } from "../../src/cache/cacheEntry.ts";
-import { createMemoryStore } from "../../src/cache/memoryStore.ts";
+import { MemoryStore } from "../../src/cache/memoryStore.ts";
 import { NegativeCache } from "../../src/cache/negativeCache.ts";
-import type { RedisStore } from "../../src/cache/redisStore.ts";
+import type { ChainTiers } from "../../src/cache/tieredStore.ts";
 import type { Heads } from "../../src/core/heads.ts";
 import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
@@ -67,7 +67,7 @@ const responseFrom = ({ node, number, kind }: Step, request: RpcRequest): RpcRes
 };
 
 /** A store that both replicas share, and that never fails. */
-const createSharedMap = (): RedisStore => {
+const createSharedMap = (): NonNullable<ChainTiers["redis"]> => {
   const entries = new Map<string, CacheEntry>();
   return {
     get: async (key) => entries.get(key),
@@ -77,8 +77,6 @@ const createSharedMap = (): RedisStore => {
     delete: (key) => {
       entries.delete(key);
     },
-    run: () => Promise.reject(new Error("no scripts run here")),
-    close: () => {},
   };
 };
 
@@ -101,7 +99,7 @@ test("with two replicas, nodes on other forks and one Redis, every hit belongs t
             stated: createStated(),
             telemetry,
           },
-          memory: createMemoryStore({ maxBytes: 64 * 1024, telemetry }),
+          memory: new MemoryStore(64 * 1024, telemetry),
         }),
       );
       for (const step of steps) {

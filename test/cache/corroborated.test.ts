@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cached } from "../../src/cache/cached.ts";
 import { corroborated } from "../../src/cache/corroborated.ts";
-import { createMemoryStore } from "../../src/cache/memoryStore.ts";
+import { MemoryStore } from "../../src/cache/memoryStore.ts";
 import { NegativeCache } from "../../src/cache/negativeCache.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { unavailable } from "../../src/jsonrpc/rpcError.ts";
@@ -69,7 +69,7 @@ const createChain = (states: readonly (string | undefined)[]) => {
       verifier: { level: "full", hasReceipts: () => false, verify: (_, body) => body },
     },
   );
-  const memory = createMemoryStore({ maxBytes: 1 << 20, telemetry: silent() });
+  const memory = new MemoryStore(1 << 20, silent());
   const source = cached(proven, { chain: "test", prefix: "", memory, negativeCache, stated, telemetry: silent() });
   const read = async (method = "eth_getTransactionReceipt"): Promise<string> => {
     const params = [TRANSACTION];

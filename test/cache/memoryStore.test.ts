@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CacheEntry } from "../../src/cache/cacheEntry.ts";
-import { createMemoryStore } from "../../src/cache/memoryStore.ts";
+import { MemoryStore } from "../../src/cache/memoryStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 
 const entryOf = (body: Uint8Array): CacheEntry => ({ body, isFinal: true, storedAtMs: 0 });
 const createTested = (maxBytes: number) => {
   const telemetry = createTelemetry({ level: "silent" });
-  return { telemetry, memory: createMemoryStore({ maxBytes, telemetry }) };
+  return { telemetry, memory: new MemoryStore(maxBytes, telemetry) };
 };
 
 test("the least recently used entry is evicted first, and counted", async () => {

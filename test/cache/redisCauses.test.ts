@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { createRedisStore } from "../../src/cache/redisStore.ts";
+import { RedisStore } from "../../src/cache/redisStore.ts";
 import { silent } from "../support/builders/silent.ts";
 import { until } from "../support/clients/until.ts";
 import { startRedis } from "../support/servers/redis.ts";
@@ -9,7 +9,7 @@ import { startRedis } from "../support/servers/redis.ts";
 const firstLine = async (t: TestContext, url: string) => {
   const telemetry = silent();
   const warn = t.mock.method(telemetry.log, "warn");
-  const store = createRedisStore({ url, timeoutMs: 50, telemetry });
+  const store = new RedisStore({ url, timeoutMs: 50, telemetry });
   t.after(() => store.close());
   const up = async () => (await telemetry.metrics.redisUp.get()).values[0]?.value;
   assert.equal(await up(), 0, "the metric has a sample from the start");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { createRedisStore, type RedisStore } from "../../src/cache/redisStore.ts";
+import { RedisStore } from "../../src/cache/redisStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { until } from "../support/clients/until.ts";
 import { startCluster, startSentinels } from "../support/servers/redis.ts";
@@ -13,7 +13,7 @@ const BODY = new TextEncoder().encode('"0x1"');
 const KEYS = Array.from({ length: 60 }, (_, index) => `forebay1:1:00:byHash:{"key":${index}}`);
 
 const open = (t: TestContext, url: string): RedisStore => {
-  const redis = createRedisStore({ url, timeoutMs: TIMEOUT_MS, telemetry: createTelemetry({ level: "silent" }) });
+  const redis = new RedisStore({ url, timeoutMs: TIMEOUT_MS, telemetry: createTelemetry({ level: "silent" }) });
   t.after(() => redis.close());
   return redis;
 };

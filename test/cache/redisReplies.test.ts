@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
-import { createRedisStore, type RedisStore } from "../../src/cache/redisStore.ts";
+import { RedisStore } from "../../src/cache/redisStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { until } from "../support/clients/until.ts";
 import { startRedis } from "../support/servers/redis.ts";
@@ -51,7 +51,7 @@ const ENTRY = { body: Buffer.from('"0x1"'), isFinal: true, storedAtMs: 1 };
 
 const startStore = async (t: TestContext): Promise<{ redis: SpoiledRedis; store: RedisStore }> => {
   const redis = await startSpoiledRedis(t);
-  const store = createRedisStore({
+  const store = new RedisStore({
     url: redis.url,
     timeoutMs: 1_000,
     telemetry: createTelemetry({ level: "silent" }),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { CacheEntry } from "../../src/cache/cacheEntry.ts";
 import type { RedisTls } from "../../src/cache/redisClient.ts";
-import { createRedisStore } from "../../src/cache/redisStore.ts";
+import { RedisStore } from "../../src/cache/redisStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { until } from "../support/clients/until.ts";
@@ -28,7 +28,7 @@ interface OpenOptions {
 
 const open = (t: TestContext, url: string, { tls, timeoutMs = TIMEOUT_MS }: OpenOptions = {}) => {
   const telemetry = createTelemetry({ level: "silent" });
-  const redis = createRedisStore({ url, timeoutMs, telemetry, ...(tls && { tls }) });
+  const redis = new RedisStore({ url, timeoutMs, telemetry, ...(tls && { tls }) });
   t.after(() => redis.close());
   const errors = async (): Promise<Record<string, number>> => {
     const { values } = await telemetry.metrics.redisErrors.get();
@@ -222,7 +222,7 @@ test("a read-only replica answers reads, and its rejected writes are counted", a
 test("the error of an invalid URL does not contain its password", () => {
   const telemetry = createTelemetry({ level: "silent" });
   assert.throws(
-    () => createRedisStore({ url: "redis://:secret@h1,h2", timeoutMs: TIMEOUT_MS, telemetry }),
+    () => new RedisStore({ url: "redis://:secret@h1,h2", timeoutMs: TIMEOUT_MS, telemetry }),
     (err: Error) => !err.message.includes("secret"),
   );
 });

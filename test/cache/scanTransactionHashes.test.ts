@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cached } from "../../src/cache/cached.ts";
-import { createMemoryStore } from "../../src/cache/memoryStore.ts";
-import { NegativeCache } from "../../src/cache/negativeCache.ts";
-import { scanTransactionHashes } from "../../src/cache/scanTransactionHashes.ts";
+import { MemoryStore } from "../../src/cache/memoryStore.ts";
+import { NegativeCache, scanTransactionHashes } from "../../src/cache/negativeCache.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createHeads, hashOf } from "../support/builders/heads.ts";
 import { countingSource, createContext, createRequest, createResponse } from "../support/builders/request.ts";
@@ -29,7 +28,7 @@ test("a null is not cached for a transaction that a cached block lists", async (
       ? createResponse(JSON.stringify({ transactions: HASHES }), { verified: true, block })
       : createResponse("null"),
   );
-  const memory = createMemoryStore({ maxBytes: 1 << 20, telemetry });
+  const memory = new MemoryStore(1 << 20, telemetry);
   const source = cached(node, { chain: "test", prefix: "", memory, negativeCache, stated: createStated(), telemetry });
   await source.request(createRequest({ retention: "recent", block, blockField: "hash" }), createContext({ heads }));
   const { status } = await source.request(

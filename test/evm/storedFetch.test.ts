@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { createMemoryStore } from "../../src/cache/memoryStore.ts";
-import { createStateStore, type StoredState } from "../../src/cache/stateStore.ts";
+import { MemoryStore } from "../../src/cache/memoryStore.ts";
+import { StateStore, type StoredState } from "../../src/cache/stateStore.ts";
 import { storedFetch } from "../../src/evm/reads/storedFetch.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { silent } from "../support/builders/silent.ts";
@@ -66,7 +66,7 @@ const withClock = (t: TestContext, statementOf: (origin: string, method: string)
   t.mock.timers.enable({ apis: ["Date"], now: 1_000_000 });
   const nodes = ["one", "two"].map((origin) => ({ name: `node-${origin}`, origin, priority: 0 }));
   const stated = createStated({ nodes });
-  const memory = createMemoryStore({ maxBytes: 1 << 20, telemetry: silent() });
+  const memory = new MemoryStore(1 << 20, silent());
   const avoided: (readonly string[])[] = [];
   const fetch = storedFetch({
     fetch: async (calls, _, onNode, avoidedOrigins = []) => {
@@ -75,7 +75,7 @@ const withClock = (t: TestContext, statementOf: (origin: string, method: string)
       onNode?.(node.name);
       return calls.map(({ method }) => statementOf(node.origin, method));
     },
-    store: createStateStore({ prefix: "test:", memory, stated }),
+    store: new StateStore({ prefix: "test:", memory }, stated),
     isFinal: () => true,
   });
   return { fetch, avoided, stated, tick: (ms: number) => t.mock.timers.tick(ms) };

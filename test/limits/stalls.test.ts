@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { brotliCompressSync } from "node:zlib";
-import { createRedisStore } from "../../src/cache/redisStore.ts";
+import { RedisStore } from "../../src/cache/redisStore.ts";
 import { decodeValue, encodeValue } from "../../src/cache/redisValue.ts";
 import type { BlockId } from "../../src/core/heads.ts";
 import { decodeFrame } from "../../src/feed/frame.ts";
@@ -164,7 +164,7 @@ test("a Redis value that claims and holds more than its limit is rejected before
 test("1,000 lookups of unknown filters in Redis", async (t) => {
   const redis = await startRedis(t);
   const url = `redis://127.0.0.1:${redis.port}`;
-  const store = createRedisStore({ url, timeoutMs: 1_000, telemetry: createTelemetry({ level: "silent" }) });
+  const store = new RedisStore({ url, timeoutMs: 1_000, telemetry: createTelemetry({ level: "silent" }) });
   t.after(() => store.close());
   await until(
     () =>

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { createKeyPrefix, requestKey } from "../../src/cache/cacheKey.ts";
-import { createMemoryStore } from "../../src/cache/memoryStore.ts";
+import { MemoryStore } from "../../src/cache/memoryStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createHeads, hashOf } from "../support/builders/heads.ts";
 import { createRequest } from "../support/builders/request.ts";
@@ -23,7 +23,7 @@ const heads = createHeads({ latest: KEYS, finalized: KEYS });
 
 /** Sends ten million distinct requests through a cache of 128 MiB, each twice. Memory must stay bounded and flat. A shorter run checks only the limit. */
 export const long = async ({ seconds }: { readonly seconds: number | undefined }) => {
-  const memory = createMemoryStore({ maxBytes: CACHE_BYTES, telemetry: createTelemetry({ level: "silent" }) });
+  const memory = new MemoryStore(CACHE_BYTES, createTelemetry({ level: "silent" }));
   const samples: number[] = [];
   const endMs = performance.now() + (seconds ?? Number.POSITIVE_INFINITY) * 1_000;
   let turn = 0;

@@ -1,5 +1,5 @@
 import type { TestContext } from "node:test";
-import { createRedisStore } from "../../src/cache/redisStore.ts";
+import { RedisStore } from "../../src/cache/redisStore.ts";
 import type { RunScript } from "../../src/core/runScript.ts";
 import type { FilterStore } from "../../src/subscriptions/filterStore.ts";
 import { createSharedFilters } from "../../src/subscriptions/sharedFilters.ts";
@@ -21,7 +21,7 @@ export const startRedisFilters = async (
   { maxPerClient = 100, maxBytesPerClient = MAX_BYTES, wrap = (run) => run }: RedisFilterOptions = {},
 ): Promise<FilterStore> => {
   const { url } = await startRedis(t);
-  const redis = createRedisStore({ url, timeoutMs: 1_000, telemetry: createTelemetry({ level: "silent" }) });
+  const redis = new RedisStore({ url, timeoutMs: 1_000, telemetry: createTelemetry({ level: "silent" }) });
   t.after(() => redis.close());
   const store = createSharedFilters({ maxPerClient, maxBytesPerClient, run: wrap(redis.run) });
   await until(

@@ -6,7 +6,7 @@ import type { Call } from "../../jsonrpc/call.ts";
 
 export interface StoredFetchOptions {
   readonly fetch: StateFetch;
-  readonly store: StateStore;
+  readonly store: Pick<StateStore, "originOf" | "get" | "set">;
   isFinal(block: BlockId): boolean;
 }
 
@@ -31,7 +31,7 @@ interface Giver {
  * not, neither is used later.
  */
 const storeValue = (
-  store: StateStore,
+  store: StoredFetchOptions["store"],
   { call, key, stored }: Read,
   outcome: unknown,
   { node, isConfirmed }: Giver,
@@ -82,7 +82,7 @@ export const storedFetch =
     });
   };
 
-const readStored = async (store: StateStore, call: Call, block: BlockId): Promise<Read> => {
+const readStored = async (store: StoredFetchOptions["store"], call: Call, block: BlockId): Promise<Read> => {
   const key = STORED_METHODS.has(call.method) ? keyOf(call, block) : undefined;
   return { call, key, stored: key === undefined ? undefined : await store.get(key) };
 };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createLocalReservations, createSharedReservations } from "../../../src/access/payment/reservations.ts";
-import { createRedisStore } from "../../../src/cache/redisStore.ts";
+import { RedisStore } from "../../../src/cache/redisStore.ts";
 import type { RunScript } from "../../../src/core/runScript.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 import { until } from "../../support/clients/until.ts";
@@ -39,7 +39,7 @@ test("after a settlement without an outcome, only the same request has the payme
 
 test("a reservation whose reply is lost leaves the payment as it was before", async (t) => {
   const { url } = await startRedis(t);
-  const redis = createRedisStore({ url, timeoutMs: 1_000, telemetry: createTelemetry({ level: "silent" }) });
+  const redis = new RedisStore({ url, timeoutMs: 1_000, telemetry: createTelemetry({ level: "silent" }) });
   t.after(() => redis.close());
   const calls: Promise<unknown>[] = [];
   let losesReply = false;
