@@ -1,12 +1,11 @@
 import type { IncomingMessage } from "node:http";
+import type { Caller } from "../core/context.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import type { KeyUsage } from "../telemetry/keyUsage.ts";
 import type { ApiKey } from "./apiKey.ts";
 import { createApiKeys } from "./apiKeys.ts";
-import type { Charge } from "./charge.ts";
 import { clientOfAddress } from "./clientAddress.ts";
-import { type Authorize, ClientRules, type ClientRulesOptions } from "./clientRules.ts";
+import { ClientRules, type ClientRulesOptions } from "./clientRules.ts";
 import type { Payments } from "./payment/payment.ts";
 import { hasWrongKey, type KeyedTarget, RequestKeys, removeKeyHeaders } from "./requestKey.ts";
 import { readToken, type TokenOptions, Tokens } from "./tokens.ts";
@@ -24,9 +23,8 @@ export interface AccessOptions extends ClientRulesOptions {
 }
 
 /** The client of a request, and its permissions. */
-export interface AuthenticatedRequest {
-  /** Identifies the client for fairness and logs: the name of its key, else its address. */
-  readonly clientId: string;
+export interface AuthenticatedRequest extends Caller {
+  readonly connection: object;
   /** The client's address; of an IPv6 client its /64. */
   readonly address: string;
   /** SHA-256 of the client's key. Undefined if no key is configured. */
@@ -45,14 +43,6 @@ export interface AuthenticatedRequest {
   readonly target: string;
   /** Removes the key from the headers of a request that is sent to another server. Undefined without a key. */
   readonly removeKey?: ((request: IncomingMessage) => void) | undefined;
-  /**
-   * Throws or rejects with RpcError if the method is forbidden or a limit is exceeded. Undefined if there is no rule.
-   */
-  readonly authorize: Authorize | undefined;
-  /** Counts the client's calls and bytes. Undefined without a key. */
-  readonly usage: KeyUsage | undefined;
-  /** Undefined if the client has no limit. */
-  readonly charge: Charge | undefined;
   /** Undefined if the client does not pay. */
   readonly payments?: Payments | undefined;
 }
@@ -116,37 +106,37 @@ class ConfiguredAccess implements Access {
     const forwarded = request.headers["x-forwarded-for"];
     const remote = request.socket.remoteAddress ?? "unknown";
     const address = clientOfAddress(this.#addressOf(remote, typeof forwarded === "string" ? forwarded : undefined));
-    const { url = "/" } = request;
+    const { url = "/", socket } = request;
     if (this.#options.keys.length === 0 && this.#tokens === undefined) {
-      return this.#admit(address, undefined, url);
+      return this.#admit(address, socket, undefined, url);
     }
     const keyed = this.#requestKeys.take(request);
     if (keyed !== undefined) {
-      return this.#admitKeyed(address, keyed);
+      return this.#admitKeyed(address, socket, keyed);
     }
     const token = this.#tokens && readToken(request.headers);
     if (this.#tokens !== undefined && token !== undefined) {
-      return this.#admitToken(address, this.#tokens, { token, target: url });
+      return this.#admitToken(address, this.#tokens, { token, target: url, connection: socket });
     }
     const isWrong = hasWrongKey(request, isChainPath);
     if (!isWrong && this.#options.payments !== undefined && request.method === "POST") {
-      return this.#admit(address, undefined, url);
+      return this.#admit(address, socket, undefined, url);
     }
     throw this.#refuse(address, unauthorized(isWrong ? WRONG_KEY : MISSING_KEY));
   }
 
-  #admitKeyed(address: string, { key, target, texts }: KeyedTarget<ApiKey>): AuthenticatedRequest {
-    const admitted = this.#admit(address, key, target);
+  #admitKeyed(address: string, connection: object, { key, target, texts }: KeyedTarget<ApiKey>): AuthenticatedRequest {
+    const admitted = this.#admit(address, connection, key, target);
     return { ...admitted, removeKey: (request) => removeKeyHeaders(request, texts) };
   }
 
   #admitToken(
     address: string,
     tokens: Tokens,
-    { token, target }: { readonly token: string; readonly target: string },
+    { token, target, connection }: { readonly token: string; readonly target: string; readonly connection: object },
   ): Awaitable<AuthenticatedRequest> {
     const admit = (key: ApiKey): AuthenticatedRequest => ({
-      ...this.#admitKeyed(address, { key, target, texts: new Set([token]) }),
+      ...this.#admitKeyed(address, connection, { key, target, texts: new Set([token]) }),
       token: key,
       tokenRules: tokens.rules,
       verifyAgain: this.#createRecheck(tokens, token),
@@ -192,7 +182,7 @@ class ConfiguredAccess implements Access {
 
   readonly readmit: Readmit = (before, { chain, isSubscribed }) => {
     const key = this.#currentKey(before);
-    const admitted = this.#admit(before.address, key, before.target);
+    const admitted = this.#admit(before.address, before.connection, key, before.target);
     const refusal = findChainRefusal(admitted, chain);
     if (refusal !== undefined) {
       throw this.#rules.reject("key", refusal);
@@ -220,7 +210,7 @@ class ConfiguredAccess implements Access {
     return key;
   }
 
-  #admit(address: string, key: ApiKey | undefined, target: string): AuthenticatedRequest {
+  #admit(address: string, connection: object, key: ApiKey | undefined, target: string): AuthenticatedRequest {
     const grant = key && this.#rules.grantOf(key);
     if (grant?.expiresAtMs !== undefined && grant.expiresAtMs <= Date.now()) {
       throw this.#refuse(address, unauthorized(EXPIRED_KEY));
@@ -228,6 +218,7 @@ class ConfiguredAccess implements Access {
     const charge = this.#rules.chargeOf(address, key);
     return {
       clientId: key === undefined ? address : key.name,
+      connection,
       address,
       keyDigest: key?.sha256,
       chains: grant?.chains,
@@ -249,6 +240,7 @@ export const allowEveryone = ({ socket, url = "/" }: IncomingMessage): Authentic
   const address = clientOfAddress(socket.remoteAddress ?? "unknown");
   return {
     clientId: address,
+    connection: socket,
     address,
     keyDigest: undefined,
     target: url,

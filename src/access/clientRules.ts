@@ -1,8 +1,8 @@
+import type { Authorize, Charge, ChargeReason } from "../core/context.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { KeyUsage } from "../telemetry/keyUsage.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import type { ApiKey } from "./apiKey.ts";
-import type { Charge, ChargeReason } from "./charge.ts";
 import { createMethodRules, type MethodRules } from "./methodRules.ts";
 import type { Limit, RateLimits } from "./rateLimits.ts";
 
@@ -14,9 +14,6 @@ export interface ClientRulesOptions extends MethodRules {
   /** Returns the usage of a key by its name. */
   usageOf(name: string): KeyUsage;
 }
-
-/** Throws or rejects with RpcError if the method is forbidden or a limit is exceeded. */
-export type Authorize = (method: string) => Promise<void> | undefined;
 
 /** The rules of one key or token, created once. */
 interface Grant {

@@ -1,10 +1,11 @@
 import type { ChainConfig, Config } from "../config/schema.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { Context, InboundRequest } from "../core/context.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { createDispatch, type Dispatch, type Outcome } from "../jsonrpc/dispatch.ts";
 import { type Handlers, methodLabel } from "../methods/handlers.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
-import type { SocketContext, Subscriptions } from "../subscriptions/subscriptions.ts";
+import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { createCallLog } from "../telemetry/callLog.ts";
 import { createCallMetrics } from "../telemetry/callMetrics.ts";
 import { CallTraces } from "../telemetry/callTraces.ts";
@@ -12,18 +13,12 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { noHead } from "./createPendingViews.ts";
 
-/** The part of a request context that exists before the first head. */
-export type ClientContext = Pick<
-  RequestContext,
-  "clientId" | "requestId" | "authorize" | "charge" | "usage" | "signal" | "traceHeaders" | "span"
->;
-
 /** The JSON-RPC dispatchers of one chain. */
 export interface ChainDispatch {
-  readonly http: Dispatch<RequestContext, RpcResponse>;
-  readonly webSocket: Dispatch<SocketContext, RpcResponse>;
+  readonly http: Dispatch<Context, RpcResponse>;
+  readonly webSocket: Dispatch<Context, RpcResponse>;
   /** Rejects each call by its own id, because there is no view yet. */
-  readonly beforeHead: Dispatch<ClientContext, RpcResponse>;
+  readonly beforeHead: Dispatch<InboundRequest, RpcResponse>;
 }
 
 export interface ChainDispatchOptions {
@@ -39,6 +34,10 @@ export interface ChainDispatchOptions {
 export const maxResponseBytesOf = ({ maxResponseBytes }: Config["server"]): number =>
   maxResponseBytes === "none" ? Number.POSITIVE_INFINITY : maxResponseBytes;
 
+/** The context of a call. Before the first head there is no view, and the request itself is the context. */
+type CallContext = Pick<InboundRequest, "caller" | "requestId" | "signal" | "traceHeaders"> &
+  Pick<Partial<Context>, "span">;
+
 const createCommonOptions = ({ config: { name, state }, server, usages, telemetry }: ChainDispatchOptions) => {
   const prices = { methodLabel, unitsOf: createUnitsOf(state.units) };
   const count = createCallMetrics(name, prices, telemetry.metrics, usages.addresses(name));
@@ -49,14 +48,14 @@ const createCommonOptions = ({ config: { name, state }, server, usages, telemetr
     traces,
     maxBatch: server.maxBatch,
     maxResponseBytes: maxResponseBytesOf(server),
-    authorize: ({ method }: Call, { authorize }: ClientContext) => authorize?.(method),
-    onInvalid: ({ charge }: ClientContext) => charge?.(1, "invalid"),
-    onOutcome: (outcome: Outcome<ClientContext, RpcResponse>) => {
+    authorize: ({ method }: Call, { caller }: CallContext) => caller.authorize?.(method),
+    onInvalid: ({ caller }: CallContext) => caller.charge?.(1, "invalid"),
+    onOutcome: (outcome: Outcome<CallContext, RpcResponse>) => {
       count(outcome);
       log(outcome);
       traces?.end(outcome);
     },
-    onError: (error: unknown, { method }: Call, { signal }: ClientContext) => {
+    onError: (error: unknown, { method }: Call, { signal }: CallContext) => {
       // A client that disconnects is not an error.
       if (!signal.aborted) {
         telemetry.log.error({ err: error, chain: name, method }, "a call failed");
@@ -65,7 +64,7 @@ const createCommonOptions = ({ config: { name, state }, server, usages, telemetr
   };
 };
 
-const memoryOf = ({ memory }: RequestContext): RequestContext["memory"] => memory;
+const memoryOf = ({ memory }: Context): Context["memory"] => memory;
 
 /** Creates the dispatchers of one chain. */
 export const createChainDispatch = (options: ChainDispatchOptions): ChainDispatch => {
@@ -73,18 +72,18 @@ export const createChainDispatch = (options: ChainDispatchOptions): ChainDispatc
   const { lookup, forward } = handlers;
   const { traces, ...common } = createCommonOptions(options);
   const traced = traces && {
-    beginCall: <C extends RequestContext>(call: Call, context: C): C => traces.begin(call, context),
+    beginCall: (call: Call, context: Context): Context => traces.begin(call, context),
   };
   return {
-    http: createDispatch<RequestContext, RpcResponse>({ ...common, ...traced, memoryOf, lookup, forward }),
-    webSocket: createDispatch<SocketContext, RpcResponse>({
+    http: createDispatch<Context, RpcResponse>({ ...common, ...traced, memoryOf, lookup, forward }),
+    webSocket: createDispatch<Context, RpcResponse>({
       ...common,
       ...traced,
       memoryOf,
       lookup: (method) => subscriptions.lookup(method) ?? lookup(method),
       forward,
     }),
-    beforeHead: createDispatch<ClientContext, RpcResponse>({
+    beforeHead: createDispatch<InboundRequest, RpcResponse>({
       ...common,
       lookup: () => undefined,
       forward: async () => {

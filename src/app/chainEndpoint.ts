@@ -1,17 +1,9 @@
 import type { ChainConfig } from "../config/schema.ts";
-import { deriveContext } from "../core/deriveContext.ts";
+import { Context, type InboundRequest, type RequestAdmission } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
-import type { LazySignal } from "../core/lazySignal.ts";
-import type { RequestAdmission, RequestContext, RpcResponse } from "../core/rpcSource.ts";
-import type { View } from "../core/view.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import { formatCacheStatus } from "../http/cacheStatus.ts";
-import {
-  type Endpoint,
-  type EndpointRequest,
-  type EndpointResponse,
-  type PassThrough,
-  readTraceHeaders,
-} from "../http/endpoint.ts";
+import type { Endpoint, EndpointResponse, PassThrough } from "../http/endpoint.ts";
 import { whenKnown } from "../jsonrpc/awaitable.ts";
 import type { DispatchResult } from "../jsonrpc/dispatchResult.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
@@ -27,69 +19,6 @@ export interface ChainEndpointOptions {
   readonly dispatch: ChainDispatch;
   readonly passthrough: PassThrough | undefined;
   readonly gate: ChainSources["gate"];
-}
-
-type ClientRequest = Pick<
-  EndpointRequest,
-  | "signal"
-  | "lazySignal"
-  | "clientId"
-  | "connection"
-  | "memory"
-  | "headers"
-  | "requestId"
-  | "authorize"
-  | "charge"
-  | "usage"
->;
-
-const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
-const isNoCache = (header: string | undefined): boolean => header !== undefined && NO_CACHE.test(header);
-
-/** The context of a client's request. A class because of its getter: see LazyCall in jsonrpc/envelope.ts. */
-class ClientRequestContext implements RequestContext, RequestAdmission {
-  readonly view: View;
-  readonly deadlineMs: number;
-  readonly clientId: string;
-  readonly connection: object;
-  /** Itself, so that a cache hit needs no other object. */
-  readonly admission: RequestAdmission = this;
-  isAdmitted = false;
-  stateReads = 0;
-  failedPending: RequestAdmission["failedPending"];
-  readonly memory: RequestContext["memory"];
-  readonly bypassCache: boolean;
-  readonly noCache: boolean;
-  readonly requestId: string;
-  readonly traceHeaders: RequestContext["traceHeaders"];
-  readonly authorize: RequestContext["authorize"];
-  readonly charge: RequestContext["charge"];
-  readonly usage: RequestContext["usage"];
-  readonly #request: ClientRequest;
-
-  constructor(request: ClientRequest, { config, shared: { bypassHeader }, views }: ChainEndpointOptions) {
-    this.view = views.view();
-    this.deadlineMs = performance.now() + config.upstream.timeoutMs;
-    this.clientId = request.clientId;
-    this.connection = request.connection;
-    this.memory = request.memory;
-    this.bypassCache = bypassHeader !== undefined && request.headers[bypassHeader] !== undefined;
-    this.noCache = isNoCache(request.headers["cache-control"]);
-    this.requestId = request.requestId;
-    this.traceHeaders = readTraceHeaders(request.headers);
-    this.authorize = request.authorize;
-    this.charge = request.charge;
-    this.usage = request.usage;
-    this.#request = request;
-  }
-
-  get signal(): AbortSignal {
-    return this.#request.signal;
-  }
-
-  get lazySignal(): LazySignal | undefined {
-    return this.#request.lazySignal;
-  }
 }
 
 /** The weaker of two views: the request's, and the current one, because a call can be repeated in a later view. */
@@ -108,10 +37,25 @@ const toEndpointResponse = (
   return { status, retryAfterSeconds, chunks, cacheStatus, pending, head, errors };
 };
 
+const BYPASS = { bypassCache: true };
+
 /** Creates the endpoint of one chain: JSON-RPC over HTTP and WebSocket. Any other request is passed through. */
 export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => {
   const { dispatch, passthrough, gate } = options;
   const { heads } = options.upstreams;
+  const { bypassHeader } = options.shared;
+  const { timeoutMs } = options.config.upstream;
+
+  /** Takes the view of a request. Undefined before the first head. */
+  const contextOf = (request: InboundRequest): Context | undefined =>
+    heads.current() === undefined
+      ? undefined
+      : new Context(
+          request,
+          options.views.view(),
+          performance.now() + timeoutMs,
+          bypassHeader !== undefined && request.headers[bypassHeader] !== undefined ? BYPASS : undefined,
+        );
 
   /** A request waits while this process must not answer from its view, or while the heads of an idle chain are read. */
   const heldBy = (): Promise<void> | undefined => gate?.wait() ?? heads.catchingUp;
@@ -123,9 +67,11 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
       return held.then(() => handle(body, request));
     }
     const first = heads.current();
-    const context = first === undefined ? undefined : new ClientRequestContext(request, options);
+    const context = contextOf(request);
     const result = context === undefined ? dispatch.beforeHead(body, request) : dispatch.http(body, context);
-    return whenKnown(result, (known) => toEndpointResponse(known, headLabel(first, heads.current()), context));
+    return whenKnown(result, (known) =>
+      toEndpointResponse(known, headLabel(first, heads.current()), request.admission),
+    );
   };
 
   const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) =>
@@ -136,12 +82,8 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
         for (let held = heldBy(); held !== undefined; held = heldBy()) {
           await held;
         }
-        if (heads.current() === undefined) {
-          return dispatch.beforeHead(body, message);
-        }
-        const { subscriber, onAnswered } = message;
-        const context: RequestContext = new ClientRequestContext(message, options);
-        return dispatch.webSocket(body, { ...deriveContext(context, {}), subscriber, onAnswered });
+        const context = contextOf(message);
+        return context === undefined ? dispatch.beforeHead(body, message) : dispatch.webSocket(body, context);
       },
     );
 

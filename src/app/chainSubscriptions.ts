@@ -1,4 +1,5 @@
 import type { ChainConfig } from "../config/schema.ts";
+import { ownContext } from "../core/context.ts";
 import type { View } from "../core/view.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { isStream } from "../jsonrpc/formatResponse.ts";
@@ -32,13 +33,12 @@ const internalCall =
     if (handle === undefined) {
       throw new RpcError(CODES.METHOD_NOT_FOUND, `the method ${method} is not in the method table`);
     }
-    const { body } = await handle(createCall(method, params), {
-      view: atPending ? view() : { heads: view().heads },
-      deadlineMs: performance.now() + timeoutMs,
-      clientId: "subscriptions",
-      bypassCache: false,
-      signal,
-    });
+    const deadlineMs = performance.now() + timeoutMs;
+    const current = atPending ? view() : { heads: view().heads };
+    const { body } = await handle(
+      createCall(method, params),
+      ownContext("subscriptions", current, { signal, deadlineMs }),
+    );
     if (!isStream(body)) {
       return body;
     }

@@ -2,8 +2,8 @@ import { availableParallelism } from "node:os";
 import type { StatedValues } from "../cache/statedValues.ts";
 import type { StateStore } from "../cache/stateStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
+import type { StateReadContext } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
-import type { StateReadContext } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { nativeContracts } from "../ethereum/opForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
@@ -221,8 +221,8 @@ export const createExecution = (options: ChainExecutionOptions): ChainExecution 
         known:
           context.bypassCache || context.noCache === true
             ? undefined
-            : options.knownState()?.begin(block, context.clientId),
-        takeTurn: (task) => turns.run(ownerOf(context), task),
+            : options.knownState()?.begin(block, context.caller.clientId),
+        takeTurn: (task) => turns.run(ownerOf(context.caller), task),
       }),
     close: () => {
       beforeScrape.delete(measure);

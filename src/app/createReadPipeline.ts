@@ -11,6 +11,7 @@ import { StatedValues } from "../cache/statedValues.ts";
 import { StateStore } from "../cache/stateStore.ts";
 import { forgetStateRead, type StateReadAt, TieredStore } from "../cache/tieredStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
+import { ownContext } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
 import type { RunScript } from "../core/runScript.ts";
@@ -118,13 +119,8 @@ export const createReadPipeline = (
   const source: RpcSource = cached(nodeReads, cacheOptions);
   const reads = prefetched(source, {
     requestsOf: prefetchRequests,
-    contextOf: (heads) => ({
-      view: { heads },
-      signal,
-      deadlineMs: performance.now() + config.upstream.timeoutMs,
-      clientId: "warm-up",
-      bypassCache: false,
-    }),
+    contextOf: (heads) =>
+      ownContext("warm-up", { heads }, { signal, deadlineMs: performance.now() + config.upstream.timeoutMs }),
     log: telemetry.log,
   });
   upstreams.heads.subscribe(reads.onChange);

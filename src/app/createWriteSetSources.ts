@@ -1,4 +1,5 @@
 import type { ChainConfig } from "../config/schema.ts";
+import { ownContext } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { Reach } from "../core/node.ts";
 import { areRulesKnown, type BlobSchedule, newestRulesAt } from "../ethereum/rules.ts";
@@ -49,7 +50,7 @@ const createReadBlock =
     if (heads === undefined) {
       throw new Error("no head is known");
     }
-    const context = { ...reach, view: { heads }, clientId: "forebay", bypassCache: false };
+    const context = ownContext("forebay", { heads }, reach);
     const { body } = await pipeline.ownReads.request(fullBlockRequest(block), context);
     if (!(body instanceof Uint8Array)) {
       throw new Error(`block ${block.hash} is a stream`);

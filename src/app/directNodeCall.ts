@@ -1,3 +1,4 @@
+import { ownContext } from "../core/context.ts";
 import type { View } from "../core/view.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -12,13 +13,11 @@ const decoder = new TextDecoder();
 export const directNodeCall =
   (upstreams: Upstreams, view: () => View) =>
   async (method: string, params: readonly unknown[]): Promise<unknown> => {
-    const context = {
-      view: view(),
+    const context = ownContext("forebay", view(), {
       signal: AbortSignal.timeout(TIMEOUT_MS),
       deadlineMs: performance.now() + TIMEOUT_MS,
-      clientId: "forebay",
       bypassCache: true,
-    };
+    });
     const { body } = await upstreams.background.request(
       { ...createCall(method, params), retention: "never", canonicalParams: "" },
       context,

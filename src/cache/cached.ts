@@ -120,7 +120,7 @@ class CachedSource implements RpcSource {
     { method, retention }: RpcRequest,
     context: RequestContext,
   ): Promise<CacheEntry | undefined> {
-    const entry = await traced(context.span, "redis get", {}, () => redis.get(key, ownerOf(context)));
+    const entry = await traced(context.span, "redis get", {}, () => redis.get(key, ownerOf(context.caller)));
     return entry === undefined || !isValid(entry, retention, context.view.heads)
       ? undefined
       : this.#storage.stated.adopt(entry, isProvenByHash(method));

@@ -1,4 +1,3 @@
-import { deriveContext } from "../core/deriveContext.ts";
 import { isAborted } from "../core/lazySignal.ts";
 import { NodeError, type UnverifiedError } from "../core/node.ts";
 import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
@@ -20,7 +19,7 @@ export interface Read {
 export const SECOND_MS = 1_500;
 
 export const withinSecondMs = (context: RequestContext): RequestContext =>
-  deriveContext(context, { deadlineMs: Math.min(context.deadlineMs, performance.now() + SECOND_MS) });
+  context.with({ deadlineMs: Math.min(context.deadlineMs, performance.now() + SECOND_MS) });
 
 /** Whether nodes have at least two origins, so that they can be compared. */
 export const hasSeveralOrigins = (nodes: readonly { readonly origin: string }[]): boolean =>

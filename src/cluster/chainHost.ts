@@ -1,5 +1,6 @@
+import type { StateReadContext } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
-import type { RpcResponse, StateReadContext } from "../core/rpcSource.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
@@ -157,12 +158,11 @@ export class ChainHost {
       throw unavailable("the rules of the chain are not known");
     }
     return this.#requests.run(state, (admission) => {
-      const source = this.#stateOf(execution, state, {
-        ...{ clientId, connection: call, admission, bypassCache: state.bypassCache },
-        charge: (calls) => call.report(calls),
-      });
+      const caller = { clientId, connection: call, charge: (calls: number) => call.report(calls) };
+      const context = { caller, admission, bypassCache: state.bypassCache, noCache: false };
+      const source = this.#stateOf(execution, state, context);
       const base = { block, source, ...(firstTimestamp !== undefined && { firstTimestamp }) };
-      return execution.simulator[kind](paramsText, base, { signal: call.signal, clientId, connection: call });
+      return execution.simulator[kind](paramsText, base, { signal: call.signal, caller });
     });
   }
 

@@ -1,3 +1,4 @@
+import { ownContext } from "../core/context.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { HeadTracker } from "../heads/headTracker.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
@@ -70,7 +71,7 @@ export class HostedState {
       return {};
     }
     const deadlineMs = performance.now() + RESPONSE_TIMEOUT_MS;
-    const context: RequestContext = { view: { heads }, signal: NEVER_ABORTED, deadlineMs, clientId, bypassCache };
+    const context = ownContext(clientId, { heads }, { signal: NEVER_ABORTED, deadlineMs, bypassCache });
     let asked: number | undefined;
     const outcome = Promise.withResolvers<StateOutcome>();
     const ask = (): Promise<RpcResponse> => {

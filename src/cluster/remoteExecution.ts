@@ -1,9 +1,10 @@
+import type { RequestAdmission, StateReadContext } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
-import type { RequestAdmission, RpcResponse, StateReadContext } from "../core/rpcSource.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import type { PendingState } from "../pending/pendingState.ts";
-import type { Caller, ExecutionBase, RunKind, Simulator } from "../simulation/simulator.ts";
+import type { ExecutionBase, ExecutionScope, RunKind, Simulator } from "../simulation/simulator.ts";
 import type { MainChannel } from "./chainCopy.ts";
 import type { HostedExecution } from "./chainHost.ts";
 
@@ -58,20 +59,20 @@ export const createRemoteExecution = (chain: string, main: MainChannel): HostedE
   const requests = new RequestIds();
   const run =
     (kind: RunKind) =>
-    async (paramsText: Uint8Array, base: ExecutionBase, { signal, clientId }: Caller): Promise<RpcResponse> => {
+    async (paramsText: Uint8Array, base: ExecutionBase, { signal, caller }: ExecutionScope): Promise<RpcResponse> => {
       const { state, viewId } = splitState(base.source);
       const { block, firstTimestamp } = base;
-      const { charge, bypassCache, noCache = false, admission = { isAdmitted: false, stateReads: 0 } } = state.context;
+      const { caller: reader, bypassCache, noCache, admission = { isAdmitted: false, stateReads: 0 } } = state.context;
       const onReport = (calls: unknown): void => {
         admission.stateReads += Number(calls);
-        charge?.(Number(calls), "stateReads");
+        reader.charge?.(Number(calls), "stateReads");
       };
       return main.call(
         "run",
         {
           chain,
           kind,
-          clientId,
+          clientId: caller.clientId,
           paramsText,
           block,
           firstTimestamp,

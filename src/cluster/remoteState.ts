@@ -49,18 +49,18 @@ export class RemoteState {
 
   #read({ method, key, block, context }: StateRead, ask: Ask): Awaitable<RpcResponse> {
     const { chain, main } = this.#options;
-    const { bypassCache, clientId } = context;
+    const { bypassCache, caller } = context;
     const text = `${key.address}${key.slot ?? ""}`;
     return this.#answer({ method, key: text, block, context }, ask, () =>
-      main.call("readState", { chain, method, key, block, bypassCache, clientId }),
+      main.call("readState", { chain, method, key, block, bypassCache, clientId: caller.clientId }),
     );
   }
 
   #call({ method, key, block, context }: AnswerCall, ask: Ask): Awaitable<RpcResponse> {
     const { chain, main } = this.#options;
-    const { bypassCache, clientId } = context;
+    const { bypassCache, caller } = context;
     return this.#answer({ method, key, block, context }, ask, () =>
-      main.call("answerCall", { chain, method, key, block, bypassCache, clientId }),
+      main.call("answerCall", { chain, method, key, block, bypassCache, clientId: caller.clientId }),
     );
   }
 

@@ -1,4 +1,4 @@
-import type { RequestAdmission } from "../core/rpcSource.ts";
+import type { RequestAdmission } from "../core/context.ts";
 import type { RemoteRunBase } from "./chainProtocol.ts";
 
 interface RunningRequest {

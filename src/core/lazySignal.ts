@@ -76,8 +76,8 @@ export class LazySignal {
   }
 }
 
-/** The part of a context that ends a request. */
-interface Abortable {
+/** What ends a request. `signal` may be a getter that creates an AbortController: `onAbort` needs none. */
+export interface Abortable {
   readonly signal: AbortSignal;
   readonly lazySignal?: LazySignal | undefined;
 }

@@ -1,6 +1,7 @@
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES, RpcError, type RpcErrorOptions } from "../jsonrpc/rpcError.ts";
-import type { NodeSource, RequestContext, RpcResponse } from "./rpcSource.ts";
+import type { CallScope } from "./context.ts";
+import type { NodeSource, RpcResponse } from "./rpcSource.ts";
 
 /** The meaning of a node's error. The rules are in docs/reference/providers.md, Order of classification. */
 export type NodeErrorKind =
@@ -87,16 +88,8 @@ export class UnverifiedError extends NodeError {
   }
 }
 
-/** The part of a request's context that a node needs: the client, its abort signal, its deadline, and its trace. */
-export interface Reach
-  extends Pick<
-      RequestContext,
-      "signal" | "lazySignal" | "deadlineMs" | "traceHeaders" | "span" | "connection" | "admission" | "memory"
-    >,
-    Partial<Pick<RequestContext, "clientId">> {
-  /** A larger response is an error of the kind `tooLarge`. Default: the limit of the node. */
-  readonly maxBytes?: number;
-}
+/** The former name of CallScope. */
+export type Reach = CallScope;
 
 /** One node, for callers that select nodes themselves (a log range stays on one node). Rejects with NodeError. */
 export interface Node extends NodeSource {
@@ -126,5 +119,5 @@ export interface Node extends NodeSource {
   /** Records that the node has pruned the data of this block and of all blocks below it. */
   recordPruned(number: bigint): void;
   /** Sends several calls in as few HTTP requests as the node allows. Returns one outcome per call, in order. Never rejects. */
-  batch(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]>;
+  batch(calls: readonly Call[], scope: CallScope): Promise<(RpcResponse | NodeError)[]>;
 }

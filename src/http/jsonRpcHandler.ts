@@ -8,17 +8,12 @@ import { NULL_ID, parseEnvelope } from "../jsonrpc/envelope.ts";
 import { isJsonRpc } from "../jsonrpc/isJsonRpc.ts";
 import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
-import {
-  createRequestIds,
-  type Endpoint,
-  type EndpointRequest,
-  type EndpointResponse,
-  HttpEndpointRequest,
-} from "./endpoint.ts";
+import type { Endpoint, EndpointResponse } from "./endpoint.ts";
 import { createHttpCounts, type HttpCounts } from "./httpCounts.ts";
+import { createRequestIds, HttpRequest } from "./httpRequest.ts";
 import { hasBody, type PassedBody, readPassedBody } from "./passedBody.ts";
 import { PipelinedRequests } from "./pipelinedRequests.ts";
-import { type OpenPost, PostResponder, type PostResponderOptions, REFUSED } from "./postResponder.ts";
+import { PostResponder, type PostResponderOptions, REFUSED } from "./postResponder.ts";
 import { type ReadBody, readBody } from "./readBody.ts";
 
 const ACCEPTED = new Set(["application/json", "application/json-rpc", "application/jsonrequest"]);
@@ -39,7 +34,7 @@ export interface JsonRpcHandlerOptions extends PostResponderOptions {
     "inFlight" | "httpResponses" | "beforeScrape" | "requestBytes" | "responseBytes" | "accessRefused"
   >;
   /** Called at the end of every POST. */
-  onEnd?(request: EndpointRequest, response: ServerResponse, startMs: number): void;
+  onEnd?(request: HttpRequest, startMs: number): void;
 }
 
 /** A longer body of a rejected request is not read. */
@@ -103,13 +98,6 @@ const readId = (body: Uint8Array): Uint8Array => {
   }
 };
 
-/** One POST in flight. */
-interface Post extends OpenPost {
-  readonly endpoint: Endpoint;
-  /** Undefined unless the client pays for this request. */
-  readonly payments: Payments | undefined;
-}
-
 class PostHandler implements JsonRpcHandler {
   readonly #options: JsonRpcHandlerOptions;
   readonly nextRequestId = createRequestIds();
@@ -124,26 +112,28 @@ class PostHandler implements JsonRpcHandler {
   }
 
   handle(endpoint: Endpoint, request: IncomingMessage, response: ServerResponse, admitted: AuthenticatedRequest): void {
-    const { memory } = this.#options;
-    const endpointRequest = new HttpEndpointRequest(request, this.nextRequestId(request.headers), admitted, memory);
-    const post: Post = { endpoint, request, response, endpointRequest, payments: admitted.payments };
+    const post = this.#open(request, response, admitted);
     const startMs = performance.now();
     this.#counts.begin();
     response.once("close", () => {
       this.#counts.end();
       if (!response.writableFinished) {
-        endpointRequest.leave();
+        post.disconnect();
       }
-      endpointRequest.releaseMemory();
-      this.#options.onEnd?.(endpointRequest, response, startMs);
+      post.releaseMemory();
+      this.#options.onEnd?.(post, startMs);
     });
     const { "content-type": type, "content-encoding": encoding = "identity" } = request.headers;
     if (encoding === "identity" && isJsonContentType(type)) {
-      readBody(request, this.#options.maxBodyBytes, (body) => this.#onBody(post, body), endpointRequest);
+      readBody(request, this.#options.maxBodyBytes, (body) => this.#onBody(endpoint, post, body), post);
     } else {
       admitted.charge?.(1, "invalid");
       this.#responder.respond(post, rejected(wrongType()));
     }
+  }
+
+  #open(message: IncomingMessage, response: ServerResponse, caller: AuthenticatedRequest): HttpRequest {
+    return new HttpRequest({ message, response }, caller, this.nextRequestId(message.headers), this.#options.memory);
   }
 
   passThrough(passed: PassedRequest): void {
@@ -152,13 +142,12 @@ class PostHandler implements JsonRpcHandler {
       passed.pass(undefined);
       return;
     }
-    const { memory, maxBodyBytes } = this.#options;
-    const endpointRequest = new HttpEndpointRequest(request, this.nextRequestId(request.headers), admitted, memory);
-    response.once("close", () => endpointRequest.releaseMemory());
-    const post: OpenPost = { request, response, endpointRequest };
+    const { maxBodyBytes } = this.#options;
+    const post = this.#open(request, response, admitted);
+    response.once("close", () => post.releaseMemory());
     const { "content-encoding": encoding = "identity" } = request.headers;
     if (encoding === "identity") {
-      readPassedBody(request, maxBodyBytes, (body) => this.#onPassedBody(passed, post, body), endpointRequest);
+      readPassedBody(request, maxBodyBytes, (body) => this.#onPassedBody(passed, post, body), post);
     } else {
       admitted.charge?.(1, "invalid");
       this.#responder.rejectUnread(post, encodedBody());
@@ -176,10 +165,10 @@ class PostHandler implements JsonRpcHandler {
     }
   }
 
-  #onPassedBody({ request, response, chain, pass }: PassedRequest, post: OpenPost, body: PassedBody): void {
+  #onPassedBody({ request, response, chain, pass }: PassedRequest, post: HttpRequest, body: PassedBody): void {
     if (typeof body !== "string" && isJsonRpc(body)) {
       this.#options.metrics.accessRefused.inc({ reason: "passThrough" });
-      post.endpointRequest.charge?.(1, "invalid");
+      post.caller.charge?.(1, "invalid");
       this.#responder.reject(notPassedThrough(chain), request, response, readId(body));
     } else if (body === "tooLarge" || body === "overBudget") {
       this.#rejectUnread(post, body);
@@ -188,46 +177,45 @@ class PostHandler implements JsonRpcHandler {
     }
   }
 
-  #rejectUnread(post: OpenPost, reason: "tooLarge" | "overBudget"): void {
+  #rejectUnread(post: HttpRequest, reason: "tooLarge" | "overBudget"): void {
     if (reason === "tooLarge") {
       const { maxBodyBytes } = this.#options;
-      post.endpointRequest.charge?.(1, "invalid");
+      post.caller.charge?.(1, "invalid");
       const message = `Invalid request: body is larger than ${maxBodyBytes} bytes`;
       this.#responder.rejectUnread(post, new RpcError(CODES.INVALID_REQUEST, message, { status: 400 }));
     } else {
-      post.endpointRequest.releaseMemory();
+      post.releaseMemory();
       this.#responder.rejectUnread(post, overBudget());
     }
   }
 
-  #onBody(post: Post, body: ReadBody): void {
+  #onBody(endpoint: Endpoint, post: HttpRequest, body: ReadBody): void {
     if (typeof body === "string") {
       this.#rejectUnread(post, body);
       return;
     }
     // Only the oldest response of a connection has its socket.
     if (post.response.socket === null) {
-      this.#pipelined.handle(post.request.socket, () => this.#handleBody(post, body));
+      this.#pipelined.handle(post.message.socket, () => this.#handleBody(endpoint, post, body));
     } else {
-      this.#handleBody(post, body);
+      this.#handleBody(endpoint, post, body);
     }
   }
 
-  #handleBody(post: Post, body: Buffer): void {
+  #handleBody(endpoint: Endpoint, post: HttpRequest, body: Buffer): void {
     this.#options.metrics.requestBytes.observe(body.length);
-    post.endpointRequest.usage?.receive(body.length);
+    const { usage, payments } = post.caller;
+    usage?.receive(body.length);
     let endpointResponse: Awaitable<EndpointResponse>;
     try {
       endpointResponse =
-        post.payments === undefined
-          ? post.endpoint.handle(body, post.endpointRequest)
-          : this.#handlePaid(post, post.payments, body);
+        payments === undefined ? endpoint.handle(body, post) : this.#handlePaid(payments, endpoint, post, body);
     } catch (error) {
       endpointResponse = this.#rejectedBy(error, post);
     }
     if (endpointResponse instanceof Promise) {
       if (body.length > MIN_HELD_BODY_BYTES) {
-        post.endpointRequest.holdParsedBody(body.length);
+        post.holdParsedBody(body.length);
       }
       this.#awaitResponse(post, endpointResponse);
     } else {
@@ -236,21 +224,28 @@ class PostHandler implements JsonRpcHandler {
   }
 
   /** Answers a request that is paid for. An error has the id of the call. */
-  async #handlePaid(post: Post, payments: Payments, body: Buffer): Promise<EndpointResponse> {
-    const { endpoint, endpointRequest, request } = post;
-    const payable = { body, chain: endpoint.chain ?? "", target: request.url ?? "/", client: endpointRequest };
+  async #handlePaid(
+    payments: Payments,
+    endpoint: Endpoint,
+    post: HttpRequest,
+    body: Buffer,
+  ): Promise<EndpointResponse> {
+    const payable = { body, chain: endpoint.chain ?? "", target: post.message.url ?? "/", inbound: post };
     try {
-      return await payments.handle(payable, (isDetached) =>
-        endpoint.handle(body, isDetached ? endpointRequest.detach() : endpointRequest),
-      );
+      return await payments.handle(payable, (isDetached) => {
+        if (isDetached) {
+          post.detach();
+        }
+        return endpoint.handle(body, post);
+      });
     } catch (error) {
       const { headers = undefined } = error instanceof PaymentError ? error : {};
       return { ...this.#rejectedBy(error, post, readId(body)), headers };
     }
   }
 
-  #awaitResponse(post: Post, endpointResponse: Promise<EndpointResponse>): void {
-    const requests = this.#pipelined.begin(post.request.socket);
+  #awaitResponse(post: HttpRequest, endpointResponse: Promise<EndpointResponse>): void {
+    const requests = this.#pipelined.begin(post.message.socket);
     endpointResponse.then(
       (known) => {
         requests.end();
@@ -263,13 +258,13 @@ class PostHandler implements JsonRpcHandler {
     );
   }
 
-  #rejectedBy(error: unknown, { endpointRequest }: Post, id?: Uint8Array): EndpointResponse {
+  #rejectedBy(error: unknown, post: HttpRequest, id?: Uint8Array): EndpointResponse {
     if (error instanceof RpcError) {
       return rejected(error, id);
     }
     // A client that disconnects is not an error.
-    if (!endpointRequest.hasLeft) {
-      this.#options.onError(error, endpointRequest.requestId);
+    if (!post.isDisconnected) {
+      this.#options.onError(error, post.requestId);
     }
     return rejected(new RpcError(CODES.INTERNAL, "Internal error"), id);
   }

@@ -4,8 +4,9 @@ import { errorResult } from "../jsonrpc/dispatchResult.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
-import type { EndpointResponse, HttpEndpointRequest } from "./endpoint.ts";
+import type { EndpointResponse } from "./endpoint.ts";
 import type { HttpCounts } from "./httpCounts.ts";
+import type { HttpRequest } from "./httpRequest.ts";
 import { WaitingResponses } from "./waitingResponses.ts";
 import { isWhole, writeResponse } from "./writeResponse.ts";
 
@@ -41,13 +42,6 @@ export interface PostResponderOptions {
   commonHeaders(request: IncomingMessage): readonly string[];
   /** Called with errors outside a call, and with connections that broke while a response was written. */
   onError(error: unknown, requestId: string): void;
-}
-
-/** A POST that waits for its response. */
-export interface OpenPost {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly endpointRequest: HttpEndpointRequest;
 }
 
 /** Value of the Cache-Status header of a request that no endpoint answered. */
@@ -86,7 +80,7 @@ export class PostResponder {
   }
 
   /** Writes a response at the end of this turn of the event loop. */
-  respond(post: OpenPost, endpointResponse: EndpointResponse): void {
+  respond(post: HttpRequest, endpointResponse: EndpointResponse): void {
     this.#endOfTick(() => {
       try {
         const bytes = this.#write(post, endpointResponse);
@@ -120,7 +114,7 @@ export class PostResponder {
   }
 
   /** Sends the error of a body that is not read. Ends the connection after the sender had time to read the error. */
-  rejectUnread({ request, response, endpointRequest: { requestId } }: OpenPost, error: RpcError): void {
+  rejectUnread({ message: request, response, requestId }: HttpRequest, error: RpcError): void {
     const { status, retryAfterSeconds } = error;
     const body = Buffer.concat(errorResult(error).chunks);
     const headers = this.#headersOf(request, requestId, REFUSED);
@@ -155,15 +149,16 @@ export class PostResponder {
     ];
   }
 
-  #countSent({ endpointRequest }: OpenPost, bytes: number): void {
+  #countSent({ caller }: HttpRequest, bytes: number): void {
     this.#options.metrics.responseBytes.observe(bytes);
-    endpointRequest.usage?.send(bytes);
+    caller.usage?.send(bytes);
   }
 
   /** Returns the length of the body. */
-  #write({ request, response, endpointRequest }: OpenPost, endpointResponse: EndpointResponse): Awaitable<number> {
+  #write(post: HttpRequest, endpointResponse: EndpointResponse): Awaitable<number> {
     const { status, retryAfterSeconds, chunks, pending, head, headers: further } = endpointResponse;
-    const headers = this.#headersOf(request, endpointRequest.requestId, endpointResponse.cacheStatus);
+    const { message, response } = post;
+    const headers = this.#headersOf(message, post.requestId, endpointResponse.cacheStatus);
     if (pending !== undefined) {
       headers.push("x-forebay-pending", pending);
     }
@@ -178,31 +173,31 @@ export class PostResponder {
     }
     this.#counts.answered(status);
     response.statusCode = status;
-    const bytes = writeResponse(response, headers, chunks, request.headers["accept-encoding"]);
+    const bytes = writeResponse(response, headers, chunks, message.headers["accept-encoding"]);
     if (bytes instanceof Promise) {
       // A compressed response is another buffer, and a stream has been read when it resolves.
       return bytes.then((known) => {
-        this.#countWaiting(response, [], endpointRequest);
+        this.#countWaiting(post, []);
         return known;
       });
     }
     if (response.writableLength > 0) {
-      this.#countWaiting(response, isWhole(chunks) ? chunks : [], endpointRequest);
+      this.#countWaiting(post, isWhole(chunks) ? chunks : []);
     }
     return bytes;
   }
 
   /** Counts a response that its client has not read yet. From now on the response itself counts, and not the request. */
-  #countWaiting(response: ServerResponse, chunks: readonly Uint8Array[], request: HttpEndpointRequest): void {
-    if (this.#waiting !== undefined && response.writableLength > 0) {
-      request.releaseMemory();
-      this.#waiting.add(response, chunks, request.clientId);
+  #countWaiting(post: HttpRequest, chunks: readonly Uint8Array[]): void {
+    if (this.#waiting !== undefined && post.response.writableLength > 0) {
+      post.releaseMemory();
+      this.#waiting.add(post.response, chunks, post.caller.clientId);
     }
   }
 
   /** Breaks the connection: part of the response may be sent, and the client must not take it for the whole. */
-  #fail({ response, endpointRequest }: OpenPost, error: unknown): void {
+  #fail({ response, requestId }: HttpRequest, error: unknown): void {
     response.destroy();
-    this.#options.onError(error, endpointRequest.requestId);
+    this.#options.onError(error, requestId);
   }
 }

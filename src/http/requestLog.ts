@@ -1,11 +1,10 @@
-import type { ServerResponse } from "node:http";
 import type { Log } from "../telemetry/telemetry.ts";
-import type { EndpointRequest } from "./endpoint.ts";
+import type { HttpRequest } from "./httpRequest.ts";
 
 /** Creates the request log: one line per request, at level debug. */
 export const createRequestLog =
   (log: Log) =>
-  ({ requestId, clientId }: EndpointRequest, response: ServerResponse, startMs: number): void => {
+  ({ requestId, caller: { clientId }, response }: HttpRequest, startMs: number): void => {
     if (!log.isLevelEnabled("debug")) {
       return;
     }

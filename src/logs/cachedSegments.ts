@@ -46,15 +46,11 @@ export class CachedSegments {
   /** Clients take turns at Redis. */
   readonly #owner: QueueOwner;
 
-  constructor(
-    filterHash: string,
-    context: Pick<RequestContext, "view" | "clientId" | "connection">,
-    store: SegmentStore,
-  ) {
+  constructor(filterHash: string, context: Pick<RequestContext, "view" | "caller">, store: SegmentStore) {
     this.#filterHash = filterHash;
     this.#heads = context.view.heads;
     this.#store = store;
-    this.#owner = ownerOf(context);
+    this.#owner = ownerOf(context.caller);
   }
 
   /** Caches a segment. Returns false if it has no key: it is recent, and the block ring does not have its last block. */

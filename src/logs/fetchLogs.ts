@@ -72,7 +72,7 @@ export class RangeFetcher {
   readonly fetch: FetchLogs = async (range, context) => {
     const retries = context.retries.fork();
     try {
-      return await this.#fetchFromNodes(range, { ...context, retries });
+      return await this.#fetchFromNodes(range, context.withFetch({ retries }));
     } finally {
       context.retries.join(retries);
     }
@@ -109,7 +109,7 @@ export class RangeFetcher {
 
   async #fetchParts(parts: readonly FetchRange[], context: FetchContext): Promise<FetchedLogs> {
     const fetched = parts.map((part) =>
-      this.fetch(part, { ...context, isPlanned: false, retries: new FetchRetries() }),
+      this.fetch(part, context.withFetch({ isPlanned: false, retries: new FetchRetries() })),
     );
     return mergeParts(await Promise.all(fetched));
   }
@@ -130,7 +130,12 @@ export class RangeFetcher {
   async #request(node: Node, range: FetchRange, context: FetchContext): Promise<readonly ScannedLog[]> {
     const { verifier, spanTimeoutMs = RANGE_TIMEOUT_MS } = this.#options;
     const deadlineMs = performance.now() + spanTimeoutMs;
-    const { logs, bytes } = await requestLogs(node, range, { ...context, deadlineMs }, verifier?.checksFilter === true);
+    const { logs, bytes } = await requestLogs(
+      node,
+      range,
+      context.with({ deadlineMs }),
+      verifier?.checksFilter === true,
+    );
     if (range.blockHash === undefined) {
       this.#limits.recordSuccess(node, context.filterHash, blocksOf(range), { logs: logs.length, bytes });
     }
@@ -166,7 +171,7 @@ export class RangeFetcher {
 
   async #recheck({ ranges, filterHash, blocks }: Recheck, context: FetchContext): Promise<readonly ScannedLog[]> {
     for (const range of ranges) {
-      const { logs } = await this.fetch(range, { ...context, filterHash, isPlanned: false });
+      const { logs } = await this.fetch(range, context.withFetch({ filterHash, isPlanned: false }));
       if (logs.length > 0) {
         return blocks === undefined ? logs : logs.filter(({ block }) => blocks.has(block));
       }
@@ -212,7 +217,7 @@ export class RangeFetcher {
   /** Returns undefined if no other origin has the range now. */
   async #fetchOther({ node, range, context }: RangeResponse): Promise<FetchedLogs | undefined> {
     try {
-      const own = { ...context, isPlanned: false, retries: new FetchRetries() };
+      const own = context.withFetch({ isPlanned: false, retries: new FetchRetries() });
       return await this.fetch({ ...range, comparedOrigin: node.origin }, own);
     } catch (error) {
       context.owner.signal.throwIfAborted();

@@ -1,4 +1,3 @@
-import { deriveContext } from "../core/deriveContext.ts";
 import { type Node, NodeError } from "../core/node.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isData, isQuantity, parseData } from "../ethereum/hex.ts";
@@ -12,7 +11,7 @@ import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
 import { FetchRetries } from "./fetchRetries.ts";
 import type { LogsOptions } from "./logsOptions.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
-import { type FetchContext, requestJson } from "./requestLogs.ts";
+import { FetchContext, requestJson } from "./requestLogs.ts";
 
 /** Returns the logs of one block by its hash. A block that no node has is an error. */
 export class LogsOfBlock {
@@ -28,19 +27,14 @@ export class LogsOfBlock {
     const { store } = this.#options;
     const filterHash = hashFilter(canonicalLogFilter(filter));
     const key = blockKey(filterHash, hash);
-    const [cached] = context.bypassCache ? [] : await store.get([key], ownerOf(context));
+    const [cached] = context.bypassCache ? [] : await store.get([key], ownerOf(context.caller));
     if (cached !== undefined) {
       return { body: formatList([cached.bytes]), status: { hit: cached.from } };
     }
-    const owner = { clientId: context.clientId, group: {}, signal: context.signal };
-    const fetched = await this.#fetch(hash, filter, {
-      ...deriveContext(context, {}),
-      owner,
-      filterHash,
-      // One block is always small enough for memory.
-      countBytes: () => undefined,
-      retries: new FetchRetries(),
-    });
+    const owner = { clientId: context.caller.clientId, group: {}, signal: context.signal };
+    // One block is always small enough for memory.
+    const own = { owner, filterHash, countBytes: () => undefined, retries: new FetchRetries(), memory: context.memory };
+    const fetched = await this.#fetch(hash, filter, new FetchContext(context, own));
     const bytes = joinLogs(fetched.logs, fetched.timestamps);
     const number = fetched.logs[0]?.block;
     store.set(key, bytes, "byHash", number === undefined ? undefined : { number: BigInt(number), hash });

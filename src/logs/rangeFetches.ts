@@ -8,7 +8,7 @@ import { FetchRetries } from "./fetchRetries.ts";
 import type { LogsOptions } from "./logsOptions.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
 import { blocksOf, RefusedRange } from "./plan.ts";
-import type { FetchContext } from "./requestLogs.ts";
+import { FetchContext } from "./requestLogs.ts";
 import type { ClaimedRange, SegmentTable } from "./segmentTable.ts";
 
 /** Limit of one query's fetched and cached logs that are not sent yet. */
@@ -57,7 +57,7 @@ export class RangeFetches {
     this.#query = query;
     this.#context = context;
     this.#options = options;
-    this.#memory = new LogMemory(options.memory, context.clientId);
+    this.#memory = new LogMemory(options.memory, context.caller.clientId);
     this.#waiting = AbortSignal.any([context.signal, this.#closing.signal]);
     const onAbort = () => this.close(context.signal.reason);
     context.signal.addEventListener("abort", onAbort, { once: true });
@@ -199,23 +199,20 @@ export class RangeFetches {
     const context = this.#context;
     const ending = new AbortController();
     const waiting = AbortSignal.any([this.#waiting, ending.signal]);
-    const owner: SlotOwner = { clientId: context.clientId, group: this.#table, signal: waiting };
+    const owner: SlotOwner = { clientId: context.caller.clientId, group: this.#table, signal: waiting };
     // If another range fails, requests that a node is answering continue and are cached. Waiting requests end.
     const signal = AbortSignal.any([context.signal, ending.signal]);
     try {
       return await this.#options.fetchLogs(
         { from, to, filter, final },
         // `countBytes` counts the logs. They are sent piece by piece, so that the request does not hold them to its end.
-        {
-          ...context,
-          memory: undefined,
-          signal,
+        new FetchContext(context.with({ ending: { signal } }), {
           owner,
           filterHash,
           countBytes,
           isPlanned: true,
           retries: new FetchRetries(),
-        },
+        }),
       );
     } finally {
       // Other requests of this range have no reader any more.

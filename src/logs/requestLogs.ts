@@ -1,8 +1,10 @@
+import { Context, type ContextChanges } from "../core/context.ts";
 import { type Node, NodeError } from "../core/node.ts";
-import type { RequestContext, RpcRequest } from "../core/rpcSource.ts";
+import type { RpcRequest } from "../core/rpcSource.ts";
 import { formatLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { CLOSE_BRACKET, QUOTE } from "../json/jsonBytes.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
+import type { ResultMemory } from "../jsonrpc/resultMemory.ts";
 import type { SlotOwner } from "../limits/fairScheduler.ts";
 import { wrongLogs } from "../verification/logVerifier.ts";
 import type { FetchRetries } from "./fetchRetries.ts";
@@ -10,8 +12,8 @@ import { orderLogs } from "./mergeLogs.ts";
 import type { FetchRange } from "./plan.ts";
 import { type ScannedLog, scanLogs } from "./scanLogs.ts";
 
-/** The context that all requests of one log query share. */
-export interface FetchContext extends RequestContext {
+/** What the requests of one log query share beside their context. */
+interface FetchFields {
   readonly owner: SlotOwner;
   readonly filterHash: string;
   /** Counts received bytes; throws if there is no room for them. */
@@ -19,6 +21,51 @@ export interface FetchContext extends RequestContext {
   /** The query can plan the range again. False for a part of a planned range. */
   readonly isPlanned?: boolean;
   readonly retries: FetchRetries;
+  /** Default: the request holds no logs, because `countBytes` counts them. */
+  readonly memory?: ResultMemory | undefined;
+}
+
+/** The context of one request of a log query. */
+export class FetchContext extends Context {
+  readonly #fields: FetchFields;
+
+  constructor(context: Context, fields: FetchFields) {
+    const { request, view, deadlineMs, bypassCache, span } = context;
+    super(request, view, deadlineMs, { bypassCache, span, ending: context });
+    this.#fields = fields;
+  }
+
+  get owner(): SlotOwner {
+    return this.#fields.owner;
+  }
+
+  get filterHash(): string {
+    return this.#fields.filterHash;
+  }
+
+  get countBytes(): FetchFields["countBytes"] {
+    return this.#fields.countBytes;
+  }
+
+  get isPlanned(): boolean {
+    return this.#fields.isPlanned === true;
+  }
+
+  get retries(): FetchRetries {
+    return this.#fields.retries;
+  }
+
+  override get memory(): ResultMemory | undefined {
+    return this.#fields.memory;
+  }
+
+  override with(changes: ContextChanges): FetchContext {
+    return new FetchContext(super.with(changes), this.#fields);
+  }
+
+  withFetch(changes: Partial<FetchFields>): FetchContext {
+    return new FetchContext(this, { ...this.#fields, ...changes });
+  }
 }
 
 /** A node's response to one range of blocks. */
@@ -69,7 +116,7 @@ export const requestJson = async (
   node: Node,
   method: string,
   params: readonly unknown[],
-  context: RequestContext,
+  context: Context,
 ): Promise<unknown> => {
   const text = decoder.decode(await request(node, createCall(method, params), context));
   try {
@@ -83,7 +130,7 @@ export const requestJson = async (
 const request = async (
   node: Node,
   call: Call,
-  context: RequestContext,
+  context: Context,
   onBytes?: FetchContext["countBytes"],
 ): Promise<Uint8Array> => {
   const rpcRequest: RpcRequest = { ...call, retention: "never", canonicalParams: "" };

@@ -39,7 +39,7 @@ export const shareFetches = (fetchLogs: FetchLogs): FetchLogs => {
     const requesting = new AbortController();
     const waiting = new AbortController();
     const owner = { ...context.owner, signal: AbortSignal.any([waiting.signal, requesting.signal]) };
-    const fetched = fetchLogs(range, { ...context, signal: requesting.signal, owner });
+    const fetched = fetchLogs(range, context.with({ ending: requesting }).withFetch({ owner }));
     const shared = { fetched, waiting, requesting, waiters: 0, readers: 0 };
     inFlight.set(key, shared);
     const complete = () => remove(key, shared);

@@ -1,4 +1,3 @@
-import { deriveContext } from "../core/deriveContext.ts";
 import { isNull } from "../core/isNull.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import { isFields } from "../json/fields.ts";
@@ -37,7 +36,7 @@ const readAboveHead = async (input: MethodInput, read: BlockReadInput): Promise<
     }
     throw headerNotFound();
   }
-  const current = heads === context.view.heads ? context : deriveContext(context, { view: { heads } });
+  const current = heads === context.view.heads ? context : context.with({ view: { heads } });
   return readAt({ ...input, context: current }, read, block);
 };
 
@@ -59,7 +58,7 @@ const requestState = (
   if (stateRead === undefined && answer === undefined) {
     return chain.reads.request(requestAtBlock(read, block), context);
   }
-  const current = context.noCache === true ? deriveContext(context, { bypassCache: true }) : context;
+  const current = context.noCache === true ? context.with({ bypassCache: true }) : context;
   const ask = () => chain.reads.request(requestAtBlock(read, block), current);
   if (!isInRing(block)) {
     return ask();

@@ -1,5 +1,4 @@
 import { type Clock, systemClock } from "../core/clock.ts";
-import { deriveContext } from "../core/deriveContext.ts";
 import type { Heads } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
 import { retryCause } from "../core/retryCause.ts";
@@ -116,7 +115,7 @@ const retryFrom = async (
 /** Refreshes the heads. Returns the context of the new view, or undefined if the heads have not changed. */
 const refreshedView = async (heads: Chain["heads"], context: RequestContext): Promise<RequestContext | undefined> => {
   const next = await heads.refresh().catch(() => undefined);
-  return isOtherHead(next, context) ? deriveContext(context, { view: { heads: next } }) : undefined;
+  return isOtherHead(next, context) ? context.with({ view: { heads: next } }) : undefined;
 };
 
 /** Whether a response that is not in the view is returned. A block above the view must be in the next view. */

@@ -1,4 +1,3 @@
-import { deriveContext } from "../core/deriveContext.ts";
 import type { RequestContext } from "../core/rpcSource.ts";
 import { type BlockParameter, parseBlockNumberOrTag } from "../ethereum/blockParameter.ts";
 import { formatQuantity, isQuantity } from "../ethereum/hex.ts";
@@ -45,7 +44,7 @@ const refreshed = async (
     const { number } = heads.latest;
     throw new RpcError(CODES.SERVER, `request beyond head block: requested ${block.number}, head ${number}`);
   }
-  return deriveContext(context, { view: { heads } });
+  return context.with({ view: { heads } });
 };
 
 /** The method has no form by hash, and its result has no hash. Above the finalized head, it is cached until the next head. */

@@ -1,4 +1,3 @@
-import { deriveContext } from "../core/deriveContext.ts";
 import { type LogRange, resolveLogRange } from "../core/logRange.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Body, PendingBlock, PendingView } from "../core/view.ts";
@@ -131,7 +130,7 @@ const resolve = async (
     return { resolved: resolveLogRange(fromBlock, toBlock, options), at: context };
   }
   const resolved = resolveLogRange(fromBlock, toBlock, { heads: latest, maxBlocks });
-  return { resolved, at: deriveContext(context, { view: { heads: latest } }) };
+  return { resolved, at: context.with({ view: { heads: latest } }) };
 };
 
 const fromBlock = async (block: PendingBlock, filter: LogFilter): Promise<RpcResponse> => {

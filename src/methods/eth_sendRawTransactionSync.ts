@@ -77,9 +77,8 @@ const readSealedReceipt = async (
   view: View,
 ): Promise<RpcResponse | undefined> => {
   const call = createCall("eth_getTransactionReceipt", [hash]);
-  const { signal, clientId, deadlineMs } = context;
   const request = { ...call, retention: "never", canonicalParams: "" } as const;
-  const response = await chain.reads.request(request, { view, signal, clientId, deadlineMs, bypassCache: true });
+  const response = await chain.reads.request(request, context.with({ view, bypassCache: true }));
   if (!(response.body instanceof Uint8Array)) {
     return undefined;
   }

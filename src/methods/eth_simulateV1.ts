@@ -1,4 +1,3 @@
-import { deriveContext } from "../core/deriveContext.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { PendingView } from "../core/view.ts";
 import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
@@ -89,7 +88,7 @@ const simulateOnNode = async ({ chain, call, context }: MethodInput, value: Cano
   const { heads } = context.view;
   const known = resolveBlock(read.parameter, heads);
   const current = known.kind === "aboveHead" ? await chain.heads.refresh() : heads;
-  const inView = current === heads ? context : deriveContext(context, { view: { heads: current } });
+  const inView = current === heads ? context : context.with({ view: { heads: current } });
   const send = (next: RequestContext) =>
     chain.nodes.request(requestAt(resolveBlock(read.parameter, next.view.heads)), next);
   return known.kind === "pending" ? send(inView) : retryOnBranchChange(chain, inView, send);

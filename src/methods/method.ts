@@ -1,12 +1,6 @@
+import type { StateReadContext } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
-import type {
-  NodeSource,
-  RequestContext,
-  RpcRequest,
-  RpcResponse,
-  RpcSource,
-  StateReadContext,
-} from "../core/rpcSource.ts";
+import type { NodeSource, RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PendingChange } from "../core/view.ts";
 import type { Address } from "../ethereum/hex.ts";

@@ -4,6 +4,8 @@ import { type BatchLimit, isBatchRefusal } from "./batchLimit.ts";
 import { Exchange, type ExchangeOptions } from "./exchange.ts";
 import type { CallCarrier, SentCall } from "./sentCall.ts";
 
+const FOREBAY = { clientId: "" };
+
 /** A call of a client that waits until the node may get one more request. It ends at its deadline. */
 class WaitingCall implements CallCarrier {
   readonly call: SentCall;
@@ -13,10 +15,9 @@ class WaitingCall implements CallCarrier {
   readonly #timer: NodeJS.Timeout | undefined;
 
   constructor(call: SentCall, isShared: boolean, onSettled: (waiting: WaitingCall) => void) {
-    const { clientId = "", connection } = call.reach;
     this.call = call;
     this.isShared = isShared;
-    this.owner = ownerOf({ clientId, connection });
+    this.owner = ownerOf(call.reach.caller ?? FOREBAY);
     this.#onSettled = onSettled;
     const { timerMs } = call;
     if (timerMs < Number.POSITIVE_INFINITY) {
@@ -199,7 +200,7 @@ export class CallBatcher {
       return;
     }
     for (const call of calls) {
-      if (call.reach.connection === undefined) {
+      if (call.reach.caller?.connection === undefined) {
         this.#start([call]);
       } else {
         this.#waiting.add(call, isShared);

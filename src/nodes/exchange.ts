@@ -48,9 +48,11 @@ export class Exchange implements CallCarrier {
     const [first] = this.#calls;
     if (first !== undefined && this.#calls.length === 1) {
       const { reach, isVerified } = first;
-      const { traceHeaders, maxBytes, clientId } = reach;
-      this.#post = this.#options.client.call(first.call, { traceHeaders, isVerified, maxBytes, clientId }, (outcome) =>
-        this.#onOutcome(first, outcome),
+      const { traceHeaders, maxBytes, caller } = reach;
+      this.#post = this.#options.client.call(
+        first.call,
+        { traceHeaders, isVerified, maxBytes, clientId: caller?.clientId },
+        (outcome) => this.#onOutcome(first, outcome),
       );
       return;
     }

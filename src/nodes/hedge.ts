@@ -1,4 +1,3 @@
-import { withLazySignal } from "../core/deriveContext.ts";
 import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
 import type { HedgeReason } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
@@ -125,7 +124,7 @@ class Race {
     if (isAborted(context)) {
       signal.abort(abortReason(context));
     }
-    node.request(this.#request, withLazySignal(context, signal)).then(
+    node.request(this.#request, context.with({ ending: signal })).then(
       (response) => this.#onResponse(attempt, response),
       (error: unknown) => this.#onError(attempt, error),
     );

@@ -62,7 +62,7 @@ export class NodeCounts {
   }
 
   /** A call without a connection is one of forebay itself. */
-  addCall(method: string, { connection }: Pick<Reach, "connection">): void {
+  addCall(method: string, { caller }: Pick<Reach, "caller">): void {
     const label = this.#methods.methodLabel(method);
     let calls = this.#calls.get(label);
     if (calls === undefined) {
@@ -72,7 +72,7 @@ export class NodeCounts {
     calls.inc();
     const units = this.#methods.unitsOf(method);
     this.#units.inc(units);
-    this.#methods.onCall?.(connection !== undefined, units);
+    this.#methods.onCall?.(caller?.connection !== undefined, units);
   }
 
   addOutcome(outcome: NodeErrorKind | "ok", durationMs: number): void {

@@ -1,4 +1,3 @@
-import { withLazySignal } from "../core/deriveContext.ts";
 import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
 import { RETENTION } from "../core/retention.ts";
 import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
@@ -103,7 +102,7 @@ class SharedRequest {
 
   /** Must be called once, by the client that started it. */
   send(source: NodeSource, rpcRequest: RpcRequest, context: RequestContext): Promise<RpcResponse> {
-    source.request(rpcRequest, withLazySignal(context, this.#ending)).then(
+    source.request(rpcRequest, context.with({ ending: this.#ending })).then(
       (response) => {
         this.#end();
         this.#first.resolve(response);

@@ -13,8 +13,8 @@ export interface SendPermitsOptions {
 }
 
 /** The client of a call that waits if the node is full. Calls of forebay itself have no connection, and never wait. */
-const countedClient = ({ connection, clientId = "" }: Reach): string | undefined =>
-  connection === undefined ? undefined : clientId;
+const countedClient = ({ caller }: Reach): string | undefined =>
+  caller?.connection === undefined ? undefined : caller.clientId;
 
 /** Decides when a call may be sent to one node: after the admission of its client's request, and within the node's budget. */
 export class SendPermits {
@@ -69,11 +69,11 @@ export class SendPermits {
   }
 
   /** Only the first call of a client's request can be refused: the others are part of work that was admitted. */
-  #isAdmitted({ admission, clientId = "", deadlineMs }: Reach): boolean {
+  #isAdmitted({ admission, caller, deadlineMs }: Reach): boolean {
     if (admission === undefined || admission.isAdmitted) {
       return true;
     }
-    admission.isAdmitted = !this.#options.admission.isRefused(clientId, deadlineMs - performance.now());
+    admission.isAdmitted = !this.#options.admission.isRefused(caller?.clientId ?? "", deadlineMs - performance.now());
     return admission.isAdmitted;
   }
 

@@ -1,6 +1,7 @@
+import type { Caller, CallScope } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { ReadSet } from "../core/readSet.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { traced } from "../core/trace.ts";
 import { type Data, formatQuantity, type Quantity } from "../ethereum/hex.ts";
@@ -59,14 +60,16 @@ export interface ExecutionBase {
 }
 
 /** The client of a run. The run ends when the client disconnects, and clients take turns. */
-export type Caller = Pick<RequestContext, "signal" | "clientId" | "connection" | "span">;
+export interface ExecutionScope extends Pick<CallScope, "signal" | "span"> {
+  readonly caller: Caller;
+}
 
 /** Executes calls and simulations here. All methods reject with RpcError, or with MustForwardError if a node must answer. */
 export interface Simulator {
-  simulate(paramsText: Uint8Array, base: ExecutionBase, caller: Caller): Promise<RpcResponse>;
-  call(paramsText: Uint8Array, base: ExecutionBase, caller: Caller): Promise<RpcResponse>;
-  estimateGas(paramsText: Uint8Array, base: ExecutionBase, caller: Caller): Promise<RpcResponse>;
-  createAccessList(paramsText: Uint8Array, base: ExecutionBase, caller: Caller): Promise<RpcResponse>;
+  simulate(paramsText: Uint8Array, base: ExecutionBase, scope: ExecutionScope): Promise<RpcResponse>;
+  call(paramsText: Uint8Array, base: ExecutionBase, scope: ExecutionScope): Promise<RpcResponse>;
+  estimateGas(paramsText: Uint8Array, base: ExecutionBase, scope: ExecutionScope): Promise<RpcResponse>;
+  createAccessList(paramsText: Uint8Array, base: ExecutionBase, scope: ExecutionScope): Promise<RpcResponse>;
   /** Executes a call alone on its source, and returns what it read. */
   trace(request: TraceRequest): Promise<TracedRun>;
 }
@@ -98,21 +101,21 @@ export const createSimulator = (options: SimulatorOptions): Simulator => {
     kind: RunKind,
     paramsText: Uint8Array,
     base: ExecutionBase,
-    caller: Caller,
+    scope: ExecutionScope,
   ): Promise<RpcResponse> => {
     const input: CallInput = { paramsText, block: base.block, forks: options.forks(), gasCap: options.gasCap };
-    const output = await runInWorker(options, { kind, input, base, caller });
+    const output = await runInWorker(options, { kind, input, base, scope });
     return localResponse(encoder.encode(JSON.stringify(formatOutput(output as Output))), base);
   };
   return {
-    simulate: async (paramsText, base, caller) => {
+    simulate: async (paramsText, base, scope) => {
       const input = simulationInput(options, paramsText, base);
-      const output = await runInWorker(options, { kind: "simulate", input, base, caller });
+      const output = await runInWorker(options, { kind: "simulate", input, base, scope });
       return localResponse(output as Uint8Array, base);
     },
-    call: (paramsText, base, caller) => runCall("call", paramsText, base, caller),
-    estimateGas: (paramsText, base, caller) => runCall("estimateGas", paramsText, base, caller),
-    createAccessList: (paramsText, base, caller) => runCall("createAccessList", paramsText, base, caller),
+    call: (paramsText, base, scope) => runCall("call", paramsText, base, scope),
+    estimateGas: (paramsText, base, scope) => runCall("estimateGas", paramsText, base, scope),
+    createAccessList: (paramsText, base, scope) => runCall("createAccessList", paramsText, base, scope),
     trace: (request) => runTraced(options, request),
   };
 };
@@ -145,11 +148,11 @@ interface Run {
   readonly kind: RunKind;
   readonly input: unknown;
   readonly base: ExecutionBase;
-  readonly caller: Caller;
+  readonly scope: ExecutionScope;
 }
 
 /** Runs in a worker, and reports the run to `onRun`. */
-const runInWorker = async (options: SimulatorOptions, { kind, input, base, caller }: Run): Promise<unknown> => {
+const runInWorker = async (options: SimulatorOptions, { kind, input, base, scope }: Run): Promise<unknown> => {
   const { workers, timeoutMs, onRun } = options;
   const startMs = performance.now();
   const report = (outcome: RunReport["outcome"], rounds: number | undefined): void =>
@@ -160,11 +163,11 @@ const runInWorker = async (options: SimulatorOptions, { kind, input, base, calle
       throw new MustForwardError(`the rules of block ${block.number} are not known`);
     }
     const nativeContracts = options.nativesAt(block.timestamp);
-    const { signal } = caller;
+    const { signal, span, caller } = scope;
     const owner = ownerOf(caller);
     const begin = kind === "simulate" ? () => reserveResult(options, caller) : undefined;
     const job = { name: kind, input, source, nativeContracts, timeoutMs, owner, signal, begin };
-    const { output, rounds } = await traced(caller.span, "simulation", { "forebay.run": kind }, () => workers.run(job));
+    const { output, rounds } = await traced(span, "simulation", { "forebay.run": kind }, () => workers.run(job));
     report("ok", rounds);
     return output;
   } catch (error) {

@@ -1,11 +1,11 @@
-import type { StateReadContext } from "../core/rpcSource.ts";
+import type { StateReadContext } from "../core/context.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 
 export interface StateReadLimitOptions {
   /** Maximum of calls to nodes by which one request reads state. */
   readonly maxStateReads: number;
   /** The client's request, with all items of a batch. `charge` counts the calls against the client's rate limits. */
-  readonly context: Pick<StateReadContext, "admission" | "charge">;
+  readonly context: Pick<StateReadContext, "admission" | "caller">;
   /** Called with a request above the limit. */
   onExceeded(): void;
 }
@@ -22,6 +22,6 @@ export const createStateReadLimit = ({ maxStateReads, context, onExceeded }: Sta
       );
     }
     request.stateReads += calls;
-    context.charge?.(calls, "stateReads");
+    context.caller.charge?.(calls, "stateReads");
   };
 };

@@ -152,7 +152,7 @@ export class StateReads {
 
   #count({ method, key, block, context }: StateRead, isHit: boolean): void {
     const { policy, onLookup } = this.#options;
-    policy.onRead({ method, key, block: block.number, isHit, client: context.clientId });
+    policy.onRead({ method, key, block: block.number, isHit, client: context.caller.clientId });
     onLookup(method, isHit);
   }
 }

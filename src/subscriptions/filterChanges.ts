@@ -1,4 +1,3 @@
-import { deriveContext } from "../core/deriveContext.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
@@ -84,7 +83,7 @@ const readBlockLogs = async (
   context: RequestContext,
 ) => {
   const view = { heads: withoutBlock(block, context.view.heads) };
-  return readFilterLogs(await logs.request(query.filter, { blockHash: block.hash }, deriveContext(context, { view })));
+  return readFilterLogs(await logs.request(query.filter, { blockHash: block.hash }, context.with({ view })));
 };
 
 /** Returns the parent's hash of a block of any branch, or undefined if no node has the block. */

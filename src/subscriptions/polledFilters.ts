@@ -100,7 +100,7 @@ class PolledFilters implements Filters {
     return (await local.remove(key)) || ((await shared?.remove(key).catch(throwUnreadable)) ?? false);
   }
 
-  async #add(query: LogQuery | undefined, { view: { heads }, clientId }: RequestContext): Promise<Hex> {
+  async #add(query: LogQuery | undefined, { view: { heads }, caller: { clientId } }: RequestContext): Promise<Hex> {
     const { local, shared, onLocal } = this.#options;
     const id = this.#createId();
     const blocks = canonicalBlocks({ from: heads.latest.number - REPORTED_BLOCKS, to: heads.latest.number }, heads);

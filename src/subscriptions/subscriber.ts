@@ -1,17 +1,7 @@
 import { randomBytes } from "node:crypto";
+import type { Subscriber } from "../core/context.ts";
 import { formatData } from "../ethereum/hex.ts";
 import type { Notification } from "./notification.ts";
-
-/** A connection that has subscriptions. */
-export interface Subscriber {
-  /** Functions that end a subscription, by its id. */
-  readonly subscriptions: Map<string, () => void>;
-  readonly isOpen: boolean;
-  /** Sends an event as fragments of one message. */
-  notify(fragments: readonly Buffer[]): void;
-  /** Closes the connection with a reason, because an event cannot be delivered. */
-  close(code: number, reason: string): void;
-}
 
 export interface Subscription {
   readonly id: string;

@@ -1,11 +1,12 @@
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { Context, InboundRequest, Subscriber } from "../core/context.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { LogFilter, LogFilterLimits } from "../ethereum/logFilter.ts";
 import { type Call, paramsTextOf } from "../jsonrpc/call.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, invalidParams, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget, MemoryUse } from "../limits/memoryBudget.ts";
 import { createEventHub, type EventHub, type EventHubOptions } from "./eventHub.ts";
-import { createSubscription, type Subscriber } from "./subscriber.ts";
+import { createSubscription } from "./subscriber.ts";
 import { parseSubscription, type SubscriptionRequest } from "./subscriptionKinds.ts";
 
 /** Objects of a subscription in memory. Measured: 3,100 bytes, and 4,600 with one address. */
@@ -86,13 +87,6 @@ export interface SubscriptionsOptions extends Omit<EventHubOptions, "onMissed"> 
   readonly memory?: MemoryBudget | undefined;
 }
 
-/** The context of a call over a WebSocket. */
-export interface SocketContext extends RequestContext {
-  readonly subscriber: Subscriber;
-  /** Calls `then` after the response is sent. */
-  onAnswered(then: () => void): void;
-}
-
 /** Shorter than the time after which a chain counts as idle. */
 const MARK_ACTIVE_MS = 10_000;
 const TRY_AGAIN_LATER = 1013;
@@ -134,11 +128,18 @@ class ActiveSubscribers {
   }
 }
 
-const unsubscribe: Handler<SocketContext, RpcResponse> = async ({ params: [id] }, { subscriber }) => {
+const subscriberOf = ({ subscriber }: InboundRequest): Subscriber => {
+  if (subscriber === undefined) {
+    throw new RpcError(CODES.METHOD_NOT_FOUND, "subscriptions need a WebSocket connection");
+  }
+  return subscriber;
+};
+
+const unsubscribe: Handler<Context, RpcResponse> = async ({ params: [id] }, { request }) => {
   if (typeof id !== "string") {
     throw invalidParams("expected a subscription's id");
   }
-  const end = subscriber.subscriptions.get(id);
+  const end = subscriberOf(request).subscriptions.get(id);
   if (end === undefined) {
     throw new RpcError(CODES.SERVER, "subscription not found");
   }
@@ -162,21 +163,21 @@ export class Subscriptions {
   readonly #subscribers: ActiveSubscribers;
   readonly #events: EventHub;
   readonly #clientBytes: ClientBytes;
-  readonly #handlers: ReadonlyMap<string, Handler<SocketContext, RpcResponse>>;
+  readonly #handlers: ReadonlyMap<string, Handler<Context, RpcResponse>>;
 
   constructor(options: SubscriptionsOptions) {
     this.#options = options;
     this.#subscribers = new ActiveSubscribers(() => options.heads.markActive());
     this.#events = createEventHub({ ...options, onMissed: (blocks) => this.#closeAll(blocks) });
     this.#clientBytes = new ClientBytes(options.maxBytesPerClient, options.memory);
-    this.#handlers = new Map<string, Handler<SocketContext, RpcResponse>>([
+    this.#handlers = new Map<string, Handler<Context, RpcResponse>>([
       ["eth_subscribe", (call, context) => this.#subscribe(call, context)],
       ["eth_unsubscribe", unsubscribe],
     ]);
   }
 
   /** Returns the handler of eth_subscribe or eth_unsubscribe, undefined for any other method. */
-  lookup(method: string): Handler<SocketContext, RpcResponse> | undefined {
+  lookup(method: string): Handler<Context, RpcResponse> | undefined {
     return this.#handlers.get(method);
   }
 
@@ -196,9 +197,10 @@ export class Subscriptions {
     }
   }
 
-  async #subscribe(call: Call, { subscriber, onAnswered, clientId }: SocketContext): Promise<RpcResponse> {
+  async #subscribe(call: Call, { request: inbound, caller: { clientId } }: Context): Promise<RpcResponse> {
     const { limits, maxSubscriptions } = this.#options;
     const request = parseSubscription(call.params, limits);
+    const subscriber = subscriberOf(inbound);
     const { subscriptions } = subscriber;
     const registration = await this.#events.register(request);
     const releaseBytes = takeOrEnd(registration, () => this.#clientBytes.take(clientId, call, request));
@@ -226,7 +228,7 @@ export class Subscriptions {
     if (!subscriber.isOpen) {
       end();
     }
-    onAnswered(() => {
+    inbound.afterResponse?.(() => {
       // The subscription can end before its id is sent.
       if (subscriptions.has(id)) {
         hasBegun = true;

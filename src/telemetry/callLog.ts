@@ -1,5 +1,6 @@
+import type { InboundRequest } from "../core/context.ts";
 import { NodeError } from "../core/node.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Outcome } from "../jsonrpc/dispatch.ts";
 import { CODES, type RpcError } from "../jsonrpc/rpcError.ts";
 import { LineSampler } from "./lineSampler.ts";
@@ -8,15 +9,14 @@ import type { Log } from "./telemetry.ts";
 const SLOW_SECONDS = 1;
 const MAX_METHOD_LENGTH = 64;
 
-type LoggedContext = Pick<RequestContext, "clientId" | "requestId" | "signal"> &
-  Partial<Pick<RequestContext, "traceHeaders">>;
+type LoggedContext = Pick<InboundRequest, "caller" | "requestId" | "signal" | "traceHeaders">;
 type CallOutcome = Outcome<LoggedContext, RpcResponse>;
 
 /** Whether forebay or a node failed, and not the client. */
 const isFailure = (error: RpcError): boolean => error.status >= 500 || error.code === CODES.INTERNAL;
 
 /** Returns the trace id of a `traceparent` header. */
-const traceIdOf = (headers: RequestContext["traceHeaders"]): string | undefined =>
+const traceIdOf = (headers: InboundRequest["traceHeaders"]): string | undefined =>
   headers?.traceparent.split("-", 2)[1];
 
 /** The line of one call, at level debug. */
@@ -24,7 +24,7 @@ const formatCall = (chain: string, { call, context, error, reply, seconds }: Cal
   chain,
   method: call.method.slice(0, MAX_METHOD_LENGTH),
   milliseconds: Math.round(seconds * 1000),
-  clientId: context.clientId,
+  clientId: context.caller.clientId,
   requestId: context.requestId,
   traceId: traceIdOf(context.traceHeaders),
   node: reply?.node,
@@ -46,7 +46,7 @@ export const createCallLog = (chain: string, log: Log) => {
           chain,
           method: call.method.slice(0, MAX_METHOD_LENGTH),
           milliseconds: Math.round(seconds * 1000),
-          clientId: context.clientId,
+          clientId: context.caller.clientId,
           ...(context.requestId !== undefined && { requestId: context.requestId }),
           ...(node !== undefined && { node }),
           ...(error && { code: error.code, reason: error.message }),

@@ -1,6 +1,6 @@
-import type { CallUsage } from "../core/callUsage.ts";
+import type { CallUsage, InboundRequest } from "../core/context.ts";
 import { NodeError } from "../core/node.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Outcome } from "../jsonrpc/dispatch.ts";
 import { CODES, type RpcError } from "../jsonrpc/rpcError.ts";
 import type { OutcomeLabel } from "./requestMetrics.ts";
@@ -8,7 +8,7 @@ import type { CounterSeries, HistogramSeries } from "./summedSeries.ts";
 import type { Metrics } from "./telemetry.ts";
 
 /** Reads the signal only after an error, because the signal is created on first use. */
-const outcomeLabel = (error: RpcError | undefined, context: Pick<RequestContext, "signal">): OutcomeLabel => {
+const outcomeLabel = (error: RpcError | undefined, context: Pick<InboundRequest, "signal">): OutcomeLabel => {
   if (error === undefined) {
     return "ok";
   }
@@ -83,7 +83,7 @@ export const createCallMetrics = (
     error,
     reply,
     seconds,
-  }: Outcome<Pick<RequestContext, "signal" | "usage" | "clientId">, RpcResponse>): void => {
+  }: Outcome<Pick<InboundRequest, "signal" | "caller">, RpcResponse>): void => {
     const method = methodLabel(call.method);
     let series = methods.get(method);
     if (series === undefined) {
@@ -92,7 +92,7 @@ export const createCallMetrics = (
     }
     series.count(outcomeLabel(error, context), seconds);
     const saved = reply !== undefined && isSaved(reply);
-    const { usage = addressUsage(context.clientId) } = context;
+    const { clientId, usage = addressUsage(clientId) } = context.caller;
     const units = unitsOf(call.method);
     usage.countCall(units, error !== undefined, saved);
     if (saved) {

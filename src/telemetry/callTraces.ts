@@ -1,5 +1,5 @@
-import { deriveContext } from "../core/deriveContext.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { Context } from "../core/context.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import { NODE_SPAN, type Tracer } from "../core/trace.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { Outcome } from "../jsonrpc/dispatch.ts";
@@ -22,7 +22,7 @@ export class CallTraces {
   }
 
   /** Begins the span of a call, and returns the context that has it. */
-  begin<C extends RequestContext>({ method }: Call, context: C): C {
+  begin({ method }: Call, context: Context): Context {
     const { chain, methodLabel, tracer } = this.#options;
     const label = methodLabel(method);
     const span = tracer.begin(label, context.traceHeaders, {
@@ -30,11 +30,11 @@ export class CallTraces {
       "rpc.method": label,
       "forebay.chain": chain,
     });
-    return span === undefined ? context : deriveContext(context, { span });
+    return span === undefined ? context : context.with({ span });
   }
 
   /** Ends the span of a call. */
-  end({ context: { span }, reply, error }: Outcome<Pick<RequestContext, "span">, RpcResponse>): void {
+  end({ context: { span }, reply, error }: Outcome<Pick<Partial<Context>, "span">, RpcResponse>): void {
     if (span === undefined) {
       return;
     }

@@ -1,4 +1,4 @@
-import type { CallUsage } from "../core/callUsage.ts";
+import type { CallUsage } from "../core/context.ts";
 
 /** The amounts that are counted for each key. */
 export const AMOUNTS = ["calls", "errors", "savedCalls", "units", "savedUnits", "receivedBytes", "sentBytes"] as const;

@@ -1,4 +1,4 @@
-import type { CallUsage } from "../core/callUsage.ts";
+import type { CallUsage } from "../core/context.ts";
 import { AMOUNTS, type Amounts, KeyUsage, OTHER_KEY } from "./keyUsage.ts";
 import type { Metrics } from "./telemetry.ts";
 

@@ -1,29 +1,25 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { RawData, WebSocket } from "ws";
 import type { AuthenticatedRequest, Readmit } from "../access/accessControl.ts";
-import type { EndpointRequest } from "../http/endpoint.ts";
+import type { InboundRequest, RequestAdmission, Subscriber } from "../core/context.ts";
+import { LazySignal } from "../core/lazySignal.ts";
+import type { TraceHeaders } from "../core/trace.ts";
+import { isNoCache, readTraceHeaders } from "../http/httpRequest.ts";
 import { RequestMemory } from "../http/requestMemory.ts";
 import { errorResult } from "../jsonrpc/dispatchResult.ts";
 import { type Chunk, isStream } from "../jsonrpc/formatResponse.ts";
 import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
-import type { Subscriber } from "../subscriptions/subscriber.ts";
 import { MessageFlow } from "./messageFlow.ts";
 import type { MessageTurns } from "./messageTurns.ts";
 import { Pings } from "./pings.ts";
 import { createSendQueue, type SendQueue } from "./sendQueue.ts";
 
-export interface WebSocketRequest extends EndpointRequest {
-  readonly subscriber: Subscriber;
-  /** Calls `then` after the response to this message is sent, so that a subscription's events follow its id. */
-  onAnswered(then: () => void): void;
-}
-
 /** Handles one message. Rejects with RpcError if the whole message is invalid. */
 export type HandleMessage = (
   body: Uint8Array,
-  request: WebSocketRequest,
+  request: InboundRequest,
 ) => Promise<{ readonly chunks: readonly Chunk[] }>;
 
 export interface WebSocketConnectionOptions {
@@ -63,6 +59,77 @@ export interface WebSocketConnection {
   readonly closed: Promise<void>;
 }
 
+/** What the messages of one connection share. */
+interface MessageSource {
+  readonly headers: IncomingHttpHeaders;
+  readonly requestId: string;
+  readonly traceHeaders: TraceHeaders | undefined;
+  readonly noCache: boolean;
+  readonly subscriber: Subscriber;
+  /** Aborted when the connection is closed. */
+  readonly lazySignal: LazySignal;
+}
+
+/** One message of a client, until its response is sent. */
+class Message implements InboundRequest, RequestAdmission {
+  readonly caller: AuthenticatedRequest;
+  readonly memory: RequestMemory | undefined;
+  isAdmitted = false;
+  stateReads = 0;
+  failedPending: RequestAdmission["failedPending"];
+  readonly #source: MessageSource;
+  readonly #afterwards: (() => void)[] = [];
+
+  constructor(source: MessageSource, caller: AuthenticatedRequest, memory: RequestMemory | undefined) {
+    this.#source = source;
+    this.caller = caller;
+    this.memory = memory;
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.#source.headers;
+  }
+
+  get requestId(): string {
+    return this.#source.requestId;
+  }
+
+  get traceHeaders(): TraceHeaders | undefined {
+    return this.#source.traceHeaders;
+  }
+
+  get noCache(): boolean {
+    return this.#source.noCache;
+  }
+
+  get subscriber(): Subscriber {
+    return this.#source.subscriber;
+  }
+
+  get signal(): AbortSignal {
+    return this.#source.lazySignal.signal;
+  }
+
+  get lazySignal(): LazySignal {
+    return this.#source.lazySignal;
+  }
+
+  get admission(): this {
+    return this;
+  }
+
+  afterResponse(then: () => void): void {
+    this.#afterwards.push(then);
+  }
+
+  /** Runs what waits for the response. */
+  end(): void {
+    for (const then of this.#afterwards) {
+      then();
+    }
+  }
+}
+
 const TRY_AGAIN_LATER = 1013;
 const POLICY_VIOLATION = 1008;
 
@@ -71,10 +138,9 @@ class ServedConnection implements WebSocketConnection {
   readonly #options: WebSocketConnectionOptions;
   readonly #socket: WebSocket;
   readonly #sendQueue: SendQueue;
-  readonly #subscriber: Subscriber;
+  readonly #source: MessageSource;
   readonly #subscriptions = new Map<string, () => void>();
-  /** Aborted when the connection is closed. */
-  readonly #controller = new AbortController();
+  readonly #ending = new LazySignal();
   #admitted: AuthenticatedRequest;
   readonly #flow: MessageFlow;
   readonly #pings: Pings;
@@ -100,7 +166,15 @@ class ServedConnection implements WebSocketConnection {
       onRoom: () => this.#flow.onRoom(),
     });
     this.#flow = new MessageFlow(options.socket, this.#sendQueue, received);
-    this.#subscriber = this.#createSubscriber();
+    const { headers } = options.request;
+    this.#source = {
+      headers,
+      requestId: options.requestId,
+      traceHeaders: readTraceHeaders(headers),
+      noCache: isNoCache(headers["cache-control"]),
+      subscriber: this.#createSubscriber(),
+      lazySignal: this.#ending,
+    };
     this.closed = this.#listen();
   }
 
@@ -192,7 +266,7 @@ class ServedConnection implements WebSocketConnection {
     return new Promise((resolve) => {
       this.#socket.once("close", () => {
         this.#endSubscriptions();
-        this.#controller.abort();
+        this.#ending.abort();
         this.#flow.close();
         this.#unsent?.end();
         resolve();
@@ -222,13 +296,14 @@ class ServedConnection implements WebSocketConnection {
     }
     const body = toBytes(data);
     this.#admitted.usage?.receive(body.length);
-    const { memory: budget, admitted } = this.#options;
-    const memory = budget && new RequestMemory(budget, admitted.clientId);
+    const { memory: budget } = this.#options;
+    const memory = budget && new RequestMemory(budget, this.#admitted.clientId);
+    const message = new Message(this.#source, this.#admitted, memory);
     const hasRoom = body.length <= UNCOUNTED_BYTES || memory?.holdBody(body.length) !== false;
     this.#options.turns.run(this, () => {
-      this.#handleMessage(hasRoom ? body : undefined, memory)
+      this.#handleMessage(hasRoom ? body : undefined, message)
         .catch((error: unknown) => {
-          if (!this.#controller.signal.aborted) {
+          if (!this.#ending.isAborted) {
             this.#options.onError(error, this.#options.requestId);
           }
         })
@@ -237,21 +312,18 @@ class ServedConnection implements WebSocketConnection {
   }
 
   /** The body is undefined if there is no room for it. */
-  async #handleMessage(body: Uint8Array | undefined, memory: RequestMemory | undefined): Promise<void> {
-    const afterwards: (() => void)[] = [];
+  async #handleMessage(body: Uint8Array | undefined, message: Message): Promise<void> {
     try {
       if (this.#socket.readyState === this.#socket.CLOSED) {
         return;
       }
-      const chunks = await this.#handle(body, memory, (then) => afterwards.push(then));
-      await this.#send(chunks, memory);
+      const chunks = await this.#handle(body, message);
+      await this.#send(chunks, message.memory);
     } finally {
-      memory?.release();
+      message.memory?.release();
     }
     if (this.#socket.readyState === this.#socket.OPEN) {
-      for (const then of afterwards) {
-        then();
-      }
+      message.end();
     }
   }
 
@@ -282,36 +354,19 @@ class ServedConnection implements WebSocketConnection {
     this.terminate();
   };
 
-  async #handle(
-    body: Uint8Array | undefined,
-    memory: RequestMemory | undefined,
-    onAnswered: (then: () => void) => void,
-  ): Promise<readonly Chunk[]> {
-    const { request, requestId, handle, onError } = this.#options;
-    const { clientId, authorize, charge, usage } = this.#admitted;
+  async #handle(body: Uint8Array | undefined, message: Message): Promise<readonly Chunk[]> {
+    const { requestId, handle, onError } = this.#options;
     try {
       if (body === undefined) {
         throw overBudget();
       }
-      const { chunks } = await handle(body, {
-        requestId,
-        clientId,
-        connection: this.#socket,
-        authorize,
-        charge,
-        memory,
-        usage,
-        headers: request.headers,
-        signal: this.#controller.signal,
-        subscriber: this.#subscriber,
-        onAnswered,
-      });
+      const { chunks } = await handle(body, message);
       return chunks;
     } catch (error) {
       if (error instanceof RpcError) {
         return errorResult(error).chunks;
       }
-      if (!this.#controller.signal.aborted) {
+      if (!this.#ending.isAborted) {
         onError(error, requestId);
       }
       return errorResult(new RpcError(CODES.INTERNAL, "Internal error")).chunks;

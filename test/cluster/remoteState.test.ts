@@ -43,10 +43,10 @@ const createKnown = () => {
   };
   const known: Pick<ChainKnownState, "reads" | "answers"> = {
     reads: {
-      request: ({ key, context }, ask) => request(key.address, context.clientId, ask),
+      request: ({ key, context }, ask) => request(key.address, context.caller.clientId, ask),
       forget: () => bodies.clear(),
     },
-    answers: { request: ({ key, context }, ask) => request(key, context.clientId, ask) },
+    answers: { request: ({ key, context }, ask) => request(key, context.caller.clientId, ask) },
   };
   return { known, log };
 };

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { withLazySignal } from "../../src/core/deriveContext.ts";
 import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../../src/core/lazySignal.ts";
 import { createContext } from "../support/builders/request.ts";
 
@@ -25,7 +24,11 @@ test("a context is ended by its lazy signal, or by its signal if it has no lazy 
   const lazy = new LazySignal();
   const controller = new AbortController();
   const plain = createContext({ signal: controller.signal });
-  const contexts = [withLazySignal(plain, lazy), withLazySignal(withLazySignal(plain, new LazySignal()), lazy), plain];
+  const contexts = [
+    plain.with({ ending: lazy }),
+    plain.with({ ending: new LazySignal() }).with({ ending: lazy }),
+    plain,
+  ];
   const called: number[] = [];
   const listeners = contexts.map((_, index) => () => called.push(index));
   contexts.forEach((context, index) => {
@@ -40,10 +43,10 @@ test("a context is ended by its lazy signal, or by its signal if it has no lazy 
   assert.equal(abortReason(plain), "gone");
 });
 
-test("a spread with another signal is ended by that signal alone", () => {
+test("a context with another signal is ended by that signal alone", () => {
   const lazy = new LazySignal();
   const { signal } = new AbortController();
-  const context = { ...withLazySignal(createContext(), lazy), signal };
+  const context = createContext().with({ ending: lazy }).with({ ending: { signal } });
   lazy.abort();
   assert.equal(isAborted(context), false);
 });

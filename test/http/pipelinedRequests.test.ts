@@ -97,7 +97,7 @@ test("a client that closes its side after pipelined calls gets all responses", a
 test("calls behind others of a connection that broke are not handled", async (t) => {
   let handled = 0;
   const server = await startHttpServer({
-    handle: (_, { connection }) => {
+    handle: (_, { caller: { connection } }) => {
       handled++;
       (connection as IncomingMessage["socket"]).destroy();
       return answer("1");

@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { Readable } from "node:stream";
 import { test } from "node:test";
 import { request as send } from "undici";
-import type { EndpointRequest } from "../../src/http/endpoint.ts";
+import type { InboundRequest } from "../../src/core/context.ts";
 import { call, createTestEndpoint, json, startHttpServer, startTestServer } from "../support/servers/httpServer.ts";
 
 test("a stream that fails breaks the connection", async () => {
@@ -39,7 +39,7 @@ test("a body above the limit is rejected, and the sender can read the error", as
 });
 
 test("a client that disconnects aborts the request's signal", async () => {
-  const asked = Promise.withResolvers<EndpointRequest>();
+  const asked = Promise.withResolvers<InboundRequest>();
   const server = await startHttpServer({
     handle: (_, request) => {
       asked.resolve(request);

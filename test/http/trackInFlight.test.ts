@@ -1,15 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { EndpointRequest, EndpointResponse } from "../../src/http/endpoint.ts";
+import type { EndpointResponse } from "../../src/http/endpoint.ts";
 import { trackInFlight } from "../../src/http/trackInFlight.ts";
+import { createInbound } from "../support/builders/request.ts";
 
-const request: EndpointRequest = {
-  requestId: "r",
-  clientId: "c",
-  connection: {},
-  headers: {},
-  signal: new AbortController().signal,
-};
+const request = createInbound();
 const answer = (chunks: EndpointResponse["chunks"]): EndpointResponse => ({ status: 200, cacheStatus: "", chunks });
 
 test("drained when the last response and its stream have ended", async () => {

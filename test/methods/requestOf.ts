@@ -58,7 +58,7 @@ export const callMethod = async (
 ): Promise<RpcResponse> => {
   const method = table.find((entry) => entry.name === name);
   assert.ok(method, name);
-  return method.handle({ chain, call: createCall(name, params), context: { ...context, view } });
+  return method.handle({ chain, call: createCall(name, params), context: context.with({ view }) });
 };
 
 /** Returns the request that a call becomes, and how often it refreshed heads. */

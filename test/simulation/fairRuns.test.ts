@@ -6,7 +6,7 @@ import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
 import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import { type Caller, createSimulator } from "../../src/simulation/simulator.ts";
+import { createSimulator, type ExecutionScope } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import { createContext } from "../support/builders/request.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
@@ -45,11 +45,11 @@ const start = (t: TestContext, timeoutMs: number) => {
     timeoutMs,
   });
   let states = 0;
-  const run = async (code: string, caller: Caller, read?: StateSource["read"]): Promise<string> => {
+  const run = async (code: string, scope: ExecutionScope, read?: StateSource["read"]): Promise<string> => {
     states++;
     const source = plainSource(`state${states}`, new Map());
     const base = { block: PARENT, source: read === undefined ? source : { id: source.id, read } };
-    const { body } = await simulator.simulate(paramsOf(code), base, caller);
+    const { body } = await simulator.simulate(paramsOf(code), base, scope);
     return new TextDecoder().decode(body as Uint8Array);
   };
   return { run, threadsStarted: () => changes.length };

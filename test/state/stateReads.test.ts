@@ -72,13 +72,10 @@ const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS } = {}) => {
     bypassCache = false,
     method: StateMethod = "eth_getBalance",
   ) =>
-    reads.request(
-      { method, key, block: at, context: { ...createContext({ heads: heads.current() }), bypassCache } },
-      () => {
-        asked.push(at);
-        return { body: Buffer.from(JSON.stringify(text)), status: {}, verified: true, block: at, ...response };
-      },
-    );
+    reads.request({ method, key, block: at, context: createContext({ heads: heads.current(), bypassCache }) }, () => {
+      asked.push(at);
+      return { body: Buffer.from(JSON.stringify(text)), status: {}, verified: true, block: at, ...response };
+    });
   const write = (at: BlockId, address: Address, writes: AccountWrites) =>
     source.answer(at, { block: at, accounts: new Map([[address, writes]]) });
   return { heads, source, values, reads, follower, read, write, asked, counted, waits, lookups };

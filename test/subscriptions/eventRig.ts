@@ -1,14 +1,15 @@
 import { setImmediate as turn } from "node:timers/promises";
+import { Context, type Subscriber } from "../../src/core/context.ts";
 import type { HeadChange, Heads, RingBlock } from "../../src/core/heads.ts";
 import type { PendingExtension } from "../../src/core/view.ts";
 import { type Address, formatQuantity, type Hash } from "../../src/ethereum/hex.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { unavailable } from "../../src/jsonrpc/rpcError.ts";
-import type { Subscriber } from "../../src/subscriptions/subscriber.ts";
 import { Subscriptions } from "../../src/subscriptions/subscriptions.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createHeads } from "../support/builders/heads.ts";
 import { createPendingSource, type FakeTransaction, hashOfName } from "../support/builders/pendingBlock.ts";
+import { createInbound } from "../support/builders/request.ts";
 
 export const TOKEN: Address = `0x${"aa".repeat(20)}`;
 
@@ -102,15 +103,8 @@ export const createRig = () => {
     },
     subscribe: async (...params: readonly unknown[]) => {
       const begin: (() => void)[] = [];
-      const context = {
-        view: { heads },
-        signal: new AbortController().signal,
-        deadlineMs: 0,
-        clientId: "",
-        bypassCache: false,
-        subscriber,
-        onAnswered: (then: () => void) => begin.push(then),
-      };
+      const inbound = createInbound({ subscriber, afterResponse: (then) => begin.push(then) });
+      const context = new Context(inbound, { heads }, 0);
       const reply = await subscriptions.lookup("eth_subscribe")?.(createCall("eth_subscribe", params), context);
       const id = reply?.body instanceof Uint8Array ? JSON.parse(Buffer.from(reply.body).toString()) : "";
       for (const then of begin) {

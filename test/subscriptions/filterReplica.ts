@@ -20,8 +20,8 @@ export const fork = createFakeChain(logs.slice(48), { base: chain.slice(0, 48), 
 export const MAX_BYTES = 10_000_000;
 
 /** The context of a client whose head is block `latest` of the given chain. */
-export const at = (blocks: readonly FakeBlock[], latest: number) =>
-  createContext({ heads: fakeHeads(blocks, { latest, finalized: 40 }), clientId: "client" });
+export const at = (blocks: readonly FakeBlock[], latest: number, clientId = "client") =>
+  createContext({ heads: fakeHeads(blocks, { latest, finalized: 40 }), clientId });
 
 export const query = (value: object = {}) => parseLogQuery(value, { maxAddresses: 10, maxTopics: 10 });
 

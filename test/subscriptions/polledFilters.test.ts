@@ -131,7 +131,7 @@ for (const [name, createStore] of [
     assert.match(id, /^0x1234abcd[0-9a-f]{24}$/);
     await filters.newLogFilter(query(), at(chain, 50));
     await assert.rejects(filters.newBlockFilter(at(chain, 50)), { status: 503 });
-    await filters.newBlockFilter({ ...at(chain, 50), clientId: "another client" });
+    await filters.newBlockFilter(at(chain, 50, "another client"));
     assert.equal(await filters.uninstall(id), true);
     assert.equal(await filters.uninstall(id), false);
     await assert.rejects(filters.changes(id, at(chain, 50)), missing);
@@ -148,7 +148,7 @@ for (const [name, createStore] of [
   test(`${name}: filters of one client are limited in bytes, and block filters weigh nothing`, async (t) => {
     // A log filter counts its text and 64 KiB.
     const { filters } = await create(t, 100, 3 * 65_536 + 1_000);
-    const add = (clientId = "client") => filters.newLogFilter(query(), { ...at(chain, 50), clientId });
+    const add = (clientId = "client") => filters.newLogFilter(query(), at(chain, 50, clientId));
     const [id] = [await add(), await add(), await add()];
     await assert.rejects(add(), { status: 503 });
     await filters.newBlockFilter(at(chain, 50));

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { test } from "node:test";
+import type { Subscriber } from "../../src/core/context.ts";
 import { createSyncing } from "../../src/subscriptions/eventHub.ts";
-import { createSubscription, type Subscriber, type Subscription } from "../../src/subscriptions/subscriber.ts";
+import { createSubscription, type Subscription } from "../../src/subscriptions/subscriber.ts";
 
 const PERIOD_MS = 10_000;
 const STATUS = '{"startingBlock":"0x0","currentBlock":"0x10","highestBlock":"0x20"}';

@@ -6,8 +6,8 @@ import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { allowEveryone } from "../../src/access/accessControl.ts";
+import type { Subscriber } from "../../src/core/context.ts";
 import { createNotification } from "../../src/subscriptions/notification.ts";
-import type { Subscriber } from "../../src/subscriptions/subscriber.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import type { HandleMessage } from "../../src/websocket/webSocketConnection.ts";
 import { createWebSocketServer, type WebSocketServerOptions } from "../../src/websocket/webSocketServer.ts";
@@ -36,7 +36,7 @@ const connect = async (context: TestContext, handle: HandleMessage, options: Par
   const subscriber = Promise.withResolvers<Subscriber>();
   server.on("upgrade", (request, stream, head) =>
     webSockets.accept({ request, stream, head, admitted: allowEveryone(request), chain: "chain" }, (body, message) => {
-      subscriber.resolve(message.subscriber);
+      subscriber.resolve(message.subscriber ?? assert.fail());
       return handle(body, message);
     }),
   );

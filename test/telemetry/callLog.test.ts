@@ -6,7 +6,7 @@ import { createCall } from "../../src/jsonrpc/call.ts";
 import { invalidParams, type RpcError, unavailable } from "../../src/jsonrpc/rpcError.ts";
 import { createCallLog } from "../../src/telemetry/callLog.ts";
 
-const asker = { clientId: "203.0.113.1", requestId: "r-1" };
+const asker = { caller: { clientId: "203.0.113.1" }, requestId: "r-1" };
 
 const createRecordedLog = () => {
   const lines: Record<string, unknown>[] = [];

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
-import type { IncomingHttpHeaders } from "node:http";
 import type { PaymentRequirements } from "@x402/core/types";
+import type { InboundRequest } from "../../core/context.ts";
 import type { Awaitable } from "../../jsonrpc/awaitable.ts";
 import { type Chunk, isStream } from "../../jsonrpc/formatResponse.ts";
 import type { ResultMemory } from "../../jsonrpc/resultMemory.ts";
@@ -8,22 +8,11 @@ import { CODES, overBudget, RpcError } from "../../jsonrpc/rpcError.ts";
 import { ownerOf } from "../../limits/fairQueue.ts";
 import type { PaymentResult } from "../../telemetry/paymentMetrics.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
-import type { Charge } from "../charge.ts";
 import { type Bill, type BillOf, createBills, isCharged } from "./bill.ts";
 import { createChallenge, EXPOSED, type PaymentOptions, requirementsOf, resourceUrl } from "./challenge.ts";
 import { type Facilitator, paymentsOverloaded, paymentsUnavailable, type X402 } from "./facilitator.ts";
 import { type ReadPayment, readPayment } from "./readPayment.ts";
 import type { Reservation, Reservations } from "./reservations.ts";
-
-/** The client of a request that is paid for. */
-interface PayingClient {
-  readonly headers: IncomingHttpHeaders;
-  readonly clientId: string;
-  readonly connection: object;
-  readonly signal: AbortSignal;
-  readonly memory?: ResultMemory | undefined;
-  readonly charge?: Charge | undefined;
-}
 
 /** A POST of a client without a key. */
 export interface PayableRequest {
@@ -31,7 +20,7 @@ export interface PayableRequest {
   /** The name of the chain. */
   readonly chain: string;
   readonly target: string;
-  readonly client: PayingClient;
+  readonly inbound: InboundRequest;
 }
 
 /** The part of a response that decides whether it is charged. */
@@ -98,7 +87,7 @@ export class Payments {
       return serve(false);
     }
     const sale: Sale = { request, bill, required: requirementsOf(this.#options.payment, bill.amount) };
-    const header = request.client.headers["payment-signature"];
+    const header = request.inbound.headers["payment-signature"];
     if (typeof header !== "string") {
       throw this.#refuse(sale, "unpaid", "payment required");
     }
@@ -135,7 +124,7 @@ export class Payments {
   /** Serves and settles. Every other end releases the payment. */
   async #handleReserved<R extends PayableResponse>(sale: PaidSale, serve: Serve<R>): Promise<R> {
     const { reservation, bill } = sale;
-    const { signal } = sale.request.client;
+    const { signal } = sale.request.inbound;
     let served: R;
     try {
       if (reservation.state === "new") {
@@ -170,7 +159,10 @@ export class Payments {
     const { payment, required, request } = sale;
     let reason: string | undefined;
     try {
-      reason = await this.#options.facilitator.verify({ payload: payment.payload, required }, ownerOf(request.client));
+      reason = await this.#options.facilitator.verify(
+        { payload: payment.payload, required },
+        ownerOf(request.inbound.caller),
+      );
     } catch (error) {
       this.#count("unavailable");
       throw error;
@@ -186,7 +178,7 @@ export class Payments {
     try {
       const response = await serve(bill.isWrite);
       // The memory of a client that has left is released, and counts nothing more.
-      const memory = bill.isWrite ? undefined : request.client.memory;
+      const memory = bill.isWrite ? undefined : request.inbound.memory;
       served = { ...response, chunks: await collectChunks(response.chunks, memory) };
     } catch (error) {
       this.#count("failed");
@@ -204,8 +196,8 @@ export class Payments {
     const { x402, facilitator, payment: options, telemetry } = this.#options;
     const { payment, required, reservation, request, bill } = sale;
     const payable = { payload: payment.payload, required };
-    const signal = bill.isWrite ? undefined : request.client.signal;
-    const settlement = await facilitator.settle(payable, ownerOf(request.client), signal);
+    const signal = bill.isWrite ? undefined : request.inbound.signal;
+    const settlement = await facilitator.settle(payable, ownerOf(request.inbound.caller), signal);
     if (settlement.kind === "left") {
       await this.#end(() => reservation.release());
       this.#count("left");
@@ -240,10 +232,10 @@ export class Payments {
   #refuse({ request, required }: Sale, result: PaymentResult, message: string, headers: readonly string[] = []) {
     this.#count(result);
     if (result !== "unpaid") {
-      request.client.charge?.(1, "payment");
+      request.inbound.caller.charge?.(1, "payment");
       this.#options.telemetry.log.debug({ chain: request.chain, result, reason: message }, "a payment was refused");
     }
-    const url = resourceUrl(this.#options.payment.publicUrl, request.client.headers.host, request.target);
+    const url = resourceUrl(this.#options.payment.publicUrl, request.inbound.headers.host, request.target);
     return createChallenge(this.#options.x402, message, { required, url, headers });
   }
 

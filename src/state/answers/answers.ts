@@ -212,7 +212,7 @@ export class Answers {
       onEvent(method, "ended");
     }
     const expected = entry.answer?.reads;
-    learner.add({ key, method, body, block, node, generation, clientId: context.clientId, expected });
+    learner.add({ key, method, body, block, node, generation, clientId: context.caller.clientId, expected });
   }
 }
 

@@ -67,10 +67,9 @@ const createRig = async (room = Number.POSITIVE_INFINITY, changes: Partial<Payme
       },
     },
   };
-  const client = {
+  const inbound = {
     headers: { "payment-signature": Buffer.from(JSON.stringify(signed)).toString("base64") },
-    clientId: "client",
-    connection: {},
+    caller: { clientId: "client", connection: {} },
     signal: new AbortController().signal,
     memory: {
       holdCalls: () => true,
@@ -84,7 +83,7 @@ const createRig = async (room = Number.POSITIVE_INFINITY, changes: Partial<Payme
   };
   return {
     handle: (response: PayableResponse) =>
-      payments.handle({ body: Buffer.from(BATCH), chain: "op", target: "/", client }, () => response),
+      payments.handle({ body: Buffer.from(BATCH), chain: "op", target: "/", inbound }, () => response),
     settlements: () => settlements,
   };
 };

@@ -1,6 +1,6 @@
+import type { InboundRequest } from "../../../src/core/context.ts";
 import type { CacheStatus } from "../../../src/core/rpcSource.ts";
 import { formatCacheStatus } from "../../../src/http/cacheStatus.ts";
-import type { EndpointRequest } from "../../../src/http/endpoint.ts";
 import { createHttpServer } from "../../../src/http/httpServer.ts";
 import type { Reply } from "../../../src/jsonrpc/call.ts";
 import { createDispatch } from "../../../src/jsonrpc/dispatch.ts";
@@ -19,7 +19,7 @@ const startOurs = async (): Promise<number> => {
   const reply: EchoReply = { body: Buffer.from(RESULT), status: { hit: "memory" } };
   const constant = async (): Promise<EchoReply> => reply;
   const methods = new Map([["eth_chainId", constant]]);
-  const dispatch = createDispatch<EndpointRequest, EchoReply>({
+  const dispatch = createDispatch<InboundRequest, EchoReply>({
     lookup: (method) => methods.get(method),
     forward: constant,
     maxBatch: 1_000,

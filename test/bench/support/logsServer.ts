@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { Pool } from "undici";
+import { ownContext } from "../../../src/core/context.ts";
 import type { Heads, RingBlock } from "../../../src/core/heads.ts";
 import { resolveLogRange } from "../../../src/core/logRange.ts";
 import { type Node, NodeError } from "../../../src/core/node.ts";
@@ -124,13 +125,8 @@ const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
     const { sealed } = resolveLogRange(blocks.fromBlock, blocks.toBlock, { heads });
     const left = new AbortController();
     response.on("close", () => left.abort());
-    const context = {
-      view: { heads },
-      signal: left.signal,
-      deadlineMs: performance.now() + 30_000,
-      clientId: String(request.headers["x-caller"]),
-      bypassCache: false,
-    };
+    const scope = { signal: left.signal, deadlineMs: performance.now() + 30_000 };
+    const context = ownContext(String(request.headers["x-caller"]), { heads }, scope);
     if (sealed === undefined) {
       return response.end("[]");
     }

@@ -1,5 +1,6 @@
+import { Context, type InboundRequest } from "../../../src/core/context.ts";
 import type { Heads } from "../../../src/core/heads.ts";
-import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../../../src/core/rpcSource.ts";
+import type { RpcRequest, RpcResponse, RpcSource } from "../../../src/core/rpcSource.ts";
 import { createCall } from "../../../src/jsonrpc/call.ts";
 import { createHeads } from "./heads.ts";
 
@@ -10,20 +11,37 @@ const ABOVE_ALL_HEADS: Heads = {
   at: () => undefined,
 };
 
-export interface ContextOptions extends Partial<RequestContext> {
+export interface ContextOptions
+  extends Partial<Pick<Context, "view" | "deadlineMs" | "bypassCache" | "span">>,
+    Partial<Pick<InboundRequest, "caller" | Optional>> {
   /** Heads of the view; by default above the head of every node. */
   readonly heads?: Heads;
+  readonly clientId?: string;
+  readonly connection?: object;
 }
 
-/** The context of a client's request, with 30 seconds. */
-export const createContext = ({ heads = ABOVE_ALL_HEADS, ...more }: ContextOptions = {}): RequestContext => ({
-  view: { heads },
+type Optional = "signal" | "lazySignal" | "requestId" | "traceHeaders" | "noCache" | "memory" | "admission";
+
+/** A request as a transport receives it. */
+export const createInbound = (fields: Partial<InboundRequest> = {}): InboundRequest => ({
+  caller: { clientId: "test" },
+  headers: {},
   signal: new AbortController().signal,
-  deadlineMs: performance.now() + TIMEOUT_MS,
-  clientId: "test",
-  bypassCache: false,
-  ...more,
+  ...fields,
 });
+
+/** The context of a client's request, with 30 seconds. */
+export const createContext = ({
+  heads = ABOVE_ALL_HEADS,
+  clientId = "test",
+  connection,
+  view = { heads },
+  deadlineMs = performance.now() + TIMEOUT_MS,
+  bypassCache = false,
+  span,
+  ...request
+}: ContextOptions = {}): Context =>
+  new Context(createInbound({ caller: { clientId, connection }, ...request }), view, deadlineMs, { bypassCache, span });
 
 /** A read of a recent block, unless `fields` has another method or retention class. */
 export const createRequest = (fields: Partial<RpcRequest> = {}): RpcRequest => {

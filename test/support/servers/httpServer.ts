@@ -1,11 +1,12 @@
-import type { Endpoint, EndpointRequest } from "../../../src/http/endpoint.ts";
+import type { InboundRequest } from "../../../src/core/context.ts";
+import type { Endpoint } from "../../../src/http/endpoint.ts";
 import { createHttpServer, type HttpServerOptions } from "../../../src/http/httpServer.ts";
 import type { Reply } from "../../../src/jsonrpc/call.ts";
 import { createDispatch, type Handler } from "../../../src/jsonrpc/dispatch.ts";
 import { RpcError } from "../../../src/jsonrpc/rpcError.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 
-type TestHandler = Handler<EndpointRequest, Reply>;
+type TestHandler = Handler<InboundRequest, Reply>;
 
 export interface EndpointOptions {
   readonly methods: Readonly<Record<string, TestHandler>>;
@@ -19,11 +20,11 @@ export const createTestEndpoint = ({
   maxBatch = 1_000,
   maxResponseBytes = 1_000_000,
 }: EndpointOptions): Endpoint => {
-  const dispatch = createDispatch<EndpointRequest, Reply>({
+  const dispatch = createDispatch<InboundRequest, Reply>({
     lookup: (method) => (Object.hasOwn(methods, method) ? methods[method] : undefined),
     forward: async ({ method }) => ({ body: Buffer.from(JSON.stringify(`forwarded ${method}`)) }),
-    authorize: ({ method }, { authorize }) => authorize?.(method),
-    onInvalid: ({ charge }) => charge?.(1, "invalid"),
+    authorize: ({ method }, { caller }) => caller.authorize?.(method),
+    onInvalid: ({ caller }) => caller.charge?.(1, "invalid"),
     maxBatch,
     maxResponseBytes,
     onError: () => {},

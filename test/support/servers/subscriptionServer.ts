@@ -2,10 +2,11 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { allowEveryone } from "../../../src/access/accessControl.ts";
+import { Context } from "../../../src/core/context.ts";
 import type { RpcResponse } from "../../../src/core/rpcSource.ts";
 import { createDispatch } from "../../../src/jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../../../src/jsonrpc/rpcError.ts";
-import { type SocketContext, Subscriptions } from "../../../src/subscriptions/subscriptions.ts";
+import { Subscriptions } from "../../../src/subscriptions/subscriptions.ts";
 import { createTelemetry, type Telemetry } from "../../../src/telemetry/telemetry.ts";
 import { createWebSocketServer } from "../../../src/websocket/webSocketServer.ts";
 import { createHeads } from "../builders/heads.ts";
@@ -51,7 +52,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
     maxBytesPerClient: 64 * 1024 * 1024,
     telemetry,
   });
-  const dispatch = createDispatch<SocketContext, RpcResponse>({
+  const dispatch = createDispatch<Context, RpcResponse>({
     lookup: (method) => subscriptions.lookup(method),
     forward: refuse,
     maxBatch: 100,
@@ -63,17 +64,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
     webSockets.accept(
       { request, stream, head, admitted: allowEveryone(request), chain: "chain" },
       async (body, message) => {
-        const { subscriber, onAnswered, signal, clientId } = message;
-        const context = {
-          view: { heads },
-          deadlineMs: 0,
-          bypassCache: false,
-          subscriber,
-          onAnswered,
-          signal,
-          clientId,
-        };
-        return dispatch(body, context);
+        return dispatch(body, new Context(message, { heads }, 0));
       },
     ),
   );

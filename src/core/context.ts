@@ -1,0 +1,192 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { ResultMemory } from "../jsonrpc/resultMemory.ts";
+import type { Abortable, LazySignal } from "./lazySignal.ts";
+import type { Span, TraceHeaders } from "./trace.ts";
+import type { PendingMode, View } from "./view.ts";
+
+/** Counts the calls and bytes of one client. */
+export interface CallUsage {
+  countCall(units: number, isError: boolean, isSaved: boolean): void;
+  /** Counts bytes that the client sent. */
+  receive(bytes: number): void;
+  /** Counts bytes that are sent to the client, before compression. */
+  send(bytes: number): void;
+}
+
+/** The reason why calls are counted that no handler ran. */
+export type ChargeReason = "stateReads" | "invalid" | "method" | "key" | "payment";
+
+/** Counts calls against the client's rate limits. It rejects nothing: the client's next calls find less room. */
+export type Charge = (calls: number, reason: ChargeReason) => void;
+
+/** Throws or rejects with RpcError if the client may not call this method, or not now. */
+export type Authorize = (method: string) => Promise<void> | undefined;
+
+/** Who sends requests, and what it may do. `access` creates it once for each authentication, and nothing copies it. */
+export interface Caller {
+  /** Identifies the client for fairness, limits and logs: the name of its key, else its address. */
+  readonly clientId: string;
+  /** The identity of the client's connection, for fairness. Undefined for forebay itself. */
+  readonly connection?: object | undefined;
+  /** Undefined if there is no rule. */
+  readonly authorize?: Authorize | undefined;
+  /** Undefined if the client has no limit. */
+  readonly charge?: Charge | undefined;
+  /** Undefined without a key. */
+  readonly usage?: CallUsage | undefined;
+}
+
+/** A connection that can have subscriptions. */
+export interface Subscriber {
+  /** Functions that end a subscription, by its id. */
+  readonly subscriptions: Map<string, () => void>;
+  readonly isOpen: boolean;
+  /** Sends an event as fragments of one message. */
+  notify(fragments: readonly Buffer[]): void;
+  /** Closes the connection with a reason, because an event cannot be delivered. */
+  close(code: number, reason: string): void;
+}
+
+/** The state of a request. If its first call to a node is admitted, no further call of it is refused for the node's load. */
+export interface RequestAdmission {
+  isAdmitted: boolean;
+  /** The calls to nodes by which its executions read state, of all items of a batch. */
+  stateReads: number;
+  /** The source of the first read at `pending` that failed. Errors have no field for it. */
+  failedPending?: PendingMode | undefined;
+}
+
+/**
+ * One request as its transport has received it: an HTTP POST, or a message of a WebSocket. The transport's own object is passed.
+ * It aborts when the client disconnects.
+ */
+export interface InboundRequest extends Abortable {
+  readonly caller: Caller;
+  /** The headers of the POST, or those of the upgrade. */
+  readonly headers: IncomingHttpHeaders;
+  /** The id of the HTTP request, for logs. */
+  readonly requestId?: string | undefined;
+  /** Forwarded to nodes. */
+  readonly traceHeaders?: TraceHeaders | undefined;
+  /** The client sent `Cache-Control: no-cache` (RFC 9111, section 5.2.1.4): state values are read from a node. */
+  readonly noCache?: boolean | undefined;
+  /** Counts the bytes that the request holds until its response is written. Undefined: they are not counted. */
+  readonly memory?: ResultMemory | undefined;
+  /** Undefined for requests of forebay itself. */
+  readonly admission?: RequestAdmission | undefined;
+  /** The connection of a WebSocket message. */
+  readonly subscriber?: Subscriber | undefined;
+  /** Calls `then` after the response to a WebSocket message is sent, so that a subscription's events follow its id. */
+  afterResponse?(then: () => void): void;
+}
+
+/** What a call to a node needs of its request. A Context is one. */
+export interface CallScope extends Abortable {
+  /** The client waits until this time, in milliseconds of `performance.now()`. */
+  readonly deadlineMs: number;
+  /** Undefined for calls of forebay itself. */
+  readonly caller?: Caller | undefined;
+  readonly traceHeaders?: TraceHeaders | undefined;
+  readonly span?: Span | undefined;
+  readonly admission?: RequestAdmission | undefined;
+  readonly memory?: ResultMemory | undefined;
+  /** A larger response is an error of the kind `tooLarge`. Default: the limit of the node. */
+  readonly maxBytes?: number;
+}
+
+/** The fields of a context that most requests do without. */
+interface ContextOptions {
+  /** Do not read the cache. The response may still be cached. Default: false. */
+  readonly bypassCache?: boolean;
+  /** The span of the call. Undefined unless tracing is on and the call is sampled. */
+  readonly span?: Span | undefined;
+  /** What ends the call. Default: the request. */
+  readonly ending?: Abortable;
+}
+
+/** The fields that may differ between the calls of one request. */
+export interface ContextChanges extends ContextOptions {
+  readonly view?: View;
+  readonly deadlineMs?: number;
+}
+
+/** What the calls of one request share: the request with its caller, one view, and one deadline. Immutable: see `with`. */
+export class Context implements CallScope {
+  readonly request: InboundRequest;
+  readonly view: View;
+  /** The client waits until this time, in milliseconds of `performance.now()`. */
+  readonly deadlineMs: number;
+  readonly bypassCache: boolean;
+  readonly span: Span | undefined;
+  readonly #ending: Abortable;
+
+  constructor(
+    request: InboundRequest,
+    view: View,
+    deadlineMs: number,
+    { bypassCache = false, span, ending = request }: ContextOptions = {},
+  ) {
+    this.request = request;
+    this.view = view;
+    this.deadlineMs = deadlineMs;
+    this.bypassCache = bypassCache;
+    this.span = span;
+    this.#ending = ending;
+  }
+
+  get caller(): Caller {
+    return this.request.caller;
+  }
+
+  /** Creates an AbortController: see `onAbort` in core/lazySignal.ts. */
+  get signal(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  get lazySignal(): LazySignal | undefined {
+    return this.#ending.lazySignal;
+  }
+
+  get requestId(): string | undefined {
+    return this.request.requestId;
+  }
+
+  get traceHeaders(): TraceHeaders | undefined {
+    return this.request.traceHeaders;
+  }
+
+  get noCache(): boolean {
+    return this.request.noCache === true;
+  }
+
+  get memory(): ResultMemory | undefined {
+    return this.request.memory;
+  }
+
+  get admission(): RequestAdmission | undefined {
+    return this.request.admission;
+  }
+
+  /** Returns a context of the same request with some fields replaced. */
+  with({
+    view = this.view,
+    deadlineMs = this.deadlineMs,
+    bypassCache = this.bypassCache,
+    span = this.span,
+    ending = this.#ending,
+  }: ContextChanges): Context {
+    // A new option that is missing here is an error of types.
+    const options: Required<ContextOptions> = { bypassCache, span, ending };
+    return new Context(this.request, view, deadlineMs, options);
+  }
+}
+
+/** The context of an execution that reads state. */
+export type StateReadContext = Pick<Context, "caller" | "admission" | "noCache" | "bypassCache">;
+
+/** Creates the context of a request of forebay itself. `clientId` names its purpose. */
+export const ownContext = (
+  clientId: string,
+  view: View,
+  { signal, deadlineMs, ...options }: Pick<CallScope, "signal" | "deadlineMs"> & ContextOptions,
+): Context => new Context({ caller: { clientId }, headers: {}, signal }, view, deadlineMs, options);

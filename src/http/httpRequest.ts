@@ -1,0 +1,169 @@
+import { randomBytes } from "node:crypto";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { AuthenticatedRequest } from "../access/accessControl.ts";
+import type { InboundRequest, RequestAdmission } from "../core/context.ts";
+import { LazySignal } from "../core/lazySignal.ts";
+import type { TraceHeaders } from "../core/trace.ts";
+import type { ResultMemory } from "../jsonrpc/resultMemory.ts";
+import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
+import type { BodyMemory } from "./readBody.ts";
+import { RequestMemory } from "./requestMemory.ts";
+
+/** Accepted ids of clients: characters that are safe in a log and in a header. */
+const REQUEST_ID = /^[\w.:-]{1,128}$/;
+
+/** W3C Trace Context, section 3.2: https://www.w3.org/TR/trace-context/#traceparent-header */
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/** A longer value is not forwarded. W3C Baggage, section 3.3.2, requires this length at least. */
+const MAX_TRACE_BYTES = 8_192;
+
+const shortText = (header: string | string[] | undefined): string | undefined =>
+  typeof header === "string" && header !== "" && header.length <= MAX_TRACE_BYTES ? header : undefined;
+
+/** Reads the headers of a trace. Undefined if traceparent is missing or invalid: the others mean nothing without it. */
+export const readTraceHeaders = (headers: IncomingHttpHeaders): TraceHeaders | undefined => {
+  const { traceparent } = headers;
+  if (typeof traceparent !== "string" || !TRACEPARENT.test(traceparent)) {
+    return undefined;
+  }
+  const tracestate = shortText(headers.tracestate);
+  const baggage = shortText(headers.baggage);
+  return {
+    traceparent,
+    ...(tracestate !== undefined && { tracestate }),
+    ...(baggage !== undefined && { baggage }),
+  };
+};
+
+/** Creates the source of request ids: the client's x-request-id, else an id that is unique among replicas. */
+export const createRequestIds = (): ((headers: IncomingHttpHeaders) => string) => {
+  const prefix = randomBytes(6).toString("hex");
+  let count = 0;
+  return ({ "x-request-id": header }) => {
+    if (typeof header === "string" && REQUEST_ID.test(header)) {
+      return header;
+    }
+    count++;
+    return `${prefix}-${count.toString(36)}`;
+  };
+};
+
+const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
+
+/** Whether a Cache-Control header has `no-cache` (RFC 9111, section 5.2.1.4). */
+export const isNoCache = (header: string | undefined): boolean => header !== undefined && NO_CACHE.test(header);
+
+/**
+ * One HTTP request from its headers to its response. It is its own memory and admission, so that a cache hit needs no other object.
+ * A class because of its getters: see LazyCall in jsonrpc/envelope.ts.
+ */
+export class HttpRequest implements InboundRequest, RequestAdmission, ResultMemory, BodyMemory {
+  readonly message: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly caller: AuthenticatedRequest;
+  readonly requestId: string;
+  readonly traceHeaders: TraceHeaders | undefined;
+  readonly noCache: boolean;
+  readonly lazySignal = new LazySignal();
+  isAdmitted = false;
+  stateReads = 0;
+  failedPending: RequestAdmission["failedPending"];
+  readonly #budget: MemoryBudget | undefined;
+  #held: RequestMemory | undefined;
+  #isDetached = false;
+  #isDisconnected = false;
+
+  constructor(
+    { message, response }: { readonly message: IncomingMessage; readonly response: ServerResponse },
+    caller: AuthenticatedRequest,
+    requestId: string,
+    budget: MemoryBudget | undefined,
+  ) {
+    const { headers } = message;
+    this.message = message;
+    this.response = response;
+    this.caller = caller;
+    this.requestId = requestId;
+    this.traceHeaders = readTraceHeaders(headers);
+    this.noCache = isNoCache(headers["cache-control"]);
+    this.#budget = budget;
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.message.headers;
+  }
+
+  /** Aborted when the client disconnects. Created on first use, because a cache hit never needs it. */
+  get signal(): AbortSignal {
+    return this.lazySignal.signal;
+  }
+
+  get admission(): this {
+    return this;
+  }
+
+  /** Undefined once it is detached: its results are not counted. */
+  get memory(): this | undefined {
+    return this.#isDetached ? undefined : this;
+  }
+
+  announceBody(bytes: number): boolean {
+    return bytes <= UNCOUNTED_BYTES || (this.#memory?.announceBody(bytes) ?? true);
+  }
+
+  holdBody(bytes: number): boolean {
+    return this.#memory?.holdBody(bytes) ?? true;
+  }
+
+  holdCalls(calls: number, running: number): boolean {
+    return this.#memory?.holdCalls(calls, running) ?? true;
+  }
+
+  hold(result: Uint8Array): boolean {
+    return this.#memory?.hold(result) ?? true;
+  }
+
+  drop(result: Uint8Array): void {
+    this.#held?.drop(result);
+  }
+
+  holdResponse(bytes: number): boolean {
+    return this.#memory?.holdResponse(bytes) ?? true;
+  }
+
+  /** Counts a body that waits for its calls, unless it was counted while it was read. It cannot be refused any more. */
+  holdParsedBody(bytes: number): void {
+    if (this.#held?.hasBody !== true) {
+      this.holdBody(bytes);
+    }
+  }
+
+  /** The request holds neither body nor results any more. */
+  releaseMemory(): void {
+    this.#held?.release();
+  }
+
+  /** Lets its calls continue when the client disconnects. Call it before they start. */
+  detach(): void {
+    this.#isDetached = true;
+  }
+
+  /** Whether the client disconnected before its response was written. */
+  get isDisconnected(): boolean {
+    return this.#isDisconnected;
+  }
+
+  /** Records that the client disconnected before its response was written. */
+  disconnect(): void {
+    this.#isDisconnected = true;
+    if (!this.#isDetached) {
+      this.lazySignal.abort();
+    }
+  }
+
+  get #memory(): RequestMemory | undefined {
+    this.#held ??= this.#budget && new RequestMemory(this.#budget, this.caller.clientId);
+    return this.#held;
+  }
+}
