@@ -9,7 +9,8 @@ import { ExecutionReads } from "../state/executionReads.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { createSameRules } from "../state/sameRules.ts";
 import { SourcedValues } from "../state/sourcedValues.ts";
-import { createStateEconomics, type StateEconomics } from "../state/stateEconomics.ts";
+import { SourceTrust } from "../state/sourceTrust.ts";
+import { StateCost } from "../state/stateCost.ts";
 import { StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
 import { StateJudge } from "../state/stateJudge.ts";
 import { STATE_METHODS, StateReads, type StateReadsOptions } from "../state/stateReads.ts";
@@ -30,7 +31,7 @@ const ANSWER_SHARE = 0.125;
 
 const nowMs = (): number => performance.now();
 
-export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "economics"> {
+export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "cost" | "trust"> {
   readonly views: Pick<PendingViews, "ready" | "view" | "forks" | "systemContracts" | "execution">;
   readonly forwarded: ForwardedReasons;
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "forget">;
@@ -39,9 +40,13 @@ export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "economi
   readonly telemetry: Telemetry;
 }
 
+interface Costs {
+  readonly cost: StateCost;
+  readonly trust: SourceTrust;
+}
+
 /** The values of one chain, with their givers and costs. The chain that replaces it can go on with them. */
-interface Known {
-  readonly economics: StateEconomics;
+interface Known extends Costs {
   readonly values: BlockValues;
   readonly sourced: SourcedValues;
 }
@@ -135,8 +140,8 @@ export class ChainState {
   async #begin(predecessor: ChainState | undefined): Promise<void> {
     const { config, telemetry } = this.#options;
     const known = predecessor && (await predecessor.#release(this));
-    const economics = known?.economics ?? this.#createEconomics();
-    const sources = createWriteSetSources({ ...this.#options, economics });
+    const costs = known ?? this.#createCosts();
+    const sources = createWriteSetSources({ ...this.#options, ...costs });
     if (sources.length === 0) {
       this.#options.forwarded.set("noSource", true);
     }
@@ -144,7 +149,7 @@ export class ChainState {
       return;
     }
     telemetry.log.debug({ chain: config.name, sources: sources.map(({ kind }) => kind) }, "state is followed");
-    this.#follow(sources, known ?? this.#createKnown(economics));
+    this.#follow(sources, known ?? this.#createKnown(costs));
   }
 
   /** Gives what is known to the chain that replaces this one. Undefined if it does not hold there. */
@@ -159,13 +164,13 @@ export class ChainState {
     ) {
       return undefined;
     }
-    const { economics, values, sourced } = known;
+    const { trust, values, sourced } = known;
     await untilLinked(values, successor.#options);
     this.#closeLearning();
     await follower.release();
     const removed = removedNodes(this.#options.config, successor.#options.config);
     for (const node of removed) {
-      economics.trust.forget(node);
+      trust.forget(node);
       values.forgetNode(node);
     }
     return removed.some((node) => sourced.isCarriedBy(node)) ? undefined : known;
@@ -185,13 +190,13 @@ export class ChainState {
     return isDevelopment;
   }
 
-  #createEconomics(): StateEconomics {
+  #createCosts(): Costs {
     const { config, upstreams, telemetry } = this.#options;
     const { units, probation, learning } = config.state;
     const { metrics } = telemetry;
-    const unitsOf = createUnitsOf(units);
+    const cost = new StateCost({ chain: config.name, metrics, unitsOf: createUnitsOf(units), learning });
     const nodes = upstreams.nodes.map(({ name }) => name);
-    return createStateEconomics({ chain: config.name, metrics, unitsOf, nowMs, probation, learning, nodes });
+    return { cost, trust: new SourceTrust({ nowMs, cost, probation, nodes }) };
   }
 
   /** The share of the room for answers to calls. */
@@ -200,24 +205,23 @@ export class ChainState {
     return follow === "auto" ? Math.floor(cacheBytes * ANSWER_SHARE) : 0;
   }
 
-  #createKnown(economics: StateEconomics): Known {
+  #createKnown(costs: Costs): Known {
     const values = new BlockValues(this.#options.config.state.cacheBytes - this.#answerBytes);
-    return { economics, values, sourced: new SourcedValues(values) };
+    return { ...costs, values, sourced: new SourcedValues(values) };
   }
 
   #follow(sources: readonly WriteSetSource[], known: Known): void {
     const { config, upstreams, views, telemetry } = this.#options;
     const chain = config.name;
-    const { economics, values, sourced } = known;
-    const { policy } = economics;
+    const { cost, trust, values, sourced } = known;
     this.#known = known;
-    this.#sources = sources.map(economics.account);
+    this.#sources = sources.map((source) => trust.guard(source));
     const answerBytes = this.#answerBytes;
     const { heads } = upstreams;
     const follower = new StateFollower({
       heads,
       sources: this.#sources,
-      policy,
+      cost,
       values,
       sourced,
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
@@ -230,10 +234,10 @@ export class ChainState {
       fetchFrom: (nodes, forMs) => createStateFetcher({ nodes, heads }, forMs),
       onDisagreement: createDisagreementReport(chain, telemetry),
     });
-    const comparison = createOriginComparison({ upstreams, timeoutMs, economics, nowMs });
-    const differences = this.#createDifferences({ comparison, values, follower, trust: economics.trust });
+    const comparison = createOriginComparison({ upstreams, timeoutMs, cost, nowMs });
+    const differences = this.#createDifferences({ comparison, values, follower, trust });
     this.#differences = differences;
-    const parts = { values, follower, economics, fetch, differences };
+    const parts = { values, follower, cost, fetch, differences };
     this.#judge = new StateJudge({ ...parts, chain, comparison, nowMs, telemetry });
     const never = new Set(config.state.never.map((address): Address => `0x${address.slice(2).toLowerCase()}`));
     const execution = config.simulate.enabled ? views.execution : undefined;
@@ -242,15 +246,14 @@ export class ChainState {
       this.#answers = createAnswers({ ...ofAnswers, onDropped: () => this.#publishDropped() });
     }
     const shared = {
-      ...{ values, follower, policy, never },
+      ...{ values, follower, cost, never },
       waitMs: config.state.waitMs,
       blockTimeMs: () => heads.blockTimeMs,
     };
-    this.#reads = new StateReads({ ...shared, ...this.#readEvents(economics) });
+    this.#reads = new StateReads({ ...shared, ...this.#readEvents() });
     this.#executionReads = new ExecutionReads({
       ...shared,
       heads,
-      unitsOf: economics.unitsOf,
       onWait: (result) => telemetry.metrics.stateWaits.inc({ chain, result }),
       onKnown: (count) => telemetry.metrics.simulateKnown.inc({ chain }, count),
     });
@@ -330,10 +333,7 @@ export class ChainState {
     }
   }
 
-  #readEvents({
-    learning,
-    unitsOf,
-  }: StateEconomics): Pick<StateReadsOptions, "onLookup" | "onAsked" | "onWait" | "onLocalAnswer"> {
+  #readEvents(): Pick<StateReadsOptions, "onLookup" | "onWait" | "onLocalAnswer"> {
     const { config, telemetry } = this.#options;
     const { metrics } = telemetry;
     const chain = config.name;
@@ -343,7 +343,6 @@ export class ChainState {
     const misses = seriesOf("miss");
     return {
       onLookup: (method, isHit) => (isHit ? hits : misses).get(method)?.inc(),
-      onAsked: (method) => learning.earn(unitsOf(method)),
       onWait: (result) => metrics.stateWaits.inc({ chain, result }),
       onLocalAnswer: (key, block, body) => this.#judge?.onLocalAnswer(key, block, body),
     };

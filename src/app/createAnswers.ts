@@ -17,7 +17,7 @@ import { ValueLoader } from "../state/answers/valueLoader.ts";
 import type { BlockValues } from "../state/blockValues.ts";
 import { BulkReader } from "../state/bulkReader.ts";
 import type { DifferenceHandler } from "../state/differenceHandler.ts";
-import type { StateEconomics } from "../state/stateEconomics.ts";
+import type { StateCost } from "../state/stateCost.ts";
 import type { StateFollower } from "../state/stateFollower.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { hasOwnHash } from "../verification/checkHeader.ts";
@@ -31,7 +31,7 @@ export interface AnswersOfChainOptions {
   readonly execution: ChainExecution;
   readonly values: BlockValues;
   readonly follower: StateFollower;
-  readonly economics: StateEconomics;
+  readonly cost: StateCost;
   readonly fetch: StateFetch;
   readonly pipeline: Pick<ReadPipeline, "forget">;
   readonly differences: Pick<DifferenceHandler, "handle">;
@@ -82,7 +82,7 @@ const createRun =
   };
 
 const createDefaults = (
-  { upstreams, economics: { learning, unitsOf } }: AnswersOfChainOptions,
+  { upstreams, cost }: AnswersOfChainOptions,
   { headerOf }: BlockLookups,
   table: AnswerTable,
 ): NodeDefaultsCache =>
@@ -98,14 +98,14 @@ const createDefaults = (
     headerOf,
     nowMs,
     onOutdated: () => table.clear(),
-    onSpent: (calls) => learning.spend(calls * unitsOf("eth_call")),
+    onSpent: (calls) => cost.spend("learning", calls * cost.unitsOf("eth_call")),
   });
 
 const createTable = ({
   config: { name: chain },
   values,
   follower,
-  economics: { usedKeys },
+  cost: { usedKeys },
   maxBytes,
   telemetry: { metrics },
   onDropped,
@@ -138,17 +138,16 @@ const createComparisons = (
   forwarded: ForwardedContracts,
   reader: BulkReader,
 ) => {
-  const { config, values, follower, economics, fetch, telemetry } = options;
-  const { ledger, unitsOf, sampleRate } = economics;
+  const { config, values, follower, cost, fetch, telemetry } = options;
   const chain = config.name;
-  const onSpent = (units: number): void => ledger.spend("sample", units);
+  const onSpent = (units: number): void => cost.spend("sample", units);
   const answerDifferences = new AnswerDifferences({
     ...{ chain, table, forwarded, follower, telemetry },
     findWrongValue: ({ reads, block }) => findWrongValue({ values, reader, onSpent }, reads, block),
     onWrongValue: (difference) => options.differences.handle(difference, "sample"),
   });
   const samples = new AnswerSamples({
-    ...{ fetch, unitsOf, ledger, rate: sampleRate },
+    ...{ fetch, cost },
     onCompared: (method) => telemetry.metrics.stateAnswers.inc({ chain, method, event: "sampled" }),
     onDifference: (answer, actual) => void answerDifferences.report(answer, actual),
     onDoubted: createForget(options),
@@ -156,7 +155,7 @@ const createComparisons = (
   return samples;
 };
 
-const createEvents = ({ config: { name: chain }, economics, telemetry: { metrics } }: AnswersOfChainOptions) => {
+const createEvents = ({ config: { name: chain }, telemetry: { metrics } }: AnswersOfChainOptions) => {
   const lookups = (outcome: "hit" | "miss") =>
     new Map(ANSWER_METHODS.map((method) => [method, metrics.stateLookups.series({ chain, method, outcome })]));
   const hits = lookups("hit");
@@ -165,14 +164,13 @@ const createEvents = ({ config: { name: chain }, economics, telemetry: { metrics
     onLookup: (method: AnswerMethod, isHit: boolean) => {
       (isHit ? hits : misses).get(method)?.inc();
     },
-    onAsked: (method: AnswerMethod) => economics.learning.earn(economics.unitsOf(method)),
   };
 };
 
 /** Creates the answers to calls of one chain. `close` ends their learning. */
 export const createAnswers = (options: AnswersOfChainOptions): { readonly answers: Answers; close(): void } => {
-  const { config, upstreams, values, follower, economics, fetch, never, telemetry } = options;
-  const { unitsOf, policy, learning: budget } = economics;
+  const { config, upstreams, values, follower, cost, fetch, never, telemetry } = options;
+  const { unitsOf } = cost;
   const { metrics } = telemetry;
   const chain = config.name;
   const lookups = createBlockLookups(upstreams);
@@ -186,7 +184,7 @@ export const createAnswers = (options: AnswersOfChainOptions): { readonly answer
   const learner = new AnswerLearner({
     ...shared,
     loader: new ValueLoader({ values, follower, reader, fetch, unitsOf }),
-    budget,
+    cost,
     defaultsOf: (node, block) => defaults.get(node, block),
     onLearned: ({ key, method }, answer) => {
       metrics.stateAnswers.inc({ chain, method, event: "learned" });
@@ -199,7 +197,7 @@ export const createAnswers = (options: AnswersOfChainOptions): { readonly answer
     onDoubted: createForget(options),
   });
   const answers = new Answers({
-    ...{ table, values, follower, policy, learner, ...events },
+    ...{ table, values, follower, cost, learner, ...events },
     reruns: new AnswerReruns({ ...shared, knownDefaults: (node, block) => defaults.known(node, block) }),
     waitMs: config.state.waitMs,
     blockTimeMs: () => upstreams.heads.blockTimeMs,

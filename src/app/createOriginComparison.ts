@@ -3,21 +3,21 @@ import { rankNodes } from "../nodes/nodeSelection.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { BulkReader } from "../state/bulkReader.ts";
 import { type ComparedNode, OriginComparison } from "../state/originComparison.ts";
-import type { StateEconomics } from "../state/stateEconomics.ts";
+import type { StateCost } from "../state/stateCost.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 export interface OriginComparisonParts {
   readonly upstreams: Pick<Upstreams, "nodes" | "heads">;
   readonly timeoutMs: number;
-  readonly economics: Pick<StateEconomics, "ledger" | "unitsOf">;
+  readonly cost: Pick<StateCost, "spend" | "unitsOf">;
   readonly nowMs: () => number;
 }
 
 /** Creates the comparison of values between the nodes of a chain. Each node has its own reader, so that each value has one giver. */
 export const createOriginComparison = (parts: OriginComparisonParts): OriginComparison => {
-  const { upstreams, timeoutMs, economics, nowMs } = parts;
+  const { upstreams, timeoutMs, cost, nowMs } = parts;
   const { heads } = upstreams;
-  const { ledger, unitsOf } = economics;
+  const { unitsOf } = cost;
   const compared = new Map<UpstreamNode, ComparedNode>(
     upstreams.nodes.map((node) => [
       node,
@@ -37,6 +37,6 @@ export const createOriginComparison = (parts: OriginComparisonParts): OriginComp
       const ranked = current === undefined ? [] : rankNodes(upstreams.nodes, current.latest, current);
       return ranked.flatMap((node) => compared.get(node) ?? []);
     },
-    onSpent: (units) => ledger.spend("audit", units),
+    onSpent: (units) => cost.spend("audit", units),
   });
 };

@@ -14,7 +14,8 @@ import type { SourceNodes } from "../state/sources/sourceNodes.ts";
 import { selectWriteSetSources } from "../state/sources/sourceOrder.ts";
 import { TraceSource } from "../state/sources/traceSource.ts";
 import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
-import type { StateEconomics } from "../state/stateEconomics.ts";
+import type { SourceTrust } from "../state/sourceTrust.ts";
+import type { StateCost } from "../state/stateCost.ts";
 import type { WriteSetSource } from "../state/writeSet.ts";
 import type { PendingViews } from "./createPendingViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
@@ -28,7 +29,8 @@ export interface WriteSetSourcesOptions {
   /** Undefined without a feed. */
   readonly feed: FeedSource | undefined;
   readonly thread: WriteSetThread;
-  readonly economics: Pick<StateEconomics, "policy" | "ledger" | "unitsOf" | "trust">;
+  readonly cost: StateCost;
+  readonly trust: SourceTrust;
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
 }
@@ -69,28 +71,26 @@ const blobsAt = ({ upstreams, views }: WriteSetSourcesOptions, { number }: Block
 };
 
 const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes): TraceSource => {
-  const { config, views, thread, economics } = options;
+  const { config, views, thread, cost, trust } = options;
   return new TraceSource({
     ...nodes,
-    nodesFor: (block) => economics.trust.order(nodes.nodesFor(block)),
+    nodesFor: (block) => trust.order(nodes.nodesFor(block)),
     thread,
     isAllowed: (block) => config.state.source === "trace" || areRulesKnownAt(options, block),
     readBlock: createReadBlock(options),
     systemContracts: () => views.systemContracts,
     blobs: (block) => blobsAt(options, block),
-    unitsOf: economics.unitsOf,
+    unitsOf: cost.unitsOf,
   });
 };
 
 const createFeedSource = (options: WriteSetSourcesOptions, feed: FeedSource): CompletedFeedSource => {
-  const { upstreams, thread, economics } = options;
-  const { policy, ledger, unitsOf } = economics;
+  const { upstreams, thread, cost } = options;
   return new CompletedFeedSource({
-    ...{ feed, thread, policy, unitsOf },
+    ...{ feed, thread, cost },
     readBlock: createReadBlock(options),
     blockTimeMs: () => upstreams.heads.blockTimeMs,
     nowMs: () => performance.now(),
-    onSpent: (units) => ledger.spend("writeSets", units),
   });
 };
 
@@ -114,7 +114,7 @@ const createExecutionSource = (options: WriteSetSourcesOptions): ExecutionSource
 
 /** Creates the sources of write sets that `state.source` allows, in the order in which they are asked. */
 export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly WriteSetSource[] => {
-  const { config, upstreams, feed, thread, economics } = options;
+  const { config, upstreams, feed, thread, cost } = options;
   const { source } = config.state;
   if (source === "execute") {
     const execution = createExecutionSource(options);
@@ -128,7 +128,7 @@ export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly
       const heads = upstreams.heads.current();
       return heads?.at(number)?.hash === hash ? heads.header(number) : undefined;
     },
-    unitsOf: economics.unitsOf,
+    unitsOf: cost.unitsOf,
   });
   const available = [
     ...(feed === undefined ? [] : [createFeedSource(options, feed)]),

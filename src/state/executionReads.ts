@@ -7,11 +7,10 @@ import type { Call } from "../jsonrpc/call.ts";
 import { accountOfValues } from "./accountOfValues.ts";
 import { type BlockValues, READABLE_BLOCKS } from "./blockValues.ts";
 import { unitsOfSlot } from "./bulkSlotFetch.ts";
-import type { FollowPolicy } from "./followPolicy.ts";
-import type { UnitsOf } from "./providerUnits.ts";
 import { resolvesWithin } from "./resolvesWithin.ts";
 import { runSlicedWhile } from "./runSliced.ts";
 import { keyOfCall, methodOf, parseSingle } from "./singleReads.ts";
+import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateField, StateKey } from "./stateKey.ts";
 import type { WaitResult } from "./stateReads.ts";
@@ -20,8 +19,7 @@ export interface ExecutionReadsOptions {
   readonly values: Pick<BlockValues, "get" | "code" | "head" | "isReadable">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "enter" | "untilApplied">;
   readonly heads: { current(): Heads | undefined };
-  readonly policy: Pick<FollowPolicy, "onRead">;
-  readonly unitsOf: UnitsOf;
+  readonly cost: Pick<StateCost, "unitsOf" | "onRead">;
   /** Accounts whose values are always read from a node. */
   readonly never: ReadonlySet<Address>;
   /** The longest wait for a write set, in milliseconds. */
@@ -149,7 +147,7 @@ class BlockReads implements KnownBlockState {
   #find({ accounts, slots, blockHashes }: StateKeys): FoundState {
     const found: Found = { accounts: [], codes: [], slots: [] };
     const missingAccounts = accounts.filter((address) => !this.#findAccount(address, found));
-    const slotUnits = unitsOfSlot(slots.length, this.#options.unitsOf);
+    const slotUnits = unitsOfSlot(slots.length, this.#options.cost.unitsOf);
     const missingSlots = slots.filter(([address, slot]) => !this.#findSlot(address, slot, found, slotUnits));
     this.#options.onKnown(found.accounts.length + found.slots.length);
     return {
@@ -191,10 +189,10 @@ class BlockReads implements KnownBlockState {
   }
 
   #count(key: StateKey, isHit: boolean, units?: number): void {
-    const { policy, never } = this.#options;
+    const { cost, never } = this.#options;
     if (!never.has(key.address)) {
       const block = this.#block.number;
-      policy.onRead({ method: methodOf(key), key, block, isHit, client: this.#client, units });
+      cost.onRead({ method: methodOf(key), key, block, isHit, client: this.#client, units });
     }
   }
 }

@@ -1,6 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import { PeerProbation, type ProbationNode } from "./peerProbation.ts";
 import { Probation, type ProbationLimits } from "./probation.ts";
+import type { StateCost } from "./stateCost.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "./writeSet.ts";
 
 /** A source of a wrong value is not used for this time. */
@@ -45,12 +46,13 @@ const byProgress = (one: Probation | undefined, other: Probation | undefined): n
 
 interface GuardedSourceOptions {
   readonly nowMs: () => number;
+  readonly cost: Pick<StateCost, "spend">;
   /** The trust in each giver, by the name of its node. */
   readonly givers: Givers;
   onUsed(giver: UsedGiver): void;
 }
 
-/** A source that can rest. Each giver of write sets that nothing proves is on probation. */
+/** A source whose units are counted and that can rest. Each giver of write sets that nothing proves is on probation. */
 class GuardedSource implements WriteSetSource {
   readonly #source: WriteSetSource;
   readonly #options: GuardedSourceOptions;
@@ -64,7 +66,8 @@ class GuardedSource implements WriteSetSource {
     this.#options = options;
     this.#peers = new PeerProbation({
       candidates: () => options.givers.onProbation(),
-      readFrom: async (node, block, signal) => source.readFrom?.(node, block, signal) ?? "unsupported",
+      readFrom: async (node, block, signal) =>
+        this.#bill((await source.readFrom?.(node, block, signal)) ?? "unsupported"),
     });
   }
 
@@ -98,7 +101,7 @@ class GuardedSource implements WriteSetSource {
       return "unsupported";
     }
     const { nowMs, givers, onUsed } = this.#options;
-    const outcome = await this.#source.read(block, signal);
+    const outcome = this.#bill(await this.#source.read(block, signal));
     if (typeof outcome !== "string") {
       this.#failures = 0;
       onUsed({ kind: this.kind, trust: givers.of(outcome.node) });
@@ -108,6 +111,14 @@ class GuardedSource implements WriteSetSource {
     } else if (outcome !== "unsupported" && this.unitsPerBlock > 0 && !signal.aborted) {
       this.#failures++;
       this.#restsUntilMs = Math.max(this.#restsUntilMs, nowMs() + restAfter(this.#failures));
+    }
+    return outcome;
+  }
+
+  /** A read that fails costs as much as one that succeeds, unless no node supports the source. */
+  #bill(outcome: WriteSet | WriteSetFailure): WriteSet | WriteSetFailure {
+    if (outcome !== "unsupported") {
+      this.#options.cost.spend("writeSets", this.unitsPerBlock);
     }
     return outcome;
   }
@@ -153,6 +164,7 @@ class Givers {
 }
 
 export interface SourceTrustOptions {
+  readonly cost: Pick<StateCost, "spend">;
   readonly nowMs: () => number;
   readonly probation: ProbationLimits;
   /** The names of the nodes of the chain. */
@@ -174,9 +186,9 @@ export class SourceTrust {
 
   /** Returns a source that has no write sets while it rests. */
   guard(source: WriteSetSource): WriteSetSource {
-    const { nowMs } = this.#options;
+    const { nowMs, cost } = this.#options;
     return new GuardedSource(source, {
-      nowMs,
+      ...{ nowMs, cost },
       givers: UNPROVEN.has(source.kind) ? this.#nodes : new Givers([], () => new GiverTrust(nowMs, undefined)),
       onUsed: (giver) => {
         this.#lastUsed = giver;

@@ -2,16 +2,15 @@ import type { BlockId } from "../core/heads.ts";
 import type { BlockValues } from "./blockValues.ts";
 import type { BulkReader } from "./bulkReader.ts";
 import type { OriginComparison } from "./originComparison.ts";
+import type { StateCost } from "./stateCost.ts";
 import type { StateDifference } from "./stateDifference.ts";
 import type { StateKey } from "./stateKey.ts";
-import { MAX_AUDIT_UNITS, type UnitLedger } from "./unitLedger.ts";
-import type { UsedKeys } from "./usedKeys.ts";
+import { MAX_AUDIT_UNITS } from "./unitBudget.ts";
 
 export interface StateAuditOptions {
   readonly values: Pick<BlockValues, "get" | "head">;
-  readonly usedKeys: Pick<UsedKeys, "mostUsed" | "sample">;
   readonly comparison: Pick<OriginComparison, "nextNode">;
-  readonly ledger: Pick<UnitLedger, "auditUnits" | "spend">;
+  readonly cost: Pick<StateCost, "usedKeys" | "budget" | "spend">;
   readonly random: () => number;
   onCompared(values: number): void;
   onDifference(difference: StateDifference): void;
@@ -27,7 +26,7 @@ type Reader = Pick<BulkReader, "unitsFor" | "read" | "readSingly">;
 /** Compares known values with a node. The origins take turns. The ledger limits its units. */
 export class StateAudit {
   readonly #options: StateAuditOptions;
-  readonly #spend = (units: number): void => this.#options.ledger.spend("audit", units);
+  readonly #spend = (units: number): void => this.#options.cost.spend("audit", units);
   #isRunning = false;
 
   constructor(options: StateAuditOptions) {
@@ -36,7 +35,7 @@ export class StateAudit {
 
   /** Compares once, unless nothing is known, the last audit is still running, or too little was saved since. */
   async run(): Promise<void> {
-    const { values, comparison, ledger } = this.#options;
+    const { values, comparison, cost } = this.#options;
     const block = values.head;
     const node = block === undefined || this.#isRunning ? undefined : comparison.nextNode();
     if (block === undefined || node === undefined) {
@@ -45,7 +44,7 @@ export class StateAudit {
     const { reader } = node;
     const known = this.#choose(block, reader);
     const keys = [...known.keys()];
-    if (keys.length === 0 || reader.unitsFor(keys, block) > ledger.auditUnits) {
+    if (keys.length === 0 || reader.unitsFor(keys, block) > cost.budget.forAudit) {
       return;
     }
     this.#isRunning = true;
@@ -68,7 +67,8 @@ export class StateAudit {
   }
 
   #knownValues(block: BlockId, limit: number): ReadonlyMap<StateKey, string> {
-    const { values, usedKeys, random } = this.#options;
+    const { values, random } = this.#options;
+    const { usedKeys } = this.#options.cost;
     const half = Math.ceil(limit / 2);
     const known = new Map<StateKey, string>();
     let nonces = 0;

@@ -3,10 +3,10 @@ import type { DropReason } from "../telemetry/stateMetrics.ts";
 import { AwaitedBlock, type NodeValue, type OnWriteSetRead, type SourcedWriteSet } from "./awaitedBlock.ts";
 import { AwaitedBlocks, isCanonicalIn, linkedBlocks } from "./awaitedBlocks.ts";
 import type { BlockValues } from "./blockValues.ts";
-import type { FollowPolicy } from "./followPolicy.ts";
 import { runSlicedWhile } from "./runSliced.ts";
 import { SlidingSum } from "./slidingSum.ts";
 import { SourcedValues } from "./sourcedValues.ts";
+import type { StateCost } from "./stateCost.ts";
 import type { StateDifference } from "./stateDifference.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { WriteSetSource } from "./writeSet.ts";
@@ -15,7 +15,7 @@ export interface StateFollowerOptions {
   readonly heads: { current(): Heads | undefined; subscribe(listener: (change: HeadChange) => void): () => void };
   /** In the order in which they are asked. */
   readonly sources: readonly WriteSetSource[];
-  readonly policy: FollowPolicy;
+  readonly cost: Pick<StateCost, "shouldFollow" | "shouldCatchUp">;
   readonly values: BlockValues;
   /** The values with their givers, if another follower has released them. Default: nothing is known. */
   readonly sourced?: SourcedValues | undefined;
@@ -204,17 +204,17 @@ export class StateFollower {
   }
 
   #usableSources(latest: BlockId): readonly WriteSetSource[] {
-    const { sources, policy } = this.#options;
+    const { sources, cost } = this.#options;
     return sources.filter(
       (source) =>
         this.#sourced.isUsable(source, latest) &&
-        (source.unitsPerBlock === 0 || policy.shouldFollow(source.unitsPerBlock, source.probation)),
+        (source.unitsPerBlock === 0 || cost.shouldFollow(source.unitsPerBlock, source.probation)),
     );
   }
 
   /** Awaits the blocks between the newest block that is known or awaited and the head. */
   #extend(heads: Heads, sources: readonly WriteSetSource[]): void {
-    const { values, policy } = this.#options;
+    const { values, cost } = this.#options;
     const { latest } = heads;
     const isCanonical = isCanonicalIn(heads);
     this.#awaited.cancelOrphans(isCanonical);
@@ -225,7 +225,7 @@ export class StateFollower {
     }
     const missing = latest.number - tip.number;
     const [{ unitsPerBlock } = { unitsPerBlock: 0 }] = sources;
-    if (this.#isPaused && missing > 1n && !policy.shouldCatchUp(Number(missing), unitsPerBlock)) {
+    if (this.#isPaused && missing > 1n && !cost.shouldCatchUp(Number(missing), unitsPerBlock)) {
       this.#restart(latest, "pause");
       return;
     }

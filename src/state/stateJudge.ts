@@ -6,8 +6,8 @@ import { BulkReader } from "./bulkReader.ts";
 import type { DifferenceHandler } from "./differenceHandler.ts";
 import type { OriginComparison } from "./originComparison.ts";
 import { StateAudit } from "./stateAudit.ts";
+import type { StateCost } from "./stateCost.ts";
 import type { StateDifference } from "./stateDifference.ts";
-import type { StateEconomics } from "./stateEconomics.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateKey } from "./stateKey.ts";
 import { StateLearner } from "./stateLearner.ts";
@@ -17,7 +17,7 @@ export interface StateJudgeOptions {
   readonly chain: string;
   readonly values: BlockValues;
   readonly follower: StateFollower;
-  readonly economics: StateEconomics;
+  readonly cost: StateCost;
   readonly fetch: StateFetch;
   readonly comparison: OriginComparison;
   readonly differences: Pick<DifferenceHandler, "handle">;
@@ -36,17 +36,16 @@ export class StateJudge {
   readonly #onError: (err: unknown) => void;
 
   constructor(options: StateJudgeOptions) {
-    const { chain, values, follower, economics, fetch, comparison, differences, nowMs, telemetry } = options;
-    const { unitsOf, ledger, learning: budget, usedKeys, sampleRate } = economics;
-    const reader = new BulkReader({ fetch, unitsOf, nowMs });
+    const { chain, values, follower, cost, fetch, comparison, differences, nowMs, telemetry } = options;
+    const reader = new BulkReader({ fetch, unitsOf: cost.unitsOf, nowMs });
     const events = (kind: "audit" | "sample") => ({
       onCompared: (count: number) => telemetry.metrics.stateCompared.inc({ chain, kind }, count),
       onDifference: (difference: StateDifference) => differences.handle(difference, kind),
     });
-    const shared = { values, comparison, ledger };
-    this.#audit = new StateAudit({ ...shared, usedKeys, random: Math.random, ...events("audit") });
-    this.#samples = new StateSamples({ ...shared, rate: sampleRate, ...events("sample") });
-    this.#learner = new StateLearner({ values, follower, usedKeys, reader, budget, unitsOf, nowMs });
+    const shared = { values, comparison, cost };
+    this.#audit = new StateAudit({ ...shared, random: Math.random, ...events("audit") });
+    this.#samples = new StateSamples({ ...shared, ...events("sample") });
+    this.#learner = new StateLearner({ values, follower, cost, reader, nowMs });
     this.#timer = setInterval(() => this.#audit.run().catch(this.#onError), AUDIT_INTERVAL_MS).unref();
     this.#onError = (err) => telemetry.log.error({ err, chain }, "known state was not compared or learned");
   }

@@ -1,18 +1,14 @@
 import type { BlockValues } from "./blockValues.ts";
 import type { BulkReader } from "./bulkReader.ts";
-import type { LearningBudget } from "./learningBudget.ts";
-import type { UnitsOf } from "./providerUnits.ts";
+import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateKey } from "./stateKey.ts";
-import type { UsedKeys } from "./usedKeys.ts";
 
 export interface StateLearnerOptions {
   readonly values: Pick<BlockValues, "get" | "head">;
   readonly follower: Pick<StateFollower, "enter" | "generation" | "isFollowing">;
-  readonly usedKeys: Pick<UsedKeys, "mostUsedByClient">;
+  readonly cost: Pick<StateCost, "unitsOf" | "usedKeys" | "budget" | "spend">;
   readonly reader: Pick<BulkReader, "unitsFor" | "read">;
-  readonly budget: Pick<LearningBudget, "units" | "spend">;
-  readonly unitsOf: UnitsOf;
   readonly nowMs: () => number;
 }
 
@@ -37,17 +33,17 @@ export class StateLearner {
 
   /** Learns at the newest block whose state can be read. */
   async learn(): Promise<void> {
-    const { values, follower, usedKeys, reader, budget, unitsOf, nowMs } = this.#options;
+    const { values, follower, cost, reader, nowMs } = this.#options;
     const block = values.head;
     if (block === undefined || !follower.isFollowing || nowMs() - this.#lastMs < MIN_INTERVAL_MS) {
       return;
     }
     const isUnknown = (key: StateKey) => key.field !== "nonce" && values.get(key, block) === undefined;
-    let keys = usedKeys.mostUsedByClient(MAX_VALUES).filter(isUnknown);
-    while (reader.unitsFor(keys, block) > budget.units) {
+    let keys = cost.usedKeys.mostUsedByClient(MAX_VALUES).filter(isUnknown);
+    while (reader.unitsFor(keys, block) > cost.budget.forLearning) {
       keys = keys.slice(0, keys.length >> 1);
     }
-    if (reader.unitsFor(keys, block) >= MAX_SHARE * keys.length * unitsOf("eth_getStorageAt")) {
+    if (reader.unitsFor(keys, block) >= MAX_SHARE * keys.length * cost.unitsOf("eth_getStorageAt")) {
       return;
     }
     this.#lastMs = nowMs();
@@ -56,7 +52,7 @@ export class StateLearner {
     const learned = await reader.read(
       keys,
       block,
-      (units) => budget.spend(units),
+      (units) => cost.spend("learning", units),
       (giver) => {
         node = giver;
       },

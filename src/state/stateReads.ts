@@ -3,10 +3,10 @@ import type { CacheStatus, RequestContext, RpcResponse } from "../core/rpcSource
 import type { Address } from "../ethereum/hex.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import { type BlockValues, READABLE_BLOCKS } from "./blockValues.ts";
-import type { FollowPolicy } from "./followPolicy.ts";
 import { isAsked } from "./isAsked.ts";
 import { resolvesWithin } from "./resolvesWithin.ts";
 import { formatCodeBody, formatStateBody, parseStateBody } from "./stateBody.ts";
+import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateKey } from "./stateKey.ts";
 
@@ -20,15 +20,13 @@ export type WaitResult = "hit" | "unknown" | "late";
 export interface StateReadsOptions {
   readonly values: BlockValues;
   readonly follower: StateFollower;
-  readonly policy: Pick<FollowPolicy, "onRead">;
+  readonly cost: Pick<StateCost, "onRead" | "onAsked">;
   /** Accounts whose values are always read from a node. */
   readonly never: ReadonlySet<Address>;
   /** The longest wait for a write set, in milliseconds. */
   readonly waitMs: number;
   readonly blockTimeMs: () => number;
   onLookup(method: StateMethod, isHit: boolean): void;
-  /** Called if a node was asked. */
-  onAsked(method: StateMethod): void;
   onWait(result: WaitResult): void;
   /** Called with each answer that needed no node. */
   onLocalAnswer(key: StateKey, block: BlockId, body: Uint8Array): void;
@@ -131,7 +129,7 @@ export class StateReads {
     const { generation } = this.#options.follower;
     return whenKnown(ask(), (response) => {
       if (isAsked(response)) {
-        this.#options.onAsked(method);
+        this.#options.cost.onAsked(method);
         this.#enter(key, response, generation);
       }
       return response;
@@ -151,8 +149,8 @@ export class StateReads {
   }
 
   #count({ method, key, block, context }: StateRead, isHit: boolean): void {
-    const { policy, onLookup } = this.#options;
-    policy.onRead({ method, key, block: block.number, isHit, client: context.caller.clientId });
+    const { cost, onLookup } = this.#options;
+    cost.onRead({ method, key, block: block.number, isHit, client: context.caller.clientId });
     onLookup(method, isHit);
   }
 }

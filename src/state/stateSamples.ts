@@ -1,17 +1,15 @@
 import type { BlockId } from "../core/heads.ts";
 import type { BlockValues } from "./blockValues.ts";
 import type { OriginComparison } from "./originComparison.ts";
-import type { SampleRate } from "./sampleRate.ts";
 import { parseSingle } from "./singleReads.ts";
+import type { StateCost } from "./stateCost.ts";
 import type { StateDifference } from "./stateDifference.ts";
 import type { StateKey } from "./stateKey.ts";
-import type { UnitLedger } from "./unitLedger.ts";
 
 export interface StateSamplesOptions {
   readonly values: Pick<BlockValues, "sourceOf">;
   readonly comparison: Pick<OriginComparison, "nodeBeside">;
-  readonly ledger: Pick<UnitLedger, "spend">;
-  readonly rate: Pick<SampleRate, "take">;
+  readonly cost: Pick<StateCost, "spend" | "takeSample">;
   onCompared(values: number): void;
   onDifference(difference: StateDifference): void;
 }
@@ -28,17 +26,17 @@ export class StateSamples {
 
   /** Called with each local answer. Returns the comparison, if this answer is compared. */
   consider(key: StateKey, block: BlockId, body: Uint8Array): Promise<void> | undefined {
-    return this.#options.rate.take() ? this.#compare(key, block, body) : undefined;
+    return this.#options.cost.takeSample() ? this.#compare(key, block, body) : undefined;
   }
 
   async #compare(key: StateKey, block: BlockId, body: Uint8Array): Promise<void> {
-    const { values, comparison, ledger, onCompared, onDifference } = this.#options;
+    const { values, comparison, cost, onCompared, onDifference } = this.#options;
     const node = comparison.nodeBeside(values.sourceOf(key, block)?.node);
     if (node === undefined) {
       return;
     }
     const known = parseSingle(key, JSON.parse(decoder.decode(body))) ?? "";
-    const actual = (await node.reader.readSingly([key], block, (units) => ledger.spend("sample", units))).get(key);
+    const actual = (await node.reader.readSingly([key], block, (units) => cost.spend("sample", units))).get(key);
     if (actual === undefined) {
       return;
     }

@@ -6,11 +6,11 @@ import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { parseData } from "../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
-import { everySource } from "../../src/state/followPolicy.ts";
 import { CompletedFeedSource } from "../../src/state/sources/completedFeedSource.ts";
 import { FeedSource } from "../../src/state/sources/feedSource.ts";
 import { WriteSetThread } from "../../src/state/sources/writeSetThread.ts";
 import { createDevnet } from "../devnet/devnet.ts";
+import { everySource } from "../state/costRig.ts";
 import { flashblock, hashOf, raw } from "../support/builders/flashblocks.ts";
 import { createAsk } from "../support/fakes/nodeState.ts";
 import { ActorSigner, type ActorTransaction, ANVIL_KEYS } from "../support/state/actor.ts";
@@ -68,10 +68,10 @@ const compareWriteSets = async (t: TestContext, isPartial: boolean): Promise<voi
   const ask = createAsk(devnet.anvilUrl);
   const completions: number[] = [];
   const source = new CompletedFeedSource({
-    ...{ feed, thread, policy: everySource, unitsOf: () => 20, nowMs: () => performance.now() },
+    ...{ feed, thread, nowMs: () => performance.now() },
     readBlock: async ({ hash }) => Buffer.from(JSON.stringify(await ask("eth_getBlockByHash", [hash, true]))),
     blockTimeMs: () => 20_000,
-    onSpent: (units) => completions.push(units),
+    cost: { ...everySource, unitsOf: () => 20, spend: (_purpose, units) => completions.push(units) },
   });
   const send = createAsk(devnet.url);
   const targets = Array.from({ length: SALTS }, (_, salt) => signer.storeOf(salt));

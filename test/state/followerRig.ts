@@ -1,14 +1,14 @@
 import type { RingBlock } from "../../src/core/heads.ts";
 import { BlockValues } from "../../src/state/blockValues.ts";
-import { everySource, type FollowPolicy } from "../../src/state/followPolicy.ts";
 import type { StateDifference } from "../../src/state/stateDifference.ts";
-import { StateFollower } from "../../src/state/stateFollower.ts";
+import { StateFollower, type StateFollowerOptions } from "../../src/state/stateFollower.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import type { WriteSetSource } from "../../src/state/writeSet.ts";
 import type { DropReason } from "../../src/telemetry/stateMetrics.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
+import { everySource } from "./costRig.ts";
 import { emptyWriteSet, FakeWriteSets } from "./fakeWriteSets.ts";
 
 const BYTES = 4 * 1024 * 1024;
@@ -21,14 +21,14 @@ export const ONE = "1".padStart(64, "0");
 export const block = (number: bigint, fork = 0) => ({ number, hash: hashOf(number, fork) });
 
 interface RigOptions {
-  readonly policy?: FollowPolicy;
+  readonly cost?: StateFollowerOptions["cost"];
   readonly hasSameRules?: (parent: RingBlock, child: RingBlock) => boolean;
 }
 
 /** Creates a follower of these sources, with fake heads. */
 export const createFollower = (
   sources: readonly WriteSetSource[],
-  { policy = everySource, hasSameRules = () => true }: RigOptions = {},
+  { cost = everySource, hasSameRules = () => true }: RigOptions = {},
 ) => {
   const heads = createFakeHeads(FIRST);
   heads.move({ ...block(FIRST) });
@@ -39,7 +39,7 @@ export const createFollower = (
   const follower = new StateFollower({
     heads,
     sources,
-    policy,
+    cost,
     values,
     hasSameRules,
     onRead: (_, outcome) => outcomes.push(outcome),
@@ -56,7 +56,7 @@ export const createFollower = (
 
 /** Creates a follower of one source. */
 export const createRig = (options: RigOptions = {}) => {
-  const source = new FakeWriteSets("trace", (options.policy ?? everySource) === everySource ? 0 : 20);
+  const source = new FakeWriteSets("trace", (options.cost ?? everySource) === everySource ? 0 : 20);
   const rig = createFollower([source], options);
   /** Publishes blocks and answers their reads. */
   const extend = async (...blocks: readonly ReturnType<typeof block>[]) => {

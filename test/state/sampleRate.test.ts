@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LocalAnswer } from "../../src/state/answers/answerSamples.ts";
 import { AnswerSamples } from "../../src/state/answers/answerSamples.ts";
-import { SampleRate } from "../../src/state/sampleRate.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateSamples } from "../../src/state/stateSamples.ts";
+import { createCost } from "./costRig.ts";
 
 const BLOCK = { number: 7n, hash: `0x${"7".repeat(64)}` } as const;
 const KEY: StateKey = { field: "balance", address: `0x${"c0".repeat(20)}`, slot: undefined };
@@ -17,10 +17,10 @@ const ANSWER: LocalAnswer = {
 };
 
 test("one local answer in 100 is compared, reads and calls together at most once a second", () => {
-  const clock = { nowMs: 0, random: 0.5 };
-  const rate = new SampleRate({ nowMs: () => clock.nowMs, random: () => clock.random });
+  const { cost, clock } = createCost();
+  const startMs = clock.nowMs;
   const asked: string[] = [];
-  const events = { ledger: { spend: () => undefined }, onCompared: () => undefined, onDifference: () => undefined };
+  const events = { onCompared: () => undefined, onDifference: () => undefined };
   const unused = { unitsFor: () => 0, read: async () => new Map() };
   const readSingly = async () => {
     asked.push("read");
@@ -28,13 +28,12 @@ test("one local answer in 100 is compared, reads and calls together at most once
   };
   const node = { name: "one", origin: "one", available: true, reader: { ...unused, readSingly } };
   const reads = new StateSamples({
-    ...{ rate, ...events },
+    ...{ cost, ...events },
     values: { sourceOf: () => undefined },
     comparison: { nodeBeside: () => node },
   });
   const calls = new AnswerSamples({
-    ...{ rate, ...events },
-    unitsOf: () => 26,
+    ...{ cost, ...events },
     onDoubted: () => undefined,
     fetch: async () => {
       asked.push("call");
@@ -50,9 +49,9 @@ test("one local answer in 100 is compared, reads and calls together at most once
   clock.random = 0.005;
   considerBoth();
   assert.deepEqual(asked, ["read"]);
-  clock.nowMs = 999;
+  clock.nowMs = startMs + 999;
   considerBoth();
-  clock.nowMs = 1_000;
+  clock.nowMs = startMs + 1_000;
   calls.consider(ANSWER);
   considerBoth();
   assert.deepEqual(asked, ["read", "call"]);

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SourceTrust } from "../../src/state/sourceTrust.ts";
-import type { WriteSetSource, WriteSetSourceKind } from "../../src/state/writeSet.ts";
+import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "../../src/state/writeSet.ts";
+import { createCost } from "./costRig.ts";
 
 const BLOCK = { number: 1n, hash: `0x${"11".repeat(32)}` } as const;
 const HOUR_MS = 3_600_000;
+const { cost, spent } = createCost();
 const { signal } = new AbortController();
 
 const sourceOf = (kind: WriteSetSourceKind, has: () => boolean): WriteSetSource => ({
@@ -13,10 +15,25 @@ const sourceOf = (kind: WriteSetSourceKind, has: () => boolean): WriteSetSource 
   read: async (block) => (has() ? { block, accounts: new Map() } : "late"),
 });
 
+test("each write set that was asked of a node is billed", async () => {
+  const outcomes: (WriteSet | WriteSetFailure)[] = ["late", "unsupported", { block: BLOCK, accounts: new Map() }];
+  const trust = new SourceTrust({ cost, nowMs: () => 0, probation: { blocks: 1, values: 1 } });
+  const source = trust.guard({ kind: "trace", unitsPerBlock: 60, read: async () => outcomes.shift() ?? "error" });
+  assert.deepEqual([source.kind, source.unitsPerBlock], ["trace", 60]);
+  const before = spent.length;
+  assert.equal(await source.read(BLOCK, signal), "late");
+  assert.equal(await source.read(BLOCK, signal), "unsupported");
+  assert.equal(((await source.read(BLOCK, signal)) as WriteSet).block, BLOCK);
+  assert.deepEqual(spent.slice(before), [
+    ["writeSets", 60],
+    ["writeSets", 60],
+  ]);
+});
+
 test("the source of the newest write set rests for an hour", async () => {
   const clock = { nowMs: 0 };
   const state = { hasList: false };
-  const trust = new SourceTrust({ nowMs: () => clock.nowMs, probation: { blocks: 0, values: 0 } });
+  const trust = new SourceTrust({ cost, nowMs: () => clock.nowMs, probation: { blocks: 0, values: 0 } });
   const list = trust.guard(sourceOf("accessList", () => state.hasList));
   const trace = trust.guard(sourceOf("trace", () => true));
   assert.equal(trust.rest(), undefined);
@@ -33,7 +50,7 @@ test("the source of the newest write set rests for an hour", async () => {
 test("a paid source that keeps failing rests longer and longer, and a free one is always asked", async () => {
   const clock = { nowMs: 0 };
   let isFailing = true;
-  const trust = new SourceTrust({ nowMs: () => clock.nowMs, probation: { blocks: 0, values: 0 } });
+  const trust = new SourceTrust({ cost, nowMs: () => clock.nowMs, probation: { blocks: 0, values: 0 } });
   let asked = 0;
   const has = () => {
     asked++;
@@ -58,7 +75,7 @@ test("a paid source that keeps failing rests longer and longer, and a free one i
 });
 
 test("a read that a reorganisation ended is not a failure", async () => {
-  const trust = new SourceTrust({ nowMs: () => 0, probation: { blocks: 0, values: 0 } });
+  const trust = new SourceTrust({ cost, nowMs: () => 0, probation: { blocks: 0, values: 0 } });
   const trace = trust.guard(sourceOf("trace", () => false));
   for (let count = 0; count < 5; count++) {
     await trace.read(BLOCK, AbortSignal.abort());
@@ -67,7 +84,7 @@ test("a read that a reorganisation ended is not a failure", async () => {
 });
 
 test("a trace is on probation, again after a wrong value, and other sources are not", async () => {
-  const trust = new SourceTrust({ nowMs: () => 0, probation: { blocks: 1, values: 1 } });
+  const trust = new SourceTrust({ cost, nowMs: () => 0, probation: { blocks: 1, values: 1 } });
   const [trace, list] = (["trace", "accessList"] as const).map((kind) => trust.guard(sourceOf(kind, () => true)));
   assert.equal(list?.probation, undefined);
   assert.equal(trace?.probation?.isOver, false);
@@ -82,7 +99,7 @@ test("a trace is on probation, again after a wrong value, and other sources are 
 /** A source of traces whose node the test names. */
 const createTraces = () => {
   const node = { name: "a" };
-  const limits = { nowMs: () => 0, probation: { blocks: 1, values: 1 }, nodes: ["a", "b"] };
+  const limits = { cost, nowMs: () => 0, probation: { blocks: 1, values: 1 }, nodes: ["a", "b"] };
   const trust = new SourceTrust(limits);
   const trace = trust.guard({
     kind: "trace",

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
 import type { ComparedNode } from "../../src/state/originComparison.ts";
-import { SampleRate } from "../../src/state/sampleRate.ts";
 import { StateAudit } from "../../src/state/stateAudit.ts";
 import type { StateDifference } from "../../src/state/stateDifference.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateSamples } from "../../src/state/stateSamples.ts";
+import { createCost } from "./costRig.ts";
 
 const BLOCK: BlockId = { number: 7n, hash: `0x${"77".repeat(32)}` };
 const digits = (value: number): string => value.toString(16).padStart(64, "0");
@@ -29,7 +29,15 @@ const createParts = (count: number, { wrong = -1, unitsPerKey = 1, auditUnits = 
   const reads: (readonly StateKey[])[] = [];
   const differences: StateDifference[] = [];
   let compared = 0;
-  let spent = 0;
+  const { cost, clock, total } = createCost();
+  cost.budget.earnBySaving(50 * auditUnits);
+  // The first 1,000 are the most used ones, and a sample begins with the others.
+  for (const key of [...keys.slice(1_000), ...keys.slice(0, 1_000)]) {
+    cost.usedKeys.record(key, 1n);
+  }
+  for (const key of keys.slice(0, 1_000)) {
+    cost.usedKeys.record(key, 2n);
+  }
   const read = async (asked: readonly StateKey[], _block: BlockId, onSpent: (units: number) => void) => {
     reads.push(asked);
     onSpent(asked.length * unitsPerKey);
@@ -41,19 +49,9 @@ const createParts = (count: number, { wrong = -1, unitsPerKey = 1, auditUnits = 
       sourceOf: () => undefined,
       get: (key: StateKey) => (keys.indexOf(key) === wrong ? digits(1_000_000) : actual.get(key)),
     },
-    usedKeys: {
-      mostUsed: (limit: number) => keys.slice(0, limit),
-      sample: (limit: number) => keys.slice(-limit),
-    },
     comparison: comparisonWith({ unitsFor: (asked) => asked.length * unitsPerKey, read, readSingly: read }),
-    ledger: {
-      auditUnits,
-      spend: (_purpose: string, units: number) => {
-        spent += units;
-      },
-    },
+    cost,
     random: () => 0,
-    nowMs: () => 0,
     onCompared: (values: number) => {
       compared += values;
     },
@@ -61,8 +59,8 @@ const createParts = (count: number, { wrong = -1, unitsPerKey = 1, auditUnits = 
       differences.push(difference);
     },
   };
-  const counts = () => ({ compared, spent });
-  return { keys, actual, options, reads, differences, counts };
+  const counts = () => ({ compared, spent: total() });
+  return { keys, actual, clock, options, reads, differences, counts };
 };
 
 test("an audit compares the most used values and others, and five nonces", async () => {
@@ -103,22 +101,20 @@ test("an audit waits until enough is saved, and compares fewer values if each is
 });
 
 test("one answer in a hundred is compared, limited to one a second", async () => {
-  const { options, keys, reads, differences } = createParts(10);
+  const { options, clock, keys, reads, differences } = createParts(10);
   const [key = keyOf(0)] = keys.slice(3);
-  const clock = { nowMs: 0, random: 0.02 };
-  const samples = new StateSamples({
-    ...options,
-    rate: new SampleRate({ nowMs: () => clock.nowMs, random: () => clock.random }),
-  });
+  const startMs = clock.nowMs;
+  clock.random = 0.02;
+  const samples = new StateSamples(options);
   const body = new TextEncoder().encode('"0x3"');
   samples.consider(key, BLOCK, body);
   assert.equal(reads.length, 0);
   clock.random = 0.005;
   samples.consider(key, BLOCK, body);
-  clock.nowMs = 999;
+  clock.nowMs = startMs + 999;
   samples.consider(key, BLOCK, body);
   assert.equal(reads.length, 1);
-  clock.nowMs = 1_000;
+  clock.nowMs = startMs + 1_000;
   samples.consider(key, BLOCK, new TextEncoder().encode('"0x4"'));
   await new Promise(setImmediate);
   assert.deepEqual(differences, [{ key, block: BLOCK, known: digits(4), actual: digits(3), node: "one" }]);

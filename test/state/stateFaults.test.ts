@@ -3,10 +3,7 @@ import { test } from "node:test";
 import { setImmediate as nextTick } from "node:timers/promises";
 import type { BlockId } from "../../src/core/heads.ts";
 import { BlockValues } from "../../src/state/blockValues.ts";
-import { everySource } from "../../src/state/followPolicy.ts";
 import { OriginComparison } from "../../src/state/originComparison.ts";
-import { createUnitsOf } from "../../src/state/providerUnits.ts";
-import { createStateEconomics } from "../../src/state/stateEconomics.ts";
 import { StateFollower } from "../../src/state/stateFollower.ts";
 import { StateJudge } from "../../src/state/stateJudge.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
@@ -15,6 +12,7 @@ import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
+import { createCost, everySource } from "./costRig.ts";
 import { emptyWriteSet, FakeWriteSets } from "./fakeWriteSets.ts";
 
 const FIRST = 1_000n;
@@ -39,7 +37,7 @@ const createRig = (onApplied = (): void => undefined) => {
   const values = new BlockValues(1_000_000);
   const events: string[] = [];
   const follower = new StateFollower({
-    ...{ heads, values, sources: [throwing, source], policy: everySource, onApplied },
+    ...{ heads, values, sources: [throwing, source], cost: everySource, onApplied },
     hasSameRules: () => true,
     onRead: (origin, outcome, error) => {
       if (error !== undefined) {
@@ -123,16 +121,11 @@ test("an audit and learning that fail are logged", async (t) => {
   const error = t.mock.method(telemetry.log, "error", () => undefined);
   const { follower, values } = createRig();
   const nowMs = () => 0;
-  const options = { probation: { blocks: 1, values: 1 }, learning: { share: 1, unitsPerMinute: 1 } };
-  const unitsOf = createUnitsOf();
-  const economics = createStateEconomics({
-    ...{ chain: "chain", metrics: telemetry.metrics, unitsOf, nowMs, nodes: [], ...options },
-  });
   const judge = new StateJudge({
     chain: "chain",
     values,
     follower,
-    economics,
+    cost: createCost().cost,
     fetch: async () => [],
     comparison: new OriginComparison({ nodes: () => [], onSpent: () => undefined }),
     differences: { handle: () => undefined },

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTick } from "node:timers/promises";
-import { type FollowPolicy, freeSourcesOnly } from "../../src/state/followPolicy.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { emptyWriteSet } from "./fakeWriteSets.ts";
@@ -113,12 +112,11 @@ test("a gap, another chain and new rules end what was known", async () => {
 test("a paid source is not read while the policy says that it does not pay", async () => {
   let pays = false;
   let catchesUp = false;
-  const policy: FollowPolicy = {
-    ...freeSourcesOnly,
-    shouldFollow: (units) => pays && units === 20,
+  const cost = {
+    shouldFollow: (units: number) => pays && units === 20,
     shouldCatchUp: () => catchesUp,
   };
-  const { heads, source, values, follower, dropped, enter, extend } = createRig({ policy });
+  const { heads, source, values, follower, dropped, enter, extend } = createRig({ cost });
   assert.equal(follower.isFollowing, false);
   pays = true;
   await extend(block(FIRST + 1n));

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
-import { createUnitsOf } from "../../src/state/providerUnits.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateLearner } from "../../src/state/stateLearner.ts";
+import { createCost } from "./costRig.ts";
 
 const BLOCK: BlockId = { number: 7n, hash: `0x${"77".repeat(32)}` };
 const VALUE = "0".repeat(64);
@@ -16,11 +16,15 @@ const keyOf = (index: number, field: StateKey["field"] = "balance"): StateKey =>
 const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = [], learningUnits = 1_000) => {
   const clock = { nowMs: 0 };
   const entered: StateKey[] = [];
-  let spent = 0;
+  const { cost, total } = createCost({ learning: { share: 1, unitsPerMinute: learningUnits } });
+  cost.budget.earnByRequest(learningUnits);
+  for (const [index, key] of keys.entries()) {
+    cost.usedKeys.record(key, 1n, `client ${index}`);
+  }
   const learner = new StateLearner({
     values: { head: BLOCK, get: (key) => (known.includes(key) ? VALUE : undefined) },
     follower: { generation: 3, isFollowing: true, enter: ({ key }) => entered.push(key) },
-    usedKeys: { mostUsedByClient: (limit) => keys.slice(0, limit) },
+    cost,
     reader: {
       unitsFor: ({ length }) => Math.ceil(length / 4) * 26,
       read: async (asked, _block, onSpent) => {
@@ -28,16 +32,9 @@ const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = [
         return new Map(asked.map((key) => [key, VALUE]));
       },
     },
-    budget: {
-      units: learningUnits,
-      spend: (units) => {
-        spent += units;
-      },
-    },
-    unitsOf: createUnitsOf(),
     nowMs: () => clock.nowMs,
   });
-  return { clock, entered, learner, spent: () => spent };
+  return { clock, entered, learner, spent: total };
 };
 
 test("the most used values that are not known are learned in bulk", async () => {

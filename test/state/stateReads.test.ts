@@ -4,7 +4,7 @@ import type { BlockId } from "../../src/core/heads.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { BlockValues } from "../../src/state/blockValues.ts";
-import type { CountedRead } from "../../src/state/followPolicy.ts";
+import type { CountedRead } from "../../src/state/stateCost.ts";
 import { StateFollower } from "../../src/state/stateFollower.ts";
 import type { StateField, StateKey } from "../../src/state/stateKey.ts";
 import { type StateMethod, StateReads, type WaitResult } from "../../src/state/stateReads.ts";
@@ -32,15 +32,16 @@ const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS } = {}) => {
   const counted: CountedRead[] = [];
   const waits: WaitResult[] = [];
   const lookups: string[] = [];
-  const policy = {
+  const cost = {
     shouldFollow: () => true,
     shouldCatchUp: () => false,
     onRead: (read: CountedRead) => counted.push(read),
+    onAsked: () => undefined,
   };
   const follower = new StateFollower({
     heads,
     sources: [source],
-    policy,
+    cost,
     values,
     hasSameRules: () => true,
     onRead: () => undefined,
@@ -53,12 +54,11 @@ const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS } = {}) => {
   const reads = new StateReads({
     values,
     follower,
-    policy,
+    cost,
     never: new Set([NEVER]),
     waitMs,
     blockTimeMs: () => blockTimeMs,
     onLookup: (method, isHit) => lookups.push(`${method} ${isHit ? "hit" : "miss"}`),
-    onAsked: () => undefined,
     onWait: (result) => waits.push(result),
     onLocalAnswer: () => undefined,
   });

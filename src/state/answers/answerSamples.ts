@@ -2,9 +2,7 @@ import type { BlockId } from "../../core/heads.ts";
 import { NodeError } from "../../core/node.ts";
 import type { StateFetch } from "../../core/stateReader.ts";
 import { createCall } from "../../jsonrpc/call.ts";
-import type { UnitsOf } from "../providerUnits.ts";
-import type { SampleRate } from "../sampleRate.ts";
-import type { UnitLedger } from "../unitLedger.ts";
+import type { StateCost } from "../stateCost.ts";
 import type { AnswerReads } from "./answerReads.ts";
 import { paramsOfKey } from "./callKey.ts";
 import type { AnswerMethod } from "./callRun.ts";
@@ -20,9 +18,7 @@ export interface LocalAnswer {
 
 export interface AnswerSamplesOptions {
   readonly fetch: StateFetch;
-  readonly unitsOf: UnitsOf;
-  readonly ledger: Pick<UnitLedger, "spend">;
-  readonly rate: Pick<SampleRate, "take">;
+  readonly cost: Pick<StateCost, "unitsOf" | "spend" | "takeSample">;
   onCompared(method: AnswerMethod): void;
   /** Called with the node's result of an answer that differs. */
   onDifference(answer: LocalAnswer, actual: unknown): void;
@@ -48,7 +44,7 @@ export class AnswerSamples {
 
   /** Called with each local answer. */
   consider(answer: LocalAnswer): void {
-    if (this.#options.rate.take()) {
+    if (this.#options.cost.takeSample()) {
       void this.#ask(answer);
     }
   }
@@ -91,9 +87,9 @@ export class AnswerSamples {
 
   /** Reads the node's result, or undefined if it does not respond. */
   async #read({ key, method, block }: LocalAnswer): Promise<unknown> {
-    const { fetch, unitsOf, ledger } = this.#options;
+    const { fetch, cost } = this.#options;
     const call = createCall(method, paramsOfKey(key).with(BLOCK, { blockHash: block.hash }));
-    ledger.spend("sample", unitsOf(method));
+    cost.spend("sample", cost.unitsOf(method));
     const [outcome] = await fetch([call], block).catch(() => []);
     return outcome;
   }

@@ -2,9 +2,9 @@ import type { BlockId } from "../../core/heads.ts";
 import type { CacheStatus, RequestContext, RpcResponse } from "../../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../../jsonrpc/awaitable.ts";
 import { type BlockValues, READABLE_BLOCKS } from "../blockValues.ts";
-import type { EconomicPolicy } from "../economicPolicy.ts";
 import { isAsked } from "../isAsked.ts";
 import { resolvesWithin } from "../resolvesWithin.ts";
+import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { Repetition } from "../usedKeys.ts";
 import type { Answer } from "./answer.ts";
@@ -18,15 +18,13 @@ export interface AnswersOptions {
   readonly table: AnswerTable;
   readonly values: Pick<BlockValues, "head" | "isProven">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "untilApplied">;
-  readonly policy: Pick<EconomicPolicy, "onCall">;
+  readonly cost: Pick<StateCost, "onCall" | "onAsked">;
   readonly learner: { add(sighting: Sighting): void };
   readonly reruns: Pick<AnswerReruns, "rerun">;
   /** The longest wait for a write set, and for an execution, in milliseconds. */
   readonly waitMs: number;
   readonly blockTimeMs: () => number;
   onLookup(method: AnswerMethod, isHit: boolean): void;
-  /** Called if a node was asked. */
-  onAsked(method: AnswerMethod): void;
   onWait(result: "hit" | "unknown" | "late"): void;
   onEvent(method: AnswerMethod, event: "ended" | "rerun"): void;
   /** Called with each answer that no node was asked for. */
@@ -173,7 +171,7 @@ export class Answers {
     const repetition = this.#count(entry, call, false);
     return whenKnown(ask(), (response) => {
       if (isAsked(response)) {
-        this.#options.onAsked(call.method);
+        this.#options.cost.onAsked(call.method);
         this.#learn(call, { response, generation, repetition });
       }
       return response;
@@ -182,12 +180,12 @@ export class Answers {
 
   /** Counts a request. Returns whether it repeats one of an older block. */
   #count(entry: CallEntry | undefined, { key, method, block }: AnswerCall, isHit: boolean): Repetition {
-    const { table, policy, onLookup } = this.#options;
+    const { table, cost, onLookup } = this.#options;
     onLookup(method, isHit);
     const repetition = table.record(key, entry, method, block);
     // A call that cannot be learned does not pay for write sets.
     if (entry === undefined || entry.retryAt <= block.number) {
-      policy.onCall({ method, block: block.number, repetition, isHit });
+      cost.onCall({ method, block: block.number, repetition, isHit });
     }
     return repetition;
   }

@@ -1,5 +1,5 @@
 import type { BlockId } from "../../core/heads.ts";
-import type { LearningBudget } from "../learningBudget.ts";
+import type { StateCost } from "../stateCost.ts";
 import type { StateKey } from "../stateKey.ts";
 import type { ValueLoader } from "./valueLoader.ts";
 
@@ -11,7 +11,7 @@ export interface WantedValues {
 
 export interface ValueLoadsOptions {
   readonly loader: Pick<ValueLoader, "load" | "unitsFor">;
-  readonly budget: Pick<LearningBudget, "units" | "unitsFor" | "spend">;
+  readonly cost: Pick<StateCost, "budget" | "spend">;
 }
 
 const keysOf = (wanted: readonly WantedValues[]): readonly StateKey[] => wanted.flatMap(({ keys }) => keys);
@@ -26,30 +26,30 @@ export class ValueLoads {
 
   /** Returns those that may be loaded now. Of each client, and of all: the first ones, or the first half of them, and so on. */
   affordable<Wanted extends WantedValues>(wanted: readonly Wanted[], block: BlockId): readonly Wanted[] {
-    const { budget } = this.#options;
+    const { budget } = this.#options.cost;
     const allowed = new Set<Wanted>();
     for (const [clientId, own] of Map.groupBy(wanted, (each) => each.clientId)) {
-      for (const each of this.#within(own, block, budget.unitsFor(clientId))) {
+      for (const each of this.#within(own, block, budget.forLearningOf(clientId))) {
         allowed.add(each);
       }
     }
     return this.#within(
       wanted.filter((each) => allowed.has(each)),
       block,
-      budget.units,
+      budget.forLearning,
     );
   }
 
   /** Never rejects. */
   async load(wanted: readonly WantedValues[], block: BlockId): Promise<void> {
-    const { loader, budget } = this.#options;
+    const { loader, cost } = this.#options;
     const keys = keysOf(wanted);
     if (keys.length === 0) {
       return;
     }
     await loader.load(keys, block, (units) => {
       for (const [clientId, own] of Map.groupBy(wanted, (each) => each.clientId)) {
-        budget.spend((units * keysOf(own).length) / keys.length, clientId);
+        cost.spend("learning", (units * keysOf(own).length) / keys.length, clientId);
       }
     });
   }

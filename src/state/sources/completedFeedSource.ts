@@ -1,7 +1,6 @@
 import type { BlockId } from "../../core/heads.ts";
-import type { FollowPolicy } from "../followPolicy.ts";
-import type { UnitsOf } from "../providerUnits.ts";
 import { SlidingSum } from "../slidingSum.ts";
+import type { StateCost } from "../stateCost.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
 import { reachWithin } from "./askSourceNode.ts";
 import { composeChanges } from "./executedWrites.ts";
@@ -10,11 +9,9 @@ import { type BlockContentOptions, readBlockContent, withinReach } from "./readB
 
 export interface CompletedFeedSourceOptions extends BlockContentOptions {
   readonly feed: Pick<FeedSource, "read" | "partial">;
-  readonly policy: Pick<FollowPolicy, "shouldFollow">;
+  readonly cost: Pick<StateCost, "unitsOf" | "shouldFollow" | "spend">;
   readonly blockTimeMs: () => number;
-  readonly unitsOf: UnitsOf;
   readonly nowMs: () => number;
-  onSpent(units: number): void;
 }
 
 /** The estimated number of values that the last transactions of a block read from nodes. */
@@ -48,22 +45,22 @@ export class CompletedFeedSource implements WriteSetSource {
 
   /** Whether the reads of clients pay for the completion of as many blocks as in the last period. */
   #pays(): boolean {
-    const { policy, nowMs } = this.#options;
+    const { cost, nowMs } = this.#options;
     const now = nowMs();
     const share = (this.#completed.total(now) + 1) / Math.max(1, this.#blocks.total(now));
-    return policy.shouldFollow(this.#units * Math.min(1, share));
+    return cost.shouldFollow(this.#units * Math.min(1, share));
   }
 
   get #units(): number {
-    const { unitsOf } = this.#options;
+    const { unitsOf } = this.#options.cost;
     return unitsOf("eth_getBlockByHash") + VALUES_PER_BLOCK * unitsOf("eth_getStorageAt");
   }
 
   async #complete({ block, complete }: PartialExecution, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
-    const { blockTimeMs, nowMs, onSpent } = this.#options;
+    const { blockTimeMs, nowMs, cost } = this.#options;
     const reach = reachWithin(blockTimeMs(), signal);
     this.#completed.add(1, nowMs());
-    onSpent(this.#units);
+    cost.spend("writeSets", this.#units);
     const content = await readBlockContent(this.#options, block, reach);
     if (typeof content === "string") {
       return content;

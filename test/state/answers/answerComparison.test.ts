@@ -6,9 +6,9 @@ import { AnswerDifferences } from "../../../src/state/answers/answerDifferences.
 import { AnswerSamples, type LocalAnswer } from "../../../src/state/answers/answerSamples.ts";
 import { ForwardedContracts } from "../../../src/state/answers/forwardedContracts.ts";
 import { defaultsCalls, parseDefaults } from "../../../src/state/answers/nodeDefaults.ts";
-import { SampleRate } from "../../../src/state/sampleRate.ts";
 import type { StateDifference } from "../../../src/state/stateDifference.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
+import { createCost } from "../costRig.ts";
 
 const CONTRACT: Address = `0x${"c0".repeat(20)}`;
 const HASH: Hash = `0x${"7".repeat(64)}`;
@@ -32,9 +32,7 @@ const sample = async (outcome: unknown): Promise<readonly unknown[]> => {
       setImmediate(resolve);
       return [outcome];
     },
-    unitsOf: () => 26,
-    ledger: { spend: () => undefined },
-    rate: new SampleRate({ nowMs: () => 0, random: () => 0 }),
+    cost: createCost({ nowMs: () => 0, random: () => 0 }).cost,
     onCompared: () => undefined,
     onDifference: (_answer, actual) => found.push(actual),
     onDoubted: () => assert.fail("the answer does not depend on a BLOCKHASH"),
@@ -70,9 +68,7 @@ for (const [second, differences] of [
         }
         return [outcomes.shift()];
       },
-      unitsOf: () => 26,
-      ledger: { spend: () => undefined },
-      rate: new SampleRate({ nowMs: () => 0, random: () => 0 }),
+      cost: createCost({ nowMs: () => 0, random: () => 0 }).cost,
       onCompared: () => undefined,
       onDifference: (_answer, actual) => found.push(actual),
       onDoubted: ({ key }) => doubted.push(key),

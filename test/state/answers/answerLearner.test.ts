@@ -11,6 +11,7 @@ import type { Refusal, Sighting } from "../../../src/state/answers/sighting.ts";
 import { BlockValues } from "../../../src/state/blockValues.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { until } from "../../support/clients/until.ts";
+import { createCost } from "../costRig.ts";
 
 const CONTRACT: Address = `0x${"c0".repeat(20)}`;
 const SLOT: Hash = `0x${"0".repeat(64)}`;
@@ -46,11 +47,12 @@ const runContract = async ({ source }: CallRun) => {
   return { result: RESULT, holdsWithLessGas: true, reads: READS };
 };
 
-const budgetOf = (units: number): AnswerLearnerOptions["budget"] => ({
-  units,
-  unitsFor: () => units,
-  spend: () => undefined,
-});
+/** Costs with this number of units to learn. */
+const costOf = (units: number): AnswerLearnerOptions["cost"] => {
+  const { cost } = createCost({ learning: { share: 1, unitsPerMinute: units } });
+  cost.budget.earnByRequest(units);
+  return cost;
+};
 
 /** A learner on values that can be loaded, and its results. */
 const createRig = (options: Partial<AnswerLearnerOptions> = {}) => {
@@ -72,7 +74,7 @@ const createRig = (options: Partial<AnswerLearnerOptions> = {}) => {
         }
       },
     },
-    budget: budgetOf(Number.POSITIVE_INFINITY),
+    cost: costOf(1_000_000),
     run: runContract,
     never: new Set(),
     forwarded: { has: () => false },
@@ -138,7 +140,7 @@ test("an answer is refused with the reason", async () => {
     [{ forwarded: { has: () => true } }, "forwarded"],
     [{ defaultsOf: async () => undefined }, "defaults"],
     [{ defaultsOf: async () => ({ ...DEFAULTS, hasZeroSender: false }) }, "defaults"],
-    [{ budget: budgetOf(0) }, "budget"],
+    [{ cost: costOf(0) }, "budget"],
     [{ loader: { unitsFor: () => 0, load: async () => undefined } }, "unknown"],
     [{ follower: { generation: 1, untilApplied: () => undefined } }, "late"],
     [{ headerOf: () => undefined }, "late"],

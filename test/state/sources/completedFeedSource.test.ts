@@ -27,7 +27,9 @@ const createSource = ({ outcomes = [], pays = () => true, complete = async () =>
       read: async () => left.shift() ?? "incomplete",
       partial: () => ({ block: BLOCK, complete }),
     },
-    policy: {
+    cost: {
+      unitsOf: () => 20,
+      spend: (_purpose, units) => spent.push(units),
       shouldFollow: (units) => {
         asked.push(units);
         return pays(units);
@@ -36,9 +38,7 @@ const createSource = ({ outcomes = [], pays = () => true, complete = async () =>
     thread: { run: async () => ({ kind: "content", content: {} as BlockContent }) },
     readBlock: async () => new Uint8Array(0),
     blockTimeMs: () => 200,
-    unitsOf: () => 20,
     nowMs: () => 0,
-    onSpent: (units) => spent.push(units),
   });
   return { spent, asked, read: () => source.read(BLOCK, SIGNAL) };
 };

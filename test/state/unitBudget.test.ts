@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
 import { ValueLoads } from "../../src/state/answers/valueLoads.ts";
-import { LearningBudget, type LearningLimits } from "../../src/state/learningBudget.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateLearner } from "../../src/state/stateLearner.ts";
+import type { LearningLimits } from "../../src/state/unitBudget.ts";
+import { createCost } from "./costRig.ts";
 
 const BLOCK: BlockId = { number: 7n, hash: `0x${"77".repeat(32)}` };
 const LIMITS: LearningLimits = { share: 0.1, unitsPerMinute: 1_000 };
@@ -16,45 +17,45 @@ const keysOf = (count: number): StateKey[] =>
   }));
 
 const createBudget = (limits: Partial<LearningLimits> = {}) => {
-  const clock = { nowMs: 1_000_000 };
-  const spent: number[] = [];
-  const ledger = { spend: (_purpose: string, units: number) => spent.push(units) };
-  const budget = new LearningBudget({ ...LIMITS, ...limits }, ledger, () => clock.nowMs);
-  return { budget, clock, total: () => spent.reduce((sum, units) => sum + units, 0) };
+  const { cost, clock, total } = createCost({ unitsOf: () => 20, learning: { ...LIMITS, ...limits } });
+  return { cost, budget: cost.budget, clock, total };
 };
 
 test("requests that nodes answer add their share to the budget, up to what a minute allows", () => {
   const { budget, clock } = createBudget();
-  assert.equal(budget.units, 500);
-  budget.spend(500);
-  assert.equal(budget.units, 0);
-  budget.earn(2_000);
-  assert.equal(budget.units, 200);
-  budget.earn(1_000_000);
-  assert.equal(budget.units, 500, "500 of this minute are spent");
+  assert.equal(budget.forLearning, 500);
+  budget.spendOnLearning(500);
+  assert.equal(budget.forLearning, 0);
+  budget.earnByRequest(2_000);
+  assert.equal(budget.forLearning, 200);
+  budget.earnByRequest(1_000_000);
+  assert.equal(budget.forLearning, 500, "500 of this minute are spent");
   clock.nowMs += 61_000;
-  assert.equal(budget.units, 1_000);
+  assert.equal(budget.forLearning, 1_000);
 });
 
 test("a client may use as much of a minute as it leaves to others", () => {
   const { budget, clock } = createBudget();
-  budget.earn(1_000_000);
-  assert.equal(budget.unitsFor("one"), 500);
-  budget.spend(500, "one");
-  assert.equal(budget.unitsFor("one"), 0);
-  assert.equal(budget.unitsFor("other"), 250);
+  budget.earnByRequest(1_000_000);
+  assert.equal(budget.forLearningOf("one"), 500);
+  budget.spendOnLearning(500, "one");
+  assert.equal(budget.forLearningOf("one"), 0);
+  assert.equal(budget.forLearningOf("other"), 250);
   clock.nowMs += 61_000;
-  budget.earn(1_000_000);
-  assert.equal(budget.unitsFor("one"), 500);
+  budget.earnByRequest(1_000_000);
+  assert.equal(budget.forLearningOf("one"), 500);
 });
 
 /** Learns with both parts that learn in the background. A value costs a unit in both. */
 const createBoth = (limits: Partial<LearningLimits>) => {
-  const { budget, total } = createBudget(limits);
+  const { cost, budget, total } = createBudget(limits);
+  for (const [index, key] of keysOf(2_000).entries()) {
+    cost.usedKeys.record(key, 1n, `client ${index}`);
+  }
   const learner = new StateLearner({
     values: { head: BLOCK, get: () => undefined },
     follower: { generation: 0, isFollowing: true, enter: () => undefined },
-    usedKeys: { mostUsedByClient: (limit) => keysOf(limit) },
+    cost,
     reader: {
       unitsFor: ({ length }) => length,
       read: async (keys, _block, onSpent) => {
@@ -62,12 +63,10 @@ const createBoth = (limits: Partial<LearningLimits>) => {
         return new Map();
       },
     },
-    budget,
-    unitsOf: () => 20,
     nowMs: () => 0,
   });
   const loads = new ValueLoads({
-    budget,
+    cost,
     loader: {
       unitsFor: ({ length }) => length,
       load: async (keys, _block, onSpent) => onSpent(keys.length),
@@ -100,7 +99,7 @@ test("values after a drop and values of calls are learned within one limit", asy
 test("the units of a load are divided among the clients whose calls need it", async () => {
   const { budget, loadFor } = createBoth({ unitsPerMinute: 80 });
   assert.deepEqual(await loadFor("one", "one", "one", "one", "two"), ["one", "one", "one", "one", "two"]);
-  assert.equal(budget.unitsFor("one"), 0);
-  assert.equal(budget.unitsFor("two"), 10);
+  assert.equal(budget.forLearningOf("one"), 0);
+  assert.equal(budget.forLearningOf("two"), 10);
   assert.deepEqual(await loadFor("one", "two"), ["two"]);
 });

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EconomicPolicy, PERIOD_MS } from "../../src/state/economicPolicy.ts";
 import { createUnitsOf, createUnitTable } from "../../src/state/providerUnits.ts";
-import { UsedKeys } from "../../src/state/usedKeys.ts";
+import { createCost } from "./costRig.ts";
 
 const TRACE = 40;
 const ACCESS_LIST = 20;
@@ -17,17 +16,8 @@ interface Read {
 
 /** Wallets that read a balance every 4 s, while blocks arrive at an interval. */
 const createWallets = () => {
-  let nowMs = 1_000_000;
+  const { cost: policy, metrics, clock } = createCost();
   let block = 100n;
-  let saved = 0;
-  const ledger = {
-    save: (units: number) => {
-      saved += units;
-    },
-  };
-  const clock = () => nowMs;
-  const usedKeys = new UsedKeys(PERIOD_MS, clock);
-  const policy = new EconomicPolicy({ unitsOf: createUnitsOf(), ledger, usedKeys, nowMs: clock });
   const read = (index: number, { at = block, isHit = false, method = "eth_getBalance", units }: Read = {}) =>
     policy.onRead({
       key: { field: "balance", address: `0x${index.toString(16).padStart(40, "0")}`, slot: undefined },
@@ -38,27 +28,21 @@ const createWallets = () => {
     });
   /** Runs in steps of 100 ms. */
   const run = (forMs: number, { wallets, blockMs }: { readonly wallets: number; readonly blockMs: number }) => {
-    const endMs = nowMs + forMs;
-    while (nowMs < endMs) {
-      nowMs += 100;
-      if (nowMs % blockMs === 0) {
+    const endMs = clock.nowMs + forMs;
+    while (clock.nowMs < endMs) {
+      clock.nowMs += 100;
+      if (clock.nowMs % blockMs === 0) {
         block += 1n;
       }
-      if (nowMs % (4 * SECOND_MS) === 0) {
+      if (clock.nowMs % (4 * SECOND_MS) === 0) {
         for (let wallet = 0; wallet < wallets; wallet++) {
           read(wallet);
         }
       }
     }
   };
-  return {
-    policy,
-    read,
-    run,
-    get saved() {
-      return saved;
-    },
-  };
+  const saved = async () => (await metrics.stateUnitsSaved.get()).values.reduce((sum, { value }) => sum + value, 0);
+  return { policy, read, run, saved };
 };
 
 test("a trace is followed once repeated reads cost twice as much, and not before", () => {
@@ -151,20 +135,20 @@ test("the write sets of a pause are read only if they cost less than the values"
   assert.equal(policy.shouldCatchUp(1, TRACE), false, "no value was used");
 });
 
-test("the first hit in each block saves the units of its method", () => {
+test("the first hit in each block saves the units of its method", async () => {
   const wallets = createWallets();
   wallets.read(1, { isHit: true });
   wallets.read(1, { isHit: true });
-  assert.equal(wallets.saved, 20);
+  assert.equal(await wallets.saved(), 20);
   wallets.read(1, { at: 101n, isHit: true, method: "eth_call" });
-  assert.equal(wallets.saved, 46);
+  assert.equal(await wallets.saved(), 46);
 });
 
-test("a read may cost other units than its method", () => {
+test("a read may cost other units than its method", async () => {
   const wallets = createWallets();
   wallets.read(1, { at: 1n });
   wallets.read(1, { at: 2n, isHit: true, units: 3 });
-  assert.equal(wallets.saved, 3);
+  assert.equal(await wallets.saved(), 3);
 });
 
 test("units follow the table, unless the operator sets them", () => {
@@ -187,4 +171,30 @@ test("the longest prefix gives the units of a method that the table does not nam
     [255, 1000, 5],
   );
   assert.equal(createUnitsOf(createUnitTable("calls"))("eth_getLogs"), 1);
+});
+
+test("units spent and saved are counted, and audits may cost 2 % of what is saved", async () => {
+  const { cost, metrics } = createCost();
+  const save = (units: number) =>
+    cost.onCall({ method: "eth_call", block: 1n, isHit: true, repetition: "repeated", units });
+  save(10_000);
+  assert.equal(cost.budget.forAudit, 200);
+  cost.spend("audit", 126);
+  cost.spend("writeSets", 40);
+  assert.equal(cost.budget.forAudit, 74);
+  save(10_000_000);
+  assert.equal(cost.budget.forAudit, 10_000);
+  const saved = await metrics.stateUnitsSaved.get();
+  assert.deepEqual(
+    saved.values.map(({ value }) => value),
+    [10_010_000],
+  );
+  const spent = await metrics.stateUnitsSpent.get();
+  assert.deepEqual(
+    spent.values.map(({ labels, value }) => [labels.purpose, value]),
+    [
+      ["audit", 126],
+      ["writeSets", 40],
+    ],
+  );
 });

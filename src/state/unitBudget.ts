@@ -1,5 +1,4 @@
 import { SlidingSum } from "./slidingSum.ts";
-import type { UnitLedger } from "./unitLedger.ts";
 
 /** `chains[].state.learning`. */
 export interface LearningLimits {
@@ -12,50 +11,67 @@ export interface LearningLimits {
 /** Enough to learn the first values of a quiet chain. */
 const FIRST_UNITS = 500;
 const PERIOD_MS = 60_000;
+/** Audits may cost this share of what is saved. */
+const AUDIT_SHARE = 0.02;
+/** Unused units for audits add up to this limit, so that a busy hour does not pay for audits of a quiet one. */
+export const MAX_AUDIT_UNITS = 10_000;
 
 /**
- * Limits the provider units of everything that one chain learns in the background: values after a drop, and the values that
- * calls read. A request that a node answers adds to them. One client may use as much of a minute as it leaves to others.
+ * The provider units that one chain may spend in the background. Requests that nodes answer earn units for everything that is
+ * learned: values after a drop, and the values that calls read. What known state saves earns units for audits, which learning
+ * cannot use up. One client may use as much of a minute of learning as it leaves to others.
  */
-export class LearningBudget {
+export class UnitBudget {
   readonly #limits: LearningLimits;
-  readonly #ledger: Pick<UnitLedger, "spend">;
   readonly #nowMs: () => number;
-  readonly #spent = new SlidingSum(PERIOD_MS);
+  readonly #learned = new SlidingSum(PERIOD_MS);
   #earned: number;
+  #audit = 0;
   /** The units of each client since `#clientsSinceMs`. */
   readonly #clients = new Map<string, number>();
   #clientsSinceMs = Number.NEGATIVE_INFINITY;
 
-  constructor(limits: LearningLimits, ledger: Pick<UnitLedger, "spend">, nowMs: () => number) {
+  constructor(limits: LearningLimits, nowMs: () => number) {
     this.#limits = limits;
-    this.#ledger = ledger;
     this.#nowMs = nowMs;
     this.#earned = Math.min(FIRST_UNITS, limits.unitsPerMinute);
   }
 
+  /** Units that the next audit may cost. Below 0 after an audit that cost more than expected. */
+  get forAudit(): number {
+    return this.#audit;
+  }
+
   /** Units that learning may cost now. */
-  get units(): number {
+  get forLearning(): number {
     return Math.max(0, Math.min(this.#earned, this.#leftInMinute));
   }
 
   /** Units that learning for one client may cost now. */
-  unitsFor(clientId: string): number {
+  forLearningOf(clientId: string): number {
     this.#rotate();
     const ofClient = (this.#leftInMinute - (this.#clients.get(clientId) ?? 0)) / 2;
     return Math.max(0, Math.min(this.#earned, ofClient));
   }
 
   /** Called with the units of a request that a node answered. A quiet hour does not pay for a burst. */
-  earn(units: number): void {
+  earnByRequest(units: number): void {
     const { share, unitsPerMinute } = this.#limits;
     this.#earned = Math.min(unitsPerMinute, this.#earned + share * units);
   }
 
-  /** Counts units. `clientId`: absent if several clients need what is learned. */
-  spend(units: number, clientId?: string): void {
-    this.#ledger.spend("learning", units);
-    this.#spent.add(units, this.#nowMs());
+  /** Called with the units of a read that known state answered. */
+  earnBySaving(units: number): void {
+    this.#audit = Math.min(MAX_AUDIT_UNITS, this.#audit + AUDIT_SHARE * units);
+  }
+
+  spendOnAudit(units: number): void {
+    this.#audit -= units;
+  }
+
+  /** `clientId`: absent if several clients need what is learned. */
+  spendOnLearning(units: number, clientId?: string): void {
+    this.#learned.add(units, this.#nowMs());
     this.#earned -= units;
     if (clientId !== undefined) {
       this.#rotate();
@@ -64,7 +80,7 @@ export class LearningBudget {
   }
 
   get #leftInMinute(): number {
-    return this.#limits.unitsPerMinute - this.#spent.total(this.#nowMs());
+    return this.#limits.unitsPerMinute - this.#learned.total(this.#nowMs());
   }
 
   #rotate(): void {

@@ -1,0 +1,187 @@
+import type { Metrics } from "../telemetry/telemetry.ts";
+import type { Probation } from "./probation.ts";
+import type { UnitsOf } from "./providerUnits.ts";
+import { SlidingSum } from "./slidingSum.ts";
+import type { StateKey } from "./stateKey.ts";
+import { type LearningLimits, UnitBudget } from "./unitBudget.ts";
+import { type Repetition, UsedKeys } from "./usedKeys.ts";
+
+/** The period whose reads decide. */
+const PERIOD_MS = 60_000;
+/** A paid source is not followed this long after the last read. */
+const IDLE_MS = 30_000;
+/** Following must save this many times its cost. */
+const MIN_GAIN = 2;
+/** A probation must pay for itself within this time. */
+const HORIZON_MS = 600_000;
+/** The state cache serves this number of blocks. Write sets of older blocks are not needed. */
+const SERVED_BLOCKS = 256;
+/** The share of local results that are compared with a node, limited to one a second. */
+const SAMPLE_SHARE = 0.01;
+const MIN_SAMPLE_INTERVAL_MS = 1_000;
+
+type UnitMetrics = Pick<Metrics, "stateUnitsSpent" | "stateUnitsSaved">;
+
+/** The reason why units are spent to follow state. */
+export type UnitPurpose = Parameters<UnitMetrics["stateUnitsSpent"]["inc"]>[0]["purpose"];
+
+/** One read of a state value at a sealed block within the newest 256. */
+export interface CountedRead {
+  readonly method: string;
+  readonly key: StateKey;
+  /** Number of the block whose state is read. */
+  readonly block: bigint;
+  /** Whether the state cache had the value, at once or after a wait. */
+  readonly isHit: boolean;
+  /** The client that reads. */
+  readonly client?: string;
+  /** The units of the read. Default: those of its method. */
+  readonly units?: number | undefined;
+}
+
+/** One call at a sealed block within the newest 256. */
+export interface CountedCall extends Omit<CountedRead, "key"> {
+  readonly repetition: Repetition;
+}
+
+/** The agreements that a source still needs. */
+type ProbationLeft = Pick<Probation, "blocksLeft" | "valuesLeft">;
+
+const NO_PROBATION: ProbationLeft = { blocksLeft: 0, valuesLeft: 0 };
+
+export interface StateCostOptions {
+  readonly chain: string;
+  readonly metrics: UnitMetrics;
+  readonly unitsOf: UnitsOf;
+  readonly learning: LearningLimits;
+  readonly nowMs?: () => number;
+  readonly random?: () => number;
+}
+
+/**
+ * Counts the provider units that known state costs and saves on one chain, and decides by them what is followed, learned and
+ * compared. A paid source is followed while that saves twice its cost. It saves the reads that repeat one of an earlier block, and
+ * costs one write set a block. Equal reads of one block count once, because the response cache answers the others.
+ */
+export class StateCost {
+  readonly unitsOf: UnitsOf;
+  /** The values that clients read in the last minute. */
+  readonly usedKeys: UsedKeys;
+  readonly budget: UnitBudget;
+  readonly #chain: string;
+  readonly #metrics: UnitMetrics;
+  readonly #nowMs: () => number;
+  readonly #random: () => number;
+  readonly #repeatedUnits = new SlidingSum(PERIOD_MS);
+  /** Repeated reads of single values. Their responses are compared during probation. */
+  readonly #repeatedReads = new SlidingSum(PERIOD_MS);
+  readonly #blocks = new SlidingSum(PERIOD_MS);
+  #newestBlock = 0n;
+  #lastReadMs = Number.NEGATIVE_INFINITY;
+  #lastSampleMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: StateCostOptions) {
+    const { chain, metrics, unitsOf, learning, nowMs = () => performance.now(), random = Math.random } = options;
+    this.unitsOf = unitsOf;
+    this.#chain = chain;
+    this.#metrics = metrics;
+    this.#nowMs = nowMs;
+    this.#random = random;
+    this.usedKeys = new UsedKeys(PERIOD_MS, nowMs);
+    this.budget = new UnitBudget(learning, nowMs);
+  }
+
+  /** Counts a read that the state cache can answer once it has the value. It is on the path of a cache hit. */
+  onRead({ method, key, block, isHit, client, units }: CountedRead): void {
+    const repetition = this.usedKeys.record(key, block, client);
+    if (repetition === "repeated") {
+      this.#repeatedReads.add(1, this.#nowMs());
+    }
+    this.onCall({ method, block, isHit, repetition, units });
+  }
+
+  /** Counts a call whose result can hold for several blocks. */
+  onCall({ method, block, repetition, isHit, units = this.unitsOf(method) }: CountedCall): void {
+    const nowMs = this.#nowMs();
+    this.#countBlocks(block, nowMs);
+    this.#lastReadMs = nowMs;
+    if (repetition === "sameBlock") {
+      return;
+    }
+    if (repetition === "repeated") {
+      this.#repeatedUnits.add(units, nowMs);
+    }
+    if (isHit) {
+      this.#metrics.stateUnitsSaved.inc({ chain: this.#chain }, units);
+      this.budget.earnBySaving(units);
+    }
+  }
+
+  /** Counts a request that a node answered for a client. */
+  onAsked(method: string): void {
+    this.budget.earnByRequest(this.unitsOf(method));
+  }
+
+  /** Counts units that forebay spends. `clientId`: the client for which something is learned, if it is one alone. */
+  spend(purpose: UnitPurpose, units: number, clientId?: string): void {
+    this.#metrics.stateUnitsSpent.inc({ chain: this.#chain, purpose }, units);
+    if (purpose === "audit") {
+      this.budget.spendOnAudit(units);
+    } else if (purpose === "learning") {
+      this.budget.spendOnLearning(units, clientId);
+    }
+  }
+
+  /** Called with each local result of a read or call. Returns whether to compare it with a node. */
+  takeSample(): boolean {
+    if (this.#random() >= SAMPLE_SHARE || this.#nowMs() - this.#lastSampleMs < MIN_SAMPLE_INTERVAL_MS) {
+      return false;
+    }
+    this.#lastSampleMs = this.#nowMs();
+    return true;
+  }
+
+  /**
+   * Whether the write set of the next block is worth its units. Called once for each paid source and head.
+   * `probation`: until it is over, the source saves nothing.
+   */
+  shouldFollow(unitsPerBlock: number, probation?: ProbationLeft): boolean {
+    if (unitsPerBlock === 0) {
+      return true;
+    }
+    const nowMs = this.#nowMs();
+    if (nowMs - this.#lastReadMs >= IDLE_MS) {
+      return false;
+    }
+    const blocks = Math.max(1, this.#blocks.total(nowMs));
+    const saved = this.#repeatedUnits.total(nowMs) * this.#savingShare(blocks, nowMs, probation);
+    return saved >= MIN_GAIN * unitsPerBlock * blocks;
+  }
+
+  /** Returns the share of the horizon in which the source saves: the time after its probation. */
+  #savingShare(blocks: number, nowMs: number, { blocksLeft, valuesLeft }: ProbationLeft = NO_PROBATION): number {
+    const values = Math.max(1, this.#repeatedReads.total(nowMs));
+    const periods = Math.max(blocksLeft / blocks, valuesLeft / values);
+    return Math.max(0, 1 - (periods * PERIOD_MS) / HORIZON_MS);
+  }
+
+  /**
+   * Whether the write sets of a pause cost less than reading the values of the last minute again, one by one. If not, known
+   * values are dropped.
+   */
+  shouldCatchUp(missedBlocks: number, unitsPerBlock: number): boolean {
+    const unitsOfValues = this.usedKeys.size * this.unitsOf("eth_getStorageAt");
+    return missedBlocks <= SERVED_BLOCKS && missedBlocks * unitsPerBlock < unitsOfValues;
+  }
+
+  /** Block numbers of reads show the rate of blocks. A step after a pause does not. */
+  #countBlocks(block: bigint, nowMs: number): void {
+    if (block <= this.#newestBlock) {
+      return;
+    }
+    if (nowMs - this.#lastReadMs < IDLE_MS) {
+      this.#blocks.add(Number(block - this.#newestBlock), nowMs);
+    }
+    this.#newestBlock = block;
+  }
+}

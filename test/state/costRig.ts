@@ -1,0 +1,26 @@
+import { createUnitsOf } from "../../src/state/providerUnits.ts";
+import { StateCost, type StateCostOptions, type UnitPurpose } from "../../src/state/stateCost.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+
+/** What a test of the follower says about costs: every source is worth its units. */
+export const everySource = { shouldFollow: () => true, shouldCatchUp: () => false };
+
+/** Creates the costs of a chain, with a clock of its own. `spent` has the units, oldest first. */
+export const createCost = (options: Partial<StateCostOptions> = {}) => {
+  const clock = { nowMs: 1_000_000, random: 0.5 };
+  const spent: (readonly [UnitPurpose, number])[] = [];
+  class RecordedCost extends StateCost {
+    override spend(purpose: UnitPurpose, units: number, clientId?: string): void {
+      spent.push([purpose, units]);
+      super.spend(purpose, units, clientId);
+    }
+  }
+  const { metrics } = createTelemetry({ level: "silent" });
+  const cost = new RecordedCost({
+    ...{ chain: "chain", metrics, unitsOf: createUnitsOf(), learning: { share: 0.08, unitsPerMinute: 30_000 } },
+    ...{ nowMs: () => clock.nowMs, random: () => clock.random },
+    ...options,
+  });
+  const total = () => spent.reduce((sum, [, units]) => sum + units, 0);
+  return { cost, metrics, clock, spent, total };
+};
