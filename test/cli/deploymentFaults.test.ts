@@ -17,6 +17,8 @@ const BIN = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 /** Nothing listens on port 9 (discard). */
 const DEAD = "127.0.0.1:9";
 
+const FAST_BREAKER = { breaker: { failures: 2 } };
+
 interface Row {
   readonly log: readonly string[];
   readonly check: readonly string[];
@@ -79,7 +81,7 @@ const FAULTS: Readonly<Record<string, (t: TestContext) => Promise<object>>> = {
   },
   "Node is dead": async (t) => {
     const { url } = await startNode(t);
-    return { chains: [{ ...chainOf(url), nodes: [{ url }, { url: `http://${DEAD}` }] }] };
+    return { chains: [{ ...chainOf(url), nodes: [{ url }, { url: `http://${DEAD}` }], upstream: FAST_BREAKER }] };
   },
   "Node of another chain": async (t) => {
     const { url } = await startNode(t);

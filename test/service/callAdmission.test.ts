@@ -62,9 +62,13 @@ const untilRefused = async (t: TestContext, service: Service): Promise<void> => 
 
 test("a batch is answered whole by a node that serves few calls at a time and needs 250 ms for each", async (t) => {
   const node = await createNode(t);
-  const service = await start(t, { nodes: [{ url: node.url, concurrency: 16, batch: "off" }] });
+  // The last call waits for a second.
+  const service = await start(t, {
+    nodes: [{ url: node.url, concurrency: 16, batch: "off" }],
+    upstream: { maxWaitMs: 2 * MAX_WAIT_MS },
+  });
   node.faults.delayMs = 250;
-  const calls = Array.from({ length: 200 }, (_, id) => ({ jsonrpc: "2.0", id, method: METHOD, params: [id] }));
+  const calls = Array.from({ length: 80 }, (_, id) => ({ jsonrpc: "2.0", id, method: METHOD, params: [id] }));
   const headers = { "content-type": "application/json" };
   const response = await fetch(service.url, { method: "POST", headers, body: JSON.stringify(calls) });
   const results = (await response.json()) as readonly { readonly result?: number }[];

@@ -56,7 +56,7 @@ test("all is not ready while a chain is unknown, and the body has the reason", a
 
 test("the loss of every node leaves the process ready, and draining does not", async (t) => {
   const node = await startNode(t);
-  const forebay = await start(t, { op: node.url }, { drainDelayMs: 2_000 });
+  const forebay = await start(t, { op: node.url }, { drainDelayMs: 1_000 });
   const { url, opsUrl } = forebay;
   await until(async () => (await readyz(opsUrl)).status === 200, "ready");
   node.faults.answer = "reset";

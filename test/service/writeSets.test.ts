@@ -72,7 +72,7 @@ for (const { source, args, forks } of [
 }
 
 test("balances at latest are answered from the feed's execution, which costs nothing", async (t) => {
-  const devnet = await createDevnet({ generation: "e", blockTimeMs: 1_000 });
+  const devnet = await createDevnet({ generation: "e", blockTimeMs: 400 });
   t.after(() => devnet.close());
   const service = await start(t, {
     nodes: [{ url: devnet.url, wsUrl: devnet.anvilWsUrl }],

@@ -1,0 +1,5 @@
+import { testRandomLiar } from "./randomLiar.ts";
+
+for (const seed of [2, 4]) {
+  testRandomLiar(seed);
+}
