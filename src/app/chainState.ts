@@ -4,16 +4,18 @@ import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import { createAgreedFetch } from "../state/agreedFetch.ts";
 import type { Answers } from "../state/answers/answers.ts";
 import { BlockValues } from "../state/blockValues.ts";
-import { DifferenceHandler, type DifferenceHandlerOptions } from "../state/differenceHandler.ts";
+import { BulkReader } from "../state/bulkReader.ts";
 import { ExecutionReads } from "../state/executionReads.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { createSameRules } from "../state/sameRules.ts";
 import { SourcedValues } from "../state/sourcedValues.ts";
 import { SourceTrust } from "../state/sourceTrust.ts";
+import { StateChecks } from "../state/stateChecks.ts";
 import { StateCost } from "../state/stateCost.ts";
+import { StateDifferences, type StateDifferencesOptions } from "../state/stateDifferences.ts";
 import { StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
-import { StateJudge } from "../state/stateJudge.ts";
-import { STATE_METHODS, StateReads, type StateReadsOptions } from "../state/stateReads.ts";
+import { StateLearner } from "../state/stateLearner.ts";
+import { StateReads } from "../state/stateReads.ts";
 import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createAnswers } from "./createAnswers.ts";
@@ -51,7 +53,7 @@ interface Known extends Costs {
   readonly sourced: SourcedValues;
 }
 
-type DifferenceParts = Pick<DifferenceHandlerOptions, "comparison" | "values" | "follower" | "trust">;
+type DifferenceParts = Pick<StateDifferencesOptions, "comparison" | "values" | "follower" | "trust">;
 
 /** The known state of one chain. It begins when the chain is known. */
 export class ChainState {
@@ -62,8 +64,9 @@ export class ChainState {
   #follower: StateFollower | undefined;
   #reads: StateReads | undefined;
   #executionReads: ExecutionReads | undefined;
-  #judge: StateJudge | undefined;
-  #differences: DifferenceHandler | undefined;
+  #checks: StateChecks | undefined;
+  #learner: StateLearner | undefined;
+  #differences: StateDifferences | undefined;
   #answers: ReturnType<typeof createAnswers> | undefined;
   readonly #onDropped = new Set<() => void>();
   #sources: readonly WriteSetSource[] = [];
@@ -123,7 +126,7 @@ export class ChainState {
   }
 
   #closeLearning(): void {
-    this.#judge?.close();
+    this.#checks?.close();
     this.#answers?.close();
   }
 
@@ -238,30 +241,25 @@ export class ChainState {
     const differences = this.#createDifferences({ comparison, values, follower, trust });
     this.#differences = differences;
     const parts = { values, follower, cost, fetch, differences };
-    this.#judge = new StateJudge({ ...parts, chain, comparison, nowMs, telemetry });
+    const checked = { chain, values, cost, telemetry };
+    this.#checks = new StateChecks({ ...checked, comparison, differences });
+    const reader = new BulkReader({ fetch, unitsOf: cost.unitsOf, nowMs });
+    this.#learner = new StateLearner({ ...checked, follower, reader, nowMs });
     const never = new Set(config.state.never.map((address): Address => `0x${address.slice(2).toLowerCase()}`));
     const execution = config.simulate.enabled ? views.execution : undefined;
     if (execution !== undefined && answerBytes > 0) {
       const ofAnswers = { ...this.#options, ...parts, execution, never, maxBytes: answerBytes };
       this.#answers = createAnswers({ ...ofAnswers, onDropped: () => this.#publishDropped() });
     }
-    const shared = {
-      ...{ values, follower, cost, never },
-      waitMs: config.state.waitMs,
-      blockTimeMs: () => heads.blockTimeMs,
-    };
-    this.#reads = new StateReads({ ...shared, ...this.#readEvents() });
-    this.#executionReads = new ExecutionReads({
-      ...shared,
-      heads,
-      onWait: (result) => telemetry.metrics.stateWaits.inc({ chain, result }),
-      onKnown: (count) => telemetry.metrics.simulateKnown.inc({ chain }, count),
-    });
+    const { waitMs } = config.state;
+    const shared = { ...checked, follower, never, waitMs, blockTimeMs: () => heads.blockTimeMs };
+    this.#reads = new StateReads({ ...shared, checks: this.#checks });
+    this.#executionReads = new ExecutionReads({ ...shared, heads });
   }
 
-  #createDifferences(parts: DifferenceParts): DifferenceHandler {
+  #createDifferences(parts: DifferenceParts): StateDifferences {
     const { config, upstreams, telemetry } = this.#options;
-    return new DifferenceHandler({
+    return new StateDifferences({
       ...parts,
       chain: config.name,
       telemetry,
@@ -291,7 +289,7 @@ export class ChainState {
       },
       onHead: (isFollowing) => {
         metrics.stateFollowing.set({ chain }, isFollowing ? 1 : 0);
-        metrics.stateProbation.set({ chain }, values.isProven ? 0 : 1);
+        metrics.stateProbation.set({ chain }, values.isTrusted ? 0 : 1);
         measure();
       },
       onApplied: (seconds) => metrics.stateWriteSetSeconds.observe({ chain }, seconds),
@@ -299,7 +297,7 @@ export class ChainState {
         log.debug({ chain, reason }, "known state values are dropped");
         metrics.stateDrops.inc({ chain, reason });
         measure();
-        this.#judge?.onDropped();
+        this.#learner?.onDropped();
         this.#publishDropped();
       },
       onDifference: (difference) => this.#differences?.handle(difference, "read"),
@@ -321,7 +319,7 @@ export class ChainState {
     }
     this.#unsupported.add(source);
     const isForATime =
-      !upstreams.nodes.some(({ available }) => available) || this.#sources.some((each) => each.isResting);
+      !upstreams.nodes.some(({ available }) => available) || this.#sources.some((each) => each.isSuspended);
     if (!isForATime && this.#unsupported.size === this.#sources.length && !forwarded.has("rulesUnknown")) {
       forwarded.set("noSource", true);
     }
@@ -331,20 +329,5 @@ export class ChainState {
     for (const listener of this.#onDropped) {
       listener();
     }
-  }
-
-  #readEvents(): Pick<StateReadsOptions, "onLookup" | "onWait" | "onLocalAnswer"> {
-    const { config, telemetry } = this.#options;
-    const { metrics } = telemetry;
-    const chain = config.name;
-    const seriesOf = (outcome: "hit" | "miss") =>
-      new Map(STATE_METHODS.map((method) => [method, metrics.stateLookups.series({ chain, method, outcome })]));
-    const hits = seriesOf("hit");
-    const misses = seriesOf("miss");
-    return {
-      onLookup: (method, isHit) => (isHit ? hits : misses).get(method)?.inc(),
-      onWait: (result) => metrics.stateWaits.inc({ chain, result }),
-      onLocalAnswer: (key, block, body) => this.#judge?.onLocalAnswer(key, block, body),
-    };
   }
 }

@@ -2,22 +2,20 @@ import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId, HeaderFields } from "../core/heads.ts";
 import type { StateFetch } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
+import type { Call } from "../jsonrpc/call.ts";
 import { parseParent } from "../simulation/parentBlock.ts";
-import { AnswerDifferences } from "../state/answers/answerDifferences.ts";
 import { AnswerLearner } from "../state/answers/answerLearner.ts";
 import { AnswerReruns } from "../state/answers/answerReruns.ts";
-import { AnswerSamples } from "../state/answers/answerSamples.ts";
 import { Answers } from "../state/answers/answers.ts";
 import { AnswerTable } from "../state/answers/answerTable.ts";
-import { ANSWER_METHODS, type AnswerMethod, type RunCall } from "../state/answers/callRun.ts";
-import { ForwardedContracts } from "../state/answers/forwardedContracts.ts";
-import { NodeDefaultsCache } from "../state/answers/nodeDefaultsCache.ts";
-import { findWrongValue } from "../state/answers/readSetCheck.ts";
+import { CallChecks } from "../state/answers/callChecks.ts";
+import type { RunCall } from "../state/answers/callRun.ts";
+import { NodeDefaultsCache } from "../state/answers/nodeDefaults.ts";
 import { ValueLoader } from "../state/answers/valueLoader.ts";
 import type { BlockValues } from "../state/blockValues.ts";
 import { BulkReader } from "../state/bulkReader.ts";
-import type { DifferenceHandler } from "../state/differenceHandler.ts";
 import type { StateCost } from "../state/stateCost.ts";
+import type { StateDifferences } from "../state/stateDifferences.ts";
 import type { StateFollower } from "../state/stateFollower.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { hasOwnHash } from "../verification/checkHeader.ts";
@@ -28,25 +26,24 @@ import type { Upstreams } from "./upstreams.ts";
 export interface AnswersOfChainOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
+  readonly pipeline: Pick<ReadPipeline, "forget">;
+  /** Aborts when the chain is closed. */
+  readonly signal: AbortSignal;
+  readonly telemetry: Telemetry;
   readonly execution: ChainExecution;
   readonly values: BlockValues;
   readonly follower: StateFollower;
   readonly cost: StateCost;
   readonly fetch: StateFetch;
-  readonly pipeline: Pick<ReadPipeline, "forget">;
-  readonly differences: Pick<DifferenceHandler, "handle">;
+  readonly differences: StateDifferences;
   /** Accounts whose values are always read from a node. */
   readonly never: ReadonlySet<Address>;
   readonly maxBytes: number;
-  /** Aborts when the chain is closed. */
-  readonly signal: AbortSignal;
-  readonly telemetry: Telemetry;
   /** Called when all answers are dropped. */
   onDropped(): void;
 }
 
 const PROBE_TIMEOUT_MS = 5_000;
-const nowMs = (): number => performance.now();
 const decoder = new TextDecoder();
 
 /** Returns the headers and hashes of canonical blocks. */
@@ -56,7 +53,7 @@ const createBlockLookups = ({ heads }: Upstreams) => {
     return current?.at(number)?.hash === hash ? current : undefined;
   };
   return {
-    // The hash of a header in the ring was not computed when it entered.
+    // The hash of a header in the ring was not computed when it was added.
     headerOf: (block: BlockId): HeaderFields | undefined => {
       const header = canonical(block)?.header(block.number);
       return header !== undefined && hasOwnHash(header) ? header : undefined;
@@ -81,45 +78,17 @@ const createRun =
     });
   };
 
-const createDefaults = (
-  { upstreams, cost }: AnswersOfChainOptions,
-  { headerOf }: BlockLookups,
-  table: AnswerTable,
-): NodeDefaultsCache =>
-  new NodeDefaultsCache({
-    callNode: async (name, calls) => {
-      const node = upstreams.nodes.find((each) => each.name === name);
-      const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS);
-      const outcomes = await node?.batch(calls, { signal, deadlineMs: nowMs() + PROBE_TIMEOUT_MS });
-      return (outcomes ?? []).map((outcome) =>
-        "body" in outcome && outcome.body instanceof Uint8Array ? JSON.parse(decoder.decode(outcome.body)) : outcome,
-      );
-    },
-    headerOf,
-    nowMs,
-    onOutdated: () => table.clear(),
-    onSpent: (calls) => cost.spend("learning", calls * cost.unitsOf("eth_call")),
-  });
-
-const createTable = ({
-  config: { name: chain },
-  values,
-  follower,
-  cost: { usedKeys },
-  maxBytes,
-  telemetry: { metrics },
-  onDropped,
-}: AnswersOfChainOptions): AnswerTable =>
-  new AnswerTable({
-    ...{ values, follower, maxBytes, nowMs },
-    onSurvived: (method) => metrics.stateAnswers.inc({ chain, method, event: "survived" }),
-    onUsed: ({ keys }, { number }) => {
-      for (const key of keys) {
-        usedKeys.record(key, number);
-      }
-    },
-    onCleared: onDropped,
-  });
+/** Returns the function that sends calls to one node. */
+const createCallNode =
+  ({ nodes }: Upstreams) =>
+  async (name: string, calls: readonly Call[]): Promise<readonly unknown[]> => {
+    const node = nodes.find((each) => each.name === name);
+    const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS);
+    const outcomes = await node?.batch(calls, { signal, deadlineMs: performance.now() + PROBE_TIMEOUT_MS });
+    return (outcomes ?? []).map((outcome) =>
+      "body" in outcome && outcome.body instanceof Uint8Array ? JSON.parse(decoder.decode(outcome.body)) : outcome,
+    );
+  };
 
 /** Returns the function that removes a node's response to a call from the cache. */
 const createForget =
@@ -131,80 +100,26 @@ const createForget =
     }
   };
 
-/** Creates the samples, and the reaction to a difference. */
-const createComparisons = (
-  options: AnswersOfChainOptions,
-  table: AnswerTable,
-  forwarded: ForwardedContracts,
-  reader: BulkReader,
-) => {
-  const { config, values, follower, cost, fetch, telemetry } = options;
-  const chain = config.name;
-  const onSpent = (units: number): void => cost.spend("sample", units);
-  const answerDifferences = new AnswerDifferences({
-    ...{ chain, table, forwarded, follower, telemetry },
-    findWrongValue: ({ reads, block }) => findWrongValue({ values, reader, onSpent }, reads, block),
-    onWrongValue: (difference) => options.differences.handle(difference, "sample"),
-  });
-  const samples = new AnswerSamples({
-    ...{ fetch, cost },
-    onCompared: (method) => telemetry.metrics.stateAnswers.inc({ chain, method, event: "sampled" }),
-    onDifference: (answer, actual) => void answerDifferences.report(answer, actual),
-    onDoubted: createForget(options),
-  });
-  return samples;
-};
-
-const createEvents = ({ config: { name: chain }, telemetry: { metrics } }: AnswersOfChainOptions) => {
-  const lookups = (outcome: "hit" | "miss") =>
-    new Map(ANSWER_METHODS.map((method) => [method, metrics.stateLookups.series({ chain, method, outcome })]));
-  const hits = lookups("hit");
-  const misses = lookups("miss");
-  return {
-    onLookup: (method: AnswerMethod, isHit: boolean) => {
-      (isHit ? hits : misses).get(method)?.inc();
-    },
-  };
-};
-
 /** Creates the answers to calls of one chain. `close` ends their learning. */
 export const createAnswers = (options: AnswersOfChainOptions): { readonly answers: Answers; close(): void } => {
-  const { config, upstreams, values, follower, cost, fetch, never, telemetry } = options;
+  const { config, upstreams, values, follower, cost, fetch, differences, never, telemetry } = options;
   const { unitsOf } = cost;
-  const { metrics } = telemetry;
-  const chain = config.name;
   const lookups = createBlockLookups(upstreams);
-  const table = createTable(options);
-  const forwarded = new ForwardedContracts(values);
-  const reader = new BulkReader({ fetch, unitsOf, nowMs });
-  const defaults = createDefaults(options, lookups, table);
-  const samples = createComparisons(options, table, forwarded, reader);
-  const events = createEvents(options);
-  const shared = { values, follower, run: createRun(options, lookups), never, forwarded, ...lookups };
-  const learner = new AnswerLearner({
-    ...shared,
-    loader: new ValueLoader({ values, follower, reader, fetch, unitsOf }),
-    cost,
-    defaultsOf: (node, block) => defaults.get(node, block),
-    onLearned: ({ key, method }, answer) => {
-      metrics.stateAnswers.inc({ chain, method, event: "learned" });
-      table.store(key, answer);
-    },
-    onRefused: ({ key, method, block }, event) => {
-      metrics.stateAnswers.inc({ chain, method, event });
-      table.refuse(key, block, event === "budget" || event === "late");
-    },
-    onDoubted: createForget(options),
-  });
-  const answers = new Answers({
-    ...{ table, values, follower, cost, learner, ...events },
-    reruns: new AnswerReruns({ ...shared, knownDefaults: (node, block) => defaults.known(node, block) }),
-    waitMs: config.state.waitMs,
-    blockTimeMs: () => upstreams.heads.blockTimeMs,
-    onWait: (result) => metrics.stateWaits.inc({ chain, result }),
-    onEvent: (method, event) => metrics.stateAnswers.inc({ chain, method, event }),
-    onLocalAnswer: (answer) => samples.consider(answer),
-    onCompared: (answer, actual) => samples.compare(answer, JSON.parse(decoder.decode(actual))),
-  });
+  const { headerOf } = lookups;
+  const forget = createForget(options);
+  const shared = { chain: config.name, values, follower, cost, telemetry };
+  const table = new AnswerTable({ ...shared, maxBytes: options.maxBytes, onCleared: options.onDropped });
+  const reader = new BulkReader({ fetch, unitsOf, nowMs: () => performance.now() });
+  const checks = new CallChecks({ ...shared, table, fetch, reader, differences, forget });
+  const callNode = createCallNode(upstreams);
+  const defaults = new NodeDefaultsCache({ callNode, headerOf, cost, onOutdated: () => table.clear() });
+  const runs = { ...shared, run: createRun(options, lookups), never, checks, ...lookups };
+  const loader = new ValueLoader({ values, follower, reader, fetch, unitsOf });
+  const defaultsOf = defaults.get.bind(defaults);
+  const learner = new AnswerLearner({ ...runs, loader, table, defaultsOf, forget });
+  const reruns = new AnswerReruns({ ...runs, knownDefaults: (node, block) => defaults.known(node, block) });
+  const { waitMs } = config.state;
+  const blockTimeMs = (): number => upstreams.heads.blockTimeMs;
+  const answers = new Answers({ ...shared, table, learner, reruns, checks, waitMs, blockTimeMs });
   return { answers, close: () => learner.close() };
 };

@@ -49,7 +49,7 @@ export class BlockValues {
   readonly #blocks: FollowedBlocks;
   readonly #givers = new ValueGivers();
   /** While false, no block is readable. Values that nodes return are compared with the known ones. */
-  isProven = true;
+  isTrusted = true;
 
   constructor(maxBytes: number) {
     const codeBytes = Math.floor(maxBytes * CODE_SHARE);
@@ -88,7 +88,7 @@ export class BlockValues {
 
   /** Whether values after this block may answer reads. */
   isReadable(block: BlockId): boolean {
-    return this.isProven && this.isApplied(block);
+    return this.isTrusted && this.isApplied(block);
   }
 
   /** Whether the write sets of this block and of the blocks before it, as far as they are needed, are applied. */
@@ -98,11 +98,11 @@ export class BlockValues {
 
   /** Returns a value after a readable block: 64 digits of hex, of a code the hash. The hash of an empty code is zero here. */
   get(key: StateKey, block: BlockId): string | undefined {
-    return this.isProven ? this.getUnproven(key, block) : undefined;
+    return this.isTrusted ? this.getUntrusted(key, block) : undefined;
   }
 
   /** Returns a value that may come from a source on probation. It must answer no read. */
-  getUnproven(key: StateKey, block: BlockId): string | undefined {
+  getUntrusted(key: StateKey, block: BlockId): string | undefined {
     if (!this.isApplied(block)) {
       return undefined;
     }
@@ -114,7 +114,7 @@ export class BlockValues {
     return this.#table.value(entry);
   }
 
-  /** Returns who gave the value that `getUnproven` returns. */
+  /** Returns who gave the value that `getUntrusted` returns. */
   sourceOf(key: StateKey, block: BlockId): ValueProvenance | undefined {
     const entry = this.isApplied(block) ? this.#find(key, Number(block.number)) : 0;
     if (!this.#isKnown(entry)) {
@@ -206,7 +206,7 @@ export class BlockValues {
 
   /** Forgets all values. No block is readable then. Codes stay, because their hashes name them. */
   clear(): void {
-    this.isProven = true;
+    this.isTrusted = true;
     this.#table.clear();
     this.#cleared.clear();
     this.#blocks.clear();

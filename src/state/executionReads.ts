@@ -4,6 +4,7 @@ import { type Address, type Hash, isData, parseData } from "../ethereum/hex.ts";
 import { stripZeros } from "../ethereum/rlp.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import { accountOfValues } from "./accountOfValues.ts";
 import { type BlockValues, READABLE_BLOCKS } from "./blockValues.ts";
 import { unitsOfSlot } from "./bulkSlotFetch.ts";
@@ -13,7 +14,6 @@ import { keyOfCall, methodOf, parseSingle } from "./singleReads.ts";
 import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateField, StateKey } from "./stateKey.ts";
-import type { WaitResult } from "./stateReads.ts";
 
 export interface ExecutionReadsOptions {
   readonly values: Pick<BlockValues, "get" | "code" | "head" | "isReadable">;
@@ -25,9 +25,8 @@ export interface ExecutionReadsOptions {
   /** The longest wait for a write set, in milliseconds. */
   readonly waitMs: number;
   readonly blockTimeMs: () => number;
-  onWait(result: WaitResult): void;
-  /** Called with the number of values that no node is asked for. */
-  onKnown(values: number): void;
+  readonly chain: string;
+  readonly telemetry: Pick<Telemetry, "metrics">;
 }
 
 const OLDEST = BigInt(READABLE_BLOCKS);
@@ -127,11 +126,13 @@ class BlockReads implements KnownBlockState {
 
   /** Waits for the block's write set, once for each execution. */
   async #wait(keys: StateKeys, settled: Promise<void>): Promise<FoundState> {
-    const { values, waitMs, blockTimeMs, onWait } = this.#options;
+    const { values, waitMs, blockTimeMs, chain, telemetry } = this.#options;
     this.#hasWaited = true;
     const isSettled = await resolvesWithin(settled, Math.min(waitMs, blockTimeMs() / 2));
     const isReadable = values.isReadable(this.#block);
-    onWait(isReadable ? "hit" : isSettled ? "unknown" : "late");
+    // `late`: the write set did not come in time. `unknown`: it came, and the block is not readable.
+    const result = isReadable ? "hit" : isSettled ? "unknown" : "late";
+    telemetry.metrics.stateWaits.inc({ chain, result });
     return this.#find(keys);
   }
 
@@ -147,9 +148,10 @@ class BlockReads implements KnownBlockState {
   #find({ accounts, slots, blockHashes }: StateKeys): FoundState {
     const found: Found = { accounts: [], codes: [], slots: [] };
     const missingAccounts = accounts.filter((address) => !this.#findAccount(address, found));
-    const slotUnits = unitsOfSlot(slots.length, this.#options.cost.unitsOf);
+    const { chain, cost, telemetry } = this.#options;
+    const slotUnits = unitsOfSlot(slots.length, cost.unitsOf);
     const missingSlots = slots.filter(([address, slot]) => !this.#findSlot(address, slot, found, slotUnits));
-    this.#options.onKnown(found.accounts.length + found.slots.length);
+    telemetry.metrics.simulateKnown.inc({ chain }, found.accounts.length + found.slots.length);
     return {
       values: { ...found, blockHashes: [] },
       missing: { accounts: missingAccounts, slots: missingSlots, blockHashes },

@@ -3,6 +3,7 @@ import { keccak256Hex } from "../ethereum/keccak.ts";
 import type { TableKey } from "./keyEncoder.ts";
 import type { Probation } from "./probation.ts";
 import { runSliced } from "./runSliced.ts";
+import { keyName } from "./stateKey.ts";
 import type { WriteSet, WriteSetFailure } from "./writeSet.ts";
 import { writtenValues, ZERO_VALUE } from "./writtenValues.ts";
 
@@ -23,8 +24,6 @@ export interface PeerProbationOptions {
 const PAUSE_BLOCKS = 32n;
 const MAX_READ_MS = 10_000;
 
-const nameOf = ({ field, address, slot }: TableKey): string => field + address + (slot ?? "");
-
 const digitsOfCode = (code: Uint8Array, hash: string | undefined): string =>
   code.length === 0 ? ZERO_VALUE : (hash ?? keccak256Hex(code)).slice(2);
 
@@ -33,7 +32,7 @@ const valuesOf = function* (writeSet: WriteSet): Generator<void, Map<string, { k
   const values = new Map<string, { key: TableKey; value: string }>();
   for (const { key, value } of writtenValues(writeSet, digitsOfCode)) {
     if (value !== undefined) {
-      values.set(nameOf(key), { key, value });
+      values.set(keyName(key), { key, value });
     }
     yield;
   }

@@ -1,5 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
-import type { StateKey } from "./stateKey.ts";
+import { keyName, type StateKey } from "./stateKey.ts";
 
 /** The agreement with nodes that a source needs before its values answer reads. */
 export interface ProbationLimits {
@@ -46,7 +46,7 @@ export class Probation {
       this.#blocks++;
       this.#agreed.clear();
     }
-    const name = field + address + (slot ?? "");
+    const name = keyName({ field, address, slot });
     if (!this.#agreed.has(name)) {
       this.#agreed.add(name);
       this.#values++;

@@ -5,37 +5,39 @@ import type { StateCost } from "./stateCost.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "./writeSet.ts";
 
 /** A source of a wrong value is not used for this time. */
-const REST_MS = 3_600_000;
-/** A paid source rests after this number of failures, one after the other. */
+const SUSPENSION_MS = 3_600_000;
+/** A paid source is suspended after this number of failures, one after the other. */
 const MAX_FAILURES = 5;
-/** The first rest after failures. Each further failure doubles it. */
-const FIRST_REST_MS = 10_000;
-const MAX_FAILURE_REST_MS = 600_000;
+/** The first suspension after failures. Each further failure doubles it. */
+const FIRST_SUSPENSION_MS = 10_000;
+const MAX_FAILURE_SUSPENSION_MS = 600_000;
 
 /** Nothing in a block proves the write sets of these sources. */
 const UNPROVEN: ReadonlySet<WriteSetSourceKind> = new Set(["trace"]);
 
-const restAfter = (failures: number): number =>
-  failures < MAX_FAILURES ? 0 : Math.min(FIRST_REST_MS * 2 ** (failures - MAX_FAILURES), MAX_FAILURE_REST_MS);
+const suspensionAfter = (failures: number): number =>
+  failures < MAX_FAILURES
+    ? 0
+    : Math.min(FIRST_SUSPENSION_MS * 2 ** (failures - MAX_FAILURES), MAX_FAILURE_SUSPENSION_MS);
 
 /** The trust in one giver of write sets: a source, or a node of a source that nothing proves. */
 class GiverTrust {
   readonly probation: Probation | undefined;
   readonly #nowMs: () => number;
-  #restsUntilMs = Number.NEGATIVE_INFINITY;
+  #suspendedUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(nowMs: () => number, probation: Probation | undefined) {
     this.#nowMs = nowMs;
     this.probation = probation;
   }
 
-  get isResting(): boolean {
-    return this.#nowMs() < this.#restsUntilMs;
+  get isSuspended(): boolean {
+    return this.#nowMs() < this.#suspendedUntilMs;
   }
 
   /** Called when a value of its write sets was wrong. */
-  rest(): void {
-    this.#restsUntilMs = this.#nowMs() + REST_MS;
+  suspend(): void {
+    this.#suspendedUntilMs = this.#nowMs() + SUSPENSION_MS;
     this.probation?.restart();
   }
 }
@@ -52,11 +54,11 @@ interface GuardedSourceOptions {
   onUsed(giver: UsedGiver): void;
 }
 
-/** A source whose units are counted and that can rest. Each giver of write sets that nothing proves is on probation. */
+/** A source whose units are counted and that can be suspended. Each giver of write sets that nothing proves is on probation. */
 class GuardedSource implements WriteSetSource {
   readonly #source: WriteSetSource;
   readonly #options: GuardedSourceOptions;
-  #restsUntilMs = Number.NEGATIVE_INFINITY;
+  #suspendedUntilMs = Number.NEGATIVE_INFINITY;
   /** Since the last write set. */
   #failures = 0;
   readonly #peers: PeerProbation;
@@ -79,13 +81,13 @@ class GuardedSource implements WriteSetSource {
     return this.#source.unitsPerBlock;
   }
 
-  get isResting(): boolean {
+  get isSuspended(): boolean {
     const { nowMs, givers } = this.#options;
-    return nowMs() < this.#restsUntilMs || givers.all.every(({ isResting }) => isResting);
+    return nowMs() < this.#suspendedUntilMs || givers.all.every(({ isSuspended }) => isSuspended);
   }
 
   get probation(): Probation | undefined {
-    const usable = this.#options.givers.all.filter(({ isResting }) => !isResting);
+    const usable = this.#options.givers.all.filter(({ isSuspended }) => !isSuspended);
     const [furthest] = (usable.length > 0 ? usable : this.#options.givers.all)
       .map(({ probation }) => probation)
       .sort(byProgress);
@@ -97,7 +99,7 @@ class GuardedSource implements WriteSetSource {
   }
 
   async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
-    if (this.isResting) {
+    if (this.isSuspended) {
       return "unsupported";
     }
     const { nowMs, givers, onUsed } = this.#options;
@@ -110,7 +112,7 @@ class GuardedSource implements WriteSetSource {
       }
     } else if (outcome !== "unsupported" && this.unitsPerBlock > 0 && !signal.aborted) {
       this.#failures++;
-      this.#restsUntilMs = Math.max(this.#restsUntilMs, nowMs() + restAfter(this.#failures));
+      this.#suspendedUntilMs = Math.max(this.#suspendedUntilMs, nowMs() + suspensionAfter(this.#failures));
     }
     return outcome;
   }
@@ -143,11 +145,11 @@ class Givers {
     return [...this.#trusts.values()];
   }
 
-  /** Returns the nodes on probation that do not rest, the one whose probation is furthest first. */
+  /** Returns the nodes on probation that are not suspended, the one whose probation is furthest first. */
   onProbation(): readonly ProbationNode[] {
     return [...this.#trusts]
-      .flatMap(([name, { probation, isResting }]) =>
-        name === undefined || probation === undefined || probation.isOver || isResting ? [] : [{ name, probation }],
+      .flatMap(([name, { probation, isSuspended }]) =>
+        name === undefined || probation === undefined || probation.isOver || isSuspended ? [] : [{ name, probation }],
       )
       .sort((one, other) => byProgress(one.probation, other.probation));
   }
@@ -171,7 +173,7 @@ export interface SourceTrustOptions {
   readonly nodes?: readonly string[];
 }
 
-/** Rests sources and nodes of wrong write sets, and paid sources that keep failing. Remembers which one was used last. */
+/** Suspends sources and nodes of wrong write sets, and paid sources that keep failing. Remembers which one was used last. */
 export class SourceTrust {
   readonly #options: SourceTrustOptions;
   /** The nodes whose write sets nothing proves. */
@@ -184,7 +186,7 @@ export class SourceTrust {
     this.#nodes = new Givers(nodes, () => new GiverTrust(nowMs, new Probation(probation)));
   }
 
-  /** Returns a source that has no write sets while it rests. */
+  /** Returns a source that has no write sets while it is suspended. */
   guard(source: WriteSetSource): WriteSetSource {
     const { nowMs, cost } = this.#options;
     return new GuardedSource(source, {
@@ -199,13 +201,13 @@ export class SourceTrust {
   /** Returns the nodes whose traces may be used: first the trusted ones, then those whose probation is further. */
   order<Named extends { readonly name: string }>(nodes: readonly Named[]): readonly Named[] {
     return nodes
-      .filter(({ name }) => !this.#nodes.of(name).isResting)
+      .filter(({ name }) => !this.#nodes.of(name).isSuspended)
       .sort((one, other) => byProgress(this.#nodes.of(one.name).probation, this.#nodes.of(other.name).probation));
   }
 
-  /** Rests the giver of the newest write set: a source, or the traces of one node. Returns its kind. */
-  rest(): WriteSetSourceKind | undefined {
-    this.#lastUsed?.trust.rest();
+  /** Suspends the giver of the newest write set: a source, or the traces of one node. Returns its kind. */
+  suspendLastUsed(): WriteSetSourceKind | undefined {
+    this.#lastUsed?.trust.suspend();
     return this.#lastUsed?.kind;
   }
 
@@ -214,8 +216,8 @@ export class SourceTrust {
     this.#nodes.delete(name);
   }
 
-  /** Rests the traces of a node. Its probation begins again. */
-  restNode(name: string): void {
-    this.#nodes.of(name).rest();
+  /** Suspends the traces of a node. Its probation begins again. */
+  suspendNode(name: string): void {
+    this.#nodes.of(name).suspend();
   }
 }

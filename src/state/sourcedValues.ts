@@ -1,16 +1,16 @@
+import { LRUCache } from "lru-cache";
 import type { BlockId } from "../core/heads.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import type { NodeValue } from "./awaitedBlock.ts";
 import { type BlockValues, READABLE_BLOCKS } from "./blockValues.ts";
-import { ContestedKeys } from "./contestedKeys.ts";
+import type { StateDifference } from "./originComparison.ts";
 import type { Probation } from "./probation.ts";
-import type { StateDifference } from "./stateDifference.ts";
-import type { StateKey } from "./stateKey.ts";
+import { keyName, type StateKey } from "./stateKey.ts";
 import type { WriteSet, WriteSetSource } from "./writeSet.ts";
 import { ZERO_VALUE } from "./writtenValues.ts";
 
 /** A source on probation is asked only if no other source had the write sets of this number of blocks. */
-const PROVEN_BLOCKS = 8n;
+const TRUSTED_BLOCKS = 8n;
 
 const probationOf = (source: WriteSetSource, writeSet: WriteSet): Probation | undefined =>
   source.probationOf === undefined ? source.probation : source.probationOf(writeSet);
@@ -40,7 +40,7 @@ export class SourcedValues {
   /** The givers of the newest write sets, by the number of the block. */
   readonly #givers = new Map<bigint, BlockGiver>();
   readonly #contested = new ContestedKeys();
-  #newestProven: bigint | undefined;
+  #newestTrusted: bigint | undefined;
 
   constructor(values: BlockValues) {
     this.#values = values;
@@ -48,13 +48,13 @@ export class SourcedValues {
 
   /** Whether to ask a source for the write set of this block. */
   isUsable(source: WriteSetSource, { number }: BlockId): boolean {
-    const isReplaced = this.#newestProven !== undefined && number - this.#newestProven <= PROVEN_BLOCKS;
-    return source.isResting !== true && !(isReplaced && isOnProbation(source.probation));
+    const isReplaced = this.#newestTrusted !== undefined && number - this.#newestTrusted <= TRUSTED_BLOCKS;
+    return source.isSuspended !== true && !(isReplaced && isOnProbation(source.probation));
   }
 
   /** Whether the known values stay after this write set. */
   canContinue(source: WriteSetSource, writeSet: WriteSet): boolean {
-    return this.#probations.size === 0 || isOnProbation(probationOf(source, writeSet)) !== this.#values.isProven;
+    return this.#probations.size === 0 || isOnProbation(probationOf(source, writeSet)) !== this.#values.isTrusted;
   }
 
   /** Whether a write set was applied since the values began, on the word of this node alone. */
@@ -88,7 +88,7 @@ export class SourcedValues {
   /** Called when this source had the write set of a block. */
   noteBlock(source: WriteSetSource, writeSet: WriteSet): void {
     if (!isOnProbation(probationOf(source, writeSet))) {
-      this.#newestProven = writeSet.block.number;
+      this.#newestTrusted = writeSet.block.number;
     }
   }
 
@@ -102,7 +102,7 @@ export class SourcedValues {
     }
     this.#givers.set(block.number, { node, probation });
     this.#givers.delete(block.number - BigInt(READABLE_BLOCKS));
-    this.#updateProven();
+    this.#updateTrusted();
     return this.#values.apply(writeSet);
   }
 
@@ -115,11 +115,11 @@ export class SourcedValues {
     const result =
       typeof value === "string" ? values.enter(key, block, value, node) : values.enterCode(key, block, value, node);
     if (result === "different") {
-      return { key, block, known: values.getUnproven(key, block) ?? "", actual: digitsOf(value), node };
+      return { key, block, known: values.getUntrusted(key, block) ?? "", actual: digitsOf(value), node };
     }
-    if (result === "agreed" && !values.isProven) {
+    if (result === "agreed" && !values.isTrusted) {
       this.#givers.get(block.number)?.probation?.recordAgreement(key, block);
-      this.#updateProven();
+      this.#updateTrusted();
     }
     return undefined;
   }
@@ -134,13 +134,38 @@ export class SourcedValues {
     this.#contested.delete(key);
   }
 
-  #updateProven(): void {
-    this.#values.isProven = ![...this.#probations].some(isOnProbation);
+  #updateTrusted(): void {
+    this.#values.isTrusted = ![...this.#probations].some(isOnProbation);
   }
 
   #forgetGivers(): void {
     this.#probations.clear();
     this.#nodes.clear();
     this.#givers.clear();
+  }
+}
+
+const MAX_KEYS = 10_000;
+/** The origins may agree again after this time. */
+const CONTESTED_MS = 600_000;
+
+/** Keys whose values become known from no node: origins disagree on them, or are asked about them now. */
+class ContestedKeys {
+  readonly #names: LRUCache<string, true>;
+
+  constructor(nowMs: () => number = () => performance.now()) {
+    this.#names = new LRUCache({ max: MAX_KEYS, ttl: CONTESTED_MS, ttlResolution: 0, perf: { now: nowMs } });
+  }
+
+  has(key: StateKey): boolean {
+    return this.#names.size > 0 && this.#names.has(keyName(key));
+  }
+
+  add(key: StateKey): void {
+    this.#names.set(keyName(key), true);
+  }
+
+  delete(key: StateKey): void {
+    this.#names.delete(keyName(key));
   }
 }

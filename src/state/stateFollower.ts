@@ -3,11 +3,11 @@ import type { DropReason } from "../telemetry/stateMetrics.ts";
 import { AwaitedBlock, type NodeValue, type OnWriteSetRead, type SourcedWriteSet } from "./awaitedBlock.ts";
 import { AwaitedBlocks, isCanonicalIn, linkedBlocks } from "./awaitedBlocks.ts";
 import type { BlockValues } from "./blockValues.ts";
+import type { StateDifference } from "./originComparison.ts";
 import { runSlicedWhile } from "./runSliced.ts";
 import { SlidingSum } from "./slidingSum.ts";
 import { SourcedValues } from "./sourcedValues.ts";
 import type { StateCost } from "./stateCost.ts";
-import type { StateDifference } from "./stateDifference.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { WriteSetSource } from "./writeSet.ts";
 

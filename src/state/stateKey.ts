@@ -10,3 +10,7 @@ export interface StateKey {
   /** Undefined unless `field` is `slot`. */
   readonly slot: Hash | undefined;
 }
+
+/** Returns the text that names a value among those of one block. */
+export const keyName = ({ field, address, slot }: Omit<StateKey, "field"> & { readonly field: string }): string =>
+  field + address + (slot ?? "");

@@ -1,3 +1,4 @@
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { BlockValues } from "./blockValues.ts";
 import type { BulkReader } from "./bulkReader.ts";
 import type { StateCost } from "./stateCost.ts";
@@ -5,11 +6,13 @@ import type { StateFollower } from "./stateFollower.ts";
 import type { StateKey } from "./stateKey.ts";
 
 export interface StateLearnerOptions {
+  readonly chain: string;
   readonly values: Pick<BlockValues, "get" | "head">;
   readonly follower: Pick<StateFollower, "enter" | "generation" | "isFollowing">;
   readonly cost: Pick<StateCost, "unitsOf" | "usedKeys" | "budget" | "spend">;
   readonly reader: Pick<BulkReader, "unitsFor" | "read">;
   readonly nowMs: () => number;
+  readonly telemetry: Pick<Telemetry, "log">;
 }
 
 /** Values that are learned at once. */
@@ -29,6 +32,17 @@ export class StateLearner {
 
   constructor(options: StateLearnerOptions) {
     this.#options = options;
+  }
+
+  /** Called when all values were dropped. */
+  onDropped(): void {
+    // The follower drops the values within a change of heads, which ends first.
+    setImmediate(() =>
+      this.learn().catch((err: unknown) => {
+        const { chain, telemetry } = this.#options;
+        telemetry.log.error({ err, chain }, "known state was not learned");
+      }),
+    );
   }
 
   /** Learns at the newest block whose state can be read. */

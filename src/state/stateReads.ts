@@ -2,20 +2,20 @@ import type { BlockId, Heads } from "../core/heads.ts";
 import type { CacheStatus, RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Address } from "../ethereum/hex.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import { type BlockValues, READABLE_BLOCKS } from "./blockValues.ts";
 import { isAsked } from "./isAsked.ts";
 import { resolvesWithin } from "./resolvesWithin.ts";
 import { formatCodeBody, formatStateBody, parseStateBody } from "./stateBody.ts";
+import type { StateChecks } from "./stateChecks.ts";
 import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateKey } from "./stateKey.ts";
+import { StateLookups } from "./stateLookups.ts";
 
 /** The methods that read one value of the state. */
 export const STATE_METHODS = ["eth_getBalance", "eth_getTransactionCount", "eth_getStorageAt", "eth_getCode"] as const;
 export type StateMethod = (typeof STATE_METHODS)[number];
-
-/** The result of a wait for a write set. `late`: it did not come in time. `unknown`: it came, and the value is not known. */
-export type WaitResult = "hit" | "unknown" | "late";
 
 export interface StateReadsOptions {
   readonly values: BlockValues;
@@ -26,10 +26,9 @@ export interface StateReadsOptions {
   /** The longest wait for a write set, in milliseconds. */
   readonly waitMs: number;
   readonly blockTimeMs: () => number;
-  onLookup(method: StateMethod, isHit: boolean): void;
-  onWait(result: WaitResult): void;
-  /** Called with each answer that needed no node. */
-  onLocalAnswer(key: StateKey, block: BlockId, body: Uint8Array): void;
+  readonly checks: Pick<StateChecks, "onLocalRead">;
+  readonly chain: string;
+  readonly telemetry: Pick<Telemetry, "metrics">;
 }
 
 /** One read at a block of the view. */
@@ -48,9 +47,11 @@ const isRecent = ({ number }: BlockId, { latest }: Heads): boolean => latest.num
 /** Answers reads of single values from the known state of the newest blocks. Nodes answer the others, and their values become known. */
 export class StateReads {
   readonly #options: StateReadsOptions;
+  readonly #lookups: StateLookups<StateMethod>;
 
   constructor(options: StateReadsOptions) {
     this.#options = options;
+    this.#lookups = new StateLookups(options.chain, options.telemetry.metrics, STATE_METHODS);
   }
 
   /** Answers a read. `ask` sends it to a node. A known value is returned without a promise. */
@@ -87,20 +88,20 @@ export class StateReads {
   }
 
   async #wait(read: StateRead, settled: Promise<void>, ask: () => Awaitable<RpcResponse>): Promise<RpcResponse> {
-    const { waitMs, blockTimeMs, onWait } = this.#options;
+    const { waitMs, blockTimeMs, chain, telemetry } = this.#options;
     const isSettled = await resolvesWithin(settled, Math.min(waitMs, blockTimeMs() / 2));
     const known = this.#find(read.key, read.block);
     if (known !== undefined) {
-      onWait("hit");
+      telemetry.metrics.stateWaits.inc({ chain, result: "hit" });
       return this.#answer(read, known);
     }
-    onWait(isSettled ? "unknown" : "late");
+    telemetry.metrics.stateWaits.inc({ chain, result: isSettled ? "unknown" : "late" });
     return this.#ask(read, ask);
   }
 
   #answer(read: StateRead, body: Uint8Array): RpcResponse {
     this.#count(read, true);
-    this.#options.onLocalAnswer(read.key, read.block, body);
+    this.#options.checks.onLocalRead(read.key, read.block, body);
     return { body, status: HIT };
   }
 
@@ -149,8 +150,8 @@ export class StateReads {
   }
 
   #count({ method, key, block, context }: StateRead, isHit: boolean): void {
-    const { cost, onLookup } = this.#options;
+    const { cost } = this.#options;
     cost.onRead({ method, key, block: block.number, isHit, client: context.caller.clientId });
-    onLookup(method, isHit);
+    this.#lookups.count(method, isHit);
   }
 }

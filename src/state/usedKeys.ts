@@ -1,4 +1,4 @@
-import type { StateKey } from "./stateKey.ts";
+import { keyName, type StateKey } from "./stateKey.ts";
 
 /** Keys that one generation remembers. Reads of others count as new. */
 const MAX_KEYS = 100_000;
@@ -49,7 +49,7 @@ export class UsedKeys {
   /** Remembers a read, and compares it with earlier ones. */
   record(key: StateKey, block: bigint, client = ""): Repetition {
     this.#rotate();
-    const name = key.field + key.address + (key.slot ?? "");
+    const name = keyName(key);
     const earlier = this.#previous.uses.get(name);
     const use = this.#current.uses.get(name) ?? remember(this.#current, name, { key, client }, earlier);
     if (use === undefined) {

@@ -54,7 +54,7 @@ export interface WriteSetSource {
   /** Returns the probation of the node that gave a write set. Default: `probation`. */
   probationOf?(writeSet: WriteSet): Probation | undefined;
   /** Whether the source is not asked for some time, because of a wrong value or of failures. */
-  readonly isResting?: boolean;
+  readonly isSuspended?: boolean;
   /** Resolves once the write set is complete and checked, or with the reason of the failure. Never rejects. */
   read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure>;
   /** Reads the write set on the word of this node alone. Never rejects. */

@@ -1,6 +1,6 @@
 import type { RingBlock } from "../../src/core/heads.ts";
 import { BlockValues } from "../../src/state/blockValues.ts";
-import type { StateDifference } from "../../src/state/stateDifference.ts";
+import type { StateDifference } from "../../src/state/originComparison.ts";
 import { StateFollower, type StateFollowerOptions } from "../../src/state/stateFollower.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import type { WriteSetSource } from "../../src/state/writeSet.ts";

@@ -36,10 +36,10 @@ test("the source of the newest write set rests for an hour", async () => {
   const trust = new SourceTrust({ cost, nowMs: () => clock.nowMs, probation: { blocks: 0, values: 0 } });
   const list = trust.guard(sourceOf("accessList", () => state.hasList));
   const trace = trust.guard(sourceOf("trace", () => true));
-  assert.equal(trust.rest(), undefined);
+  assert.equal(trust.suspendLastUsed(), undefined);
   assert.equal(await list.read(BLOCK, signal), "late");
   await trace.read(BLOCK, signal);
-  assert.equal(trust.rest(), "trace");
+  assert.equal(trust.suspendLastUsed(), "trace");
   assert.equal(await trace.read(BLOCK, signal), "unsupported");
   state.hasList = true;
   assert.notEqual(await list.read(BLOCK, signal), "unsupported");
@@ -64,14 +64,14 @@ test("a paid source that keeps failing rests longer and longer, and a free one i
     await feed.read(BLOCK, signal);
   }
   assert.ok(asked < 20, `${asked} of 1,800 blocks were asked`);
-  assert.equal(trace.isResting, true);
-  assert.equal(feed.isResting, false);
+  assert.equal(trace.isSuspended, true);
+  assert.equal(feed.isSuspended, false);
   isFailing = false;
   clock.nowMs += 600_000;
   assert.notEqual(await trace.read(BLOCK, signal), "unsupported");
   isFailing = true;
   assert.equal(await trace.read(BLOCK, signal), "late");
-  assert.equal(trace.isResting, false, "a single failure is no reason to rest");
+  assert.equal(trace.isSuspended, false, "a single failure is no reason to rest");
 });
 
 test("a read that a reorganisation ended is not a failure", async () => {
@@ -80,7 +80,7 @@ test("a read that a reorganisation ended is not a failure", async () => {
   for (let count = 0; count < 5; count++) {
     await trace.read(BLOCK, AbortSignal.abort());
   }
-  assert.equal(trace.isResting, false);
+  assert.equal(trace.isSuspended, false);
 });
 
 test("a trace is on probation, again after a wrong value, and other sources are not", async () => {
@@ -92,7 +92,7 @@ test("a trace is on probation, again after a wrong value, and other sources are 
   trace?.probation?.recordAgreement(key, BLOCK);
   assert.equal(trace?.probation?.isOver, true);
   await trace?.read(BLOCK, signal);
-  trust.rest();
+  trust.suspendLastUsed();
   assert.equal(trace?.probation?.isOver, false);
 });
 
@@ -129,11 +129,11 @@ test("a node whose trace was wrong rests and begins its probation again, and the
   }
   node.name = "b";
   await trace.read(BLOCK, signal);
-  assert.equal(trust.rest(), "trace");
+  assert.equal(trust.suspendLastUsed(), "trace");
   assert.deepEqual(order(), ["a"]);
   assert.deepEqual([probationOf("a")?.isOver, probationOf("b")?.isOver], [true, false]);
-  assert.equal(trace.isResting, false);
-  trust.restNode("a");
-  assert.equal(trace.isResting, true);
+  assert.equal(trace.isSuspended, false);
+  trust.suspendNode("a");
+  assert.equal(trace.isSuspended, true);
   assert.equal(await trace.read(BLOCK, signal), "unsupported");
 });

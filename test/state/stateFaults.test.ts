@@ -4,9 +4,10 @@ import { setImmediate as nextTick } from "node:timers/promises";
 import type { BlockId } from "../../src/core/heads.ts";
 import { BlockValues } from "../../src/state/blockValues.ts";
 import { OriginComparison } from "../../src/state/originComparison.ts";
+import { StateChecks } from "../../src/state/stateChecks.ts";
 import { StateFollower } from "../../src/state/stateFollower.ts";
-import { StateJudge } from "../../src/state/stateJudge.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
+import { StateLearner } from "../../src/state/stateLearner.ts";
 import type { WriteSet, WriteSetSource } from "../../src/state/writeSet.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/heads.ts";
@@ -120,25 +121,18 @@ test("an audit and learning that fail are logged", async (t) => {
   const telemetry = createTelemetry({ level: "silent" });
   const error = t.mock.method(telemetry.log, "error", () => undefined);
   const { follower, values } = createRig();
-  const nowMs = () => 0;
-  const judge = new StateJudge({
-    chain: "chain",
-    values,
-    follower,
-    cost: createCost().cost,
-    fetch: async () => [],
-    comparison: new OriginComparison({ nodes: () => [], onSpent: () => undefined }),
-    differences: { handle: () => undefined },
-    nowMs,
-    telemetry,
-  });
+  const shared = { chain: "chain", values, cost: createCost().cost, telemetry };
+  const comparison = new OriginComparison({ nodes: () => [], onSpent: () => undefined });
+  const checks = new StateChecks({ ...shared, comparison, differences: { handle: () => undefined } });
+  const reader = { unitsFor: () => 0, read: async () => new Map() };
+  const learner = new StateLearner({ ...shared, follower, reader, nowMs: () => 0 });
   t.mock.getter(values, "head", () => {
     throw new RangeError("the table failed");
   });
   t.mock.timers.tick(30_000);
-  judge.onDropped();
+  learner.onDropped();
   await nextTick();
   await nextTick();
   assert.equal(error.mock.callCount(), 2);
-  judge.close();
+  checks.close();
 });

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateLearner } from "../../src/state/stateLearner.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createCost } from "./costRig.ts";
 
 const BLOCK: BlockId = { number: 7n, hash: `0x${"77".repeat(32)}` };
@@ -33,6 +34,7 @@ const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = [
       },
     },
     nowMs: () => clock.nowMs,
+    ...{ chain: "chain", telemetry: createTelemetry({ level: "silent" }) },
   });
   return { clock, entered, learner, spent: total };
 };

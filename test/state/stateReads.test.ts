@@ -7,8 +7,9 @@ import { BlockValues } from "../../src/state/blockValues.ts";
 import type { CountedRead } from "../../src/state/stateCost.ts";
 import { StateFollower } from "../../src/state/stateFollower.ts";
 import type { StateField, StateKey } from "../../src/state/stateKey.ts";
-import { type StateMethod, StateReads, type WaitResult } from "../../src/state/stateReads.ts";
+import { type StateMethod, StateReads } from "../../src/state/stateReads.ts";
 import type { AccountWrites } from "../../src/state/writeSet.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { createContext } from "../support/builders/request.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
@@ -30,8 +31,16 @@ const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS } = {}) => {
   const source = new FakeWriteSets();
   const values = new BlockValues(1_000_000);
   const counted: CountedRead[] = [];
-  const waits: WaitResult[] = [];
+  const waits: string[] = [];
   const lookups: string[] = [];
+  const telemetry = createTelemetry({ level: "silent" });
+  const { stateWaits, stateLookups } = telemetry.metrics;
+  Object.assign(stateWaits, { inc: ({ result }: { readonly result: string }) => waits.push(result) });
+  Object.assign(stateLookups, {
+    series: ({ method, outcome }: Readonly<Record<string, string>>) => ({
+      inc: () => lookups.push(`${method} ${outcome}`),
+    }),
+  });
   const cost = {
     shouldFollow: () => true,
     shouldCatchUp: () => false,
@@ -58,9 +67,8 @@ const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS } = {}) => {
     never: new Set([NEVER]),
     waitMs,
     blockTimeMs: () => blockTimeMs,
-    onLookup: (method, isHit) => lookups.push(`${method} ${isHit ? "hit" : "miss"}`),
-    onWait: (result) => waits.push(result),
-    onLocalAnswer: () => undefined,
+    checks: { onLocalRead: () => undefined },
+    ...{ chain: "chain", telemetry },
   });
   const asked: BlockId[] = [];
   /** Reads a value. The node answers with `text`, asked by hash. */

@@ -5,6 +5,7 @@ import { ValueLoads } from "../../src/state/answers/valueLoads.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateLearner } from "../../src/state/stateLearner.ts";
 import type { LearningLimits } from "../../src/state/unitBudget.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createCost } from "./costRig.ts";
 
 const BLOCK: BlockId = { number: 7n, hash: `0x${"77".repeat(32)}` };
@@ -64,6 +65,7 @@ const createBoth = (limits: Partial<LearningLimits>) => {
       },
     },
     nowMs: () => 0,
+    ...{ chain: "chain", telemetry: createTelemetry({ level: "silent" }) },
   });
   const loads = new ValueLoads({
     cost,

@@ -45,13 +45,13 @@ const hasSameWarmAccount = ({ reads: { addresses }, header }: Answer, { feeRecip
 export const validityAt = (
   answer: Answer,
   block: BlockId,
-  values: Pick<BlockValues, "get" | "isProven" | "isApplied" | "isWrittenSince">,
+  values: Pick<BlockValues, "get" | "isTrusted" | "isApplied" | "isWrittenSince">,
   heads: Pick<Heads, "header">,
 ): Validity => {
   if (block.hash === answer.block.hash) {
     return "valid";
   }
-  if (!values.isProven) {
+  if (!values.isTrusted) {
     return "unknown";
   }
   if (block.number <= answer.block.number || !values.isApplied(answer.block)) {

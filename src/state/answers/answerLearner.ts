@@ -7,8 +7,9 @@ import type { StateKey } from "../stateKey.ts";
 import { type Answer, answerHeader } from "./answer.ts";
 import { answerReads } from "./answerReads.ts";
 import { isRepeatableCall } from "./answerReruns.ts";
+import type { AnswerTable } from "./answerTable.ts";
+import type { CallChecks } from "./callChecks.ts";
 import type { CallOutcome } from "./callRun.ts";
-import type { ForwardedContracts } from "./forwardedContracts.ts";
 import { type KnownRunOptions, runOnKnownState } from "./knownRun.ts";
 import type { NodeDefaults } from "./nodeDefaults.ts";
 import type { Refusal, Sighting } from "./sighting.ts";
@@ -18,14 +19,13 @@ export interface AnswerLearnerOptions extends KnownRunOptions, ValueLoadsOptions
   readonly values: Pick<BlockValues, "get" | "code" | "isReadable">;
   readonly follower: Pick<StateFollower, "generation" | "untilApplied">;
   readonly never: ReadonlySet<Address>;
-  readonly forwarded: Pick<ForwardedContracts, "has">;
+  readonly checks: Pick<CallChecks, "isForwarded">;
   headerOf(block: BlockId): HeaderFields | undefined;
   /** Returns the environment that a node gives to calls. Undefined: it is not known. */
   defaultsOf(node: string, block: BlockId): Promise<NodeDefaults | undefined>;
-  onLearned(sighting: Sighting, answer: Answer): void;
-  onRefused(sighting: Sighting, refusal: Refusal): void;
-  /** Called if the node's bytes may be of a BLOCKHASH that was zero: the execution read one, and returned other bytes. */
-  onDoubted(sighting: Sighting): void;
+  readonly table: Pick<AnswerTable, "learn" | "refuse">;
+  /** Removes a node's response to a call from the cache. */
+  forget(sighting: Sighting): void;
 }
 
 /** Answers that are learned together, so that one bulk read has the values of all. */
@@ -162,19 +162,19 @@ export class AnswerLearner {
 
   #refuseAll(sightings: readonly Sighting[], refusal: Refusal): void {
     for (const sighting of sightings) {
-      this.#options.onRefused(sighting, refusal);
+      this.#options.table.refuse(sighting, refusal);
     }
   }
 
   async #begin(batch: readonly Sighting[]): Promise<readonly Attempt[]> {
-    const { defaultsOf, onRefused } = this.#options;
+    const { defaultsOf, table } = this.#options;
     const attempts: Attempt[] = [];
     for (const sighting of batch) {
       const defaults = await defaultsOf(sighting.node, sighting.block);
       if (defaults?.hasZeroSender === true) {
         attempts.push({ sighting, defaults, loaded: new Set() });
       } else {
-        onRefused(sighting, "defaults");
+        table.refuse(sighting, "defaults");
       }
     }
     return attempts;
@@ -182,16 +182,16 @@ export class AnswerLearner {
 
   /** Executes once. Returns the keys that must be loaded before the next try; none if the attempt has ended. */
   async #attempt(attempt: Attempt): Promise<readonly StateKey[]> {
-    const { onLearned, onRefused } = this.#options;
+    const { table } = this.#options;
     const { sighting, loaded } = attempt;
     const round = await this.#execute(attempt);
     if ("answer" in round) {
-      onLearned(sighting, round.answer);
+      table.learn(sighting, round.answer);
       return [];
     }
     const refusal = "refusal" in round ? round.refusal : this.#refuse(round.missing, loaded);
     if (refusal !== undefined) {
-      onRefused(sighting, refusal);
+      table.refuse(sighting, refusal);
       return [];
     }
     return "missing" in round ? round.missing : [];
@@ -220,7 +220,7 @@ export class AnswerLearner {
   }
 
   #judge(sighting: Sighting, { result, holdsWithLessGas, reads: readSet }: CallOutcome): Round {
-    const { follower, values, never, forwarded, headerOf, onDoubted } = this.#options;
+    const { follower, values, never, checks, headerOf, forget } = this.#options;
     const { key, method, body, block, generation, node } = sighting;
     const header = answerHeader(headerOf(block));
     if (header === undefined || generation !== follower.generation || !values.isReadable(block)) {
@@ -228,11 +228,12 @@ export class AnswerLearner {
     }
     if (decoder.decode(body).toLowerCase() !== JSON.stringify(result)) {
       if (readSet.blockHashes.length > 0) {
-        onDoubted(sighting);
+        // The node's bytes may be of a BLOCKHASH that was zero (CallChecks).
+        forget(sighting);
       }
       return { refusal: "mismatch" };
     }
-    if (forwarded.has(key, block)) {
+    if (checks.isForwarded(key, block)) {
       return { refusal: "forwarded" };
     }
     if (!holdsWithLessGas) {

@@ -4,9 +4,8 @@ import type { BlockValues } from "../blockValues.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { type Answer, answerHeader } from "./answer.ts";
 import { type AnswerReads, answerReads } from "./answerReads.ts";
-import { paramsOfKey } from "./callKey.ts";
-import type { AnswerMethod, CallOutcome } from "./callRun.ts";
-import type { ForwardedContracts } from "./forwardedContracts.ts";
+import type { CallChecks } from "./callChecks.ts";
+import { type AnswerMethod, type CallOutcome, paramsOfKey } from "./callRun.ts";
 import { type KnownRunOptions, runOnKnownState } from "./knownRun.ts";
 import type { NodeDefaults } from "./nodeDefaults.ts";
 
@@ -14,7 +13,7 @@ export interface AnswerRerunsOptions extends KnownRunOptions {
   readonly values: Pick<BlockValues, "get" | "code" | "isReadable">;
   readonly follower: Pick<StateFollower, "generation">;
   readonly never: ReadonlySet<Address>;
-  readonly forwarded: Pick<ForwardedContracts, "has">;
+  readonly checks: Pick<CallChecks, "isForwarded">;
   headerOf(block: BlockId): HeaderFields | undefined;
   /** Returns the environment that a node gives to calls, if it is known. */
   knownDefaults(node: string, block: BlockId): NodeDefaults | undefined;
@@ -53,13 +52,13 @@ export class AnswerReruns {
 
   /** Returns undefined at once if the call cannot be executed. The promise has undefined if a value is not known. */
   rerun(call: EndedCall, ended: Answer): Promise<Answer | undefined> | undefined {
-    const { values, knownDefaults, forwarded } = this.#options;
+    const { values, knownDefaults, checks } = this.#options;
     const defaults = knownDefaults(ended.node, call.block);
     if (!ended.isRepeatable || defaults === undefined || this.#running >= MAX_RUNNING) {
       return undefined;
     }
     const isReady = values.isReadable(call.block) && hasHeaderValues(ended.reads, defaults);
-    return isReady && !forwarded.has(call.key, call.block) ? this.#run(call, ended, defaults) : undefined;
+    return isReady && !checks.isForwarded(call.key, call.block) ? this.#run(call, ended, defaults) : undefined;
   }
 
   async #run(call: EndedCall, ended: Answer, defaults: NodeDefaults): Promise<Answer | undefined> {

@@ -1,13 +1,15 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId, Heads } from "../../core/heads.ts";
+import type { Telemetry } from "../../telemetry/telemetry.ts";
 import type { BlockValues } from "../blockValues.ts";
 import { READABLE_BLOCKS } from "../blockValues.ts";
+import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { Repetition } from "../usedKeys.ts";
 import { type Answer, answerHeader, validityAt } from "./answer.ts";
-import type { AnswerReads } from "./answerReads.ts";
 import type { AnswerMethod } from "./callRun.ts";
 import { SeenCalls } from "./seenCalls.ts";
+import type { Refusal, Sighting } from "./sighting.ts";
 
 /** The answer to one call, or the facts that decide whether to learn one. */
 export interface CallEntry {
@@ -27,14 +29,13 @@ export interface CallEntry {
 }
 
 export interface AnswerTableOptions {
-  readonly values: Pick<BlockValues, "get" | "isProven" | "isApplied" | "isWrittenSince">;
+  readonly values: Pick<BlockValues, "get" | "isTrusted" | "isApplied" | "isWrittenSince">;
   readonly follower: Pick<StateFollower, "generation">;
   readonly maxBytes: number;
-  readonly nowMs: () => number;
-  /** Called if an answer is valid at a block after its own. */
-  onSurvived(method: AnswerMethod): void;
-  /** Called from time to time with the values on which answers depend, so that they are compared with nodes. */
-  onUsed(reads: AnswerReads, block: BlockId): void;
+  readonly nowMs?: () => number;
+  readonly cost: Pick<StateCost, "usedKeys">;
+  readonly chain: string;
+  readonly telemetry: Pick<Telemetry, "metrics">;
   /** Called when all answers are dropped, so that other processes drop their copies. */
   onCleared(): void;
 }
@@ -112,6 +113,11 @@ export class AnswerTable {
     }
   }
 
+  #countEvent(method: AnswerMethod, event: "survived" | "learned" | Refusal): void {
+    const { chain, telemetry } = this.#options;
+    telemetry.metrics.stateAnswers.inc({ chain, method, event });
+  }
+
   /** Drops all answers. */
   clear(): void {
     this.#entries.clear();
@@ -119,9 +125,17 @@ export class AnswerTable {
     this.#options.onCleared();
   }
 
-  /** Records that the answer of a block could not be learned. `isPassing`: the next one may be. */
-  refuse(key: string, block: BlockId, isPassing: boolean): void {
+  /** Stores what was learned about a candidate. */
+  learn({ key, method }: Sighting, answer: Answer): void {
+    this.#countEvent(method, "learned");
+    this.store(key, answer);
+  }
+
+  /** Records that a candidate could not be learned. */
+  refuse({ key, method, block }: Sighting, refusal: Refusal): void {
+    this.#countEvent(method, refusal);
     const entry = this.#entries.get(key);
+    const isPassing = refusal === "budget" || refusal === "late";
     if (entry !== undefined && isPassing) {
       entry.retryAt = block.number + 1n;
     } else if (entry !== undefined) {
@@ -132,7 +146,7 @@ export class AnswerTable {
 
   /** Returns the answer if it is that of the block. */
   findValid(entry: CallEntry, block: BlockId, heads: Heads): Answer | undefined {
-    const { values, follower, onSurvived } = this.#options;
+    const { values, follower } = this.#options;
     const { answer } = entry;
     if (answer === undefined || answer.generation !== follower.generation) {
       return undefined;
@@ -144,7 +158,7 @@ export class AnswerTable {
       return undefined;
     }
     if (block.number > (entry.validAt?.number ?? -1n)) {
-      onSurvived(entry.method);
+      this.#countEvent(entry.method, "survived");
       entry.validAt = block;
       this.#use(entry, answer);
       this.#move(entry, answer, heads);
@@ -161,10 +175,14 @@ export class AnswerTable {
   }
 
   #use(entry: CallEntry, { reads, block }: Answer): void {
-    const { nowMs, onUsed } = this.#options;
-    if (nowMs() >= entry.usedUntilMs) {
-      entry.usedUntilMs = nowMs() + USED_MS;
-      onUsed(reads, block);
+    const { cost, nowMs = () => performance.now() } = this.#options;
+    if (nowMs() < entry.usedUntilMs) {
+      return;
+    }
+    entry.usedUntilMs = nowMs() + USED_MS;
+    // Audits compare the values on which results depend.
+    for (const key of reads.keys) {
+      cost.usedKeys.record(key, block.number);
     }
   }
 }

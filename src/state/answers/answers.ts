@@ -1,22 +1,24 @@
 import type { BlockId } from "../../core/heads.ts";
 import type { CacheStatus, RequestContext, RpcResponse } from "../../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../../jsonrpc/awaitable.ts";
+import type { Telemetry } from "../../telemetry/telemetry.ts";
 import { type BlockValues, READABLE_BLOCKS } from "../blockValues.ts";
 import { isAsked } from "../isAsked.ts";
 import { resolvesWithin } from "../resolvesWithin.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
+import { StateLookups } from "../stateLookups.ts";
 import type { Repetition } from "../usedKeys.ts";
 import type { Answer } from "./answer.ts";
 import type { AnswerReruns } from "./answerReruns.ts";
-import type { LocalAnswer } from "./answerSamples.ts";
 import type { AnswerTable, CallEntry } from "./answerTable.ts";
-import type { AnswerMethod } from "./callRun.ts";
+import type { CallChecks } from "./callChecks.ts";
+import { ANSWER_METHODS, type AnswerMethod } from "./callRun.ts";
 import type { Sighting } from "./sighting.ts";
 
 export interface AnswersOptions {
   readonly table: AnswerTable;
-  readonly values: Pick<BlockValues, "head" | "isProven">;
+  readonly values: Pick<BlockValues, "head" | "isTrusted">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "untilApplied">;
   readonly cost: Pick<StateCost, "onCall" | "onAsked">;
   readonly learner: { add(sighting: Sighting): void };
@@ -24,13 +26,9 @@ export interface AnswersOptions {
   /** The longest wait for a write set, and for an execution, in milliseconds. */
   readonly waitMs: number;
   readonly blockTimeMs: () => number;
-  onLookup(method: AnswerMethod, isHit: boolean): void;
-  onWait(result: "hit" | "unknown" | "late"): void;
-  onEvent(method: AnswerMethod, event: "ended" | "rerun"): void;
-  /** Called with each answer that no node was asked for. */
-  onLocalAnswer(answer: LocalAnswer): void;
-  /** Called with a valid answer and the response of a node that the client required. */
-  onCompared(answer: LocalAnswer, actual: Uint8Array): void;
+  readonly checks: Pick<CallChecks, "onLocalResult" | "compare">;
+  readonly chain: string;
+  readonly telemetry: Pick<Telemetry, "metrics">;
 }
 
 /** One call at a block of the view. */
@@ -44,6 +42,7 @@ export interface AnswerCall {
 
 type Ask = () => Awaitable<RpcResponse>;
 
+const decoder = new TextDecoder();
 const HIT: CacheStatus = Object.freeze({ hit: "state" });
 const OLDEST = BigInt(READABLE_BLOCKS);
 /** A larger request is left to the nodes. */
@@ -58,9 +57,11 @@ const MAX_BODY_BYTES = 65_536;
  */
 export class Answers {
   readonly #options: AnswersOptions;
+  readonly #lookups: StateLookups<AnswerMethod>;
 
   constructor(options: AnswersOptions) {
     this.#options = options;
+    this.#lookups = new StateLookups(options.chain, options.telemetry.metrics, ANSWER_METHODS);
   }
 
   /** Answers a call. `ask` sends it to a node. A valid answer is returned without a promise. */
@@ -85,7 +86,10 @@ export class Answers {
   #compare({ key, method, block }: AnswerCall, { body, reads }: Answer, ask: Ask): Awaitable<RpcResponse> {
     return whenKnown(ask(), (response) => {
       if (isAsked(response) && response.block?.hash === block.hash && response.body instanceof Uint8Array) {
-        this.#options.onCompared({ key, method, block, body, reads }, response.body);
+        void this.#options.checks.compare(
+          { key, method, block, body, reads },
+          JSON.parse(decoder.decode(response.body)),
+        );
       }
       return response;
     });
@@ -94,7 +98,7 @@ export class Answers {
   #answer(entry: CallEntry, { body, reads }: Answer, call: AnswerCall): RpcResponse {
     const { key, method, block } = call;
     this.#count(entry, call, true);
-    this.#options.onLocalAnswer({ key, method, block, body, reads });
+    this.#options.checks.onLocalResult({ key, method, block, body, reads });
     return { body, status: HIT };
   }
 
@@ -112,15 +116,15 @@ export class Answers {
   }
 
   async #wait(call: AnswerCall, settled: Promise<void>, ask: Ask): Promise<RpcResponse> {
-    const { table, waitMs, blockTimeMs, onWait } = this.#options;
+    const { table, waitMs, blockTimeMs, chain, telemetry } = this.#options;
     const isSettled = await resolvesWithin(settled, Math.min(waitMs, blockTimeMs() / 2));
     const entry = table.get(call.key);
     const answer = entry && table.findValid(entry, call.block, call.context.view.heads);
     if (entry !== undefined && answer !== undefined) {
-      onWait("hit");
+      telemetry.metrics.stateWaits.inc({ chain, result: "hit" });
       return this.#answer(entry, answer, call);
     }
-    onWait(isSettled ? "unknown" : "late");
+    telemetry.metrics.stateWaits.inc({ chain, result: isSettled ? "unknown" : "late" });
     return isSettled && entry !== undefined ? this.#rerunOrAsk(call, entry, ask) : this.#ask(call, entry, ask);
   }
 
@@ -140,11 +144,11 @@ export class Answers {
     if (running === undefined) {
       return undefined;
     }
-    const { table, onEvent } = this.#options;
+    const { table } = this.#options;
     const answer = running.then((found) => {
       entry.rerun = undefined;
       if (found !== undefined) {
-        onEvent(method, "rerun");
+        this.#countEvent(method, "rerun");
         table.store(key, found);
       }
       return found;
@@ -178,10 +182,15 @@ export class Answers {
     });
   }
 
+  #countEvent(method: AnswerMethod, event: "ended" | "rerun"): void {
+    const { chain, telemetry } = this.#options;
+    telemetry.metrics.stateAnswers.inc({ chain, method, event });
+  }
+
   /** Counts a request. Returns whether it repeats one of an older block. */
   #count(entry: CallEntry | undefined, { key, method, block }: AnswerCall, isHit: boolean): Repetition {
-    const { table, cost, onLookup } = this.#options;
-    onLookup(method, isHit);
+    const { table, cost } = this.#options;
+    this.#lookups.count(method, isHit);
     const repetition = table.record(key, entry, method, block);
     // A call that cannot be learned does not pay for write sets.
     if (entry === undefined || entry.retryAt <= block.number) {
@@ -191,8 +200,8 @@ export class Answers {
   }
 
   #learn({ key, method, context }: AnswerCall, { response, generation, repetition }: AskedResponse): void {
-    const { table, learner, follower, values, onEvent } = this.#options;
-    if (repetition !== "repeated" || !follower.isFollowing || !values.isProven) {
+    const { table, learner, follower, values } = this.#options;
+    if (repetition !== "repeated" || !follower.isFollowing || !values.isTrusted) {
       return;
     }
     const { body, block, node } = response;
@@ -207,7 +216,7 @@ export class Answers {
       return;
     }
     if (entry.answer !== undefined) {
-      onEvent(method, "ended");
+      this.#countEvent(method, "ended");
     }
     const expected = entry.answer?.reads;
     learner.add({ key, method, body, block, node, generation, clientId: context.caller.clientId, expected });

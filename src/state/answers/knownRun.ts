@@ -2,8 +2,7 @@ import type { BlockId } from "../../core/heads.ts";
 import { type Address, isAddress, ZERO_ADDRESS } from "../../ethereum/hex.ts";
 import type { StateKey } from "../stateKey.ts";
 import type { AnswerReads } from "./answerReads.ts";
-import { paramsOfKey } from "./callKey.ts";
-import type { AnswerMethod, CallOutcome, RunCall } from "./callRun.ts";
+import { type AnswerMethod, type CallOutcome, paramsOfKey, type RunCall } from "./callRun.ts";
 import { type ExpectedReads, KnownSource, type KnownValues } from "./knownSource.ts";
 import { MissingValuesError } from "./missingValuesError.ts";
 

@@ -6,7 +6,7 @@ import type { BulkReader } from "../bulkReader.ts";
 import type { UnitsOf } from "../providerUnits.ts";
 import { singleCall } from "../singleReads.ts";
 import type { StateFollower } from "../stateFollower.ts";
-import type { StateKey } from "../stateKey.ts";
+import { keyName, type StateKey } from "../stateKey.ts";
 
 export interface ValueLoaderOptions {
   readonly values: Pick<BlockValues, "get" | "code">;
@@ -15,8 +15,6 @@ export interface ValueLoaderOptions {
   readonly fetch: StateFetch;
   readonly unitsOf: UnitsOf;
 }
-
-const nameOf = ({ field, address, slot }: StateKey): string => field + address + (slot ?? "");
 
 /** Reads values that runs need from nodes, in bulk, and adds them to the known state. */
 export class ValueLoader {
@@ -60,7 +58,7 @@ export class ValueLoader {
     for (const key of keys) {
       const value = values.get(key, block);
       if (value === undefined) {
-        unknown.set(nameOf(key), key);
+        unknown.set(keyName(key), key);
       } else if (key.field === "code" && values.code(value) === undefined) {
         codes.set(value, key);
       }

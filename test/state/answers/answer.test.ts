@@ -175,7 +175,7 @@ test("an answer is not served at a later block while a source is on probation", 
   const values = new BlockValues(MAX_BYTES);
   values.begin(block(1));
   apply(values, 2, []);
-  values.isProven = false;
+  values.isTrusted = false;
   const answer = answerOf(reads({ fields: ["balance"] }));
   assert.equal(validityAt(answer, block(2), values, headers()), "unknown");
   assert.equal(validityAt(answer, block(1), values, headers()), "valid");

@@ -77,13 +77,15 @@ const createRig = (options: Partial<AnswerLearnerOptions> = {}) => {
     cost: costOf(1_000_000),
     run: runContract,
     never: new Set(),
-    forwarded: { has: () => false },
+    checks: { isForwarded: () => false },
     headerOf: () => ({ miner: CONTRACT, gasLimit: "0x5" }),
     ancestorHash: () => undefined,
     defaultsOf: async () => DEFAULTS,
-    onLearned: (_sighting, answer) => learned.push(answer),
-    onRefused: (_sighting, refusal) => refusals.push(refusal),
-    onDoubted: (sighting) => doubted.push(sighting),
+    table: {
+      learn: (_sighting, answer) => learned.push(answer),
+      refuse: (_sighting, refusal) => refusals.push(refusal),
+    },
+    forget: (sighting) => doubted.push(sighting),
     ...options,
   });
   const settled = (count = 1) => until(() => learned.length + refusals.length >= count, "all answers are settled");
@@ -137,7 +139,7 @@ test("an answer is refused with the reason", async () => {
     [{ run: limited }, "gas"],
     [{ run: failing }, "failed"],
     [{ never: new Set([CONTRACT]) }, "never"],
-    [{ forwarded: { has: () => true } }, "forwarded"],
+    [{ checks: { isForwarded: () => true } }, "forwarded"],
     [{ defaultsOf: async () => undefined }, "defaults"],
     [{ defaultsOf: async () => ({ ...DEFAULTS, hasZeroSender: false }) }, "defaults"],
     [{ cost: costOf(0) }, "budget"],

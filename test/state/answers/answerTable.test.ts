@@ -2,16 +2,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../../src/core/heads.ts";
 import { AnswerTable } from "../../../src/state/answers/answerTable.ts";
+import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 import { hashOf } from "../../support/builders/heads.ts";
+import { createCost } from "../costRig.ts";
 
 const block = (number: number): BlockId => ({ number: BigInt(number), hash: hashOf(number) });
 
 test("clearing the answers also clears the copies in other processes", () => {
   let cleared = 0;
   const table = new AnswerTable({
-    values: { isProven: true, get: () => undefined, isApplied: () => true, isWrittenSince: () => false },
+    values: { isTrusted: true, get: () => undefined, isApplied: () => true, isWrittenSince: () => false },
     follower: { generation: 0 },
-    ...{ maxBytes: 100_000, nowMs: () => 0, onSurvived: () => undefined, onUsed: () => undefined },
+    ...{ chain: "chain", maxBytes: 100_000, cost: createCost().cost, telemetry: createTelemetry({ level: "silent" }) },
     onCleared: () => {
       assert.equal(table.get("call"), undefined, "the answers are cleared first");
       cleared++;

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../../src/core/heads.ts";
-import { NodeDefaultsCache } from "../../../src/state/answers/nodeDefaultsCache.ts";
+import { NodeDefaultsCache } from "../../../src/state/answers/nodeDefaults.ts";
+import { createCost } from "../costRig.ts";
 
 const NODE = "node";
 const BLOCK: BlockId = { number: 1n, hash: `0x${"1".repeat(64)}` };
@@ -29,7 +30,7 @@ test("the defaults of a node that executions alone use are read again after ten 
     },
     headerOf: () => ({}),
     nowMs: () => nowMs,
-    onSpent: () => undefined,
+    cost: createCost().cost,
     onOutdated: () => undefined,
   });
   const known = () => cache.known(NODE, BLOCK)?.gas;
@@ -60,7 +61,7 @@ const outdatedAfter = async (...results: readonly unknown[]): Promise<readonly n
     callNode: async (_node, calls) => calls.map(() => result),
     headerOf: () => ({}),
     nowMs: () => nowMs,
-    onSpent: () => undefined,
+    cost: createCost().cost,
     onOutdated: () => {
       outdated++;
     },

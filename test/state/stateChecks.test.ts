@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
-import type { ComparedNode } from "../../src/state/originComparison.ts";
-import { StateAudit } from "../../src/state/stateAudit.ts";
-import type { StateDifference } from "../../src/state/stateDifference.ts";
+import type { ComparedNode, StateDifference } from "../../src/state/originComparison.ts";
+import { StateChecks } from "../../src/state/stateChecks.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
-import { StateSamples } from "../../src/state/stateSamples.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createCost } from "./costRig.ts";
 
 const BLOCK: BlockId = { number: 7n, hash: `0x${"77".repeat(32)}` };
@@ -28,7 +27,7 @@ const createParts = (count: number, { wrong = -1, unitsPerKey = 1, auditUnits = 
   const actual = new Map(keys.map((key, index) => [key, digits(index)]));
   const reads: (readonly StateKey[])[] = [];
   const differences: StateDifference[] = [];
-  let compared = 0;
+  const telemetry = createTelemetry({ level: "silent" });
   const { cost, clock, total } = createCost();
   cost.budget.earnBySaving(50 * auditUnits);
   // The first 1,000 are the most used ones, and a sample begins with the others.
@@ -52,29 +51,28 @@ const createParts = (count: number, { wrong = -1, unitsPerKey = 1, auditUnits = 
     comparison: comparisonWith({ unitsFor: (asked) => asked.length * unitsPerKey, read, readSingly: read }),
     cost,
     random: () => 0,
-    onCompared: (values: number) => {
-      compared += values;
-    },
-    onDifference: (difference: StateDifference) => {
-      differences.push(difference);
-    },
+    ...{ chain: "chain", telemetry },
+    differences: { handle: (difference: StateDifference) => differences.push(difference) },
   };
-  const counts = () => ({ compared, spent: total() });
+  const counts = async () => {
+    const { values } = await telemetry.metrics.stateCompared.get();
+    return { compared: values.reduce((sum, { value }) => sum + value, 0), spent: total() };
+  };
   return { keys, actual, clock, options, reads, differences, counts };
 };
 
 test("an audit compares the most used values and others, and five nonces", async () => {
   const { options, reads, differences, counts } = createParts(3_000);
-  await new StateAudit(options).run();
+  await new StateChecks(options).audit();
   const [asked = []] = reads;
   assert.equal(asked.filter(({ field }) => field === "nonce").length, 5);
   assert.equal(asked.length, 1_805, "1,000 most used values and 1,000 others, without 195 nonces");
-  assert.deepEqual([differences, counts().compared], [[], 1_805]);
+  assert.deepEqual([differences, (await counts()).compared], [[], 1_805]);
 });
 
 test("a wrong value is confirmed by a read of its own, and reported with both values", async () => {
   const { options, reads, differences, keys } = createParts(100, { wrong: 42 });
-  await new StateAudit(options).run();
+  await new StateChecks(options).audit();
   assert.equal(reads.length, 2);
   const [key = keyOf(0)] = keys.slice(42);
   assert.deepEqual(differences, [{ key, block: BLOCK, known: digits(1_000_000), actual: digits(42), node: "one" }]);
@@ -86,18 +84,18 @@ test("a bulk read that a single read contradicts is no difference", async () => 
     ...options.comparison.reader,
     read: async (asked: readonly StateKey[]) => new Map(asked.map((key) => [key, digits(9_999)])),
   });
-  await new StateAudit({ ...options, comparison }).run();
+  await new StateChecks({ ...options, comparison }).audit();
   assert.deepEqual(differences, []);
 });
 
 test("an audit waits until enough is saved, and compares fewer values if each is expensive", async () => {
   const poor = createParts(1_000, { auditUnits: 500 });
-  await new StateAudit(poor.options).run();
+  await new StateChecks(poor.options).audit();
   assert.deepEqual(poor.reads, []);
   const expensive = createParts(3_000, { unitsPerKey: 20 });
-  await new StateAudit(expensive.options).run();
-  assert.ok(expensive.counts().spent <= 10_000);
-  assert.ok(expensive.counts().compared > 200);
+  await new StateChecks(expensive.options).audit();
+  assert.ok((await expensive.counts()).spent <= 10_000);
+  assert.ok((await expensive.counts()).compared > 200);
 });
 
 test("one answer in a hundred is compared, limited to one a second", async () => {
@@ -105,17 +103,17 @@ test("one answer in a hundred is compared, limited to one a second", async () =>
   const [key = keyOf(0)] = keys.slice(3);
   const startMs = clock.nowMs;
   clock.random = 0.02;
-  const samples = new StateSamples(options);
+  const samples = new StateChecks(options);
   const body = new TextEncoder().encode('"0x3"');
-  samples.consider(key, BLOCK, body);
+  samples.onLocalRead(key, BLOCK, body);
   assert.equal(reads.length, 0);
   clock.random = 0.005;
-  samples.consider(key, BLOCK, body);
+  samples.onLocalRead(key, BLOCK, body);
   clock.nowMs = startMs + 999;
-  samples.consider(key, BLOCK, body);
+  samples.onLocalRead(key, BLOCK, body);
   assert.equal(reads.length, 1);
   clock.nowMs = startMs + 1_000;
-  samples.consider(key, BLOCK, new TextEncoder().encode('"0x4"'));
+  samples.onLocalRead(key, BLOCK, new TextEncoder().encode('"0x4"'));
   await new Promise(setImmediate);
   assert.deepEqual(differences, [{ key, block: BLOCK, known: digits(4), actual: digits(3), node: "one" }]);
 });

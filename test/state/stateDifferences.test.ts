@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ValueProvenance } from "../../src/state/blockValues.ts";
-import { DifferenceHandler } from "../../src/state/differenceHandler.ts";
 import type { Judgement } from "../../src/state/originComparison.ts";
+import { StateDifferences } from "../../src/state/stateDifferences.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
@@ -22,15 +22,15 @@ const LIE = { node: "liar", origin: "liars", value: "2" };
 const handle = async (judgement: Judgement | undefined, source: ValueProvenance | undefined = FETCHED) => {
   const telemetry = createTelemetry({ level: "silent" });
   const events: string[] = [];
-  const handler = new DifferenceHandler({
+  const handler = new StateDifferences({
     chain: "chain",
     comparison: { hasSeveral: judgement !== undefined, judge: async () => judgement ?? { kind: "unanswered" } },
     trust: {
-      rest: () => {
-        events.push("rest");
+      suspendLastUsed: () => {
+        events.push("suspend the last source");
         return "trace";
       },
-      restNode: (node) => events.push(`rest ${node}`),
+      suspendNode: (node) => events.push(`suspend traces of ${node}`),
     },
     values: { sourceOf: () => source },
     follower: {
@@ -54,15 +54,15 @@ const handle = async (judgement: Judgement | undefined, source: ValueProvenance 
   return { events, wrong: await countOf(stateDifferences), undecided: await countOf(stateDisagreements) };
 };
 
-test("with one origin, the source rests, all values are dropped, and the difference is counted", async () => {
+test("with one origin, the source is suspended, all values are dropped, and the difference is counted", async () => {
   const { events, wrong } = await handle(undefined);
-  assert.deepEqual(events, ["rest", "forget difference"]);
+  assert.deepEqual(events, ["suspend the last source", "forget difference"]);
   assert.equal(wrong, 1);
 });
 
 test("a node that lied is suspended, its traces rest, its values end, and nothing else", async () => {
   const { events, wrong, undecided } = await handle({ kind: "right", refuted: [LIE] });
-  assert.deepEqual(events, ["contest", "settle", "suspend liar", "rest liar", "forget liar"]);
+  assert.deepEqual(events, ["contest", "settle", "suspend liar", "suspend traces of liar", "forget liar"]);
   assert.deepEqual([wrong, undecided], [0, 0]);
 });
 
@@ -74,7 +74,7 @@ test("without a majority, the key stays contested, nobody is suspended, and that
 
 test("if the other origins do not respond, all values are dropped", async () => {
   const { events } = await handle({ kind: "unanswered" });
-  assert.deepEqual(events, ["contest", "settle", "rest", "forget difference"]);
+  assert.deepEqual(events, ["contest", "settle", "suspend the last source", "forget difference"]);
 });
 
 test("a wrong value that a node gave ends the values of this node, and no trace rests", async () => {
@@ -85,7 +85,7 @@ test("a wrong value that a node gave ends the values of this node, and no trace 
 
 test("a wrong value that write sets missed rests the traces since it became known", async () => {
   const { events } = await handle({ kind: "wrong", value: "2", cause: "writeSets", refuted: [] });
-  assert.deepEqual(events, ["contest", "settle", "rest trace of 5 to 7", "forget difference"]);
+  assert.deepEqual(events, ["contest", "settle", "suspend traces of trace of 5 to 7", "forget difference"]);
 });
 
 test("a wrong value of a write set rests the trace that has it", async () => {
@@ -96,12 +96,12 @@ test("a wrong value of a write set rests the trace that has it", async () => {
       kind: "written",
     },
   );
-  assert.deepEqual(events, ["contest", "settle", "rest trace of 4 to 4", "forget difference"]);
+  assert.deepEqual(events, ["contest", "settle", "suspend traces of trace of 4 to 4", "forget difference"]);
 });
 
 test("a wrong value without a known cause drops all values", async () => {
   const tooOld = await handle({ kind: "wrong", value: "2", cause: "tooOld", refuted: [] });
   assert.deepEqual(tooOld.events, ["contest", "settle", "forget difference"]);
   const unknown = await handle({ kind: "wrong", value: "2", cause: "unknown", refuted: [] }, undefined);
-  assert.deepEqual(unknown.events, ["contest", "settle", "rest", "forget difference"]);
+  assert.deepEqual(unknown.events, ["contest", "settle", "suspend the last source", "forget difference"]);
 });

@@ -1,15 +1,14 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { BlockValues, ValueProvenance } from "./blockValues.ts";
-import type { Judgement, OriginComparison, Statement, WrongValueCause } from "./originComparison.ts";
+import type { Judgement, OriginComparison, StateDifference, Statement, WrongValueCause } from "./originComparison.ts";
 import type { SourceTrust } from "./sourceTrust.ts";
-import type { StateDifference } from "./stateDifference.ts";
 import type { StateFollower } from "./stateFollower.ts";
 
-export interface DifferenceHandlerOptions {
+export interface StateDifferencesOptions {
   readonly chain: string;
   readonly comparison: Pick<OriginComparison, "hasSeveral" | "judge">;
-  readonly trust: Pick<SourceTrust, "rest" | "restNode">;
+  readonly trust: Pick<SourceTrust, "suspendLastUsed" | "suspendNode">;
   readonly values: Pick<BlockValues, "sourceOf">;
   readonly follower: Pick<
     StateFollower,
@@ -40,13 +39,13 @@ interface JudgedDifference {
 
 /**
  * Reacts to known values that differ from those of a node. Other origins decide which of the two is wrong.
- * A chain with one origin drops all values, and rests the source of its newest write set.
+ * A chain with one origin drops all values, and suspends the source of its newest write set.
  */
-export class DifferenceHandler {
-  readonly #options: DifferenceHandlerOptions;
+export class StateDifferences {
+  readonly #options: StateDifferencesOptions;
   #judged = 0;
 
-  constructor(options: DifferenceHandlerOptions) {
+  constructor(options: StateDifferencesOptions) {
     this.#options = options;
   }
 
@@ -120,7 +119,7 @@ export class DifferenceHandler {
     const { trust, follower, telemetry, recordWrongValue, onForgotten } = this.#options;
     telemetry.log.error({ ...this.#describe(difference), node, origin, value }, "a node's state value is wrong");
     recordWrongValue(node);
-    trust.restNode(node);
+    trust.suspendNode(node);
     follower.forgetNode(node);
     onForgotten();
   }
@@ -144,10 +143,10 @@ export class DifferenceHandler {
       return;
     }
     for (const node of cause === "writeSets" ? carriers : []) {
-      trust.restNode(node);
+      trust.suspendNode(node);
     }
     if (isStillKnown && (cause === "unknown" || (cause === "writeSets" && carriers.length === 0))) {
-      trust.rest();
+      trust.suspendLastUsed();
     }
     if (isStillKnown) {
       follower.forget("difference");
@@ -156,11 +155,11 @@ export class DifferenceHandler {
 
   #dropAll(difference: StateDifference, kind: DifferenceKind): void {
     const { chain, trust, follower, telemetry } = this.#options;
-    const source = trust.rest();
+    const source = trust.suspendLastUsed();
     telemetry.metrics.stateDifferences.inc({ chain, kind });
     telemetry.log.error(
       { ...this.#describe(difference), kind, source },
-      "a known state value differs from the node's: all values are dropped, and their source rests",
+      "a known state value differs from the node's: all values are dropped, and their source is suspended",
     );
     follower.forget("difference");
   }

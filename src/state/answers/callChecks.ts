@@ -1,0 +1,184 @@
+import type { BlockId } from "../../core/heads.ts";
+import { NodeError } from "../../core/node.ts";
+import type { StateFetch } from "../../core/stateReader.ts";
+import { type Address, isAddress } from "../../ethereum/hex.ts";
+import { createCall } from "../../jsonrpc/call.ts";
+import type { Telemetry } from "../../telemetry/telemetry.ts";
+import type { BlockValues } from "../blockValues.ts";
+import type { BulkReader } from "../bulkReader.ts";
+import type { StateDifference } from "../originComparison.ts";
+import { compareValues } from "../stateChecks.ts";
+import type { StateCost } from "../stateCost.ts";
+import type { StateDifferences } from "../stateDifferences.ts";
+import type { StateFollower } from "../stateFollower.ts";
+import type { StateKey } from "../stateKey.ts";
+import type { AnswerReads } from "./answerReads.ts";
+import type { AnswerTable } from "./answerTable.ts";
+import { type AnswerMethod, paramsOfKey } from "./callRun.ts";
+
+/** The result of a call that no node was asked for. */
+export interface LocalResult {
+  readonly key: string;
+  readonly method: AnswerMethod;
+  readonly block: BlockId;
+  readonly body: Uint8Array;
+  readonly reads: AnswerReads;
+}
+
+export interface CallChecksOptions {
+  readonly chain: string;
+  readonly values: Pick<BlockValues, "get">;
+  readonly cost: Pick<StateCost, "unitsOf" | "spend" | "takeSample">;
+  readonly follower: Pick<StateFollower, "generation">;
+  readonly table: Pick<AnswerTable, "clear">;
+  readonly fetch: StateFetch;
+  readonly reader: Pick<BulkReader, "read" | "readSingly">;
+  readonly differences: Pick<StateDifferences, "handle">;
+  readonly telemetry: Pick<Telemetry, "log" | "metrics">;
+  /** Removes a node's response to a call from the cache. */
+  forget(result: LocalResult): void;
+}
+
+/** The position of the block parameter. */
+const BLOCK = 1;
+/** Values of one read set that are read again. */
+const MAX_KEYS = 1_000;
+/** Codes that are remembered. */
+const MAX_CODES = 1_000;
+
+const decoder = new TextDecoder();
+
+/**
+ * Compares a share of the local results of calls with a node, at the block of the result. If one differs, all values that it read
+ * are compared. A wrong value goes to StateDifferences. If all are right, the execution is wrong: the code that the call runs is
+ * forwarded until a restart.
+ */
+export class CallChecks {
+  readonly #options: CallChecksOptions;
+  /** Hashes of codes whose execution here gave another result than a node. */
+  readonly #forwardedCodes = new Set<string>();
+
+  constructor(options: CallChecksOptions) {
+    this.#options = options;
+  }
+
+  /** Called with each local result. */
+  onLocalResult(result: LocalResult): void {
+    if (this.#options.cost.takeSample()) {
+      void this.#sample(result);
+    }
+  }
+
+  /** Compares a local result with that of a node at the same block, or with the node's error. Never rejects. */
+  async compare(result: LocalResult, outcome: unknown): Promise<void> {
+    const { chain, telemetry, forget } = this.#options;
+    const { method, reads } = result;
+    if (!isComparable(outcome)) {
+      return;
+    }
+    telemetry.metrics.stateAnswers.inc({ chain, method, event: "sampled" });
+    if (!differs(result, outcome)) {
+      return;
+    }
+    if (!reads.blockOpcodes.has("BLOCKHASH")) {
+      await this.#report(result, outcome);
+      return;
+    }
+    // geth's BLOCKHASH is zero for a block that exists if the call runs out of time, and during a reorganisation. It ignores the
+    // error of reading the header. Source: geth, core/evm.go, GetHashFn.
+    forget(result);
+    const second = await this.#read(result);
+    if (isComparable(second) && differs(result, second)) {
+      await this.#report(result, second);
+    }
+  }
+
+  /** Whether nodes answer a call, because an execution of its code was wrong. */
+  isForwarded(key: string, block: BlockId): boolean {
+    const code = this.#forwardedCodes.size === 0 ? undefined : this.#codeOf(key, block);
+    return code !== undefined && this.#forwardedCodes.has(code);
+  }
+
+  async #sample(result: LocalResult): Promise<void> {
+    await this.compare(result, await this.#read(result));
+  }
+
+  /** Reads the node's result, or undefined if it does not respond. */
+  async #read({ key, method, block }: LocalResult): Promise<unknown> {
+    const { fetch, cost } = this.#options;
+    const call = createCall(method, paramsOfKey(key).with(BLOCK, { blockHash: block.hash }));
+    cost.spend("sample", cost.unitsOf(method));
+    const [outcome] = await fetch([call], block).catch(() => []);
+    return outcome;
+  }
+
+  async #report(result: LocalResult, outcome: unknown): Promise<void> {
+    const { chain, table, follower, differences, telemetry } = this.#options;
+    const { key, method, block, body } = result;
+    const { generation } = follower;
+    const actual = outcome instanceof NodeError ? outcome.message : outcome;
+    table.clear();
+    telemetry.metrics.stateAnswers.inc({ chain, method, event: "differed" });
+    telemetry.log.error(
+      { chain, request: key, number: block.number.toString(), hash: block.hash, known: decoder.decode(body), actual },
+      "a local answer differs from the node's",
+    );
+    const wrong = await this.#findWrongValue(result);
+    if (generation !== follower.generation) {
+      return;
+    }
+    if (wrong !== undefined) {
+      differences.handle(wrong, "sample");
+      return;
+    }
+    const code = this.#codeOf(key, block);
+    if (code !== undefined && this.#forwardedCodes.size < MAX_CODES) {
+      this.#forwardedCodes.add(code);
+    }
+    telemetry.log.error(
+      { chain, request: key },
+      "local result differs from the node's: this code is forwarded until a restart",
+    );
+  }
+
+  /** Reads the values of a read set from a node, and returns the first known value that is wrong. Never rejects. */
+  async #findWrongValue({ reads, block }: LocalResult): Promise<StateDifference | undefined> {
+    const { values, reader, cost } = this.#options;
+    const known = new Map<StateKey, string>();
+    for (const key of [...reads.keys, ...emptinessKeys(reads)].slice(0, MAX_KEYS)) {
+      const value = values.get(key, block);
+      if (value !== undefined) {
+        known.set(key, value);
+      }
+    }
+    const { difference } = await compareValues({ reader }, known, block, (units) => cost.spend("sample", units));
+    return difference;
+  }
+
+  /** Returns the hash of the code that a call runs first. */
+  #codeOf(key: string, block: BlockId): string | undefined {
+    const address = recipientOf(key);
+    return address && this.#options.values.get({ field: "code", address, slot: undefined }, block);
+  }
+}
+
+const emptinessKeys = ({ emptiness }: AnswerReads): readonly StateKey[] =>
+  emptiness.flatMap((address) =>
+    (["balance", "nonce", "code"] as const).map((field) => ({ field, address, slot: undefined })),
+  );
+
+/** Returns the recipient of a call, from its canonical text. Undefined: it creates a contract. */
+const recipientOf = (key: string): Address | undefined => {
+  const [call] = paramsOfKey(key);
+  const to = (call as { readonly to?: unknown } | undefined)?.to;
+  return isAddress(to) ? to : undefined;
+};
+
+/** A string is a result. A node's `revert` shows that the call fails. Other errors say nothing about the call. */
+const isComparable = (outcome: unknown): boolean =>
+  typeof outcome === "string" || (outcome instanceof NodeError && outcome.kind === "revert");
+
+const differs = ({ body }: LocalResult, outcome: unknown): boolean => {
+  const known: unknown = JSON.parse(decoder.decode(body));
+  return typeof outcome !== "string" || outcome.toLowerCase() !== String(known).toLowerCase();
+};

@@ -1,0 +1,167 @@
+import type { BlockId } from "../core/heads.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { BlockValues } from "./blockValues.ts";
+import type { BulkReader, ReadValues } from "./bulkReader.ts";
+import type { ComparedNode, OriginComparison, StateDifference } from "./originComparison.ts";
+import { parseSingle } from "./singleReads.ts";
+import type { StateCost, UnitPurpose } from "./stateCost.ts";
+import type { StateDifferences } from "./stateDifferences.ts";
+import type { StateKey } from "./stateKey.ts";
+import { MAX_AUDIT_UNITS } from "./unitBudget.ts";
+
+/** The result of a comparison with one node. */
+interface Compared {
+  /** Values that the node returned. */
+  readonly count: number;
+  readonly difference: StateDifference | undefined;
+}
+
+/**
+ * Reads known values from a node. Returns the first one that differs. Many are read in bulk. A node may read many values wrongly,
+ * but one value correctly, so a difference is confirmed by a read of its own. Never rejects.
+ */
+export const compareValues = async (
+  { name, reader }: { readonly name?: string; readonly reader: Pick<BulkReader, "read" | "readSingly"> },
+  known: ReadValues,
+  block: BlockId,
+  onSpent: (units: number) => void,
+): Promise<Compared> => {
+  const keys = [...known.keys()];
+  const isOne = keys.length === 1;
+  const actual = await (isOne ? reader.readSingly(keys, block, onSpent) : reader.read(keys, block, onSpent));
+  const suspect = [...actual].find(([key, value]) => value !== known.get(key))?.[0];
+  if (suspect === undefined) {
+    return { count: actual.size, difference: undefined };
+  }
+  const confirmed = (isOne ? actual : await reader.readSingly([suspect], block, onSpent)).get(suspect);
+  const value = known.get(suspect);
+  const isSame = confirmed === undefined || value === undefined || confirmed === value;
+  return {
+    count: actual.size,
+    difference: isSame ? undefined : { key: suspect, block, known: value, actual: confirmed, node: name },
+  };
+};
+
+export interface StateChecksOptions {
+  readonly chain: string;
+  readonly values: Pick<BlockValues, "get" | "head" | "sourceOf">;
+  readonly cost: Pick<StateCost, "usedKeys" | "budget" | "spend" | "takeSample">;
+  readonly comparison: Pick<OriginComparison, "nextNode" | "nodeBeside">;
+  readonly differences: Pick<StateDifferences, "handle">;
+  readonly telemetry: Pick<Telemetry, "log" | "metrics">;
+  readonly random?: () => number;
+}
+
+const AUDIT_INTERVAL_MS = 30_000;
+/** Known values that one audit compares. Half of them are the most used ones. */
+const MAX_VALUES = 2_000;
+/** A nonce costs as much as 400 other values. */
+const MAX_NONCES = 5;
+
+const decoder = new TextDecoder();
+
+/** Compares the known state of one chain with its nodes: many values from time to time, and a share of the local results. */
+export class StateChecks {
+  readonly #options: StateChecksOptions;
+  readonly #random: () => number;
+  readonly #timer: NodeJS.Timeout;
+  #isAuditing = false;
+
+  constructor(options: StateChecksOptions) {
+    this.#options = options;
+    this.#random = options.random ?? Math.random;
+    this.#timer = setInterval(() => this.audit().catch((err) => this.#report(err)), AUDIT_INTERVAL_MS).unref();
+  }
+
+  /**
+   * Audits known values once, unless nothing is known, the last audit is still running, or too little was saved since. The origins
+   * take turns.
+   */
+  async audit(): Promise<void> {
+    const { values, comparison, cost } = this.#options;
+    const block = values.head;
+    const node = block === undefined || this.#isAuditing ? undefined : comparison.nextNode();
+    if (block === undefined || node === undefined) {
+      return;
+    }
+    const known = this.#choose(block, node.reader);
+    if (known.size === 0 || node.reader.unitsFor([...known.keys()], block) > cost.budget.forAudit) {
+      return;
+    }
+    this.#isAuditing = true;
+    try {
+      await this.#compare("audit", node, known, block);
+    } finally {
+      this.#isAuditing = false;
+    }
+  }
+
+  /** Called with each read that no node was asked for. A share of them is compared at the block of the response. */
+  onLocalRead(key: StateKey, block: BlockId, body: Uint8Array): void {
+    if (this.#options.cost.takeSample()) {
+      this.#sample(key, block, body).catch((err) => this.#report(err));
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Compares a value with a node of another origin than its own. */
+  async #sample(key: StateKey, block: BlockId, body: Uint8Array): Promise<void> {
+    const { values, comparison } = this.#options;
+    const node = comparison.nodeBeside(values.sourceOf(key, block)?.node);
+    if (node !== undefined) {
+      const known = parseSingle(key, JSON.parse(decoder.decode(body))) ?? "";
+      await this.#compare("sample", node, new Map([[key, known]]), block);
+    }
+  }
+
+  async #compare(
+    kind: UnitPurpose & ("audit" | "sample"),
+    node: ComparedNode,
+    known: ReadValues,
+    block: BlockId,
+  ): Promise<void> {
+    const { chain, cost, differences, telemetry } = this.#options;
+    const { count, difference } = await compareValues(node, known, block, (units) => cost.spend(kind, units));
+    if (count > 0) {
+      telemetry.metrics.stateCompared.inc({ chain, kind }, count);
+    }
+    if (difference !== undefined) {
+      differences.handle(difference, kind);
+    }
+  }
+
+  #report(err: unknown): void {
+    const { chain, telemetry } = this.#options;
+    telemetry.log.error({ err, chain }, "known state was not compared");
+  }
+
+  /** Returns known values whose audit costs no more than the budget can allow. */
+  #choose(block: BlockId, reader: ComparedNode["reader"]): ReadValues {
+    let limit = MAX_VALUES;
+    let known = this.#knownValues(block, limit);
+    while (limit > 1 && reader.unitsFor([...known.keys()], block) > MAX_AUDIT_UNITS) {
+      limit = Math.floor(limit / 2);
+      known = this.#knownValues(block, limit);
+    }
+    return known;
+  }
+
+  #knownValues(block: BlockId, limit: number): ReadValues {
+    const { values, cost } = this.#options;
+    const half = Math.ceil(limit / 2);
+    const known = new Map<StateKey, string>();
+    let nonces = 0;
+    for (const key of new Set([...cost.usedKeys.mostUsed(half), ...cost.usedKeys.sample(half, this.#random)])) {
+      const value = values.get(key, block);
+      if (value === undefined || (key.field === "nonce" && nonces === MAX_NONCES)) {
+        continue;
+      }
+      nonces += key.field === "nonce" ? 1 : 0;
+      known.set(key, value);
+    }
+    return known;
+  }
+}
