@@ -2,14 +2,11 @@ import type { IncomingMessage } from "node:http";
 import type { Caller } from "../core/context.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import type { ApiKey } from "./apiKey.ts";
-import { createApiKeys } from "./apiKeys.ts";
-import { clientOfAddress } from "./clientAddress.ts";
+import { type ApiKey, createApiKeys, hasWrongKey, type KeyedTarget, RequestKeys, removeKeyHeaders } from "./apiKeys.ts";
+import { clientOfAddress, createTrustedProxies } from "./clientAddress.ts";
 import { ClientRules, type ClientRulesOptions } from "./clientRules.ts";
 import type { Payments } from "./payment/payment.ts";
-import { hasWrongKey, type KeyedTarget, RequestKeys, removeKeyHeaders } from "./requestKey.ts";
 import { readToken, type TokenOptions, Tokens } from "./tokens.ts";
-import { createTrustedProxies } from "./trustedProxies.ts";
 
 export interface AccessOptions extends ClientRulesOptions {
   /** If there is a key, every request must have one, or a token. */

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type * as Jose from "jose";
 import { LRUCache } from "lru-cache";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
-import type { ApiKey } from "./apiKey.ts";
+import type { ApiKey } from "./apiKeys.ts";
 
 export interface TokenOptions {
   /** URL of the issuer's public keys (JSON Web Key Set). */

@@ -1,8 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { ConfigError } from "../config/readConfig.ts";
 import type { ChainConfig } from "../config/schema.ts";
-import type { Endpoint } from "../http/endpoint.ts";
-import { trackInFlight } from "../http/trackInFlight.ts";
+import { type Endpoint, trackInFlight } from "../http/endpoint.ts";
 import type { ServedChain } from "./chainRuntime.ts";
 import type { Shared } from "./shared.ts";
 

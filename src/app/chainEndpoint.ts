@@ -5,7 +5,7 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import { formatCacheStatus } from "../http/cacheStatus.ts";
 import type { Endpoint, EndpointResponse, PassThrough } from "../http/endpoint.ts";
 import { whenKnown } from "../jsonrpc/awaitable.ts";
-import type { DispatchResult } from "../jsonrpc/dispatchResult.ts";
+import type { DispatchResult } from "../jsonrpc/response.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
 import type { ChainSources, ClientViews } from "./chainSources.ts";
 import type { Shared } from "./shared.ts";

@@ -2,7 +2,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import { ownContext } from "../core/context.ts";
 import type { View } from "../core/view.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import { isStream } from "../jsonrpc/formatResponse.ts";
+import { isStream } from "../jsonrpc/response.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Handlers } from "../methods/handlers.ts";
 import { createPendingTransactions } from "../nodes/pendingTransactions.ts";

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { type Access, type AuthenticatedRequest, createAccess, type Readmit } from "../access/accessControl.ts";
+import { createTrustedProxyCheck } from "../access/clientAddress.ts";
 import { createRateLimits, type RateLimits } from "../access/rateLimits.ts";
-import { createTrustedProxyCheck } from "../access/trustedProxies.ts";
 import { connectRedis } from "../cache/redisClient.ts";
 import type { Config } from "../config/schema.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";

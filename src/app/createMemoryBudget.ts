@@ -1,7 +1,13 @@
 import { availableParallelism } from "node:os";
 import type { Config } from "../config/schema.ts";
-import { MEMORY_KINDS, MemoryBudget } from "../limits/memoryBudget.ts";
-import { defaultBudgetBytes, exceedsLimit, type MachineMemory, readMachineMemory } from "../limits/memoryDefaults.ts";
+import {
+  defaultBudgetBytes,
+  exceedsLimit,
+  type MachineMemory,
+  MEMORY_KINDS,
+  MemoryBudget,
+  readMachineMemory,
+} from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { defaultWorkers } from "./createExecution.ts";
 

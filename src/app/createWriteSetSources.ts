@@ -3,7 +3,7 @@ import { ownContext } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { Reach } from "../core/node.ts";
 import { areRulesKnown, type BlobSchedule, newestRulesAt } from "../ethereum/rules.ts";
-import { fullBlockRequest } from "../methods/prefetchRequests.ts";
+import { fullBlockRequest } from "../methods/chainReads.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
 import { ExecutionSource } from "../pending/executionSource.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";

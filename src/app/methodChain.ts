@@ -1,11 +1,8 @@
 import type { ChainConfig, Config } from "../config/schema.ts";
 import { SplitLogs } from "../logs/splitLogs.ts";
-import { blocksByNumber } from "../methods/blocksByNumber.ts";
-import { headerOf } from "../methods/headerOf.ts";
+import { blocksByNumber, headerOf, parentHashOf, receiptsOf } from "../methods/chainReads.ts";
 import type { Chain } from "../methods/method.ts";
-import { parentHashOf } from "../methods/parentHashOf.ts";
 import { ParsedReads } from "../methods/parsedReads.ts";
-import { receiptsOf } from "../methods/receiptsOf.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
 import { createFilters } from "../subscriptions/polledFilters.ts";
 import { createSharedFilters } from "../subscriptions/sharedFilters.ts";

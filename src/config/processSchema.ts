@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { parseNetwork } from "../access/trustedProxies.ts";
+import { parseNetwork } from "../access/clientAddress.ts";
 import { PRICE_TABLES, type PriceTable } from "../state/providerUnits.ts";
 import { count, lowerCaseName, methodPattern, milliseconds, urlWith } from "./optionTypes.ts";
 

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { ResultMemory } from "../jsonrpc/resultMemory.ts";
+import type { ResultMemory } from "../jsonrpc/response.ts";
 import type { Abortable, LazySignal } from "./lazySignal.ts";
 import type { Span, TraceHeaders } from "./trace.ts";
 import type { PendingMode, View } from "./view.ts";

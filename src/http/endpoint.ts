@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import type { AuthenticatedRequest } from "../access/accessControl.ts";
 import type { InboundRequest } from "../core/context.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import type { Chunk } from "../jsonrpc/formatResponse.ts";
+import { type Chunk, isStream } from "../jsonrpc/response.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import type { PassedMessages } from "./passedMessages.ts";
 
@@ -42,3 +42,65 @@ export interface Endpoint {
   upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer, admitted: AuthenticatedRequest): void;
   readonly passthrough?: PassThrough | undefined;
 }
+
+interface TrackedEndpoint {
+  readonly endpoint: Endpoint;
+  /** Resolves when no request is in flight, streams included. Call it after the last request has arrived. */
+  idle(): Promise<void>;
+}
+
+/** Wraps an endpoint and counts its requests in flight, so that its chain can be closed after the last one. */
+export const trackInFlight = (endpoint: Endpoint): TrackedEndpoint => {
+  let inFlight = 0;
+  let waiting: (() => void)[] = [];
+  const end = (): void => {
+    inFlight--;
+    if (inFlight > 0) {
+      return;
+    }
+    for (const resolve of waiting) {
+      resolve();
+    }
+    waiting = [];
+  };
+  const tracked = async function* (stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    try {
+      yield* stream;
+    } finally {
+      end();
+    }
+  };
+  const onFailure = (error: unknown): never => {
+    end();
+    throw error;
+  };
+  const onResponse = (response: EndpointResponse): EndpointResponse => {
+    if (!response.chunks.some(isStream)) {
+      end();
+      return response;
+    }
+    const chunks = response.chunks.map((chunk): Chunk => {
+      if (!isStream(chunk)) {
+        return chunk;
+      }
+      inFlight++;
+      return tracked(chunk);
+    });
+    end();
+    return { ...response, chunks };
+  };
+  const handle: Endpoint["handle"] = (body, request) => {
+    inFlight++;
+    let response: Awaitable<EndpointResponse>;
+    try {
+      response = endpoint.handle(body, request);
+    } catch (error) {
+      return onFailure(error);
+    }
+    return response instanceof Promise ? response.then(onResponse, onFailure) : onResponse(response);
+  };
+  return {
+    endpoint: { ...endpoint, handle },
+    idle: () => (inFlight === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
+  };
+};

@@ -4,7 +4,7 @@ import type { AuthenticatedRequest } from "../access/accessControl.ts";
 import type { InboundRequest, RequestAdmission } from "../core/context.ts";
 import { LazySignal } from "../core/lazySignal.ts";
 import type { TraceHeaders } from "../core/trace.ts";
-import type { ResultMemory } from "../jsonrpc/resultMemory.ts";
+import type { ResultMemory } from "../jsonrpc/response.ts";
 import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { BodyMemory } from "./readBody.ts";
 import { RequestMemory } from "./requestMemory.ts";

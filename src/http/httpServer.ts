@@ -6,6 +6,7 @@ import { listen } from "../core/listen.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { Admission, type AdmissionOptions } from "./admission.ts";
 import { type Cors, createCors } from "./cors.ts";
+import { LastConnections } from "./drain.ts";
 import type { Endpoint, PassThrough } from "./endpoint.ts";
 import { InfoPages, type InfoPagesOptions, PLAIN } from "./infoPages.ts";
 import {
@@ -14,8 +15,7 @@ import {
   type JsonRpcHandlerOptions,
   type PassedRequest,
 } from "./jsonRpcHandler.ts";
-import { LastConnections } from "./lastConnections.ts";
-import { NewestResponses } from "./newestResponses.ts";
+import { NewestResponses } from "./pipelinedRequests.ts";
 import { createRouter, type Route } from "./router.ts";
 import { Upgrades } from "./upgrades.ts";
 

@@ -3,18 +3,22 @@ import type { AuthenticatedRequest } from "../access/accessControl.ts";
 import { PaymentError } from "../access/payment/challenge.ts";
 import type { Payments } from "../access/payment/payment.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import { errorResult } from "../jsonrpc/dispatchResult.ts";
 import { NULL_ID, parseEnvelope } from "../jsonrpc/envelope.ts";
 import { isJsonRpc } from "../jsonrpc/isJsonRpc.ts";
+import { errorResult } from "../jsonrpc/response.ts";
 import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import type { Endpoint, EndpointResponse } from "./endpoint.ts";
-import { createHttpCounts, type HttpCounts } from "./httpCounts.ts";
 import { createRequestIds, HttpRequest } from "./httpRequest.ts";
-import { hasBody, type PassedBody, readPassedBody } from "./passedBody.ts";
 import { PipelinedRequests } from "./pipelinedRequests.ts";
-import { PostResponder, type PostResponderOptions, REFUSED } from "./postResponder.ts";
-import { type ReadBody, readBody } from "./readBody.ts";
+import {
+  createHttpCounts,
+  type HttpCounts,
+  PostResponder,
+  type PostResponderOptions,
+  REFUSED,
+} from "./postResponder.ts";
+import { hasBody, type PassedBody, type ReadBody, readBody, readPassedBody } from "./readBody.ts";
 
 const ACCEPTED = new Set(["application/json", "application/json-rpc", "application/jsonrequest"]);
 

@@ -1,13 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import { errorResult } from "../jsonrpc/dispatchResult.ts";
+import { errorResult } from "../jsonrpc/response.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
-import type { MemoryBudget } from "../limits/memoryBudget.ts";
+import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import type { EndpointResponse } from "./endpoint.ts";
-import type { HttpCounts } from "./httpCounts.ts";
 import type { HttpRequest } from "./httpRequest.ts";
-import { WaitingResponses } from "./waitingResponses.ts";
 import { isWhole, writeResponse } from "./writeResponse.ts";
 
 /**
@@ -201,3 +199,127 @@ export class PostResponder {
     this.#options.onError(error, requestId);
   }
 }
+
+/** A response without room in the budget must be read within this time. */
+const GRACE_MS = 1_000;
+
+interface Pin {
+  readonly use: MemoryUse;
+  responses: number;
+}
+
+/** The large buffers that responses wait to send. A buffer of several responses, such as a cached one, counts once. */
+class PinnedBuffers {
+  readonly #memory: MemoryBudget;
+  readonly #pins = new Map<ArrayBufferLike, Pin>();
+
+  constructor(memory: MemoryBudget) {
+    this.#memory = memory;
+  }
+
+  /** Returns false if there is no room. The buffer counts for the client that pins it first. */
+  add({ buffer, length }: Uint8Array, clientId: string): boolean {
+    const pin = this.#pins.get(buffer);
+    if (pin !== undefined) {
+      pin.responses++;
+      return true;
+    }
+    const use = this.#memory.open("responses", clientId);
+    const hasRoom = use.tryAdd(length);
+    this.#pins.set(buffer, { use, responses: 1 });
+    return hasRoom;
+  }
+
+  remove({ buffer }: Uint8Array): void {
+    const pin = this.#pins.get(buffer);
+    if (pin === undefined) {
+      return;
+    }
+    pin.responses--;
+    if (pin.responses === 0) {
+      pin.use.end();
+      this.#pins.delete(buffer);
+    }
+  }
+}
+
+interface WaitingResponsesOptions {
+  readonly memory: MemoryBudget;
+  /** A connection whose client reads nothing for this time is closed. */
+  readonly writeTimeoutMs: number;
+}
+
+/** The responses whose bytes wait for slow readers. */
+class WaitingResponses {
+  readonly #options: WaitingResponsesOptions;
+  readonly #buffers: PinnedBuffers;
+
+  constructor(options: WaitingResponsesOptions) {
+    this.#options = options;
+    this.#buffers = new PinnedBuffers(options.memory);
+  }
+
+  /** Counts a response that is written, but not sent yet. */
+  add(response: ServerResponse, chunks: readonly Uint8Array[], clientId: string): void {
+    const { memory, writeTimeoutMs } = this.#options;
+    const large = chunks.filter(({ length }) => length > UNCOUNTED_BYTES);
+    const largeBytes = large.reduce((sum, { length }) => sum + length, 0);
+    const rest = memory.open("responses", clientId);
+    let hasRoom = rest.tryAdd(Math.max(0, response.writableLength - largeBytes));
+    for (const chunk of large) {
+      hasRoom = this.#buffers.add(chunk, clientId) && hasRoom;
+    }
+    // Node closes the connection if no byte was read in this time. The next request has the usual timeout again.
+    // A response behind another one on its connection has no socket of its own yet.
+    response.req.socket.setTimeout(writeTimeoutMs);
+    const timer = hasRoom ? undefined : setTimeout(() => response.destroy(), GRACE_MS);
+    response.once("close", () => {
+      clearTimeout(timer);
+      rest.end();
+      for (const chunk of large) {
+        this.#buffers.remove(chunk);
+      }
+    });
+  }
+}
+
+export interface HttpCounts {
+  /** Counts a request in flight. */
+  begin(): void;
+  end(): void;
+  /** Counts a response by its HTTP status. */
+  answered(status: number): void;
+}
+
+/**
+ * Counts requests and responses in plain variables, and copies the counts to the metrics before each scrape.
+ * A labelled metric per response costs more than a cache hit, and a timer per turn of the event loop as much again.
+ */
+export const createHttpCounts = ({
+  inFlight,
+  httpResponses,
+  beforeScrape,
+}: Pick<Metrics, "inFlight" | "httpResponses" | "beforeScrape">): HttpCounts => {
+  const responses = new Map<number, number>();
+  let inFlightCount = 0;
+
+  beforeScrape.add(() => {
+    inFlight.set(inFlightCount);
+    for (const [status, count] of responses) {
+      httpResponses.inc({ status }, count);
+    }
+    responses.clear();
+  });
+
+  return {
+    begin: () => {
+      inFlightCount++;
+    },
+    end: () => {
+      inFlightCount--;
+    },
+    answered: (status) => {
+      responses.set(status, (responses.get(status) ?? 0) + 1);
+    },
+  };
+};

@@ -1,4 +1,4 @@
-import type { ResultMemory } from "../jsonrpc/resultMemory.ts";
+import type { ResultMemory } from "../jsonrpc/response.ts";
 import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 
 /** A body is held as bytes and as text. */

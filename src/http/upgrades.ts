@@ -3,14 +3,14 @@ import type { Duplex } from "node:stream";
 import type { AuthenticatedRequest, Readmit } from "../access/accessControl.ts";
 import { needsKey } from "../access/payment/challenge.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import { errorResult } from "../jsonrpc/response.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
-import { endUpgrade, rejectUpgrade } from "./endUpgrade.ts";
 import { NotPassedError, PassedMessages } from "./passedMessages.ts";
 import type { Route } from "./router.ts";
 
-export interface UpgradesOptions {
+interface UpgradesOptions {
   /** Returns the error of a client that is not admitted. */
   admit(request: IncomingMessage): Awaitable<AuthenticatedRequest | RpcError>;
   /** Returns the route of an admitted request, or the error if its key may not use the chain. */
@@ -149,3 +149,25 @@ export class Upgrades {
     }
   }
 }
+
+/** Ends a connection that asked for an upgrade, with an empty response. */
+export const endUpgrade = (socket: Duplex, status: string): void => {
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+};
+
+const STATUS_TEXT: Readonly<Record<number, string>> = { 401: "Unauthorized", 429: "Too Many Requests" };
+
+/** Ends a connection that asked for an upgrade, with an error in JSON. */
+export const rejectUpgrade = (socket: Duplex, error: RpcError, requestId: string): void => {
+  const body = Buffer.concat(errorResult(error).chunks);
+  const head = [
+    `HTTP/1.1 ${error.status} ${STATUS_TEXT[error.status] ?? ""}`,
+    "Connection: close",
+    "Content-Type: application/json",
+    `Content-Length: ${body.length}`,
+    `x-request-id: ${requestId}`,
+    ...(error.status === 401 ? ["WWW-Authenticate: Bearer"] : []),
+    ...(error.retryAfterSeconds === undefined ? [] : [`Retry-After: ${error.retryAfterSeconds}`]),
+  ];
+  socket.end(Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\n\r\n`), body]));
+};

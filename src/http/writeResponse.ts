@@ -4,8 +4,7 @@ import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
 import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from "node:zlib";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import { type Chunk, isStream } from "../jsonrpc/formatResponse.ts";
-import { discardStream } from "../jsonrpc/responseStream.ts";
+import { type Chunk, discardStream, isStream } from "../jsonrpc/response.ts";
 
 type Encoding = "br" | "gzip";
 

@@ -1,21 +1,23 @@
 import { type Awaitable, whenKnown } from "./awaitable.ts";
 import type { Reply } from "./call.ts";
+import type { Item } from "./envelope.ts";
 import {
   ARRAY_END,
   ARRAY_SEPARATOR,
   ARRAY_START,
+  type Chunk,
   type CompletedCall,
+  type DispatchResult,
   discardBody,
   formatCompleted,
   hasStream,
+  isStream,
   joinResponses,
   MAX_JOINED_BYTES,
-} from "./completedCall.ts";
-import { type DispatchResult, noContent } from "./dispatchResult.ts";
-import type { Item } from "./envelope.ts";
-import { type Chunk, isStream } from "./formatResponse.ts";
-import { tooLarge } from "./responseStream.ts";
-import type { ResultMemory } from "./resultMemory.ts";
+  noContent,
+  type ResultMemory,
+  tooLarge,
+} from "./response.ts";
 import { overBudget, type RpcError } from "./rpcError.ts";
 import type { TurnClock } from "./turnClock.ts";
 

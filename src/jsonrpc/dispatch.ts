@@ -1,12 +1,20 @@
 import { type Awaitable, whenKnown } from "./awaitable.ts";
 import { runBatch } from "./batch.ts";
 import type { Call, Reply } from "./call.ts";
-import { type CompletedCall, formatCompleted } from "./completedCall.ts";
-import { type DispatchResult, errorResult, noContent } from "./dispatchResult.ts";
 import { type Envelope, type Item, parseEnvelope } from "./envelope.ts";
-import { type Chunk, isStream } from "./formatResponse.ts";
-import { discardStream, readFirstChunk, tooLarge } from "./responseStream.ts";
-import type { ResultMemory } from "./resultMemory.ts";
+import {
+  type Chunk,
+  type CompletedCall,
+  type DispatchResult,
+  discardStream,
+  errorResult,
+  formatCompleted,
+  isStream,
+  noContent,
+  type ResultMemory,
+  readFirstChunk,
+  tooLarge,
+} from "./response.ts";
 import { CODES, RpcError } from "./rpcError.ts";
 import { TurnClock } from "./turnClock.ts";
 

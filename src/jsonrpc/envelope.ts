@@ -3,8 +3,7 @@ import { LETTER_N, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "../json/jsonBytes.ts"
 import { skipSpace } from "../json/skipSpace.ts";
 import { MAX_DEPTH, skipArray, skipObject, skipValue, TOO_DEEP } from "../json/skipValue.ts";
 import type { Call } from "./call.ts";
-import { hasManyValues, MAX_VALUES } from "./manyValues.ts";
-import { MemberBudget } from "./memberBudget.ts";
+import { hasManyValues, MAX_VALUES, MemberBudget } from "./jsonLimits.ts";
 import { CODES, invalidParams, RpcError } from "./rpcError.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { OPEN_BRACE, OPEN_BRACKET, QUOTE } from "../json/jsonBytes.ts";
 import { skipSpace } from "../json/skipSpace.ts";
 import { skipArray, skipObject, skipValue } from "../json/skipValue.ts";
-import { hasManyValues } from "./manyValues.ts";
+import { hasManyValues } from "./jsonLimits.ts";
 
 const SPACE = 0x20;
 const DELETE = 0x7f;

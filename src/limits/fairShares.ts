@@ -1,5 +1,3 @@
-import { networkOf } from "./networkOf.ts";
-
 /**
  * Divides an amount between clients: places, or bytes. A client may hold as much as is free: alone half of the amount,
  * beside one other client a third. So one client never takes everything, and an idle client has no reserved part.
@@ -52,3 +50,15 @@ export class FairShares {
     return this.#held.get(networkOf(clientId)) ?? 0;
   }
 }
+
+/** The end of a client that is an IPv6 network. */
+const SUFFIX = "::/64";
+
+/**
+ * Returns the network that is counted together with others of one owner: of an IPv6 client its /48, which a site usually has
+ * (RFC 6177). Any other client is its own network.
+ */
+export const networkOf = (clientId: string): string =>
+  clientId.endsWith(SUFFIX)
+    ? `${clientId.slice(0, clientId.lastIndexOf(":", clientId.length - SUFFIX.length - 1))}::/48`
+    : clientId;

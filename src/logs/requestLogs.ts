@@ -4,7 +4,7 @@ import type { RpcRequest } from "../core/rpcSource.ts";
 import { formatLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { CLOSE_BRACKET, QUOTE } from "../json/jsonBytes.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
-import type { ResultMemory } from "../jsonrpc/resultMemory.ts";
+import type { ResultMemory } from "../jsonrpc/response.ts";
 import type { SlotOwner } from "../limits/fairScheduler.ts";
 import { wrongLogs } from "../verification/logVerifier.ts";
 import type { FetchRetries } from "./fetchRetries.ts";

@@ -8,8 +8,7 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { blockNumberOrTag } from "./blockParams.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import type { Chain, Method } from "./method.ts";
-import { arrayOf, optional, readCount, readNumber, required } from "./paramSpec.ts";
-import { parseParams } from "./parseParams.ts";
+import { arrayOf, optional, parseParams, readCount, readNumber, required } from "./paramSpec.ts";
 import { resolveBlock } from "./resolveBlock.ts";
 
 const name = "eth_feeHistory";

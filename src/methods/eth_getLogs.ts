@@ -6,10 +6,8 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import type { Chain, Method, MethodInput } from "./method.ts";
 import { nodePendingLogs } from "./nodePendingLogs.ts";
-import { type CanonicalJson, readAny, required } from "./paramSpec.ts";
-import { parseParams } from "./parseParams.ts";
-import { viewResponse } from "./pendingReads.ts";
-import { withPendingMode } from "./withPendingMode.ts";
+import { type CanonicalJson, parseParams, readAny, required } from "./paramSpec.ts";
+import { viewResponse, withPendingMode } from "./pendingReads.ts";
 
 const CLOSE = 0x5d;
 const COMMA = Buffer.from(",");

@@ -1,8 +1,7 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { forwarded, type Method, type MethodInput } from "./method.ts";
-import { readData, required } from "./paramSpec.ts";
-import { parseParams } from "./parseParams.ts";
+import { parseParams, readData, required } from "./paramSpec.ts";
 
 const name = "eth_sendRawTransaction";
 

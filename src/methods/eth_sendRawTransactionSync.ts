@@ -6,8 +6,7 @@ import { isFields } from "../json/fields.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
 import { forwarded, type Method, type MethodInput } from "./method.ts";
-import { optional, type Parser, readData, readQuantity, required } from "./paramSpec.ts";
-import { parseParams } from "./parseParams.ts";
+import { optional, type Parser, parseParams, readData, readQuantity, required } from "./paramSpec.ts";
 import { viewResponse } from "./pendingReads.ts";
 
 const MIN_TIMEOUT_MS = 6_000;

@@ -11,14 +11,12 @@ import type { ExecutionBase } from "../simulation/simulator.ts";
 import { blockOfCanonical, stateBlock } from "./blockParams.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
-import { pendingCallBase, pendingSimulationBase, sealedExecutionBase } from "./executionBase.ts";
-import { headerNotFound } from "./headerNotFound.ts";
-import { held } from "./held.ts";
+import { held, pendingCallBase, pendingSimulationBase, sealedExecutionBase } from "./executions.ts";
 import type { Chain, Method, MethodInput } from "./method.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
+import { withPendingMode } from "./pendingReads.ts";
 import { requestAtBlock } from "./requestAtBlock.ts";
-import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
-import { withPendingMode } from "./withPendingMode.ts";
+import { headerNotFound, type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
 
 /** A larger payload is parsed only in the worker, and nothing is prefetched for it. */
 const MAX_PREFETCHED_BYTES = 32 * 1024;

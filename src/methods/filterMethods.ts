@@ -5,8 +5,7 @@ import { createCall } from "../jsonrpc/call.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import { answerLogs } from "./eth_getLogs.ts";
 import { forwarded, type Method, type MethodInput } from "./method.ts";
-import { type CanonicalJson, readAny, required } from "./paramSpec.ts";
-import { parseParams } from "./parseParams.ts";
+import { type CanonicalJson, parseParams, readAny, required } from "./paramSpec.ts";
 import { viewResponse } from "./pendingReads.ts";
 
 /** A filter that a node created and stores. */

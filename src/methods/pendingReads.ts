@@ -1,5 +1,5 @@
-import type { RpcResponse } from "../core/rpcSource.ts";
-import type { PendingBlock } from "../core/view.ts";
+import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { PendingBlock, PendingMode } from "../core/view.ts";
 import { formatData, formatQuantity, type Hash, isQuantity } from "../ethereum/hex.ts";
 import { isFields } from "../json/fields.ts";
 import { createCall } from "../jsonrpc/call.ts";
@@ -114,4 +114,20 @@ export const pendingStorageValues = async ({ values, pending, atBase }: PendingR
     }),
   ]);
   return { ...viewResponse(Object.fromEntries(merged)), ...(base && { status: base.status }) };
+};
+
+/** Adds the pending mode to a response. If there is an error instead, records the mode in the client's request. */
+export const withPendingMode = async (
+  mode: PendingMode,
+  response: Promise<RpcResponse>,
+  { admission }: Pick<RequestContext, "admission">,
+): Promise<RpcResponse> => {
+  try {
+    return { ...(await response), pending: mode };
+  } catch (error) {
+    if (admission !== undefined) {
+      admission.failedPending ??= mode;
+    }
+    throw error;
+  }
 };

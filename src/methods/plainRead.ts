@@ -1,12 +1,18 @@
+import type { Heads } from "../core/heads.ts";
+import { isNull } from "../core/isNull.ts";
 import type { RetentionClass } from "../core/retention.ts";
-import type { RpcRequest } from "../core/rpcSource.ts";
+import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import type { PendingView } from "../core/view.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
-import type { Method } from "./method.ts";
-import type { ParamSpec } from "./paramSpec.ts";
-import { parseParams } from "./parseParams.ts";
+import type { Method, MethodInput } from "./method.ts";
+import { type CanonicalJson, type ParamSpec, parseParams } from "./paramSpec.ts";
+import { viewResponse } from "./pendingReads.ts";
+import { headerNotFound } from "./resolveBlock.ts";
 
-export interface PlainRead {
+interface PlainRead {
   readonly name: string;
   readonly params: readonly ParamSpec[];
   readonly retention: Extract<RetentionClass, "constant" | "byHash" | "head" | "byTransaction" | "never">;
@@ -36,3 +42,87 @@ export const plainRead = ({ name, params, retention, blockField, nullIsError, is
     return retryOnBranchChange(chain, context, (at) => chain.reads.request(request, at));
   },
 });
+
+export interface ByHashRead extends PlainRead {
+  /** Returns the value from the pending blocks. If it is undefined, the request goes to the nodes. */
+  readonly inView: (pending: PendingView, hash: Hash, values: readonly CanonicalJson[]) => Uint8Array | undefined;
+}
+
+/** Creates a method that reads by the hash of a block or transaction. The view is tried first, because the hash may be pre-confirmed. */
+export const byHashRead = (spec: ByHashRead, sealed: Method = plainRead(spec)): Method => {
+  return {
+    name: spec.name,
+    retention: spec.retention,
+    atPending: "view",
+    ...(spec.isSlow && { isSlow: true }),
+    handle: (input) => {
+      const { pending } = input.context.view;
+      if (pending === undefined || pending.blocksFrom !== "view") {
+        return sealed.handle(input);
+      }
+      const values = parseParams(input.call.params, spec.params);
+      const body = spec.inView(pending, `0x${String(values[0]).slice(2)}`, values);
+      return body === undefined ? sealed.handle(input) : { ...viewResponse(body), pending: pending.mode };
+    },
+  };
+};
+
+export const transactionInView: ByHashRead["inView"] = (pending, hash) => {
+  const location = pending.find(hash);
+  return location?.block.transaction(location.index);
+};
+
+export const receiptInView: ByHashRead["inView"] = (pending, hash) => {
+  const location = pending.find(hash);
+  return location?.block.receipt(location.index);
+};
+
+export const blockInView: ByHashRead["inView"] = (pending, hash, values) =>
+  pending.byHash(hash)?.body(values[1] === true);
+
+/** The newest blocks that are searched for a hash, so that requests with unknown hashes cost little. */
+const MAX_SEARCHED = 256n;
+
+const isServed = (hash: string, heads: Heads): boolean => {
+  const end = heads.latest.number - MAX_SEARCHED;
+  for (let { number } = heads.latest; number >= heads.oldest && number > end; number--) {
+    if (heads.at(number)?.hash === hash) {
+      return true;
+    }
+  }
+  return false;
+};
+
+/**
+ * Creates a method that reads by the hash of a block. If a node returns `null` for a recent block of the served chain, the request
+ * is sent again, also to other nodes. If there is no other response, and the block is still served, it is an error
+ * (docs/answers.md, Blocks and pending).
+ */
+export const servedBlockRead = (spec: PlainRead): Method => {
+  const read = plainRead(spec);
+  const readAgain = plainRead({ ...spec, nullIsError: true });
+
+  const again = async (input: MethodInput, hash: string): Promise<RpcResponse> => {
+    const response = await readAgain.handle(input);
+    if (!isNull(response)) {
+      return response;
+    }
+    const heads = await input.chain.heads.refresh().catch(() => input.context.view.heads);
+    if (isServed(hash, heads)) {
+      throw headerNotFound();
+    }
+    return response;
+  };
+
+  return {
+    ...read,
+    handle: (input) => {
+      const accept = (response: RpcResponse): Awaitable<RpcResponse> => {
+        const hash = String(input.call.params[0]).toLowerCase();
+        return isNull(response) && isServed(hash, input.context.view.heads) ? again(input, hash) : response;
+      };
+      const response = read.handle(input);
+      return response instanceof Promise ? response.then(accept) : accept(response);
+    },
+  };
+};

@@ -5,10 +5,9 @@ import { formatQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { formatBlockParameter } from "./blockParams.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
-import { headerNotFound } from "./headerNotFound.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
 import type { ParsedRead } from "./parsedReads.ts";
-import type { ResolvedBlock } from "./resolveBlock.ts";
+import { headerNotFound, type ResolvedBlock } from "./resolveBlock.ts";
 
 /** One call of a block read. */
 export interface BlockReadInput extends ParsedRead {

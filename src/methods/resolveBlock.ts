@@ -1,6 +1,9 @@
 import type { Heads } from "../core/heads.ts";
+import { NodeError } from "../core/node.ts";
+import { isMissingBlock } from "../core/retryCause.ts";
 import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import type { Hash } from "../ethereum/hex.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 
 /** A block parameter, resolved in one view. */
 export type ResolvedBlock =
@@ -63,4 +66,13 @@ const resolveHash = (hash: Hash, heads: Heads): ResolvedBlock => {
     }
   }
   return { kind: "hash", hash };
+};
+
+/** The error of every state read at an unknown block (docs/answers.md, Blocks and pending). */
+export const headerNotFound = (): RpcError => new RpcError(CODES.SERVER, "header not found");
+
+/** Throws one error for an unknown block, because each node has its own message. Other errors are rethrown. */
+export const throwUnknownBlock = (error: unknown): never => {
+  const isUnknown = error instanceof NodeError && error.kind === "missingData" && isMissingBlock(error.message);
+  throw isUnknown ? headerNotFound() : error;
 };

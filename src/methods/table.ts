@@ -1,19 +1,17 @@
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { blockNumberOrTag, blockNumberOrTagOrHash, stateBlock } from "./blockParams.ts";
 import { blockRead } from "./blockRead.ts";
-import { byHashRead, receiptInView, transactionInView } from "./byHashRead.ts";
-import { eth_chainId, net_version } from "./chainId.ts";
-import { eth_blockNumber } from "./eth_blockNumber.ts";
 import { eth_feeHistory } from "./eth_feeHistory.ts";
-import { eth_getBlockByHash } from "./eth_getBlockByHash.ts";
-import { eth_getBlockByNumber } from "./eth_getBlockByNumber.ts";
+import { eth_getBlockByNumber, fullTransactions } from "./eth_getBlockByNumber.ts";
 import { eth_getBlockReceipts } from "./eth_getBlockReceipts.ts";
 import { eth_getLogs } from "./eth_getLogs.ts";
-import { eth_getStorageAt } from "./eth_getStorageAt.ts";
 import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
 import { eth_sendRawTransaction } from "./eth_sendRawTransaction.ts";
 import { eth_sendRawTransactionSync } from "./eth_sendRawTransactionSync.ts";
 import { eth_simulateV1 } from "./eth_simulateV1.ts";
+import { pendingAccessList, pendingCall, pendingEstimate } from "./executions.ts";
 import { filterMethods } from "./filterMethods.ts";
+import { eth_blockNumber, eth_chainId, net_version } from "./knownValues.ts";
 import type { Method } from "./method.ts";
 import {
   arrayOf,
@@ -30,20 +28,57 @@ import {
   readSlot,
   required,
 } from "./paramSpec.ts";
-import { pendingAccessList, pendingCall, pendingEstimate } from "./pendingCalls.ts";
 import {
   pendingBalance,
   pendingCode,
+  pendingStorage,
   pendingStorageValues,
   pendingTransaction,
   pendingTransactionCount,
 } from "./pendingReads.ts";
-import { plainRead } from "./plainRead.ts";
+import {
+  type ByHashRead,
+  blockInView,
+  byHashRead,
+  plainRead,
+  receiptInView,
+  servedBlockRead,
+  transactionInView,
+} from "./plainRead.ts";
 import { readBlockOverrides, readStateOverrides, readTransaction } from "./readTransaction.ts";
-import { servedBlockRead } from "./servedBlockRead.ts";
 import { stateRead } from "./stateRead.ts";
 import { transactionTrace } from "./transactionTrace.ts";
-import { webSocketOnly } from "./webSocketOnly.ts";
+
+/** Creates the HTTP form of a WebSocket method: it always throws. */
+const webSocketOnly = (name: string): Method => ({
+  name,
+  retention: "never",
+  atPending: "none",
+  handle: async () => {
+    throw new RpcError(CODES.METHOD_NOT_FOUND, `${name} needs a WebSocket connection`);
+  },
+});
+
+const spec: ByHashRead = {
+  name: "eth_getBlockByHash",
+  params: [required("hash", readHash), fullTransactions],
+  retention: "byHash",
+  blockField: "hash",
+  isSlow: true,
+  inView: blockInView,
+};
+
+/** Returns a block with transaction hashes or full transactions, or null (docs/answers.md, Blocks and pending). */
+const eth_getBlockByHash = byHashRead(spec, servedBlockRead(spec));
+
+/** Returns a slot's value, 32 bytes (docs/service.md, eth_getStorageAt). */
+const eth_getStorageAt = blockRead({
+  name: "eth_getStorageAt",
+  params: [required("address", readAddress), required("position", readSlot), stateBlock],
+  kind: "state",
+  stateRead: stateRead("eth_getStorageAt", "slot"),
+  pending: pendingStorage,
+});
 
 /** 70,000 keys held the event loop for 70 ms. */
 const MAX_PROOF_KEYS = 10_000;

@@ -2,8 +2,7 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import { isFields } from "../json/fields.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import type { Method, MethodInput } from "./method.ts";
-import type { ParamSpec } from "./paramSpec.ts";
-import { parseParams } from "./parseParams.ts";
+import { type ParamSpec, parseParams } from "./paramSpec.ts";
 
 const decoder = new TextDecoder();
 

@@ -1,4 +1,4 @@
-import { tooLarge } from "../jsonrpc/responseStream.ts";
+import { tooLarge } from "../jsonrpc/response.ts";
 import type { SimulatedCall } from "./simulateCall.ts";
 
 /** Text of a call without its bytes and logs, and of a log without its data. */

@@ -1,7 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
+import { networkOf } from "../limits/fairShares.ts";
 import type { MemoryBudget, MemoryUse } from "../limits/memoryBudget.ts";
-import { networkOf } from "../limits/networkOf.ts";
 import {
   FILTER_EXPIRY_MS,
   type FilterAdvance,

@@ -1,7 +1,7 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
-import { type Chunk, isStream } from "../jsonrpc/formatResponse.ts";
+import { type Chunk, isStream } from "../jsonrpc/response.ts";
 import { type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 
 export interface SendQueueOptions {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { clientOfAddress } from "../../src/access/clientAddress.ts";
-import { networkOf } from "../../src/limits/networkOf.ts";
+import { networkOf } from "../../src/limits/fairShares.ts";
 
 test("an IPv4 address is one client, and an IPv6 /64 is one client", () => {
   for (const [address, client] of [

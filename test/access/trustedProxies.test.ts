@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createTrustedProxies, parseNetwork } from "../../src/access/trustedProxies.ts";
+import { createTrustedProxies, parseNetwork } from "../../src/access/clientAddress.ts";
 
 test("X-Forwarded-For is read from the right through trusted proxies", () => {
   const addressOf = createTrustedProxies(["10.0.0.0/8", "2001:db8::/32", "192.0.2.7"]);

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { EndpointResponse } from "../../src/http/endpoint.ts";
-import { trackInFlight } from "../../src/http/trackInFlight.ts";
+import { type EndpointResponse, trackInFlight } from "../../src/http/endpoint.ts";
 import { createInbound } from "../support/builders/request.ts";
 
 const request = createInbound();

@@ -1,4 +1,4 @@
-import type { Chunk } from "../../src/jsonrpc/formatResponse.ts";
+import type { Chunk } from "../../src/jsonrpc/response.ts";
 
 /** Reads all chunks of a response as text. */
 export const readChunks = async (chunks: readonly Chunk[]): Promise<string> => {

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MemoryBudget } from "../../src/limits/memoryBudget.ts";
-import { defaultBudgetBytes, exceedsLimit } from "../../src/limits/memoryDefaults.ts";
+import { defaultBudgetBytes, exceedsLimit, MemoryBudget } from "../../src/limits/memoryBudget.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, request } from "undici";
-import { defaultBudgetBytes } from "../../src/limits/memoryDefaults.ts";
+import { defaultBudgetBytes } from "../../src/limits/memoryBudget.ts";
 import { startChild } from "../bench/support/child.ts";
 import { startConfigured } from "../bench/support/forebay.ts";
 import { round } from "../bench/support/result.ts";

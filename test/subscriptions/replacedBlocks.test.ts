@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeError } from "../../src/core/node.ts";
 import type { RpcSource } from "../../src/core/rpcSource.ts";
-import { parentHashOf } from "../../src/methods/parentHashOf.ts";
+import { parentHashOf } from "../../src/methods/chainReads.ts";
 import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
 import { createFilters } from "../../src/subscriptions/polledFilters.ts";
 import { createSplit, readLogs } from "../logs/askLogs.ts";

@@ -1,17 +1,22 @@
 import type { BlockId, HeaderFields } from "../core/heads.ts";
+import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PendingBlock, PendingView } from "../core/view.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
+import { MustForwardError } from "../evm/runs/evmWorkers.ts";
 import { isFields } from "../json/fields.ts";
-import { createCall } from "../jsonrpc/call.ts";
+import { createCall, paramsTextOf } from "../jsonrpc/call.ts";
+import { overBudget } from "../jsonrpc/rpcError.ts";
 import { pendingState } from "../pending/pendingState.ts";
 import { parseParent } from "../simulation/parentBlock.ts";
+import { prefetchHintOfCall } from "../simulation/prefetchHints.ts";
 import type { ParentBlock } from "../simulation/simulatedHeader.ts";
-import type { ExecutionBase } from "../simulation/simulator.ts";
+import type { ExecutionBase, Simulator } from "../simulation/simulator.ts";
 import { hasOwnHash } from "../verification/checkHeader.ts";
-import { headerNotFound } from "./headerNotFound.ts";
+import type { PendingRead } from "./blockReadSpec.ts";
 import type { Chain, MethodInput } from "./method.ts";
+import { headerNotFound } from "./resolveBlock.ts";
 
 type ChainExecution = NonNullable<Chain["execution"]>;
 type StateAt = (block: BlockId, hint: PrefetchHint | undefined) => StateSource;
@@ -119,3 +124,43 @@ export const pendingSimulationBase = async (
   const parent = previous ? parentOfPending(previous) : parseParent(await readHeader(input, pending.base));
   return { ...base, block: parent, firstTimestamp: newest.environment.timestamp };
 };
+
+/** Counts the result of an execution until its response is sent. Throws RpcError (503) without room. */
+export const held = (response: RpcResponse, { memory }: Pick<RequestContext, "memory">): RpcResponse => {
+  if (response.body instanceof Uint8Array && memory?.hold(response.body) === false) {
+    throw overBudget();
+  }
+  return response;
+};
+
+type Run = "call" | "estimateGas" | "createAccessList";
+
+/** Executes in the pending block on the view's state. Calls that must be forwarded go to the node's `pending`. */
+const runPending =
+  (method: string, run: Run) =>
+  async ({ input, values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
+    const { chain, context } = input;
+    const { newest } = pending;
+    if (newest === undefined) {
+      return atBase();
+    }
+    const call = createCall(method, values);
+    const onNode = () => chain.reads.request({ ...call, retention: "never", canonicalParams: "" }, context);
+    if (chain.execution === undefined) {
+      return onNode();
+    }
+    const { simulator }: { readonly simulator: Simulator } = chain.execution;
+    const base = pendingCallBase(input, chain.execution, { pending, newest }, prefetchHintOfCall(values));
+    try {
+      return held(await simulator[run](paramsTextOf(call), base, context), context);
+    } catch (error) {
+      if (error instanceof MustForwardError) {
+        return onNode();
+      }
+      throw error;
+    }
+  };
+
+export const pendingCall = runPending("eth_call", "call");
+export const pendingEstimate = runPending("eth_estimateGas", "estimateGas");
+export const pendingAccessList = runPending("eth_createAccessList", "createAccessList");

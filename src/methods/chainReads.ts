@@ -1,0 +1,130 @@
+import type { BlockId, Heads, LinkedBlock } from "../core/heads.ts";
+import { isNull } from "../core/isNull.ts";
+import { isAborted } from "../core/lazySignal.ts";
+import type { BlockRange } from "../core/logRange.ts";
+import { NodeError } from "../core/node.ts";
+import type { RequestContext, RpcRequest, RpcSource } from "../core/rpcSource.ts";
+import type { BlockParameter } from "../ethereum/blockParameter.ts";
+import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
+import { asText } from "../json/asText.ts";
+import { isFields } from "../json/fields.ts";
+import { createCall } from "../jsonrpc/call.ts";
+import type { BlockReadSpec } from "./blockReadSpec.ts";
+import { blockByNumber } from "./eth_getBlockByNumber.ts";
+import { blockReceipts } from "./eth_getBlockReceipts.ts";
+import type { CanonicalJson } from "./paramSpec.ts";
+import { requestAtBlock, withCanonicalParams } from "./requestAtBlock.ts";
+import { resolveBlock } from "./resolveBlock.ts";
+
+const BLOCK = 0;
+
+/**
+ * Creates the function that reads sealed blocks by number, oldest first. They share HTTP requests. Blocks that no node has are
+ * left out, and those that cannot be read now. A node on another branch may return other blocks than the canonical ones.
+ */
+export const blocksByNumber =
+  (reads: RpcSource) =>
+  async ({ from, to }: BlockRange, context: RequestContext): Promise<readonly LinkedBlock[]> => {
+    const readBlock = async (number: bigint): Promise<readonly LinkedBlock[]> => {
+      const parameter = { number };
+      const values = [formatQuantity(number), false];
+      const read = withCanonicalParams({ spec: blockByNumber, values, position: BLOCK, parameter });
+      const { body } = await reads.request(requestAtBlock(read, resolveBlock(parameter, context.view.heads)), context);
+      const block: unknown = body instanceof Uint8Array ? JSON.parse(asText(body)) : null;
+      return isFields(block) && isHash(block.hash) && isHash(block.parentHash)
+        ? [{ number, hash: block.hash, parentHash: block.parentHash }]
+        : [];
+    };
+    const numbers = Array.from({ length: Number(to - from) + 1 }, (_, index) => from + BigInt(index));
+    const read = await Promise.allSettled(numbers.map(readBlock));
+    if (isAborted(context)) {
+      context.signal.throwIfAborted();
+    }
+    return read.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
+  };
+
+const NAME = "eth_getBlockByHash";
+
+/** The JSON fields of a block with the hashes of its transactions. */
+type BlockFields = Readonly<Record<string, unknown>>;
+
+/**
+ * Creates the function that reads a block of any branch through the cache. It returns undefined if no node has the block.
+ * It throws every other error: a node that is slow or limited may have the block.
+ */
+export const headerOf =
+  (reads: RpcSource) =>
+  async (hash: Hash, context: RequestContext): Promise<BlockFields | undefined> => {
+    const values = [hash, false] as const;
+    const call = createCall(NAME, values);
+    try {
+      const { body } = await reads.request(
+        { ...call, retention: "byHash", canonicalParams: JSON.stringify([NAME, values]), blockField: "hash" },
+        context,
+      );
+      const block: unknown = body instanceof Uint8Array ? JSON.parse(asText(body)) : null;
+      return isFields(block) ? block : undefined;
+    } catch (error) {
+      if (error instanceof NodeError && error.kind === "missingData") {
+        return undefined;
+      }
+      throw error;
+    }
+  };
+
+/**
+ * Creates the function that reads the parent's hash of a block of any branch. It returns undefined if no node has the block.
+ * It throws every other error: a node that is slow or limited may have the block.
+ */
+export const parentHashOf = (reads: RpcSource) => {
+  const readHeader = headerOf(reads);
+  return async (hash: Hash, context: RequestContext): Promise<Hash | undefined> => {
+    const block = await readHeader(hash, context);
+    return isHash(block?.parentHash) ? block.parentHash : undefined;
+  };
+};
+
+/** Creates the function that reads a block's receipts through the cache. It returns undefined if no node has them. */
+export const receiptsOf =
+  (reads: RpcSource) =>
+  async (
+    { number, hash }: { readonly number: bigint; readonly hash?: Hash | undefined },
+    context: RequestContext,
+  ): Promise<Uint8Array | undefined> => {
+    const parameter: BlockParameter = hash === undefined ? { number } : { hash, requireCanonical: false };
+    const values = [hash ?? formatQuantity(number)];
+    const read = withCanonicalParams({ spec: blockReceipts, values, position: BLOCK, parameter });
+    const request = requestAtBlock(read, resolveBlock(parameter, context.view.heads));
+    try {
+      const response = await reads.request(request, context);
+      return response.body instanceof Uint8Array && !isNull(response) ? response.body : undefined;
+    } catch {
+      context.signal.throwIfAborted();
+      return undefined;
+    }
+  };
+
+const LATEST = { tag: "latest" } as const;
+/** Returns the request for a canonical block with full transactions. */
+export const fullBlockRequest = ({ number, hash }: BlockId): RpcRequest => {
+  const values = [formatQuantity(number), true];
+  const read = withCanonicalParams({ spec: blockByNumber, values, position: BLOCK, parameter: { number } });
+  return requestAtBlock(read, { kind: "recent", number, hash });
+};
+
+/** Returns the most frequent requests for a new head, for the head prefetch: its receipts, and its block in both forms. */
+export const prefetchRequests = (
+  heads: Heads,
+): { readonly receipts: RpcRequest; readonly block: RpcRequest; readonly fullBlock: RpcRequest } => {
+  const block = resolveBlock(LATEST, heads);
+  const requestAt = (spec: BlockReadSpec, ...rest: readonly CanonicalJson[]) =>
+    requestAtBlock(
+      withCanonicalParams({ spec, values: [LATEST.tag, ...rest], position: BLOCK, parameter: LATEST }),
+      block,
+    );
+  return {
+    receipts: requestAt(blockReceipts),
+    block: requestAt(blockByNumber, false),
+    fullBlock: requestAt(blockByNumber, true),
+  };
+};
