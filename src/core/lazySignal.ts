@@ -1,3 +1,5 @@
+import { RpcError, upstreamTimeout } from "../jsonrpc/rpcError.ts";
+
 type Listener = () => void;
 
 /** An abort signal that costs nothing until somebody uses it. Its AbortController is created on first use. */
@@ -75,6 +77,30 @@ export class LazySignal {
     }
   }
 }
+
+/** A signal that owns its deadline: it aborts itself then, with an error of the status 504. Must be ended by `end`. */
+export class DeadlineSignal extends LazySignal {
+  readonly #timer: NodeJS.Timeout | undefined;
+
+  constructor(deadlineMs: number) {
+    super(deadlineMs);
+    if (deadlineMs < Number.POSITIVE_INFINITY) {
+      this.#timer = setTimeout(() => this.abort(upstreamTimeout("no node answered in time")), msUntil(deadlineMs));
+    }
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+/** The delay of a timer that must not fire before this time of `performance.now()`. */
+export const msUntil = (atMs: number): number => Math.max(0, Math.ceil(atMs - performance.now()));
+
+const TIMEOUT_STATUS = 504;
+
+/** Whether a request ended at its deadline. */
+export const isTimeout = (reason: unknown): boolean => reason instanceof RpcError && reason.status === TIMEOUT_STATUS;
 
 /** What ends a request. `signal` may be a getter that creates an AbortController: `onAbort` needs none. */
 export interface Abortable {

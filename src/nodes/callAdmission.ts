@@ -1,19 +1,21 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { NodeError, type Reach } from "../core/node.ts";
+import { CODES } from "../jsonrpc/rpcError.ts";
+import type { Budget } from "./budget.ts";
+import type { NodeCounts } from "./nodeCounts.ts";
+import type { RequestLimit } from "./sendLimits.ts";
+
 /** The periods of a window. */
 const PERIODS = 8;
 /** A wait is predicted from the answers of this multiple of the longest wait. */
 const WINDOW_FACTOR = 2;
 
-export interface CallAdmissionOptions {
-  /** HTTP requests that the node gets at a time. */
-  readonly places: number;
+/** The calls that one node gets now. */
+export interface NodeLoad {
   /** Whether a further call waits for a place. */
-  readonly isFull: () => boolean;
+  readonly isFull: boolean;
   /** HTTP requests in flight. */
-  readonly inFlight: () => number;
-  /** A call that would wait longer is refused. */
-  readonly maxWaitMs: number;
-  /** Milliseconds of a monotonic clock. */
-  readonly now: () => number;
+  readonly inFlight: number;
 }
 
 interface Period {
@@ -27,7 +29,10 @@ interface Period {
  * Each client may have its share of the calls that the node answers in the longest wait.
  */
 export class CallAdmission {
-  readonly #options: CallAdmissionOptions;
+  readonly #load: NodeLoad;
+  readonly #limit: Pick<RequestLimit, "requests">;
+  readonly #maxWaitMs: number;
+  readonly #nowMs: () => number;
   readonly #byClient = new Map<string, number>();
   #calls = 0;
   /** Calls that wait for the budget of the node. */
@@ -35,17 +40,26 @@ export class CallAdmission {
   /** The periods since the node is full, the newest last. Empty while it is not. */
   #periods: Period[] = [];
 
-  constructor(options: CallAdmissionOptions) {
-    this.#options = options;
+  /** `limit`: the HTTP requests that the node gets at a time. `maxWaitMs`: a call that would wait longer is refused. */
+  constructor(
+    load: NodeLoad,
+    limit: Pick<RequestLimit, "requests">,
+    maxWaitMs: number,
+    nowMs: () => number = () => performance.now(),
+  ) {
+    this.#load = load;
+    this.#limit = limit;
+    this.#maxWaitMs = maxWaitMs;
+    this.#nowMs = nowMs;
   }
 
   /** Whether a call of this client, with this time to its deadline, should not wait. */
   isRefused(clientId: string, remainingMs: number): boolean {
-    if (this.#delayed === 0 && !this.#options.isFull()) {
+    if (this.#delayed === 0 && !this.#load.isFull) {
       return false;
     }
     this.#observe();
-    const limitMs = Math.min(this.#options.maxWaitMs, remainingMs);
+    const limitMs = Math.min(this.#maxWaitMs, remainingMs);
     const waiting = this.#waiting;
     const answerable = this.#answersPerMs * limitMs;
     if (waiting <= answerable) {
@@ -91,7 +105,7 @@ export class CallAdmission {
 
   /** Calls that wait here, or in the node behind others of their batches: each place serves one call. */
   get #waiting(): number {
-    return this.#delayed + Math.max(0, this.#sent - this.#options.places);
+    return this.#delayed + Math.max(0, this.#sent - this.#limit.requests);
   }
 
   get #sent(): number {
@@ -105,26 +119,25 @@ export class CallAdmission {
       return Number.POSITIVE_INFINITY;
     }
     const answered = this.#periods.reduce((sum, period) => sum + period.answered, 0);
-    const calls = Math.max(answered + Math.min(this.#sent, this.#options.places), this.#calls);
-    return calls / (this.#options.now() - first.startMs);
+    const calls = Math.max(answered + Math.min(this.#sent, this.#limit.requests), this.#calls);
+    return calls / (this.#nowMs() - first.startMs);
   }
 
   /** Starts a window when the node is full, and ends it when less than half of its places are taken. */
   #observe(): void {
-    const { isFull, inFlight, places, maxWaitMs, now } = this.#options;
     const newest = this.#periods.at(-1);
     if (newest === undefined) {
-      if (this.#delayed > 0 || isFull()) {
-        this.#periods = [{ startMs: now(), answered: 0 }];
+      if (this.#delayed > 0 || this.#load.isFull) {
+        this.#periods = [{ startMs: this.#nowMs(), answered: 0 }];
       }
       return;
     }
-    if (this.#delayed === 0 && !isFull() && inFlight() < places / 2) {
+    if (this.#delayed === 0 && !this.#load.isFull && this.#load.inFlight < this.#limit.requests / 2) {
       this.#periods = [];
       return;
     }
-    const nowMs = now();
-    const windowMs = maxWaitMs * WINDOW_FACTOR;
+    const nowMs = this.#nowMs();
+    const windowMs = this.#maxWaitMs * WINDOW_FACTOR;
     if (nowMs - newest.startMs >= windowMs / PERIODS) {
       this.#periods.push({ startMs: nowMs, answered: 0 });
       this.#periods = this.#periods.filter(({ startMs }, index, all) => {
@@ -132,5 +145,98 @@ export class CallAdmission {
         return endMs > nowMs - windowMs || startMs === nowMs;
       });
     }
+  }
+}
+
+export interface SendPermitsOptions {
+  /** The name of the node. */
+  readonly name: string;
+  readonly budget: Budget;
+  readonly admission: CallAdmission;
+  readonly counts: Pick<NodeCounts, "addRefusal">;
+}
+
+/** The client of a call that waits if the node is full. Calls of forebay itself have no connection, and never wait. */
+const countedClient = ({ caller }: Reach): string | undefined =>
+  caller?.connection === undefined ? undefined : caller.clientId;
+
+/** Decides when a call may be sent to one node: after the admission of its client's request, and within the node's budget. */
+export class SendPermits {
+  readonly #options: SendPermitsOptions;
+
+  constructor(options: SendPermitsOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the time until one call may be sent, in milliseconds, or the error of a call that may not be sent. */
+  request(reach: Reach): number | NodeError {
+    return this.#isAdmitted(reach) ? this.takeBudget(1, reach) : this.#overloadError();
+  }
+
+  /** Returns the time until the budget allows the calls, or an error if that is after the deadline. */
+  takeBudget(calls: number, { deadlineMs }: Reach): number | NodeError {
+    const { budget } = this.#options;
+    const { delayMs } = budget;
+    return delayMs > deadlineMs - performance.now() ? this.#budgetError(delayMs) : budget.take(calls);
+  }
+
+  /** Waits for the budget. A call of a client counts as waiting. Resolves early if the client disconnects. */
+  async wait(waitMs: number, reach: Reach): Promise<void> {
+    const { admission } = this.#options;
+    const client = countedClient(reach);
+    if (client === undefined) {
+      return this.waitForBudget(waitMs, reach);
+    }
+    admission.beginDelay(client);
+    await this.waitForBudget(waitMs, reach);
+    admission.endDelay(client);
+  }
+
+  /** Resolves early if the client disconnects. */
+  async waitForBudget(waitMs: number, { signal }: Reach): Promise<void> {
+    await sleep(waitMs, undefined, { signal }).catch(() => undefined);
+  }
+
+  /** Counts a call that is sent, until `end`. */
+  begin(reach: Reach): void {
+    const client = countedClient(reach);
+    if (client !== undefined) {
+      this.#options.admission.begin(client);
+    }
+  }
+
+  end(reach: Reach, isAnswered: boolean): void {
+    const client = countedClient(reach);
+    if (client !== undefined) {
+      this.#options.admission.end(client, isAnswered);
+    }
+  }
+
+  /** Only the first call of a client's request can be refused: the others are part of work that was admitted. */
+  #isAdmitted({ admission, caller, deadlineMs }: Reach): boolean {
+    if (admission === undefined || admission.isAdmitted) {
+      return true;
+    }
+    admission.isAdmitted = !this.#options.admission.isRefused(caller?.clientId ?? "", deadlineMs - performance.now());
+    return admission.isAdmitted;
+  }
+
+  /** A call that is refused at once costs its client less than one that is answered too late. */
+  #overloadError(): NodeError {
+    const { name, counts } = this.#options;
+    counts.addRefusal();
+    return new NodeError("overloaded", name, "too many calls are waiting", {
+      status: 503,
+      retryAfterSeconds: 1,
+    });
+  }
+
+  #budgetError(delayMs: number): NodeError {
+    const { name } = this.#options;
+    return new NodeError("rateLimited", name, "the budget of calls is exhausted", {
+      code: CODES.RATE_LIMITED,
+      status: 429,
+      retryAfterSeconds: Math.ceil(delayMs / 1000),
+    });
   }
 }

@@ -1,40 +1,38 @@
 import type { NodeError } from "../core/node.ts";
 import { FairQueue, ownerOf, type QueueOwner } from "../limits/fairQueue.ts";
-import { type BatchLimit, isBatchRefusal } from "./batchLimit.ts";
-import { Exchange, type ExchangeOptions } from "./exchange.ts";
-import type { CallCarrier, SentCall } from "./sentCall.ts";
+import type { Breaker } from "./breaker.ts";
+import type { Budget } from "./budget.ts";
+import { type CallCarrier, Exchange, type ExchangeEnd, type ExchangeOwner, type SentCall } from "./exchange.ts";
+import type { NodeCounts } from "./nodeCounts.ts";
+import type { NodeEndpoint } from "./nodeEndpoint.ts";
+import type { ObservedHealth } from "./observedHealth.ts";
+import { type BatchLimit, isBatchRefusal, type RequestLimit } from "./sendLimits.ts";
 
 const FOREBAY = { clientId: "" };
 
-/** A call of a client that waits until the node may get one more request. It ends at its deadline. */
+/** A call of a client that waits until the node may get one more request. */
 class WaitingCall implements CallCarrier {
   readonly call: SentCall;
   readonly isShared: boolean;
   readonly owner: QueueOwner;
-  readonly #onSettled: (waiting: WaitingCall) => void;
-  readonly #timer: NodeJS.Timeout | undefined;
+  readonly #queue: FairQueue<WaitingCall>;
 
-  constructor(call: SentCall, isShared: boolean, onSettled: (waiting: WaitingCall) => void) {
+  constructor(call: SentCall, isShared: boolean, queue: FairQueue<WaitingCall>) {
     this.call = call;
     this.isShared = isShared;
     this.owner = ownerOf(call.reach.caller ?? FOREBAY);
-    this.#onSettled = onSettled;
-    const { timerMs } = call;
-    if (timerMs < Number.POSITIVE_INFINITY) {
-      this.#timer = setTimeout(() => call.expire(), Math.max(0, Math.ceil(timerMs - performance.now())));
-    }
+    this.#queue = queue;
     call.attach(this);
+    queue.add(this.owner, this);
   }
 
-  /** Its client disconnected, or its deadline passed. */
+  /** Its caller disconnected, or its deadline passed. */
   release(): void {
-    clearTimeout(this.#timer);
-    this.#onSettled(this);
+    this.#queue.remove(this.owner, this);
   }
 
   /** Must be called before the call is sent. */
   end(): SentCall {
-    clearTimeout(this.#timer);
     this.call.detach(this);
     return this.call;
   }
@@ -50,8 +48,7 @@ class WaitingCalls {
 
   /** `isShared`: the call may share an HTTP request with others. */
   add(call: SentCall, isShared: boolean): void {
-    const waiting = new WaitingCall(call, isShared, () => this.#queue.remove(waiting.owner, waiting));
-    this.#queue.add(waiting.owner, waiting);
+    new WaitingCall(call, isShared, this.#queue);
   }
 
   /** Takes the calls of the next HTTP request: those of the next turns, as long as they may share it. */
@@ -85,19 +82,26 @@ class WaitingCalls {
   }
 }
 
-export interface CallBatcherOptions extends Pick<ExchangeOptions, "client" | "onEnd"> {
-  readonly limit: BatchLimit;
+/** The parts of one node that its HTTP requests change. */
+export interface BatcherParts {
+  readonly endpoint: Pick<NodeEndpoint, "call" | "batch">;
+  readonly breaker: Breaker;
+  readonly budget: Budget;
+  readonly counts: NodeCounts;
+  readonly health: ObservedHealth;
   /** HTTP requests in flight. Above it, the calls of clients wait. */
-  readonly maxInFlight: number;
-  /** Time that a call waits for others. 0: see BUSY_REQUESTS. */
-  readonly maxWaitMs: number;
-  /** Time after which the calls of a batch without a response are also sent singly. */
-  readonly lateMs: () => number;
-  /** Called before each HTTP request. */
-  onStart(): void;
-  /** Called before a call is sent again, singly. */
-  onRepeat(call: SentCall): void;
+  readonly requestLimit: RequestLimit;
+  readonly batchLimit: BatchLimit;
 }
+
+/** A batch is late after this time, or after a multiple of the usual duration if that is longer. */
+const MIN_LATE_MS = 100;
+const LATE_FACTOR = 4;
+/** The same time while no duration is known. */
+const FIRST_LATE_MS = 1_000;
+
+const lateAfterMs = (latencyMs: number): number =>
+  latencyMs === 0 ? FIRST_LATE_MS : Math.max(MIN_LATE_MS, LATE_FACTOR * latencyMs);
 
 /**
  * With this number of HTTP requests in flight, the calls of two turns of the event loop share one.
@@ -118,14 +122,17 @@ const chunks = (calls: readonly SentCall[], size: number): (readonly SentCall[])
  * call of a late batch, is sent again singly.
  * If the node has all its requests in flight, calls of clients wait, and clients take turns. Calls of forebay itself never wait.
  */
-export class CallBatcher {
-  readonly #options: CallBatcherOptions;
+export class CallBatcher implements ExchangeOwner {
+  readonly #parts: BatcherParts;
+  /** Time that a call waits for others. 0: see BUSY_REQUESTS. */
+  readonly #maxWaitMs: number;
   #queue: SentCall[] = [];
   readonly #waiting = new WaitingCalls();
   #inFlight = 0;
 
-  constructor(options: CallBatcherOptions) {
-    this.#options = options;
+  constructor(parts: BatcherParts, maxWaitMs: number) {
+    this.#parts = parts;
+    this.#maxWaitMs = maxWaitMs;
   }
 
   /** HTTP requests in flight. */
@@ -135,7 +142,7 @@ export class CallBatcher {
 
   /** Whether a further call of a client waits. */
   get isFull(): boolean {
-    return this.#inFlight >= this.#options.maxInFlight || this.#waiting.size > 0;
+    return this.#inFlight >= this.#parts.requestLimit.requests || this.#waiting.size > 0;
   }
 
   /** Sends the call together with others. */
@@ -144,11 +151,10 @@ export class CallBatcher {
     if (this.#queue.length > 1) {
       return;
     }
-    const { maxWaitMs } = this.#options;
-    if (maxWaitMs === 0) {
+    if (this.#maxWaitMs === 0) {
       setImmediate(this.#inFlight >= BUSY_REQUESTS ? this.#flushNext : this.#flush);
     } else {
-      setTimeout(this.#flush, maxWaitMs);
+      setTimeout(this.#flush, this.#maxWaitMs);
     }
   }
 
@@ -159,13 +165,13 @@ export class CallBatcher {
   /** Ends the waiting calls that another node can answer. */
   failWaiting(error: NodeError): void {
     for (const call of this.#waiting.takeReads()) {
-      call.settle(error);
+      call.complete(error);
     }
   }
 
   /** Sends these calls at once, in as few HTTP requests as the node allows. */
   sendTogether(calls: readonly SentCall[]): void {
-    for (const chunk of calls.length > 0 ? chunks(calls, this.#options.limit.calls) : []) {
+    for (const chunk of calls.length > 0 ? chunks(calls, this.#parts.batchLimit.calls) : []) {
       this.#start(chunk);
     }
   }
@@ -179,24 +185,72 @@ export class CallBatcher {
     this.#queue = [];
     const [first] = queue;
     if (queue.length === 1 && first !== undefined) {
-      if (!first.isSettled) {
+      if (!first.isComplete) {
         this.#startOrWait(queue, true);
       }
       return;
     }
     // An HTTP request has one trace id.
-    const waiting = queue.filter(({ isSettled }) => !isSettled);
+    const waiting = queue.filter(({ isComplete }) => !isComplete);
     const byTrace = Map.groupBy(waiting, ({ reach }) => reach.traceHeaders?.traceparent);
     for (const calls of byTrace.values()) {
-      for (const chunk of chunks(calls, this.#options.limit.calls)) {
+      for (const chunk of chunks(calls, this.#parts.batchLimit.calls)) {
         this.#startOrWait(chunk, true);
       }
     }
   };
 
+  /** `fault`: the node's. All calls of an HTTP request count as one for the breaker and the averages. */
+  onEnd(end: ExchangeEnd, durationMs: number): void {
+    const { breaker, requestLimit, health } = this.#parts;
+    this.#inFlight--;
+    if (end === "abandoned") {
+      breaker.release();
+    } else {
+      if (end === "fault") {
+        breaker.failed();
+      } else {
+        breaker.succeeded();
+        requestLimit.recordResponse();
+      }
+      health.recordOutcome(durationMs, end === "fault");
+    }
+    if (this.#waiting.size > 0) {
+      setImmediate(() => this.#startWaiting());
+    }
+  }
+
+  onLate(waiting: readonly SentCall[], batchSize: number): void {
+    this.#parts.batchLimit.recordLate(batchSize);
+    this.onMissing(waiting);
+  }
+
+  /** Sends the calls again, singly. */
+  onMissing(calls: readonly SentCall[]): void {
+    const { budget, counts } = this.#parts;
+    for (const call of calls) {
+      budget.take(1);
+      counts.addCall(call.call.method, call.reach);
+      this.#start([call]);
+    }
+  }
+
+  onBatchError(calls: readonly SentCall[], error: NodeError, batchSize: number): void {
+    const { batchLimit } = this.#parts;
+    if (isBatchRefusal(error)) {
+      batchLimit.recordRefusal(batchSize, error);
+      this.sendTogether(calls);
+      return;
+    }
+    batchLimit.recordFailure();
+    for (const call of calls) {
+      call.complete(error);
+    }
+  }
+
   #startOrWait(calls: readonly SentCall[], isShared: boolean): void {
     if (!this.isFull) {
-      this.#start(calls, this.#options.lateMs());
+      this.#start(calls, lateAfterMs(this.#parts.health.latencyMs));
       return;
     }
     for (const call of calls) {
@@ -210,52 +264,17 @@ export class CallBatcher {
 
   /** Sends waiting calls while the node may get more requests. */
   #startWaiting(): void {
-    const { limit, maxInFlight, lateMs } = this.#options;
-    while (this.#waiting.size > 0 && this.#inFlight < maxInFlight) {
-      this.#start(this.#waiting.take(limit.calls), lateMs());
+    const { batchLimit, requestLimit, health } = this.#parts;
+    while (this.#waiting.size > 0 && this.#inFlight < requestLimit.requests) {
+      this.#start(this.#waiting.take(batchLimit.calls), lateAfterMs(health.latencyMs));
     }
   }
 
   #start(calls: readonly SentCall[], lateMs?: number): void {
-    const { client, onStart, onEnd } = this.#options;
+    const { endpoint, counts, breaker } = this.#parts;
     this.#inFlight++;
-    onStart();
-    new Exchange(calls, {
-      client,
-      onEnd: (end, durationMs) => {
-        this.#inFlight--;
-        onEnd(end, durationMs);
-        if (this.#waiting.size > 0) {
-          setImmediate(() => this.#startWaiting());
-        }
-      },
-      lateMs: calls.length === 1 ? undefined : lateMs,
-      onLate: (waiting) => {
-        this.#options.limit.recordLate(calls.length);
-        this.#repeat(waiting);
-      },
-      onMissing: (missing) => this.#repeat(missing),
-      onBatchError: (waiting, error) => this.#onBatchError(waiting, error, calls.length),
-    }).start();
-  }
-
-  #repeat(calls: readonly SentCall[]): void {
-    for (const call of calls) {
-      this.#options.onRepeat(call);
-      this.#start([call]);
-    }
-  }
-
-  #onBatchError(calls: readonly SentCall[], error: NodeError, size: number): void {
-    const { limit } = this.#options;
-    if (isBatchRefusal(error)) {
-      limit.recordRefusal(size, error);
-      this.sendTogether(calls);
-      return;
-    }
-    limit.recordFailure();
-    for (const call of calls) {
-      call.settle(error);
-    }
+    counts.addRequest();
+    breaker.begin();
+    new Exchange(calls, endpoint, this).start(lateMs);
   }
 }

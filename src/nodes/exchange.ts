@@ -1,76 +1,154 @@
-import { NodeError } from "../core/node.ts";
+import { abortReason, isTimeout, msUntil, offAbort, onAbort } from "../core/lazySignal.ts";
+import { NodeError, type Reach } from "../core/node.ts";
+import type { Call } from "../jsonrpc/call.ts";
 import { isFault } from "./errorKind.ts";
-import type { BatchOutcomes, NodeClient } from "./nodeClient.ts";
-import type { Post } from "./postJson.ts";
-import type { CallCarrier, Leaving, NodeCallOutcome, SentCall } from "./sentCall.ts";
+import type { NodeEndpoint } from "./nodeEndpoint.ts";
+import type { Post } from "./responseReader.ts";
 
-export interface ExchangeOptions {
-  readonly client: Pick<NodeClient, "call" | "batch">;
-  /** Time after which `onLate` is called; undefined for never. */
-  readonly lateMs?: number | undefined;
+/** The UTF-8 JSON text of a result, or the error. */
+export type NodeCallOutcome = Uint8Array | NodeError;
+
+/** Why the caller ended a call. */
+export type CancelReason = "timeout" | "disconnected";
+
+/** A request to a node that calls wait for. */
+export interface CallCarrier {
+  /** Records that one of its calls has its outcome. */
+  release(why: CancelReason | undefined): void;
+}
+
+/** Called once. A reason to cancel is the outcome of a call that its caller ended. */
+type OnComplete = (call: SentCall, outcome: NodeCallOutcome | CancelReason) => void;
+
+/**
+ * One call to a node, from its start to its outcome. It travels in one HTTP request, and in a second one if that is slow.
+ * It ends at its deadline, by a timer of its own unless the owner of its signal ends it then.
+ */
+export class SentCall {
+  readonly call: Call;
+  readonly reach: Reach;
+  /** The caller rejects a result that is not one JSON value. */
+  readonly isVerified: boolean;
+  readonly startMs = performance.now();
+  readonly #onComplete: OnComplete;
+  readonly #onAbort = (): void => this.#cancel(isTimeout(abortReason(this.reach)) ? "timeout" : "disconnected");
+  readonly #timer: NodeJS.Timeout | undefined;
+  #first: CallCarrier | undefined;
+  #second: CallCarrier | undefined;
+  #isComplete = false;
+
+  constructor(call: Call, reach: Reach, isVerified: boolean, onComplete: OnComplete) {
+    const { deadlineMs, lazySignal } = reach;
+    this.call = call;
+    this.reach = reach;
+    this.isVerified = isVerified;
+    this.#onComplete = onComplete;
+    onAbort(reach, this.#onAbort);
+    if (deadlineMs < (lazySignal?.deadlineMs ?? Number.POSITIVE_INFINITY)) {
+      this.#timer = setTimeout(() => this.#cancel("timeout"), msUntil(deadlineMs));
+    }
+  }
+
+  get isComplete(): boolean {
+    return this.#isComplete;
+  }
+
+  /** Must be called by each carrier, before its request is sent. */
+  attach(carrier: CallCarrier): void {
+    if (this.#first === undefined) {
+      this.#first = carrier;
+    } else {
+      this.#second = carrier;
+    }
+  }
+
+  /** Undoes `attach`. */
+  detach(carrier: CallCarrier): void {
+    if (this.#first === carrier) {
+      this.#first = undefined;
+    }
+  }
+
+  /** Has an effect once. */
+  complete(outcome: NodeCallOutcome): void {
+    this.#end(outcome, undefined);
+  }
+
+  #cancel(why: CancelReason): void {
+    this.#end(why, why);
+  }
+
+  #end(outcome: NodeCallOutcome | CancelReason, why: CancelReason | undefined): void {
+    if (this.#isComplete) {
+      return;
+    }
+    this.#isComplete = true;
+    clearTimeout(this.#timer);
+    offAbort(this.reach, this.#onAbort);
+    this.#first?.release(why);
+    this.#second?.release(why);
+    this.#onComplete(this, outcome);
+  }
+}
+
+/** `fault` of the node; `abandoned` if all callers have disconnected. */
+export type ExchangeEnd = "response" | "fault" | "abandoned";
+
+/** The sender of exchanges. */
+export interface ExchangeOwner {
   /** A batch is late. These calls still wait for it. */
-  onLate?(waiting: readonly SentCall[]): void;
+  onLate(waiting: readonly SentCall[], batchSize: number): void;
   /** The response to a batch lacks these calls. */
   onMissing(calls: readonly SentCall[]): void;
   /** The node answered no call of a batch. */
-  onBatchError(calls: readonly SentCall[], error: NodeError): void;
-  /** Called once, before the calls are settled. `fault` of the node; `abandoned` if all clients have disconnected. */
-  onEnd(end: "response" | "fault" | "abandoned", durationMs: number): void;
+  onBatchError(calls: readonly SentCall[], error: NodeError, batchSize: number): void;
+  /** Called once, before the calls are completed. */
+  onEnd(end: ExchangeEnd, durationMs: number): void;
 }
 
-/** A timer may fire this much early. */
-const TIMER_SLACK_MS = 1;
-
-/** One HTTP request to a node, with the calls that wait for its response. It has one timer, for the earliest deadline. */
+/** One HTTP request to a node, with the calls that wait for its response. Each call ends at its own deadline. */
 export class Exchange implements CallCarrier {
   readonly #calls: readonly SentCall[];
-  readonly #options: ExchangeOptions;
+  readonly #owner: ExchangeOwner;
+  readonly #endpoint: Pick<NodeEndpoint, "call" | "batch">;
   readonly #startMs = performance.now();
   #post: Post | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #lateAtMs: number;
   #waiting: number;
   #isEnded = false;
 
-  constructor(calls: readonly SentCall[], options: ExchangeOptions) {
+  constructor(calls: readonly SentCall[], endpoint: Pick<NodeEndpoint, "call" | "batch">, owner: ExchangeOwner) {
     this.#calls = calls;
-    this.#options = options;
+    this.#owner = owner;
+    this.#endpoint = endpoint;
     this.#waiting = calls.length;
-    this.#lateAtMs = this.#startMs + (options.lateMs ?? Number.POSITIVE_INFINITY);
   }
 
-  /** Sends the request. Must be called once. */
-  start(): void {
-    for (const call of this.#calls) {
+  /** Sends the request. Must be called once. `lateMs`: the time after which a batch is late; undefined for never. */
+  start(lateMs?: number): void {
+    const calls = this.#calls;
+    for (const call of calls) {
       call.attach(this);
     }
-    this.#startTimer();
-    const [first] = this.#calls;
-    if (first !== undefined && this.#calls.length === 1) {
-      const { reach, isVerified } = first;
-      const { traceHeaders, maxBytes, caller } = reach;
-      this.#post = this.#options.client.call(
-        first.call,
-        { traceHeaders, isVerified, maxBytes, clientId: caller?.clientId },
-        (outcome) => this.#onOutcome(first, outcome),
-      );
+    const [first] = calls;
+    if (first !== undefined && calls.length === 1) {
+      this.#post = this.#endpoint.call(first, (outcome) => this.#onOutcome(first, outcome));
       return;
     }
-    this.#post = this.#options.client.batch(
-      this.#calls.map(({ call }) => call),
-      { traceHeaders: first?.reach.traceHeaders, isVerified: this.#calls.every(({ isVerified }) => isVerified) },
-      (outcomes) => this.#onOutcomes(outcomes),
-    );
+    if (lateMs !== undefined && lateMs < Number.POSITIVE_INFINITY) {
+      this.#timer = setTimeout(() => this.#onLate(), lateMs);
+    }
+    this.#post = this.#endpoint.batch(calls, (outcomes) => this.#onOutcomes(outcomes));
   }
 
-  release(why: Leaving | undefined): void {
+  release(why: CancelReason | undefined): void {
     this.#waiting--;
     if (this.#waiting > 0 || this.#isEnded) {
       return;
     }
     if (why === undefined) {
       // The last call got its outcome from another request. This response is still awaited, because an abort costs a connection.
-      this.#startTimer();
+      this.#abortAtDeadline();
       return;
     }
     this.#abort(why === "disconnected" ? "abandoned" : "fault");
@@ -78,13 +156,13 @@ export class Exchange implements CallCarrier {
 
   #onOutcome(call: SentCall, outcome: NodeCallOutcome): void {
     this.#end(outcome instanceof NodeError && isFault(outcome) ? "fault" : "response");
-    call.settle(outcome);
+    call.complete(outcome);
   }
 
-  #onOutcomes(outcomes: BatchOutcomes | NodeError): void {
+  #onOutcomes(outcomes: readonly (NodeCallOutcome | undefined)[] | NodeError): void {
     if (outcomes instanceof NodeError) {
       this.#end(isFault(outcomes) ? "fault" : "response");
-      this.#options.onBatchError(this.#unsettled(), outcomes);
+      this.#owner.onBatchError(this.#incomplete(), outcomes, this.#calls.length);
       return;
     }
     this.#end("response");
@@ -93,75 +171,45 @@ export class Exchange implements CallCarrier {
       const call = this.#calls[index];
       const outcome = outcomes[index];
       if (call !== undefined && outcome !== undefined) {
-        call.settle(outcome);
-      } else if (call !== undefined && !call.isSettled) {
+        call.complete(outcome);
+      } else if (call !== undefined && !call.isComplete) {
         missing.push(call);
       }
     }
     if (missing.length > 0) {
-      this.#options.onMissing(missing);
+      this.#owner.onMissing(missing);
     }
   }
 
-  #abort(end: "fault" | "abandoned"): void {
+  #abort(end: ExchangeEnd): void {
     this.#end(end);
     this.#post?.abort();
   }
 
-  #end(end: "response" | "fault" | "abandoned"): void {
+  #end(end: ExchangeEnd): void {
     this.#isEnded = true;
     clearTimeout(this.#timer);
-    this.#options.onEnd(end, performance.now() - this.#startMs);
+    this.#owner.onEnd(end, performance.now() - this.#startMs);
   }
 
-  #unsettled(): readonly SentCall[] {
-    return this.#calls.filter(({ isSettled }) => !isSettled);
-  }
-
-  #startTimer(): void {
+  #abortAtDeadline(): void {
     clearTimeout(this.#timer);
-    const atMs = this.#waiting === 0 ? this.#lastDeadlineMs() : Math.min(this.#lateAtMs, this.#firstTimerMs());
-    if (atMs < Number.POSITIVE_INFINITY) {
-      this.#timer = setTimeout(() => this.#onTimer(), Math.max(0, Math.ceil(atMs - performance.now())));
+    const lastDeadlineMs = Math.max(...this.#calls.map(({ reach }) => reach.deadlineMs));
+    if (lastDeadlineMs < Number.POSITIVE_INFINITY) {
+      this.#timer = setTimeout(() => this.#abort("fault"), msUntil(lastDeadlineMs));
     }
   }
 
-  #firstTimerMs(): number {
-    let atMs = Number.POSITIVE_INFINITY;
-    for (const { isSettled, timerMs } of this.#calls) {
-      if (!isSettled && timerMs < atMs) {
-        atMs = timerMs;
+  #onLate(): void {
+    // If this process was busy, the response may have arrived, and is read before the immediate runs.
+    setImmediate(() => {
+      if (!this.#isEnded) {
+        this.#owner.onLate(this.#incomplete(), this.#calls.length);
       }
-    }
-    return atMs;
+    });
   }
 
-  #lastDeadlineMs(): number {
-    return Math.max(...this.#calls.map(({ reach }) => reach.deadlineMs));
-  }
-
-  #onTimer(): void {
-    if (this.#waiting === 0) {
-      this.#abort("fault");
-      return;
-    }
-    const dueMs = performance.now() + TIMER_SLACK_MS;
-    if (this.#lateAtMs <= dueMs) {
-      this.#lateAtMs = Number.POSITIVE_INFINITY;
-      // If this process was busy, the response may have arrived, and is read before the immediate runs.
-      setImmediate(() => {
-        if (!this.#isEnded) {
-          this.#options.onLate?.(this.#unsettled());
-        }
-      });
-    }
-    for (const call of this.#calls) {
-      if (!call.isSettled && call.timerMs <= dueMs) {
-        call.expire();
-      }
-    }
-    if (!this.#isEnded) {
-      this.#startTimer();
-    }
+  #incomplete(): readonly SentCall[] {
+    return this.#calls.filter(({ isComplete }) => !isComplete);
   }
 }

@@ -11,7 +11,7 @@ import type { BreakerOptions } from "./breaker.ts";
 import { isClientFault } from "./errorKind.ts";
 import { type IdentityFault, IdentityGate, type IdentityResult } from "./identityGate.ts";
 import { NodeRefusals } from "./nodeRefusals.ts";
-import { type BatchOptions, NodeSender } from "./nodeSender.ts";
+import { type BatchOptions, NodeTransport } from "./nodeTransport.ts";
 import { type AnnouncedBlock, ObservedHealth } from "./observedHealth.ts";
 import type { CallOptions, UpstreamNode } from "./upstreamNode.ts";
 import { VerifiedRequests } from "./verifiedRequests.ts";
@@ -89,7 +89,7 @@ class HttpUpstreamNode implements UpstreamNode {
   /** Undefined if the node may get every method. */
   readonly #serves: ((method: string) => boolean) | undefined;
   #isCordoned = false;
-  readonly #sender: NodeSender;
+  readonly #transport: NodeTransport;
   readonly #verified: VerifiedRequests;
 
   constructor(options: UpstreamNodeOptions, telemetry: Telemetry) {
@@ -99,7 +99,7 @@ class HttpUpstreamNode implements UpstreamNode {
     const host = new URL(options.url).host;
     const isEachOut = () => options.isEachOut?.() ?? true;
     const refusals = new NodeRefusals({ chain, name, host, isEachOut, hasOther: options.hasOther }, telemetry);
-    const sender = new NodeSender(
+    const transport = new NodeTransport(
       {
         ...options,
         requestsPerSecond: options.requestsPerSecond,
@@ -128,7 +128,7 @@ class HttpUpstreamNode implements UpstreamNode {
     this.#gate = gate;
     this.#refusals = refusals;
     this.#serves = createMethodRules({ allow: options.methods?.only, deny: options.methods?.never });
-    this.#sender = sender;
+    this.#transport = transport;
     this.#verified = new VerifiedRequests(this, verifier);
   }
 
@@ -169,15 +169,15 @@ class HttpUpstreamNode implements UpstreamNode {
   }
 
   get isFull(): boolean {
-    return this.#sender.isFull;
+    return this.#transport.isFull;
   }
 
   get suspended(): boolean {
-    return this.#wrongAnswers.isSuspended || this.#sender.isHung || this.#refusals.isOut;
+    return this.#wrongAnswers.isSuspended || this.#transport.isHung || this.#refusals.isOut;
   }
 
   get reachable(): boolean {
-    return this.#gate.isOpen && this.#sender.isReady && !this.#isCordoned;
+    return this.#gate.isOpen && this.#transport.isReady && !this.#isCordoned;
   }
 
   get usable(): boolean {
@@ -185,7 +185,7 @@ class HttpUpstreamNode implements UpstreamNode {
   }
 
   get available(): boolean {
-    return this.#sender.isReady && this.usable;
+    return this.#transport.isReady && this.usable;
   }
 
   recordWrongAnswer(error: UnverifiedError): void {
@@ -193,7 +193,7 @@ class HttpUpstreamNode implements UpstreamNode {
   }
 
   get isFailing(): boolean {
-    const { isHung, isBroken } = this.#sender;
+    const { isHung, isBroken } = this.#transport;
     return (
       (isHung || isBroken) &&
       !this.#isCordoned &&
@@ -210,13 +210,13 @@ class HttpUpstreamNode implements UpstreamNode {
       !this.#isCordoned &&
       this.#gate.isOpen &&
       !this.#wrongAnswers.isSuspended &&
-      !this.#sender.isHung
+      !this.#transport.isHung
     );
   }
 
   get isUnchecked(): boolean {
     return (
-      this.#gate.isIdentified && !this.#gate.isOpen && this.#sender.isReady && !this.#isCordoned && !this.suspended
+      this.#gate.isIdentified && !this.#gate.isOpen && this.#transport.isReady && !this.#isCordoned && !this.suspended
     );
   }
 
@@ -231,13 +231,13 @@ class HttpUpstreamNode implements UpstreamNode {
     if (!this.identified) {
       return this.fault?.text ?? "no response yet";
     }
-    if (this.#sender.isHung) {
+    if (this.#transport.isHung) {
       return "it responds neither to requests nor to a probe";
     }
     if (this.#wrongAnswers.isSuspended) {
       return "its response was wrong";
     }
-    return this.#refusals.reason ?? this.#sender.unusedReason;
+    return this.#refusals.reason ?? this.#transport.unusedReason;
   }
 
   serves(method: string): boolean {
@@ -253,7 +253,7 @@ class HttpUpstreamNode implements UpstreamNode {
   }
 
   recordLag(): void {
-    this.#sender.recordOverload();
+    this.#transport.recordOverload();
   }
 
   recordLostRace(elapsedMs: number): void {
@@ -280,12 +280,12 @@ class HttpUpstreamNode implements UpstreamNode {
     }
     const options = { isVerified, isShared: isShared && (this.#options.isQuick?.(call.method) ?? false) };
     return this.#gate.isOpen
-      ? this.#sender.call(call, reach, options)
-      : this.confirm().then(() => this.#sender.call(call, reach, options));
+      ? this.#transport.call(call, reach, options)
+      : this.confirm().then(() => this.#transport.call(call, reach, options));
   }
 
   async probe(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]> {
-    const outcomes = await this.#sender.batch(calls, reach);
+    const outcomes = await this.#transport.batch(calls, reach);
     return outcomes.map((outcome) =>
       outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: this.name },
     );
@@ -350,10 +350,10 @@ class HttpUpstreamNode implements UpstreamNode {
 
   close(): Promise<void> {
     this.#wrongAnswers.close();
-    return this.#sender.close();
+    return this.#transport.close();
   }
 
-  /** Records the end of a read for the refusals. The sender has recorded each error itself. */
+  /** Records the end of a read for the refusals. The transport has recorded each error itself. */
   #recordEnd(error: unknown, method: string): void {
     if (error === undefined || (error instanceof NodeError && isClientFault(error.kind))) {
       this.#refusals.recordResponse(method);

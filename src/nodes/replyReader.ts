@@ -1,26 +1,21 @@
 import { NodeError, type NodeErrorKind, type NodeReply, UnverifiedError } from "../core/node.ts";
 import { asText } from "../json/asText.ts";
-import { CODES } from "../jsonrpc/rpcError.ts";
+import { CODES, overBudget } from "../jsonrpc/rpcError.ts";
 import { isJson } from "../verification/checkBody.ts";
 import { errorKind, plainTextKind } from "./errorKind.ts";
-import type { NodeResponse } from "./nodeResponse.ts";
+import { type NodeResponse, parseBatchResponse, parseNodeResponse } from "./nodeResponse.ts";
 import type { NodeUrl } from "./nodeUrl.ts";
-import type { HttpReply } from "./postJson.ts";
+import { type HttpReply, PostError } from "./responseReader.ts";
 
-export interface ReplyReaderOptions {
-  /** Name of the node, for errors. */
-  readonly name: string;
-  readonly endpoint: Pick<NodeUrl, "redact">;
-  /** Whether the id, the status and the error object of a reply are checked. */
-  readonly verifies: boolean;
-}
+/** The outcomes of a batch, in the order of its calls; undefined for a call that has no response. */
+export type BatchOutcomes = readonly (Uint8Array | NodeError | undefined)[];
 
 const MAX_QUOTED_BYTES = 200;
 /** Limit of Retry-After. A date from a wrong clock must not disable a node for days. */
 const MAX_RETRY_AFTER_SECONDS = 3600;
 
 /** Parses Retry-After, which is seconds or a date, into seconds. Source: RFC 9110, section 10.2.3. */
-export const parseRetryAfter = (header: string | undefined): number | undefined => {
+const parseRetryAfter = (header: string | undefined): number | undefined => {
   if (header === undefined) {
     return undefined;
   }
@@ -72,35 +67,82 @@ const hasId = (response: NodeResponse, id: number): boolean =>
 const codeOf = (kind: NodeErrorKind): number =>
   kind === "rateLimited" ? CODES.RATE_LIMITED : kind === "tooLarge" ? CODES.RESPONSE_TOO_LARGE : CODES.INTERNAL;
 
+/** Creates the error of a response that forebay has no room for. No other node would help. */
+export const budgetError = (node: string): NodeError => {
+  const { message, status, retryAfterSeconds = 1 } = overBudget();
+  return new NodeError("cancelled", node, message, { status, retryAfterSeconds });
+};
+
 /** Turns the HTTP replies of one node into results or errors. */
 export class ReplyReader {
-  readonly #options: ReplyReaderOptions;
+  readonly #name: string;
+  readonly #url: Pick<NodeUrl, "redact">;
+  readonly #verifies: boolean;
 
-  constructor(options: ReplyReaderOptions) {
-    this.#options = options;
+  /** `verifies`: whether the id, the status and the error object of a reply are checked. */
+  constructor(name: string, url: Pick<NodeUrl, "redact">, verifies: boolean) {
+    this.#name = name;
+    this.#url = url;
+    this.#verifies = verifies;
   }
 
-  /** Returns the result of the call with that id, or the error. `response` is undefined if the reply is not JSON-RPC. */
-  read(response: NodeResponse | undefined, http: HttpReply, id: number): Uint8Array | NodeError {
-    const { name, verifies } = this.#options;
+  /** The seconds of Retry-After of a node that refuses requests; undefined if it names none. */
+  retryAfterSeconds(reply: HttpReply | PostError): number | undefined {
+    const refuses = !(reply instanceof PostError) && (reply.status === 429 || reply.status === 503);
+    return refuses ? parseRetryAfter(reply.retryAfter) : undefined;
+  }
+
+  /** Returns the result of the call with that id. `isVerified`: the caller rejects a result that is not one JSON value. */
+  readOne(reply: HttpReply | PostError, id: number, isVerified: boolean): Uint8Array | NodeError {
+    return reply instanceof PostError
+      ? this.#postFailure(reply)
+      : this.#read(parseNodeResponse(reply.body, isVerified), reply, id);
+  }
+
+  /** Returns the outcomes of the calls with the ids 0 to `calls - 1`, or one error if the node answered none of them. */
+  readBatch(reply: HttpReply | PostError, calls: number, isVerified: boolean): BatchOutcomes | NodeError {
+    if (reply instanceof PostError) {
+      return this.#postFailure(reply);
+    }
+    const responses = parseBatchResponse(reply.body);
+    if (!responses) {
+      return this.#batchError(reply);
+    }
+    // Most nodes respond in the order of the calls, and some in another.
+    const isInOrder = responses.every((response, index) => response?.id === String(index));
+    const byId = isInOrder ? undefined : new Map(responses.map((response) => [response?.id, response]));
+    return Array.from({ length: calls }, (_, index) => {
+      const response = byId === undefined ? responses[index] : byId.get(String(index));
+      if (response === undefined) {
+        return undefined;
+      }
+      const outcome = this.#read(response, reply, index);
+      // The results of a batch are small, so that each is scanned whole.
+      return !this.#verifies || isVerified || outcome instanceof NodeError || isJson(outcome)
+        ? outcome
+        : new UnverifiedError(this.#name, "json", true);
+    });
+  }
+
+  /** `response` is undefined if the reply is not JSON-RPC. */
+  #read(response: NodeResponse | undefined, http: HttpReply, id: number): Uint8Array | NodeError {
     if (response === undefined) {
       return this.#invalidReply(http);
     }
-    if (verifies && !hasId(response, id)) {
-      return new UnverifiedError(name, "id", true);
+    if (this.#verifies && !hasId(response, id)) {
+      return new UnverifiedError(this.#name, "id", true);
     }
     if ("error" in response) {
       return this.#nodeError(response.error, http);
     }
     const isGood = http.status >= 200 && http.status < 300;
-    return verifies && !isGood ? new UnverifiedError(name, "status", true) : response.result;
+    return this.#verifies && !isGood ? new UnverifiedError(this.#name, "status", true) : response.result;
   }
 
   createError(kind: NodeErrorKind, message: string, reply?: NodeReply): NodeError {
-    const { name, endpoint } = this.#options;
     const status = STATUSES[kind];
     const seconds = reply?.retryAfterSeconds ?? (status === 503 || status === 429 ? 1 : undefined);
-    return new NodeError(kind, name, endpoint.redact(message), {
+    return new NodeError(kind, this.#name, this.#url.redact(message), {
       code: codeOf(kind),
       ...(status !== undefined && { status }),
       ...(seconds !== undefined && { retryAfterSeconds: seconds }),
@@ -109,12 +151,14 @@ export class ReplyReader {
   }
 
   #nodeError(error: Uint8Array, http: HttpReply): NodeError {
-    const { name, endpoint, verifies } = this.#options;
+    const name = this.#name;
     const text = asText(error);
-    const redacted = endpoint.redact(text);
+    const redacted = this.#url.redact(text);
     const parsed = parseError(redacted);
     if (parsed === undefined) {
-      return verifies ? new UnverifiedError(name, "json", true) : this.createError("invalidAnswer", "unreadable error");
+      return this.#verifies
+        ? new UnverifiedError(name, "json", true)
+        : this.createError("invalidAnswer", "unreadable error");
     }
     const { code, message, data, isComplete: isWhole } = parsed;
     const kind = errorKind(
@@ -134,20 +178,32 @@ export class ReplyReader {
 
   /** Creates the error of a reply that is not JSON-RPC: an error page, an empty or an incomplete body. */
   #invalidReply({ status, body, retryAfter }: HttpReply): NodeError {
-    const { name, endpoint, verifies } = this.#options;
     const text = asText(body.subarray(0, MAX_QUOTED_BYTES));
-    if (verifies && status === 200 && STARTS_AS_JSON.test(text)) {
-      return new UnverifiedError(name, "json", true);
+    if (this.#verifies && status === 200 && STARTS_AS_JSON.test(text)) {
+      return new UnverifiedError(this.#name, "json", true);
     }
-    const reply = { status, text: endpoint.redact(text), retryAfterSeconds: parseRetryAfter(retryAfter) };
+    const reply = { status, text: this.#url.redact(text), retryAfterSeconds: parseRetryAfter(retryAfter) };
     if (status !== 200) {
       return this.createError(errorKind(undefined, text, status), `HTTP status ${status}`, reply);
     }
     const kind = STARTS_AS_JSON.test(text) ? "invalidAnswer" : plainTextKind(text);
     return this.createError(kind, "the body is not a JSON-RPC response", reply);
   }
-}
 
-/** Checks that each result of a batch is JSON. The results of a batch are small, so that each is scanned whole. */
-export const checkJson = (name: string, outcome: Uint8Array | NodeError): Uint8Array | NodeError =>
-  outcome instanceof NodeError || isJson(outcome) ? outcome : new UnverifiedError(name, "json", true);
+  /** A single response to a batch is an error of all its calls, whatever its id. */
+  #batchError(http: HttpReply): NodeError {
+    const response = parseNodeResponse(http.body);
+    const outcome = this.#read(response && { ...response, id: "0" }, http, 0);
+    return outcome instanceof NodeError
+      ? outcome
+      : this.createError("invalidAnswer", "the response to a batch is not a list");
+  }
+
+  #postFailure({ reason, message }: PostError): NodeError {
+    if (reason === "overBudget") {
+      return budgetError(this.#name);
+    }
+    const kind = reason === "network" ? "unreachable" : reason === "aborted" ? "cancelled" : reason;
+    return this.createError(kind, message);
+  }
+}

@@ -10,13 +10,15 @@ const DEADLINE_MS = 30_000;
 const create = () => {
   const time = { nowMs: 0 };
   let calls = 0;
-  const admission = new CallAdmission({
-    places: PLACES,
-    isFull: () => calls >= PLACES,
-    inFlight: () => Math.min(calls, PLACES),
-    maxWaitMs: MAX_WAIT_MS,
-    now: () => time.nowMs,
-  });
+  const load = {
+    get isFull() {
+      return calls >= PLACES;
+    },
+    get inFlight() {
+      return Math.min(calls, PLACES);
+    },
+  };
+  const admission = new CallAdmission(load, { requests: PLACES }, MAX_WAIT_MS, () => time.nowMs);
   const begin = (count: number, clientId = "one") => {
     for (let begun = 0; begun < count; begun++) {
       calls++;

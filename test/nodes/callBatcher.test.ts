@@ -2,42 +2,46 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { LazySignal } from "../../src/core/lazySignal.ts";
-import { NodeError } from "../../src/core/node.ts";
-import { type Call, createCall } from "../../src/jsonrpc/call.ts";
-import { BatchLimit } from "../../src/nodes/batchLimit.ts";
+import { createCall } from "../../src/jsonrpc/call.ts";
+import { createBreaker } from "../../src/nodes/breaker.ts";
+import { createBudget } from "../../src/nodes/budget.ts";
 import { CallBatcher } from "../../src/nodes/callBatcher.ts";
-import { type CallSender, SentCall } from "../../src/nodes/sentCall.ts";
+import { SentCall } from "../../src/nodes/exchange.ts";
+import { NodeCounts } from "../../src/nodes/nodeCounts.ts";
+import { ObservedHealth } from "../../src/nodes/observedHealth.ts";
+import { BatchLimit, RequestLimit } from "../../src/nodes/sendLimits.ts";
+import { silent } from "../support/builders/silent.ts";
 
 const noPost = { abort: () => undefined };
 
 /** A batcher whose HTTP requests are recorded and never answered. */
 const createRecorded = () => {
   const requests: string[][] = [];
-  const batcher = new CallBatcher({
-    client: {
-      call: ({ method }: Call) => {
-        requests.push([method]);
-        return noPost;
+  const batcher = new CallBatcher(
+    {
+      endpoint: {
+        call: ({ call }) => {
+          requests.push([call.method]);
+          return noPost;
+        },
+        batch: (calls) => {
+          requests.push(calls.map(({ call }) => call.method));
+          return noPost;
+        },
       },
-      batch: (calls: readonly Call[]) => {
-        requests.push(calls.map(({ method }) => method));
-        return noPost;
-      },
+      batchLimit: new BatchLimit(50),
+      requestLimit: new RequestLimit(10),
+      breaker: createBreaker({ failures: 1, openMs: 1 }),
+      budget: createBudget(undefined),
+      counts: new NodeCounts({ chain: "chain", node: "node" }, silent().metrics, {
+        methodLabel: () => "other",
+        unitsOf: () => 0,
+      }),
+      health: new ObservedHealth(),
     },
-    limit: new BatchLimit(50),
-    maxInFlight: 10,
-    maxWaitMs: 0,
-    lateMs: () => Number.POSITIVE_INFINITY,
-    onStart: () => undefined,
-    onEnd: () => undefined,
-    onRepeat: () => undefined,
-  });
+    0,
+  );
   return { batcher, requests };
-};
-
-const sender: CallSender = {
-  createError: () => new NodeError("other", "node", "the client has disconnected"),
-  settle: (_, outcome) => outcome,
 };
 
 const reach = () => {
@@ -45,8 +49,7 @@ const reach = () => {
   return { signal, lazySignal: new LazySignal(0), deadlineMs: Number.POSITIVE_INFINITY };
 };
 
-const callOf = (method: string): SentCall =>
-  new SentCall(sender, { call: createCall(method, []), reach: reach(), isVerified: true, onOutcome: () => undefined });
+const callOf = (method: string): SentCall => new SentCall(createCall(method, []), reach(), true, () => undefined);
 
 /** Adds one call in this turn of the event loop, and one in the next. */
 const addInTwoTurns = async (batcher: CallBatcher): Promise<void> => {

@@ -33,26 +33,13 @@ export interface HttpReply {
 
 /** The reason why a request has no response. */
 export class PostError extends Error {
-  override readonly name = "ExchangeError";
+  override readonly name = "PostError";
   readonly reason: "timeout" | "aborted" | "tooLarge" | "overBudget" | "network";
 
   constructor(reason: PostError["reason"], message: string) {
     super(message);
     this.reason = reason;
   }
-}
-
-export interface PostOptions {
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-  readonly maxBytes: number;
-  readonly isWrite: boolean;
-  readonly hangWatch: HangWatch;
-  /** Counts the bytes of a response while it is received. */
-  readonly memory?: MemoryBudget | undefined;
-  /** The client that waits for the response; undefined for several clients, or none. */
-  readonly clientId?: string | undefined;
 }
 
 /** A request that is in flight. */
@@ -64,7 +51,16 @@ export interface Post {
 /** A longer response is joined from its chunks. A node that announces more than it sends gets at most this much address space. */
 const MAX_WHOLE_BYTES = 16 * 1024 * 1024;
 
-type OnReply = (reply: HttpReply | PostError) => void;
+/** Called once, unless the request is aborted. */
+export type OnReply = (reply: HttpReply | PostError) => void;
+
+export interface ReaderLimits {
+  readonly maxBytes: number;
+  /** Counts the bytes of a response while it is received. */
+  readonly memory: MemoryBudget | undefined;
+  /** The client that waits for the response; undefined for several clients, or none. */
+  readonly clientId: string | undefined;
+}
 
 const single = (header: string | string[] | undefined): string | undefined =>
   Array.isArray(header) ? header[0] : header;
@@ -81,11 +77,10 @@ const ENDED = new Error("the request has ended");
 const noRoom = (): PostError => new PostError("overBudget", "no room for the response");
 
 /** Reads the response of one request into memory, and calls back once, unless the request is aborted. */
-class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFlight {
+export class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFlight {
   readonly isWrite: boolean;
   readonly #hangWatch: HangWatch;
-  readonly #maxBytes: number;
-  readonly #options: Pick<PostOptions, "memory" | "clientId">;
+  readonly #limits: ReaderLimits;
   #memory: MemoryUse | undefined;
   readonly #chunks: Buffer[] = [];
   /** Receives a large body of known length, so that its chunks are freed one by one. */
@@ -97,19 +92,17 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
   #status = 0;
   #retryAfter: string | undefined;
 
-  constructor(options: PostOptions, onReply: OnReply) {
-    const { maxBytes, isWrite, hangWatch } = options;
-    this.#options = options;
+  constructor(isWrite: boolean, limits: ReaderLimits, hangWatch: HangWatch, onReply: OnReply) {
     this.isWrite = isWrite;
+    this.#limits = limits;
     this.#hangWatch = hangWatch;
-    this.#maxBytes = maxBytes;
     this.#onReply = onReply;
     hangWatch.begin(this);
   }
 
   abort(): void {
     this.#onReply = undefined;
-    this.fail(new PostError("aborted", "nobody waits for the response"));
+    this.fail(new PostError("aborted", "aborted: no caller is waiting"));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -154,8 +147,8 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
 
   /** Whether a response of this length can be received. It takes no room: the node may never send it. */
   #canFit(length: number): boolean {
-    const { memory, clientId } = this.#options;
-    if (length > this.#maxBytes) {
+    const { memory, clientId } = this.#limits;
+    if (length > this.#limits.maxBytes) {
       this.fail(this.#tooLarge());
     } else if (memory?.refuse("upstream", clientId, length) !== undefined) {
       this.fail(noRoom());
@@ -165,7 +158,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
 
   /** Counts the bytes that have arrived. Ends the request if they are too many. */
   #isAllowed(): boolean {
-    if (this.#bytes > this.#maxBytes) {
+    if (this.#bytes > this.#limits.maxBytes) {
       this.fail(this.#tooLarge());
     } else if (this.#bytes > UNCOUNTED_BYTES && !this.#hasRoom()) {
       this.fail(noRoom());
@@ -174,11 +167,11 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
   }
 
   #tooLarge(): PostError {
-    return new PostError("tooLarge", `response exceeds the limit of ${this.#maxBytes} bytes`);
+    return new PostError("tooLarge", `response exceeds the limit of ${this.#limits.maxBytes} bytes`);
   }
 
   #hasRoom(): boolean {
-    const { memory, clientId } = this.#options;
+    const { memory, clientId } = this.#limits;
     this.#memory ??= memory?.open("upstream", clientId);
     return this.#memory?.trySet(this.#bytes) !== false;
   }
@@ -227,18 +220,3 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
     onReply?.(reply);
   }
 }
-
-/**
- * Sends one POST and calls `onReply` once with the whole response or with an error, later than this call returns or before.
- * It uses undici's `dispatch`, because undici's `request` creates a stream and promises for each response.
- */
-export const postJson = (dispatcher: Dispatcher, options: PostOptions, onReply: OnReply): Post => {
-  const { path, headers, body } = options;
-  const reader = new ResponseReader(options, onReply);
-  try {
-    dispatcher.dispatch({ path, method: "POST", headers, body }, reader);
-  } catch {
-    reader.fail(new PostError("network", "no connection"));
-  }
-  return reader;
-};

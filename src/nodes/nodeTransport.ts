@@ -1,28 +1,27 @@
-import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
+import { abortReason, DeadlineSignal, isAborted, offAbort, onAbort } from "../core/lazySignal.ts";
 import { NodeError, type Reach } from "../core/node.ts";
 import { NODE_SPAN, traced } from "../core/trace.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { BatchLimit } from "./batchLimit.ts";
 import { type Breaker, type BreakerOptions, createBreaker } from "./breaker.ts";
 import { type Budget, createBudget } from "./budget.ts";
-import { CallAdmission } from "./callAdmission.ts";
+import { CallAdmission, SendPermits } from "./callAdmission.ts";
 import { CallBatcher } from "./callBatcher.ts";
 import { isFault } from "./errorKind.ts";
-import { budgetError, createNodeClient, type NodeClient } from "./nodeClient.ts";
+import { type CancelReason, type NodeCallOutcome, SentCall } from "./exchange.ts";
 import { NodeCounts } from "./nodeCounts.ts";
+import { NodeEndpoint } from "./nodeEndpoint.ts";
 import { factsOf, reasonOf } from "./nodeRefusals.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
-import { RequestLimit } from "./requestLimit.ts";
-import { SendPermits } from "./sendPermits.ts";
-import { type CallSender, type Leaving, type NodeCallOutcome, SentCall } from "./sentCall.ts";
+import { budgetError } from "./replyReader.ts";
+import { BatchLimit, RequestLimit } from "./sendLimits.ts";
 import type { CallOptions } from "./upstreamNode.ts";
 
 /** `maxWaitMs`: the time that a call waits for others; 0 for one turn of the event loop. */
 export type BatchOptions = "off" | { readonly maxCalls: number; readonly maxWaitMs: number };
 
-export interface NodeSenderOptions {
+export interface NodeTransportOptions {
   readonly chain: string;
   readonly name: string;
   readonly url: string;
@@ -56,17 +55,8 @@ const DEFAULT_CONCURRENCY = 256;
 /** The pause after a rate limit without Retry-After. */
 const DEFAULT_PAUSE_MS = 1000;
 
-/** A batch is late after this time, or after a multiple of the usual duration if that is longer. */
-const MIN_LATE_MS = 100;
-const LATE_FACTOR = 4;
-/** The same time while no duration is known. */
-const FIRST_LATE_MS = 1_000;
-
 /** One connection in 16 is left for forebay's own requests, so that heads are read while clients wait. */
 const requestsOfClients = (concurrency: number): number => Math.max(1, concurrency - Math.ceil(concurrency / 16));
-
-const lateAfterMs = (latencyMs: number): number =>
-  latencyMs === 0 ? FIRST_LATE_MS : Math.max(MIN_LATE_MS, LATE_FACTOR * latencyMs);
 
 /** Whether the node executed the call. */
 const isAnswer = (outcome: NodeCallOutcome): boolean =>
@@ -77,73 +67,51 @@ const hasRoom = ({ memory }: Reach, outcome: NodeCallOutcome): boolean =>
   outcome instanceof NodeError || outcome.length <= UNCOUNTED_BYTES || memory?.hold(outcome) !== false;
 
 /** Sends HTTP requests to one node within its budget of calls. Each outcome updates breaker, metrics and health. */
-export class NodeSender {
-  readonly #options: NodeSenderOptions;
+export class NodeTransport {
+  readonly #options: NodeTransportOptions;
   readonly #telemetry: Telemetry;
   readonly #labels: { readonly chain: string; readonly node: string };
   readonly #counts: NodeCounts;
   readonly #budget: Budget;
   readonly #breaker: Breaker;
-  readonly #client: NodeClient;
+  readonly #endpoint: NodeEndpoint;
   readonly #batcher: CallBatcher;
   readonly #permits: SendPermits;
   readonly #requestLimit: RequestLimit;
   #lastFault: NodeError | undefined;
-  readonly #callSender: CallSender = {
-    createError: (why, sent) => this.#leftError(why, sent),
-    settle: (sent, outcome, why) => this.#settle(sent, outcome, why),
-  };
 
-  constructor(options: NodeSenderOptions, telemetry: Telemetry) {
-    const { chain, name, concurrency = DEFAULT_CONCURRENCY, onLost } = options;
+  constructor(options: NodeTransportOptions, telemetry: Telemetry) {
+    const { chain, name, concurrency = DEFAULT_CONCURRENCY, batch, health } = options;
     const labels = { chain, node: name };
     const budget = createBudget(options.requestsPerSecond);
+    const counts = new NodeCounts(labels, telemetry.metrics, options);
+    const breaker = createBreaker({ ...options.breaker, onChange: (isOpen) => this.#onBreaker(isOpen) });
+    const requestLimit = new RequestLimit(requestsOfClients(concurrency));
+    const batchLimit = new BatchLimit(batch === "off" ? 1 : batch.maxCalls);
+    const endpoint = new NodeEndpoint({
+      ...options,
+      concurrency,
+      hasOther: () => this.#hasOther(),
+      onRetryAfter: (seconds) => budget.pause(seconds * 1000),
+      onHang: (isHung) => this.#onHang(isHung),
+    });
+    const parts = { endpoint, breaker, budget, counts, health, requestLimit, batchLimit };
+    const batcher = new CallBatcher(parts, batch === "off" ? 0 : batch.maxWaitMs);
+    const admission = new CallAdmission(batcher, requestLimit, options.maxWaitMs);
     this.#options = options;
     this.#telemetry = telemetry;
     this.#labels = labels;
-    this.#counts = new NodeCounts(labels, telemetry.metrics, options);
+    this.#counts = counts;
     this.#budget = budget;
-    this.#client = createNodeClient({
-      name,
-      url: options.url,
-      ...(options.headers && { headers: options.headers }),
-      concurrency,
-      maxResponseBytes: options.maxResponseBytes,
-      memory: options.memory,
-      verifies: options.verifies,
-      onRetryAfter: (seconds) => budget.pause(seconds * 1000),
-      onLost,
-      ...(options.hasOther && { hasOther: options.hasOther }),
-      onHang: (isHung) => this.#onHang(isHung),
-    });
-    const requestLimit = new RequestLimit(requestsOfClients(concurrency));
+    this.#breaker = breaker;
+    this.#endpoint = endpoint;
+    this.#batcher = batcher;
     this.#requestLimit = requestLimit;
-    const admission = new CallAdmission({
-      get places() {
-        return requestLimit.requests;
-      },
-      isFull: () => this.#batcher.isFull,
-      inFlight: () => this.#batcher.inFlight,
-      maxWaitMs: options.maxWaitMs,
-      now: () => performance.now(),
-    });
-    this.#permits = new SendPermits({ name, budget, admission, onRefused: () => this.#counts.addRefusal() });
-    this.#batcher = new CallBatcher({
-      client: this.#client,
-      limit: new BatchLimit(options.batch === "off" ? 1 : options.batch.maxCalls),
-      get maxInFlight() {
-        return requestLimit.requests;
-      },
-      maxWaitMs: options.batch === "off" ? 0 : options.batch.maxWaitMs,
-      lateMs: () => lateAfterMs(options.health.latencyMs),
-      onStart: () => this.#onStart(),
-      onEnd: (end, durationMs) => this.#onEnd(end, durationMs),
-      onRepeat: ({ call, reach }) => {
-        budget.take(1);
-        this.#counts.addCall(call.method, reach);
-      },
-    });
-    this.#breaker = createBreaker({ ...options.breaker, onChange: (isOpen) => this.#onBreaker(isOpen) });
+    this.#permits = new SendPermits({ name, budget, admission, counts });
+  }
+
+  #hasOther(): boolean {
+    return this.#options.hasOther?.() ?? false;
   }
 
   #onHang(isHung: boolean): void {
@@ -153,8 +121,8 @@ export class NodeSender {
       this.#labels,
       isHung ? "node hangs: it responds neither to requests nor to a probe" : "node responds again",
     );
-    if (isHung && this.#options.hasOther?.() === true) {
-      this.#batcher.failWaiting(this.#client.createError("timeout", "the node does not respond"));
+    if (isHung && this.#hasOther()) {
+      this.#batcher.failWaiting(this.#endpoint.createError("timeout", "the node does not respond"));
     }
   }
 
@@ -200,7 +168,7 @@ export class NodeSender {
   }
 
   get isHung(): boolean {
-    return this.#client.isHung;
+    return this.#endpoint.isHung;
   }
 
   /** Sends one call when the budget allows it. */
@@ -233,7 +201,7 @@ export class NodeSender {
       await this.#permits.waitForBudget(waitMs, reach);
     }
     if (isAborted(reach)) {
-      return calls.map(() => this.#leftError("disconnected"));
+      return calls.map(() => this.#cancelError("disconnected"));
     }
     const attributes = { "forebay.node": this.#options.name, "rpc.batch.size": calls.length };
     return calls.length === 0 ? [] : traced(reach.span, NODE_SPAN, attributes, () => this.#sendTogether(calls, reach));
@@ -242,11 +210,11 @@ export class NodeSender {
   #sendTogether(calls: readonly Call[], reach: Reach): Promise<NodeCallOutcome[]> {
     const { promise, resolve } = Promise.withResolvers<NodeCallOutcome[]>();
     const outcomes = new Array<NodeCallOutcome>(calls.length);
-    // One listener of the client's signal, for all calls.
-    const ending = new LazySignal();
+    const { signal, deadlineMs, traceHeaders } = reach;
+    // One listener of the caller's signal and one timer, for all calls.
+    const ending = new DeadlineSignal(deadlineMs);
     const onEnd = (): void => ending.abort(abortReason(reach));
     onAbort(reach, onEnd);
-    const { signal, deadlineMs, traceHeaders } = reach;
     const shared: Reach = { signal, lazySignal: ending, deadlineMs, traceHeaders };
     let waiting = calls.length;
     const sent = calls.map((call, index) =>
@@ -254,6 +222,7 @@ export class NodeSender {
         outcomes[index] = outcome;
         waiting--;
         if (waiting === 0) {
+          ending.end();
           offAbort(reach, onEnd);
           resolve(outcomes);
         }
@@ -264,12 +233,12 @@ export class NodeSender {
   }
 
   close(): Promise<void> {
-    return this.#client.close();
+    return this.#endpoint.close();
   }
 
   #startCall(call: Call, reach: Reach, { isVerified = false, isShared = false }: CallOptions): Promise<Uint8Array> {
     if (isAborted(reach)) {
-      return Promise.reject(this.#leftError("disconnected"));
+      return Promise.reject(this.#cancelError("disconnected"));
     }
     this.#permits.begin(reach);
     return new Promise((resolve, reject) => {
@@ -291,46 +260,28 @@ export class NodeSender {
   #createCall(call: Call, reach: Reach, isVerified: boolean, onOutcome: (outcome: NodeCallOutcome) => void): SentCall {
     this.#counts.addCall(call.method, reach);
     this.#options.health.recordStart();
-    return new SentCall(this.#callSender, { call, reach, isVerified, onOutcome });
+    return new SentCall(call, reach, isVerified, (sent, outcome) => onOutcome(this.#complete(sent, outcome)));
   }
 
-  /** Creates the error of a call whose client disconnected, or whose deadline has passed. */
-  #leftError(why: Leaving, sent?: SentCall): NodeError {
+  /** Creates the error of a call whose caller disconnected, or whose deadline has passed. */
+  #cancelError(why: CancelReason, sent?: SentCall): NodeError {
     if (why === "disconnected" || sent === undefined) {
-      return this.#client.createError("cancelled", "the client has disconnected");
+      return this.#endpoint.createError("cancelled", "the client has disconnected");
     }
     const waitedMs = Math.round(sent.reach.deadlineMs - sent.startMs);
-    return this.#client.createError("timeout", `no response within ${waitedMs} ms`);
+    return this.#endpoint.createError("timeout", `no response within ${waitedMs} ms`);
   }
 
-  /** Called when an HTTP request is sent. */
-  #onStart(): void {
-    this.#counts.addRequest();
-    this.#breaker.begin();
-  }
-
-  /** Called when an HTTP request ends. All its calls count as one for the breaker and the averages. */
-  #onEnd(end: "response" | "fault" | "abandoned", durationMs: number): void {
-    if (end === "abandoned") {
-      this.#breaker.release();
-      return;
-    }
-    if (end === "fault") {
-      this.#breaker.failed();
-    } else {
-      this.#breaker.succeeded();
-      this.#requestLimit.recordResponse();
-    }
-    this.#options.health.recordOutcome(durationMs, end === "fault");
-  }
-
-  #settle({ call, reach, startMs }: SentCall, outcome: NodeCallOutcome, why: Leaving | undefined): NodeCallOutcome {
+  #complete(sent: SentCall, outcome: NodeCallOutcome | CancelReason): NodeCallOutcome {
+    const { call, reach, startMs } = sent;
+    const isCancelled = typeof outcome === "string";
+    const final = isCancelled ? this.#cancelError(outcome, sent) : outcome;
     this.#options.health.recordEnd();
-    this.#permits.end(reach, why === undefined && isAnswer(outcome));
-    if (why !== "disconnected") {
-      this.#countOutcome(call, outcome, startMs);
+    this.#permits.end(reach, !isCancelled && isAnswer(final));
+    if (outcome !== "disconnected") {
+      this.#countOutcome(call, final, startMs);
     }
-    return hasRoom(reach, outcome) ? outcome : budgetError(this.#options.name);
+    return hasRoom(reach, final) ? final : budgetError(this.#options.name);
   }
 
   #countOutcome(call: Call, outcome: NodeCallOutcome, startMs: number): void {
