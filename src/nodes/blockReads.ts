@@ -6,7 +6,7 @@ import type { UpstreamNode } from "./upstreamNode.ts";
 
 const TIMEOUT_MS = 5_000;
 
-const reach = (signal: AbortSignal) => ({ signal, deadlineMs: performance.now() + TIMEOUT_MS });
+const scopeOf = (signal: AbortSignal) => ({ signal, deadlineMs: performance.now() + TIMEOUT_MS });
 
 const blockCall = (block: bigint | string) =>
   createCall("eth_getBlockByNumber", [typeof block === "bigint" ? formatQuantity(block) : block, false]);
@@ -16,7 +16,7 @@ export const readBlock = async (
   node: UpstreamNode,
   block: bigint | "latest",
   signal: AbortSignal,
-): Promise<SealedBlock | undefined> => readSealedBlock(await node.send(blockCall(block), reach(signal)));
+): Promise<SealedBlock | undefined> => readSealedBlock(await node.send(blockCall(block), scopeOf(signal)));
 
 /** Reads a block of any branch. Returns undefined if the node does not have it. */
 export const readBlockByHash = async (
@@ -24,7 +24,7 @@ export const readBlockByHash = async (
   hash: Hash,
   signal: AbortSignal,
 ): Promise<SealedBlock | undefined> =>
-  readSealedBlock(await node.send(createCall("eth_getBlockByHash", [hash, false]), reach(signal)));
+  readSealedBlock(await node.send(createCall("eth_getBlockByHash", [hash, false]), scopeOf(signal)));
 
 /** Reads blocks by number or tag in one batch, in their order. A block is undefined if the node does not have it. */
 export const readBlocks = async (
@@ -32,7 +32,7 @@ export const readBlocks = async (
   blocks: readonly (bigint | "safe" | "finalized")[],
   signal: AbortSignal,
 ): Promise<(SealedBlock | NodeError | undefined)[]> => {
-  const responses = await node.batch(blocks.map(blockCall), reach(signal));
+  const responses = await node.batch(blocks.map(blockCall), scopeOf(signal));
   return responses.map((response) => {
     if (response instanceof NodeError) {
       return response;

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { NodeError, type Reach } from "../core/node.ts";
+import type { CallScope } from "../core/context.ts";
+import { NodeError } from "../core/node.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { Budget } from "./budget.ts";
 import type { NodeCounts } from "./nodeCounts.ts";
@@ -157,7 +158,7 @@ export interface SendPermitsOptions {
 }
 
 /** The client of a call that waits if the node is full. Calls of forebay itself have no connection, and never wait. */
-const countedClient = ({ caller }: Reach): string | undefined =>
+const countedClient = ({ caller }: CallScope): string | undefined =>
   caller?.connection === undefined ? undefined : caller.clientId;
 
 /** Decides when a call may be sent to one node: after the admission of its client's request, and within the node's budget. */
@@ -169,51 +170,51 @@ export class SendPermits {
   }
 
   /** Returns the time until one call may be sent, in milliseconds, or the error of a call that may not be sent. */
-  request(reach: Reach): number | NodeError {
-    return this.#isAdmitted(reach) ? this.takeBudget(1, reach) : this.#overloadError();
+  request(scope: CallScope): number | NodeError {
+    return this.#isAdmitted(scope) ? this.takeBudget(1, scope) : this.#overloadError();
   }
 
   /** Returns the time until the budget allows the calls, or an error if that is after the deadline. */
-  takeBudget(calls: number, { deadlineMs }: Reach): number | NodeError {
+  takeBudget(calls: number, { deadlineMs }: CallScope): number | NodeError {
     const { budget } = this.#options;
     const { delayMs } = budget;
     return delayMs > deadlineMs - performance.now() ? this.#budgetError(delayMs) : budget.take(calls);
   }
 
   /** Waits for the budget. A call of a client counts as waiting. Resolves early if the client disconnects. */
-  async wait(waitMs: number, reach: Reach): Promise<void> {
+  async wait(waitMs: number, scope: CallScope): Promise<void> {
     const { admission } = this.#options;
-    const client = countedClient(reach);
+    const client = countedClient(scope);
     if (client === undefined) {
-      return this.waitForBudget(waitMs, reach);
+      return this.waitForBudget(waitMs, scope);
     }
     admission.beginDelay(client);
-    await this.waitForBudget(waitMs, reach);
+    await this.waitForBudget(waitMs, scope);
     admission.endDelay(client);
   }
 
   /** Resolves early if the client disconnects. */
-  async waitForBudget(waitMs: number, { signal }: Reach): Promise<void> {
+  async waitForBudget(waitMs: number, { signal }: CallScope): Promise<void> {
     await sleep(waitMs, undefined, { signal }).catch(() => undefined);
   }
 
   /** Counts a call that is sent, until `end`. */
-  begin(reach: Reach): void {
-    const client = countedClient(reach);
+  begin(scope: CallScope): void {
+    const client = countedClient(scope);
     if (client !== undefined) {
       this.#options.admission.begin(client);
     }
   }
 
-  end(reach: Reach, isAnswered: boolean): void {
-    const client = countedClient(reach);
+  end(scope: CallScope, isAnswered: boolean): void {
+    const client = countedClient(scope);
     if (client !== undefined) {
       this.#options.admission.end(client, isAnswered);
     }
   }
 
   /** Only the first call of a client's request can be refused: the others are part of work that was admitted. */
-  #isAdmitted({ admission, caller, deadlineMs }: Reach): boolean {
+  #isAdmitted({ admission, caller, deadlineMs }: CallScope): boolean {
     if (admission === undefined || admission.isAdmitted) {
       return true;
     }

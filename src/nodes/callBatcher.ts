@@ -20,7 +20,7 @@ class WaitingCall implements CallCarrier {
   constructor(call: SentCall, isShared: boolean, queue: FairQueue<WaitingCall>) {
     this.call = call;
     this.isShared = isShared;
-    this.owner = ownerOf(call.reach.caller ?? FOREBAY);
+    this.owner = ownerOf(call.scope.caller ?? FOREBAY);
     this.#queue = queue;
     call.attach(this);
     queue.add(this.owner, this);
@@ -61,7 +61,7 @@ class WaitingCalls {
     const canShare = (next: WaitingCall | undefined): boolean =>
       first.isShared &&
       next?.isShared === true &&
-      next.call.reach.traceHeaders?.traceparent === first.call.reach.traceHeaders?.traceparent;
+      next.call.scope.traceHeaders?.traceparent === first.call.scope.traceHeaders?.traceparent;
     while (calls.length < maxCalls && canShare(this.#queue.peek())) {
       const next = this.#queue.take();
       if (next !== undefined) {
@@ -192,7 +192,7 @@ export class CallBatcher implements ExchangeOwner {
     }
     // An HTTP request has one trace id.
     const waiting = queue.filter(({ isComplete }) => !isComplete);
-    const byTrace = Map.groupBy(waiting, ({ reach }) => reach.traceHeaders?.traceparent);
+    const byTrace = Map.groupBy(waiting, ({ scope }) => scope.traceHeaders?.traceparent);
     for (const calls of byTrace.values()) {
       for (const chunk of chunks(calls, this.#parts.batchLimit.calls)) {
         this.#startOrWait(chunk, true);
@@ -230,7 +230,7 @@ export class CallBatcher implements ExchangeOwner {
     const { budget, counts } = this.#parts;
     for (const call of calls) {
       budget.take(1);
-      counts.addCall(call.call.method, call.reach);
+      counts.addCall(call.call.method, call.scope);
       this.#start([call]);
     }
   }
@@ -254,7 +254,7 @@ export class CallBatcher implements ExchangeOwner {
       return;
     }
     for (const call of calls) {
-      if (call.reach.caller?.connection === undefined) {
+      if (call.scope.caller?.connection === undefined) {
         this.#start([call]);
       } else {
         this.#waiting.add(call, isShared);

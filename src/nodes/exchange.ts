@@ -1,5 +1,6 @@
+import type { CallScope } from "../core/context.ts";
 import { abortReason, isTimeout, msUntil, offAbort, onAbort } from "../core/lazySignal.ts";
-import { NodeError, type Reach } from "../core/node.ts";
+import { NodeError } from "../core/node.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { isFault } from "./errorKind.ts";
 import type { NodeEndpoint } from "./nodeEndpoint.ts";
@@ -26,24 +27,24 @@ type OnComplete = (call: SentCall, outcome: NodeCallOutcome | CancelReason) => v
  */
 export class SentCall {
   readonly call: Call;
-  readonly reach: Reach;
+  readonly scope: CallScope;
   /** The caller rejects a result that is not one JSON value. */
   readonly isVerified: boolean;
   readonly startMs = performance.now();
   readonly #onComplete: OnComplete;
-  readonly #onAbort = (): void => this.#cancel(isTimeout(abortReason(this.reach)) ? "timeout" : "disconnected");
+  readonly #onAbort = (): void => this.#cancel(isTimeout(abortReason(this.scope)) ? "timeout" : "disconnected");
   readonly #timer: NodeJS.Timeout | undefined;
   #first: CallCarrier | undefined;
   #second: CallCarrier | undefined;
   #isComplete = false;
 
-  constructor(call: Call, reach: Reach, isVerified: boolean, onComplete: OnComplete) {
-    const { deadlineMs, lazySignal } = reach;
+  constructor(call: Call, scope: CallScope, isVerified: boolean, onComplete: OnComplete) {
+    const { deadlineMs, lazySignal } = scope;
     this.call = call;
-    this.reach = reach;
+    this.scope = scope;
     this.isVerified = isVerified;
     this.#onComplete = onComplete;
-    onAbort(reach, this.#onAbort);
+    onAbort(scope, this.#onAbort);
     if (deadlineMs < (lazySignal?.deadlineMs ?? Number.POSITIVE_INFINITY)) {
       this.#timer = setTimeout(() => this.#cancel("timeout"), msUntil(deadlineMs));
     }
@@ -84,7 +85,7 @@ export class SentCall {
     }
     this.#isComplete = true;
     clearTimeout(this.#timer);
-    offAbort(this.reach, this.#onAbort);
+    offAbort(this.scope, this.#onAbort);
     this.#first?.release(why);
     this.#second?.release(why);
     this.#onComplete(this, outcome);
@@ -194,7 +195,7 @@ export class Exchange implements CallCarrier {
 
   #abortAtDeadline(): void {
     clearTimeout(this.#timer);
-    const lastDeadlineMs = Math.max(...this.#calls.map(({ reach }) => reach.deadlineMs));
+    const lastDeadlineMs = Math.max(...this.#calls.map(({ scope }) => scope.deadlineMs));
     if (lastDeadlineMs < Number.POSITIVE_INFINITY) {
       this.#timer = setTimeout(() => this.#abort("fault"), msUntil(lastDeadlineMs));
     }

@@ -67,11 +67,11 @@ export const createStateFetcher =
     }
     const ending = new AbortController();
     const timer = setTimeout(() => ending.abort(upstreamTimeout(`no node answered within ${timeoutMs} ms`)), timeoutMs);
-    const reach = { signal: ending.signal, deadlineMs: performance.now() + timeoutMs };
+    const scope = { signal: ending.signal, deadlineMs: performance.now() + timeoutMs };
     let best: Batch | undefined;
     try {
       for (const node of rankNodes(nodesFor(upstreams.nodes, calls), heads.latest, heads, { avoidedOrigins })) {
-        const outcomes = (await node.batch(calls, reach)).map((outcome, at) => parse(node, calls[at]?.method, outcome));
+        const outcomes = (await node.batch(calls, scope)).map((outcome, at) => parse(node, calls[at]?.method, outcome));
         const failures = outcomes.filter(isRetryableFailure).length;
         // A node may lack one method of the batch, and the next one all of its state.
         best = best === undefined || failures < best.failures ? { node, outcomes, failures } : best;

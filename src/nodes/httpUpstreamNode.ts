@@ -1,5 +1,6 @@
 import { createMethodRules } from "../access/methodRules.ts";
-import { NodeError, type Reach, UnverifiedError } from "../core/node.ts";
+import type { CallScope } from "../core/context.ts";
+import { NodeError, UnverifiedError } from "../core/node.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
@@ -273,25 +274,25 @@ class HttpUpstreamNode implements UpstreamNode {
     this.#telemetry.metrics.upstreamHead.set(this.#labels, Number(head.number));
   }
 
-  send(call: Call, reach: Reach, { isVerified = false, isShared = false }: CallOptions = {}): Promise<Uint8Array> {
+  send(call: Call, scope: CallScope, { isVerified = false, isShared = false }: CallOptions = {}): Promise<Uint8Array> {
     if (!this.serves(call.method) && !HEAD_METHODS.has(call.method)) {
       const message = `the method ${call.method} is not configured for this node`;
       return Promise.reject(new NodeError("unsupportedMethod", this.name, message, { code: CODES.METHOD_NOT_FOUND }));
     }
     const options = { isVerified, isShared: isShared && (this.#options.isQuick?.(call.method) ?? false) };
     return this.#gate.isOpen
-      ? this.#transport.call(call, reach, options)
-      : this.confirm().then(() => this.#transport.call(call, reach, options));
+      ? this.#transport.call(call, scope, options)
+      : this.confirm().then(() => this.#transport.call(call, scope, options));
   }
 
-  async probe(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]> {
-    const outcomes = await this.#transport.batch(calls, reach);
+  async probe(calls: readonly Call[], scope: CallScope): Promise<(RpcResponse | NodeError)[]> {
+    const outcomes = await this.#transport.batch(calls, scope);
     return outcomes.map((outcome) =>
       outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: this.name },
     );
   }
 
-  async batch(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]> {
+  async batch(calls: readonly Call[], scope: CallScope): Promise<(RpcResponse | NodeError)[]> {
     const method = calls[0]?.method ?? "";
     const refused = this.#refusals.begin(method);
     if (refused !== undefined) {
@@ -301,7 +302,7 @@ class HttpUpstreamNode implements UpstreamNode {
       if (!this.#gate.isOpen) {
         await this.confirm();
       }
-      const outcomes = await this.probe(calls, reach);
+      const outcomes = await this.probe(calls, scope);
       this.#recordEnd(
         outcomes.find((outcome) => outcome instanceof NodeError),
         method,

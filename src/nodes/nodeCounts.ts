@@ -1,4 +1,5 @@
-import type { NodeErrorKind, Reach } from "../core/node.ts";
+import type { CallScope } from "../core/context.ts";
+import type { NodeErrorKind } from "../core/node.ts";
 import type { MethodPrices } from "../telemetry/callMetrics.ts";
 import type { CounterSeries, HistogramSeries } from "../telemetry/summedSeries.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
@@ -62,7 +63,7 @@ export class NodeCounts {
   }
 
   /** A call without a connection is one of forebay itself. */
-  addCall(method: string, { caller }: Pick<Reach, "caller">): void {
+  addCall(method: string, { caller }: Pick<CallScope, "caller">): void {
     const label = this.#methods.methodLabel(method);
     let calls = this.#calls.get(label);
     if (calls === undefined) {

@@ -1,5 +1,6 @@
 import { systemClock } from "../core/clock.ts";
-import type { NodeError, NodeErrorKind, Reach } from "../core/node.ts";
+import type { CallScope } from "../core/context.ts";
+import type { NodeError, NodeErrorKind } from "../core/node.ts";
 import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { HangWatch, LivenessProbe } from "./hangWatch.ts";
@@ -32,7 +33,7 @@ export interface NodeEndpointOptions {
 /** A call of an HTTP request. */
 interface PostedCall {
   readonly call: Call;
-  readonly reach: Pick<Reach, "traceHeaders" | "maxBytes" | "caller">;
+  readonly scope: Pick<CallScope, "traceHeaders" | "maxBytes" | "caller">;
   /** The caller rejects a result that is not one JSON value. */
   readonly isVerified: boolean;
 }
@@ -111,16 +112,16 @@ export class NodeEndpoint {
   }
 
   /** Sends one call. Its outcome is the UTF-8 JSON text of the result. */
-  call({ call, reach, isVerified }: PostedCall, onOutcome: (outcome: Uint8Array | NodeError) => void): Post {
+  call({ call, scope, isVerified }: PostedCall, onOutcome: (outcome: Uint8Array | NodeError) => void): Post {
     const onReply = (reply: HttpReply | PostError): void => {
       this.#readRetryAfter(reply);
       onOutcome(this.#replies.readOne(reply, SINGLE_ID, isVerified));
     };
     const { maxResponseBytes, memory } = this.#options;
-    const { maxBytes = maxResponseBytes, caller } = reach;
+    const { maxBytes = maxResponseBytes, caller } = scope;
     const limits = { maxBytes: Math.min(maxBytes, maxResponseBytes), memory, clientId: caller?.clientId };
     const reader = new ResponseReader(call.write === true, limits, this.#hangWatch, onReply);
-    return this.#post(encode(call, SINGLE_ID), reach, reader);
+    return this.#post(encode(call, SINGLE_ID), scope, reader);
   }
 
   /** Sends several calls in one HTTP request. The outcome is one error if the node answered no call. */
@@ -132,7 +133,7 @@ export class NodeEndpoint {
     };
     const { maxResponseBytes: maxBytes, memory } = this.#options;
     const reader = new ResponseReader(false, { maxBytes, memory, clientId: undefined }, this.#hangWatch, onReply);
-    return this.#post(encodeBatch(calls), calls[0]?.reach ?? {}, reader);
+    return this.#post(encodeBatch(calls), calls[0]?.scope ?? {}, reader);
   }
 
   createError(kind: NodeErrorKind, message: string): NodeError {
@@ -145,7 +146,7 @@ export class NodeEndpoint {
   }
 
   /** Uses undici's `dispatch`, because undici's `request` creates a stream and promises for each response. */
-  #post(body: string, { traceHeaders }: PostedCall["reach"], reader: ResponseReader): Post {
+  #post(body: string, { traceHeaders }: PostedCall["scope"], reader: ResponseReader): Post {
     const headers = traceHeaders === undefined ? this.#headers : { ...this.#headers, ...traceHeaders };
     try {
       this.#pool.dispatch({ path: this.#path, method: "POST", headers, body }, reader);

@@ -1,5 +1,6 @@
+import type { CallScope } from "../core/context.ts";
 import { abortReason, DeadlineSignal, isAborted, offAbort, onAbort } from "../core/lazySignal.ts";
-import { NodeError, type Reach } from "../core/node.ts";
+import { NodeError } from "../core/node.ts";
 import { NODE_SPAN, traced } from "../core/trace.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
@@ -63,7 +64,7 @@ const isAnswer = (outcome: NodeCallOutcome): boolean =>
   !(outcome instanceof NodeError) || (outcome.text !== undefined && outcome.kind !== "rateLimited");
 
 /** Whether the request may hold the result until its response is written. */
-const hasRoom = ({ memory }: Reach, outcome: NodeCallOutcome): boolean =>
+const hasRoom = ({ memory }: CallScope, outcome: NodeCallOutcome): boolean =>
   outcome instanceof NodeError || outcome.length <= UNCOUNTED_BYTES || memory?.hold(outcome) !== false;
 
 /** Sends HTTP requests to one node within its budget of calls. Each outcome updates breaker, metrics and health. */
@@ -172,50 +173,50 @@ export class NodeTransport {
   }
 
   /** Sends one call when the budget allows it. */
-  call(call: Call, reach: Reach, options: CallOptions = {}): Promise<Uint8Array> {
-    const { span } = reach;
+  call(call: Call, scope: CallScope, options: CallOptions = {}): Promise<Uint8Array> {
+    const { span } = scope;
     return span === undefined
-      ? this.#call(call, reach, options)
+      ? this.#call(call, scope, options)
       : traced(span, NODE_SPAN, { "forebay.node": this.#options.name, "rpc.method": call.method }, () =>
-          this.#call(call, reach, options),
+          this.#call(call, scope, options),
         );
   }
 
-  #call(call: Call, reach: Reach, options: CallOptions): Promise<Uint8Array> {
-    const waitMs = this.#permits.request(reach);
+  #call(call: Call, scope: CallScope, options: CallOptions): Promise<Uint8Array> {
+    const waitMs = this.#permits.request(scope);
     if (waitMs instanceof NodeError) {
       return Promise.reject(waitMs);
     }
     return waitMs <= 0
-      ? this.#startCall(call, reach, options)
-      : this.#permits.wait(waitMs, reach).then(() => this.#startCall(call, reach, options));
+      ? this.#startCall(call, scope, options)
+      : this.#permits.wait(waitMs, scope).then(() => this.#startCall(call, scope, options));
   }
 
   /** Sends several calls in as few HTTP requests as the node allows. Returns one outcome per call, in order. Never rejects. */
-  async batch(calls: readonly Call[], reach: Reach): Promise<NodeCallOutcome[]> {
-    const waitMs = this.#permits.takeBudget(calls.length, reach);
+  async batch(calls: readonly Call[], scope: CallScope): Promise<NodeCallOutcome[]> {
+    const waitMs = this.#permits.takeBudget(calls.length, scope);
     if (waitMs instanceof NodeError) {
       return calls.map(() => waitMs);
     }
     if (waitMs > 0) {
-      await this.#permits.waitForBudget(waitMs, reach);
+      await this.#permits.waitForBudget(waitMs, scope);
     }
-    if (isAborted(reach)) {
+    if (isAborted(scope)) {
       return calls.map(() => this.#cancelError("disconnected"));
     }
     const attributes = { "forebay.node": this.#options.name, "rpc.batch.size": calls.length };
-    return calls.length === 0 ? [] : traced(reach.span, NODE_SPAN, attributes, () => this.#sendTogether(calls, reach));
+    return calls.length === 0 ? [] : traced(scope.span, NODE_SPAN, attributes, () => this.#sendTogether(calls, scope));
   }
 
-  #sendTogether(calls: readonly Call[], reach: Reach): Promise<NodeCallOutcome[]> {
+  #sendTogether(calls: readonly Call[], scope: CallScope): Promise<NodeCallOutcome[]> {
     const { promise, resolve } = Promise.withResolvers<NodeCallOutcome[]>();
     const outcomes = new Array<NodeCallOutcome>(calls.length);
-    const { signal, deadlineMs, traceHeaders } = reach;
+    const { signal, deadlineMs, traceHeaders } = scope;
     // One listener of the caller's signal and one timer, for all calls.
     const ending = new DeadlineSignal(deadlineMs);
-    const onEnd = (): void => ending.abort(abortReason(reach));
-    onAbort(reach, onEnd);
-    const shared: Reach = { signal, lazySignal: ending, deadlineMs, traceHeaders };
+    const onEnd = (): void => ending.abort(abortReason(scope));
+    onAbort(scope, onEnd);
+    const shared: CallScope = { signal, lazySignal: ending, deadlineMs, traceHeaders };
     let waiting = calls.length;
     const sent = calls.map((call, index) =>
       this.#createCall(call, shared, false, (outcome) => {
@@ -223,7 +224,7 @@ export class NodeTransport {
         waiting--;
         if (waiting === 0) {
           ending.end();
-          offAbort(reach, onEnd);
+          offAbort(scope, onEnd);
           resolve(outcomes);
         }
       }),
@@ -236,13 +237,13 @@ export class NodeTransport {
     return this.#endpoint.close();
   }
 
-  #startCall(call: Call, reach: Reach, { isVerified = false, isShared = false }: CallOptions): Promise<Uint8Array> {
-    if (isAborted(reach)) {
+  #startCall(call: Call, scope: CallScope, { isVerified = false, isShared = false }: CallOptions): Promise<Uint8Array> {
+    if (isAborted(scope)) {
       return Promise.reject(this.#cancelError("disconnected"));
     }
-    this.#permits.begin(reach);
+    this.#permits.begin(scope);
     return new Promise((resolve, reject) => {
-      const sent = this.#createCall(call, reach, isVerified, (outcome) => {
+      const sent = this.#createCall(call, scope, isVerified, (outcome) => {
         if (outcome instanceof NodeError) {
           reject(outcome);
         } else {
@@ -257,10 +258,15 @@ export class NodeTransport {
     });
   }
 
-  #createCall(call: Call, reach: Reach, isVerified: boolean, onOutcome: (outcome: NodeCallOutcome) => void): SentCall {
-    this.#counts.addCall(call.method, reach);
+  #createCall(
+    call: Call,
+    scope: CallScope,
+    isVerified: boolean,
+    onOutcome: (outcome: NodeCallOutcome) => void,
+  ): SentCall {
+    this.#counts.addCall(call.method, scope);
     this.#options.health.recordStart();
-    return new SentCall(call, reach, isVerified, (sent, outcome) => onOutcome(this.#complete(sent, outcome)));
+    return new SentCall(call, scope, isVerified, (sent, outcome) => onOutcome(this.#complete(sent, outcome)));
   }
 
   /** Creates the error of a call whose caller disconnected, or whose deadline has passed. */
@@ -268,20 +274,20 @@ export class NodeTransport {
     if (why === "disconnected" || sent === undefined) {
       return this.#endpoint.createError("cancelled", "the client has disconnected");
     }
-    const waitedMs = Math.round(sent.reach.deadlineMs - sent.startMs);
+    const waitedMs = Math.round(sent.scope.deadlineMs - sent.startMs);
     return this.#endpoint.createError("timeout", `no response within ${waitedMs} ms`);
   }
 
   #complete(sent: SentCall, outcome: NodeCallOutcome | CancelReason): NodeCallOutcome {
-    const { call, reach, startMs } = sent;
+    const { call, scope, startMs } = sent;
     const isCancelled = typeof outcome === "string";
     const final = isCancelled ? this.#cancelError(outcome, sent) : outcome;
     this.#options.health.recordEnd();
-    this.#permits.end(reach, !isCancelled && isAnswer(final));
+    this.#permits.end(scope, !isCancelled && isAnswer(final));
     if (outcome !== "disconnected") {
       this.#countOutcome(call, final, startMs);
     }
-    return hasRoom(reach, final) ? final : budgetError(this.#options.name);
+    return hasRoom(scope, final) ? final : budgetError(this.#options.name);
   }
 
   #countOutcome(call: Call, outcome: NodeCallOutcome, startMs: number): void {

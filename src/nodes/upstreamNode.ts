@@ -1,4 +1,5 @@
-import type { Node, NodeError, Reach, UnverifiedError } from "../core/node.ts";
+import type { CallScope } from "../core/context.ts";
+import type { Node, NodeError, UnverifiedError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
@@ -68,9 +69,9 @@ export interface UpstreamNode extends Node, NodeHealth {
   /**
    * Sends one call unchanged and without retries. Returns the UTF-8 JSON text of its result. Rejects with NodeError.
    */
-  send(call: Call, reach: Reach, options?: CallOptions): Promise<Uint8Array>;
+  send(call: Call, scope: CallScope, options?: CallOptions): Promise<Uint8Array>;
   /** Sends several calls, also to a node that is suspended or not identified. Used to check the node's chain. */
-  probe(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]>;
+  probe(calls: readonly Call[], scope: CallScope): Promise<(RpcResponse | NodeError)[]>;
   /** Requires a check of the node's identity before the next request: it may have been restarted with another chain. */
   requireIdentityCheck(): void;
   /** Verifies the node's identity if a check is required. Rejects with NodeError if the node must not be used. */
