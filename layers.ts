@@ -10,7 +10,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["evm", "heads"],
   ["logs", "feed", "cache", "nodes", "http", "admin"],
   ["verification"],
-  ["workers", "access"],
+  ["threads", "access"],
   ["limits", "telemetry"],
   ["core"],
   ["ethereum"],

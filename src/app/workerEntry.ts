@@ -1,5 +1,5 @@
 import { extname } from "node:path";
-import type { WorkerEntry } from "../workers/workerThread.ts";
+import type { WorkerEntry } from "../threads/workerThread.ts";
 import type { TaskName } from "./worker.ts";
 
 /** The one worker file has the extension of this file: `.ts` in the repository, `.js` in the package. */

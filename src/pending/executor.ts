@@ -4,8 +4,8 @@ import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules
 import type { EngineKind } from "../evm/engineKind.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import type { SenderRecovery, Senders } from "../evm/senders/senderRecovery.ts";
-import { OrderedPosts } from "../workers/orderedPosts.ts";
-import { type WorkerEntry, WorkerThread } from "../workers/workerThread.ts";
+import { OrderedPosts } from "../threads/orderedPosts.ts";
+import { type WorkerEntry, WorkerThread } from "../threads/workerThread.ts";
 import type { Execution, Executor, FlashblockJob } from "./execution.ts";
 import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
 

@@ -3,7 +3,7 @@ import type { MessagePort } from "node:worker_threads";
 import { LRUCache } from "lru-cache";
 import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
 import { createEngines, type Engines } from "../evm/createEngines.ts";
-import type { WorkerTask } from "../workers/startTask.ts";
+import type { WorkerTask } from "../threads/startTask.ts";
 import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
 import { createFlashblockExecutor, type FlashblockExecutor } from "./flashblockExecutor.ts";
 import { StateRequests } from "./stateRequests.ts";

@@ -1,4 +1,4 @@
-import type { WorkerTask } from "../workers/startTask.ts";
+import type { WorkerTask } from "../threads/startTask.ts";
 import { checkBody } from "./checkBody.ts";
 import type { FromVerifier, ToVerifier } from "./verifyMessages.ts";
 

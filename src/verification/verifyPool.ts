@@ -1,5 +1,5 @@
-import { movableBytes } from "../workers/movableBytes.ts";
-import { type WorkerEntry, WorkerThread } from "../workers/workerThread.ts";
+import { movableBytes } from "../threads/movableBytes.ts";
+import { type WorkerEntry, WorkerThread } from "../threads/workerThread.ts";
 import type { ResponseChecks } from "./checkBody.ts";
 import type { Finding } from "./findings.ts";
 import type { FromVerifier, ToVerifier } from "./verifyMessages.ts";

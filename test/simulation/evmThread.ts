@@ -5,7 +5,7 @@ import type { EngineKind } from "../../src/evm/engineKind.ts";
 import { type EvmRuns, evmTask } from "../../src/evm/runs/evmTask.ts";
 import type { EvmRun, EvmRunOutput } from "../../src/evm/runs/runMessages.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
-import { createInterrupts, type FromJobThread, type ToJobThread } from "../../src/workers/jobMessages.ts";
+import { createInterrupts, type FromJobThread, type ToJobThread } from "../../src/threads/jobMessages.ts";
 import { wrapEngines } from "../support/builders/faultyEngines.ts";
 
 export interface EvmThread {

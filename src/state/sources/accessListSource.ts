@@ -1,7 +1,7 @@
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { Reach } from "../../core/node.ts";
 import { createCall } from "../../jsonrpc/call.ts";
-import { movableBytes } from "../../workers/movableBytes.ts";
+import { movableBytes } from "../../threads/movableBytes.ts";
 import { runSliced } from "../runSliced.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
 import { askSourceNode, reachWithin } from "./askSourceNode.ts";

@@ -3,7 +3,7 @@ import type { Reach } from "../../core/node.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
 import type { BlobSchedule } from "../../ethereum/rules.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
-import { movableBytes } from "../../workers/movableBytes.ts";
+import { movableBytes } from "../../threads/movableBytes.ts";
 import { runSliced } from "../runSliced.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
 import { askSourceNode, reachWithin } from "./askSourceNode.ts";

@@ -1,10 +1,10 @@
 import { type Hash, isHash, ZERO_HASH } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
 import { asText } from "../../json/asText.ts";
+import { serveJobs } from "../../threads/serveJobs.ts";
+import type { WorkerTask } from "../../threads/startTask.ts";
 import { checkHeader } from "../../verification/checkHeader.ts";
 import { isSame, listOf, MalformedField, numberOf } from "../../verification/jsonFields.ts";
-import { serveJobs } from "../../workers/serveJobs.ts";
-import type { WorkerTask } from "../../workers/startTask.ts";
 import { hashBlockAccessList, parseBlockAccessList, writesOfAccessList } from "./blockAccessList.ts";
 import { parseBlockContent } from "./blockContent.ts";
 import { parseCallTrace } from "./callTrace.ts";

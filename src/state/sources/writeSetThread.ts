@@ -1,6 +1,6 @@
-import { WorkerPool } from "../../workers/workerPool.ts";
-import { WorkerPoolError } from "../../workers/workerPoolError.ts";
-import type { WorkerEntry } from "../../workers/workerThread.ts";
+import { WorkerPool } from "../../threads/workerPool.ts";
+import { WorkerPoolError } from "../../threads/workerPoolError.ts";
+import type { WorkerEntry } from "../../threads/workerThread.ts";
 import type { WriteSetJob, WriteSetJobOutput } from "./writeSetJobs.ts";
 
 export interface WriteSetThreadOptions {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { WorkerPool } from "../../src/workers/workerPool.ts";
+import { WorkerPool } from "../../src/threads/workerPool.ts";
 
 const ENTRY = { url: new URL("./jobs.worker.ts", import.meta.url), task: "jobs" };
 

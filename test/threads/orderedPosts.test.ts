@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { OrderedPosts } from "../../src/workers/orderedPosts.ts";
+import { OrderedPosts } from "../../src/threads/orderedPosts.ts";
 
 test("messages that are ready are sent at once", () => {
   const sent: string[] = [];

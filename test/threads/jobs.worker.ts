@@ -1,5 +1,5 @@
-import { serveJobs } from "../../src/workers/serveJobs.ts";
-import { startTask } from "../../src/workers/startTask.ts";
+import { serveJobs } from "../../src/threads/serveJobs.ts";
+import { startTask } from "../../src/threads/startTask.ts";
 
 /** Jobs that are not of the EVM: `ask` returns the main thread's value, `throw` throws, `exit` ends the thread. */
 await startTask((port) =>
