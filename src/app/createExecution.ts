@@ -22,7 +22,7 @@ import { FairSlots } from "../limits/fairSlots.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import type { Executor } from "../pending/execution.ts";
-import { createExecutor } from "../pending/executor.ts";
+import { ThreadExecutor } from "../pending/threadExecutor.ts";
 import { createSimulator, type Simulator } from "../simulation/simulator.ts";
 import { createStateReadLimit } from "../simulation/stateReadLimit.ts";
 import { createAgreedFetch } from "../state/agreedFetch.ts";
@@ -182,7 +182,7 @@ const createFeedExecutor = (
 ): Executor => {
   const { name: chain, simulate } = config;
   const { log, metrics } = telemetry;
-  return createExecutor({
+  return new ThreadExecutor({
     entry: workerEntry("pending"),
     engine: simulate.engine,
     forks: () => rules.forks,

@@ -8,7 +8,7 @@ import type { Places } from "../limits/places.ts";
 import { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
-import { VerifyThreads } from "../verification/verifyPool.ts";
+import { VerifyThreads } from "../verification/verifyThreads.ts";
 import { createWebSocketServer } from "../websocket/webSocketServer.ts";
 import { createMemoryBudget } from "./createMemoryBudget.ts";
 import type { Shared } from "./shared.ts";
@@ -17,10 +17,7 @@ import { workerEntry } from "./workerEntry.ts";
 const createRedis = ({ redis: url, redisTimeoutMs: timeoutMs }: Config["cache"], telemetry: Telemetry) =>
   url === undefined ? undefined : new RedisStore({ url, timeoutMs, telemetry });
 
-export type ProcessParts = Omit<Shared, "onWrongChain"> & {
-  readonly redis: RedisStore | undefined;
-  readonly verifyPool: VerifyThreads;
-};
+export type ProcessParts = Omit<Shared, "onWrongChain"> & { readonly redis: RedisStore | undefined };
 
 /** Creates the parts that all chains share. */
 export const createShared = (

@@ -1,7 +1,6 @@
 import process from "node:process";
 import type { MainFunctions, ServingFunctions } from "../cluster/chainProtocol.ts";
 import { MainLink } from "../cluster/mainLink.ts";
-import { ProcessChannel } from "../cluster/processChannel.ts";
 import { createRemotePlaces, createRemoteRates } from "../cluster/remoteLimits.ts";
 import { LoopWatch } from "../cluster/viewGate.ts";
 import type { Config } from "../config/schema.ts";
@@ -9,6 +8,7 @@ import { createHttpServer } from "../http/httpServer.ts";
 import { loadTracer } from "../telemetry/loadTracer.ts";
 import { createTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
+import { Channel } from "../threads/channel.ts";
 import { createChainRuntime } from "./chainRuntime.ts";
 import { createForebay, type Forebay } from "./main.ts";
 import type { ProcessRole } from "./processRole.ts";
@@ -16,7 +16,7 @@ import { shareOfServing } from "./processShare.ts";
 import { readVersion } from "./readVersion.ts";
 import { createServingSources } from "./servingSources.ts";
 
-type Channel = ProcessChannel<MainFunctions, ServingFunctions>;
+type MainProcess = Channel<MainFunctions, ServingFunctions>;
 
 /** Limit for the time in which all processes close their listeners. Without the others, this process goes on alone. */
 const STOP_MS = 3_000;
@@ -62,7 +62,7 @@ interface Serving {
 /** A process that is killed loses the usage of at most this time. */
 const USAGE_MS = 1_000;
 
-const reportUsage = (usages: UsageLedger, channel: Channel): void => {
+const reportUsage = (usages: UsageLedger, channel: MainProcess): void => {
   const changes = usages.takeChanges();
   if (changes.length > 0) {
     channel.notify("addUsage", changes);
@@ -70,7 +70,7 @@ const reportUsage = (usages: UsageLedger, channel: Channel): void => {
 };
 
 /** Reports the last usage before this process ends. Resolves when the main process has it. */
-const reportLastUsage = async (usages: UsageLedger, channel: Channel): Promise<void> => {
+const reportLastUsage = async (usages: UsageLedger, channel: MainProcess): Promise<void> => {
   const changes = usages.takeChanges();
   if (changes.length > 0) {
     await channel.call("addUsage", changes, { signal: AbortSignal.timeout(USAGE_MS) });
@@ -78,7 +78,7 @@ const reportLastUsage = async (usages: UsageLedger, channel: Channel): Promise<v
 };
 
 /** Starts to serve, and reports the port to the main process. */
-const start = async (channel: Channel): Promise<Serving> => {
+const start = async (channel: MainProcess): Promise<Serving> => {
   const { processes, ...received } = await channel.call("begin", null);
   const config = received.config as Config;
   const tracer = await loadTracer(config.tracing, process.env, readVersion());
@@ -91,7 +91,7 @@ const start = async (channel: Channel): Promise<Serving> => {
   return { forebay, telemetry, usages };
 };
 
-const serve = (channel: Channel): void => {
+const serve = (channel: MainProcess): void => {
   const started = Promise.withResolvers<Serving>();
   channel.offer({
     reload: async ({ config }) => {
@@ -123,16 +123,16 @@ const serve = (channel: Channel): void => {
   });
 };
 
-const channel: Channel = new ProcessChannel(
-  (messages) => {
+const channel: MainProcess = new Channel({
+  post: (messages) => {
     process.send?.(messages, undefined, {}, () => undefined);
   },
-  (error) => {
+  onError: (error) => {
     // A lost message can leave an old view: the process is replaced.
     process.stderr.write(`forebay: a serving process ends: ${error instanceof Error ? error.stack : String(error)}\n`);
     process.exit(1);
   },
-);
+});
 process.on("message", (message) => channel.receive(message));
 // The main process ends this process. A terminal sends its signals to all processes.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {

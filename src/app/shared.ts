@@ -8,7 +8,7 @@ import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
-import type { VerifyPool } from "../verification/verifyPool.ts";
+import type { VerifyThreads } from "../verification/verifyThreads.ts";
 import type { WebSockets } from "../websocket/webSocketServer.ts";
 
 /** The parts that all chains of the process share. */
@@ -26,7 +26,7 @@ export interface Shared {
   /** Threads that execute EVM code. */
   readonly evmThreads: EvmThreads;
   /** Threads that verify responses. */
-  readonly verifyPool: VerifyPool;
+  readonly verifyPool: VerifyThreads;
   /** Turns responses of nodes into write sets. */
   readonly writeSetThread: WriteSetThread;
   /** Counts the calls of clients without a key, and the calls to nodes. */

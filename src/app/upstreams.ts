@@ -17,7 +17,7 @@ import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createChainVerifier } from "../verification/chainVerifier.ts";
 import type { Verifier, VerifyLevel } from "../verification/verifier.ts";
-import { type VerifyPool, VerifyThreads } from "../verification/verifyPool.ts";
+import { VerifyThreads } from "../verification/verifyThreads.ts";
 import { workerEntry } from "./workerEntry.ts";
 
 export interface UpstreamsOptions {
@@ -54,7 +54,7 @@ export interface UpstreamsOptions {
   /** Checks that always fail on this chain. */
   readonly checksOff?: readonly Check[];
   /** Threads that verify. By default this chain has its own. */
-  readonly verifyPool?: VerifyPool;
+  readonly verifyPool?: VerifyThreads;
   /** The chain as another process follows it. Default: this process follows the nodes. */
   readonly copy?: FollowedChain | undefined;
 }
@@ -152,7 +152,7 @@ class ChainUpstreams implements Upstreams {
   readonly ready: Promise<void>;
   readonly #options: UpstreamsOptions;
   readonly #telemetry: Telemetry;
-  readonly #verifyPool: VerifyPool;
+  readonly #verifyPool: VerifyThreads;
   readonly #chain: FollowedChain;
   readonly #ending = new AbortController();
   readonly #onLiar = new Set<(node: string) => void>();

@@ -1,6 +1,6 @@
 import { enableCompileCache } from "node:module";
 import { workerData } from "node:worker_threads";
-import { startTask, type ThreadData } from "../threads/startTask.ts";
+import { startTask, type ThreadData } from "../threads/threadTask.ts";
 
 /** The entry of every worker thread. It loads only the modules of the task that the thread was started for. */
 const TASKS = {

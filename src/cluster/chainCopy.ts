@@ -10,13 +10,13 @@ import type { PendingChain } from "../pending/applyFlashblock.ts";
 import { PendingBlocks } from "../pending/pendingBlock.ts";
 import { createView } from "../pending/pendingView.ts";
 import { createRecentHashes } from "../pending/recentPendingHashes.ts";
+import type { Channel } from "../threads/channel.ts";
 import type { ChainInfo, MainFunctions, NodeFacts, ServingFunctions, ViewUpdate } from "./chainProtocol.ts";
 import { type HeadsUpdate, headsOfRing, updateRing } from "./headsUpdate.ts";
 import { PendingDecoder, type PendingUpdate } from "./pendingUpdate.ts";
-import type { ProcessChannel } from "./processChannel.ts";
 import { type LoopWatch, ViewGate } from "./viewGate.ts";
 
-export type MainChannel = ProcessChannel<MainFunctions, ServingFunctions>;
+export type MainChannel = Channel<MainFunctions, ServingFunctions>;
 
 export interface ChainCopyOptions {
   readonly chain: string;

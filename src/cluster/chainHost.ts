@@ -12,6 +12,7 @@ import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { pendingState } from "../pending/pendingState.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
+import type { RemoteCall } from "../threads/channel.ts";
 import type {
   ChainInfo,
   ExpectedTransactions,
@@ -24,7 +25,6 @@ import type {
   StateOutcome,
 } from "./chainProtocol.ts";
 import { type ChainKnownState, HostedState } from "./hostedState.ts";
-import type { RemoteCall } from "./processChannel.ts";
 import { RunningRequests } from "./runningRequests.ts";
 import { type ViewChange, ViewEncoder } from "./viewEncoder.ts";
 import { type ViewMember, ViewRounds, type ViewRoundsOptions } from "./viewRounds.ts";

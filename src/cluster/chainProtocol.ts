@@ -11,9 +11,9 @@ import type { AnswerCall } from "../state/answers/answers.ts";
 import type { StateRead } from "../state/stateReads.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
 import type { UsageChange } from "../telemetry/usageLedger.ts";
+import type { RemoteCall } from "../threads/channel.ts";
 import type { HeadsUpdate } from "./headsUpdate.ts";
 import type { PendingUpdate } from "./pendingUpdate.ts";
-import type { RemoteCall } from "./processChannel.ts";
 
 /** The key of a chain: equal in all processes, and another one after a reload that changes the chain. */
 export interface OfChain {

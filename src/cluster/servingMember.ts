@@ -1,14 +1,12 @@
+import { Channel, type ChannelEnds } from "../threads/channel.ts";
 import type { ChainHost, ChainMember } from "./chainHost.ts";
 import type { MainFunctions, OfChain, ServingFunctions } from "./chainProtocol.ts";
-import { ProcessChannel } from "./processChannel.ts";
 
-export type ServingChannel = ProcessChannel<ServingFunctions, MainFunctions>;
+export type ServingChannel = Channel<ServingFunctions, MainFunctions>;
 
-export interface ServingMemberOptions {
-  post(messages: readonly object[]): void;
+export interface ServingMemberOptions extends ChannelEnds {
   /** Returns the host of a chain by its key. */
   host(chain: string): ChainHost | undefined;
-  onError(error: unknown): void;
 }
 
 /** One serving process, as the main process sees it: its chains, and its calls to their hosts. */
@@ -19,7 +17,7 @@ export class ServingMember {
 
   constructor(options: ServingMemberOptions) {
     this.#options = options;
-    this.channel = new ProcessChannel(options.post, options.onError);
+    this.channel = new Channel(options);
     this.#offerChains();
   }
 

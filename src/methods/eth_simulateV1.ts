@@ -1,8 +1,8 @@
+import { MustForwardError } from "../core/mustForwardError.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { PendingView } from "../core/view.ts";
 import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
-import { MustForwardError } from "../evm/runs/evmWorkers.ts";
 import { elementAt } from "../json/members.ts";
 import { type Call, createCall, paramsTextOf } from "../jsonrpc/call.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";

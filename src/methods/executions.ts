@@ -1,10 +1,10 @@
 import type { BlockId, HeaderFields } from "../core/heads.ts";
+import { MustForwardError } from "../core/mustForwardError.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PendingBlock, PendingView } from "../core/view.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
-import { MustForwardError } from "../evm/runs/evmWorkers.ts";
 import { isFields } from "../json/fields.ts";
 import { createCall, paramsTextOf } from "../jsonrpc/call.ts";
 import { overBudget } from "../jsonrpc/rpcError.ts";

@@ -5,33 +5,32 @@ import type { EngineKind } from "../evm/engineKind.ts";
 import type { PlainCall } from "../evm/reads/stateCalls.ts";
 import type { Execution, FlashblockJob } from "./execution.ts";
 
-/** From the main thread to the executor's thread. */
-export type ToExecutor =
-  /** If not `isExecutable`, the block's own rules are not known: the thread only decodes the transactions. */
-  | { readonly kind: "run"; readonly job: FlashblockJob; readonly rules: Rules; readonly isExecutable: boolean }
-  /** Runs a job after one that the last change of base discarded: see Executor.executeRest. */
-  | { readonly kind: "runRest"; readonly job: FlashblockJob; readonly rules: Rules; readonly isExecutable: boolean }
-  | { readonly kind: "rebase"; readonly base: BlockId; readonly through: number | undefined }
-  | { readonly kind: "values"; readonly id: number; readonly values: StateValues }
-  | { readonly kind: "noValues"; readonly id: number; readonly message: string };
+export interface ExecutorRun {
+  readonly job: FlashblockJob;
+  readonly rules: Rules;
+  /** False: the block's own rules are not known, and the thread only decodes the transactions. */
+  readonly isExecutable: boolean;
+}
 
-/** From the executor's thread to the main thread. */
-export type FromExecutor =
-  | { readonly kind: "done"; readonly id: number; readonly execution: Execution }
-  /** The job was not run, because the base that it starts from was replaced. */
-  | { readonly kind: "cancelled"; readonly id: number }
-  | { readonly kind: "failed"; readonly id: number; readonly message: string }
-  /** Requests missing state at a sealed block. `id` is the request's. */
-  | {
-      readonly kind: "readState";
-      readonly id: number;
-      readonly base: BlockId;
-      readonly keys: StateKeys;
-      /** Calls that will run soon. */
-      readonly hint: readonly PlainCall[] | undefined;
-    }
+/** What the executor's thread offers. A job is "cancelled" if the base that it starts from was replaced. */
+export type ExecutorFunctions = {
+  execute(run: ExecutorRun): Promise<Execution | "cancelled">;
+  /** Runs a job after one that the last change of base discarded: see Executor.executeRest. */
+  executeRest(run: ExecutorRun): Promise<Execution | "cancelled">;
+  rebase(change: { readonly base: BlockId; readonly through: number | undefined }): void;
+};
+
+/** What the main thread offers to the executor's thread. */
+export type ExecutorHost = {
+  /** Reads state at a sealed block. `hint`: calls that will run soon. */
+  readState(request: {
+    readonly base: BlockId;
+    readonly keys: StateKeys;
+    readonly hint: readonly PlainCall[] | undefined;
+  }): Promise<StateValues>;
   /** The state of a job could not be read. The read is retried. */
-  | { readonly kind: "retry"; readonly number: bigint; readonly index: number; readonly message: string };
+  retried(job: { readonly number: bigint; readonly index: number; readonly message: string }): void;
+};
 
 /** Sent to the thread when it starts. */
 export interface ExecutorData {

@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { MessagePort } from "node:worker_threads";
 import { LRUCache } from "lru-cache";
 import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
 import { createEngines, type Engines } from "../evm/createEngines.ts";
-import type { WorkerTask } from "../threads/startTask.ts";
-import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
+import { Channel } from "../threads/channel.ts";
+import type { ThreadTask } from "../threads/threadTask.ts";
+import type { Execution } from "./execution.ts";
+import type { ExecutorData, ExecutorFunctions, ExecutorHost, ExecutorRun } from "./executorMessages.ts";
 import { createFlashblockExecutor, type FlashblockExecutor } from "./flashblockExecutor.ts";
-import { StateRequests } from "./stateRequests.ts";
 import { JobCancelledError } from "./stateRounds.ts";
 
 const MAX_CODE_BYTES = 128 * 1024 * 1024;
@@ -17,45 +17,43 @@ const MAX_CODE_BYTES = 128 * 1024 * 1024;
  */
 const MAX_AFTER_SEALED_MS = 2_000;
 
-type Run = Pick<ToExecutor & { kind: "run" }, "job" | "rules" | "isExecutable">;
+type Host = Channel<ExecutorHost, ExecutorFunctions>;
+type Outcome = Execution | "cancelled";
 
-const runJob = async (executor: FlashblockExecutor, { job, rules, isExecutable }: Run): Promise<FromExecutor> => {
-  const { id } = job;
+const runJob = async (executor: FlashblockExecutor, { job, rules, isExecutable }: ExecutorRun): Promise<Outcome> => {
   try {
-    return { kind: "done", id, execution: await executor.run(job, rules, isExecutable) };
+    return await executor.run(job, rules, isExecutable);
   } catch (error) {
     if (error instanceof JobCancelledError) {
-      return { kind: "cancelled", id };
+      return "cancelled";
     }
-    return { kind: "failed", id, message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+    throw error;
   }
 };
 
 /** The executor's side in the worker thread. It takes jobs and changes of base in the order of their messages. */
 class ExecutorThread {
-  readonly #send: (message: FromExecutor) => void;
-  readonly #requests: StateRequests;
   readonly #executor: FlashblockExecutor;
   /** Jobs up to this one start from a base that was replaced. They are not run. */
   #cancelledThrough = 0;
   #lastReceived = 0;
+  /** Aborts the reads of jobs that are cancelled. */
+  #reading = new AbortController();
   /** Jobs up to `through` belong to a sealed block, and some of them have not ended. */
   #sealed: { readonly through: number; readonly atMs: number } | undefined;
-  #queue: Promise<void> = Promise.resolve();
+  #queue: Promise<unknown> = Promise.resolve();
   /** The jobs and the state that the last change of base discarded. */
   #discarded: FlashblockExecutor | undefined;
 
-  constructor(send: (message: FromExecutor) => void, engine: Engines, { nativeContracts }: ExecutorData) {
-    this.#send = send;
-    this.#requests = new StateRequests(send);
+  constructor(host: Host, engine: Engines, { nativeContracts }: ExecutorData) {
     this.#executor = createFlashblockExecutor(
       {
-        fetch: (base, keys, hint) => this.#requests.fetch(base, keys, hint),
+        fetch: (base, keys, hint) => host.call("readState", { base, keys, hint }, { signal: this.#reading.signal }),
         engine,
         codes: new LRUCache<Hash, Uint8Array>({ maxSize: MAX_CODE_BYTES, sizeCalculation: (code) => code.length + 1 }),
         isNative: (address) => nativeContracts.some((native) => address.startsWith(native)),
         onRetry: ({ environment, index }, { message }) =>
-          send({ kind: "retry", number: environment.number, index, message }),
+          host.notify("retried", { number: environment.number, index, message }),
         isCancelled: ({ id }) => id <= this.#cancelledThrough,
         deadlineMs: ({ id }) => this.#deadlineMs(id),
       },
@@ -63,59 +61,29 @@ class ExecutorThread {
     );
   }
 
-  receive(message: ToExecutor): void {
-    switch (message.kind) {
-      case "run":
-        this.#lastReceived = message.job.id;
-        if (message.isExecutable) {
-          this.#executor.expect(message.job, message.rules);
-        }
-        this.#enqueue(async () => this.#send(await this.#run(message)));
-        break;
-      case "runRest":
-        // The queue does not wait for the rest.
-        this.#enqueue(() => void this.#runRest(message));
-        break;
-      case "rebase":
-        this.#rebase(message);
-        break;
-      case "values":
-        this.#requests.resolve(message.id, message.values);
-        break;
-      case "noValues":
-        this.#requests.reject(message.id, message.message);
-        break;
+  execute(run: ExecutorRun): Promise<Outcome> {
+    const { job, rules, isExecutable } = run;
+    this.#lastReceived = job.id;
+    if (isExecutable) {
+      this.#executor.expect(job, rules);
     }
+    return this.#enqueue(() => (job.id <= this.#cancelledThrough ? "cancelled" : runJob(this.#executor, run)));
   }
 
-  #deadlineMs(id: number): number | undefined {
-    const sealed = this.#sealed;
-    return sealed && id <= sealed.through ? sealed.atMs + MAX_AFTER_SEALED_MS : undefined;
+  /** The queue does not wait for the rest. */
+  async executeRest(run: ExecutorRun): Promise<Outcome> {
+    const { before } = run.job;
+    const { executor } = await this.#enqueue(() => ({ executor: this.#discarded }));
+    const hasState = executor !== undefined && before !== undefined && executor.hasState(before);
+    return hasState ? runJob(executor, run) : "cancelled";
   }
 
-  /** Messages are received between two steps: execution by itself never waits. */
-  #enqueue(step: () => Promise<void> | void): void {
-    this.#queue = this.#queue.then(() => nextTurn()).then(step);
-  }
-
-  async #run({ job, rules, isExecutable }: Run): Promise<FromExecutor> {
-    return job.id <= this.#cancelledThrough
-      ? { kind: "cancelled", id: job.id }
-      : runJob(this.#executor, { job, rules, isExecutable });
-  }
-
-  async #runRest({ job, rules, isExecutable }: Run): Promise<void> {
-    const executor = this.#discarded;
-    const hasState = executor !== undefined && job.before !== undefined && executor.hasState(job.before);
-    this.#send(hasState ? await runJob(executor, { job, rules, isExecutable }) : { kind: "cancelled", id: job.id });
-  }
-
-  #rebase({ base, through }: ToExecutor & { kind: "rebase" }): void {
+  rebase({ base, through }: Parameters<ExecutorFunctions["rebase"]>[0]): void {
     if (through === undefined) {
       this.#cancelAll();
     }
     this.#sealed = through === undefined ? undefined : { through, atMs: this.#sealed?.atMs ?? performance.now() };
-    this.#enqueue(() => {
+    void this.#enqueue(() => {
       if (through === this.#sealed?.through) {
         this.#sealed = undefined;
       }
@@ -125,17 +93,35 @@ class ExecutorThread {
     });
   }
 
+  #deadlineMs(id: number): number | undefined {
+    const sealed = this.#sealed;
+    return sealed && id <= sealed.through ? sealed.atMs + MAX_AFTER_SEALED_MS : undefined;
+  }
+
+  /** Messages are received between two steps: execution by itself never waits. */
+  #enqueue<T>(step: () => Promise<T> | T): Promise<T> {
+    const result = this.#queue.then(() => nextTurn()).then(step);
+    this.#queue = result.catch(() => undefined);
+    return result;
+  }
+
   /** Jobs that were received until now are not run, and no longer wait for state. */
   #cancelAll(): void {
     this.#cancelledThrough = this.#lastReceived;
-    this.#requests.rejectAll("the base is another block now");
+    this.#reading.abort(new Error("the base is another block now"));
+    this.#reading = new AbortController();
   }
 }
 
 /** The task of a thread that executes flashblocks. Its data is ExecutorData. */
-export const executorTask: WorkerTask = async (port: MessagePort, workerData) => {
+export const executorTask: ThreadTask = async (port, workerData) => {
   const data = workerData as ExecutorData;
   const engines = await createEngines(data.engine);
-  const thread = new ExecutorThread((message) => port.postMessage(message), engines, data);
-  port.on("message", (message: ToExecutor) => thread.receive(message));
+  const host: Host = Channel.onPort(port, {});
+  const thread = new ExecutorThread(host, engines, data);
+  host.offer({
+    execute: (run) => thread.execute(run),
+    executeRest: (run) => thread.executeRest(run),
+    rebase: (change) => thread.rebase(change),
+  });
 };

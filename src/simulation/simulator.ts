@@ -1,5 +1,6 @@
 import type { Caller, CallScope } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
+import { MustForwardError } from "../core/mustForwardError.ts";
 import type { ReadSet } from "../core/readSet.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
@@ -7,7 +8,7 @@ import { traced } from "../core/trace.ts";
 import { type Data, formatQuantity, type Quantity } from "../ethereum/hex.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
 import { missingFields, unknownFields } from "../ethereum/unknownFields.ts";
-import { type EvmWorkers, MustForwardError } from "../evm/runs/evmWorkers.ts";
+import type { EvmWorkers } from "../evm/runs/evmWorkers.ts";
 import { overBudget } from "../jsonrpc/rpcError.ts";
 import { INTERNAL_OWNER, ownerOf } from "../limits/fairQueue.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";

@@ -1,6 +1,27 @@
 import type { Transferable } from "node:worker_threads";
 import { FairQueue, INTERNAL_OWNER, type QueueOwner } from "../limits/fairQueue.ts";
-import { WorkerPoolError } from "./workerPoolError.ts";
+
+/** Why a pool did not complete a job. */
+export type WorkerPoolFailure =
+  /** Too many jobs wait. */
+  | "queueFull"
+  /** The job waited for its whole time limit. */
+  | "queueTimeout"
+  /** The job ran for its whole time limit. */
+  | "deadline"
+  /** The thread ended, or the job threw. `cause` has the error. */
+  | "failed"
+  | "closed";
+
+export class WorkerPoolError extends Error {
+  override readonly name = "WorkerPoolError";
+  readonly reason: WorkerPoolFailure;
+
+  constructor(reason: WorkerPoolFailure, options?: ErrorOptions) {
+    super(`a worker pool did not complete a job: ${reason}`, options);
+    this.reason = reason;
+  }
+}
 
 /** One job of a WorkerPool. */
 export interface PoolJob {
@@ -9,18 +30,18 @@ export interface PoolJob {
   /** Memory of `input` that is moved to the thread instead of copied. */
   readonly transfer?: readonly Transferable[];
   /** An idle thread whose last job had the same affinity is preferred. `undefined`: the thread keeps its affinity. */
-  readonly affinity: string | undefined;
-  /** Returns the response to a request of the job. If it rejects, the job rejects with the same error. */
-  readonly onRequest: (request: unknown) => Promise<unknown>;
+  readonly affinity?: string | undefined;
+  /** Returns the value that the job asks for. If it rejects, the job rejects with the same error. */
+  readonly onRequest?: ((request: unknown) => Promise<unknown>) | undefined;
   /** Called when a thread takes the job, and returns what is called at its end. If it throws, the job rejects with the same error. */
   readonly begin?: (() => () => void) | undefined;
-  /** Limits the run. */
-  readonly timeoutMs: number;
+  /** Limits the run. Default: no limit. */
+  readonly timeoutMs?: number | undefined;
   /** Limits the wait for a thread. Default: `timeoutMs`. */
   readonly maxWaitMs?: number;
   /** Clients take turns. Default: no client. */
   readonly owner?: QueueOwner | undefined;
-  readonly signal: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** A job and the promise of its caller. */
@@ -35,12 +56,12 @@ export const watchJob = (
   onTimeout: () => void,
   onAbort: (reason: unknown) => void,
 ): (() => void) => {
-  const timer = setTimeout(onTimeout, timeoutMs);
-  const abort = (): void => onAbort(signal.reason);
-  signal.addEventListener("abort", abort, { once: true });
+  const timer = timeoutMs === undefined ? undefined : setTimeout(onTimeout, timeoutMs);
+  const abort = (): void => onAbort(signal?.reason);
+  signal?.addEventListener("abort", abort, { once: true });
   return () => {
     clearTimeout(timer);
-    signal.removeEventListener("abort", abort);
+    signal?.removeEventListener("abort", abort);
   };
 };
 

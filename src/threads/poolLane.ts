@@ -1,5 +1,4 @@
-import { JobQueue, type PoolJob, type QueuedJob } from "./jobQueue.ts";
-import { WorkerPoolError } from "./workerPoolError.ts";
+import { JobQueue, type PoolJob, type QueuedJob, WorkerPoolError } from "./jobQueue.ts";
 
 export interface LaneOptions {
   readonly maxWaiting: number;
@@ -28,7 +27,7 @@ export class PoolLane {
       if (this.#isClosed) {
         throw new WorkerPoolError("closed");
       }
-      job.signal.throwIfAborted();
+      job.signal?.throwIfAborted();
       this.#queue.add({ ...job, resolve, reject });
       this.#onChange();
     });

@@ -1,12 +1,11 @@
 import type { ResourceLimits } from "node:worker_threads";
-import type { PoolJob, QueuedJob } from "./jobQueue.ts";
+import { type PoolJob, type QueuedJob, WorkerPoolError } from "./jobQueue.ts";
 import { type LaneOptions, PoolLane } from "./poolLane.ts";
-import { WorkerPoolError } from "./workerPoolError.ts";
 import { WorkerSlot, type WorkerSlotOptions } from "./workerSlot.ts";
 import type { WorkerEntry } from "./workerThread.ts";
 
 export interface WorkerPoolOptions {
-  /** A task that calls `serveJobs`. */
+  /** A task that offers JobFunctions. */
   readonly entry: WorkerEntry;
   /** Plain data for the task of each thread. */
   readonly data?: unknown;
@@ -26,7 +25,7 @@ export interface WorkerPoolOptions {
 
 /**
  * Runs jobs in worker threads, one job per thread at a time. A thread starts when a job waits and no other thread is idle.
- * A job that reaches its time limit, or whose caller disconnects, is interrupted. A thread that does not heed that is replaced.
+ * A job that reaches its time limit, or whose caller disconnects, is interrupted. A thread that ignores that is replaced.
  */
 export class WorkerPool {
   readonly #slotOptions: WorkerSlotOptions;

@@ -1,13 +1,22 @@
 import type { ResourceLimits } from "node:worker_threads";
-import { createInterrupts, type FromJobThread, type ToJobThread } from "./jobMessages.ts";
-import { type QueuedJob, watchJob } from "./jobQueue.ts";
-import { WorkerPoolError } from "./workerPoolError.ts";
+import { MustForwardError } from "../core/mustForwardError.ts";
+import { RpcError } from "../jsonrpc/rpcError.ts";
+import type { RemoteCall } from "./channel.ts";
+import { type QueuedJob, WorkerPoolError, watchJob } from "./jobQueue.ts";
 import { type WorkerEntry, WorkerThread } from "./workerThread.ts";
 
 /** A thread that ends before it is loaded would probably do so again. The next one starts after this pause. */
 const RESTART_MS = 1_000;
 /** A thread that did not end an interrupted job within this time is replaced. */
 const INTERRUPT_MS = 500;
+
+/** What the task of a pool's thread offers. */
+export type JobFunctions = {
+  /** Runs one job. A long run must end soon after `call.isAborted` returns true: nobody waits for its output. */
+  run(input: unknown, call: RemoteCall): unknown;
+};
+
+type JobThread = WorkerThread<JobFunctions, Record<string, never>>;
 
 export interface WorkerSlotOptions {
   readonly entry: WorkerEntry;
@@ -23,29 +32,17 @@ export interface WorkerSlotOptions {
   readonly onDeadline: () => void;
 }
 
-interface RunningJob {
-  readonly id: number;
-  readonly job: QueuedJob;
-  readonly endWatch: () => void;
-}
-
-/** A job that was interrupted, and that the thread has not ended yet. */
-interface EndingJob {
-  readonly id: number;
-  readonly timer: NodeJS.Timeout;
-}
-
 /** The place of one thread in a pool, with the job that runs on it. A thread that is lost or ended is replaced. */
 export class WorkerSlot {
   readonly #options: WorkerSlotOptions;
-  #thread: WorkerThread<ToJobThread, FromJobThread> | undefined;
+  #thread: JobThread | undefined;
   #isLoaded = false;
   #isPausing = false;
+  /** The caller of "ending" has its error, and the thread has not ended the job yet. */
+  #job: "none" | "running" | "ending" = "none";
+  /** Of the job. */
+  #ending: AbortController | undefined;
   #isClosed = false;
-  #running: RunningJob | undefined;
-  #ending: EndingJob | undefined;
-  readonly #interrupts = createInterrupts();
-  #lastId = 0;
   #affinity: string | undefined;
 
   constructor(options: WorkerSlotOptions) {
@@ -66,11 +63,11 @@ export class WorkerSlot {
   }
 
   get isIdle(): boolean {
-    return this.#isLoaded && this.#running === undefined && this.#ending === undefined;
+    return this.#isLoaded && this.#job === "none";
   }
 
   get isBusy(): boolean {
-    return this.#running !== undefined;
+    return this.#job === "running";
   }
 
   /** Of the thread's last job. */
@@ -82,120 +79,92 @@ export class WorkerSlot {
     const { entry, data, limits, onFree, onThread } = this.#options;
     this.#isLoaded = false;
     this.#affinity = undefined;
-    this.#thread = new WorkerThread<ToJobThread, FromJobThread>({
+    this.#thread = new WorkerThread({
       entry,
       data,
       limits,
+      functions: {},
       onLoaded: () => {
         this.#isLoaded = true;
         onFree();
       },
-      onMessage: (message) => this.#receive(message),
       onLost: (error) => this.#lose(error),
     });
     onThread();
   }
 
+  /** Runs a job. The slot must be idle. */
   run(job: QueuedJob): void {
-    const id = ++this.#lastId;
-    const endWatch = watchJob(
-      job,
-      () => {
-        this.#options.onDeadline();
-        this.#interrupt(id, new WorkerPoolError("deadline"));
-      },
-      (reason) => this.#interrupt(id, reason),
-    );
-    this.#running = { id, job, endWatch };
-    this.#affinity = job.affinity ?? this.#affinity;
-    this.#thread?.post({ kind: "run", id, input: job.input, interrupts: this.#interrupts }, job.transfer);
+    if (this.#thread !== undefined) {
+      this.#job = "running";
+      this.#affinity = job.affinity ?? this.#affinity;
+      void this.#run(job, this.#thread);
+    }
   }
 
   async close(error: Error): Promise<void> {
     this.#isClosed = true;
-    this.#finish()?.reject(error);
-    this.#endInterrupt();
+    this.#ending?.abort(error);
     await this.#thread?.end();
   }
 
-  #receive(message: FromJobThread): void {
-    if (message.id === this.#ending?.id) {
-      this.#receiveEnding(message);
-      return;
-    }
-    const running = this.#running;
-    if (running === undefined || message.id !== running.id) {
-      return;
-    }
-    if (message.kind === "request") {
-      void this.#respond(running, message.request);
-      return;
-    }
-    this.#finish();
-    if (message.kind === "done") {
-      running.job.resolve(message.output);
-    } else {
-      this.#fail(running.job, new Error(message.message));
-    }
-    this.#options.onFree();
-  }
-
-  async #respond(running: RunningJob, request: unknown): Promise<void> {
-    const { id, job } = running;
+  async #run(job: QueuedJob, thread: JobThread): Promise<void> {
+    const { input, transfer, onRequest } = job;
+    const ending = new AbortController();
+    this.#ending = ending;
+    const endWatch = watchJob(
+      job,
+      () => {
+        this.#options.onDeadline();
+        ending.abort(new WorkerPoolError("deadline"));
+      },
+      (reason) => ending.abort(reason),
+    );
+    const ended = Promise.withResolvers<void>();
+    let hasEnded = false;
+    const onEnd = (): void => {
+      hasEnded = true;
+      ended.resolve();
+    };
+    const options = { signal: ending.signal, transfer, onAsk: onRequest, onEnd };
     try {
-      const value = await job.onRequest(request);
-      if (this.#running === running) {
-        this.#thread?.post({ kind: "reply", id, value });
-      }
+      job.resolve(await thread.channel.call("run", input, options));
     } catch (error) {
-      if (this.#running !== running) {
-        return;
-      }
-      // The thread ends the job. The caller gets the error itself.
-      this.#thread?.post({ kind: "noReply", id });
-      this.#finish()?.reject(error);
-      this.#options.onFree();
+      job.reject(hasEnded ? this.#outcomeOf(error) : error);
     }
-  }
-
-  /** Ends a job early. Its caller gets the error at once. The thread takes the next job when it has ended this one. */
-  #interrupt(id: number, error: unknown): void {
-    this.#finish()?.reject(error);
-    Atomics.store(this.#interrupts, 0, id);
-    // The job may wait for a value.
-    this.#thread?.post({ kind: "noReply", id });
-    this.#ending = { id, timer: setTimeout(() => this.#replaceThread(), INTERRUPT_MS) };
-  }
-
-  #receiveEnding({ kind, id }: FromJobThread): void {
-    if (kind === "request") {
-      this.#thread?.post({ kind: "noReply", id });
-      return;
+    endWatch();
+    if (!hasEnded) {
+      await this.#untilEnded(ended.promise);
     }
-    this.#endInterrupt();
+    this.#job = "none";
     this.#options.onFree();
   }
 
-  #endInterrupt(): void {
-    clearTimeout(this.#ending?.timer);
-    this.#ending = undefined;
+  /** The caller of a job has its error at once. The thread takes the next job when it has ended this one. */
+  async #untilEnded(ended: Promise<void>): Promise<void> {
+    this.#job = "ending";
+    const timer = setTimeout(() => {
+      // The job ignores the interrupt. Its call ends with its thread.
+      void this.#thread?.end();
+      this.start();
+    }, INTERRUPT_MS);
+    await ended;
+    clearTimeout(timer);
   }
 
-  /** Ends a job that does not heed an interrupt, and with it the thread. */
-  #replaceThread(): void {
-    this.#endInterrupt();
-    void this.#thread?.end();
-    this.start();
-    this.#options.onFree();
+  /** A job may end with an error for its caller. Any other error is a fault of the job. */
+  #outcomeOf(error: unknown): unknown {
+    if (error instanceof RpcError || error instanceof MustForwardError) {
+      return error;
+    }
+    const cause = error instanceof Error ? error : new Error(String(error));
+    this.#options.onFailure(cause);
+    return new WorkerPoolError("failed", { cause });
   }
 
   #lose(error: Error): void {
-    this.#endInterrupt();
-    const job = this.#finish();
-    if (job === undefined) {
+    if (this.#job !== "running") {
       this.#options.onFailure(error);
-    } else {
-      this.#fail(job, error);
     }
     if (this.#isLoaded) {
       this.start();
@@ -210,17 +179,5 @@ export class WorkerSlot {
         this.#options.onFree();
       }
     }, RESTART_MS).unref();
-  }
-
-  #fail(job: QueuedJob, cause: Error): void {
-    this.#options.onFailure(cause);
-    job.reject(new WorkerPoolError("failed", { cause }));
-  }
-
-  #finish(): QueuedJob | undefined {
-    const running = this.#running;
-    running?.endWatch();
-    this.#running = undefined;
-    return running?.job;
   }
 }

@@ -2,7 +2,7 @@ import { type Check, UnverifiedError } from "../core/node.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { COMPUTED_CHECKS, Evidence } from "./evidence.ts";
 import { createVerifier, type Verifier, type VerifyLevel } from "./verifier.ts";
-import type { VerifyPool } from "./verifyPool.ts";
+import type { VerifyThreads } from "./verifyThreads.ts";
 
 export interface ChainVerifierOptions {
   readonly chain: string;
@@ -11,7 +11,7 @@ export interface ChainVerifierOptions {
   readonly nodes: readonly string[];
   /** Checks that are known to fail on this chain. */
   readonly off: readonly Check[];
-  readonly pool: VerifyPool;
+  readonly pool: Pick<VerifyThreads, "check">;
   /** Called if an earlier response of a node is now known to be wrong. */
   onWrongAnswer(error: UnverifiedError): void;
 }

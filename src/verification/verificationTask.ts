@@ -1,19 +1,13 @@
-import type { WorkerTask } from "../threads/startTask.ts";
+import { Channel, Moved } from "../threads/channel.ts";
+import type { ThreadTask } from "../threads/threadTask.ts";
+import type { JobFunctions } from "../threads/workerSlot.ts";
 import { checkBody } from "./checkBody.ts";
-import type { FromVerifier, ToVerifier } from "./verifyMessages.ts";
+import type { VerificationJob, VerificationOutput } from "./verifyThreads.ts";
 
-const verify = ({ id, body, checks }: ToVerifier): FromVerifier => {
-  try {
-    return { kind: "done", id, findings: checkBody(body, checks), body };
-  } catch (error) {
-    return { kind: "failed", id, message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
-  }
-};
+const verify = ({ body, checks }: VerificationJob): VerificationOutput =>
+  new Moved({ findings: checkBody(body, checks), body }, [body.buffer]);
 
 /** The code of a thread that verifies responses. */
-export const verificationTask: WorkerTask = (port) => {
-  port.on("message", (message: ToVerifier) => {
-    const verified = verify(message);
-    port.postMessage(verified, verified.kind === "done" ? [verified.body.buffer] : []);
-  });
+export const verificationTask: ThreadTask = (port) => {
+  Channel.onPort<Record<string, never>, JobFunctions>(port, { run: (job) => verify(job as VerificationJob) });
 };

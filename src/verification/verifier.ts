@@ -16,7 +16,7 @@ import { readResponseBlock } from "./responseBlock.ts";
 import { checkForm } from "./resultForms.ts";
 import { VerifiedHeaders } from "./verifiedHeaders.ts";
 import { isListedAtIndex } from "./verifiedReceipts.ts";
-import type { VerifiedBody, VerifyPool } from "./verifyPool.ts";
+import type { VerifiedBody, VerifyThreads } from "./verifyThreads.ts";
 
 export type VerifyLevel = "off" | "cheap" | "full";
 
@@ -38,7 +38,7 @@ export interface VerifiedCall {
 export interface VerifierOptions {
   readonly level: VerifyLevel;
   readonly evidence: Evidence;
-  readonly pool: VerifyPool;
+  readonly pool: Pick<VerifyThreads, "check">;
   /** Called if a response is served although this check could not be computed. */
   onUncomputable(check: Check): void;
 }
@@ -78,7 +78,7 @@ const CHECK_OF: Readonly<Record<ResponseChecks["kind"], Check>> = {
 class ResponseVerifier implements Verifier {
   readonly level: VerifyLevel;
   readonly #evidence: Evidence;
-  readonly #pool: VerifyPool;
+  readonly #pool: VerifierOptions["pool"];
   readonly #onUncomputable: (check: Check) => void;
   readonly #headers: VerifiedHeaders;
   readonly #blocks = new KnownBlocks();

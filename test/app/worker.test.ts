@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import type { TaskName } from "../../src/app/worker.ts";
 import { workerEntry } from "../../src/app/workerEntry.ts";
-import { LOADED } from "../../src/threads/startTask.ts";
+import { LOADED } from "../../src/threads/threadTask.ts";
 
 /** Workers do not load network clients, nor metrics: nothing reads the registry of a worker. */
 const FORBIDDEN = /\/node_modules\/(undici|ioredis|ws)\/|\/src\/telemetry\//;

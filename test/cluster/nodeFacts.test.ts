@@ -6,9 +6,9 @@ import type { ChainCopy } from "../../src/cluster/chainCopy.ts";
 import type { ChainInfo, MainFunctions, NodeFacts, ServingFunctions } from "../../src/cluster/chainProtocol.ts";
 import { CopiedIdentity } from "../../src/cluster/copiedIdentity.ts";
 import { MainLink } from "../../src/cluster/mainLink.ts";
-import { ProcessChannel } from "../../src/cluster/processChannel.ts";
 import { ViewEncoder } from "../../src/cluster/viewEncoder.ts";
 import { LoopWatch } from "../../src/cluster/viewGate.ts";
+import { Channel } from "../../src/threads/channel.ts";
 import { createHeads } from "../support/builders/heads.ts";
 import { createFakeChain, type FakeChain } from "../support/fakes/fakeChain.ts";
 import { createChainNode } from "../support/servers/chainNode.ts";
@@ -30,14 +30,14 @@ const fail = (error: unknown): never => {
 const createServing = (t: { after(end: () => void): void }) => {
   const chain = createFakeChain();
   const node = createChainNode("a", chain);
-  const main: ProcessChannel<ServingFunctions, MainFunctions> = new ProcessChannel(
-    (messages) => serving.receive(messages),
-    fail,
-  );
-  const serving: ProcessChannel<MainFunctions, ServingFunctions> = new ProcessChannel(
-    (messages) => main.receive(messages),
-    fail,
-  );
+  const main: Channel<ServingFunctions, MainFunctions> = new Channel({
+    post: (messages) => serving.receive(messages),
+    onError: fail,
+  });
+  const serving: Channel<MainFunctions, ServingFunctions> = new Channel({
+    post: (messages) => main.receive(messages),
+    onError: fail,
+  });
   main.offer({ acknowledge: () => undefined });
   const ending = new AbortController();
   t.after(() => ending.abort());

@@ -3,11 +3,11 @@ import { test } from "node:test";
 import { deserialize, serialize } from "node:v8";
 import type { MainFunctions, ServingFunctions } from "../../src/cluster/chainProtocol.ts";
 import { type ChainKnownState, HostedState } from "../../src/cluster/hostedState.ts";
-import { ProcessChannel } from "../../src/cluster/processChannel.ts";
 import { RemoteState } from "../../src/cluster/remoteState.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
 import type { Awaitable } from "../../src/jsonrpc/awaitable.ts";
+import { Channel } from "../../src/threads/channel.ts";
 import { createContext, createResponse } from "../support/builders/request.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
@@ -57,15 +57,21 @@ const createChannelPair = () => {
   const fail = (error: unknown): never => {
     throw error;
   };
-  const serving: ProcessChannel<MainFunctions, ServingFunctions> = new ProcessChannel((messages) => {
-    sends.toMain++;
-    const received: unknown = deserialize(serialize(messages));
-    setImmediate(() => main.receive(received));
-  }, fail);
-  const main: ProcessChannel<ServingFunctions, MainFunctions> = new ProcessChannel((messages) => {
-    const received: unknown = deserialize(serialize(messages));
-    setImmediate(() => serving.receive(received));
-  }, fail);
+  const serving: Channel<MainFunctions, ServingFunctions> = new Channel({
+    post: (messages) => {
+      sends.toMain++;
+      const received: unknown = deserialize(serialize(messages));
+      setImmediate(() => main.receive(received));
+    },
+    onError: fail,
+  });
+  const main: Channel<ServingFunctions, MainFunctions> = new Channel({
+    post: (messages) => {
+      const received: unknown = deserialize(serialize(messages));
+      setImmediate(() => serving.receive(received));
+    },
+    onError: fail,
+  });
   return { serving, main, sends };
 };
 

@@ -1,5 +1,5 @@
 import { evmTask } from "../../src/evm/runs/evmTask.ts";
-import { startTask } from "../../src/threads/startTask.ts";
+import { startTask } from "../../src/threads/threadTask.ts";
 
 let runs = 0;
 

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { test } from "node:test";
+import { MustForwardError } from "../../src/core/mustForwardError.ts";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import type { Comparison, EngineDifference } from "../../src/evm/comparison/compareEngines.ts";
 import { type ComparisonOutcome, EngineComparisons } from "../../src/evm/comparison/engineComparisons.ts";
-import { EvmWorkers, MustForwardError } from "../../src/evm/runs/evmWorkers.ts";
+import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
 import type { CallInput } from "../../src/simulation/callExecution.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import type { PlainAccount } from "../support/builders/stateRoot.ts";

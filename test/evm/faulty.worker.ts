@@ -1,7 +1,7 @@
 import { createEngines } from "../../src/evm/createEngines.ts";
 import { evmTask } from "../../src/evm/runs/evmTask.ts";
 import { runCall } from "../../src/simulation/callRuns.ts";
-import { startTask } from "../../src/threads/startTask.ts";
+import { startTask } from "../../src/threads/threadTask.ts";
 import { faultyEngines } from "../support/builders/faultyEngines.ts";
 
 /** Executes calls with an engine that returns one byte too many when the output has 32 bytes. The reference has no fault. */

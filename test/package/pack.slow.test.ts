@@ -11,7 +11,7 @@ import { after, before, test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { pack } from "../../pack.ts";
 import type { TaskName } from "../../src/app/worker.ts";
-import { LOADED } from "../../src/threads/startTask.ts";
+import { LOADED } from "../../src/threads/threadTask.ts";
 
 const INSTALL = ["install", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { workerEntry } from "../../src/app/workerEntry.ts";
 import type { HeaderFields } from "../../src/core/heads.ts";
+import { MustForwardError } from "../../src/core/mustForwardError.ts";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import {
   type Address,
@@ -16,7 +17,7 @@ import {
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import type { AccessListEntry } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import { EvmWorkers, MustForwardError } from "../../src/evm/runs/evmWorkers.ts";
+import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { runAccessList, runCall, runEstimate } from "../../src/simulation/callRuns.ts";
 import { parseParent } from "../../src/simulation/parentBlock.ts";

@@ -5,7 +5,8 @@ import type { EngineKind } from "../../src/evm/engineKind.ts";
 import { type EvmRuns, evmTask } from "../../src/evm/runs/evmTask.ts";
 import type { EvmRun, EvmRunOutput } from "../../src/evm/runs/runMessages.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
-import { createInterrupts, type FromJobThread, type ToJobThread } from "../../src/threads/jobMessages.ts";
+import { Channel } from "../../src/threads/channel.ts";
+import type { JobFunctions } from "../../src/threads/workerSlot.ts";
 import { wrapEngines } from "../support/builders/faultyEngines.ts";
 
 export interface EvmThread {
@@ -30,7 +31,7 @@ export const startEvmThread = async (
     }),
   );
   await task(thread, { engine });
-  const send = (message: ToJobThread) => port.postMessage(message);
+  const caller = Channel.onPort<JobFunctions, Record<string, never>>(port, {});
   return {
     run: (run) => {
       const input: EvmRun = {
@@ -47,20 +48,8 @@ export const startEvmThread = async (
         timeLimitMs: Number.POSITIVE_INFINITY,
         ...run,
       };
-      const { promise, resolve, reject } = Promise.withResolvers<EvmRunOutput>();
-      port.removeAllListeners("message");
-      port.on("message", async (message: FromJobThread) => {
-        if (message.kind === "request") {
-          const value = await source.read(message.request as StateKeys, new AbortController().signal);
-          send({ kind: "reply", id: 1, value });
-        } else if (message.kind === "done") {
-          resolve(message.output as EvmRunOutput);
-        } else {
-          reject(new Error(message.message));
-        }
-      });
-      send({ kind: "run", id: 1, input, interrupts: createInterrupts() });
-      return promise;
+      const onAsk = (keys: unknown) => source.read(keys as StateKeys, new AbortController().signal);
+      return caller.call("run", input, { onAsk }) as Promise<EvmRunOutput>;
     },
     transactions,
     close: () => port.close(),

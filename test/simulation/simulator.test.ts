@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { workerEntry } from "../../src/app/workerEntry.ts";
+import { MustForwardError } from "../../src/core/mustForwardError.ts";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { L1_BLOCK } from "../../src/ethereum/opFees.ts";
 import { createOpForks } from "../../src/ethereum/opForks.ts";
-import { EvmWorkers, MustForwardError } from "../../src/evm/runs/evmWorkers.ts";
+import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { createSimulator, type ExecutionBase, type SimulatorOptions } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
-import { endWorker, loadedWorker } from "../../src/threads/endWorker.ts";
+import { endWorker, loadedWorker } from "../../src/threads/workerThread.ts";
 
 const start = (code: string): Worker =>
   new Worker(`const { parentPort } = require("node:worker_threads");${code}`, { eval: true });

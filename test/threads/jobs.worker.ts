@@ -1,15 +1,18 @@
-import { serveJobs } from "../../src/threads/serveJobs.ts";
-import { startTask } from "../../src/threads/startTask.ts";
+import { Channel } from "../../src/threads/channel.ts";
+import { startTask } from "../../src/threads/threadTask.ts";
+import type { JobFunctions } from "../../src/threads/workerSlot.ts";
 
 /** Jobs that are not of the EVM: `ask` returns the main thread's value, `throw` throws, `exit` ends the thread. */
-await startTask((port) =>
-  serveJobs(port, async (input, request) => {
-    if (input === "throw") {
-      throw new Error("thrown by the job");
-    }
-    if (input === "exit") {
-      process.exit(1);
-    }
-    return request(input);
-  }),
-);
+await startTask((port) => {
+  Channel.onPort<Record<string, never>, JobFunctions>(port, {
+    run: (input, call) => {
+      if (input === "throw") {
+        throw new Error("thrown by the job");
+      }
+      if (input === "exit") {
+        process.exit(1);
+      }
+      return call.ask(input);
+    },
+  });
+});

@@ -11,9 +11,9 @@ import type { Flashblock } from "../../src/feed/message.ts";
 import { parseMessage } from "../../src/feed/parseMessage.ts";
 import { decodeTransaction } from "../../src/pending/decodeTransaction.ts";
 import type { Execution, FlashblockJob } from "../../src/pending/execution.ts";
-import { createExecutor } from "../../src/pending/executor.ts";
 import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import { type Layer, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";
+import { ThreadExecutor } from "../../src/pending/threadExecutor.ts";
 import { type RealBlocks, readBaseSepolia, readRecordedBuilder } from "./realBlocks.ts";
 import { createWitnessNode, type WitnessNodeOptions } from "./witnessNode.ts";
 
@@ -102,7 +102,7 @@ const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOp
   });
   const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
   const failures: string[] = [];
-  const executor = createExecutor({
+  const executor = new ThreadExecutor({
     entry: workerEntry("pending"),
     forks: () => forks,
     nativeContracts: [],

@@ -18,7 +18,7 @@ test("logs of an old block without readable receipts must be in the bloom of its
   const responses = createVerifier({
     level: "full",
     evidence: new Evidence({ nodes: ["fake"], off: [], onOff: assert.fail, onWrongAnswer: assert.fail }),
-    pool: { check: () => assert.fail("a thread for a small response"), close: async () => undefined },
+    pool: { check: () => assert.fail("a thread for a small response") },
     onUncomputable: assert.fail,
   });
   const verifier = new LogVerifier(responses, {

@@ -95,7 +95,7 @@ interface Stage {
 const start = (block: () => unknown, nodes: readonly string[] = ["only"]): Stage => {
   const sent: Call[] = [];
   const evidence = new Evidence({ nodes, off: [], onOff: () => {}, onWrongAnswer: () => {} });
-  const pool = { check: () => Promise.reject(new Error("not expected")), close: async () => {} };
+  const pool = { check: () => Promise.reject(new Error("not expected")) };
   const verifier: Verifier = createVerifier({ level: "full", evidence, pool, onUncomputable: () => {} });
   const node = {
     send: async (call: Call) => {

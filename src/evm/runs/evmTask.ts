@@ -1,10 +1,12 @@
 import { LRUCache } from "lru-cache";
+import { MustForwardError } from "../../core/mustForwardError.ts";
 import type { StateValues } from "../../core/stateReader.ts";
 import type { Hash } from "../../ethereum/hex.ts";
 import { UnknownRules } from "../../ethereum/rules.ts";
 import { RpcError } from "../../jsonrpc/rpcError.ts";
-import { type RunJob, serveJobs } from "../../threads/serveJobs.ts";
-import type { WorkerTask } from "../../threads/startTask.ts";
+import { Channel, type RemoteCall } from "../../threads/channel.ts";
+import type { ThreadTask } from "../../threads/threadTask.ts";
+import type { JobFunctions } from "../../threads/workerSlot.ts";
 import { compareEngines } from "../comparison/compareEngines.ts";
 import { withoutCodes } from "../comparison/forwardedCode.ts";
 import { createEngines, type Engines } from "../createEngines.ts";
@@ -53,7 +55,7 @@ class StateCaches {
 
 /** Makes the task of a thread that executes EVM code for EvmWorkers. */
 export const evmTask =
-  (runs: EvmRuns, load = createEngines): WorkerTask =>
+  (runs: EvmRuns, load = createEngines): ThreadTask =>
   async (port, data) => {
     const { engine, module } = data as EvmTaskData;
     const limit: RunLimit = { deadlineMs: Number.POSITIVE_INFINITY, isInterrupted: () => false };
@@ -61,9 +63,11 @@ export const evmTask =
     const engines = new LoadedEngines((kind, kindModule) => load(kind, { module: kindModule, isLate }));
     await engines.of({ engine, module });
     const thread = new EvmThread({ runs, engines, limit, loadReference: () => load("reference") });
-    serveJobs(port, (job, request, isInterrupted) => {
-      limit.isInterrupted = isInterrupted;
-      return thread.run(job as EvmRun, request);
+    Channel.onPort<Record<string, never>, JobFunctions>(port, {
+      run: (job, call) => {
+        limit.isInterrupted = () => call.isAborted();
+        return thread.run(job as EvmRun, call);
+      },
     });
   };
 
@@ -90,7 +94,7 @@ class EvmThread {
     this.#options = options;
   }
 
-  async run(job: EvmRun, request: Parameters<RunJob>[1]): Promise<EvmRunOutput> {
+  async run(job: EvmRun, call: RemoteCall): Promise<EvmRunOutput> {
     const { name, input, compares, forwardedCodes, tracesReads, timeLimitMs } = job;
     const run = this.#options.runs[name];
     if (run === undefined) {
@@ -102,7 +106,7 @@ class EvmThread {
     const host = new RunHost({
       engines: withoutCodes(engines, forwardedCodes),
       known,
-      fetch: async (keys) => (await request(keys)) as StateValues,
+      fetch: async (keys) => (await call.ask(keys)) as StateValues,
       tracesReads,
     });
     if (compares) {
@@ -115,7 +119,7 @@ class EvmThread {
       const { rounds, reads } = host;
       return { kind: "done", output, rounds, reads };
     } catch (error) {
-      return formatError(error);
+      return outcomeOfError(error);
     }
   }
 
@@ -134,11 +138,7 @@ class EvmThread {
   }
 }
 
-/** Throws errors that are faults of this program. */
-const formatError = (error: unknown): EvmRunOutput => {
-  if (error instanceof NotExecutableError || error instanceof UnknownRules) {
-    return { kind: "mustForward", message: error.message };
-  }
+const outcomeOfError = (error: unknown): EvmRunOutput => {
   if (error instanceof DeadlineError) {
     return { kind: "late" };
   }
@@ -146,5 +146,7 @@ const formatError = (error: unknown): EvmRunOutput => {
     const { code, message, data } = error;
     return { kind: "error", code, message, data };
   }
-  throw error;
+  throw error instanceof NotExecutableError || error instanceof UnknownRules
+    ? new MustForwardError(error.message)
+    : error;
 };

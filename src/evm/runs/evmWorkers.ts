@@ -2,8 +2,8 @@ import type { ReadSet } from "../../core/readSet.ts";
 import type { StateKeys, StateSource } from "../../core/stateReader.ts";
 import { CODES, RpcError, unavailable } from "../../jsonrpc/rpcError.ts";
 import type { QueueOwner } from "../../limits/fairQueue.ts";
+import { WorkerPoolError } from "../../threads/jobQueue.ts";
 import type { PoolLane } from "../../threads/poolLane.ts";
-import { WorkerPoolError } from "../../threads/workerPoolError.ts";
 import type { Comparison } from "../comparison/compareEngines.ts";
 import type { EngineComparisons } from "../comparison/engineComparisons.ts";
 import type { EngineKind } from "../engineKind.ts";
@@ -16,11 +16,6 @@ const MAX_WAITING = 64;
 const MAX_WAIT_RUNS = 2;
 /** A thread aborts a run this long before the deadline. */
 const ABORT_AHEAD_MS = 20;
-
-/** The run cannot be done here, because the code is not in the EVM. A node must answer. */
-export class MustForwardError extends Error {
-  override readonly name = "MustForwardError";
-}
 
 export interface EvmWorkersOptions extends EvmThreadsOptions {
   /** The most runs at once. */
@@ -96,7 +91,7 @@ export class EvmWorkers {
     try {
       const output = await this.#run(this.#lane, request, false);
       // A run without a state executes nothing.
-      if (output.kind !== "mustForward" && request.source.id !== "" && request.isPrivate !== true) {
+      if (request.source.id !== "" && request.isPrivate !== true) {
         void this.#comparisons?.sample(() => this.#compare(request));
       }
       return outcomeOf(output);
@@ -177,9 +172,6 @@ export class EvmWorkers {
 }
 
 const outcomeOf = (output: EvmRunOutput): RunOutcome => {
-  if (output.kind === "mustForward") {
-    throw new MustForwardError(output.message);
-  }
   if (output.kind === "late") {
     throw new WorkerPoolError("deadline");
   }

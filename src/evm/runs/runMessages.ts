@@ -35,13 +35,11 @@ export interface EvmRun extends EvmTaskData {
   readonly input: unknown;
 }
 
-/** The output of a pool's job. */
+/** The output of a pool's job. If a node must answer, the job throws MustForwardError. */
 export type EvmRunOutput =
   | { readonly kind: "done"; readonly output: unknown; readonly rounds: number; readonly reads?: ReadSet | undefined }
   | { readonly kind: "compared"; readonly comparison: Comparison }
   /** The deadline has passed, or the run was interrupted. */
   | { readonly kind: "late" }
   /** An error for the client. */
-  | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: unknown }
-  /** The run cannot be done here: a node must answer. */
-  | { readonly kind: "mustForward"; readonly message: string };
+  | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: unknown };

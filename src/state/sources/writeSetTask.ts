@@ -1,8 +1,9 @@
 import { type Hash, isHash, ZERO_HASH } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
 import { asText } from "../../json/asText.ts";
-import { serveJobs } from "../../threads/serveJobs.ts";
-import type { WorkerTask } from "../../threads/startTask.ts";
+import { Channel } from "../../threads/channel.ts";
+import type { ThreadTask } from "../../threads/threadTask.ts";
+import type { JobFunctions } from "../../threads/workerSlot.ts";
 import { checkHeader } from "../../verification/checkHeader.ts";
 import { isSame, listOf, MalformedField, numberOf } from "../../verification/jsonFields.ts";
 import { hashBlockAccessList, parseBlockAccessList, writesOfAccessList } from "./blockAccessList.ts";
@@ -107,4 +108,6 @@ export const runWriteSetJob = (job: WriteSetJob): WriteSetJobOutput => {
 };
 
 /** The code of a thread that turns responses of nodes into write sets. */
-export const writeSetTask: WorkerTask = (port) => serveJobs(port, async (job) => runWriteSetJob(job as WriteSetJob));
+export const writeSetTask: ThreadTask = (port) => {
+  Channel.onPort<Record<string, never>, JobFunctions>(port, { run: (job) => runWriteSetJob(job as WriteSetJob) });
+};

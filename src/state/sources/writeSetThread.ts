@@ -1,5 +1,5 @@
+import { WorkerPoolError } from "../../threads/jobQueue.ts";
 import { WorkerPool } from "../../threads/workerPool.ts";
-import { WorkerPoolError } from "../../threads/workerPoolError.ts";
 import type { WorkerEntry } from "../../threads/workerThread.ts";
 import type { WriteSetJob, WriteSetJobOutput } from "./writeSetJobs.ts";
 
@@ -44,8 +44,6 @@ export class WriteSetThread {
       const output = await this.#pool.run({
         input: job,
         transfer,
-        affinity: undefined,
-        onRequest: () => Promise.reject(new Error("a job of write sets needs no values")),
         timeoutMs: Math.max(0, deadlineMs - performance.now()),
         signal,
       });

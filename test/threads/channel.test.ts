@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deserialize, serialize } from "node:v8";
-import { ProcessChannel } from "../../src/cluster/processChannel.ts";
+import { MessageChannel } from "node:worker_threads";
+import { MustForwardError } from "../../src/core/mustForwardError.ts";
 import { CODES, RpcError } from "../../src/jsonrpc/rpcError.ts";
+import { Channel, Moved, type RemoteCall } from "../../src/threads/channel.ts";
 
 type Functions = {
   readonly echo: (value: unknown) => unknown;
@@ -13,18 +15,18 @@ type Functions = {
 const createPair = () => {
   const callerErrors: unknown[] = [];
   const offererErrors: unknown[] = [];
-  const post = (to: () => ProcessChannel<Functions, Functions>) => (messages: readonly object[]) => {
+  const post = (to: () => Channel<Functions, Functions>) => (messages: readonly object[]) => {
     const bytes = serialize(messages);
     setImmediate(() => to().receive(deserialize(bytes)));
   };
-  const caller: ProcessChannel<Functions, Functions> = new ProcessChannel(
-    post(() => offerer),
-    (error) => callerErrors.push(error),
-  );
-  const offerer: ProcessChannel<Functions, Functions> = new ProcessChannel(
-    post(() => caller),
-    (error) => offererErrors.push(error),
-  );
+  const caller: Channel<Functions, Functions> = new Channel({
+    post: post(() => offerer),
+    onError: (error) => callerErrors.push(error),
+  });
+  const offerer: Channel<Functions, Functions> = new Channel({
+    post: post(() => caller),
+    onError: (error) => offererErrors.push(error),
+  });
   return { caller, offerer, callerErrors, offererErrors };
 };
 
@@ -94,4 +96,65 @@ test("a message that cannot be read is an error of the channel, and the rest of 
   caller.receive([null, { kind: "result", id: 1, value: 2 }]);
   assert.equal(await open, 2);
   assert.equal(callerErrors.length, 1);
+});
+
+/** Two channels between threads, over one port each. */
+const createPortPair = (functions: Functions & { readonly spin: (body: null, call: RemoteCall) => unknown }) => {
+  const { port1, port2 } = new MessageChannel();
+  const caller = Channel.onPort<typeof functions, Record<string, never>>(port1, {});
+  Channel.onPort<Record<string, never>, typeof functions>(port2, functions);
+  return { caller, close: () => port1.close() };
+};
+
+test("between threads an abort is known before its message, and the end of the call is reported", async (t) => {
+  const aborting = new AbortController();
+  const seen: boolean[] = [];
+  const { caller, close } = createPortPair({
+    echo: (value) => value,
+    create: () => undefined,
+    spin: (_, call) => {
+      seen.push(call.isAborted());
+      aborting.abort(new Error("given up"));
+      seen.push(call.isAborted(), call.signal.aborted);
+    },
+  });
+  t.after(close);
+  const ended = Promise.withResolvers<void>();
+  const options = { signal: aborting.signal, onEnd: ended.resolve };
+  await assert.rejects(caller.call("spin", null, options), { message: "given up" });
+  await ended.promise;
+  assert.deepEqual(seen, [false, true, false]);
+  assert.equal(await caller.call("echo", 1), 1);
+});
+
+test("a call asks its caller for values, and ends with the error of the caller if it has none", async (t) => {
+  const { caller, close } = createPortPair({
+    echo: (value) => new Moved(value, []),
+    create: () => undefined,
+    spin: async (_, call) => [await call.ask("first"), await call.ask("second")],
+  });
+  t.after(close);
+  const onAsk = async (value: unknown) => `value of ${value}`;
+  assert.deepEqual(await caller.call("spin", null, { onAsk }), ["value of first", "value of second"]);
+  const error = new Error("no value");
+  await assert.rejects(caller.call("spin", null, { onAsk: () => Promise.reject(error) }), (thrown) => thrown === error);
+  assert.equal(await caller.call("echo", 1), 1);
+});
+
+test("an error for a client arrives with its fields, and a call that is open when its side ends is rejected", async (t) => {
+  const { caller, close } = createPortPair({
+    echo: () => new Promise(() => undefined),
+    create: () => {
+      throw new RpcError(CODES.SERVER, "reverted", { data: "0x01", status: 503 });
+    },
+    spin: () => {
+      throw new MustForwardError("no rules");
+    },
+  });
+  t.after(close);
+  await assert.rejects(caller.call("create", null), { code: CODES.SERVER, data: "0x01", status: 503 });
+  await assert.rejects(caller.call("spin", null), MustForwardError);
+  const open = caller.call("echo", 1);
+  caller.close(new Error("the thread has ended"));
+  await assert.rejects(open, { message: "the thread has ended" });
 });

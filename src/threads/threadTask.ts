@@ -9,11 +9,11 @@ export interface ThreadData {
   readonly data: unknown;
 }
 
-/** The code of a thread: it listens to the port. `data` is the plain data that the main thread started it with. */
-export type WorkerTask = (port: MessagePort, data: unknown) => Promise<void> | void;
+/** The code of a thread: it opens a channel on the port. `data` is the plain data that the main thread started it with. */
+export type ThreadTask = (port: MessagePort, data: unknown) => Promise<void> | void;
 
 /** Starts the task in this worker thread, and reports to the main thread that it is loaded. */
-export const startTask = async (task: WorkerTask): Promise<void> => {
+export const startTask = async (task: ThreadTask): Promise<void> => {
   if (parentPort === null) {
     throw new Error("a task runs in a worker thread");
   }
