@@ -2,9 +2,9 @@ import { UnverifiedError } from "../core/node.ts";
 import type { Address } from "../ethereum/hex.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import { createAgreedFetch } from "../state/agreedFetch.ts";
-import type { Answers } from "../state/answers/answers.ts";
 import { BlockValues } from "../state/blockValues.ts";
 import { BulkReader } from "../state/bulkReader.ts";
+import type { CallCache } from "../state/calls/callCache.ts";
 import { ExecutionReads } from "../state/executionReads.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { createSameRules } from "../state/sameRules.ts";
@@ -95,7 +95,7 @@ export class ChainState {
   }
 
   /** Undefined if calls are not answered from earlier answers. */
-  get answers(): Answers | undefined {
+  get answers(): CallCache | undefined {
     return this.#answers?.answers;
   }
 

@@ -4,16 +4,16 @@ import type { StateFetch } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { parseParent } from "../simulation/parentBlock.ts";
-import { AnswerLearner } from "../state/answers/answerLearner.ts";
-import { AnswerReruns } from "../state/answers/answerReruns.ts";
-import { Answers } from "../state/answers/answers.ts";
-import { AnswerTable } from "../state/answers/answerTable.ts";
-import { CallChecks } from "../state/answers/callChecks.ts";
-import type { RunCall } from "../state/answers/callRun.ts";
-import { NodeDefaultsCache } from "../state/answers/nodeDefaults.ts";
-import { ValueLoader } from "../state/answers/valueLoader.ts";
 import type { BlockValues } from "../state/blockValues.ts";
 import { BulkReader } from "../state/bulkReader.ts";
+import { CallCache } from "../state/calls/callCache.ts";
+import { CallChecks } from "../state/calls/callChecks.ts";
+import { CallLearner } from "../state/calls/callLearner.ts";
+import { CallReruns } from "../state/calls/callReruns.ts";
+import type { RunCall } from "../state/calls/callRun.ts";
+import { CallTable } from "../state/calls/callTable.ts";
+import { NodeDefaultsCache } from "../state/calls/nodeDefaults.ts";
+import { ValueLoader } from "../state/calls/valueLoader.ts";
 import type { StateCost } from "../state/stateCost.ts";
 import type { StateDifferences } from "../state/stateDifferences.ts";
 import type { StateFollower } from "../state/stateFollower.ts";
@@ -101,14 +101,14 @@ const createForget =
   };
 
 /** Creates the answers to calls of one chain. `close` ends their learning. */
-export const createAnswers = (options: AnswersOfChainOptions): { readonly answers: Answers; close(): void } => {
+export const createAnswers = (options: AnswersOfChainOptions): { readonly answers: CallCache; close(): void } => {
   const { config, upstreams, values, follower, cost, fetch, differences, never, telemetry } = options;
   const { unitsOf } = cost;
   const lookups = createBlockLookups(upstreams);
   const { headerOf } = lookups;
   const forget = createForget(options);
   const shared = { chain: config.name, values, follower, cost, telemetry };
-  const table = new AnswerTable({ ...shared, maxBytes: options.maxBytes, onCleared: options.onDropped });
+  const table = new CallTable({ ...shared, maxBytes: options.maxBytes, onCleared: options.onDropped });
   const reader = new BulkReader({ fetch, unitsOf, nowMs: () => performance.now() });
   const checks = new CallChecks({ ...shared, table, fetch, reader, differences, forget });
   const callNode = createCallNode(upstreams);
@@ -116,10 +116,10 @@ export const createAnswers = (options: AnswersOfChainOptions): { readonly answer
   const runs = { ...shared, run: createRun(options, lookups), never, checks, ...lookups };
   const loader = new ValueLoader({ values, follower, reader, fetch, unitsOf });
   const defaultsOf = defaults.get.bind(defaults);
-  const learner = new AnswerLearner({ ...runs, loader, table, defaultsOf, forget });
-  const reruns = new AnswerReruns({ ...runs, knownDefaults: (node, block) => defaults.known(node, block) });
+  const learner = new CallLearner({ ...runs, loader, table, defaultsOf, forget });
+  const reruns = new CallReruns({ ...runs, knownDefaults: (node, block) => defaults.known(node, block) });
   const { waitMs } = config.state;
   const blockTimeMs = (): number => upstreams.heads.blockTimeMs;
-  const answers = new Answers({ ...shared, table, learner, reruns, checks, waitMs, blockTimeMs });
+  const answers = new CallCache({ ...shared, table, learner, reruns, checks, waitMs, blockTimeMs });
   return { answers, close: () => learner.close() };
 };

@@ -7,7 +7,7 @@ import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Place } from "../limits/places.ts";
 import type { ParentBlock } from "../simulation/simulatedHeader.ts";
 import type { RunKind } from "../simulation/simulator.ts";
-import type { AnswerCall } from "../state/answers/answers.ts";
+import type { CacheableCall } from "../state/calls/callCache.ts";
 import type { StateRead } from "../state/stateReads.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
 import type { UsageChange } from "../telemetry/usageLedger.ts";
@@ -84,8 +84,8 @@ export interface RemoteRead {
 /** One read of a state value: see StateRead. */
 export type RemoteStateRead = RemoteRead & Pick<StateRead, "method" | "key">;
 
-/** One call: see AnswerCall. */
-export type RemoteAnswerCall = RemoteRead & Pick<AnswerCall, "method" | "key">;
+/** One call: see CacheableCall. */
+export type RemoteAnswerCall = RemoteRead & Pick<CacheableCall, "method" | "key">;
 
 export interface StateOutcome {
   readonly body?: Uint8Array;

@@ -3,14 +3,14 @@ import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { HeadTracker } from "../heads/headTracker.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
-import type { Answers } from "../state/answers/answers.ts";
+import type { CallCache } from "../state/calls/callCache.ts";
 import type { StateReads } from "../state/stateReads.ts";
 import type { RemoteAnswerCall, RemoteRead, RemoteStateRead, StateOutcome } from "./chainProtocol.ts";
 
 /** The known state of one chain in the main process. */
 export interface ChainKnownState {
   readonly reads: Pick<StateReads, "request" | "forget"> | undefined;
-  readonly answers: Pick<Answers, "request"> | undefined;
+  readonly answers: Pick<CallCache, "request"> | undefined;
   /** Calls the listener when known values or answers are dropped. Returns the function that ends this. */
   subscribeDropped(listener: () => void): () => void;
 }

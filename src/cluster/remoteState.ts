@@ -1,8 +1,8 @@
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
-import { type AnswerCall, type Answers, MAX_KEY_CHARACTERS } from "../state/answers/answers.ts";
-import type { AnswerMethod } from "../state/answers/callRun.ts";
 import { READABLE_BLOCKS } from "../state/blockValues.ts";
+import { type CacheableCall, type CallCache, MAX_KEY_CHARACTERS } from "../state/calls/callCache.ts";
+import type { CallMethod } from "../state/calls/callRun.ts";
 import type { StateMethod, StateRead, StateReads } from "../state/stateReads.ts";
 import type { MainChannel } from "./chainCopy.ts";
 import type { StateOutcome } from "./chainProtocol.ts";
@@ -12,7 +12,7 @@ export interface RemoteStateOptions {
   readonly chain: string;
   readonly main: MainChannel;
   /** Called with each answer that the main process was not asked for. */
-  onHit(method: StateMethod | AnswerMethod): void;
+  onHit(method: StateMethod | CallMethod): void;
 }
 
 type Ask = () => Awaitable<RpcResponse>;
@@ -26,7 +26,7 @@ const isEntered = ({ body }: RpcResponse): boolean => body instanceof Uint8Array
 /** The known state of the main process. Answers that it gave for a block answer equal requests for this block here. */
 export class RemoteState {
   readonly reads: Pick<StateReads, "request" | "forget">;
-  readonly answers: Pick<Answers, "request">;
+  readonly answers: Pick<CallCache, "request">;
   readonly #options: RemoteStateOptions;
   readonly #bodies = new KnownBodies();
 
@@ -56,7 +56,7 @@ export class RemoteState {
     );
   }
 
-  #call({ method, key, block, context }: AnswerCall, ask: Ask): Awaitable<RpcResponse> {
+  #call({ method, key, block, context }: CacheableCall, ask: Ask): Awaitable<RpcResponse> {
     const { chain, main } = this.#options;
     const { bypassCache, caller } = context;
     return this.#answer({ method, key, block, context }, ask, () =>
@@ -103,7 +103,7 @@ export class RemoteState {
 }
 
 interface RemoteRequest {
-  readonly method: StateMethod | AnswerMethod;
+  readonly method: StateMethod | CallMethod;
   readonly key: string;
   readonly block: StateRead["block"];
   readonly context: RequestContext;

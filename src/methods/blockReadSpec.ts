@@ -1,6 +1,6 @@
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { PendingView } from "../core/view.ts";
-import type { AnswerMethod } from "../state/answers/callRun.ts";
+import type { CallMethod } from "../state/calls/callRun.ts";
 import type { StateKey } from "../state/stateKey.ts";
 import type { StateMethod } from "../state/stateReads.ts";
 import type { MethodInput } from "./method.ts";
@@ -30,7 +30,7 @@ export interface BlockReadSpec {
     readonly keyOf: (values: readonly CanonicalJson[]) => StateKey;
   };
   /** The response holds for later blocks until a value that the call reads is written. */
-  readonly answer?: AnswerMethod;
+  readonly answer?: CallMethod;
   /** See `Method`. */
   readonly isSlow?: true;
   /** Answers from the view at `pending`. Without it, the node's pending block answers. */

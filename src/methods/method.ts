@@ -10,7 +10,7 @@ import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
 import type { Simulator } from "../simulation/simulator.ts";
-import type { Answers } from "../state/answers/answers.ts";
+import type { CallCache } from "../state/calls/callCache.ts";
 import type { StateReads } from "../state/stateReads.ts";
 import type { Filters } from "../subscriptions/polledFilters.ts";
 import type { ParsedReads } from "./parsedReads.ts";
@@ -27,7 +27,7 @@ export interface Chain {
   /** Known state values. Undefined if they are not followed. */
   readonly state?: Pick<StateReads, "request" | "forget"> | undefined;
   /** Answers to calls of earlier blocks. Undefined if nodes answer all calls. */
-  readonly answers?: Pick<Answers, "request"> | undefined;
+  readonly answers?: Pick<CallCache, "request"> | undefined;
   readonly heads: {
     /** Requests the head of all nodes now. Simultaneous calls share the requests, which take up to 500 ms. */
     refresh(): Promise<Heads>;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
-import { ValueLoads } from "../../src/state/answers/valueLoads.ts";
+import { ValueLoads } from "../../src/state/calls/valueLoads.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateLearner } from "../../src/state/stateLearner.ts";
 import type { LearningLimits } from "../../src/state/unitBudget.ts";

@@ -3,9 +3,8 @@ import { test } from "node:test";
 import type { BlockId, HeaderFields } from "../../../src/core/heads.ts";
 import type { EnvironmentOpcode, ReadSet } from "../../../src/core/readSet.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
-import { type Answer, validityAt } from "../../../src/state/answers/answer.ts";
-import { answerReads } from "../../../src/state/answers/answerReads.ts";
 import { BlockValues } from "../../../src/state/blockValues.ts";
+import { type CallResult, callReads, validityAt } from "../../../src/state/calls/callResult.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import type { AccountWrites, WriteSet } from "../../../src/state/writeSet.ts";
 
@@ -33,13 +32,13 @@ const apply = (values: BlockValues, number: number, written: readonly Written[])
 };
 
 const reads = (read: Partial<ReadSet["accounts"][number]>, environment: readonly EnvironmentOpcode[] = []) =>
-  answerReads({
+  callReads({
     accounts: [{ address: READ, fields: [], slots: [], ...read }],
     blockHashes: [],
     environment,
   });
 
-const answerOf = (read: ReturnType<typeof reads>, fields: Partial<Answer> = {}): Answer => ({
+const answerOf = (read: ReturnType<typeof reads>, fields: Partial<CallResult> = {}): CallResult => ({
   body: new Uint8Array(0),
   block: block(1),
   reads: read,

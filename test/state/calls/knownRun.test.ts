@@ -7,9 +7,9 @@ import type { Address } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { EvmWorkers } from "../../../src/evm/runs/evmWorkers.ts";
 import { createSimulator } from "../../../src/simulation/simulator.ts";
-import { answerReads } from "../../../src/state/answers/answerReads.ts";
-import type { RunCall } from "../../../src/state/answers/callRun.ts";
-import { type KnownRun, runOnKnownState } from "../../../src/state/answers/knownRun.ts";
+import { callReads } from "../../../src/state/calls/callResult.ts";
+import type { RunCall } from "../../../src/state/calls/callRun.ts";
+import { type KnownRun, runOnKnownState } from "../../../src/state/calls/knownRun.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { PARENT } from "../../support/builders/parentBlock.ts";
 import { SIMULATOR_OPTIONS } from "../../support/fakes/simulationRig.ts";
@@ -69,7 +69,7 @@ const runCounted = async (call: object, earlier?: KnownRun) => {
       key: JSON.stringify(["eth_call", [call]]),
       method: "eth_call",
       block: PARENT,
-      expected: earlier?.kind === "done" ? answerReads(earlier.outcome.reads) : undefined,
+      expected: earlier?.kind === "done" ? callReads(earlier.outcome.reads) : undefined,
       gasCap: GAS_CAP,
     },
   );

@@ -3,12 +3,12 @@ import { test } from "node:test";
 import type { BlockId } from "../../../src/core/heads.ts";
 import type { ReadSet } from "../../../src/core/readSet.ts";
 import type { Address, Data, Hash } from "../../../src/ethereum/hex.ts";
-import type { Answer } from "../../../src/state/answers/answer.ts";
-import { AnswerLearner, type AnswerLearnerOptions } from "../../../src/state/answers/answerLearner.ts";
-import type { CallRun } from "../../../src/state/answers/callRun.ts";
-import type { NodeDefaults } from "../../../src/state/answers/nodeDefaults.ts";
-import type { Refusal, Sighting } from "../../../src/state/answers/sighting.ts";
 import { BlockValues } from "../../../src/state/blockValues.ts";
+import { CallLearner, type CallLearnerOptions } from "../../../src/state/calls/callLearner.ts";
+import type { CallResult } from "../../../src/state/calls/callResult.ts";
+import type { CallRun } from "../../../src/state/calls/callRun.ts";
+import type { LearnCandidate, Refusal } from "../../../src/state/calls/callTable.ts";
+import type { NodeDefaults } from "../../../src/state/calls/nodeDefaults.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { until } from "../../support/clients/until.ts";
 import { createCost } from "../costRig.ts";
@@ -27,7 +27,7 @@ const READS: ReadSet = {
 };
 const DEFAULTS: NodeDefaults = { gas: 50_000_000n, hasZeroSender: true, fromHeader: new Set() };
 
-const sightingOf = (fields: Partial<Sighting> = {}): Sighting => ({
+const candidateOf = (fields: Partial<LearnCandidate> = {}): LearnCandidate => ({
   key: JSON.stringify(["eth_call", [{ to: CONTRACT }, null]]),
   method: "eth_call",
   body: Buffer.from(JSON.stringify(RESULT)),
@@ -48,21 +48,21 @@ const runContract = async ({ source }: CallRun) => {
 };
 
 /** Costs with this number of units to learn. */
-const costOf = (units: number): AnswerLearnerOptions["cost"] => {
+const costOf = (units: number): CallLearnerOptions["cost"] => {
   const { cost } = createCost({ learning: { share: 1, unitsPerMinute: units } });
   cost.budget.earnByRequest(units);
   return cost;
 };
 
 /** A learner on values that can be loaded, and its results. */
-const createRig = (options: Partial<AnswerLearnerOptions> = {}) => {
+const createRig = (options: Partial<CallLearnerOptions> = {}) => {
   const values = new BlockValues(1_000_000);
   values.begin(BLOCK);
   const loads: (readonly StateKey[])[] = [];
-  const learned: Answer[] = [];
+  const learned: CallResult[] = [];
   const refusals: Refusal[] = [];
-  const doubted: Sighting[] = [];
-  const learner = new AnswerLearner({
+  const doubted: LearnCandidate[] = [];
+  const learner = new CallLearner({
     values,
     follower: { generation: 0, untilApplied: () => undefined },
     loader: {
@@ -85,7 +85,7 @@ const createRig = (options: Partial<AnswerLearnerOptions> = {}) => {
       learn: (_sighting, answer) => learned.push(answer),
       refuse: (_sighting, refusal) => refusals.push(refusal),
     },
-    forget: (sighting) => doubted.push(sighting),
+    forget: (candidate) => doubted.push(candidate),
     ...options,
   });
   const settled = (count = 1) => until(() => learned.length + refusals.length >= count, "all answers are settled");
@@ -94,7 +94,7 @@ const createRig = (options: Partial<AnswerLearnerOptions> = {}) => {
 
 test("an answer is learned with its reads, and its values are loaded round by round", async () => {
   const rig = createRig();
-  rig.learner.add(sightingOf());
+  rig.learner.add(candidateOf());
   await rig.settled();
   assert.deepEqual(rig.loads.flat(), [CODE_KEY, SLOT_KEY]);
   assert.deepEqual(rig.learned[0]?.reads.keys, [CODE_KEY, SLOT_KEY]);
@@ -104,7 +104,7 @@ test("an answer is learned with its reads, and its values are loaded round by ro
 test("answers of one block share each load", async () => {
   const rig = createRig();
   for (let index = 0; index < 20; index++) {
-    rig.learner.add(sightingOf({ key: JSON.stringify(["eth_call", [{ to: CONTRACT, data: `0x${index}` }, null]]) }));
+    rig.learner.add(candidateOf({ key: JSON.stringify(["eth_call", [{ to: CONTRACT, data: `0x${index}` }, null]]) }));
   }
   await rig.settled(20);
   assert.equal(rig.learned.length, 20);
@@ -118,11 +118,11 @@ test("bytes that differ from those of an execution with BLOCKHASH are doubted, a
   const equal = async (run: CallRun) => ({ ...(await withHash(run)), result: RESULT });
   for (const [run, doubted] of [
     [other, []],
-    [withHash, [sightingOf()]],
+    [withHash, [candidateOf()]],
     [equal, []],
   ] as const) {
     const rig = createRig({ run });
-    rig.learner.add(sightingOf());
+    rig.learner.add(candidateOf());
     await rig.settled();
     assert.deepEqual(rig.doubted, doubted);
   }
@@ -148,7 +148,7 @@ test("an answer is refused with the reason", async () => {
     [{ headerOf: () => undefined }, "late"],
   ] as const) {
     const rig = createRig(options);
-    rig.learner.add(sightingOf());
+    rig.learner.add(candidateOf());
     await rig.settled();
     assert.deepEqual([rig.refusals, rig.learned], [[expected], []], expected);
   }
@@ -156,7 +156,7 @@ test("an answer is refused with the reason", async () => {
 
 test("an answer of a block that cannot be read is refused before anything is loaded", async () => {
   const rig = createRig();
-  rig.learner.add(sightingOf({ block: { number: 8n, hash: `0x${"8".repeat(64)}` } }));
+  rig.learner.add(candidateOf({ block: { number: 8n, hash: `0x${"8".repeat(64)}` } }));
   await rig.settled();
   assert.deepEqual([rig.refusals, rig.loads], [["late"], []]);
 });
@@ -165,10 +165,10 @@ test("a client cannot fill the queue", async () => {
   const { promise, resolve } = Promise.withResolvers<NodeDefaults>();
   const rig = createRig({ defaultsOf: () => promise });
   for (let index = 0; index < 400; index++) {
-    rig.learner.add(sightingOf({ key: JSON.stringify(["eth_call", [{ to: CONTRACT, data: index }, null]]) }));
+    rig.learner.add(candidateOf({ key: JSON.stringify(["eth_call", [{ to: CONTRACT, data: index }, null]]) }));
   }
   rig.learner.add(
-    sightingOf({ key: JSON.stringify(["eth_call", [{ to: CONTRACT, data: "other" }, null]]), clientId: "two" }),
+    candidateOf({ key: JSON.stringify(["eth_call", [{ to: CONTRACT, data: "other" }, null]]), clientId: "two" }),
   );
   resolve(DEFAULTS);
   await rig.settled(257);
@@ -185,7 +185,7 @@ test("a balance that is not known is loaded only if the run read it", async () =
       return { result: RESULT, holdsWithLessGas: true, reads };
     },
   });
-  rig.learner.add(sightingOf());
+  rig.learner.add(candidateOf());
   await rig.settled();
   assert.deepEqual(
     rig.loads.flat().map(({ field }) => field),

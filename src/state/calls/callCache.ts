@@ -9,20 +9,19 @@ import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { StateLookups } from "../stateLookups.ts";
 import type { Repetition } from "../usedKeys.ts";
-import type { Answer } from "./answer.ts";
-import type { AnswerReruns } from "./answerReruns.ts";
-import type { AnswerTable, CallEntry } from "./answerTable.ts";
 import type { CallChecks } from "./callChecks.ts";
-import { ANSWER_METHODS, type AnswerMethod } from "./callRun.ts";
-import type { Sighting } from "./sighting.ts";
+import type { CallReruns } from "./callReruns.ts";
+import type { CallResult } from "./callResult.ts";
+import { CALL_METHODS, type CallMethod } from "./callRun.ts";
+import type { CallEntry, CallTable, LearnCandidate } from "./callTable.ts";
 
-export interface AnswersOptions {
-  readonly table: AnswerTable;
+export interface CallCacheOptions {
+  readonly table: CallTable;
   readonly values: Pick<BlockValues, "head" | "isTrusted">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "untilApplied">;
   readonly cost: Pick<StateCost, "onCall" | "onAsked">;
-  readonly learner: { add(sighting: Sighting): void };
-  readonly reruns: Pick<AnswerReruns, "rerun">;
+  readonly learner: { add(candidate: LearnCandidate): void };
+  readonly reruns: Pick<CallReruns, "rerun">;
   /** The longest wait for a write set, and for an execution, in milliseconds. */
   readonly waitMs: number;
   readonly blockTimeMs: () => number;
@@ -32,8 +31,8 @@ export interface AnswersOptions {
 }
 
 /** One call at a block of the view. */
-export interface AnswerCall {
-  readonly method: AnswerMethod;
+export interface CacheableCall {
+  readonly method: CallMethod;
   /** The canonical text of method and parameters without the block. */
   readonly key: string;
   readonly block: BlockId;
@@ -55,17 +54,17 @@ const MAX_BODY_BYTES = 65_536;
  * If one was written and all values are known, the call executes here. The first response of a call is not learned. The second
  * one at another block is.
  */
-export class Answers {
-  readonly #options: AnswersOptions;
-  readonly #lookups: StateLookups<AnswerMethod>;
+export class CallCache {
+  readonly #options: CallCacheOptions;
+  readonly #lookups: StateLookups<CallMethod>;
 
-  constructor(options: AnswersOptions) {
+  constructor(options: CallCacheOptions) {
     this.#options = options;
-    this.#lookups = new StateLookups(options.chain, options.telemetry.metrics, ANSWER_METHODS);
+    this.#lookups = new StateLookups(options.chain, options.telemetry.metrics, CALL_METHODS);
   }
 
   /** Answers a call. `ask` sends it to a node. A valid answer is returned without a promise. */
-  request(call: AnswerCall, ask: Ask): Awaitable<RpcResponse> {
+  request(call: CacheableCall, ask: Ask): Awaitable<RpcResponse> {
     const { table } = this.#options;
     const { key, block, context } = call;
     const { heads } = context.view;
@@ -83,7 +82,7 @@ export class Answers {
     return answer === undefined ? this.#waitOrRerun(call, entry, ask) : this.#answer(entry, answer, call);
   }
 
-  #compare({ key, method, block }: AnswerCall, { body, reads }: Answer, ask: Ask): Awaitable<RpcResponse> {
+  #compare({ key, method, block }: CacheableCall, { body, reads }: CallResult, ask: Ask): Awaitable<RpcResponse> {
     return whenKnown(ask(), (response) => {
       if (isAsked(response) && response.block?.hash === block.hash && response.body instanceof Uint8Array) {
         void this.#options.checks.compare(
@@ -95,7 +94,7 @@ export class Answers {
     });
   }
 
-  #answer(entry: CallEntry, { body, reads }: Answer, call: AnswerCall): RpcResponse {
+  #answer(entry: CallEntry, { body, reads }: CallResult, call: CacheableCall): RpcResponse {
     const { key, method, block } = call;
     this.#count(entry, call, true);
     this.#options.checks.onLocalResult({ key, method, block, body, reads });
@@ -103,7 +102,7 @@ export class Answers {
   }
 
   /** Waits for the block's write set if only that is missing. */
-  #waitOrRerun(call: AnswerCall, entry: CallEntry, ask: Ask): Awaitable<RpcResponse> {
+  #waitOrRerun(call: CacheableCall, entry: CallEntry, ask: Ask): Awaitable<RpcResponse> {
     const { table, values, follower } = this.#options;
     const { head } = values;
     const settled = follower.untilApplied(call.block);
@@ -115,7 +114,7 @@ export class Answers {
     return mayHold ? this.#wait(call, settled, ask) : this.#ask(call, entry, ask);
   }
 
-  async #wait(call: AnswerCall, settled: Promise<void>, ask: Ask): Promise<RpcResponse> {
+  async #wait(call: CacheableCall, settled: Promise<void>, ask: Ask): Promise<RpcResponse> {
     const { table, waitMs, blockTimeMs, chain, telemetry } = this.#options;
     const isSettled = await resolvesWithin(settled, Math.min(waitMs, blockTimeMs() / 2));
     const entry = table.get(call.key);
@@ -129,7 +128,7 @@ export class Answers {
   }
 
   /** Executes the call here if that is possible, once for simultaneous requests. */
-  #rerunOrAsk(call: AnswerCall, entry: CallEntry, ask: Ask): Awaitable<RpcResponse> {
+  #rerunOrAsk(call: CacheableCall, entry: CallEntry, ask: Ask): Awaitable<RpcResponse> {
     const { reruns, follower } = this.#options;
     const { answer } = entry;
     if (answer === undefined || answer.generation !== follower.generation) {
@@ -140,7 +139,11 @@ export class Answers {
     return running === undefined ? this.#ask(call, entry, ask) : this.#rerun(call, running, ask);
   }
 
-  #begin({ key, method, block }: AnswerCall, entry: CallEntry, running: Promise<Answer | undefined> | undefined) {
+  #begin(
+    { key, method, block }: CacheableCall,
+    entry: CallEntry,
+    running: Promise<CallResult | undefined> | undefined,
+  ) {
     if (running === undefined) {
       return undefined;
     }
@@ -157,9 +160,9 @@ export class Answers {
     return answer;
   }
 
-  async #rerun(call: AnswerCall, running: Promise<Answer | undefined>, ask: Ask): Promise<RpcResponse> {
+  async #rerun(call: CacheableCall, running: Promise<CallResult | undefined>, ask: Ask): Promise<RpcResponse> {
     const { table, waitMs } = this.#options;
-    let found: Answer | undefined;
+    let found: CallResult | undefined;
     await resolvesWithin(
       running.then((answer) => {
         found = answer;
@@ -170,7 +173,7 @@ export class Answers {
     return found === undefined || entry === undefined ? this.#ask(call, entry, ask) : this.#answer(entry, found, call);
   }
 
-  #ask(call: AnswerCall, entry: CallEntry | undefined, ask: Ask): Awaitable<RpcResponse> {
+  #ask(call: CacheableCall, entry: CallEntry | undefined, ask: Ask): Awaitable<RpcResponse> {
     const { generation } = this.#options.follower;
     const repetition = this.#count(entry, call, false);
     return whenKnown(ask(), (response) => {
@@ -182,13 +185,13 @@ export class Answers {
     });
   }
 
-  #countEvent(method: AnswerMethod, event: "ended" | "rerun"): void {
+  #countEvent(method: CallMethod, event: "ended" | "rerun"): void {
     const { chain, telemetry } = this.#options;
     telemetry.metrics.stateAnswers.inc({ chain, method, event });
   }
 
   /** Counts a request. Returns whether it repeats one of an older block. */
-  #count(entry: CallEntry | undefined, { key, method, block }: AnswerCall, isHit: boolean): Repetition {
+  #count(entry: CallEntry | undefined, { key, method, block }: CacheableCall, isHit: boolean): Repetition {
     const { table, cost } = this.#options;
     this.#lookups.count(method, isHit);
     const repetition = table.record(key, entry, method, block);
@@ -199,7 +202,7 @@ export class Answers {
     return repetition;
   }
 
-  #learn({ key, method, context }: AnswerCall, { response, generation, repetition }: AskedResponse): void {
+  #learn({ key, method, context }: CacheableCall, { response, generation, repetition }: AskedResponse): void {
     const { table, learner, follower, values } = this.#options;
     if (repetition !== "repeated" || !follower.isFollowing || !values.isTrusted) {
       return;

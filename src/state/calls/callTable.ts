@@ -1,3 +1,4 @@
+import { crc32 } from "node:zlib";
 import { LRUCache } from "lru-cache";
 import type { BlockId, Heads } from "../../core/heads.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
@@ -6,21 +7,20 @@ import { READABLE_BLOCKS } from "../blockValues.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { Repetition } from "../usedKeys.ts";
-import { type Answer, answerHeader, validityAt } from "./answer.ts";
-import type { AnswerMethod } from "./callRun.ts";
-import { SeenCalls } from "./seenCalls.ts";
-import type { Refusal, Sighting } from "./sighting.ts";
+import type { CallReads } from "./callResult.ts";
+import { type CallResult, resultHeader, validityAt } from "./callResult.ts";
+import type { CallMethod } from "./callRun.ts";
 
 /** The answer to one call, or the facts that decide whether to learn one. */
 export interface CallEntry {
-  readonly method: AnswerMethod;
+  readonly method: CallMethod;
   /** The newest block of a request. */
   block: bigint;
-  answer: Answer | undefined;
+  answer: CallResult | undefined;
   /** The newest block at which the answer is known to be valid. */
   validAt: BlockId | undefined;
   /** The execution of the call at a block, while it runs. */
-  rerun: { readonly block: BlockId; readonly answer: Promise<Answer | undefined> } | undefined;
+  rerun: { readonly block: BlockId; readonly answer: Promise<CallResult | undefined> } | undefined;
   /** Not learned before this block. */
   retryAt: bigint;
   refusals: number;
@@ -28,7 +28,7 @@ export interface CallEntry {
   usedUntilMs: number;
 }
 
-export interface AnswerTableOptions {
+export interface CallTableOptions {
   readonly values: Pick<BlockValues, "get" | "isTrusted" | "isApplied" | "isWrittenSince">;
   readonly follower: Pick<StateFollower, "generation">;
   readonly maxBytes: number;
@@ -55,7 +55,7 @@ const bytesOf = ({ answer }: CallEntry, key: string): number => {
   return ENTRY_BYTES + BYTES_OF_CHARACTER * key.length + KEY_BYTES * keys + (answer?.body.length ?? 0);
 };
 
-const createEntry = (method: AnswerMethod, { number }: BlockId): CallEntry => ({
+const createEntry = (method: CallMethod, { number }: BlockId): CallEntry => ({
   method,
   block: number,
   answer: undefined,
@@ -70,13 +70,13 @@ const createEntry = (method: AnswerMethod, { number }: BlockId): CallEntry => ({
  * Calls with their answers, by the canonical text of method and parameters. The least used ones are evicted.
  * A call gets an entry when it is requested at a second block.
  */
-export class AnswerTable {
-  readonly #options: AnswerTableOptions;
+export class CallTable {
+  readonly #options: CallTableOptions;
   readonly #entries: LRUCache<string, CallEntry>;
   /** The calls without an entry. Created with the first call. */
   #seen: SeenCalls | undefined;
 
-  constructor(options: AnswerTableOptions) {
+  constructor(options: CallTableOptions) {
     this.#options = options;
     this.#entries = new LRUCache({ maxSize: Math.max(1, options.maxBytes), sizeCalculation: bytesOf });
   }
@@ -86,7 +86,7 @@ export class AnswerTable {
   }
 
   /** Records a request. Returns whether it repeats one of an older block. */
-  record(key: string, entry: CallEntry | undefined, method: AnswerMethod, block: BlockId): Repetition {
+  record(key: string, entry: CallEntry | undefined, method: CallMethod, block: BlockId): Repetition {
     if (entry === undefined) {
       this.#seen ??= new SeenCalls();
       const repetition = this.#seen.record(key, block);
@@ -103,7 +103,7 @@ export class AnswerTable {
   }
 
   /** Stores an answer. Does nothing if the call was evicted, or if its answer is of a later block. */
-  store(key: string, answer: Answer): void {
+  store(key: string, answer: CallResult): void {
     const entry = this.#entries.get(key);
     if (entry !== undefined && (entry.answer?.block.number ?? 0n) <= answer.block.number) {
       // The cache weighs an entry only when it is set.
@@ -113,7 +113,7 @@ export class AnswerTable {
     }
   }
 
-  #countEvent(method: AnswerMethod, event: "survived" | "learned" | Refusal): void {
+  #countEvent(method: CallMethod, event: "survived" | "learned" | Refusal): void {
     const { chain, telemetry } = this.#options;
     telemetry.metrics.stateAnswers.inc({ chain, method, event });
   }
@@ -126,13 +126,13 @@ export class AnswerTable {
   }
 
   /** Stores what was learned about a candidate. */
-  learn({ key, method }: Sighting, answer: Answer): void {
+  learn({ key, method }: LearnCandidate, answer: CallResult): void {
     this.#countEvent(method, "learned");
     this.store(key, answer);
   }
 
   /** Records that a candidate could not be learned. */
-  refuse({ key, method, block }: Sighting, refusal: Refusal): void {
+  refuse({ key, method, block }: LearnCandidate, refusal: Refusal): void {
     this.#countEvent(method, refusal);
     const entry = this.#entries.get(key);
     const isPassing = refusal === "budget" || refusal === "late";
@@ -145,7 +145,7 @@ export class AnswerTable {
   }
 
   /** Returns the answer if it is that of the block. */
-  findValid(entry: CallEntry, block: BlockId, heads: Heads): Answer | undefined {
+  findValid(entry: CallEntry, block: BlockId, heads: Heads): CallResult | undefined {
     const { values, follower } = this.#options;
     const { answer } = entry;
     if (answer === undefined || answer.generation !== follower.generation) {
@@ -166,15 +166,15 @@ export class AnswerTable {
     return answer;
   }
 
-  #move(entry: CallEntry, answer: Answer, heads: Heads): void {
+  #move(entry: CallEntry, answer: CallResult, heads: Heads): void {
     const { validAt } = entry;
-    const header = validAt && answerHeader(heads.header(validAt.number));
+    const header = validAt && resultHeader(heads.header(validAt.number));
     if (validAt !== undefined && header !== undefined && validAt.number - answer.block.number > MOVE_BLOCKS) {
       entry.answer = { ...answer, block: validAt, header };
     }
   }
 
-  #use(entry: CallEntry, { reads, block }: Answer): void {
+  #use(entry: CallEntry, { reads, block }: CallResult): void {
     const { cost, nowMs = () => performance.now() } = this.#options;
     if (nowMs() < entry.usedUntilMs) {
       return;
@@ -184,5 +184,76 @@ export class AnswerTable {
     for (const key of reads.keys) {
       cost.usedKeys.record(key, block.number);
     }
+  }
+}
+
+/** A node's answer to a call, from which forebay can learn what the call reads. */
+export interface LearnCandidate {
+  /** The canonical text of method and parameters without the block. */
+  readonly key: string;
+  readonly method: CallMethod;
+  readonly body: Uint8Array;
+  readonly block: BlockId;
+  /** The name of the node that answered. */
+  readonly node: string;
+  /** Of the state follower, before the node was asked. */
+  readonly generation: number;
+  readonly clientId: string;
+  /** The reads of an earlier execution. */
+  readonly expected: CallReads | undefined;
+}
+
+/**
+ * Why an answer was not learned. A label value of a metric.
+ * `mismatch`: the execution here returns other bytes. `unknown`: a value could not be read, or there are too many.
+ */
+export type Refusal =
+  | ("mismatch" | "failed" | "gas" | "defaults" | "unknown" | "never" | "forwarded")
+  /** The values would cost more than learning may cost now. */
+  | "budget"
+  /** The block, or all values, are gone. */
+  | "late";
+
+/** Calls that share a place. A new one replaces the one with the oldest block. */
+const WAYS = 4;
+const SETS = 16_384;
+
+/** Block numbers are compared by their low 32 bits: 27 years of blocks of 200 ms. */
+const lowBits = (block: bigint): number => Number(BigInt.asUintN(32, block));
+
+/**
+ * Remembers the newest block of about 65,536 calls in 512 kB, by the hash of their text. Most calls are requested once, and
+ * an object for each would outlive the young generation of the heap. Two calls with one hash count as one, which
+ * only lets a call be learned at its first request.
+ */
+export class SeenCalls {
+  readonly #hashes = new Uint32Array(WAYS * SETS);
+  readonly #blocks = new Uint32Array(WAYS * SETS);
+
+  /** Records a request, and compares it with earlier ones of the same call. */
+  record(key: string, { number }: BlockId): Repetition {
+    const hash = crc32(key);
+    const block = lowBits(number);
+    const first = (hash % SETS) * WAYS;
+    let oldest = first;
+    for (let index = first; index < first + WAYS; index++) {
+      if (this.#hashes[index] === hash) {
+        return this.#repeat(index, block);
+      }
+      if ((this.#blocks[index] ?? 0) < (this.#blocks[oldest] ?? 0)) {
+        oldest = index;
+      }
+    }
+    this.#hashes[oldest] = hash;
+    this.#blocks[oldest] = block;
+    return "new";
+  }
+
+  #repeat(index: number, block: number): Repetition {
+    if ((this.#blocks[index] ?? 0) >= block) {
+      return "sameBlock";
+    }
+    this.#blocks[index] = block;
+    return "repeated";
   }
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../../src/core/heads.ts";
-import { AnswerTable } from "../../../src/state/answers/answerTable.ts";
+import { CallTable } from "../../../src/state/calls/callTable.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 import { hashOf } from "../../support/builders/heads.ts";
 import { createCost } from "../costRig.ts";
@@ -10,7 +10,7 @@ const block = (number: number): BlockId => ({ number: BigInt(number), hash: hash
 
 test("clearing the answers also clears the copies in other processes", () => {
   let cleared = 0;
-  const table = new AnswerTable({
+  const table = new CallTable({
     values: { isTrusted: true, get: () => undefined, isApplied: () => true, isWrittenSince: () => false },
     follower: { generation: 0 },
     ...{ chain: "chain", maxBytes: 100_000, cost: createCost().cost, telemetry: createTelemetry({ level: "silent" }) },

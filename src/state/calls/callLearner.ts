@@ -4,18 +4,16 @@ import type { BlockValues } from "../blockValues.ts";
 import { resolvesWithin } from "../resolvesWithin.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { StateKey } from "../stateKey.ts";
-import { type Answer, answerHeader } from "./answer.ts";
-import { answerReads } from "./answerReads.ts";
-import { isRepeatableCall } from "./answerReruns.ts";
-import type { AnswerTable } from "./answerTable.ts";
 import type { CallChecks } from "./callChecks.ts";
+import { isRepeatableCall } from "./callReruns.ts";
+import { type CallResult, callReads, resultHeader } from "./callResult.ts";
 import type { CallOutcome } from "./callRun.ts";
+import type { CallTable, LearnCandidate, Refusal } from "./callTable.ts";
 import { type KnownRunOptions, runOnKnownState } from "./knownRun.ts";
 import type { NodeDefaults } from "./nodeDefaults.ts";
-import type { Refusal, Sighting } from "./sighting.ts";
 import { ValueLoads, type ValueLoadsOptions, type WantedValues } from "./valueLoads.ts";
 
-export interface AnswerLearnerOptions extends KnownRunOptions, ValueLoadsOptions {
+export interface CallLearnerOptions extends KnownRunOptions, ValueLoadsOptions {
   readonly values: Pick<BlockValues, "get" | "code" | "isReadable">;
   readonly follower: Pick<StateFollower, "generation" | "untilApplied">;
   readonly never: ReadonlySet<Address>;
@@ -23,9 +21,9 @@ export interface AnswerLearnerOptions extends KnownRunOptions, ValueLoadsOptions
   headerOf(block: BlockId): HeaderFields | undefined;
   /** Returns the environment that a node gives to calls. Undefined: it is not known. */
   defaultsOf(node: string, block: BlockId): Promise<NodeDefaults | undefined>;
-  readonly table: Pick<AnswerTable, "learn" | "refuse">;
+  readonly table: Pick<CallTable, "learn" | "refuse">;
   /** Removes a node's response to a call from the cache. */
-  forget(sighting: Sighting): void;
+  forget(candidate: LearnCandidate): void;
 }
 
 /** Answers that are learned together, so that one bulk read has the values of all. */
@@ -44,7 +42,7 @@ const decoder = new TextDecoder();
 
 /** One answer that is being learned. */
 interface Attempt {
-  readonly sighting: Sighting;
+  readonly candidate: LearnCandidate;
   readonly defaults: NodeDefaults;
   readonly loaded: Set<string>;
 }
@@ -54,7 +52,10 @@ interface LackingAttempt extends WantedValues {
 }
 
 /** The result of one execution: what it lacks, or its end. */
-type Round = { readonly missing: readonly StateKey[] } | { readonly refusal: Refusal } | { readonly answer: Answer };
+type Round =
+  | { readonly missing: readonly StateKey[] }
+  | { readonly refusal: Refusal }
+  | { readonly answer: CallResult };
 
 const nameOf = ({ field, address, slot }: StateKey): string => field + address + (slot ?? "");
 
@@ -62,26 +63,26 @@ const nameOf = ({ field, address, slot }: StateKey): string => field + address +
  * Learns in the background what calls read: executes them here, at the block of the node's answer. An answer is learned only if
  * the execution returns the node's bytes. Values come from the known state, and in bulk from nodes.
  */
-export class AnswerLearner {
-  readonly #options: AnswerLearnerOptions;
+export class CallLearner {
+  readonly #options: CallLearnerOptions;
   readonly #loads: ValueLoads;
-  #queue: Sighting[] = [];
+  #queue: LearnCandidate[] = [];
   #isRunning = false;
   #isClosed = false;
 
-  constructor(options: AnswerLearnerOptions) {
+  constructor(options: CallLearnerOptions) {
     this.#options = options;
     this.#loads = new ValueLoads(options);
   }
 
   /** Queues an answer. Does nothing if the client or all clients have too many in the queue. */
-  add(sighting: Sighting): void {
-    const ofClient = this.#queue.filter(({ clientId }) => clientId === sighting.clientId).length;
-    const isQueued = this.#queue.some(({ key }) => key === sighting.key);
+  add(candidate: LearnCandidate): void {
+    const ofClient = this.#queue.filter(({ clientId }) => clientId === candidate.clientId).length;
+    const isQueued = this.#queue.some(({ key }) => key === candidate.key);
     if (this.#isClosed || isQueued || ofClient >= MAX_QUEUED_OF_CLIENT || this.#queue.length >= MAX_QUEUED) {
       return;
     }
-    this.#queue.push(sighting);
+    this.#queue.push(candidate);
     void this.#run();
   }
 
@@ -107,15 +108,15 @@ export class AnswerLearner {
   }
 
   /** Takes answers of the newest block. Those of older blocks have less time, but are rare. */
-  #takeBatch(): readonly Sighting[] {
+  #takeBatch(): readonly LearnCandidate[] {
     const newest = this.#queue.at(-1)?.block.hash;
     const batch = this.#queue.filter(({ block }) => block.hash === newest).slice(0, MAX_BATCH);
     const taken = new Set(batch);
-    this.#queue = this.#queue.filter((sighting) => !taken.has(sighting));
+    this.#queue = this.#queue.filter((candidate) => !taken.has(candidate));
     return batch;
   }
 
-  async #learn(batch: readonly Sighting[]): Promise<void> {
+  async #learn(batch: readonly LearnCandidate[]): Promise<void> {
     const [first] = batch;
     if (first === undefined) {
       return;
@@ -137,13 +138,13 @@ export class AnswerLearner {
       for (const attempt of attempts) {
         const keys = await this.#attempt(attempt);
         if (keys.length > 0) {
-          lacking.push({ attempt, clientId: attempt.sighting.clientId, keys });
+          lacking.push({ attempt, clientId: attempt.candidate.clientId, keys });
         }
       }
       attempts = await this.#load(lacking, block);
     }
     this.#refuseAll(
-      attempts.map(({ sighting }) => sighting),
+      attempts.map(({ candidate }) => candidate),
       "unknown",
     );
   }
@@ -153,28 +154,28 @@ export class AnswerLearner {
     const loaded = this.#loads.affordable(lacking, block);
     const refused = lacking.filter((each) => !loaded.includes(each));
     this.#refuseAll(
-      refused.map(({ attempt }) => attempt.sighting),
+      refused.map(({ attempt }) => attempt.candidate),
       "budget",
     );
     await this.#loads.load(loaded, block);
     return loaded.map(({ attempt }) => attempt);
   }
 
-  #refuseAll(sightings: readonly Sighting[], refusal: Refusal): void {
-    for (const sighting of sightings) {
-      this.#options.table.refuse(sighting, refusal);
+  #refuseAll(candidates: readonly LearnCandidate[], refusal: Refusal): void {
+    for (const candidate of candidates) {
+      this.#options.table.refuse(candidate, refusal);
     }
   }
 
-  async #begin(batch: readonly Sighting[]): Promise<readonly Attempt[]> {
+  async #begin(batch: readonly LearnCandidate[]): Promise<readonly Attempt[]> {
     const { defaultsOf, table } = this.#options;
     const attempts: Attempt[] = [];
-    for (const sighting of batch) {
-      const defaults = await defaultsOf(sighting.node, sighting.block);
+    for (const candidate of batch) {
+      const defaults = await defaultsOf(candidate.node, candidate.block);
       if (defaults?.hasZeroSender === true) {
-        attempts.push({ sighting, defaults, loaded: new Set() });
+        attempts.push({ candidate, defaults, loaded: new Set() });
       } else {
-        table.refuse(sighting, "defaults");
+        table.refuse(candidate, "defaults");
       }
     }
     return attempts;
@@ -183,15 +184,15 @@ export class AnswerLearner {
   /** Executes once. Returns the keys that must be loaded before the next try; none if the attempt has ended. */
   async #attempt(attempt: Attempt): Promise<readonly StateKey[]> {
     const { table } = this.#options;
-    const { sighting, loaded } = attempt;
+    const { candidate, loaded } = attempt;
     const round = await this.#execute(attempt);
     if ("answer" in round) {
-      table.learn(sighting, round.answer);
+      table.learn(candidate, round.answer);
       return [];
     }
     const refusal = "refusal" in round ? round.refusal : this.#refuse(round.missing, loaded);
     if (refusal !== undefined) {
-      table.refuse(sighting, refusal);
+      table.refuse(candidate, refusal);
       return [];
     }
     return "missing" in round ? round.missing : [];
@@ -207,11 +208,11 @@ export class AnswerLearner {
     return missing.length === 0 || !isProgress || loaded.size > MAX_VALUES ? "unknown" : undefined;
   }
 
-  async #execute({ sighting, defaults }: Attempt): Promise<Round> {
-    const run = await runOnKnownState(this.#options, { ...sighting, gasCap: defaults.gas });
+  async #execute({ candidate, defaults }: Attempt): Promise<Round> {
+    const run = await runOnKnownState(this.#options, { ...candidate, gasCap: defaults.gas });
     switch (run.kind) {
       case "done":
-        return this.#judge(sighting, run.outcome);
+        return this.#judge(candidate, run.outcome);
       case "missing":
         return { missing: run.keys };
       case "failed":
@@ -219,17 +220,17 @@ export class AnswerLearner {
     }
   }
 
-  #judge(sighting: Sighting, { result, holdsWithLessGas, reads: readSet }: CallOutcome): Round {
+  #judge(candidate: LearnCandidate, { result, holdsWithLessGas, reads: readSet }: CallOutcome): Round {
     const { follower, values, never, checks, headerOf, forget } = this.#options;
-    const { key, method, body, block, generation, node } = sighting;
-    const header = answerHeader(headerOf(block));
+    const { key, method, body, block, generation, node } = candidate;
+    const header = resultHeader(headerOf(block));
     if (header === undefined || generation !== follower.generation || !values.isReadable(block)) {
       return { refusal: "late" };
     }
     if (decoder.decode(body).toLowerCase() !== JSON.stringify(result)) {
       if (readSet.blockHashes.length > 0) {
         // The node's bytes may be of a BLOCKHASH that was zero (CallChecks).
-        forget(sighting);
+        forget(candidate);
       }
       return { refusal: "mismatch" };
     }
@@ -239,7 +240,7 @@ export class AnswerLearner {
     if (!holdsWithLessGas) {
       return { refusal: "gas" };
     }
-    const reads = answerReads(readSet);
+    const reads = callReads(readSet);
     if (never.size > 0 && [...reads.addresses].some((address) => never.has(address))) {
       return { refusal: "never" };
     }

@@ -1,8 +1,8 @@
 import type { BlockId } from "../../core/heads.ts";
 import { type Address, isAddress, ZERO_ADDRESS } from "../../ethereum/hex.ts";
 import type { StateKey } from "../stateKey.ts";
-import type { AnswerReads } from "./answerReads.ts";
-import { type AnswerMethod, type CallOutcome, paramsOfKey, type RunCall } from "./callRun.ts";
+import type { CallReads } from "./callResult.ts";
+import { type CallMethod, type CallOutcome, paramsOfKey, type RunCall } from "./callRun.ts";
 import { type ExpectedReads, KnownSource, type KnownValues } from "./knownSource.ts";
 import { MissingValuesError } from "./missingValuesError.ts";
 
@@ -16,10 +16,10 @@ export interface KnownRunOptions extends KnownValues {
 export interface KnownCall {
   /** The canonical text of method and parameters without the block. */
   readonly key: string;
-  readonly method: AnswerMethod;
+  readonly method: CallMethod;
   readonly block: BlockId;
   /** The reads of an earlier execution. */
-  readonly expected: AnswerReads | undefined;
+  readonly expected: CallReads | undefined;
   /** The gas of a call that names none, and the largest gas of a call. */
   readonly gasCap: bigint;
 }
@@ -36,7 +36,7 @@ const senderOf = (params: readonly unknown[]): Address => {
   return isAddress(from) ? from : ZERO_ADDRESS;
 };
 
-const expectedReads = ({ addresses, keys }: AnswerReads, sender: Address): ExpectedReads => ({
+const expectedReads = ({ addresses, keys }: CallReads, sender: Address): ExpectedReads => ({
   accounts: addresses.has(sender) ? [...addresses] : [...addresses, sender],
   slots: keys.flatMap(({ address, slot }) => (slot === undefined ? [] : [[address, slot] as const])),
 });

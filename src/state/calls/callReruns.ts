@@ -2,14 +2,13 @@ import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { Address, Data } from "../../ethereum/hex.ts";
 import type { BlockValues } from "../blockValues.ts";
 import type { StateFollower } from "../stateFollower.ts";
-import { type Answer, answerHeader } from "./answer.ts";
-import { type AnswerReads, answerReads } from "./answerReads.ts";
 import type { CallChecks } from "./callChecks.ts";
-import { type AnswerMethod, type CallOutcome, paramsOfKey } from "./callRun.ts";
+import { type CallReads, type CallResult, callReads, resultHeader } from "./callResult.ts";
+import { type CallMethod, type CallOutcome, paramsOfKey } from "./callRun.ts";
 import { type KnownRunOptions, runOnKnownState } from "./knownRun.ts";
 import type { NodeDefaults } from "./nodeDefaults.ts";
 
-export interface AnswerRerunsOptions extends KnownRunOptions {
+export interface CallRerunsOptions extends KnownRunOptions {
   readonly values: Pick<BlockValues, "get" | "code" | "isReadable">;
   readonly follower: Pick<StateFollower, "generation">;
   readonly never: ReadonlySet<Address>;
@@ -22,7 +21,7 @@ export interface AnswerRerunsOptions extends KnownRunOptions {
 /** A call whose answer ended, at a block of which all writes are known. */
 export interface EndedCall {
   readonly key: string;
-  readonly method: AnswerMethod;
+  readonly method: CallMethod;
   readonly block: BlockId;
 }
 
@@ -42,16 +41,16 @@ export const isRepeatableCall = (key: string, body: Uint8Array, result: Data): b
 };
 
 /** Executes calls again whose answers have ended, if all values that they read are known. No node is asked. */
-export class AnswerReruns {
-  readonly #options: AnswerRerunsOptions;
+export class CallReruns {
+  readonly #options: CallRerunsOptions;
   #running = 0;
 
-  constructor(options: AnswerRerunsOptions) {
+  constructor(options: CallRerunsOptions) {
     this.#options = options;
   }
 
   /** Returns undefined at once if the call cannot be executed. The promise has undefined if a value is not known. */
-  rerun(call: EndedCall, ended: Answer): Promise<Answer | undefined> | undefined {
+  rerun(call: EndedCall, ended: CallResult): Promise<CallResult | undefined> | undefined {
     const { values, knownDefaults, checks } = this.#options;
     const defaults = knownDefaults(ended.node, call.block);
     if (!ended.isRepeatable || defaults === undefined || this.#running >= MAX_RUNNING) {
@@ -61,7 +60,7 @@ export class AnswerReruns {
     return isReady && !checks.isForwarded(call.key, call.block) ? this.#run(call, ended, defaults) : undefined;
   }
 
-  async #run(call: EndedCall, ended: Answer, defaults: NodeDefaults): Promise<Answer | undefined> {
+  async #run(call: EndedCall, ended: CallResult, defaults: NodeDefaults): Promise<CallResult | undefined> {
     const { generation } = this.#options.follower;
     this.#running++;
     try {
@@ -74,10 +73,10 @@ export class AnswerReruns {
     }
   }
 
-  #answerOf({ block }: EndedCall, { node }: Answer, outcome: CallOutcome): Answer | undefined {
+  #answerOf({ block }: EndedCall, { node }: CallResult, outcome: CallOutcome): CallResult | undefined {
     const { follower, never, headerOf } = this.#options;
-    const header = answerHeader(headerOf(block));
-    const reads = answerReads(outcome.reads);
+    const header = resultHeader(headerOf(block));
+    const reads = callReads(outcome.reads);
     const isExcluded = never.size > 0 && [...reads.addresses].some((address) => never.has(address));
     if (header === undefined || !outcome.holdsWithLessGas || isExcluded) {
       return undefined;
@@ -88,5 +87,5 @@ export class AnswerReruns {
 }
 
 /** Whether the node takes the values of all opcodes that ran from the block's header, or from its ancestors. */
-const hasHeaderValues = ({ blockOpcodes }: AnswerReads, { fromHeader }: NodeDefaults): boolean =>
+const hasHeaderValues = ({ blockOpcodes }: CallReads, { fromHeader }: NodeDefaults): boolean =>
   [...blockOpcodes].every((opcode) => opcode === "BLOCKHASH" || fromHeader.has(opcode));

@@ -4,12 +4,12 @@ import type { StateSource } from "../../core/stateReader.ts";
 import type { Data } from "../../ethereum/hex.ts";
 
 /** The methods whose answers hold until a value that they read is written. */
-export const ANSWER_METHODS = ["eth_call", "eth_estimateGas"] as const;
-export type AnswerMethod = (typeof ANSWER_METHODS)[number];
+export const CALL_METHODS = ["eth_call", "eth_estimateGas"] as const;
+export type CallMethod = (typeof CALL_METHODS)[number];
 
 /** A call that executes here. */
 export interface CallRun {
-  readonly method: AnswerMethod;
+  readonly method: CallMethod;
   /** JSON text of the parameters. The block among them is ignored. */
   readonly paramsText: Uint8Array;
   /** A block whose header the view has. */

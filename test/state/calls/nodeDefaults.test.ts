@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../../src/core/heads.ts";
-import { NodeDefaultsCache } from "../../../src/state/answers/nodeDefaults.ts";
+import { NodeDefaultsCache } from "../../../src/state/calls/nodeDefaults.ts";
 import { createCost } from "../costRig.ts";
 
 const NODE = "node";

@@ -12,17 +12,17 @@ import type { StateCost } from "../stateCost.ts";
 import type { StateDifferences } from "../stateDifferences.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { StateKey } from "../stateKey.ts";
-import type { AnswerReads } from "./answerReads.ts";
-import type { AnswerTable } from "./answerTable.ts";
-import { type AnswerMethod, paramsOfKey } from "./callRun.ts";
+import type { CallReads } from "./callResult.ts";
+import { type CallMethod, paramsOfKey } from "./callRun.ts";
+import type { CallTable } from "./callTable.ts";
 
 /** The result of a call that no node was asked for. */
 export interface LocalResult {
   readonly key: string;
-  readonly method: AnswerMethod;
+  readonly method: CallMethod;
   readonly block: BlockId;
   readonly body: Uint8Array;
-  readonly reads: AnswerReads;
+  readonly reads: CallReads;
 }
 
 export interface CallChecksOptions {
@@ -30,7 +30,7 @@ export interface CallChecksOptions {
   readonly values: Pick<BlockValues, "get">;
   readonly cost: Pick<StateCost, "unitsOf" | "spend" | "takeSample">;
   readonly follower: Pick<StateFollower, "generation">;
-  readonly table: Pick<AnswerTable, "clear">;
+  readonly table: Pick<CallTable, "clear">;
   readonly fetch: StateFetch;
   readonly reader: Pick<BulkReader, "read" | "readSingly">;
   readonly differences: Pick<StateDifferences, "handle">;
@@ -162,7 +162,7 @@ export class CallChecks {
   }
 }
 
-const emptinessKeys = ({ emptiness }: AnswerReads): readonly StateKey[] =>
+const emptinessKeys = ({ emptiness }: CallReads): readonly StateKey[] =>
   emptiness.flatMap((address) =>
     (["balance", "nonce", "code"] as const).map((field) => ({ field, address, slot: undefined })),
   );

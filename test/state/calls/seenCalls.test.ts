@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../../src/core/heads.ts";
-import { SeenCalls } from "../../../src/state/answers/seenCalls.ts";
+import { SeenCalls } from "../../../src/state/calls/callTable.ts";
 
 const at = (number: bigint): BlockId => ({ number, hash: `0x${"11".repeat(32)}` });
 

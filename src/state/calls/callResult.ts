@@ -1,0 +1,143 @@
+import type { BlockId, HeaderFields, Heads } from "../../core/heads.ts";
+import type { EnvironmentOpcode, ReadSet } from "../../core/readSet.ts";
+import type { Address } from "../../ethereum/hex.ts";
+import type { BlockValues } from "../blockValues.ts";
+import type { StateField, StateKey } from "../stateKey.ts";
+import { ZERO_VALUE } from "../writtenValues.ts";
+
+/** The bytes that a node returned, with all that they depend on. */
+export interface CallResult {
+  readonly body: Uint8Array;
+  /** The block after whose state the node answered. */
+  readonly block: BlockId;
+  readonly reads: CallReads;
+  readonly header: ResultHeader;
+  /** Of the state follower. An answer of an earlier generation may be of a state that changed without a block. */
+  readonly generation: number;
+  /** The name of the node that answered, or answered an earlier call of this text. */
+  readonly node: string;
+  /** The call can be executed again at a later block. */
+  readonly isRepeatable: boolean;
+}
+
+/** The header fields of a block on which answers may depend besides the block's opcodes. */
+export interface ResultHeader {
+  readonly feeRecipient: unknown;
+  readonly gasLimit: unknown;
+}
+
+export const resultHeader = (header: HeaderFields | undefined): ResultHeader | undefined =>
+  header && { feeRecipient: header.miner, gasLimit: header.gasLimit };
+
+/** `unknown`: the writes of the block, or those of a block below it, are not known, or their source is on probation. */
+export type Validity = "valid" | "ended" | "unknown";
+
+/** A gas limit is the start of an estimate. Two blocks with the same limit give the same start. */
+const hasSameOpcodes = ({ reads: { blockOpcodes }, header }: CallResult, other: ResultHeader): boolean => {
+  const onlyGasLimit = [...blockOpcodes].every((opcode) => opcode === "GASLIMIT");
+  return blockOpcodes.size === 0 || (onlyGasLimit && header.gasLimit === other.gasLimit);
+};
+
+/** The price of an access depends on whether the account is the fee recipient (EIP-3651). */
+const hasSameWarmAccount = ({ reads: { addresses }, header }: CallResult, { feeRecipient }: ResultHeader): boolean =>
+  header.feeRecipient === feeRecipient ||
+  ![header.feeRecipient, feeRecipient].some((address) => addresses.has(String(address).toLowerCase() as `0x${string}`));
+
+/** Decides whether an answer is that of a later block too. */
+export const validityAt = (
+  answer: CallResult,
+  block: BlockId,
+  values: Pick<BlockValues, "get" | "isTrusted" | "isApplied" | "isWrittenSince">,
+  heads: Pick<Heads, "header">,
+): Validity => {
+  if (block.hash === answer.block.hash) {
+    return "valid";
+  }
+  if (!values.isTrusted) {
+    return "unknown";
+  }
+  if (block.number <= answer.block.number || !values.isApplied(answer.block)) {
+    return "ended";
+  }
+  const header = resultHeader(heads.header(block.number));
+  if (header === undefined || !values.isApplied(block)) {
+    return "unknown";
+  }
+  const isSame = hasSameOpcodes(answer, header) && hasSameWarmAccount(answer, header);
+  return isSame && areUnchanged(answer.reads, values, answer.block, block) ? "valid" : "ended";
+};
+
+/** The state on which an answer depends. */
+export interface CallReads {
+  readonly keys: readonly StateKey[];
+  /** Accounts of which it is known whether balance, nonce and code are all nothing. */
+  readonly emptiness: readonly Address[];
+  /** All accounts of the read set. */
+  readonly addresses: ReadonlySet<Address>;
+  /** Opcodes whose value is that of the block. An answer with one of them holds for its block only. */
+  readonly blockOpcodes: ReadonlySet<EnvironmentOpcode>;
+}
+
+const BLOCK_OPCODES: ReadonlySet<EnvironmentOpcode> = new Set([
+  ...(["BLOCKHASH", "COINBASE", "TIMESTAMP", "NUMBER", "PREVRANDAO"] as const),
+  ...(["GASLIMIT", "BASEFEE", "BLOBBASEFEE", "SLOTNUM"] as const),
+]);
+
+/**
+ * Returns the keys of a read set. A creation fails if its address has a nonce, code or slots (EIP-7610). An account without
+ * nonce and code cannot get slots unless one of the two is written. So nonce and code count as read instead of the slots.
+ */
+export const callReads = ({ accounts, blockHashes, environment }: ReadSet): CallReads => {
+  const keys: StateKey[] = [];
+  const emptiness: Address[] = [];
+  for (const { address, fields, slots } of accounts) {
+    const hasCreation = fields.includes("storage");
+    for (const field of ["balance", "nonce", "code"] as const) {
+      if (fields.includes(field) || (hasCreation && field !== "balance")) {
+        keys.push({ field, address, slot: undefined });
+      }
+    }
+    if (fields.includes("emptiness")) {
+      emptiness.push(address);
+    }
+    for (const slot of slots) {
+      keys.push({ field: "slot", address, slot });
+    }
+  }
+  const blockOpcodes = new Set(environment.filter((opcode) => BLOCK_OPCODES.has(opcode)));
+  if (blockHashes.length > 0) {
+    blockOpcodes.add("BLOCKHASH");
+  }
+  return { keys, emptiness, addresses: new Set(accounts.map(({ address }) => address)), blockOpcodes };
+};
+
+const FIELDS = ["balance", "nonce", "code"] as const satisfies readonly StateField[];
+
+const keyOf = (address: Address, field: (typeof FIELDS)[number]): StateKey => ({ field, address, slot: undefined });
+
+/** Whether balance, nonce and code of an account are all nothing. Undefined: that is not known. */
+const isEmptyAt = (values: Pick<BlockValues, "get">, address: Address, block: BlockId): boolean | undefined => {
+  const known = FIELDS.map((field) => values.get(keyOf(address, field), block));
+  if (known.some((value) => value !== undefined && value !== ZERO_VALUE)) {
+    return false;
+  }
+  return known.includes(undefined) ? undefined : true;
+};
+
+/** Whether no block above `since`, up to `at`, wrote a key of these reads. Both blocks must be readable. */
+export const areUnchanged = (
+  { keys, emptiness }: Pick<CallReads, "keys" | "emptiness">,
+  values: Pick<BlockValues, "get" | "isWrittenSince">,
+  since: BlockId,
+  at: BlockId,
+): boolean => {
+  const isWritten = (key: StateKey): boolean => values.isWrittenSince(key, since, at);
+  const hasSameEmptiness = (address: Address): boolean => {
+    if (!FIELDS.some((field) => isWritten(keyOf(address, field)))) {
+      return true;
+    }
+    const before = isEmptyAt(values, address, since);
+    return before !== undefined && before === isEmptyAt(values, address, at);
+  };
+  return !keys.some(isWritten) && emptiness.every(hasSameEmptiness);
+};
