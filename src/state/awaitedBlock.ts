@@ -11,7 +11,7 @@ export interface NodeValue {
 }
 
 /** Later values are dropped, and asked again after the block. */
-const MAX_EARLY_VALUES = 4_096;
+const MAX_BUFFERED_VALUES = 4_096;
 
 /** Called with the result of each source that was asked. `error` is what the source threw. */
 export type OnWriteSetRead = (kind: WriteSetSourceKind, outcome: "read" | WriteSetFailure, error?: unknown) => void;
@@ -30,7 +30,7 @@ export class AwaitedBlock {
   readonly #ending = new AbortController();
   readonly #settled = Promise.withResolvers<void>();
   /** Values for the block, before its write set is here. */
-  #early: NodeValue[] = [];
+  #buffered: NodeValue[] = [];
   readonly startMs = performance.now();
   readonly #writeSet = Promise.withResolvers<SourcedWriteSet | undefined>();
   #isRead = false;
@@ -49,19 +49,19 @@ export class AwaitedBlock {
     return this.#settled.promise;
   }
 
-  get earlyValues(): readonly NodeValue[] {
-    return this.#early;
+  get bufferedValues(): readonly NodeValue[] {
+    return this.#buffered;
   }
 
-  addEarly(value: NodeValue): void {
-    if (this.#early.length < MAX_EARLY_VALUES) {
-      this.#early.push(value);
+  buffer(value: NodeValue): void {
+    if (this.#buffered.length < MAX_BUFFERED_VALUES) {
+      this.#buffered.push(value);
     }
   }
 
   /** Removes the values of a node, and those of nodes whose names are not known. */
-  dropEarly(node: string): void {
-    this.#early = this.#early.filter((value) => value.node !== undefined && value.node !== node);
+  dropBuffered(node: string): void {
+    this.#buffered = this.#buffered.filter((value) => value.node !== undefined && value.node !== node);
   }
 
   /** Asks the sources in order. Resolves with undefined if none has the write set, and on `cancel`. */

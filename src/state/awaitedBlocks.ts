@@ -72,9 +72,9 @@ export class AwaitedBlocks {
   }
 
   /** See AwaitedBlock. */
-  dropEarly(node: string): void {
+  dropBuffered(node: string): void {
     for (const awaited of this.#blocks) {
-      awaited.dropEarly(node);
+      awaited.dropBuffered(node);
     }
   }
 

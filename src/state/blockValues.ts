@@ -24,7 +24,7 @@ const CODE_OVERHEAD_BYTES = 200;
  * `agreed`: the known value is older than the block, or from its write set. `same`: a node had returned it for this block.
  * `different`: another value is known at that block. `refused`: the block is not readable, or there is no room.
  */
-export type EnterResult = "entered" | "agreed" | "same" | "different" | "refused";
+export type AddResult = "added" | "agreed" | "same" | "different" | "refused";
 
 /** The giver of a known value. */
 export interface ValueProvenance {
@@ -166,7 +166,7 @@ export class BlockValues {
   }
 
   /** Adds a value that a node returned for this block's hash: 64 digits of hex. A known value stays. */
-  enter(key: StateKey, block: BlockId, value: string, node?: string): EnterResult {
+  add(key: StateKey, block: BlockId, value: string, node?: string): AddResult {
     if (!this.isApplied(block)) {
       return "refused";
     }
@@ -183,10 +183,10 @@ export class BlockValues {
     }
     this.#table.setValue(entry, value, this.#givers.numberOf(node), FETCHED);
     this.#table.touch(entry);
-    return "entered";
+    return "added";
   }
 
-  #compare(entry: Entry, number: number, value: string): EnterResult {
+  #compare(entry: Entry, number: number, value: string): AddResult {
     if (this.#table.value(entry) !== value) {
       return "different";
     }
@@ -194,8 +194,8 @@ export class BlockValues {
   }
 
   /** Adds a code that a node returned for this block's hash. */
-  enterCode(key: StateKey, block: BlockId, code: Uint8Array, node?: string): EnterResult {
-    return this.isApplied(block) ? this.enter(key, block, this.#storeCode(code), node) : "refused";
+  addCode(key: StateKey, block: BlockId, code: Uint8Array, node?: string): AddResult {
+    return this.isApplied(block) ? this.add(key, block, this.#storeCode(code), node) : "refused";
   }
 
   /** Forgets all values, and makes one block readable. */
@@ -238,7 +238,7 @@ export class BlockValues {
   }
 
   /** Removes what no readable block needs. It follows each block. */
-  *tidy(): Generator<void, void> {
+  *prune(): Generator<void, void> {
     yield* this.#blocks.trim();
     yield* this.#cleared.sweep();
   }
@@ -297,7 +297,7 @@ export class BlockValues {
       if (!this.#blocks.dropOldest()) {
         return false;
       }
-      for (const _ of this.tidy()) {
+      for (const _ of this.prune()) {
         // Each step frees the older values of one key, or looks at a part of the table.
       }
     }

@@ -17,7 +17,7 @@ import type { StateField, StateKey } from "./stateKey.ts";
 
 export interface ExecutionReadsOptions {
   readonly values: Pick<BlockValues, "get" | "code" | "head" | "isReadable">;
-  readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "enter" | "untilApplied">;
+  readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "add" | "untilApplied">;
   readonly heads: { current(): Heads | undefined };
   readonly cost: Pick<StateCost, "unitsOf" | "onRead">;
   /** Accounts whose values are always read from a node. */
@@ -56,17 +56,15 @@ export class ExecutionReads {
       const { follower } = this.#options;
       const { generation } = follower;
       let node: string | undefined;
-      let mayEnter = true;
+      let mayAdd = true;
       const onFetched = (name: string | undefined, isConfirmed?: boolean): void => {
         node = name;
-        mayEnter = isConfirmed !== false;
+        mayAdd = isConfirmed !== false;
         onNode?.(name, isConfirmed);
       };
       const outcomes = await fetch(calls, block, onFetched, avoidedOrigins);
-      if (follower.isFollowing && mayEnter) {
-        const steps = this.#enter(calls, outcomes, (key, value) =>
-          follower.enter({ key, value, node }, block, generation),
-        );
+      if (follower.isFollowing && mayAdd) {
+        const steps = this.#add(calls, outcomes, (key, value) => follower.add({ key, value, node }, block, generation));
         void runSlicedWhile(steps, () => generation === follower.generation);
       }
       return outcomes;
@@ -74,16 +72,16 @@ export class ExecutionReads {
   }
 
   /** Each step takes about a microsecond: a code has several. */
-  *#enter(
+  *#add(
     calls: readonly Call[],
     outcomes: readonly unknown[],
-    enter: (key: StateKey, value: string | Uint8Array) => void,
+    add: (key: StateKey, value: string | Uint8Array) => void,
   ): Generator<void, void> {
     for (const [index, call] of calls.entries()) {
       const key = keyOfCall(call);
       const value = key && parseOutcome(key, outcomes[index]);
       if (key !== undefined && value !== undefined && !this.#options.never.has(key.address)) {
-        enter(key, value);
+        add(key, value);
         for (let bytes = typeof value === "string" ? 0 : value.length; bytes >= 0; bytes -= BYTES_PER_STEP) {
           yield;
         }

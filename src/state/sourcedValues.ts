@@ -107,13 +107,13 @@ export class SourcedValues {
   }
 
   /** Adds a value that a node returned for this block's hash. Returns the difference if another value is known. */
-  enter({ key, value, node }: NodeValue, block: BlockId): StateDifference | undefined {
+  add({ key, value, node }: NodeValue, block: BlockId): StateDifference | undefined {
     const values = this.#values;
     if (this.#contested.has(key)) {
       return undefined;
     }
     const result =
-      typeof value === "string" ? values.enter(key, block, value, node) : values.enterCode(key, block, value, node);
+      typeof value === "string" ? values.add(key, block, value, node) : values.addCode(key, block, value, node);
     if (result === "different") {
       return { key, block, known: values.getUntrusted(key, block) ?? "", actual: digitsOf(value), node };
     }

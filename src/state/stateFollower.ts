@@ -71,7 +71,7 @@ export class StateFollower {
     }
   }
 
-  /** Changes when known values were dropped because of a node. A value that was requested before must not enter. */
+  /** Changes when known values were dropped because of a node. A value that was requested before must not be added. */
   get generation(): number {
     return this.#generation;
   }
@@ -92,17 +92,17 @@ export class StateFollower {
   }
 
   /** Adds a value that a node returned for a block's hash. */
-  enter(value: NodeValue, block: BlockId, generation: number): void {
+  add(value: NodeValue, block: BlockId, generation: number): void {
     if (generation !== this.#generation || this.#isReleased) {
       return;
     }
     const awaited = this.#awaited.find(block);
     if (awaited !== undefined) {
-      awaited.addEarly(value);
+      awaited.buffer(value);
       return;
     }
     try {
-      this.#enterNow(value, block);
+      this.#addNow(value, block);
     } catch (error) {
       this.#recover(error);
     }
@@ -133,11 +133,11 @@ export class StateFollower {
     }
     // Values that were requested before, and answers to calls, may come from it.
     this.#generation++;
-    this.#awaited.dropEarly(node);
+    this.#awaited.dropBuffered(node);
     this.#options.values.forgetNode(node);
   }
 
-  /** Ends answers to calls, because a value that they read may be wrong. Values that were requested before do not enter. */
+  /** Ends answers to calls, because a value that they read may be wrong. Values that were requested before are not added. */
   endAnswers(): void {
     this.#generation++;
   }
@@ -314,7 +314,7 @@ export class StateFollower {
     }
     onApplied((performance.now() - next.startMs) / 1_000);
     await this.#finish(next);
-    await this.#change(values.tidy());
+    await this.#change(values.prune());
   }
 
   /** Runs a change of the values. Returns undefined if all values were dropped during it. */
@@ -330,33 +330,33 @@ export class StateFollower {
     return this.#finish(awaited);
   }
 
-  /** Adds the early values of a block. Reads of the block go on afterwards. */
+  /** Adds the buffered values of a block. Reads of the block go on afterwards. */
   async #finish(awaited: AwaitedBlock): Promise<void> {
     this.#awaited.shift(awaited);
     try {
-      await this.#change(this.#enterEarly(awaited));
+      await this.#change(this.#addBuffered(awaited));
     } finally {
       awaited.settle();
     }
   }
 
-  *#enterEarly({ block, earlyValues }: AwaitedBlock): Generator<void, void> {
+  *#addBuffered({ block, bufferedValues }: AwaitedBlock): Generator<void, void> {
     const epoch = this.#epoch;
     const generation = this.#generation;
-    for (const early of earlyValues) {
-      const { value } = early;
+    for (const buffered of bufferedValues) {
+      const { value } = buffered;
       if (epoch !== this.#epoch || generation !== this.#generation) {
         return;
       }
-      this.#enterNow(early, block);
+      this.#addNow(buffered, block);
       for (let bytes = typeof value === "string" ? 0 : value.length; bytes >= 0; bytes -= BYTES_PER_STEP) {
         yield;
       }
     }
   }
 
-  #enterNow(value: NodeValue, block: BlockId): void {
-    const difference = this.#sourced.enter(value, block);
+  #addNow(value: NodeValue, block: BlockId): void {
+    const difference = this.#sourced.add(value, block);
     if (difference !== undefined) {
       this.#options.onDifference(difference);
     }

@@ -8,7 +8,7 @@ import type { StateKey } from "./stateKey.ts";
 export interface StateLearnerOptions {
   readonly chain: string;
   readonly values: Pick<BlockValues, "get" | "head">;
-  readonly follower: Pick<StateFollower, "enter" | "generation" | "isFollowing">;
+  readonly follower: Pick<StateFollower, "add" | "generation" | "isFollowing">;
   readonly cost: Pick<StateCost, "unitsOf" | "usedKeys" | "budget" | "spend">;
   readonly reader: Pick<BulkReader, "unitsFor" | "read">;
   readonly nowMs: () => number;
@@ -72,7 +72,7 @@ export class StateLearner {
       },
     );
     for (const [key, value] of learned) {
-      follower.enter({ key, value, node }, block, generation);
+      follower.add({ key, value, node }, block, generation);
     }
   }
 }

@@ -4,7 +4,7 @@ import type { Address } from "../ethereum/hex.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { type BlockValues, READABLE_BLOCKS } from "./blockValues.ts";
-import { isAsked } from "./isAsked.ts";
+import { isFreshFromNode } from "./isFreshFromNode.ts";
 import { resolvesWithin } from "./resolvesWithin.ts";
 import { formatCodeBody, formatStateBody, parseStateBody } from "./stateBody.ts";
 import type { StateChecks } from "./stateChecks.ts";
@@ -62,7 +62,7 @@ export class StateReads {
       return ask();
     }
     if (context.bypassCache) {
-      return this.#enterResponse({ method, key }, ask);
+      return this.#addResponse({ method, key }, ask);
     }
     const known = this.#find(key, block);
     if (known !== undefined) {
@@ -120,32 +120,32 @@ export class StateReads {
 
   #ask(read: StateRead, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
     this.#count(read, false);
-    return this.#enterResponse(read, ask);
+    return this.#addResponse(read, ask);
   }
 
-  #enterResponse(
+  #addResponse(
     { method, key }: Pick<StateRead, "method" | "key">,
     ask: () => Awaitable<RpcResponse>,
   ): Awaitable<RpcResponse> {
     const { generation } = this.#options.follower;
     return whenKnown(ask(), (response) => {
-      if (isAsked(response)) {
+      if (isFreshFromNode(response)) {
         this.#options.cost.onAsked(method);
-        this.#enter(key, response, generation);
+        this.#add(key, response, generation);
       }
       return response;
     });
   }
 
   /** Adds the value of a response that a node gave for a block's hash, unless a second origin is required and lacks. */
-  #enter(key: StateKey, { body, block, node, isConfirmed }: RpcResponse, generation: number): void {
+  #add(key: StateKey, { body, block, node, isConfirmed }: RpcResponse, generation: number): void {
     const { follower } = this.#options;
     if (block === undefined || isConfirmed === false || !follower.isFollowing || !(body instanceof Uint8Array)) {
       return;
     }
     const value = parseStateBody(key.field, body);
     if (value !== undefined) {
-      follower.enter({ key, value, node }, block, generation);
+      follower.add({ key, value, node }, block, generation);
     }
   }
 

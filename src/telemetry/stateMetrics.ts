@@ -53,7 +53,7 @@ export const stateMetrics = (metrics: MetricFactory) => ({
     {
       chain: CHAIN,
       method: ANSWER_METHODS,
-      event: ["learned", "survived", "ended", "rerun", "sampled", "differed", ...REFUSALS],
+      event: ["learned", "reused", "invalidated", "recomputed", "sampled", "differed", ...REFUSALS],
     },
   ),
   stateWaits: metrics.counter("state_waits_total", "Reads that waited for a write set, by result", {

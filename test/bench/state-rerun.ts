@@ -46,7 +46,7 @@ const askAll = async (service: Service) => {
 
 const countReruns = async ({ telemetry }: Service): Promise<number> => {
   const { values } = await telemetry.metrics.stateAnswers.get();
-  return values.reduce((sum, { labels, value }) => sum + (labels.event === "rerun" ? value : 0), 0);
+  return values.reduce((sum, { labels, value }) => sum + (labels.event === "recomputed" ? value : 0), 0);
 };
 
 /** Seals a block that writes a balance of each wallet, and waits until its write set is known. */

@@ -94,7 +94,7 @@ const measure = async (block: StandInBlock, reads: number) => {
     }
     values.begin({ number: id.number - 1n, hash: block.parentHash });
     await runSliced(values.apply(writeSet));
-    await runSliced(values.tidy());
+    await runSliced(values.prune());
   }
   ending.abort();
   await thread.close();

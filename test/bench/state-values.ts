@@ -61,7 +61,7 @@ const measureSlots = (slots: number): number => {
   values.begin(block);
   for (let slot = 0; slot < slots; slot++) {
     const key = { field: "slot", address: address(slot % 1_000), slot: word(slot) } as const;
-    values.enter(key, block, word(slot).slice(2));
+    values.add(key, block, word(slot).slice(2));
   }
   const bytes = usedBytes() - before;
   if (values.size !== slots) {
@@ -82,7 +82,7 @@ const measureSlices = async (): Promise<readonly number[]> => {
     const block = { number: BigInt(index + 1), hash: hashOf(index + 1) };
     const writeSet: WriteSet = { block, accounts: await runSliced(unpackWrites(bytes)) };
     await runSliced(values.apply(writeSet));
-    await runSliced(values.tidy());
+    await runSliced(values.prune());
     await nextTick();
   }
   ending.abort();

@@ -141,7 +141,7 @@ let survived = 0;
 /** Shows how many answers to calls were still valid at a block, when the next block arrives. */
 const tellAnswers = async (head: { readonly number: string }): Promise<void> => {
   const before = survived;
-  survived = await total("forebay_state_answers_total", "survived");
+  survived = await total("forebay_state_answers_total", "reused");
   say(`block ${Number(head.number) - 1}: ${survived - before} answers survived`);
 };
 

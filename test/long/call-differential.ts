@@ -109,7 +109,7 @@ export const long = async ({ seconds }: LongOptions) => {
     const areEqual = [result, ...(authorizations === undefined ? [] : [authorizations])].every(
       ({ differences, comparisons }) => differences.length === 0 && comparisons > 0,
     );
-    passed &&= areEqual && (events.survived ?? 0) > 0 && events.differed === undefined;
+    passed &&= areEqual && (events.reused ?? 0) > 0 && events.differed === undefined;
   }
   return { claim: "no call differs from an execution on the state of the same hash", seed, variants, passed };
 };

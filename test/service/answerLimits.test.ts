@@ -25,7 +25,7 @@ const assertAlwaysAsked = async (rig: Awaited<ReturnType<typeof start>>): Promis
     await rig.mine();
     assert.equal((await rig.ask("eth_call", [CALL])).isHit, false);
   }
-  assert.equal(await rig.events("survived"), 0);
+  assert.equal(await rig.events("reused"), 0);
 };
 
 const isPlainCall = (method: string, params: readonly unknown[]): boolean =>

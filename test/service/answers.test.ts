@@ -86,7 +86,7 @@ test("a call is answered from a contract that is created at an address to which 
 test("a multicall of balances survives a block that touches others, and ends at one that touches a balance", async () => {
   const call = balancesCall(OWNER);
   await rig.learn("eth_call", [call]);
-  const survived = await rig.events("survived");
+  const survived = await rig.events("reused");
   const asked = await countAsked(async () => {
     for (let count = 0; count < 3; count++) {
       await mint("Two", OTHER);
@@ -94,16 +94,16 @@ test("a multicall of balances survives a block that touches others, and ends at 
     }
   });
   assert.equal(asked, 0);
-  assert.equal(await rig.events("survived"), survived + 3);
+  assert.equal(await rig.events("reused"), survived + 3);
   await mint("Two", OWNER);
   await rig.compare("eth_call", [call]);
-  assert.equal(await rig.events("survived"), survived + 3);
+  assert.equal(await rig.events("reused"), survived + 3);
 });
 
 test("a call whose written values are known is executed here, without a node", async () => {
   const call = balancesCall(OTHER);
   await rig.learn("eth_call", [call]);
-  const reruns = await rig.events("rerun");
+  const reruns = await rig.events("recomputed");
   const asked = await countAsked(async () => {
     for (let count = 0; count < 3; count++) {
       await mint("Three", OTHER);
@@ -111,7 +111,7 @@ test("a call whose written values are known is executed here, without a node", a
     }
   });
   assert.equal(asked, 0);
-  assert.equal(await rig.events("rerun"), reruns + 3);
+  assert.equal(await rig.events("recomputed"), reruns + 3);
 });
 
 for (const [index, opcode] of OPCODES.entries()) {
@@ -161,10 +161,10 @@ test("keys that the client overrides do not end an answer", async () => {
     { [token]: { stateDiff: { [slot]: pad(toHex(77)) } } },
   ];
   await rig.learn("eth_call", params);
-  const reruns = await rig.events("rerun");
+  const reruns = await rig.events("recomputed");
   await mint("One", OWNER);
   assert.equal(await rig.compare("eth_call", params), true);
-  assert.equal(await rig.events("rerun"), reruns);
+  assert.equal(await rig.events("recomputed"), reruns);
 });
 
 test("calls with block overrides, authorizations or errors are always asked", async () => {

@@ -44,8 +44,8 @@ for (const { name, fork, options, source } of [
     const { differences, comparisons } = compared.tally;
     assert.deepEqual(differences, []);
     const events = (event: string) => metric(service.opsUrl, "forebay_state_answers_total", `event="${event}"`);
-    const counts = { survived: await events("survived"), rerun: await events("rerun") };
+    const counts = { reused: await events("reused"), recomputed: await events("recomputed") };
     t.diagnostic(`${comparisons} comparisons, ${JSON.stringify(counts)}`);
-    assert.ok(counts.survived > 0 && counts.rerun > 0, JSON.stringify(counts));
+    assert.ok(counts.reused > 0 && counts.recomputed > 0, JSON.stringify(counts));
   });
 }

@@ -54,7 +54,7 @@ const block = (number: number): BlockId => ({ number: BigInt(number), hash: hash
 const write = (values: BlockValues, at: BlockId, writes: Partial<AccountWrites>): void => {
   const steps = values.apply({ block: at, accounts: new Map([[ALICE, { slots: new Map(), ...writes }]]) });
   assert.equal(runAll(steps), true);
-  runAll(values.tidy());
+  runAll(values.prune());
 };
 
 test("the newest 256 blocks are readable, and older values are removed", () => {
@@ -78,7 +78,7 @@ test("slots that were cleared are removed once no reader can see them", () => {
   const values = new BlockValues(LARGE_BYTES);
   values.begin(block(0));
   for (let slot = 0; slot < 1_000; slot++) {
-    values.enter(slotKey(slot), block(0), HEX_ONE);
+    values.add(slotKey(slot), block(0), HEX_ONE);
   }
   write(values, block(1), { otherSlots: "cleared" });
   assert.equal(values.get(slotKey(5), block(0)), HEX_ONE);
@@ -104,8 +104,8 @@ test("an account whose slots end in every block loses no values of others while 
       [BOB, { slots }],
     ]);
     assert.equal(runAll(values.apply({ block: block(number), accounts })), true);
-    values.enter(slotKey(1), block(number), HEX_ONE);
-    runAll(values.tidy());
+    values.add(slotKey(1), block(number), HEX_ONE);
+    runAll(values.prune());
   }
   for (let number = count - 200; number <= count; number++) {
     for (let index = 0; index < written; index++) {
@@ -119,9 +119,9 @@ test("values stay within the limit, and those that are read stay longest", () =>
   const bytes = 1_000_000;
   const values = new BlockValues(bytes);
   values.begin(block(0));
-  values.enter(BALANCE, block(0), HEX_ONE);
+  values.add(BALANCE, block(0), HEX_ONE);
   for (let slot = 0; slot < 50_000; slot++) {
-    values.enter(slotKey(slot), block(0), HEX_ONE);
+    values.add(slotKey(slot), block(0), HEX_ONE);
     assert.equal(values.get(BALANCE, block(0)), HEX_ONE);
   }
   assert.ok(values.size < 50_000);
@@ -140,8 +140,8 @@ test("a value of a block that ends to be readable for lack of room does not ente
   assert.equal(values.isReadable(oldest), true);
   // Each of them takes the room of an older value, or of the oldest block.
   for (let slot = 0; values.isReadable(oldest); slot++) {
-    const result = values.enter({ ...slotKey(slot), address: BOB }, oldest, HEX_ONE);
-    assert.equal(result, values.isReadable(oldest) ? "entered" : "refused");
+    const result = values.add({ ...slotKey(slot), address: BOB }, oldest, HEX_ONE);
+    assert.equal(result, values.isReadable(oldest) ? "added" : "refused");
   }
 });
 
@@ -163,7 +163,7 @@ assertFound("a reorganisation that is undone one block short", {
 });
 
 assertFound("a value fetched at a block that enters after the next block wrote it", {
-  enter: (values, key, block, value) => values.enter(key, values.head ?? block, value),
+  enter: (values, key, block, value) => values.add(key, values.head ?? block, value),
 });
 
 const without = (writeSet: WriteSet, part: "slots" | "otherSlots" | "balance"): WriteSet => ({

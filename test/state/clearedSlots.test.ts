@@ -87,7 +87,7 @@ class ClearingRun {
       const expected = block.slots.get(nameOf(key.address, key.slot)) ?? ZERO;
       const text = `${key.address} ${key.slot} at ${block.number}`;
       if (this.#below(2) === 0) {
-        assert.notEqual(this.#values.enter(key, block, expected), "different", text);
+        assert.notEqual(this.#values.add(key, block, expected), "different", text);
         continue;
       }
       const value = this.#values.get(key, block);
@@ -117,7 +117,7 @@ class ClearingRun {
     const isApplied = this.#step(this.#values.apply({ block: id, accounts } satisfies WriteSet));
     this.#chain.push({ ...id, slots });
     if (isApplied) {
-      this.#step(this.#values.tidy());
+      this.#step(this.#values.prune());
     } else {
       this.#values.begin(this.#head);
     }
@@ -169,9 +169,9 @@ const readAfterCreation = (value: Written<Uint8Array>, isRead: (known: string | 
   assert.equal(runAll(values.apply({ block: block(1), accounts: created })), true);
   for (let number = 2; number <= 12; number++) {
     assert.equal(runAll(values.apply({ block: block(number), accounts: new Map() })), true);
-    runAll(values.tidy());
+    runAll(values.prune());
     for (let index = 0; index < entered; index++) {
-      values.enter(keyOf(1, number * entered + index), block(number), ZERO);
+      values.add(keyOf(1, number * entered + index), block(number), ZERO);
     }
     for (let slot = 0; slot < written; slot++) {
       const known = values.get(keyOf(0, slot), block(number));

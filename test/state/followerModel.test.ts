@@ -56,7 +56,7 @@ const runRandomHeads = async (seed: number): Promise<number> => {
     const value = values.get(key, at);
     if (value === undefined) {
       const { generation } = follower;
-      fetches.push(() => follower.enter({ key, value: modelValue(at, key), node: undefined }, at, generation));
+      fetches.push(() => follower.add({ key, value: modelValue(at, key), node: undefined }, at, generation));
     } else {
       hits++;
       assert.equal(value, modelValue(at, key), `${JSON.stringify(key)} at ${at.number}`);

@@ -50,7 +50,7 @@ export const createFollower = (
     onDropped: (reason) => dropped.push(reason),
   });
   const enter = (at: { number: bigint; hash: `0x${string}` }, value = ONE, node?: string) =>
-    follower.enter({ key: BALANCE, value, node }, at, follower.generation);
+    follower.add({ key: BALANCE, value, node }, at, follower.generation);
   return { heads, values, follower, dropped, outcomes, differences, enter };
 };
 

@@ -22,7 +22,7 @@ export interface ModelActions {
 export const realActions: ModelActions = {
   apply: (values, writeSet) => values.apply(writeSet),
   undo: (values, to) => values.undoTo(to),
-  enter: (values, key, block, value) => values.enter(key, block, value),
+  enter: (values, key, block, value) => values.add(key, block, value),
 };
 
 /** A read of the node that has not returned yet. */
@@ -74,7 +74,7 @@ export class ModelRun {
     const isApplied = this.#step(this.#actions.apply(this.#values, block.writeSet));
     this.#chain.push(block);
     if (isApplied) {
-      this.#step(this.#values.tidy());
+      this.#step(this.#values.prune());
     } else {
       this.#values.begin(block);
     }
@@ -139,7 +139,7 @@ export class ModelRun {
     const { key, block } = fetch;
     const value = modelValue(block, key);
     if (key.field === "code") {
-      this.#values.enterCode(key, block, block.codes.get(value) ?? new Uint8Array(0));
+      this.#values.addCode(key, block, block.codes.get(value) ?? new Uint8Array(0));
     } else {
       this.#actions.enter(this.#values, key, block, value);
     }

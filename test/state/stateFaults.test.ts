@@ -61,7 +61,7 @@ const createRig = (onApplied = (): void => undefined) => {
     await nextTick();
     return next;
   };
-  const enter = (at: BlockId) => follower.enter({ key: BALANCE, value: ONE, node: undefined }, at, follower.generation);
+  const enter = (at: BlockId) => follower.add({ key: BALANCE, value: ONE, node: undefined }, at, follower.generation);
   return { follower, values, events, extend, enter };
 };
 

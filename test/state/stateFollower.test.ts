@@ -59,7 +59,7 @@ test("values that wait for a write set enter in slices, and all of them before i
     return { address, field: "code" as const, slot: undefined };
   });
   for (const [index, key] of codes.entries()) {
-    follower.enter({ key, value: Buffer.alloc(24_576, String(index)), node: undefined }, next, follower.generation);
+    follower.add({ key, value: Buffer.alloc(24_576, String(index)), node: undefined }, next, follower.generation);
   }
   source.answer(next, emptyWriteSet(next));
   let isSettled = false;
@@ -80,7 +80,7 @@ test("a reorganisation drops what was fetched at its blocks, and cancels their r
   const nonce: StateKey = { ...BALANCE, field: "nonce" };
   enter(block(FIRST));
   await extend(block(FIRST + 1n), block(FIRST + 2n));
-  values.enter(nonce, block(FIRST + 2n), ONE);
+  values.add(nonce, block(FIRST + 2n), ONE);
   heads.move(block(FIRST + 3n));
   await nextTick();
   const [read] = source.pending;
@@ -146,9 +146,9 @@ test("values that were asked before all values were dropped do not enter", () =>
   const { values, follower, dropped } = createRig();
   const before = follower.generation;
   follower.forget();
-  follower.enter({ key: BALANCE, value: ONE, node: undefined }, block(FIRST), before);
+  follower.add({ key: BALANCE, value: ONE, node: undefined }, block(FIRST), before);
   assert.equal(values.get(BALANCE, block(FIRST)), undefined);
-  follower.enter({ key: BALANCE, value: ONE, node: undefined }, block(FIRST), follower.generation);
+  follower.add({ key: BALANCE, value: ONE, node: undefined }, block(FIRST), follower.generation);
   assert.equal(values.get(BALANCE, block(FIRST)), ONE);
   assert.deepEqual(dropped, ["nodeChanged"]);
 });
@@ -182,7 +182,7 @@ test("values of a node are forgotten in all blocks, and those of other nodes sta
   const { values, follower, dropped, enter, extend } = createRig();
   const other: StateKey = { ...BALANCE, field: "nonce" };
   enter(block(FIRST), ONE, "liar");
-  follower.enter({ key: other, value: TWO, node: "honest" }, block(FIRST), follower.generation);
+  follower.add({ key: other, value: TWO, node: "honest" }, block(FIRST), follower.generation);
   await extend(block(FIRST + 1n));
   const before = follower.generation;
   follower.forgetNode("liar");
@@ -190,7 +190,7 @@ test("values of a node are forgotten in all blocks, and those of other nodes sta
     assert.equal(values.get(BALANCE, at), undefined);
     assert.equal(values.get(other, at), TWO);
   }
-  follower.enter({ key: BALANCE, value: ONE, node: "liar" }, block(FIRST + 1n), before);
+  follower.add({ key: BALANCE, value: ONE, node: "liar" }, block(FIRST + 1n), before);
   assert.equal(values.get(BALANCE, block(FIRST + 1n)), undefined, "it was asked before");
   enter(block(FIRST + 1n), TWO, "honest");
   assert.equal(values.get(BALANCE, block(FIRST + 1n)), TWO);

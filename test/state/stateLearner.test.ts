@@ -24,7 +24,7 @@ const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = [
   }
   const learner = new StateLearner({
     values: { head: BLOCK, get: (key) => (known.includes(key) ? VALUE : undefined) },
-    follower: { generation: 3, isFollowing: true, enter: ({ key }) => entered.push(key) },
+    follower: { generation: 3, isFollowing: true, add: ({ key }) => entered.push(key) },
     cost,
     reader: {
       unitsFor: ({ length }) => Math.ceil(length / 4) * 26,

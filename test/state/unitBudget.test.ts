@@ -55,7 +55,7 @@ const createBoth = (limits: Partial<LearningLimits>) => {
   }
   const learner = new StateLearner({
     values: { head: BLOCK, get: () => undefined },
-    follower: { generation: 0, isFollowing: true, enter: () => undefined },
+    follower: { generation: 0, isFollowing: true, add: () => undefined },
     cost,
     reader: {
       unitsFor: ({ length }) => length,

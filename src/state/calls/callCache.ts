@@ -3,7 +3,7 @@ import type { CacheStatus, RequestContext, RpcResponse } from "../../core/rpcSou
 import { type Awaitable, whenKnown } from "../../jsonrpc/awaitable.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 import { type BlockValues, READABLE_BLOCKS } from "../blockValues.ts";
-import { isAsked } from "../isAsked.ts";
+import { isFreshFromNode } from "../isFreshFromNode.ts";
 import { resolvesWithin } from "../resolvesWithin.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
@@ -84,7 +84,7 @@ export class CallCache {
 
   #compare({ key, method, block }: CacheableCall, { body, reads }: CallResult, ask: Ask): Awaitable<RpcResponse> {
     return whenKnown(ask(), (response) => {
-      if (isAsked(response) && response.block?.hash === block.hash && response.body instanceof Uint8Array) {
+      if (isFreshFromNode(response) && response.block?.hash === block.hash && response.body instanceof Uint8Array) {
         void this.#options.checks.compare(
           { key, method, block, body, reads },
           JSON.parse(decoder.decode(response.body)),
@@ -151,7 +151,7 @@ export class CallCache {
     const answer = running.then((found) => {
       entry.rerun = undefined;
       if (found !== undefined) {
-        this.#countEvent(method, "rerun");
+        this.#countEvent(method, "recomputed");
         table.store(key, found);
       }
       return found;
@@ -177,7 +177,7 @@ export class CallCache {
     const { generation } = this.#options.follower;
     const repetition = this.#count(entry, call, false);
     return whenKnown(ask(), (response) => {
-      if (isAsked(response)) {
+      if (isFreshFromNode(response)) {
         this.#options.cost.onAsked(call.method);
         this.#learn(call, { response, generation, repetition });
       }
@@ -185,7 +185,7 @@ export class CallCache {
     });
   }
 
-  #countEvent(method: CallMethod, event: "ended" | "rerun"): void {
+  #countEvent(method: CallMethod, event: "invalidated" | "recomputed"): void {
     const { chain, telemetry } = this.#options;
     telemetry.metrics.stateAnswers.inc({ chain, method, event });
   }
@@ -219,7 +219,7 @@ export class CallCache {
       return;
     }
     if (entry.answer !== undefined) {
-      this.#countEvent(method, "ended");
+      this.#countEvent(method, "invalidated");
     }
     const expected = entry.answer?.reads;
     learner.add({ key, method, body, block, node, generation, clientId: context.caller.clientId, expected });

@@ -125,7 +125,7 @@ const isEmptyAt = (values: Pick<BlockValues, "get">, address: Address, block: Bl
 };
 
 /** Whether no block above `since`, up to `at`, wrote a key of these reads. Both blocks must be readable. */
-export const areUnchanged = (
+const areUnchanged = (
   { keys, emptiness }: Pick<CallReads, "keys" | "emptiness">,
   values: Pick<BlockValues, "get" | "isWrittenSince">,
   since: BlockId,

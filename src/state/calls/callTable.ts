@@ -113,7 +113,7 @@ export class CallTable {
     }
   }
 
-  #countEvent(method: CallMethod, event: "survived" | "learned" | Refusal): void {
+  #countEvent(method: CallMethod, event: "reused" | "learned" | Refusal): void {
     const { chain, telemetry } = this.#options;
     telemetry.metrics.stateAnswers.inc({ chain, method, event });
   }
@@ -158,7 +158,7 @@ export class CallTable {
       return undefined;
     }
     if (block.number > (entry.validAt?.number ?? -1n)) {
-      this.#countEvent(entry.method, "survived");
+      this.#countEvent(entry.method, "reused");
       entry.validAt = block;
       this.#use(entry, answer);
       this.#move(entry, answer, heads);

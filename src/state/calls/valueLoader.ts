@@ -10,7 +10,7 @@ import { keyName, type StateKey } from "../stateKey.ts";
 
 export interface ValueLoaderOptions {
   readonly values: Pick<BlockValues, "get" | "code">;
-  readonly follower: Pick<StateFollower, "enter" | "generation">;
+  readonly follower: Pick<StateFollower, "add" | "generation">;
   readonly reader: Pick<BulkReader, "unitsFor" | "read">;
   readonly fetch: StateFetch;
   readonly unitsOf: UnitsOf;
@@ -41,7 +41,7 @@ export class ValueLoader {
       node = giver;
     };
     for (const [key, value] of unknown.length === 0 ? [] : await reader.read(unknown, block, onSpent, onGiver)) {
-      follower.enter({ key, value, node }, block, generation);
+      follower.add({ key, value, node }, block, generation);
     }
     const { codes } = this.#plan(keys, block);
     if (codes.length > 0) {
@@ -77,7 +77,7 @@ export class ValueLoader {
     for (const [index, key] of keys.entries()) {
       const outcome = outcomes[index];
       if (isData(outcome)) {
-        follower.enter({ key, value: parseData(outcome), node }, block, generation);
+        follower.add({ key, value: parseData(outcome), node }, block, generation);
       }
     }
   }

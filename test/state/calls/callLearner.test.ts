@@ -70,7 +70,7 @@ const createRig = (options: Partial<CallLearnerOptions> = {}) => {
       load: async (keys, block) => {
         loads.push(keys);
         for (const key of keys) {
-          values.enter(key, block, NO_CODE);
+          values.add(key, block, NO_CODE);
         }
       },
     },

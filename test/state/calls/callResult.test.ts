@@ -60,7 +60,7 @@ const validityAfter = (
   const values = new BlockValues(MAX_BYTES);
   values.begin(block(1));
   for (const [field, digits] of known) {
-    values.enter({ field, address: READ, slot: undefined }, block(1), value(digits));
+    values.add({ field, address: READ, slot: undefined }, block(1), value(digits));
   }
   apply(values, 2, written);
   return validityAt(answerOf(read), block(2), values, headers());
@@ -89,10 +89,10 @@ test("a value that was fetched after the answer does not end it, a write between
   const read = reads({ fields: ["balance"] });
   const key: StateKey = { field: "balance", address: READ, slot: undefined };
   apply(values, 2, []);
-  values.enter(key, block(2), value("7"));
+  values.add(key, block(2), value("7"));
   assert.equal(validityAt(answerOf(read), block(2), values, headers()), "valid");
   apply(values, 3, [{ at: READ, writes: { balance: "unknown" } }]);
-  values.enter(key, block(3), value("8"));
+  values.add(key, block(3), value("8"));
   apply(values, 4, []);
   assert.equal(validityAt(answerOf(read), block(4), values, headers()), "ended");
   assert.equal(validityAt(answerOf(read, { block: block(3) }), block(4), values, headers()), "valid");
