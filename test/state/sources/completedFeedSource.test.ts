@@ -64,7 +64,10 @@ test("a block is completed if the reads pay for the share of blocks that need it
   assert.equal(spent.length, 2);
 });
 
-test("a completion that fails or lasts longer than a block has a reason, and no write set", async () => {
+test("a completion that fails or lasts longer than a block has a reason, and no write set", async (t) => {
+  // The timer of the source does not keep the process alive.
+  const alive = setInterval(() => undefined, 1_000);
+  t.after(() => clearInterval(alive));
   const outcome = (complete: PartialExecution["complete"]) => createSource({ complete }).read();
   assert.equal(await outcome(async () => "mismatch"), "mismatch");
   assert.equal(await outcome(() => Promise.reject(new Error("cancelled"))), "error");
