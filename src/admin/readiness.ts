@@ -30,13 +30,6 @@ export interface ReadinessOptions<C extends WatchedChain> {
   readonly now?: () => number;
 }
 
-export interface Readiness<C> {
-  /** Reports for the process, or for the named chain. */
-  report(chain: string | undefined): ReadinessReport;
-  /** Whether the chain is known and one of its nodes can take requests. */
-  isServing(chain: C): boolean;
-}
-
 /** With rule `any`: after this time one known chain is enough. */
 const GRACE_MS = 10_000;
 
@@ -72,32 +65,52 @@ const faultsOf = ({ upstreams }: WatchedChain): Readonly<Record<string, string>>
     }),
   );
 
-/** Creates the readiness of the process. A process that was ready once stays ready until it drains. */
-export const createReadiness = <C extends WatchedChain>(options: ReadinessOptions<C>): Readiness<C> => {
-  const { rule, isKnown, now = () => performance.now() } = options;
-  const startedMs = now();
-  let wasReady = false;
+/** The readiness of the process. A process that was ready once stays ready until it drains. */
+export class Readiness<C extends WatchedChain> {
+  readonly #options: ReadinessOptions<C>;
+  readonly #now: () => number;
+  readonly #startedMs: number;
+  #wasReady = false;
 
-  const isServing = (chain: C): boolean => isKnown(chain) && chain.upstreams.nodes.some(({ available }) => available);
+  constructor(options: ReadinessOptions<C>) {
+    this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+    this.#startedMs = this.#now();
+  }
 
-  const decide = (): boolean => {
-    const chains = options.chains();
+  /** Whether the chain is known and one of its nodes can take requests. */
+  isServing(chain: C): boolean {
+    return this.#options.isKnown(chain) && chain.upstreams.nodes.some(({ available }) => available);
+  }
+
+  /** Reports for the process, or for the named chain. */
+  report(name: string | undefined): ReadinessReport {
+    const chains = this.#options.chains();
+    if (name === undefined) {
+      this.#wasReady ||= this.#decide(chains);
+      return this.#report(this.#wasReady, chains);
+    }
+    const chain = chains.find((each) => each.name === name);
+    if (chain !== undefined) {
+      return this.#report(this.#options.isKnown(chain), [chain]);
+    }
+    return { status: 404, body: { error: "no such chain", chains: chains.map((each) => each.name) } };
+  }
+
+  #decide(chains: readonly C[]): boolean {
+    const { rule, isKnown } = this.#options;
     if (typeof rule !== "string") {
       return chains.filter(({ name }) => rule.includes(name)).every(isKnown);
     }
-    if (rule === "any" && now() - startedMs >= GRACE_MS) {
+    if (rule === "any" && this.#now() - this.#startedMs >= GRACE_MS) {
       return chains.some(isKnown);
     }
     return chains.every(isKnown);
-  };
-  const isReady = (): boolean => {
-    wasReady ||= decide();
-    return wasReady;
-  };
+  }
 
-  const describe = (chain: C) => {
-    const ready = isKnown(chain);
-    const serving = isServing(chain);
+  #describe(chain: C) {
+    const ready = this.#options.isKnown(chain);
+    const serving = this.isServing(chain);
     const faults = faultsOf(chain);
     return {
       name: chain.name,
@@ -107,26 +120,14 @@ export const createReadiness = <C extends WatchedChain>(options: ReadinessOption
       ...((!ready || Object.keys(faults).length > 0) && { nodes: faults }),
       ...(chain.forwarded.list.length > 0 && { forwarded: chain.forwarded.list }),
     };
-  };
+  }
 
-  const report = (ready: boolean, chains: readonly C[]): ReadinessReport => {
-    const draining = options.isDraining();
+  #report(ready: boolean, chains: readonly C[]): ReadinessReport {
+    const draining = this.#options.isDraining();
     const isUp = ready && !draining;
-    return { status: isUp ? 200 : 503, body: { ready: isUp, draining, chains: chains.map(describe) } };
-  };
-
-  return {
-    isServing,
-    report: (name) => {
-      const chains = options.chains();
-      if (name === undefined) {
-        return report(isReady(), chains);
-      }
-      const chain = chains.find((each) => each.name === name);
-      if (chain !== undefined) {
-        return report(isKnown(chain), [chain]);
-      }
-      return { status: 404, body: { error: "no such chain", chains: chains.map((each) => each.name) } };
-    },
-  };
-};
+    return {
+      status: isUp ? 200 : 503,
+      body: { ready: isUp, draining, chains: chains.map((chain) => this.#describe(chain)) },
+    };
+  }
+}

@@ -1,79 +1,15 @@
+import { setTimeout as wait } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
+import { ConfigError } from "../config/readConfig.ts";
 import type { ChainConfig } from "../config/schema.ts";
-import type { Endpoint } from "../http/endpoint.ts";
+import { type Endpoint, trackInFlight } from "../http/endpoint.ts";
 import { nodeName } from "../nodes/nodeName.ts";
 import { removeMetricSeries } from "../telemetry/removeMetricSeries.ts";
-import { ActiveChain, type CreateChain } from "./activeChain.ts";
 import type { ServedChain } from "./chainRuntime.ts";
 import type { Shared } from "./shared.ts";
 
-/** A chain as far as routing concerns it. */
-interface RoutedChain {
-  readonly config: { readonly name: string };
-  /** Undefined until a node has returned it, if it is not configured. */
-  readonly chainId: bigint | number | undefined;
-  readonly endpoint: Endpoint;
-}
-
-interface ChainRoutes<C> {
-  readonly routes: ReadonlyMap<string, Endpoint>;
-  /** Chains without a path of their chain id, because an earlier chain has the same id. */
-  readonly shadowed: readonly { readonly chain: C; readonly path: string }[];
-}
-
-/** Returns the paths of all chains: `/<name>`, `/<chainId>`, and `/` if there is only one chain. */
-const createChainRoutes = <C extends RoutedChain>(chains: readonly C[]): ChainRoutes<C> => {
-  const routes = new Map<string, Endpoint>();
-  const shadowed: { chain: C; path: string }[] = [];
-  for (const { config, endpoint } of chains) {
-    if (chains.length === 1) {
-      routes.set("/", endpoint);
-    }
-    routes.set(`/${config.name}`, endpoint);
-  }
-  for (const chain of chains) {
-    if (chain.chainId === undefined) {
-      continue;
-    }
-    const path = `/${chain.chainId}`;
-    const existing = routes.get(path);
-    if (existing === undefined) {
-      routes.set(path, chain.endpoint);
-    } else if (existing !== chain.endpoint) {
-      shadowed.push({ chain, path });
-    }
-  }
-  return { routes, shadowed };
-};
-
-export interface ChainsOptions {
-  readonly configs: readonly ChainConfig[];
-  readonly shared: Omit<Shared, "onWrongChain">;
-  readonly createChain: CreateChain;
-  /** Time for the requests of a replaced chain to end. */
-  readonly drainTimeoutMs: number;
-  /** Called with the routes after each change. */
-  onRoutes(routes: ReadonlyMap<string, Endpoint>): void;
-}
-
 /** All chains of the process. */
-export interface Chains {
-  readonly current: readonly ServedChain[];
-  readonly routes: ReadonlyMap<string, Endpoint>;
-  /** Whether the chain has its genesis and a first head. */
-  isKnown(chain: ServedChain): boolean;
-  /** Resolves when all chains are known. */
-  readonly ready: Promise<void>;
-  /**
-   * Replaces the chains. Each changed chain is started beside the old one, and replaces it after its first head.
-   * Requests in flight end on the old chain.
-   * Rejects with ConfigError, and changes nothing, if a new chain does not start, or at an abort before that.
-   */
-  replace(configs: readonly ChainConfig[], signal: AbortSignal): Promise<void>;
-  close(): Promise<void>;
-}
-
-class ReplaceableChains implements Chains {
+export class Chains {
   readonly #options: ChainsOptions;
   readonly #ready = Promise.withResolvers<void>();
   readonly #retiring = new Set<Promise<void>>();
@@ -100,14 +36,21 @@ class ReplaceableChains implements Chains {
     return this.#routes;
   }
 
+  /** Resolves when all chains are known. */
   get ready(): Promise<void> {
     return this.#ready.promise;
   }
 
+  /** Whether the chain has its genesis and a first head. */
   isKnown(chain: ServedChain): boolean {
     return this.#active.some((active) => active.chain === chain && active.isKnown);
   }
 
+  /**
+   * Replaces the chains. Each changed chain is started beside the old one, and replaces it after its first head.
+   * Requests in flight end on the old chain.
+   * Rejects with ConfigError, and changes nothing, if a new chain does not start, or at an abort before that.
+   */
   async replace(configs: readonly ChainConfig[], signal: AbortSignal): Promise<void> {
     const before = this.#active;
     const next = configs.map(
@@ -204,5 +147,144 @@ class ReplaceableChains implements Chains {
   }
 }
 
-/** Starts the chains. */
-export const createChains = (options: ChainsOptions): Chains => new ReplaceableChains(options);
+/** An unreachable node is detected after five seconds. */
+const READY_TIMEOUT_MS = 30_000;
+
+/** A predecessor may serve a head that the chain's own nodes never had. */
+const CATCH_UP_MS = 5_000;
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+type CreateChain = (config: ChainConfig, shared: Shared) => ServedChain;
+
+interface ActiveChainOptions {
+  readonly createChain: CreateChain;
+  /** Called once, when the chain has its genesis and a first head. */
+  onKnown(chain: ActiveChain): void;
+}
+
+/** A chain with its configuration, from its start to its end. */
+class ActiveChain {
+  readonly config: ChainConfig;
+  readonly chain: ServedChain;
+  readonly endpoint: Endpoint;
+  readonly #idle: () => Promise<void>;
+  readonly #wrongChain = Promise.withResolvers<never>();
+  #isKnown = false;
+
+  constructor(config: ChainConfig, shared: Omit<Shared, "onWrongChain">, { createChain, onKnown }: ActiveChainOptions) {
+    // A node of another chain is suspended. The error matters only to `untilReady`.
+    this.#wrongChain.promise.catch(() => undefined);
+    this.config = config;
+    this.chain = createChain(config, { ...shared, onWrongChain: this.#wrongChain.reject });
+    const { endpoint, idle } = trackInFlight(this.chain.endpoint);
+    this.endpoint = endpoint;
+    this.#idle = idle;
+    this.chain.ready.then(
+      () => {
+        this.#isKnown = true;
+        onKnown(this);
+      },
+      // It was closed before.
+      () => undefined,
+    );
+  }
+
+  /** The chain has its genesis and a first head. */
+  get isKnown(): boolean {
+    return this.#isKnown;
+  }
+
+  /** The chain id that the nodes returned, or else the configured one. */
+  get chainId(): bigint | number | undefined {
+    return this.#isKnown ? this.chain.upstreams.genesis.chainId : this.config.chainId;
+  }
+
+  /** Rejects with ConfigError if a node serves another chain, or if no node responds, or at an abort. `path` names it in the error. */
+  async untilReady(path: string, signal: AbortSignal): Promise<void> {
+    const done = new AbortController();
+    const ending = AbortSignal.any([signal, done.signal]);
+    const timeout = wait(READY_TIMEOUT_MS, undefined, { signal: ending }).then(() => {
+      throw new Error(`no node of it answered within ${READY_TIMEOUT_MS / 1000} s`);
+    });
+    // It rejects when `done` aborts it, and nobody waits for it then.
+    timeout.catch(() => undefined);
+    try {
+      await Promise.race([this.chain.ready, this.#wrongChain.promise, timeout]);
+    } catch (error) {
+      throw new ConfigError([`${path}: ${messageOf(error)}`]);
+    } finally {
+      done.abort();
+    }
+  }
+
+  /** Waits until the chain has the head that its predecessor serves, so that no client sees `latest` move back. */
+  async catchUp(before: readonly ActiveChain[], ending: AbortSignal): Promise<void> {
+    const predecessor = this.#predecessorIn(before);
+    const signal = AbortSignal.any([ending, AbortSignal.timeout(CATCH_UP_MS)]);
+    const headOf = ({ chain }: ActiveChain): bigint => chain.upstreams.heads.current()?.latest.number ?? 0n;
+    while (predecessor !== undefined && headOf(this) < headOf(predecessor) && !signal.aborted) {
+      await this.chain.upstreams.heads.next(signal).catch(() => undefined);
+    }
+  }
+
+  /** Begins to follow state, with the values of the chain that this one replaces. */
+  async beginState(before: readonly ActiveChain[]): Promise<void> {
+    await this.chain.knownState?.begin(this.#predecessorIn(before)?.chain.knownState);
+  }
+
+  /** Returns the chain that this one replaces. Undefined if it does not know its own chain. */
+  #predecessorIn(before: readonly ActiveChain[]): ActiveChain | undefined {
+    return before.find(({ chain, isKnown }) => isKnown && chain.name === this.chain.name);
+  }
+
+  /** Closes the chain after its last request, or after `drainTimeoutMs`. */
+  async drain(drainTimeoutMs: number): Promise<void> {
+    const idle = new AbortController();
+    const timeout = wait(drainTimeoutMs, undefined, { signal: idle.signal }).catch(() => undefined);
+    await Promise.race([this.#idle(), timeout]);
+    idle.abort();
+    await this.chain.close();
+  }
+}
+
+interface ChainRoutes {
+  readonly routes: ReadonlyMap<string, Endpoint>;
+  /** Chains without a path of their chain id, because an earlier chain has the same id. */
+  readonly shadowed: readonly { readonly chain: ActiveChain; readonly path: string }[];
+}
+
+/** Returns the paths of all chains: `/<name>`, `/<chainId>`, and `/` if there is only one chain. */
+const createChainRoutes = (chains: readonly ActiveChain[]): ChainRoutes => {
+  const routes = new Map<string, Endpoint>();
+  const shadowed: { chain: ActiveChain; path: string }[] = [];
+  for (const { config, endpoint } of chains) {
+    if (chains.length === 1) {
+      routes.set("/", endpoint);
+    }
+    routes.set(`/${config.name}`, endpoint);
+  }
+  for (const chain of chains) {
+    if (chain.chainId === undefined) {
+      continue;
+    }
+    const path = `/${chain.chainId}`;
+    const existing = routes.get(path);
+    if (existing === undefined) {
+      routes.set(path, chain.endpoint);
+    } else if (existing !== chain.endpoint) {
+      shadowed.push({ chain, path });
+    }
+  }
+  return { routes, shadowed };
+};
+
+interface ChainsOptions {
+  readonly configs: readonly ChainConfig[];
+  readonly shared: Omit<Shared, "onWrongChain">;
+  readonly createChain: CreateChain;
+  /** Time for the requests of a replaced chain to end. */
+  readonly drainTimeoutMs: number;
+  /** Called with the routes after each change. */
+  onRoutes(routes: ReadonlyMap<string, Endpoint>): void;
+}

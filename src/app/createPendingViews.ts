@@ -2,6 +2,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
+import { RulesWatch, resolveForks } from "../evm/chainRules.ts";
 import type { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { SenderCache } from "../evm/senders/senderCache.ts";
 import { createFeed } from "../feed/feedClient.ts";
@@ -17,9 +18,7 @@ import { type ChainExecution, type ChainExecutionOptions, createExecution } from
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import { directNodeCall } from "./directNodeCall.ts";
 import type { ForwardedReasons } from "./forwardedReasons.ts";
-import { resolveForks } from "./resolveForks.ts";
 import type { Upstreams } from "./upstreams.ts";
-import { RulesWatch } from "./watchRules.ts";
 
 /** The views of one chain, and the execution on them. Both begin when the nodes have identified the chain. */
 export interface PendingViews {

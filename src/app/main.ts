@@ -1,6 +1,8 @@
+import { readFileSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import type { OpsOptions, OpsServer } from "../admin/opsServer.ts";
-import { createReadiness, type Readiness } from "../admin/readiness.ts";
+import { Readiness } from "../admin/readiness.ts";
+import { StatusReport } from "../admin/status.ts";
 import { statusPage } from "../admin/statusPage.ts";
 import { changedFixedOptions } from "../config/changedOptions.ts";
 import { formatMasked } from "../config/maskConfig.ts";
@@ -11,13 +13,19 @@ import { createRequestLog } from "../http/requestLog.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
 import type { ServedChain } from "./chainRuntime.ts";
-import { type Chains, createChains } from "./chains.ts";
+import { Chains } from "./chains.ts";
 import { type AccessControl, createAccessControl } from "./createAccessControl.ts";
 import { createPaymentSource, type PaymentSource } from "./createPayments.ts";
-import { createShared, type ProcessParts } from "./createShared.ts";
 import { type ProcessRole, singleProcess } from "./processRole.ts";
-import { readVersion } from "./readVersion.ts";
-import { StatusReport } from "./statusReport.ts";
+import { createShared, type ProcessParts } from "./shared.ts";
+
+/** Reads the version of the forebay package. */
+export const readVersion = (): string => {
+  const manifest: { version?: unknown } = JSON.parse(
+    readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
+  );
+  return String(manifest.version);
+};
 
 /** A running forebay: one process with one or more chains. */
 export interface Forebay {
@@ -87,14 +95,14 @@ class RunningForebay implements Forebay {
     this.#payments = payments;
     this.#usages = shared.usages;
     this.#access = createAccessControl(own, telemetry, { usages: this.#usages, rates: role.rates, payments });
-    this.#chains = createChains({
+    this.#chains = new Chains({
       configs: own.chains,
       shared: this.#shared,
       createChain: (chain, shared) => role.createChain(chain, shared),
       drainTimeoutMs: config.server.drainTimeoutMs,
       onRoutes: (routes) => this.#http?.setRoutes(routes),
     });
-    this.#readiness = createReadiness({
+    this.#readiness = new Readiness({
       rule: config.server.readiness,
       chains: () => this.#chains.current,
       isKnown: (chain) => this.#chains.isKnown(chain),

@@ -1,6 +1,7 @@
 import { extname } from "node:path";
 import { createRateLimits } from "../access/rateLimits.ts";
 import { createOpsServer, type OpsOptions } from "../admin/opsServer.ts";
+import type { Counted, StatusOptions } from "../admin/status.ts";
 import { ChainHost } from "../cluster/chainHost.ts";
 import { MachineLimits } from "../cluster/machineLimits.ts";
 import { ProcessCounts, valuesOf } from "../cluster/processCounts.ts";
@@ -10,14 +11,11 @@ import type { HttpServer, HttpServerOptions } from "../http/httpServer.ts";
 import { aggregateMetrics } from "../telemetry/aggregateMetrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
-import { chainKey } from "./chainKey.ts";
 import { createChainRuntime } from "./chainRuntime.ts";
-import { countProcesses } from "./countProcesses.ts";
 import { createFollowedSources } from "./followedSources.ts";
 import { createForebay, type Forebay } from "./main.ts";
 import type { ProcessRole } from "./processRole.ts";
-import { shareOfMain } from "./processShare.ts";
-import type { Counted, StatusOptions } from "./statusReport.ts";
+import { chainKey, countProcesses, shareOfMain } from "./processShare.ts";
 
 /** The entry has the extension of this file: `.ts` in the repository, `.js` in the package. */
 const ENTRY = new URL(`servingEntry${extname(import.meta.url)}`, import.meta.url);

@@ -1,12 +1,12 @@
 import type { RateLimits } from "../access/rateLimits.ts";
 import { createOpsServer } from "../admin/opsServer.ts";
+import type { StatusOptions } from "../admin/status.ts";
 import type { Config } from "../config/schema.ts";
 import { createHttpServer, type HttpServer, type HttpServerOptions } from "../http/httpServer.ts";
 import type { Places } from "../limits/places.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { createChainRuntime, type ServedChain } from "./chainRuntime.ts";
 import type { Shared } from "./shared.ts";
-import type { StatusOptions } from "./statusReport.ts";
 
 /** The differences between a process alone, the main process of several, and a serving process. */
 export interface ProcessRole {

@@ -1,5 +1,11 @@
+import { createHash } from "node:crypto";
+import { availableParallelism } from "node:os";
 import type { ChainConfig, Config } from "../config/schema.ts";
 import { budgetBytesOf } from "./createMemoryBudget.ts";
+
+/** Returns the number of serving processes. */
+export const countProcesses = ({ server: { processes } }: Pick<Config, "server">): number =>
+  processes === "auto" ? availableParallelism() : processes;
 
 /** The main process serves no clients. It caches the state of final blocks, and what it reads itself. */
 const MAIN_CACHE_SHARE = 1 / 8;
@@ -56,3 +62,7 @@ export const shareOfServing = (config: Config, processes: number): Config => {
     },
   };
 };
+
+/** Returns the key of a chain between processes. A chain with another configuration has another key. */
+export const chainKey = (config: ChainConfig): string =>
+  createHash("sha256").update(JSON.stringify(config)).digest("hex");

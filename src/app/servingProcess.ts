@@ -10,10 +10,9 @@ import { createTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
 import { Channel } from "../threads/channel.ts";
 import { createChainRuntime } from "./chainRuntime.ts";
-import { createForebay, type Forebay } from "./main.ts";
+import { createForebay, type Forebay, readVersion } from "./main.ts";
 import type { ProcessRole } from "./processRole.ts";
 import { shareOfServing } from "./processShare.ts";
-import { readVersion } from "./readVersion.ts";
 import { createServingSources } from "./servingSources.ts";
 
 type MainProcess = Channel<MainFunctions, ServingFunctions>;

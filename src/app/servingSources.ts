@@ -10,10 +10,10 @@ import type { BlockId } from "../core/heads.ts";
 import { SenderCache } from "../evm/senders/senderCache.ts";
 import { createRecentFlashblocks } from "../feed/recentFlashblocks.ts";
 import { parseSubmitted } from "../pending/submittedTransaction.ts";
-import { chainKey } from "./chainKey.ts";
 import type { ChainSources, ClientViews } from "./chainSources.ts";
 import { createReadPipeline } from "./createReadPipeline.ts";
 import { createChainUpstreams } from "./followedSources.ts";
+import { chainKey } from "./processShare.ts";
 import type { Shared } from "./shared.ts";
 import type { FollowedChain } from "./upstreams.ts";
 

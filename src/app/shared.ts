@@ -1,15 +1,18 @@
-import type { LiarMarks } from "../cache/liarMarks.ts";
-import type { MemoryStore } from "../cache/memoryStore.ts";
-import type { RedisStore } from "../cache/redisStore.ts";
+import { LiarMarks } from "../cache/liarMarks.ts";
+import { MemoryStore } from "../cache/memoryStore.ts";
+import { RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
-import type { EvmThreads } from "../evm/runs/evmThreads.ts";
-import type { FairScheduler } from "../limits/fairScheduler.ts";
+import { EvmThreads } from "../evm/runs/evmThreads.ts";
+import { createFairScheduler, type FairScheduler } from "../limits/fairScheduler.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
-import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
+import type { Places } from "../limits/places.ts";
+import { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
-import type { VerifyThreads } from "../verification/verifyThreads.ts";
-import type { WebSockets } from "../websocket/webSocketServer.ts";
+import { VerifyThreads } from "../verification/verifyThreads.ts";
+import { createWebSocketServer, type WebSockets } from "../websocket/webSocketServer.ts";
+import { createMemoryBudget } from "./createMemoryBudget.ts";
+import { workerEntry } from "./workerEntry.ts";
 
 /** The parts that all chains of the process share. */
 export interface Shared {
@@ -38,3 +41,51 @@ export interface Shared {
   /** Called if a node is suspended because it serves another chain. */
   onWrongChain(error: Error): void;
 }
+
+const createRedis = ({ redis: url, redisTimeoutMs: timeoutMs }: Config["cache"], telemetry: Telemetry) =>
+  url === undefined ? undefined : new RedisStore({ url, timeoutMs, telemetry });
+
+export type ProcessParts = Omit<Shared, "onWrongChain">;
+
+/** Creates the parts that all chains share. */
+export const createShared = (
+  config: Config,
+  telemetry: Telemetry,
+  usages: UsageLedger,
+  places: Places | undefined,
+): ProcessParts => {
+  const { server, cache, usage } = config;
+  const { log, metrics } = telemetry;
+  const budget = createMemoryBudget(config, telemetry);
+  const redis = createRedis(cache, telemetry);
+  return {
+    memory: new MemoryStore(cache.memoryBytes, telemetry),
+    budget,
+    redis,
+    liarMarks: new LiarMarks({ redis }),
+    unconfirmedMs: cache.unconfirmedMs,
+    logSlots: createFairScheduler({ maxRanges: server.logSpans }),
+    webSockets: createWebSocketServer({
+      ...server,
+      memory: budget,
+      places,
+      metrics,
+      onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
+    }),
+    evmThreads: new EvmThreads({
+      entry: workerEntry("simulation"),
+      onFailure: (error) => log.error({ err: error }, "a worker failed"),
+      onThreads: (threads) => metrics.workers.set(threads),
+    }),
+    verifyPool: new VerifyThreads(workerEntry("verification")),
+    writeSetThread: new WriteSetThread({
+      entry: workerEntry("writeSets"),
+      onFailure: (error) => log.error({ err: error }, "the thread of write sets failed"),
+    }),
+    usages,
+    telemetry,
+    server,
+    usage,
+    bypassHeader: cache.bypassHeader?.toLowerCase(),
+  };
+};

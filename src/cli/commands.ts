@@ -1,9 +1,8 @@
 import { flushCompileCache } from "node:module";
-import { countProcesses } from "../app/countProcesses.ts";
-import { createForebay, type Forebay } from "../app/main.ts";
-import { readVersion } from "../app/readVersion.ts";
-import { Reload } from "../app/reload.ts";
+import { createForebay, type Forebay, readVersion } from "../app/main.ts";
+import { countProcesses } from "../app/processShare.ts";
 import { type Arguments, ConfigError, formatSchema, readArguments, readConfig } from "../config/readConfig.ts";
+import { Reload } from "../config/reload.ts";
 import type { Config } from "../config/schema.ts";
 import { loadTracer } from "../telemetry/loadTracer.ts";
 import { createTelemetry, type Telemetry } from "../telemetry/telemetry.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createReadiness, type ReadinessOptions, type WatchedChain } from "../../src/admin/readiness.ts";
+import { Readiness, type ReadinessOptions, type WatchedChain } from "../../src/admin/readiness.ts";
 import type { IdentityFault } from "../../src/nodes/identityGate.ts";
 
 interface TestChain extends WatchedChain {
@@ -22,14 +22,18 @@ const noAnswer: IdentityFault = { kind: "noAnswer", text: "node1: connect ECONNR
 
 const watch = (rule: ReadinessOptions<TestChain>["rule"], chains: readonly TestChain[]) => {
   const clock = { nowMs: 5_000 };
-  const readiness = createReadiness({
+  const readiness = new Readiness({
     rule,
     chains: () => chains,
     isKnown: (chain) => chain.isKnown,
     isDraining: () => false,
     now: () => clock.nowMs,
   });
-  return { clock, status: (chain?: string) => readiness.report(chain).status, report: readiness.report };
+  return {
+    clock,
+    status: (chain?: string) => readiness.report(chain).status,
+    report: readiness.report.bind(readiness),
+  };
 };
 
 test("any: all at once, or one after 10 s; a reload that brings an unknown chain changes nothing", () => {

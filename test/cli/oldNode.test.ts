@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { readVersion } from "../../src/app/readVersion.ts";
+import { readVersion } from "../../src/app/main.ts";
 
 const LAUNCH = fileURLToPath(new URL("../../src/cli/launch.js", import.meta.url));
 /** Preloads a module that claims an old version. */

@@ -1,8 +1,8 @@
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
-import { ConfigError } from "../config/readConfig.ts";
-import type { Config } from "../config/schema.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { ConfigError } from "./readConfig.ts";
+import type { Config } from "./schema.ts";
 
 export interface ReloadOptions {
   /** File to watch; undefined if there are only flags. */
