@@ -1,4 +1,5 @@
 import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
@@ -41,13 +42,21 @@ const HOST = "127.0.0.1";
 const READY = /Ready to accept connections|Sentinel ID is|Running mode=sentinel/;
 const SERVER = ["redis-server", "valkey-server"].find((name) => spawnSync(name, ["--version"]).status === 0) ?? "";
 
+/** Below the ports that the kernel gives to connections of other tests, which could take this one before the server listens. */
+const PORTS = { first: 15_000, end: 32_000 };
+
 const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, HOST);
-  await once(server, "listening");
-  const address = server.address();
+  const port = randomInt(PORTS.first, PORTS.end);
+  const server = createServer().listen(port, HOST);
+  try {
+    await once(server, "listening");
+  } catch {
+    // Another server listens on it.
+    return freePort();
+  }
   server.close();
   await once(server, "close");
-  return typeof address === "object" && address !== null ? address.port : 0;
+  return port;
 };
 
 /** Writes the file that a sentinel rewrites while it runs, and returns the arguments for it. */
