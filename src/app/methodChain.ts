@@ -5,7 +5,7 @@ import type { Chain } from "../methods/method.ts";
 import { ParsedReads } from "../methods/parsedReads.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
 import { createFilters } from "../subscriptions/polledFilters.ts";
-import { createSharedFilters } from "../subscriptions/sharedFilters.ts";
+import { SharedFilters } from "../subscriptions/sharedFilters.ts";
 import { LogVerifier } from "../verification/logVerifier.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
 import type { ChainSources, ClientViews } from "./chainSources.ts";
@@ -53,7 +53,7 @@ const createChainFilters = (
     parentHashOf: parentHashOf(reads),
     blocksBelow: blocksByNumber(reads),
     local: filters,
-    shared: runScript && createSharedFilters({ maxPerClient, maxBytesPerClient, run: runScript }),
+    shared: runScript && new SharedFilters({ maxPerClient, maxBytesPerClient, run: runScript }),
     onLocal: (err) =>
       shared.telemetry.log.debug({ err, chain: config.name }, "a new filter is not shared with other replicas"),
   });

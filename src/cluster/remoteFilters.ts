@@ -13,8 +13,7 @@ export const createRemoteFilters = (chain: string, main: MainChannel): FilterSto
   return {
     add: method("add"),
     read: method("read"),
-    blocks: method("blocks"),
-    logs: method("logs"),
+    reported: method("reported"),
     advance: method("advance"),
     remove: method("remove"),
   };

@@ -7,9 +7,15 @@ import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import { formatList } from "../logs/mergeLogs.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
 import { BlocksBelow, type BlocksReader, type FilterChain } from "./filterChain.ts";
-import { markRemoved, readFilterLogs, removableLogs } from "./filterLogs.ts";
+import { markRemoved, readFilterLogs, withRemovableLogs } from "./filterLogs.ts";
 import { canonicalBlocks, type FilterStep, filterStep, unknownBlock, withAddedFrom } from "./filterStep.ts";
-import { type FilterAdvance, type FilterCursor, type FilterStore, finalizedNumber } from "./filterStore.ts";
+import {
+  type FilterAdvance,
+  type FilterCursor,
+  type FilterStore,
+  finalizedNumber,
+  type ReportedBlock,
+} from "./filterStore.ts";
 
 /** A filter, the store that has it, and its state at the start of a poll. */
 export interface StoredFilter {
@@ -121,7 +127,7 @@ export class FilterChanges {
     const { heads } = context.view;
     // Blocks below a canonical block are canonical too.
     const isCanonical = last !== undefined && heads.at(last.number)?.hash === last.hash;
-    const reported = isCanonical ? [last] : await store.blocks(id, version).catch(throwUnreadable);
+    const reported = isCanonical ? [last] : await store.reported(id, version).catch(throwUnreadable);
     if (reported === undefined) {
       return undefined;
     }
@@ -135,7 +141,7 @@ export class FilterChanges {
       return "incomplete";
     }
     const { response, added } = query
-      ? await this.#readLogs(filter, query, step, context)
+      ? await this.#readLogs(query, step, context)
       : { response: localResponse(encoder.encode(JSON.stringify(blocks.map(({ hash }) => hash)))), added: NO_LOGS };
     if (step.gone.length === 0 && blocks.length === 0) {
       return { response, advance: undefined };
@@ -143,8 +149,7 @@ export class FilterChanges {
     const advance = {
       from: version,
       stayed: isCanonical ? undefined : step.stayed.length,
-      added: blocks,
-      logs: removableLogs(added, chain, finalizedNumber(heads)),
+      added: withRemovableLogs(blocks, added, finalizedNumber(heads)),
       finalized: finalizedNumber(heads),
     };
     return { response, advance };
@@ -208,8 +213,8 @@ export class FilterChanges {
     return below.number === 0n ? withAddedFrom(step, 0n, chain) : undefined;
   }
 
-  async #readLogs(filter: StoredFilter, query: LogQuery, step: FilterStep, context: RequestContext): Promise<ReadLogs> {
-    const removed = await this.#readRemoved(filter, query, step.gone, context);
+  async #readLogs(query: LogQuery, step: FilterStep, context: RequestContext): Promise<ReadLogs> {
+    const removed = await this.#readRemoved(query, step.gone, context);
     const range = withinBounds(step.added, query);
     const response = range && (await this.#logs.request(query.filter, range, context));
     const added = response ? await readFilterLogs(response) : NO_LOGS;
@@ -218,20 +223,17 @@ export class FilterChanges {
 
   /** Returns the reported logs of blocks that are no longer canonical, with `removed: true`. */
   async #readRemoved(
-    { id, store }: StoredFilter,
     query: LogQuery,
-    gone: readonly BlockId[],
+    gone: readonly ReportedBlock[],
     context: RequestContext,
   ): Promise<readonly Uint8Array[]> {
-    const reported = await store.logs(id, gone).catch(throwUnreadable);
     const removed: Uint8Array[] = [];
-    for (const [index, block] of gone.entries()) {
-      const stored = reported[index];
-      if (stored === undefined) {
+    for (const block of gone) {
+      if (block.logs === undefined) {
         continue;
       }
-      // Empty logs mean that the store had no room for them.
-      const logs = stored.length > 0 ? stored : await readBlockLogs(this.#logs, query, block, context);
+      const hasLogs = block.logs.length > 0;
+      const logs = hasLogs ? block.logs : await readBlockLogs(this.#logs, query, block, context);
       if (logs.length > 0) {
         removed.push(markRemoved(logs));
       }

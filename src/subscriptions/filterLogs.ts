@@ -1,8 +1,8 @@
+import type { BlockId } from "../core/heads.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { formatList, joinLogs } from "../logs/mergeLogs.ts";
 import { scanLogs } from "../logs/scanLogs.ts";
-import type { FilterChain } from "./filterChain.ts";
-import type { FilterAdvance } from "./filterStore.ts";
+import type { ReportedBlock } from "./filterStore.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -26,13 +26,11 @@ export const markRemoved = (logs: Uint8Array): Uint8Array => {
   return encoder.encode(parsed.map((log) => `,${JSON.stringify({ ...log, removed: true })}`).join(""));
 };
 
-/** Groups logs by block. Leaves out blocks that a reorganisation cannot remove. */
-export const removableLogs = (logs: Uint8Array, chain: FilterChain, finalized: bigint): FilterAdvance["logs"] =>
-  [...Map.groupBy(scanLogs(logs), ({ hash }) => hash)].flatMap(([hash, group]) => {
-    const number = BigInt(group[0]?.block ?? 0);
-    const block = chain.at(number);
-    if (block?.hash !== hash || number <= finalized) {
-      return [];
-    }
-    return [{ block: { number, hash: block.hash }, logs: joinLogs(group) }];
+/** Returns the blocks with their logs. Leaves out logs that a reorganisation cannot remove. */
+export const withRemovableLogs = (blocks: readonly BlockId[], logs: Uint8Array, finalized: bigint): ReportedBlock[] => {
+  const byHash = Map.groupBy(scanLogs(logs), ({ hash }) => hash);
+  return blocks.map((block) => {
+    const ofBlock = block.number > finalized ? byHash.get(block.hash) : undefined;
+    return { ...block, logs: ofBlock && joinLogs(ofBlock) };
   });
+};

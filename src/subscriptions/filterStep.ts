@@ -1,13 +1,14 @@
 import type { BlockId } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { FilterChain } from "./filterChain.ts";
+import type { ReportedBlock } from "./filterStore.ts";
 
 /** The difference between the chain that a filter reported and the canonical chain. */
 export interface FilterStep {
   /** Reported blocks that are no longer canonical, oldest first. */
-  readonly gone: readonly BlockId[];
+  readonly gone: readonly ReportedBlock[];
   /** Reported blocks that are still canonical. */
-  readonly stayed: readonly BlockId[];
+  readonly stayed: readonly ReportedBlock[];
   readonly added: BlockRange | undefined;
 }
 
@@ -15,7 +16,7 @@ export interface FilterStep {
  * Compares the reported blocks (oldest first) with the view. A request with a newer view may have reported blocks above
  * the view's head: they count as canonical if the blocks below them are.
  */
-export const filterStep = (reported: readonly BlockId[], heads: FilterChain): FilterStep => {
+export const filterStep = (reported: readonly ReportedBlock[], heads: FilterChain): FilterStep => {
   const fork = reported.findIndex(({ number, hash }) => (heads.at(number)?.hash ?? hash) !== hash);
   const stayed = fork === -1 ? reported : reported.slice(0, fork);
   const gone = fork === -1 ? [] : reported.slice(fork);

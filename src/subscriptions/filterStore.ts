@@ -20,29 +20,37 @@ export interface FilterCursor {
   readonly last: BlockId | undefined;
 }
 
+/** A block that a filter has reported, or reports now. */
+export interface ReportedBlock extends BlockId {
+  /**
+   * The filter's logs of the block, in the form of `joinLogs`. Undefined if it has none, or if no reorganisation can remove them.
+   * Empty if the store had no room for them: then they are read by block hash.
+   */
+  readonly logs?: Uint8Array | undefined;
+}
+
 /** The step of a filter by one poll. */
 export interface FilterAdvance {
   /** The version at the start of the poll. */
   readonly from: string;
   /** The number of reported blocks that stay, counted from the oldest. `undefined` for all. */
   readonly stayed: number | undefined;
-  readonly added: readonly BlockId[];
-  /** Logs of added blocks that a reorganisation can remove, in the form of `joinLogs`. */
-  readonly logs: readonly { readonly block: BlockId; readonly logs: Uint8Array }[];
+  readonly added: readonly ReportedBlock[];
   /** A reorganisation cannot remove blocks up to this number. They are evicted, except the last one. */
   readonly finalized: bigint;
 }
 
-/** Stores polled filters until they expire. */
+/**
+ * Stores polled filters until they expire. The logs of reported blocks are stored too: many nodes forget a block that was
+ * replaced, and its logs are then known to nobody else.
+ */
 export interface FilterStore {
   /** Returns false if the client, or all clients together, have too many filters. */
   add(id: Hex, filter: NewFilter): Promise<boolean>;
   /** Returns `undefined` for an unknown or expired filter. The expiry of a known one starts again. */
   read(id: string): Promise<FilterCursor | undefined>;
   /** Returns the reported blocks that a reorganisation can remove. Returns `undefined` if the version has changed. */
-  blocks(id: string, version: string): Promise<readonly BlockId[] | undefined>;
-  /** Returns the reported logs of each block: `undefined` for none, empty if there was no room for them. */
-  logs(id: string, blocks: readonly BlockId[]): Promise<readonly (Uint8Array | undefined)[]>;
+  reported(id: string, version: string): Promise<readonly ReportedBlock[] | undefined>;
   /** Returns false, and changes nothing, if another poll was first or the filter does not exist. */
   advance(id: string, advance: FilterAdvance): Promise<boolean>;
   remove(id: string): Promise<boolean>;
@@ -52,7 +60,7 @@ export interface FilterStore {
 export const FILTER_EXPIRY_MS = 300_000;
 /** Limit of the blocks that are stored with a filter to report a reorganisation. */
 export const MAX_FILTER_BLOCKS = 256;
-/** Limit of the logs that are stored with a filter to report a reorganisation. Other logs are read by block hash. */
+/** Limit of the logs that are stored with a filter to report a reorganisation. */
 export const MAX_FILTER_BYTES = 64 * 1024;
 
 /** Returns the query as JSON text. Quantities are hex. */

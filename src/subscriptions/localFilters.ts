@@ -1,5 +1,3 @@
-import type { BlockId } from "../core/heads.ts";
-import type { Hash } from "../ethereum/hex.ts";
 import { networkOf } from "../limits/fairShares.ts";
 import type { MemoryBudget, MemoryUse } from "../limits/memoryBudget.ts";
 import {
@@ -11,6 +9,7 @@ import {
   MAX_FILTER_BLOCKS,
   MAX_FILTER_BYTES,
   type NewFilter,
+  type ReportedBlock,
   weightOfQuery,
 } from "./filterStore.ts";
 
@@ -28,9 +27,7 @@ interface Filter extends Pick<NewFilter, "clientId" | "query"> {
   readonly version: number;
   /** Bytes that count towards the limit of the client. */
   readonly weight: number;
-  readonly blocks: readonly BlockId[];
-  /** By block hash. Empty if there was no room. */
-  readonly logs: ReadonlyMap<Hash, Uint8Array>;
+  readonly blocks: readonly ReportedBlock[];
   readonly expiresAtMs: number;
   readonly use: MemoryUse | undefined;
 }
@@ -84,42 +81,39 @@ class FilterCounts {
     return largest;
   }
 }
+
 const NO_ROOM = new Uint8Array();
 
-/** Returns the filter after a poll. Evicts blocks and logs that no reorganisation can remove. */
-const advanceFilter = (filter: Filter, { stayed, added, logs: addedLogs, finalized }: FilterAdvance): Filter => {
+/** Returns the blocks without the logs for which there is no room. */
+const withinBytes = (blocks: readonly ReportedBlock[], maxBytes: number): ReportedBlock[] => {
+  let bytes = 0;
+  return blocks.map((block) => {
+    const { length } = block.logs ?? NO_ROOM;
+    if (bytes + length > maxBytes) {
+      return { ...block, logs: NO_ROOM };
+    }
+    bytes += length;
+    return block;
+  });
+};
+
+/** Returns the filter after a poll. Evicts blocks that no reorganisation can remove. */
+const advanceFilter = (filter: Filter, { stayed, added, finalized }: FilterAdvance): Filter => {
   const blocks = [...filter.blocks.slice(0, stayed), ...added]
     .filter(({ number }, at, { length }) => number > finalized || at === length - 1)
     .slice(-MAX_FILTER_BLOCKS);
-  const blockHashes = new Set(blocks.map(({ hash }) => hash));
-  const logs = new Map([...filter.logs].filter(([hash]) => blockHashes.has(hash)));
-  let bytes = logs.values().reduce((sum, { length }) => sum + length, 0);
-  for (const { block, logs: text } of addedLogs) {
-    const hasRoom = bytes + text.length <= MAX_FILTER_BYTES;
-    if (hasRoom) {
-      bytes += text.length;
-    }
-    logs.set(block.hash, hasRoom ? text : NO_ROOM);
-  }
-  return { ...filter, version: filter.version + 1, blocks, logs };
+  return { ...filter, version: filter.version + 1, blocks: withinBytes(blocks, MAX_FILTER_BYTES) };
 };
-
-/** Without room for the logs, a reorganisation reads them by block hash. */
-const withoutLogs = (filter: Filter): Filter => ({
-  ...filter,
-  logs: new Map([...filter.logs.keys()].map((hash) => [hash, NO_ROOM])),
-});
 
 /** Objects of a filter and of its blocks in memory. */
 const FILTER_BYTES = 1_024;
 const BLOCK_BYTES = 256;
 
 /** Bytes in memory. A parsed query is larger than its text. */
-const heldBytes = ({ query, weight, blocks, logs }: Pick<Filter, "query" | "weight" | "blocks" | "logs">): number =>
+const heldBytes = ({ query, weight, blocks }: Pick<Filter, "query" | "weight" | "blocks">): number =>
   FILTER_BYTES +
   (query === undefined ? 0 : 2 * (weight - MAX_FILTER_BYTES)) +
-  BLOCK_BYTES * blocks.length +
-  logs.values().reduce((sum, { length }) => sum + length, 0);
+  blocks.reduce((sum, { logs }) => sum + BLOCK_BYTES + (logs?.length ?? 0), 0);
 
 class LocalFilters implements FilterStore {
   readonly #options: LocalFiltersOptions;
@@ -142,7 +136,7 @@ class LocalFilters implements FilterStore {
       return false;
     }
     const use = memory?.open("filters", clientId);
-    const filter = { clientId, query, blocks, weight, version: 0, logs: new Map(), expiresAtMs: 0, use };
+    const filter = { clientId, query, blocks, weight, version: 0, expiresAtMs: 0, use };
     if (use?.trySet(heldBytes(filter)) === false) {
       return false;
     }
@@ -164,14 +158,9 @@ class LocalFilters implements FilterStore {
     return { query: filter.query, version: String(filter.version), last: filter.blocks.at(-1) };
   }
 
-  async blocks(id: string, version: string): Promise<readonly BlockId[] | undefined> {
+  async reported(id: string, version: string): Promise<readonly ReportedBlock[] | undefined> {
     const filter = this.#find(id);
     return String(filter?.version) === version ? filter?.blocks : undefined;
-  }
-
-  async logs(id: string, blocks: readonly BlockId[]): Promise<readonly (Uint8Array | undefined)[]> {
-    const filter = this.#find(id);
-    return blocks.map(({ hash }) => filter?.logs.get(hash));
   }
 
   async advance(id: string, advance: FilterAdvance): Promise<boolean> {
@@ -181,7 +170,7 @@ class LocalFilters implements FilterStore {
     }
     const advanced = advanceFilter(filter, advance);
     const hasRoom = filter.use?.trySet(heldBytes(advanced)) !== false;
-    this.#store(id, hasRoom ? advanced : withoutLogs(advanced));
+    this.#store(id, hasRoom ? advanced : { ...advanced, blocks: withinBytes(advanced.blocks, 0) });
     return true;
   }
 

@@ -9,7 +9,7 @@ import { receive } from "../../src/feed/sequence.ts";
 import { emptySequence, type SequenceState } from "../../src/feed/sequenceState.ts";
 import { parseEnvelope } from "../../src/jsonrpc/envelope.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import { READ_FILTER } from "../../src/subscriptions/filterScripts.ts";
+import { READ_FILTER } from "../../src/subscriptions/sharedFilters.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { flashblock, hashOf } from "../support/builders/flashblocks.ts";
 import { until } from "../support/clients/until.ts";
@@ -168,7 +168,7 @@ test("1,000 lookups of unknown filters in Redis", async (t) => {
   t.after(() => store.close());
   await until(
     () =>
-      store.run(READ_FILTER, "filter", []).then(
+      store.run(READ_FILTER, "filter", [300_000]).then(
         () => true,
         () => false,
       ),
@@ -177,7 +177,7 @@ test("1,000 lookups of unknown filters in Redis", async (t) => {
   const lookups: Promise<unknown>[] = [];
   const sendMs = cpuMs(() => {
     for (let id = 0; id < 1_000; id++) {
-      lookups.push(store.run(READ_FILTER, `filter${id}`, []));
+      lookups.push(store.run(READ_FILTER, `filter${id}`, [300_000]));
     }
   });
   assertShort(t, sendMs);

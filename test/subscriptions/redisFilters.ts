@@ -2,7 +2,7 @@ import type { TestContext } from "node:test";
 import { RedisStore } from "../../src/cache/redisStore.ts";
 import type { RunScript } from "../../src/core/runScript.ts";
 import type { FilterStore } from "../../src/subscriptions/filterStore.ts";
-import { createSharedFilters } from "../../src/subscriptions/sharedFilters.ts";
+import { SharedFilters } from "../../src/subscriptions/sharedFilters.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { until } from "../support/clients/until.ts";
 import { startRedis } from "../support/servers/redis.ts";
@@ -23,7 +23,7 @@ export const startRedisFilters = async (
   const { url } = await startRedis(t);
   const redis = new RedisStore({ url, timeoutMs: 1_000, telemetry: createTelemetry({ level: "silent" }) });
   t.after(() => redis.close());
-  const store = createSharedFilters({ maxPerClient, maxBytesPerClient, run: wrap(redis.run) });
+  const store = new SharedFilters({ maxPerClient, maxBytesPerClient, run: wrap(redis.run) });
   await until(
     () =>
       store.read("0x").then(

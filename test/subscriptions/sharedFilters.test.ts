@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RunScript } from "../../src/core/runScript.ts";
-import { ADVANCE_FILTER, CREATE_FILTER } from "../../src/subscriptions/filterScripts.ts";
+import { ADVANCE_FILTER, CREATE_FILTER } from "../../src/subscriptions/sharedFilters.ts";
 import { ANY, range, readLogs } from "../logs/askLogs.ts";
 import { type FakeBlock, plainScan } from "../logs/fakeChain.ts";
 import { at, chain, createReplica, fork, missing, query } from "./filterReplica.ts";
