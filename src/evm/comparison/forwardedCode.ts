@@ -1,9 +1,10 @@
 import type { StateReader } from "../../core/stateReader.ts";
-import type { Hash } from "../../ethereum/hex.ts";
+import { formatData, type Hash } from "../../ethereum/hex.ts";
+import { keccak256Hex } from "../../ethereum/keccak.ts";
 import type { Engines } from "../createEngines.ts";
-import type { Engine } from "../engine.ts";
+import type { Engine, TransactionContext } from "../engine.ts";
 import { NotExecutableError } from "../notExecutableError.ts";
-import { entryOf } from "./observedRun.ts";
+import type { TransactionMessage } from "../transactionMessage.ts";
 
 /** Wraps engines: a run that reads an account with one of these codes, or that begins with one, throws NotExecutableError. */
 export const withoutCodes = (engines: Engines, codes: readonly Hash[]): Engines => {
@@ -43,4 +44,16 @@ const reject = (code: Hash | undefined, codes: ReadonlySet<Hash>): void => {
   if (code !== undefined && codes.has(code)) {
     throw new NotExecutableError(`the engines differ on the code ${code}`);
   }
+};
+
+/** What a step calls. */
+export type CalledCode = Pick<TransactionMessage, "to" | "input">;
+
+/** Returns the hash of the code that a transaction runs first; `undefined` if its recipient has no code. */
+export const entryOf = ({ state }: Pick<TransactionContext, "state">, { to, input }: CalledCode): Hash | undefined => {
+  if (to === null) {
+    return keccak256Hex(input);
+  }
+  const account = state.codeOf(to).length > 0 ? state.accountOf(to) : undefined;
+  return account && formatData(account.codeHash);
 };

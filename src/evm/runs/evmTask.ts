@@ -109,12 +109,12 @@ class EvmThread {
       fetch: async (keys) => (await call.ask(keys)) as StateValues,
       tracesReads,
     });
-    if (compares) {
-      // The state is complete after this run, so that a run which is observed is not repeated.
-      await run(input as never, host).catch(() => undefined);
-      return this.#compare(job, { host, engines }, (observed) => run(input as never, observed));
-    }
     try {
+      if (compares) {
+        // The state is complete after this run, so that a run which is compared is not repeated.
+        await run(input as never, host).catch(() => undefined);
+        return await this.#compare(job, { host, engines }, (observed) => run(input as never, observed));
+      }
       const output = await run(input as never, host);
       const { rounds, reads } = host;
       return { kind: "done", output, rounds, reads };
@@ -130,10 +130,13 @@ class EvmThread {
   ): Promise<EvmRunOutput> {
     const { loadReference } = this.#options;
     this.#reference ??= loadReference();
-    const comparison = await compareEngines(
-      { name, stateId, input },
-      { run, withState: (observed) => host.withState(observed), ours, reference: await this.#reference },
-    );
+    const comparison = await compareEngines({
+      described: { name, stateId, input },
+      run,
+      withState: (observed) => host.withState(observed),
+      ours,
+      reference: await this.#reference,
+    });
     return { kind: "compared", comparison };
   }
 }
