@@ -42,6 +42,12 @@ test("a Redis user with the recommended rights is enough for cache, filters and 
   }, "a response is cached");
   const { body } = await rpc(one.url, "eth_newBlockFilter");
   assert.deepEqual((await rpc(other.url, "eth_getFilterChanges", [body.result])).body.result, []);
+  node.chain.mine();
+  await until(async () => {
+    const { status, body: changes } = await rpc(other.url, "eth_getFilterChanges", [body.result]);
+    assert.equal(status, 200);
+    return (changes.result as readonly string[]).length === 1;
+  }, "a new block is reported");
   for (const service of [one, other]) {
     assert.equal(await metric(service.opsUrl, "forebay_limiter_failures_total"), 0);
     assert.equal(await metric(service.opsUrl, "forebay_redis_errors_total"), 0);
