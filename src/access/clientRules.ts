@@ -1,7 +1,7 @@
 import type { Authorize, Charge, ChargeReason } from "../core/context.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import type { KeyUsage } from "../telemetry/keyUsage.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
+import type { KeyUsage } from "../telemetry/usageLedger.ts";
 import type { ApiKey } from "./apiKeys.ts";
 import { createMethodRules, type MethodRules } from "./methodRules.ts";
 import type { Limit, RateLimits } from "./rateLimits.ts";

@@ -8,7 +8,7 @@ import { ProcessCounts, valuesOf } from "../cluster/processCounts.ts";
 import { ProcessGroup } from "../cluster/processGroup.ts";
 import type { Config } from "../config/schema.ts";
 import type { HttpServer, HttpServerOptions } from "../http/httpServer.ts";
-import { aggregateMetrics } from "../telemetry/aggregateMetrics.ts";
+import { aggregateMetrics } from "../telemetry/promClient.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
 import { createChainRuntime } from "./chainRuntime.ts";

@@ -1,7 +1,6 @@
 import { REDIS_FAILURES } from "../core/redisFailures.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
-import { SECONDS } from "./buckets.ts";
-import { CHAIN, type MetricFactory, NODE } from "./metricFactory.ts";
+import { CHAIN, type MetricFactory, NODE, SECONDS } from "./metricFactory.ts";
 
 const isCached = (name: string): name is RetentionClass => RETENTION[name as RetentionClass].isCached;
 /** The retention classes whose responses are cached. */

@@ -3,7 +3,7 @@ import { NodeError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Outcome } from "../jsonrpc/dispatch.ts";
 import { CODES, type RpcError } from "../jsonrpc/rpcError.ts";
-import type { OutcomeLabel } from "./requestMetrics.ts";
+import type { OutcomeLabel } from "./clientMetrics.ts";
 import type { CounterSeries, HistogramSeries } from "./summedSeries.ts";
 import type { Metrics } from "./telemetry.ts";
 

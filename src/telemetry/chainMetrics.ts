@@ -1,5 +1,4 @@
-import { COUNTS } from "./buckets.ts";
-import { CHAIN, type MetricFactory } from "./metricFactory.ts";
+import { CHAIN, COUNTS, type MetricFactory, SECONDS } from "./metricFactory.ts";
 
 const RANGE_BLOCKS = [1, 10, 100, 1000, 2000, 10_000, 100_000, 1_000_000];
 
@@ -39,4 +38,39 @@ export const headMetrics = (metrics: MetricFactory) => ({
   reorgDepth: metrics.histogram("reorg_depth_blocks", "Blocks replaced by one reorganisation", COUNTS, {
     chain: CHAIN,
   }),
+});
+
+const RUNS = ["simulate", "call", "estimateGas", "createAccessList"] as const;
+
+/** Declares the metrics of execution in worker threads. */
+export const simulationMetrics = (metrics: MetricFactory) => ({
+  simulateRuns: metrics.counter("simulate_runs_total", "Runs in a worker by kind and outcome", {
+    chain: CHAIN,
+    kind: RUNS,
+    outcome: ["ok", "error", "forwarded"],
+  }),
+  simulateRounds: metrics.histogram("simulate_rounds", "Rounds of fetching that a run needed", COUNTS, {
+    chain: CHAIN,
+  }),
+  simulateFetched: metrics.counter("simulate_fetched_total", "State values fetched from nodes", { chain: CHAIN }),
+  simulateKnown: metrics.counter("simulate_known_total", "State values that executions took from known state", {
+    chain: CHAIN,
+  }),
+  simulateSeconds: metrics.histogram("simulate_seconds", "Duration of a run", SECONDS, { chain: CHAIN, kind: RUNS }),
+  enginesCompared: metrics.counter("simulate_compared_total", "Runs executed on both engines by outcome", {
+    chain: CHAIN,
+    outcome: ["same", "different", "skipped", "failed"],
+  }),
+  deadlineHits: metrics.counter("simulate_deadline_total", "Runs ended by their deadline", { chain: CHAIN }),
+  stateReadLimitHits: metrics.counter(
+    "simulate_state_read_limit_total",
+    "Requests that ended because they read too many state values",
+    { chain: CHAIN },
+  ),
+  rulesUnknown: metrics.gauge("rules_unknown", "1 while the head's rules are not known: nodes execute", {
+    chain: CHAIN,
+  }),
+  workers: metrics.level("workers", "Worker threads alive, of all chains; they start on first use"),
+  workersMax: metrics.gauge("workers_max", "Maximum of runs of this chain in worker threads", { chain: CHAIN }),
+  workersBusy: metrics.gauge("workers_busy", "Runs of this chain in worker threads", { chain: CHAIN }),
 });

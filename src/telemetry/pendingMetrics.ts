@@ -1,6 +1,5 @@
 import type { PendingMode } from "../core/view.ts";
-import { SECONDS } from "./buckets.ts";
-import { CHAIN, type MetricFactory } from "./metricFactory.ts";
+import { CHAIN, type MetricFactory, SECONDS } from "./metricFactory.ts";
 
 const DECISIONS = [
   "first",

@@ -13,3 +13,28 @@ export type Registry = PromClient.Registry;
 export type Counter = PromClient.Counter;
 export type Gauge = PromClient.Gauge;
 export type Histogram = PromClient.Histogram;
+
+/** Returns the text of the metrics of several processes. Each metric says how its values are combined; default: added. */
+export const aggregateMetrics = (metrics: readonly (readonly object[])[]): Promise<string> => {
+  const { aggregate }: typeof PromClient.AggregatorRegistry = require("prom-client/lib/cluster.js");
+  return aggregate([...metrics]).metrics();
+};
+
+/**
+ * Removes the gauge series of a chain or node that is no longer served.
+ * Otherwise its last value stays in dashboards and alerts.
+ */
+export const removeMetricSeries = async (registry: Registry, chain: string, node?: string): Promise<void> => {
+  for (const { name } of registry.getMetricsAsArray()) {
+    const metric = registry.getSingleMetric(name);
+    if (!(metric instanceof Gauge)) {
+      continue;
+    }
+    const { values } = await metric.get();
+    for (const { labels } of values) {
+      if (labels.chain === chain && (node === undefined || labels.node === node)) {
+        metric.remove(labels);
+      }
+    }
+  }
+};

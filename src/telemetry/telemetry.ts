@@ -1,21 +1,15 @@
 import process from "node:process";
 import { type DestinationStream, type LoggerOptions, pino } from "pino";
 import type { Tracer } from "../core/trace.ts";
-import { accessMetrics } from "./accessMetrics.ts";
 import { cacheMetrics } from "./cacheMetrics.ts";
-import { headMetrics, logMetrics } from "./chainMetrics.ts";
-import { clusterMetrics } from "./clusterMetrics.ts";
+import { headMetrics, logMetrics, simulationMetrics } from "./chainMetrics.ts";
+import { accessMetrics, paymentMetrics, requestMetrics, subscriptionMetrics, usageMetrics } from "./clientMetrics.ts";
 import { createErrorSampling } from "./lineSampler.ts";
 import { MetricFactory } from "./metricFactory.ts";
-import { paymentMetrics } from "./paymentMetrics.ts";
 import { feedMetrics, pendingMetrics } from "./pendingMetrics.ts";
+import { clusterMetrics, runtimeMetrics } from "./processMetrics.ts";
 import { Registry } from "./promClient.ts";
-import { requestMetrics } from "./requestMetrics.ts";
-import { runtimeMetrics } from "./runtimeMetrics.ts";
-import { simulationMetrics } from "./simulationMetrics.ts";
-import { stateMetrics } from "./stateMetrics.ts";
-import { stateUnitMetrics } from "./stateUnitMetrics.ts";
-import { subscriptionMetrics } from "./subscriptionMetrics.ts";
+import { stateMetrics, stateUnitMetrics } from "./stateMetrics.ts";
 import {
   nodeHeadMetrics,
   nodeMetrics,
@@ -23,7 +17,6 @@ import {
   upstreamMetrics,
   verificationMetrics,
 } from "./upstreamMetrics.ts";
-import { usageMetrics } from "./usageMetrics.ts";
 
 /** Bytes of lines that stdout has not taken yet: a full disk, or a reader that has stopped. Further lines are dropped. */
 const MAX_UNSENT_BYTES = 1024 * 1024;

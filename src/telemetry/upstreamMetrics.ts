@@ -1,7 +1,6 @@
 import type { Check, NodeErrorKind } from "../core/node.ts";
 import type { HedgeReason, RetryCause } from "../core/retryPolicy.ts";
-import { SECONDS } from "./buckets.ts";
-import { CHAIN, METHOD, type MetricFactory, NODE } from "./metricFactory.ts";
+import { CHAIN, METHOD, type MetricFactory, NODE, SECONDS } from "./metricFactory.ts";
 
 const OUTCOMES = [
   "ok",

@@ -8,8 +8,8 @@ import { type AccessOptions, createAccess } from "../../src/access/accessControl
 import { createRateLimits } from "../../src/access/rateLimits.ts";
 import type { PassThrough } from "../../src/http/endpoint.ts";
 import type { Reply } from "../../src/jsonrpc/call.ts";
-import { KeyUsage } from "../../src/telemetry/keyUsage.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { KeyUsage } from "../../src/telemetry/usageLedger.ts";
 import { until } from "../support/clients/until.ts";
 import { createTestEndpoint, startHttpServer } from "../support/servers/httpServer.ts";
 

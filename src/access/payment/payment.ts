@@ -5,7 +5,7 @@ import type { Awaitable } from "../../jsonrpc/awaitable.ts";
 import { type Chunk, isStream, type ResultMemory } from "../../jsonrpc/response.ts";
 import { CODES, overBudget, RpcError } from "../../jsonrpc/rpcError.ts";
 import { ownerOf } from "../../limits/fairQueue.ts";
-import type { PaymentResult } from "../../telemetry/paymentMetrics.ts";
+import type { PaymentResult } from "../../telemetry/clientMetrics.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 import { type Bill, type BillOf, createBills, isCharged } from "./bill.ts";
 import { createChallenge, EXPOSED, type PaymentOptions, requirementsOf, resourceUrl } from "./challenge.ts";
