@@ -20,7 +20,7 @@ export interface AccessOptions extends ClientRulesOptions {
 }
 
 /** The client of a request, and its permissions. */
-export interface AuthenticatedRequest extends Caller {
+export interface AuthenticatedCaller extends Caller {
   readonly connection: object;
   /** The client's address; of an IPv6 client its /64. */
   readonly address: string;
@@ -56,16 +56,7 @@ export interface ConnectionUse {
  * Authenticates a connection again by the current rules. Throws RpcError (401) if its key is not valid any more.
  * Throws another RpcError if the key may not use its chain or its subscriptions any more.
  */
-export type Readmit = (admitted: AuthenticatedRequest, use: ConnectionUse) => AuthenticatedRequest;
-
-export interface Access {
-  /**
-   * Authenticates a request. Throws or rejects with RpcError (401) if the key or token is missing or wrong.
-   * `isChainPath` separates a chain's path from a wrong key. Only a token that was not seen before needs a promise.
-   */
-  authenticate(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedRequest>;
-  readonly readmit: Readmit;
-}
+export type Reauthorize = (admitted: AuthenticatedCaller, use: ConnectionUse) => AuthenticatedCaller;
 
 const unauthorized = (message: string): RpcError => new RpcError(CODES.UNAUTHORIZED, message, { status: 401 });
 
@@ -76,14 +67,15 @@ const EXPIRED_KEY = "the API key has expired";
 
 /** Returns the error of a client that may not use a chain. */
 export const findChainRefusal = (
-  { chains }: Pick<AuthenticatedRequest, "chains">,
+  { chains }: Pick<AuthenticatedCaller, "chains">,
   chain: string | undefined,
 ): RpcError | undefined =>
   chains === undefined || chain === undefined || chains.has(chain)
     ? undefined
     : new RpcError(CODES.UNAUTHORIZED, `the API key may not use the chain ${chain}`, { status: 403 });
 
-class ConfiguredAccess implements Access {
+/** Access control by API keys, method rules and rate limits. */
+export class Access {
   readonly #options: AccessOptions;
   readonly #requestKeys: RequestKeys<ApiKey>;
   readonly #addressOf: ReturnType<typeof createTrustedProxies>;
@@ -99,7 +91,11 @@ class ConfiguredAccess implements Access {
     this.#tokens = options.jwt && new Tokens(options.jwt);
   }
 
-  authenticate(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedRequest> {
+  /**
+   * Authenticates a request. Throws or rejects with RpcError (401) if the key or token is missing or wrong.
+   * `isChainPath` separates a chain's path from a wrong key. Only a token that was not seen before needs a promise.
+   */
+  authenticate(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedCaller> {
     const forwarded = request.headers["x-forwarded-for"];
     const remote = request.socket.remoteAddress ?? "unknown";
     const address = clientOfAddress(this.#addressOf(remote, typeof forwarded === "string" ? forwarded : undefined));
@@ -122,7 +118,7 @@ class ConfiguredAccess implements Access {
     throw this.#refuse(address, unauthorized(isWrong ? WRONG_KEY : MISSING_KEY));
   }
 
-  #admitKeyed(address: string, connection: object, { key, target, texts }: KeyedTarget<ApiKey>): AuthenticatedRequest {
+  #admitKeyed(address: string, connection: object, { key, target, texts }: KeyedTarget<ApiKey>): AuthenticatedCaller {
     const admitted = this.#admit(address, connection, key, target);
     return { ...admitted, removeKey: (request) => removeKeyHeaders(request, texts) };
   }
@@ -131,8 +127,8 @@ class ConfiguredAccess implements Access {
     address: string,
     tokens: Tokens,
     { token, target, connection }: { readonly token: string; readonly target: string; readonly connection: object },
-  ): Awaitable<AuthenticatedRequest> {
-    const admit = (key: ApiKey): AuthenticatedRequest => ({
+  ): Awaitable<AuthenticatedCaller> {
+    const admit = (key: ApiKey): AuthenticatedCaller => ({
       ...this.#admitKeyed(address, connection, { key, target, texts: new Set([token]) }),
       token: key,
       tokenRules: tokens.rules,
@@ -177,7 +173,7 @@ class ConfiguredAccess implements Access {
     return this.#rules.reject("key", error);
   }
 
-  readonly readmit: Readmit = (before, { chain, isSubscribed }) => {
+  readonly reauthorize: Reauthorize = (before, { chain, isSubscribed }) => {
     const key = this.#currentKey(before);
     const admitted = this.#admit(before.address, before.connection, key, before.target);
     const refusal = findChainRefusal(admitted, chain);
@@ -191,7 +187,7 @@ class ConfiguredAccess implements Access {
     return { ...admitted, token, tokenRules, verifyAgain };
   };
 
-  #currentKey({ keyDigest, token, tokenRules }: AuthenticatedRequest): ApiKey | undefined {
+  #currentKey({ keyDigest, token, tokenRules }: AuthenticatedCaller): ApiKey | undefined {
     const { keys } = this.#options;
     if (token !== undefined && this.#tokens !== undefined) {
       if (tokenRules !== this.#tokens.rules) {
@@ -207,7 +203,7 @@ class ConfiguredAccess implements Access {
     return key;
   }
 
-  #admit(address: string, connection: object, key: ApiKey | undefined, target: string): AuthenticatedRequest {
+  #admit(address: string, connection: object, key: ApiKey | undefined, target: string): AuthenticatedCaller {
     const grant = key && this.#rules.grantOf(key);
     if (grant?.expiresAtMs !== undefined && grant.expiresAtMs <= Date.now()) {
       throw this.#refuse(address, unauthorized(EXPIRED_KEY));
@@ -229,11 +225,8 @@ class ConfiguredAccess implements Access {
   }
 }
 
-/** Creates access control by API keys, method rules and rate limits. */
-export const createAccess = (options: AccessOptions): Access => new ConfiguredAccess(options);
-
 /** Admits everybody: no keys, no limits, no method rules. */
-export const allowEveryone = ({ socket, url = "/" }: IncomingMessage): AuthenticatedRequest => {
+export const allowEveryone = ({ socket, url = "/" }: IncomingMessage): AuthenticatedCaller => {
   const address = clientOfAddress(socket.remoteAddress ?? "unknown");
   return {
     clientId: address,

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { type Access, type AuthenticatedRequest, createAccess, type Readmit } from "../access/accessControl.ts";
+import { Access, type AuthenticatedCaller, type Reauthorize } from "../access/accessControl.ts";
 import { createTrustedProxyCheck } from "../access/clientAddress.ts";
 import { createRateLimits, type RateLimits } from "../access/rateLimits.ts";
 import { connectRedis } from "../cache/redisClient.ts";
@@ -12,9 +12,9 @@ import type { PaymentSource } from "./createPayments.ts";
 /** Access control by the current configuration. */
 export interface AccessControl {
   /** Authenticates a request. Throws or rejects with RpcError if it is rejected. */
-  authenticate(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedRequest>;
+  authenticate(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedCaller>;
   /** Authenticates an open connection by the current rules. Throws RpcError if its key is not valid any more. */
-  readmit: Readmit;
+  reauthorize: Reauthorize;
   /** Whether an address belongs to a trusted proxy, whose connections are those of many clients. */
   isTrustedProxy(address: string): boolean;
   /** Replaces the rules for new requests. Counts of rate limits are preserved. */
@@ -55,7 +55,7 @@ export const createAccessControl = (
     return shared.limits;
   };
   const createRules = (own: Config): Access =>
-    createAccess({
+    new Access({
       ...own.access,
       limits: limitsOf(own.access),
       metrics,
@@ -67,7 +67,7 @@ export const createAccessControl = (
   let isTrustedProxy = createTrustedProxyCheck(first.trustedProxies);
   return {
     authenticate: (request, isChainPath) => access.authenticate(request, isChainPath),
-    readmit: (admitted, use) => access.readmit(admitted, use),
+    reauthorize: (admitted, use) => access.reauthorize(admitted, use),
     isTrustedProxy: (address) => isTrustedProxy(address),
     setRules: (next) => {
       access = createRules(next);

@@ -8,15 +8,13 @@ import { changedFixedOptions } from "../config/changedOptions.ts";
 import { formatMasked } from "../config/maskConfig.ts";
 import type { Config } from "../config/schema.ts";
 import { drain } from "../http/drain.ts";
-import type { HttpServer } from "../http/httpServer.ts";
-import { createRequestLog } from "../http/requestLog.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
 import type { ServedChain } from "./chainRuntime.ts";
 import { Chains } from "./chains.ts";
 import { type AccessControl, createAccessControl } from "./createAccessControl.ts";
 import { createPaymentSource, type PaymentSource } from "./createPayments.ts";
-import { type ProcessRole, singleProcess } from "./processRole.ts";
+import { type ClientPort, type ProcessRole, singleProcess } from "./processRole.ts";
 import { createShared, type ProcessParts } from "./shared.ts";
 
 /** Reads the version of the forebay package. */
@@ -81,7 +79,7 @@ class RunningForebay implements Forebay {
   readonly #access: AccessControl;
   readonly #chains: Chains;
   readonly #readiness: Readiness<ServedChain>;
-  #http: HttpServer | undefined;
+  #http: ClientPort | undefined;
   #ops: OpsServer | undefined;
   #config: Config;
   #isDraining = false;
@@ -146,8 +144,8 @@ class RunningForebay implements Forebay {
     await this.#payments.load(own);
     await this.#chains.replace(own.chains, signal);
     this.#access.setRules({ ...own, server, usage });
-    opened(this.#http).readmit(this.#access.readmit);
-    this.#shared.webSockets.readmit(this.#access.readmit);
+    opened(this.#http).reauthorize(this.#access.reauthorize);
+    this.#shared.webSockets.reauthorize(this.#access.reauthorize);
     log.level = next.log.level;
     this.#config = { ...next, server, cache, usage, tracing };
   }
@@ -175,9 +173,9 @@ class RunningForebay implements Forebay {
     await this.#closeRest();
   }
 
-  #openHttp(): Promise<HttpServer> {
+  #openHttp(): Promise<ClientPort> {
     const { server } = this.#role.share(this.#config);
-    const { log, metrics } = this.#telemetry;
+    const { metrics } = this.#telemetry;
     const isKnown = (chain: ServedChain) => this.#chains.isKnown(chain);
     const status = new StatusReport({
       version: readVersion(),
@@ -190,14 +188,12 @@ class RunningForebay implements Forebay {
       routes: this.#chains.routes,
       memory: this.#shared.budget,
       places: this.#role.places,
-      metrics,
+      telemetry: this.#telemetry,
       about: () => formatAbout({ current: this.#chains.current, isKnown }),
       ...(server.statusPage && { page: statusPage(), status: () => status.read() }),
       admit: this.#access.authenticate,
       isTrustedProxy: this.#access.isTrustedProxy,
       isReady: () => this.#readiness.report(undefined).status === 200,
-      onEnd: createRequestLog(log),
-      onError: (error, requestId) => log.warn({ err: error, requestId }, "a request broke"),
     });
   }
 

@@ -7,14 +7,14 @@ import { MachineLimits } from "../cluster/machineLimits.ts";
 import { ProcessCounts, valuesOf } from "../cluster/processCounts.ts";
 import { ProcessGroup } from "../cluster/processGroup.ts";
 import type { Config } from "../config/schema.ts";
-import type { HttpServer, HttpServerOptions } from "../http/httpServer.ts";
+import type { HttpServerOptions } from "../http/httpServer.ts";
 import { aggregateMetrics } from "../telemetry/promClient.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
 import { createChainRuntime } from "./chainRuntime.ts";
 import { createFollowedSources } from "./followedSources.ts";
 import { createForebay, type Forebay } from "./main.ts";
-import type { ProcessRole } from "./processRole.ts";
+import type { ClientPort, ProcessRole } from "./processRole.ts";
 import { chainKey, countProcesses, shareOfMain } from "./processShare.ts";
 
 /** The entry has the extension of this file: `.ts` in the repository, `.js` in the package. */
@@ -93,14 +93,14 @@ class MainProcess implements ProcessRole {
     };
   }
 
-  async openHttp({ status }: HttpServerOptions): Promise<HttpServer> {
+  async openHttp({ status }: HttpServerOptions): Promise<ClientPort> {
     const { group } = this;
     this.#status = status;
     await group.start();
     return {
       port: group.port,
       setRoutes: () => undefined,
-      readmit: () => undefined,
+      reauthorize: () => undefined,
       startDraining: () => group.startDraining(),
       close: (timeoutMs) => group.close(timeoutMs),
     };

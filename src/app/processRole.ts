@@ -2,11 +2,14 @@ import type { RateLimits } from "../access/rateLimits.ts";
 import { createOpsServer } from "../admin/opsServer.ts";
 import type { StatusOptions } from "../admin/status.ts";
 import type { Config } from "../config/schema.ts";
-import { createHttpServer, type HttpServer, type HttpServerOptions } from "../http/httpServer.ts";
+import { HttpServer, type HttpServerOptions } from "../http/httpServer.ts";
 import type { Places } from "../limits/places.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { createChainRuntime, type ServedChain } from "./chainRuntime.ts";
 import type { Shared } from "./shared.ts";
+
+/** The port for clients: of this process, or of the serving processes. */
+export type ClientPort = Pick<HttpServer, "port" | "setRoutes" | "reauthorize" | "startDraining" | "close">;
 
 /** The differences between a process alone, the main process of several, and a serving process. */
 export interface ProcessRole {
@@ -22,7 +25,7 @@ export interface ProcessRole {
   /** Returns the counters of all processes, for the status page. */
   statusMetrics(own: StatusOptions["metrics"]): StatusOptions["metrics"];
   /** Opens the port for clients. */
-  openHttp(options: HttpServerOptions): Promise<HttpServer>;
+  openHttp(options: HttpServerOptions): Promise<ClientPort>;
   /** Undefined if another process has the ops port. */
   readonly openOps: typeof createOpsServer | undefined;
 }
@@ -32,6 +35,6 @@ export const singleProcess: ProcessRole = {
   share: (config) => config,
   createChain: createChainRuntime,
   statusMetrics: (own) => own,
-  openHttp: createHttpServer,
+  openHttp: HttpServer.listen,
   openOps: createOpsServer,
 };

@@ -4,7 +4,7 @@ import { MainLink } from "../cluster/mainLink.ts";
 import { createRemotePlaces, createRemoteRates } from "../cluster/remoteLimits.ts";
 import { LoopWatch } from "../cluster/viewGate.ts";
 import type { Config } from "../config/schema.ts";
-import { createHttpServer } from "../http/httpServer.ts";
+import { HttpServer } from "../http/httpServer.ts";
 import { loadTracer } from "../telemetry/loadTracer.ts";
 import { createTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
@@ -42,7 +42,7 @@ const createServingRole = (link: MainLink, usages: UsageLedger, processes: numbe
     openHttp: async (options) => {
       await Promise.all(attaching);
       const hasPage = options.status !== undefined;
-      return createHttpServer({
+      return HttpServer.listen({
         ...options,
         ...(hasPage && { status: () => link.channel.call("status", null) }),
         onStopped: () => untilAllStopped(link),

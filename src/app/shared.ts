@@ -10,7 +10,7 @@ import { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { VerifyThreads } from "../verification/verifyThreads.ts";
-import { createWebSocketServer, type WebSockets } from "../websocket/webSocketServer.ts";
+import { WebSockets } from "../websocket/webSocketServer.ts";
 import { createMemoryBudget } from "./createMemoryBudget.ts";
 import { workerEntry } from "./workerEntry.ts";
 
@@ -65,12 +65,11 @@ export const createShared = (
     liarMarks: new LiarMarks({ redis }),
     unconfirmedMs: cache.unconfirmedMs,
     logSlots: createFairScheduler({ maxRanges: server.logSpans }),
-    webSockets: createWebSocketServer({
+    webSockets: new WebSockets({
       ...server,
       memory: budget,
       places,
-      metrics,
-      onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
+      telemetry,
     }),
     evmThreads: new EvmThreads({
       entry: workerEntry("simulation"),

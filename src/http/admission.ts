@@ -1,11 +1,11 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
-import { type AuthenticatedRequest, allowEveryone } from "../access/accessControl.ts";
+import { type AuthenticatedCaller, allowEveryone } from "../access/accessControl.ts";
 import { clientOfAddress } from "../access/clientAddress.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { LocalPlaces, type Places } from "../limits/places.ts";
-import type { Metrics } from "../telemetry/telemetry.ts";
+import type { HttpTelemetry } from "./httpTelemetry.ts";
 
 interface ConnectionLimitOptions {
   /** Maximum of open connections of one client address. */
@@ -14,8 +14,6 @@ interface ConnectionLimitOptions {
   readonly places?: Places | undefined;
   /** Whether connections from this address are not counted: a proxy has those of many clients. */
   isTrustedProxy(address: string): boolean;
-  /** Called with each connection above the limit. */
-  onRefused(): void;
 }
 
 /** Time to return an error on a connection above the limit. */
@@ -24,12 +22,14 @@ const REFUSED_MS = 2_000;
 /** Counts the connections of a server by client address. A connection above the limit may read one error. */
 class ConnectionLimit {
   readonly #options: ConnectionLimitOptions;
+  readonly #telemetry: HttpTelemetry;
   readonly #places: Places;
   readonly #refused = new WeakSet<Socket>();
   #refusedCount = 0;
 
-  constructor(options: ConnectionLimitOptions) {
+  constructor(options: ConnectionLimitOptions, telemetry: HttpTelemetry) {
     this.#options = options;
+    this.#telemetry = telemetry;
     this.#places = options.places ?? new LocalPlaces();
   }
 
@@ -71,7 +71,7 @@ class ConnectionLimit {
   }
 
   #refuse(socket: Socket): void {
-    this.#options.onRefused();
+    this.#telemetry.metrics.accessRefused.inc({ reason: "connections" });
     if (socket.destroyed) {
       return;
     }
@@ -93,25 +93,22 @@ export interface AdmissionOptions {
   /** Whether connections from this address are those of many clients. Default: none is. */
   isTrustedProxy?(address: string): boolean;
   /** Authenticates a request. Throws or rejects with RpcError if the client may call nothing. Default: anybody may call everything. */
-  admit?(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedRequest>;
+  admit?(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedCaller>;
   isChainPath(path: string): boolean;
-  onError(error: unknown, requestId: string): void;
-  readonly metrics: Pick<Metrics, "accessRefused">;
 }
 
 /** Decides which requests may be routed: by their connection, then by their key. */
 export class Admission {
   readonly #options: AdmissionOptions;
+  readonly #telemetry: HttpTelemetry;
   readonly #connectionLimit: ConnectionLimit;
 
-  constructor(options: AdmissionOptions) {
+  constructor(options: AdmissionOptions, telemetry: HttpTelemetry) {
+    const { maxConnectionsPerAddress: maxPerAddress, places } = options;
+    const isTrustedProxy = (address: string) => options.isTrustedProxy?.(address) === true;
     this.#options = options;
-    this.#connectionLimit = new ConnectionLimit({
-      maxPerAddress: options.maxConnectionsPerAddress,
-      places: options.places,
-      isTrustedProxy: (address) => options.isTrustedProxy?.(address) === true,
-      onRefused: () => options.metrics.accessRefused.inc({ reason: "connections" }),
-    });
+    this.#telemetry = telemetry;
+    this.#connectionLimit = new ConnectionLimit({ maxPerAddress, places, isTrustedProxy }, telemetry);
   }
 
   /** Counts the connections of a server. */
@@ -120,7 +117,7 @@ export class Admission {
   }
 
   /** Returns the error of a client that is not admitted. */
-  admit(request: IncomingMessage): Awaitable<AuthenticatedRequest | RpcError> {
+  admit(request: IncomingMessage): Awaitable<AuthenticatedCaller | RpcError> {
     const { admit = allowEveryone, maxConnectionsPerAddress, isChainPath } = this.#options;
     if (this.#connectionLimit.isRefused(request.socket)) {
       const message = `too many connections: at most ${maxConnectionsPerAddress} from one address`;
@@ -142,7 +139,7 @@ export class Admission {
     if (error instanceof RpcError) {
       return error;
     }
-    this.#options.onError(error, "authentication");
+    this.#telemetry.logBroken(error, "authentication");
     return new RpcError(CODES.INTERNAL, "Internal error");
   }
 }

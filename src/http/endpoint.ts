@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import type { AuthenticatedRequest } from "../access/accessControl.ts";
+import type { AuthenticatedCaller } from "../access/accessControl.ts";
 import type { InboundRequest } from "../core/context.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { type Chunk, isStream } from "../jsonrpc/response.ts";
@@ -39,7 +39,7 @@ export interface Endpoint {
   /** Handles a body. Throws or rejects with RpcError if the whole request is invalid. */
   handle(body: Uint8Array, request: InboundRequest): Awaitable<EndpointResponse>;
   /** Serves WebSockets. Without this method, they are passed through. */
-  upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer, admitted: AuthenticatedRequest): void;
+  upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer, admitted: AuthenticatedCaller): void;
   readonly passthrough?: PassThrough | undefined;
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import type { AuthenticatedRequest } from "../access/accessControl.ts";
+import type { AuthenticatedCaller } from "../access/accessControl.ts";
 import type { InboundRequest, RequestAdmission } from "../core/context.ts";
 import { LazySignal } from "../core/lazySignal.ts";
 import type { TraceHeaders } from "../core/trace.ts";
@@ -61,7 +61,7 @@ export const isNoCache = (header: string | undefined): boolean => header !== und
 export class HttpRequest implements InboundRequest, RequestAdmission, ResultMemory, BodyMemory {
   readonly message: IncomingMessage;
   readonly response: ServerResponse;
-  readonly caller: AuthenticatedRequest;
+  readonly caller: AuthenticatedCaller;
   readonly requestId: string;
   readonly traceHeaders: TraceHeaders | undefined;
   readonly noCache: boolean;
@@ -76,7 +76,7 @@ export class HttpRequest implements InboundRequest, RequestAdmission, ResultMemo
 
   constructor(
     { message, response }: { readonly message: IncomingMessage; readonly response: ServerResponse },
-    caller: AuthenticatedRequest,
+    caller: AuthenticatedCaller,
     requestId: string,
     budget: MemoryBudget | undefined,
   ) {

@@ -1,20 +1,17 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
-import { type AuthenticatedRequest, findChainRefusal, type Readmit } from "../access/accessControl.ts";
+import { type AuthenticatedCaller, findChainRefusal, type Reauthorize } from "../access/accessControl.ts";
 import { needsKey } from "../access/payment/challenge.ts";
 import { listen } from "../core/listen.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import { Admission, type AdmissionOptions } from "./admission.ts";
 import { type Cors, createCors } from "./cors.ts";
 import { LastConnections } from "./drain.ts";
 import type { Endpoint, PassThrough } from "./endpoint.ts";
+import { HttpTelemetry } from "./httpTelemetry.ts";
 import { InfoPages, type InfoPagesOptions, PLAIN } from "./infoPages.ts";
-import {
-  createJsonRpcHandler,
-  type JsonRpcHandler,
-  type JsonRpcHandlerOptions,
-  type PassedRequest,
-} from "./jsonRpcHandler.ts";
+import { JsonRpcHandler, type JsonRpcHandlerOptions, type PassedRequest } from "./jsonRpcHandler.ts";
 import { NewestResponses } from "./pipelinedRequests.ts";
 import { createRouter, type Route } from "./router.ts";
 import { Upgrades } from "./upgrades.ts";
@@ -24,7 +21,7 @@ const { createServer } = process.getBuiltinModule("node:http");
 
 export interface HttpServerOptions
   extends Omit<JsonRpcHandlerOptions, "commonHeaders">,
-    Omit<AdmissionOptions, "isChainPath" | "onError" | "metrics">,
+    Omit<AdmissionOptions, "isChainPath">,
     Pick<InfoPagesOptions, "about" | "page" | "status"> {
   /** Endpoints by path, without a trailing slash: `/` for a single chain, else `/<name>` and `/<chainId>`. */
   readonly routes: ReadonlyMap<string, Endpoint>;
@@ -39,22 +36,7 @@ export interface HttpServerOptions
   onStopped?(): Promise<void>;
   /** Whether new requests should be sent here. */
   isReady?(): boolean;
-  readonly metrics: JsonRpcHandlerOptions["metrics"] & AdmissionOptions["metrics"];
-}
-
-export interface HttpServer {
-  readonly port: number;
-  /** Replaces the routes for new requests. Requests in flight finish at their old endpoint. */
-  setRoutes(routes: HttpServerOptions["routes"]): void;
-  /** Closes upgraded connections that are passed through and that the current rules do not admit. */
-  readmit(readmit: Readmit): void;
-  /** Adds `Connection: close` to every response from now on, so that clients connect to another replica. */
-  startDraining(): void;
-  /**
-   * Stops listening and waits for requests in flight. Closes their connections after `timeoutMs`.
-   * The owner of an endpoint closes its WebSockets.
-   */
-  close(timeoutMs: number): Promise<void>;
+  readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
 /**
@@ -82,8 +64,10 @@ const followsCalls = (): RpcError =>
     status: 400,
   });
 
-class RoutedServer {
+/** The HTTP server of the process. */
+export class HttpServer {
   readonly #options: HttpServerOptions;
+  readonly #telemetry: HttpTelemetry;
   readonly #cors: Cors;
   readonly #jsonRpc: JsonRpcHandler;
   readonly #pages: InfoPages;
@@ -98,9 +82,11 @@ class RoutedServer {
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
+    const telemetry = new HttpTelemetry(options.telemetry);
+    this.#telemetry = telemetry;
     this.#routes = options.routes;
     this.#route = createRouter(options.routes);
-    this.#admission = new Admission({ ...options, isChainPath: (path) => this.#routes.has(path) });
+    this.#admission = new Admission({ ...options, isChainPath: (path) => this.#routes.has(path) }, telemetry);
     this.#cors = createCors(options.corsOrigins);
     const commonHeaders = (request: IncomingMessage): readonly string[] => {
       const common = this.#cors.headers(request.headers.origin);
@@ -108,15 +94,18 @@ class RoutedServer {
       const isLast = this.#isDraining && this.#responses.isNewest(request);
       return isLast ? [...common, "Connection", "close"] : common;
     };
-    this.#jsonRpc = createJsonRpcHandler({ ...options, commonHeaders });
-    this.#pages = new InfoPages({ ...options, commonHeaders });
-    this.#upgrades = new Upgrades({
-      ...options,
-      webSocketPingMs: options.webSocketPingMs ?? DEFAULT_PING_MS,
-      admit: (request) => this.#admission.admit(request),
-      routeOf: (admitted) => this.#routeOf(admitted),
-      nextRequestId: (headers) => this.#jsonRpc.nextRequestId(headers),
-    });
+    this.#jsonRpc = new JsonRpcHandler({ ...options, commonHeaders }, telemetry);
+    this.#pages = new InfoPages({ ...options, commonHeaders }, telemetry);
+    this.#upgrades = new Upgrades(
+      {
+        ...options,
+        webSocketPingMs: options.webSocketPingMs ?? DEFAULT_PING_MS,
+        admit: (request) => this.#admission.admit(request),
+        routeOf: (admitted) => this.#routeOf(admitted),
+        nextRequestId: (headers) => this.#jsonRpc.nextRequestId(headers),
+      },
+      telemetry,
+    );
     this.#server = createServer(
       {
         keepAliveTimeout: options.keepAliveMs,
@@ -149,25 +138,34 @@ class RoutedServer {
     return typeof address === "object" && address !== null ? address.port : this.#options.port;
   }
 
-  /** Resolves when the server accepts connections. */
-  async listen(): Promise<void> {
-    const { host, port } = this.#options;
-    await listen(this.#server, { host, port, setting: "server.host and server.port, or --host and --port" });
+  /** Starts a server. Resolves when it accepts connections. `port` 0 selects a free port. */
+  static async listen(options: HttpServerOptions): Promise<HttpServer> {
+    const server = new HttpServer(options);
+    const { host, port } = options;
+    await listen(server.#server, { host, port, setting: "server.host and server.port, or --host and --port" });
+    return server;
   }
 
+  /** Replaces the routes for new requests. Requests in flight finish at their old endpoint. */
   setRoutes(routes: HttpServerOptions["routes"]): void {
     this.#routes = routes;
     this.#route = createRouter(routes);
   }
 
-  readmit(readmit: Readmit): void {
-    this.#upgrades.readmit(readmit);
+  /** Closes upgraded connections that are passed through and that the current rules do not admit. */
+  reauthorize(reauthorize: Reauthorize): void {
+    this.#upgrades.reauthorize(reauthorize);
   }
 
+  /** Adds `Connection: close` to every response from now on, so that clients connect to another replica. */
   startDraining(): void {
     this.#isDraining = true;
   }
 
+  /**
+   * Stops listening and waits for requests in flight. Closes their connections after `timeoutMs`.
+   * The owner of an endpoint closes its WebSockets.
+   */
   async close(timeoutMs: number): Promise<void> {
     const closed = Promise.withResolvers<void>();
     const stopListening = (): void => {
@@ -191,7 +189,7 @@ class RoutedServer {
   }
 
   /** Returns the route of an admitted request, or the error if its key may not use the chain. */
-  #routeOf({ target, chains }: AuthenticatedRequest): Route | RpcError {
+  #routeOf({ target, chains }: AuthenticatedCaller): Route | RpcError {
     const routing = this.#route(target);
     return findChainRefusal({ chains }, routing.chain) ?? routing;
   }
@@ -215,7 +213,7 @@ class RoutedServer {
     });
   }
 
-  #onAdmitted(admitted: AuthenticatedRequest | RpcError, request: IncomingMessage, response: ServerResponse): void {
+  #onAdmitted(admitted: AuthenticatedCaller | RpcError, request: IncomingMessage, response: ServerResponse): void {
     if (admitted instanceof RpcError) {
       this.#onRejected(admitted, request, response);
       return;
@@ -278,7 +276,7 @@ class RoutedServer {
   }
 
   #answerPreflight(routing: Route, { headers }: IncomingMessage, response: ServerResponse): void {
-    this.#options.metrics.httpResponses.inc({ status: 204 });
+    this.#telemetry.countResponse(204);
     response.writeHead(204, [...this.#cors.preflight(headers), "Allow", allowedMethods(routing)]).end();
   }
 
@@ -297,16 +295,3 @@ class RoutedServer {
     );
   }
 }
-
-/** Starts the HTTP server. Resolves when it listens. `port` 0 selects a free port. */
-export const createHttpServer = async (options: HttpServerOptions): Promise<HttpServer> => {
-  const server = new RoutedServer(options);
-  await server.listen();
-  return {
-    port: server.port,
-    setRoutes: (routes) => server.setRoutes(routes),
-    readmit: (readmit) => server.readmit(readmit),
-    startDraining: () => server.startDraining(),
-    close: (timeoutMs) => server.close(timeoutMs),
-  };
-};

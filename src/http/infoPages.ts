@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Metrics } from "../telemetry/telemetry.ts";
+import type { HttpTelemetry } from "./httpTelemetry.ts";
 
 export const PLAIN = "text/plain";
 const HTML = "text/html";
@@ -26,16 +26,16 @@ export interface InfoPagesOptions {
   status?(): Promise<string>;
   /** Returns the header names and values of every response, in one flat list. */
   commonHeaders(request: IncomingMessage): readonly string[];
-  onError(error: unknown, requestId: string): void;
-  readonly metrics: Pick<Metrics, "httpResponses">;
 }
 
 /** The pages. If keys are configured, the server requires one before it calls this. */
 export class InfoPages {
   readonly #options: InfoPagesOptions;
+  readonly #telemetry: HttpTelemetry;
 
-  constructor(options: InfoPagesOptions) {
+  constructor(options: InfoPagesOptions, telemetry: HttpTelemetry) {
     this.#options = options;
+    this.#telemetry = telemetry;
   }
 
   /** Serves `GET /` and `GET /status.json`. Returns false for any other request. */
@@ -54,14 +54,13 @@ export class InfoPages {
 
   /** Counts and writes one response. */
   send(request: IncomingMessage, response: ServerResponse, { status, type, text, allow }: PlainResponse): void {
-    const { commonHeaders, metrics } = this.#options;
-    metrics.httpResponses.inc({ status });
+    this.#telemetry.countResponse(status);
     const headers = [
       "Content-Type",
       type === HTML ? `${HTML}; charset=utf-8` : type,
       "Content-Length",
       String(Buffer.byteLength(text)),
-      ...commonHeaders(request),
+      ...this.#options.commonHeaders(request),
     ];
     if (type === HTML) {
       headers.push("Vary", "Accept", "Content-Security-Policy", PAGE_POLICY, "X-Content-Type-Options", "nosniff");
@@ -89,7 +88,7 @@ export class InfoPages {
     try {
       text = await this.#options.status?.();
     } catch (error) {
-      this.#options.onError(error, "status.json");
+      this.#telemetry.logBroken(error, "status.json");
     }
     const plain: PlainResponse =
       text === undefined

@@ -1,5 +1,5 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import type { AuthenticatedRequest } from "../access/accessControl.ts";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { AuthenticatedCaller } from "../access/accessControl.ts";
 import { PaymentError } from "../access/payment/challenge.ts";
 import type { Payments } from "../access/payment/payment.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
@@ -7,17 +7,11 @@ import { NULL_ID, parseEnvelope } from "../jsonrpc/envelope.ts";
 import { isJsonRpc } from "../jsonrpc/isJsonRpc.ts";
 import { errorResult } from "../jsonrpc/response.ts";
 import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
-import type { Metrics } from "../telemetry/telemetry.ts";
 import type { Endpoint, EndpointResponse } from "./endpoint.ts";
 import { createRequestIds, HttpRequest } from "./httpRequest.ts";
+import type { HttpTelemetry } from "./httpTelemetry.ts";
 import { PipelinedRequests } from "./pipelinedRequests.ts";
-import {
-  createHttpCounts,
-  type HttpCounts,
-  PostResponder,
-  type PostResponderOptions,
-  REFUSED,
-} from "./postResponder.ts";
+import { PostResponder, type PostResponderOptions, REFUSED } from "./postResponder.ts";
 import { hasBody, type PassedBody, type ReadBody, readBody, readPassedBody } from "./readBody.ts";
 
 const ACCEPTED = new Set(["application/json", "application/json-rpc", "application/jsonrequest"]);
@@ -33,12 +27,6 @@ const isJsonContentType = (value: string | undefined): boolean => {
 
 export interface JsonRpcHandlerOptions extends PostResponderOptions {
   readonly maxBodyBytes: number;
-  readonly metrics: Pick<
-    Metrics,
-    "inFlight" | "httpResponses" | "beforeScrape" | "requestBytes" | "responseBytes" | "accessRefused"
-  >;
-  /** Called at the end of every POST. */
-  onEnd?(request: HttpRequest, startMs: number): void;
 }
 
 /** A longer body of a rejected request is not read. */
@@ -71,22 +59,11 @@ const notPassedThrough = (chain: string): RpcError => {
 export interface PassedRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly admitted: AuthenticatedRequest;
+  readonly admitted: AuthenticatedCaller;
   /** The name of the chain. */
   readonly chain: string;
   /** Passes the request through. `body` is undefined if it is still to be read. */
   pass(body: Buffer | undefined): void;
-}
-
-export interface JsonRpcHandler {
-  /** Returns the id of a request: the client's, or a new one. */
-  nextRequestId(headers: IncomingHttpHeaders): string;
-  /** Reads the body up to the limit, calls the endpoint and writes its response. */
-  handle(endpoint: Endpoint, request: IncomingMessage, response: ServerResponse, admitted: AuthenticatedRequest): void;
-  /** Passes a request through, unless a target could read JSON-RPC in it: such a call would escape refusals, rules and limits. */
-  passThrough(passed: PassedRequest): void;
-  /** Responds with an error. Reads a short body, because the response to one call has the id of that call. */
-  reject(error: RpcError, request: IncomingMessage, response: ServerResponse): void;
 }
 
 /** Returns the id of a single call, and `null` for a batch or an invalid body. */
@@ -102,30 +79,32 @@ const readId = (body: Uint8Array): Uint8Array => {
   }
 };
 
-class PostHandler implements JsonRpcHandler {
+/** Handles JSON-RPC over POST, and the requests beside it that are passed through or rejected. */
+export class JsonRpcHandler {
   readonly #options: JsonRpcHandlerOptions;
+  /** Returns the id of a request: the client's, or a new one. */
   readonly nextRequestId = createRequestIds();
-  readonly #counts: HttpCounts;
+  readonly #telemetry: HttpTelemetry;
   readonly #pipelined = new PipelinedRequests();
   readonly #responder: PostResponder;
 
-  constructor(options: JsonRpcHandlerOptions) {
+  constructor(options: JsonRpcHandlerOptions, telemetry: HttpTelemetry) {
     this.#options = options;
-    this.#counts = createHttpCounts(options.metrics);
-    this.#responder = new PostResponder(options, this.#counts, this.nextRequestId);
+    this.#telemetry = telemetry;
+    this.#responder = new PostResponder(options, telemetry, this.nextRequestId);
   }
 
-  handle(endpoint: Endpoint, request: IncomingMessage, response: ServerResponse, admitted: AuthenticatedRequest): void {
+  /** Reads the body up to the limit, calls the endpoint and writes its response. */
+  handle(endpoint: Endpoint, request: IncomingMessage, response: ServerResponse, admitted: AuthenticatedCaller): void {
     const post = this.#open(request, response, admitted);
     const startMs = performance.now();
-    this.#counts.begin();
+    this.#telemetry.begin();
     response.once("close", () => {
-      this.#counts.end();
       if (!response.writableFinished) {
         post.disconnect();
       }
       post.releaseMemory();
-      this.#options.onEnd?.(post, startMs);
+      this.#telemetry.end(post, startMs);
     });
     const { "content-type": type, "content-encoding": encoding = "identity" } = request.headers;
     if (encoding === "identity" && isJsonContentType(type)) {
@@ -136,10 +115,11 @@ class PostHandler implements JsonRpcHandler {
     }
   }
 
-  #open(message: IncomingMessage, response: ServerResponse, caller: AuthenticatedRequest): HttpRequest {
+  #open(message: IncomingMessage, response: ServerResponse, caller: AuthenticatedCaller): HttpRequest {
     return new HttpRequest({ message, response }, caller, this.nextRequestId(message.headers), this.#options.memory);
   }
 
+  /** Passes a request through, unless a target could read JSON-RPC in it: such a call would escape refusals, rules and limits. */
   passThrough(passed: PassedRequest): void {
     const { request, response, admitted } = passed;
     if (!hasBody(request)) {
@@ -158,6 +138,7 @@ class PostHandler implements JsonRpcHandler {
     }
   }
 
+  /** Responds with an error. Reads a short body, because the response to one call has the id of that call. */
   reject(error: RpcError, request: IncomingMessage, response: ServerResponse): void {
     const { "content-length": length = "0" } = request.headers;
     if (request.method === "POST" && Number(length) > 0 && Number(length) <= MAX_REJECTED_BYTES) {
@@ -171,7 +152,7 @@ class PostHandler implements JsonRpcHandler {
 
   #onPassedBody({ request, response, chain, pass }: PassedRequest, post: HttpRequest, body: PassedBody): void {
     if (typeof body !== "string" && isJsonRpc(body)) {
-      this.#options.metrics.accessRefused.inc({ reason: "passThrough" });
+      this.#telemetry.metrics.accessRefused.inc({ reason: "passThrough" });
       post.caller.charge?.(1, "invalid");
       this.#responder.reject(notPassedThrough(chain), request, response, readId(body));
     } else if (body === "tooLarge" || body === "overBudget") {
@@ -207,7 +188,7 @@ class PostHandler implements JsonRpcHandler {
   }
 
   #handleBody(endpoint: Endpoint, post: HttpRequest, body: Buffer): void {
-    this.#options.metrics.requestBytes.observe(body.length);
+    this.#telemetry.metrics.requestBytes.observe(body.length);
     const { usage, payments } = post.caller;
     usage?.receive(body.length);
     let endpointResponse: Awaitable<EndpointResponse>;
@@ -268,11 +249,8 @@ class PostHandler implements JsonRpcHandler {
     }
     // A client that disconnects is not an error.
     if (!post.isDisconnected) {
-      this.#options.onError(error, post.requestId);
+      this.#telemetry.logBroken(error, post.requestId);
     }
     return rejected(new RpcError(CODES.INTERNAL, "Internal error"), id);
   }
 }
-
-/** Creates the handler of JSON-RPC over POST. */
-export const createJsonRpcHandler = (options: JsonRpcHandlerOptions): JsonRpcHandler => new PostHandler(options);

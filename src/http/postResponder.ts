@@ -3,9 +3,9 @@ import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { errorResult } from "../jsonrpc/response.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
-import type { Metrics } from "../telemetry/telemetry.ts";
 import type { EndpointResponse } from "./endpoint.ts";
 import type { HttpRequest } from "./httpRequest.ts";
+import type { HttpTelemetry } from "./httpTelemetry.ts";
 import { isWhole, writeResponse } from "./writeResponse.ts";
 
 /**
@@ -35,11 +35,8 @@ export interface PostResponderOptions {
   readonly memory?: MemoryBudget | undefined;
   /** A connection whose client reads nothing of a response for this time is closed. */
   readonly writeTimeoutMs?: number;
-  readonly metrics: Pick<Metrics, "responseBytes">;
   /** Returns the header names and values of every response to this request, in one flat list. */
   commonHeaders(request: IncomingMessage): readonly string[];
-  /** Called with errors outside a call, and with connections that broke while a response was written. */
-  onError(error: unknown, requestId: string): void;
 }
 
 /** Value of the Cache-Status header of a request that no endpoint answered. */
@@ -60,18 +57,18 @@ const DEFAULT_WRITE_TIMEOUT_MS = 30_000;
 /** Writes the responses to POSTs, and counts their bytes. */
 export class PostResponder {
   readonly #options: PostResponderOptions;
-  readonly #counts: HttpCounts;
+  readonly #telemetry: HttpTelemetry;
   readonly #nextRequestId: (headers: IncomingHttpHeaders) => string;
   readonly #endOfTick = createEndOfTick();
   readonly #waiting: WaitingResponses | undefined;
 
   constructor(
     options: PostResponderOptions,
-    counts: HttpCounts,
+    telemetry: HttpTelemetry,
     nextRequestId: (headers: IncomingHttpHeaders) => string,
   ) {
     this.#options = options;
-    this.#counts = counts;
+    this.#telemetry = telemetry;
     this.#nextRequestId = nextRequestId;
     const { memory, writeTimeoutMs = DEFAULT_WRITE_TIMEOUT_MS } = options;
     this.#waiting = memory && new WaitingResponses({ memory, writeTimeoutMs });
@@ -107,7 +104,7 @@ export class PostResponder {
     if (error.status === 429) {
       headers.push("Retry-After", String(error.retryAfterSeconds ?? 1), "Connection", "close");
     }
-    this.#counts.answered(error.status);
+    this.#telemetry.countResponse(error.status);
     response.writeHead(error.status, [...headers, "Content-Length", String(body.length)]).end(body);
   }
 
@@ -119,7 +116,7 @@ export class PostResponder {
     if (retryAfterSeconds !== undefined) {
       headers.push("Retry-After", String(retryAfterSeconds));
     }
-    this.#counts.answered(status);
+    this.#telemetry.countResponse(status);
     response.writeHead(status, [...headers, "Content-Length", String(body.length), "Connection", "close"]).write(body);
     const end = (): void => {
       clearTimeout(timer);
@@ -148,7 +145,7 @@ export class PostResponder {
   }
 
   #countSent({ caller }: HttpRequest, bytes: number): void {
-    this.#options.metrics.responseBytes.observe(bytes);
+    this.#telemetry.metrics.responseBytes.observe(bytes);
     caller.usage?.send(bytes);
   }
 
@@ -169,7 +166,7 @@ export class PostResponder {
     if (further !== undefined) {
       headers.push(...further);
     }
-    this.#counts.answered(status);
+    this.#telemetry.countResponse(status);
     response.statusCode = status;
     const bytes = writeResponse(response, headers, chunks, message.headers["accept-encoding"]);
     if (bytes instanceof Promise) {
@@ -196,7 +193,7 @@ export class PostResponder {
   /** Breaks the connection: part of the response may be sent, and the client must not take it for the whole. */
   #fail({ response, requestId }: HttpRequest, error: unknown): void {
     response.destroy();
-    this.#options.onError(error, requestId);
+    this.#telemetry.logBroken(error, requestId);
   }
 }
 
@@ -282,44 +279,3 @@ class WaitingResponses {
     });
   }
 }
-
-export interface HttpCounts {
-  /** Counts a request in flight. */
-  begin(): void;
-  end(): void;
-  /** Counts a response by its HTTP status. */
-  answered(status: number): void;
-}
-
-/**
- * Counts requests and responses in plain variables, and copies the counts to the metrics before each scrape.
- * A labelled metric per response costs more than a cache hit, and a timer per turn of the event loop as much again.
- */
-export const createHttpCounts = ({
-  inFlight,
-  httpResponses,
-  beforeScrape,
-}: Pick<Metrics, "inFlight" | "httpResponses" | "beforeScrape">): HttpCounts => {
-  const responses = new Map<number, number>();
-  let inFlightCount = 0;
-
-  beforeScrape.add(() => {
-    inFlight.set(inFlightCount);
-    for (const [status, count] of responses) {
-      httpResponses.inc({ status }, count);
-    }
-    responses.clear();
-  });
-
-  return {
-    begin: () => {
-      inFlightCount++;
-    },
-    end: () => {
-      inFlightCount--;
-    },
-    answered: (status) => {
-      responses.set(status, (responses.get(status) ?? 0) + 1);
-    },
-  };
-};

@@ -1,28 +1,26 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import type { AuthenticatedRequest, Readmit } from "../access/accessControl.ts";
+import type { AuthenticatedCaller, Reauthorize } from "../access/accessControl.ts";
 import { needsKey } from "../access/payment/challenge.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { errorResult } from "../jsonrpc/response.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
-import type { Metrics } from "../telemetry/telemetry.ts";
+import type { HttpTelemetry } from "./httpTelemetry.ts";
 import { NotPassedError, PassedMessages } from "./passedMessages.ts";
 import type { Route } from "./router.ts";
 
 interface UpgradesOptions {
   /** Returns the error of a client that is not admitted. */
-  admit(request: IncomingMessage): Awaitable<AuthenticatedRequest | RpcError>;
+  admit(request: IncomingMessage): Awaitable<AuthenticatedCaller | RpcError>;
   /** Returns the route of an admitted request, or the error if its key may not use the chain. */
-  routeOf(admitted: AuthenticatedRequest): Route | RpcError;
+  routeOf(admitted: AuthenticatedCaller): Route | RpcError;
   nextRequestId(headers: IncomingHttpHeaders): string;
   /** Limit of a message that is passed through and may be JSON-RPC. */
   readonly maxBodyBytes: number;
   readonly memory?: MemoryBudget | undefined;
-  readonly metrics: Pick<Metrics, "accessRefused">;
   /** Connections whose key or token has ended are closed at this interval. */
   readonly webSocketPingMs: number;
-  onError(error: unknown, requestId: string): void;
 }
 
 /** The stream of an upgrade request, and the bytes that follow its headers. */
@@ -33,19 +31,21 @@ interface UpgradedStream {
 
 /** An upgraded connection that is passed through. */
 interface PassedThrough {
-  readonly admitted: AuthenticatedRequest;
+  readonly admitted: AuthenticatedCaller;
   readonly chain: string | undefined;
 }
 
 /** Routes upgrade requests, and follows the connections that are passed through. Endpoints follow their own WebSockets. */
 export class Upgrades {
   readonly #options: UpgradesOptions;
+  readonly #telemetry: HttpTelemetry;
   readonly #passedThrough = new Map<Duplex, PassedThrough>();
 
   readonly #timer: NodeJS.Timeout;
 
-  constructor(options: UpgradesOptions) {
+  constructor(options: UpgradesOptions, telemetry: HttpTelemetry) {
     this.#options = options;
+    this.#telemetry = telemetry;
     this.#timer = setInterval(() => this.#closeExpired(), options.webSocketPingMs);
     this.#timer.unref();
   }
@@ -66,10 +66,10 @@ export class Upgrades {
   }
 
   /** Closes connections that the current rules do not admit. */
-  readmit(readmit: Readmit): void {
+  reauthorize(reauthorize: Reauthorize): void {
     for (const [socket, { admitted, chain }] of this.#passedThrough) {
       try {
-        this.#passedThrough.set(socket, { admitted: readmit(admitted, { chain, isSubscribed: false }), chain });
+        this.#passedThrough.set(socket, { admitted: reauthorize(admitted, { chain, isSubscribed: false }), chain });
       } catch (error) {
         if (!(error instanceof RpcError)) {
           throw error;
@@ -87,7 +87,7 @@ export class Upgrades {
       admitted.verifyAgain?.().catch((error: unknown) => {
         socket.destroy();
         if (!(error instanceof RpcError)) {
-          this.#options.onError(error, "authentication");
+          this.#telemetry.logBroken(error, "authentication");
         }
       });
     }
@@ -100,18 +100,18 @@ export class Upgrades {
     }
   }
 
-  #messagesOf({ clientId, charge }: AuthenticatedRequest): PassedMessages {
-    const { memory, maxBodyBytes, metrics } = this.#options;
+  #messagesOf({ clientId, charge }: AuthenticatedCaller): PassedMessages {
+    const { memory, maxBodyBytes } = this.#options;
     const messages = new PassedMessages({ maxMessageBytes: maxBodyBytes, memory, clientId });
     return messages.once("error", (error) => {
       if (error instanceof NotPassedError && error.isJsonRpc) {
         charge?.(1, "invalid");
-        metrics.accessRefused.inc({ reason: "passThrough" });
+        this.#telemetry.metrics.accessRefused.inc({ reason: "passThrough" });
       }
     });
   }
 
-  #onAdmitted(admitted: AuthenticatedRequest | RpcError, request: IncomingMessage, stream: UpgradedStream): void {
+  #onAdmitted(admitted: AuthenticatedCaller | RpcError, request: IncomingMessage, stream: UpgradedStream): void {
     const { routeOf, nextRequestId } = this.#options;
     const { socket } = stream;
     const reject = (error: RpcError): void => rejectUpgrade(socket, error, nextRequestId(request.headers));
@@ -134,7 +134,7 @@ export class Upgrades {
   #upgrade(
     { endpoint, passthrough, target, chain }: Route,
     request: IncomingMessage,
-    { socket, head, admitted }: UpgradedStream & { readonly admitted: AuthenticatedRequest },
+    { socket, head, admitted }: UpgradedStream & { readonly admitted: AuthenticatedCaller },
   ): void {
     if (endpoint?.upgrade !== undefined) {
       endpoint.upgrade(request, socket, head, admitted);

@@ -1,7 +1,8 @@
+import type { Context } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { PendingBlock } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { isFields } from "../json/fields.ts";
@@ -52,7 +53,7 @@ const isLastingCall = ([call = null, , stateOverrides = null, blockOverrides]: r
 /** Reads at a block: from known state values, or else from the cache and the nodes. */
 const requestState = (
   chain: Chain,
-  context: RequestContext,
+  context: Context,
   read: BlockReadInput,
   block: ResolvedBlock,
 ): Awaitable<RpcResponse> => {
@@ -83,7 +84,7 @@ const readRecent = (
   resolved: ResolvedBlock,
 ): Awaitable<RpcResponse> => {
   const { spec, parameter } = read;
-  const request = (current: RequestContext): Awaitable<RpcResponse> => {
+  const request = (current: Context): Awaitable<RpcResponse> => {
     const block = current === context ? resolved : resolveBlock(parameter, current.view.heads);
     return requestState(chain, current, read, block);
   };

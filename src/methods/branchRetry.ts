@@ -1,9 +1,10 @@
 import { type Clock, systemClock } from "../core/clock.ts";
+import type { Context } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
 import { retryCause } from "../core/retryCause.ts";
 import { RETRY_LIMITS, RETRY_RULES, type RetryRule } from "../core/retryPolicy.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Chain } from "./method.ts";
@@ -35,7 +36,7 @@ const outsideView = ({ node = "a node" }: RpcResponse): NodeError =>
 const hasBlockOf = (heads: Heads, { block }: RpcResponse): boolean =>
   block !== undefined && heads.at(block.number)?.hash === block.hash;
 
-const isOtherHead = (next: Heads | undefined, { view }: RequestContext): next is Heads =>
+const isOtherHead = (next: Heads | undefined, { view }: Context): next is Heads =>
   next !== undefined && next.latest.hash !== view.heads.latest.hash;
 
 /**
@@ -47,8 +48,8 @@ const isOtherHead = (next: Heads | undefined, { view }: RequestContext): next is
  */
 export const retryOnBranchChange = (
   chain: Pick<Chain, "heads">,
-  context: RequestContext,
-  request: (context: RequestContext) => Awaitable<RpcResponse>,
+  context: Context,
+  request: (context: Context) => Awaitable<RpcResponse>,
   clock: Clock = systemClock,
 ): Awaitable<RpcResponse> => {
   const { heads } = context.view;
@@ -67,8 +68,8 @@ export const retryOnBranchChange = (
 
 /** Returns an error as a rejected promise, so that it is retried like a later one. */
 const firstResponse = (
-  request: (context: RequestContext) => Awaitable<RpcResponse>,
-  context: RequestContext,
+  request: (context: Context) => Awaitable<RpcResponse>,
+  context: Context,
 ): Awaitable<RpcResponse> => {
   try {
     return request(context);
@@ -79,8 +80,8 @@ const firstResponse = (
 
 interface RetriedRequest {
   readonly chain: Pick<Chain, "heads">;
-  readonly context: RequestContext;
-  readonly request: (context: RequestContext) => Awaitable<RpcResponse>;
+  readonly context: Context;
+  readonly request: (context: Context) => Awaitable<RpcResponse>;
   readonly clock: Clock;
 }
 
@@ -113,13 +114,13 @@ const retryFrom = async (
 };
 
 /** Refreshes the heads. Returns the context of the new view, or undefined if the heads have not changed. */
-const refreshedView = async (heads: Chain["heads"], context: RequestContext): Promise<RequestContext | undefined> => {
+const refreshedView = async (heads: Chain["heads"], context: Context): Promise<Context | undefined> => {
   const next = await heads.refresh().catch(() => undefined);
   return isOtherHead(next, context) ? context.with({ view: { heads: next } }) : undefined;
 };
 
 /** Whether a response that is not in the view is returned. A block above the view must be in the next view. */
-const isAccepted = (response: RpcResponse, { view }: RequestContext, next: RequestContext | undefined): boolean =>
+const isAccepted = (response: RpcResponse, { view }: Context, next: Context | undefined): boolean =>
   next ? hasBlockOf(next.view.heads, response) : !isAboveView(response, view.heads);
 
 /** Returns the response, or the error if it is retried. Throws any other error. */
@@ -144,7 +145,7 @@ const throwUnlessRetried = (error: unknown): void => {
 const waitOrThrow = async (
   error: unknown,
   delays: Iterator<number, undefined>,
-  { signal, deadlineMs }: RequestContext,
+  { signal, deadlineMs }: Context,
   clock: Clock,
 ): Promise<void> => {
   const delayMs = viewRetry(error) === "waitForView" ? delays.next().value : undefined;

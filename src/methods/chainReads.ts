@@ -1,9 +1,10 @@
+import type { Context } from "../core/context.ts";
 import type { BlockId, Heads, LinkedBlock } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { isAborted } from "../core/lazySignal.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import { NodeError } from "../core/node.ts";
-import type { RequestContext, RpcRequest, RpcSource } from "../core/rpcSource.ts";
+import type { RpcRequest, RpcSource } from "../core/rpcSource.ts";
 import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
 import { asText } from "../json/asText.ts";
@@ -24,7 +25,7 @@ const BLOCK = 0;
  */
 export const blocksByNumber =
   (reads: RpcSource) =>
-  async ({ from, to }: BlockRange, context: RequestContext): Promise<readonly LinkedBlock[]> => {
+  async ({ from, to }: BlockRange, context: Context): Promise<readonly LinkedBlock[]> => {
     const readBlock = async (number: bigint): Promise<readonly LinkedBlock[]> => {
       const parameter = { number };
       const values = [formatQuantity(number), false];
@@ -54,7 +55,7 @@ type BlockFields = Readonly<Record<string, unknown>>;
  */
 export const headerOf =
   (reads: RpcSource) =>
-  async (hash: Hash, context: RequestContext): Promise<BlockFields | undefined> => {
+  async (hash: Hash, context: Context): Promise<BlockFields | undefined> => {
     const values = [hash, false] as const;
     const call = createCall(NAME, values);
     try {
@@ -78,7 +79,7 @@ export const headerOf =
  */
 export const parentHashOf = (reads: RpcSource) => {
   const readHeader = headerOf(reads);
-  return async (hash: Hash, context: RequestContext): Promise<Hash | undefined> => {
+  return async (hash: Hash, context: Context): Promise<Hash | undefined> => {
     const block = await readHeader(hash, context);
     return isHash(block?.parentHash) ? block.parentHash : undefined;
   };
@@ -89,7 +90,7 @@ export const receiptsOf =
   (reads: RpcSource) =>
   async (
     { number, hash }: { readonly number: bigint; readonly hash?: Hash | undefined },
-    context: RequestContext,
+    context: Context,
   ): Promise<Uint8Array | undefined> => {
     const parameter: BlockParameter = hash === undefined ? { number } : { hash, requireCanonical: false };
     const values = [hash ?? formatQuantity(number)];

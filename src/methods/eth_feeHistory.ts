@@ -1,4 +1,4 @@
-import type { RequestContext } from "../core/rpcSource.ts";
+import type { Context } from "../core/context.ts";
 import { type BlockParameter, parseBlockNumberOrTag } from "../ethereum/blockParameter.ts";
 import { formatQuantity, isQuantity } from "../ethereum/hex.ts";
 import { asText } from "../json/asText.ts";
@@ -32,11 +32,7 @@ const endsBelow = (body: Uint8Array, newest: bigint): boolean => {
 };
 
 /** Returns the context after a refresh of the heads. Throws geth's error if the block is still above them. */
-const refreshed = async (
-  chain: Chain,
-  context: RequestContext,
-  newestBlock: BlockParameter,
-): Promise<RequestContext> => {
+const refreshed = async (chain: Chain, context: Context, newestBlock: BlockParameter): Promise<Context> => {
   const heads = await chain.heads.refresh();
   const block = resolveBlock(newestBlock, heads);
   if (block.kind === "aboveHead") {

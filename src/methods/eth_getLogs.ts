@@ -1,5 +1,6 @@
+import type { Context } from "../core/context.ts";
 import { type LogRange, resolveLogRange } from "../core/logRange.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Body, PendingBlock, PendingView } from "../core/view.ts";
 import { type LogFilter, type LogQuery, matchesLog, parseLogQuery } from "../ethereum/logFilter.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
@@ -113,8 +114,8 @@ const rejectUnknownLogs = (pending: PendingView | undefined, { pending: range }:
 const resolve = async (
   chain: Chain,
   { fromBlock, toBlock }: Range,
-  context: RequestContext,
-): Promise<{ resolved: LogRange; at: RequestContext }> => {
+  context: Context,
+): Promise<{ resolved: LogRange; at: Context }> => {
   const { heads, pending } = context.view;
   const { maxBlocks } = chain.logLimits;
   const inView = pending?.blocksFrom === "view" ? pending.newest?.number : undefined;
@@ -156,7 +157,7 @@ const logsAbove = async (
   input: MethodInput,
   filter: LogFilter,
   { pending: range }: LogRange,
-  { view: { pending, heads } }: RequestContext,
+  { view: { pending, heads } }: Context,
 ): Promise<readonly Body[]> => {
   if (pending === undefined || range === undefined) {
     return [];

@@ -1,5 +1,6 @@
+import type { Context } from "../core/context.ts";
 import { MustForwardError } from "../core/mustForwardError.ts";
-import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { PendingView } from "../core/view.ts";
 import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
@@ -87,8 +88,7 @@ const simulateOnNode = async ({ chain, call, context }: MethodInput, value: Cano
   const known = resolveBlock(read.parameter, heads);
   const current = known.kind === "aboveHead" ? await chain.heads.refresh() : heads;
   const inView = current === heads ? context : context.with({ view: { heads: current } });
-  const send = (next: RequestContext) =>
-    chain.nodes.request(requestAt(resolveBlock(read.parameter, next.view.heads)), next);
+  const send = (next: Context) => chain.nodes.request(requestAt(resolveBlock(read.parameter, next.view.heads)), next);
   return known.kind === "pending" ? send(inView) : retryOnBranchChange(chain, inView, send);
 };
 

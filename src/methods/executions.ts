@@ -1,6 +1,7 @@
+import type { Context } from "../core/context.ts";
 import type { BlockId, HeaderFields } from "../core/heads.ts";
 import { MustForwardError } from "../core/mustForwardError.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PendingBlock, PendingView } from "../core/view.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
@@ -126,7 +127,7 @@ export const pendingSimulationBase = async (
 };
 
 /** Counts the result of an execution until its response is sent. Throws RpcError (503) without room. */
-export const held = (response: RpcResponse, { memory }: Pick<RequestContext, "memory">): RpcResponse => {
+export const held = (response: RpcResponse, { memory }: Pick<Context, "memory">): RpcResponse => {
   if (response.body instanceof Uint8Array && memory?.hold(response.body) === false) {
     throw overBudget();
   }

@@ -1,5 +1,6 @@
 import { createMethodMatcher } from "../access/methodRules.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { Context } from "../core/context.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type Chain, forwarded, type MethodInput } from "./method.ts";
@@ -98,8 +99,8 @@ const notAllowed = (method: string): RpcError =>
   );
 
 export interface Handlers {
-  lookup(method: string): Handler<RequestContext, RpcResponse> | undefined;
-  readonly forward: Handler<RequestContext, RpcResponse>;
+  lookup(method: string): Handler<Context, RpcResponse> | undefined;
+  readonly forward: Handler<Context, RpcResponse>;
 }
 
 /**
@@ -109,7 +110,7 @@ export interface Handlers {
 export const createHandlers = (chain: Chain, allowed: readonly string[]): Handlers => {
   const isRefused = createRefusedMethods(allowed);
   const handlers = new Map(
-    table.map((method): [string, Handler<RequestContext, RpcResponse>] => [
+    table.map((method): [string, Handler<Context, RpcResponse>] => [
       method.name,
       (call, context) => method.handle({ chain, call, context }),
     ]),

@@ -1,6 +1,6 @@
-import type { StateReadContext } from "../core/context.ts";
+import type { Context, StateReadContext } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
-import type { NodeSource, RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { NodeSource, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PendingChange } from "../core/view.ts";
 import type { Address } from "../ethereum/hex.ts";
@@ -59,7 +59,7 @@ export interface Chain {
 export interface MethodInput {
   readonly chain: Chain;
   readonly call: Call;
-  readonly context: RequestContext;
+  readonly context: Context;
 }
 
 /**

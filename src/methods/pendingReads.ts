@@ -1,4 +1,5 @@
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { Context } from "../core/context.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { PendingBlock, PendingMode } from "../core/view.ts";
 import { formatData, formatQuantity, type Hash, isQuantity } from "../ethereum/hex.ts";
 import { isFields } from "../json/fields.ts";
@@ -120,7 +121,7 @@ export const pendingStorageValues = async ({ values, pending, atBase }: PendingR
 export const withPendingMode = async (
   mode: PendingMode,
   response: Promise<RpcResponse>,
-  { admission }: Pick<RequestContext, "admission">,
+  { admission }: Pick<Context, "admission">,
 ): Promise<RpcResponse> => {
   try {
     return { ...(await response), pending: mode };

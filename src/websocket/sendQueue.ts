@@ -27,16 +27,6 @@ export interface SendQueueOptions {
   onRoom(): void;
 }
 
-/** Sends the events and responses of one connection. */
-export interface SendQueue {
-  /** Whether the unsent bytes exceed the limit, so that no further call may be handled. */
-  readonly isFull: boolean;
-  /** Sends an event as fragments of one message. Never waits; calls `onSlow` if the reader does not keep up. */
-  notify(fragments: readonly Buffer[]): void;
-  /** Sends a response. Resolves when the bytes are written, or when the connection is closed. */
-  sendResponse(chunks: readonly Chunk[]): Promise<void>;
-}
-
 type Message = readonly Buffer[];
 
 const TEXT = { binary: false, compress: false };
@@ -48,7 +38,8 @@ const NOTHING_SENT = Promise.resolve();
 
 const isWhole = (chunks: readonly Chunk[]): chunks is readonly Uint8Array[] => !chunks.some(isStream);
 
-class ConnectionQueue implements SendQueue {
+/** Sends the events and responses of one connection. */
+export class SendQueue {
   readonly #options: SendQueueOptions;
   readonly #socket: WebSocket;
   #isCorked = false;
@@ -75,12 +66,14 @@ class ConnectionQueue implements SendQueue {
     }
   }
 
+  /** Whether the unsent bytes exceed the limit, so that no further call may be handled. */
   get isFull(): boolean {
     const isFull = this.#socket.bufferedAmount > this.#options.maxBufferBytes;
     this.#wasFull ||= isFull;
     return isFull;
   }
 
+  /** Sends an event as fragments of one message. Never waits; calls `onSlow` if the reader does not keep up. */
   notify(fragments: Message): void {
     if (this.#isSlow || this.#socket.readyState !== this.#socket.OPEN) {
       return;
@@ -94,6 +87,7 @@ class ConnectionQueue implements SendQueue {
     }
   }
 
+  /** Sends a response. Resolves when the bytes are written, or when the connection is closed. */
   async sendResponse(chunks: readonly Chunk[]): Promise<void> {
     if (this.#buffered === undefined && isWhole(chunks)) {
       await this.#sendFragment(Buffer.concat(chunks), LAST);
@@ -226,6 +220,3 @@ class ConnectionQueue implements SendQueue {
     this.#flush();
   }
 }
-
-/** Creates the send queue of one WebSocket connection. */
-export const createSendQueue = (options: SendQueueOptions): SendQueue => new ConnectionQueue(options);

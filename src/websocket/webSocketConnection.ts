@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { RawData, WebSocket } from "ws";
-import type { AuthenticatedRequest, Readmit } from "../access/accessControl.ts";
+import type { AuthenticatedCaller, Reauthorize } from "../access/accessControl.ts";
 import type { InboundRequest, RequestAdmission, Subscriber } from "../core/context.ts";
 import { LazySignal } from "../core/lazySignal.ts";
 import type { TraceHeaders } from "../core/trace.ts";
@@ -10,10 +10,11 @@ import { RequestMemory } from "../http/requestMemory.ts";
 import { type Chunk, errorResult, isStream } from "../jsonrpc/response.ts";
 import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import { MessageFlow } from "./messageFlow.ts";
 import type { MessageTurns } from "./messageTurns.ts";
 import { Pings } from "./pings.ts";
-import { createSendQueue, type SendQueue } from "./sendQueue.ts";
+import { SendQueue } from "./sendQueue.ts";
 
 /** Handles one message. Rejects with RpcError if the whole message is invalid. */
 export type HandleMessage = (
@@ -26,7 +27,7 @@ export interface WebSocketConnectionOptions {
   readonly stream: Duplex;
   /** The upgrade request. */
   readonly request: IncomingMessage;
-  readonly admitted: AuthenticatedRequest;
+  readonly admitted: AuthenticatedCaller;
   /** The name of the chain. */
   readonly chain: string;
   readonly requestId: string;
@@ -38,24 +39,7 @@ export interface WebSocketConnectionOptions {
   readonly writeTimeoutMs: number;
   /** Counts messages, and responses that wait for slow readers. Default: they are not counted. */
   readonly memory?: MemoryBudget | undefined;
-  onSlow(): void;
-  onError(error: unknown, requestId: string): void;
-}
-
-export interface WebSocketConnection {
-  /** Applies the current rules. Closes the connection (1008) if they do not admit it. */
-  readmit(readmit: Readmit): void;
-  /** Whether there is no call in flight, no subscription, and no call in the last `forMs`. */
-  isIdle(forMs: number): boolean;
-  /** Sends a ping. Terminates the connection if it did not answer the last one. */
-  ping(): void;
-  /** Discards all further messages. */
-  stop(): void;
-  /** Resolves when no call is in flight. */
-  drained(): Promise<void>;
-  close(code: number, reason: string): void;
-  terminate(): void;
-  readonly closed: Promise<void>;
+  readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
 /** What the messages of one connection share. */
@@ -71,7 +55,7 @@ interface MessageSource {
 
 /** One message of a client, until its response is sent. */
 class Message implements InboundRequest, RequestAdmission {
-  readonly caller: AuthenticatedRequest;
+  readonly caller: AuthenticatedCaller;
   readonly memory: RequestMemory | undefined;
   isAdmitted = false;
   stateReads = 0;
@@ -79,7 +63,7 @@ class Message implements InboundRequest, RequestAdmission {
   readonly #source: MessageSource;
   readonly #afterwards: (() => void)[] = [];
 
-  constructor(source: MessageSource, caller: AuthenticatedRequest, memory: RequestMemory | undefined) {
+  constructor(source: MessageSource, caller: AuthenticatedCaller, memory: RequestMemory | undefined) {
     this.#source = source;
     this.caller = caller;
     this.memory = memory;
@@ -132,7 +116,8 @@ class Message implements InboundRequest, RequestAdmission {
 const TRY_AGAIN_LATER = 1013;
 const POLICY_VIOLATION = 1008;
 
-class ServedConnection implements WebSocketConnection {
+/** Serves JSON-RPC on an open WebSocket until it is closed. */
+export class WebSocketConnection {
   readonly closed: Promise<void>;
   readonly #options: WebSocketConnectionOptions;
   readonly #socket: WebSocket;
@@ -140,7 +125,7 @@ class ServedConnection implements WebSocketConnection {
   readonly #source: MessageSource;
   readonly #subscriptions = new Map<string, () => void>();
   readonly #ending = new LazySignal();
-  #admitted: AuthenticatedRequest;
+  #admitted: AuthenticatedCaller;
   readonly #flow: MessageFlow;
   readonly #pings: Pings;
   readonly #unsent: MemoryUse | undefined;
@@ -153,12 +138,12 @@ class ServedConnection implements WebSocketConnection {
     const { clientId } = options.admitted;
     const received = options.memory?.open("requests", clientId);
     this.#unsent = options.memory?.open("responses", clientId);
-    this.#sendQueue = createSendQueue({
+    this.#sendQueue = new SendQueue({
       ...options,
       use: this.#unsent,
       onSent: (bytes) => this.#admitted.usage?.send(bytes),
       onSlow: () => {
-        options.onSlow();
+        options.telemetry.metrics.slowClosed.inc();
         this.close(TRY_AGAIN_LATER, "the reader is too slow");
       },
       onStalled: this.#onStalled,
@@ -177,10 +162,12 @@ class ServedConnection implements WebSocketConnection {
     this.closed = this.#listen();
   }
 
+  /** Whether there is no call in flight, no subscription, and no call in the last `forMs`. */
   isIdle(forMs: number): boolean {
     return this.#subscriptions.size === 0 && this.#flow.isIdle(forMs);
   }
 
+  /** Sends a ping. Terminates the connection if it did not answer the last one. */
   ping(): void {
     if (!this.#endIfExpired()) {
       this.#pings.send();
@@ -194,8 +181,13 @@ class ServedConnection implements WebSocketConnection {
       this.stop();
       this.close(POLICY_VIOLATION, error.message);
     } else {
-      this.#options.onError(error, this.#options.requestId);
+      this.#logError(error);
     }
+  }
+
+  #logError(error: unknown): void {
+    const { telemetry, requestId } = this.#options;
+    telemetry.log.warn({ err: error, requestId }, "a WebSocket message was not answered");
   }
 
   #endIfExpired(): boolean {
@@ -208,10 +200,11 @@ class ServedConnection implements WebSocketConnection {
     return true;
   }
 
-  readmit(readmit: Readmit): void {
+  /** Applies the current rules. Closes the connection (1008) if they do not admit it. */
+  reauthorize(reauthorize: Reauthorize): void {
     try {
       const isSubscribed = this.#subscriptions.size > 0;
-      this.#admitted = readmit(this.#admitted, { chain: this.#options.chain, isSubscribed });
+      this.#admitted = reauthorize(this.#admitted, { chain: this.#options.chain, isSubscribed });
     } catch (error) {
       if (!(error instanceof RpcError)) {
         throw error;
@@ -221,10 +214,12 @@ class ServedConnection implements WebSocketConnection {
     }
   }
 
+  /** Discards all further messages. */
   stop(): void {
     this.#flow.stop();
   }
 
+  /** Resolves when no call is in flight. */
   drained(): Promise<void> {
     return this.#flow.drained();
   }
@@ -303,7 +298,7 @@ class ServedConnection implements WebSocketConnection {
       this.#handleMessage(hasRoom ? body : undefined, message)
         .catch((error: unknown) => {
           if (!this.#ending.isAborted) {
-            this.#options.onError(error, this.#options.requestId);
+            this.#logError(error);
           }
         })
         .finally(() => this.#flow.end());
@@ -348,13 +343,13 @@ class ServedConnection implements WebSocketConnection {
   }
 
   readonly #onStalled = (): void => {
-    this.#options.onSlow();
+    this.#options.telemetry.metrics.slowClosed.inc();
     // The close frame would wait behind the unsent bytes.
     this.terminate();
   };
 
   async #handle(body: Uint8Array | undefined, message: Message): Promise<readonly Chunk[]> {
-    const { requestId, handle, onError } = this.#options;
+    const { handle } = this.#options;
     try {
       if (body === undefined) {
         throw overBudget();
@@ -366,7 +361,7 @@ class ServedConnection implements WebSocketConnection {
         return errorResult(error).chunks;
       }
       if (!this.#ending.isAborted) {
-        onError(error, requestId);
+        this.#logError(error);
       }
       return errorResult(new RpcError(CODES.INTERNAL, "Internal error")).chunks;
     }
@@ -383,7 +378,3 @@ const toBytes = (data: RawData): Uint8Array => {
   }
   return data instanceof ArrayBuffer ? Buffer.from(data) : data;
 };
-
-/** Serves JSON-RPC on an open WebSocket until it is closed. */
-export const openWebSocket = (options: WebSocketConnectionOptions): WebSocketConnection =>
-  new ServedConnection(options);

@@ -3,15 +3,15 @@ import { createRequire } from "node:module";
 import type { Duplex } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import type { WebSocketServer } from "ws";
-import type { AuthenticatedRequest, Readmit } from "../access/accessControl.ts";
+import type { AuthenticatedCaller, Reauthorize } from "../access/accessControl.ts";
 import { createRequestIds } from "../http/httpRequest.ts";
 import { endUpgrade, rejectUpgrade } from "../http/upgrades.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { LocalPlaces, type Places } from "../limits/places.ts";
-import type { Metrics } from "../telemetry/telemetry.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import { MessageTurns } from "./messageTurns.ts";
-import { type HandleMessage, openWebSocket, type WebSocketConnection } from "./webSocketConnection.ts";
+import { type HandleMessage, WebSocketConnection } from "./webSocketConnection.ts";
 
 const require = createRequire(import.meta.url);
 /** Loaded on first use. */
@@ -32,9 +32,7 @@ export interface WebSocketServerOptions {
   readonly memory?: MemoryBudget | undefined;
   readonly webSocketIdleMs: number;
   readonly corsOrigins: "*" | readonly string[];
-  readonly metrics: Pick<Metrics, "webSockets" | "slowClosed" | "accessRefused">;
-  /** Called with errors outside a call. */
-  onError(error: unknown, requestId: string): void;
+  readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
 /** A request for a WebSocket. */
@@ -43,22 +41,9 @@ export interface UpgradeRequest {
   readonly stream: Duplex;
   /** The first bytes after the request. */
   readonly head: Buffer;
-  readonly admitted: AuthenticatedRequest;
+  readonly admitted: AuthenticatedCaller;
   /** The name of the chain. */
   readonly chain: string;
-}
-
-/** All WebSocket connections of the process. */
-export interface WebSockets {
-  /**
-   * Upgrades a request. Rejects it with 403 for a foreign origin, with 503 above `maxWebSockets`, and with 429 above
-   * `maxWebSocketsPerAddress`.
-   */
-  accept(upgrade: UpgradeRequest, handle: HandleMessage): void;
-  /** Applies the current rules to open connections. Closes those that they do not admit. */
-  readmit(readmit: Readmit): void;
-  /** Accepts no more calls and waits up to `timeoutMs` for those in flight. Then closes each connection with 1001. */
-  close(timeoutMs: number): Promise<void>;
 }
 
 const GOING_AWAY = 1001;
@@ -68,7 +53,8 @@ const ALL = "WebSockets";
 /** Time for the client to answer the close frame. */
 const CLOSE_GRACE_MS = 1_000;
 
-class ConnectionSet implements WebSockets {
+/** All WebSocket connections of the process. */
+export class WebSockets {
   readonly #options: WebSocketServerOptions;
   readonly #connections = new Set<WebSocketConnection>();
   readonly #places: Places;
@@ -85,6 +71,10 @@ class ConnectionSet implements WebSockets {
     this.#timer.unref();
   }
 
+  /**
+   * Upgrades a request. Rejects it with 403 for a foreign origin, with 503 above `maxWebSockets`, and with 429 above
+   * `maxWebSocketsPerAddress`.
+   */
   accept(upgrade: UpgradeRequest, handle: HandleMessage): void {
     const { request, stream, admitted } = upgrade;
     const status = this.#findRejection(request);
@@ -125,7 +115,7 @@ class ConnectionSet implements WebSockets {
   #open({ request, stream, head, admitted, chain }: UpgradeRequest, handle: HandleMessage): void {
     this.#server ??= this.#createServer();
     this.#server.handleUpgrade(request, stream, head, (socket) => {
-      const connection = openWebSocket({
+      const connection = new WebSocketConnection({
         socket,
         stream,
         request,
@@ -137,8 +127,7 @@ class ConnectionSet implements WebSockets {
         maxBufferBytes: this.#options.webSocketBufferBytes,
         writeTimeoutMs: this.#options.writeTimeoutMs,
         memory: this.#options.memory,
-        onSlow: () => this.#options.metrics.slowClosed.inc(),
-        onError: this.#options.onError,
+        telemetry: this.#options.telemetry,
       });
       this.#connections.add(connection);
       this.#report();
@@ -149,12 +138,14 @@ class ConnectionSet implements WebSockets {
     });
   }
 
-  readmit(readmit: Readmit): void {
+  /** Applies the current rules to open connections. Closes those that they do not admit. */
+  reauthorize(reauthorize: Reauthorize): void {
     for (const connection of this.#connections) {
-      connection.readmit(readmit);
+      connection.reauthorize(reauthorize);
     }
   }
 
+  /** Accepts no more calls and waits up to `timeoutMs` for those in flight. Then closes each connection with 1001. */
   async close(timeoutMs: number): Promise<void> {
     this.#isClosing = true;
     clearInterval(this.#timer);
@@ -195,8 +186,8 @@ class ConnectionSet implements WebSockets {
   }
 
   #rejectAddress({ request, stream }: UpgradeRequest): void {
-    const { maxWebSocketsPerAddress, metrics } = this.#options;
-    metrics.accessRefused.inc({ reason: "webSockets" });
+    const { maxWebSocketsPerAddress, telemetry } = this.#options;
+    telemetry.metrics.accessRefused.inc({ reason: "webSockets" });
     const message = `too many WebSockets: at most ${maxWebSocketsPerAddress} from one address`;
     const error = new RpcError(CODES.RATE_LIMITED, message, { status: 429, retryAfterSeconds: 1 });
     rejectUpgrade(stream, error, this.#nextRequestId(request.headers));
@@ -214,9 +205,6 @@ class ConnectionSet implements WebSockets {
   }
 
   #report(): void {
-    this.#options.metrics.webSockets.set(this.#connections.size);
+    this.#options.telemetry.metrics.webSockets.set(this.#connections.size);
   }
 }
-
-/** Creates the WebSocket server of the process. */
-export const createWebSocketServer = (options: WebSocketServerOptions): WebSockets => new ConnectionSet(options);

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
 import { request as send } from "undici";
-import { type AccessOptions, createAccess } from "../../src/access/accessControl.ts";
+import { Access, type AccessOptions } from "../../src/access/accessControl.ts";
 import { createRateLimits } from "../../src/access/rateLimits.ts";
 import type { PassThrough } from "../../src/http/endpoint.ts";
 import type { Reply } from "../../src/jsonrpc/call.ts";
@@ -27,7 +27,7 @@ const start = async (
 ) => {
   const telemetry = createTelemetry({ level: "silent" });
   const { metrics } = telemetry;
-  const access = createAccess({
+  const access = new Access({
     keys: [],
     trustedProxies: [],
     limits: createRateLimits({ telemetry }),
@@ -50,7 +50,7 @@ const start = async (
     {
       admit: (...args) => access.authenticate(...args),
       status: async () => "{}",
-      metrics,
+      telemetry,
       ...http,
     },
   );

@@ -4,7 +4,8 @@ import { cached } from "../../src/cache/cached.ts";
 import { corroborated } from "../../src/cache/corroborated.ts";
 import { MemoryStore } from "../../src/cache/memoryStore.ts";
 import { NegativeCache } from "../../src/cache/negativeCache.ts";
-import type { RequestContext, RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
+import type { Context } from "../../src/core/context.ts";
+import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { unavailable } from "../../src/jsonrpc/rpcError.ts";
 import { blockOf, createHeads, hashOf } from "../support/builders/heads.ts";
 import { createContext, createRequest, createResponse } from "../support/builders/request.ts";
@@ -40,7 +41,7 @@ const createChain = (states: readonly (string | undefined)[]) => {
   const waitsMs: number[] = [];
   const request = async (
     { avoidedOrigins, excludedOrigins = [] }: RpcRequest,
-    { deadlineMs }: RequestContext,
+    { deadlineMs }: Context,
   ): Promise<RpcResponse> => {
     waitsMs.push(deadlineMs - performance.now());
     const ranked = NODES.slice(0, states.length)

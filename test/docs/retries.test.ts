@@ -4,9 +4,10 @@ import fc from "fast-check";
 import { readOptions } from "../../docs/configurationTable.ts";
 import { longestWaitsMs } from "../../docs/retriesTable.ts";
 import type { Clock } from "../../src/core/clock.ts";
+import type { Context } from "../../src/core/context.ts";
 import { NodeError, type NodeErrorKind } from "../../src/core/node.ts";
 import { RETRY_LIMITS } from "../../src/core/retryPolicy.ts";
-import type { NodeSource, RequestContext, RpcRequest } from "../../src/core/rpcSource.ts";
+import type { NodeSource, RpcRequest } from "../../src/core/rpcSource.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { retryOnBranchChange } from "../../src/methods/branchRetry.ts";
 import { HangWatch } from "../../src/nodes/hangWatch.ts";
@@ -113,7 +114,7 @@ const start = ({ outcomes, moves, nodes, attempts, byHash }: Script) => {
     block: { number: latest.number, hash: latest.hash },
     ...(byHash && { byHash: createCall("byHash", [latest.hash]) }),
   });
-  const context: RequestContext = createContext({
+  const context: Context = createContext({
     heads: heads.current(),
     deadlineMs: Number.POSITIVE_INFINITY,
   });
@@ -129,7 +130,7 @@ const sleptMs = async (script: Script): Promise<{ node: number; pool: number; vi
   const pool = start(script);
   await pool.pool.request(pool.request, pool.context).catch(ignore);
   const view = start(script);
-  const request = (context: RequestContext) => view.pool.request(view.request, context);
+  const request = (context: Context) => view.pool.request(view.request, context);
   await Promise.try(() => retryOnBranchChange(view.chain, view.context, request, view.clock)).catch(ignore);
   return { node: node.clock.sleptMs, pool: pool.clock.sleptMs, view: view.clock.sleptMs };
 };

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { Context } from "../../src/core/context.ts";
 import { type Node, NodeError, type NodeErrorKind } from "../../src/core/node.ts";
-import type { RequestContext, RpcRequest } from "../../src/core/rpcSource.ts";
+import type { RpcRequest } from "../../src/core/rpcSource.ts";
 import { formatData, formatQuantity } from "../../src/ethereum/hex.ts";
 import { type LogFilter, parseLogQuery, withoutWildcards } from "../../src/ethereum/logFilter.ts";
 import { type FakeBlock, formatLogsOf } from "./fakeChain.ts";
@@ -160,7 +161,7 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
       }
     },
     batch: () => Promise.reject(new Error("unexpected batch")),
-    request: async ({ method, params }: RpcRequest, { signal }: RequestContext) => {
+    request: async ({ method, params }: RpcRequest, { signal }: Context) => {
       calls.push({ method, params });
       const counts = method === "eth_getLogs" ? 1 : 0;
       inFlight += counts;

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RequestContext, RpcResponse } from "../../src/core/rpcSource.ts";
+import type { Context } from "../../src/core/context.ts";
+import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import { Hedge } from "../../src/nodes/hedge.ts";
 import { createContext, createRequest, createResponse } from "../support/builders/request.ts";
 
 /** A node whose next response is decided by the test. */
 const createNode = () => {
-  const waiting: { readonly context: RequestContext; readonly resolve: (response: RpcResponse) => void }[] = [];
+  const waiting: { readonly context: Context; readonly resolve: (response: RpcResponse) => void }[] = [];
   const asked: (() => void)[] = [];
   const node = {
     available: true,
@@ -15,7 +16,7 @@ const createNode = () => {
     waiting,
     recordLostRace: (elapsedMs: number) => node.lostMs.push(elapsedMs),
     nextRequest: () => new Promise<void>((resolve) => asked.push(resolve)),
-    request: (_request: unknown, context: RequestContext) => {
+    request: (_request: unknown, context: Context) => {
       node.requests += 1;
       const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
       waiting.push({ context, resolve });

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createUpstreams, type Upstreams } from "../../src/app/upstreams.ts";
-import type { RequestContext, RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
+import type { Context } from "../../src/core/context.ts";
+import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { createContext, createRequest } from "../support/builders/request.ts";
 import { silent } from "../support/builders/silent.ts";
@@ -43,7 +44,7 @@ const start = async (t: TestContext, served: FakeNodeOptions["handlers"], other:
   return { upstreams, chain, left, nodes };
 };
 
-const contextIn = (upstreams: Upstreams): RequestContext => {
+const contextIn = (upstreams: Upstreams): Context => {
   const heads = upstreams.heads.current();
   assert.ok(heads);
   return createContext({ heads });

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Context } from "../../src/core/context.ts";
 import { NodeError } from "../../src/core/node.ts";
-import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
+import type { NodeSource, RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { coalesced } from "../../src/nodes/requestCoalescer.ts";
 import { createHeads } from "../support/builders/heads.ts";
 import { createContext, createRequest } from "../support/builders/request.ts";
@@ -10,7 +11,7 @@ import { createContext, createRequest } from "../support/builders/request.ts";
 const createHeldSource = () => {
   const sent: {
     request: RpcRequest;
-    context: RequestContext;
+    context: Context;
     answer: (text: string) => void;
     fail: (error: Error) => void;
   }[] = [];

@@ -10,7 +10,7 @@ import type { Subscriber } from "../../src/core/context.ts";
 import { createNotification } from "../../src/subscriptions/notification.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import type { HandleMessage } from "../../src/websocket/webSocketConnection.ts";
-import { createWebSocketServer, type WebSocketServerOptions } from "../../src/websocket/webSocketServer.ts";
+import { type WebSocketServerOptions, WebSockets } from "../../src/websocket/webSocketServer.ts";
 
 const telemetry = createTelemetry({ level: "silent" });
 const ID = Buffer.from(`0x${"1".repeat(32)}`);
@@ -19,7 +19,9 @@ const BODY_BYTES = 100_000;
 /** A server whose only message is answered by `handle`, and one client of it. */
 const connect = async (context: TestContext, handle: HandleMessage, options: Partial<WebSocketServerOptions> = {}) => {
   const errors: unknown[] = [];
-  const webSockets = createWebSocketServer({
+  const { log } = createTelemetry({ level: "silent" });
+  log.warn = ({ err }: { readonly err?: unknown }) => errors.push(err);
+  const webSockets = new WebSockets({
     maxBodyBytes: 1_000,
     maxWebSockets: 10,
     maxWebSocketsPerAddress: 10,
@@ -28,8 +30,7 @@ const connect = async (context: TestContext, handle: HandleMessage, options: Par
     writeTimeoutMs: 60_000,
     webSocketIdleMs: 60_000,
     corsOrigins: "*",
-    metrics: telemetry.metrics,
-    onError: (error) => errors.push(error),
+    telemetry: { log, metrics: telemetry.metrics },
     ...options,
   });
   const server = createServer();

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
 import { MemoryBudget } from "../../src/limits/memoryBudget.ts";
-import { createSendQueue } from "../../src/websocket/sendQueue.ts";
+import { SendQueue } from "../../src/websocket/sendQueue.ts";
 
 const MIB = 1024 * 1024;
 
@@ -20,7 +20,7 @@ test("a response to a connection that has ended counts no unsent bytes", async (
   ];
   const budget = new MemoryBudget({ maxBytes: 8 * MIB });
   const use = budget.open("responses", "client");
-  const queue = createSendQueue({
+  const queue = new SendQueue({
     ...{ socket, stream, maxBufferBytes: MIB, writeTimeoutMs: 1_000, use },
     ...{ onSlow: () => undefined, onStalled: () => undefined, onRoom: () => undefined },
   });

@@ -1,7 +1,7 @@
 import type { InboundRequest } from "../../../src/core/context.ts";
 import type { CacheStatus } from "../../../src/core/rpcSource.ts";
 import { formatCacheStatus } from "../../../src/http/cacheStatus.ts";
-import { createHttpServer } from "../../../src/http/httpServer.ts";
+import { HttpServer } from "../../../src/http/httpServer.ts";
 import type { Reply } from "../../../src/jsonrpc/call.ts";
 import { createDispatch } from "../../../src/jsonrpc/dispatch.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
@@ -30,7 +30,7 @@ const startOurs = async (): Promise<number> => {
     },
     onError: (err) => log.error({ err }, "call failed"),
   });
-  const server = await createHttpServer({
+  const server = await HttpServer.listen({
     routes: new Map([
       [
         "/",
@@ -49,8 +49,7 @@ const startOurs = async (): Promise<number> => {
     maxConnectionsPerAddress: 100_000,
     corsOrigins: "*",
     about: () => "{}",
-    metrics,
-    onError: (err) => log.error({ err }, "request failed"),
+    telemetry: { log, metrics },
   });
   return server.port;
 };

@@ -1,6 +1,6 @@
 import type { InboundRequest } from "../../../src/core/context.ts";
 import type { Endpoint } from "../../../src/http/endpoint.ts";
-import { createHttpServer, type HttpServerOptions } from "../../../src/http/httpServer.ts";
+import { HttpServer, type HttpServerOptions } from "../../../src/http/httpServer.ts";
 import type { Reply } from "../../../src/jsonrpc/call.ts";
 import { createDispatch, type Handler } from "../../../src/jsonrpc/dispatch.ts";
 import { RpcError } from "../../../src/jsonrpc/rpcError.ts";
@@ -39,9 +39,10 @@ export const createTestEndpoint = ({
 
 /** Starts a real server on a free port. */
 export const startHttpServer = async (endpoint: Endpoint, options: Partial<HttpServerOptions> = {}) => {
-  const { metrics, registry } = createTelemetry({ level: "silent" });
+  const { log, metrics, registry } = createTelemetry({ level: "silent" });
   const errors: unknown[] = [];
-  const server = await createHttpServer({
+  log.warn = ({ err }: { readonly err?: unknown }) => errors.push(err);
+  const server = await HttpServer.listen({
     routes: new Map(["/", "/base", "/8453"].map((path) => [path, endpoint])),
     host: "127.0.0.1",
     port: 0,
@@ -50,11 +51,18 @@ export const startHttpServer = async (endpoint: Endpoint, options: Partial<HttpS
     maxConnectionsPerAddress: 10_000,
     corsOrigins: "*",
     about: () => '{"name":"forebay"}',
-    metrics,
-    onError: (error) => errors.push(error),
+    telemetry: { log, metrics },
     ...options,
   });
-  return { ...server, url: `http://127.0.0.1:${server.port}`, registry, errors };
+  const { port } = server;
+  return {
+    port,
+    url: `http://127.0.0.1:${port}`,
+    startDraining: () => server.startDraining(),
+    close: (timeoutMs: number) => server.close(timeoutMs),
+    registry,
+    errors,
+  };
 };
 
 export const json = { "content-type": "application/json" };

@@ -8,7 +8,7 @@ import { createDispatch } from "../../../src/jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../../../src/jsonrpc/rpcError.ts";
 import { Subscriptions } from "../../../src/subscriptions/subscriptions.ts";
 import { createTelemetry, type Telemetry } from "../../../src/telemetry/telemetry.ts";
-import { createWebSocketServer } from "../../../src/websocket/webSocketServer.ts";
+import { WebSockets } from "../../../src/websocket/webSocketServer.ts";
 import { createHeads } from "../builders/heads.ts";
 import { createPendingSource } from "../builders/pendingBlock.ts";
 
@@ -29,7 +29,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
   const refuse = async (): Promise<never> => {
     throw new RpcError(CODES.METHOD_NOT_FOUND, "there is no node");
   };
-  const webSockets = createWebSocketServer({
+  const webSockets = new WebSockets({
     maxBodyBytes: 10_000,
     maxWebSockets: 10_000,
     maxWebSocketsPerAddress: 10_000,
@@ -38,8 +38,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
     writeTimeoutMs: 30_000,
     webSocketIdleMs: 3_600_000,
     corsOrigins: "*",
-    metrics: telemetry.metrics,
-    onError,
+    telemetry,
   });
   const subscriptions = new Subscriptions({
     chain: "chain",
