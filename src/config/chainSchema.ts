@@ -23,7 +23,9 @@ const stateSchema = z.strictObject({
     .describe("Origins that must return the same value or call result before it is served; 2 reads each twice"),
   probation: z
     .strictObject({
-      blocks: limit(32).describe("Blocks at which a value of a trace has to agree with a node"),
+      blocks: limit(32).describe(
+        "Blocks at which a value of a trace has to agree with a node. After 64 s, 8 are enough",
+      ),
       values: limit(1_000).describe("Values of a trace that have to agree with a node, before they answer reads"),
     })
     .prefault({}),

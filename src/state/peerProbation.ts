@@ -14,14 +14,15 @@ export interface ProbationNode {
 }
 
 export interface PeerProbationOptions {
+  readonly nowMs: () => number;
   /** Returns the nodes on probation that may be asked, the one whose probation is furthest first. */
   candidates(): readonly ProbationNode[];
   /** Reads the write set of one node. Never rejects. */
   readFrom(node: string, block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure>;
 }
 
-/** After a write set that was late or did not agree, a node is not asked for this number of blocks. */
-const PAUSE_BLOCKS = 32n;
+/** After a write set that was late or did not agree, a node is not asked for this time. */
+const PAUSE_MS = 60_000;
 const MAX_READ_MS = 10_000;
 
 const digitsOfCode = (code: Uint8Array, hash: string | undefined): string =>
@@ -45,7 +46,7 @@ const valuesOf = function* (writeSet: WriteSet): Generator<void, Map<string, { k
  */
 export class PeerProbation {
   readonly #options: PeerProbationOptions;
-  readonly #pausedUntil = new Map<string, bigint>();
+  readonly #pausedUntilMs = new Map<string, number>();
   #isRunning = false;
 
   constructor(options: PeerProbationOptions) {
@@ -54,8 +55,8 @@ export class PeerProbation {
 
   /** Compares one node with a trusted write set, unless a comparison is running. Never rejects. */
   async compare(trusted: WriteSet): Promise<void> {
-    const { number } = trusted.block;
-    const peer = this.#options.candidates().find(({ name }) => (this.#pausedUntil.get(name) ?? 0n) <= number);
+    const { candidates, nowMs } = this.#options;
+    const peer = candidates().find(({ name }) => nowMs() >= (this.#pausedUntilMs.get(name) ?? 0));
     if (peer === undefined || this.#isRunning || trusted.accounts.size === 0) {
       return;
     }
@@ -63,7 +64,7 @@ export class PeerProbation {
     try {
       const agrees = await this.#agrees(peer, trusted).catch(() => false);
       if (!agrees) {
-        this.#pausedUntil.set(peer.name, number + PAUSE_BLOCKS);
+        this.#pausedUntilMs.set(peer.name, nowMs() + PAUSE_MS);
       }
     } finally {
       this.#isRunning = false;

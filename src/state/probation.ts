@@ -3,23 +3,30 @@ import { keyName, type StateKey } from "./stateKey.ts";
 
 /** The agreement with nodes that a source needs before its values answer reads. */
 export interface ProbationLimits {
-  /** Blocks at which a value agreed. */
+  /** Blocks at which a value agreed. On slow chains, fewer blocks are enough: those of PROBATION_MS. */
   readonly blocks: number;
   /** Values that agreed, each counted once a block. */
   readonly values: number;
 }
 
+/** After this time since the first agreement, MIN_BLOCKS are enough. 32 blocks of 12 s take 6.4 minutes. */
+const PROBATION_MS = 64_000;
+const MIN_BLOCKS = 8;
+
 /** Counts how often the values of a source agreed with nodes, until that is enough. */
 export class Probation {
   readonly #limits: ProbationLimits;
+  readonly #nowMs: () => number;
+  #firstMs = Number.POSITIVE_INFINITY;
   #blocks = 0;
   #values = 0;
   #newestBlock = -1n;
   /** The values that agreed at `#newestBlock`. */
   readonly #agreed = new Set<string>();
 
-  constructor(limits: ProbationLimits) {
+  constructor(limits: ProbationLimits, nowMs: () => number = () => performance.now()) {
     this.#limits = limits;
+    this.#nowMs = nowMs;
   }
 
   get isOver(): boolean {
@@ -28,7 +35,9 @@ export class Probation {
 
   /** Blocks at which a value must still agree. */
   get blocksLeft(): number {
-    return Math.max(0, this.#limits.blocks - this.#blocks);
+    const { blocks } = this.#limits;
+    const isLong = this.#nowMs() - this.#firstMs >= PROBATION_MS;
+    return Math.max(0, (isLong ? Math.min(blocks, MIN_BLOCKS) : blocks) - this.#blocks);
   }
 
   /** Values that must still agree. */
@@ -43,6 +52,7 @@ export class Probation {
     }
     if (number > this.#newestBlock) {
       this.#newestBlock = number;
+      this.#firstMs = Math.min(this.#firstMs, this.#nowMs());
       this.#blocks++;
       this.#agreed.clear();
     }
@@ -58,6 +68,7 @@ export class Probation {
     this.#blocks = 0;
     this.#values = 0;
     this.#newestBlock = -1n;
+    this.#firstMs = Number.POSITIVE_INFINITY;
     this.#agreed.clear();
   }
 }

@@ -67,6 +67,7 @@ class GuardedSource implements WriteSetSource {
     this.#source = source;
     this.#options = options;
     this.#peers = new PeerProbation({
+      nowMs: options.nowMs,
       candidates: () => options.givers.onProbation(),
       readFrom: async (node, block, signal) =>
         this.#bill((await source.readFrom?.(node, block, signal)) ?? "unsupported"),
@@ -183,7 +184,7 @@ export class SourceTrust {
   constructor(options: SourceTrustOptions) {
     const { nowMs, probation, nodes = [] } = options;
     this.#options = options;
-    this.#nodes = new Givers(nodes, () => new GiverTrust(nowMs, new Probation(probation)));
+    this.#nodes = new Givers(nodes, () => new GiverTrust(nowMs, new Probation(probation, nowMs)));
   }
 
   /** Returns a source that has no write sets while it is suspended. */

@@ -1,4 +1,5 @@
 import type { Metrics } from "../telemetry/telemetry.ts";
+import { READABLE_BLOCKS } from "./blockValues.ts";
 import type { Probation } from "./probation.ts";
 import type { UnitsOf } from "./providerUnits.ts";
 import { SlidingSum } from "./slidingSum.ts";
@@ -14,8 +15,6 @@ const IDLE_MS = 30_000;
 const MIN_GAIN = 2;
 /** A probation must pay for itself within this time. */
 const HORIZON_MS = 600_000;
-/** The state cache serves this number of blocks. Write sets of older blocks are not needed. */
-const SERVED_BLOCKS = 256;
 /** The share of local results that are compared with a node, limited to one a second. */
 const SAMPLE_SHARE = 0.01;
 const MIN_SAMPLE_INTERVAL_MS = 1_000;
@@ -171,7 +170,7 @@ export class StateCost {
    */
   shouldCatchUp(missedBlocks: number, unitsPerBlock: number): boolean {
     const unitsOfValues = this.usedKeys.size * this.unitsOf("eth_getStorageAt");
-    return missedBlocks <= SERVED_BLOCKS && missedBlocks * unitsPerBlock < unitsOfValues;
+    return missedBlocks <= READABLE_BLOCKS && missedBlocks * unitsPerBlock < unitsOfValues;
   }
 
   /** Block numbers of reads show the rate of blocks. A step after a pause does not. */

@@ -12,7 +12,11 @@ import type { StateKey } from "./stateKey.ts";
 import type { WriteSetSource } from "./writeSet.ts";
 
 export interface StateFollowerOptions {
-  readonly heads: { current(): Heads | undefined; subscribe(listener: (change: HeadChange) => void): () => void };
+  readonly heads: {
+    readonly blockTimeMs: number;
+    current(): Heads | undefined;
+    subscribe(listener: (change: HeadChange) => void): () => void;
+  };
   /** In the order in which they are asked. */
   readonly sources: readonly WriteSetSource[];
   readonly cost: Pick<StateCost, "shouldFollow" | "shouldCatchUp">;
@@ -34,7 +38,9 @@ export interface StateFollowerOptions {
 }
 
 /** More missing blocks are a gap: reading their write sets takes longer than learning the values again. */
-const MAX_MISSING_BLOCKS = 128n;
+const MAX_MISSING_MS = 120_000;
+/** On slow chains, more blocks than that are read. */
+const MIN_MISSING_BLOCKS = 128;
 /** Of a code, which is hashed in steps of about a microsecond. */
 const BYTES_PER_STEP = 200;
 /** This number of faults in FAULT_PERIOD_MS ends the following: the next block would probably fail too. */
@@ -216,6 +222,7 @@ export class StateFollower {
   #extend(heads: Heads, sources: readonly WriteSetSource[]): void {
     const { values, cost } = this.#options;
     const { latest } = heads;
+    const maxMissing = Math.max(MIN_MISSING_BLOCKS, MAX_MISSING_MS / this.#options.heads.blockTimeMs);
     const isCanonical = isCanonicalIn(heads);
     this.#awaited.cancelOrphans(isCanonical);
     const tip = this.#awaited.last?.block ?? values.findNewest(isCanonical);
@@ -230,7 +237,7 @@ export class StateFollower {
       return;
     }
     const blocks = linkedBlocks(heads, tip);
-    if (blocks === undefined || missing + BigInt(this.#awaited.length) > MAX_MISSING_BLOCKS) {
+    if (blocks === undefined || Number(missing) + this.#awaited.length > maxMissing) {
       this.#restart(latest, "gap");
       return;
     }

@@ -33,3 +33,20 @@ test("a value counts once a block, and older blocks do not count", () => {
   probation.recordAgreement(keyOf(1), block(3));
   assert.equal(probation.isOver, true);
 });
+
+test("on a slow chain, eight blocks of a minute are enough, and a fast one needs all of its blocks", () => {
+  for (const [blockMs, needed] of [
+    [12_000, 8],
+    [200, 32],
+  ] as const) {
+    const clock = { nowMs: 0 };
+    const probation = new Probation({ blocks: 32, values: 1 }, () => clock.nowMs);
+    let count = 0;
+    while (!probation.isOver) {
+      count++;
+      clock.nowMs += blockMs;
+      probation.recordAgreement(keyOf(0), block(count));
+    }
+    assert.equal(count, needed, `${blockMs} ms`);
+  }
+});

@@ -196,7 +196,7 @@ export class CallCache {
     this.#lookups.count(method, isHit);
     const repetition = table.record(key, entry, method, block);
     // A call that cannot be learned does not pay for write sets.
-    if (entry === undefined || entry.retryAt <= block.number) {
+    if (entry === undefined || table.mayLearn(entry, block)) {
       cost.onCall({ method, block: block.number, repetition, isHit });
     }
     return repetition;
@@ -212,7 +212,7 @@ export class CallCache {
     if (entry === undefined) {
       return;
     }
-    if (block === undefined || node === undefined || entry.retryAt > block.number) {
+    if (block === undefined || node === undefined || !table.mayLearn(entry, block)) {
       return;
     }
     if (!(body instanceof Uint8Array) || body.length > MAX_BODY_BYTES) {

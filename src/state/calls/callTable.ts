@@ -21,8 +21,10 @@ export interface CallEntry {
   validAt: BlockId | undefined;
   /** The execution of the call at a block, while it runs. */
   rerun: { readonly block: BlockId; readonly answer: Promise<CallResult | undefined> } | undefined;
-  /** Not learned before this block. */
-  retryAt: bigint;
+  /** The newest block at which it could not be learned. */
+  refusedAt: bigint;
+  /** Not learned before this time. */
+  retryAtMs: number;
   refusals: number;
   /** The values of the answer count as used until this time. */
   usedUntilMs: number;
@@ -43,9 +45,9 @@ export interface CallTableOptions {
 const ENTRY_BYTES = 400;
 const KEY_BYTES = 250;
 const BYTES_OF_CHARACTER = 2;
-/** A call that cannot be learned is tried again after 16 blocks, then 32 and so on. */
-const FIRST_RETRY_BLOCKS = 16n;
-const MAX_RETRY_SHIFT = 16;
+/** A call that cannot be learned is tried again after 30 s, then a minute and so on, up to an hour. */
+const FIRST_RETRY_MS = 30_000;
+const MAX_RETRY_MS = 3_600_000;
 /** Write sets are known of the newest blocks only. An older answer is moved to the newest block at which it is valid. */
 const MOVE_BLOCKS = BigInt(READABLE_BLOCKS) / 2n;
 const USED_MS = 30_000;
@@ -61,7 +63,8 @@ const createEntry = (method: CallMethod, { number }: BlockId): CallEntry => ({
   answer: undefined,
   validAt: undefined,
   rerun: undefined,
-  retryAt: 0n,
+  refusedAt: -1n,
+  retryAtMs: Number.NEGATIVE_INFINITY,
   refusals: 0,
   usedUntilMs: 0,
 });
@@ -73,11 +76,13 @@ const createEntry = (method: CallMethod, { number }: BlockId): CallEntry => ({
 export class CallTable {
   readonly #options: CallTableOptions;
   readonly #entries: LRUCache<string, CallEntry>;
+  readonly #nowMs: () => number;
   /** The calls without an entry. Created with the first call. */
   #seen: SeenCalls | undefined;
 
   constructor(options: CallTableOptions) {
     this.#options = options;
+    this.#nowMs = options.nowMs ?? (() => performance.now());
     this.#entries = new LRUCache({ maxSize: Math.max(1, options.maxBytes), sizeCalculation: bytesOf });
   }
 
@@ -135,13 +140,19 @@ export class CallTable {
   refuse({ key, method, block }: LearnCandidate, refusal: Refusal): void {
     this.#countEvent(method, refusal);
     const entry = this.#entries.get(key);
-    const isPassing = refusal === "budget" || refusal === "late";
-    if (entry !== undefined && isPassing) {
-      entry.retryAt = block.number + 1n;
-    } else if (entry !== undefined) {
-      entry.retryAt = block.number + (FIRST_RETRY_BLOCKS << BigInt(Math.min(entry.refusals, MAX_RETRY_SHIFT)));
+    if (entry === undefined) {
+      return;
+    }
+    entry.refusedAt = block.number;
+    if (refusal !== "budget" && refusal !== "late") {
+      entry.retryAtMs = this.#nowMs() + Math.min(FIRST_RETRY_MS * 2 ** entry.refusals, MAX_RETRY_MS);
       entry.refusals++;
     }
+  }
+
+  /** Whether to learn the result of a call at this block, as far as earlier tries say. */
+  mayLearn({ refusedAt, retryAtMs }: CallEntry, { number }: BlockId): boolean {
+    return number > refusedAt && this.#nowMs() >= retryAtMs;
   }
 
   /** Returns the answer if it is that of the block. */
@@ -175,11 +186,12 @@ export class CallTable {
   }
 
   #use(entry: CallEntry, { reads, block }: CallResult): void {
-    const { cost, nowMs = () => performance.now() } = this.#options;
-    if (nowMs() < entry.usedUntilMs) {
+    const { cost } = this.#options;
+    const nowMs = this.#nowMs();
+    if (nowMs < entry.usedUntilMs) {
       return;
     }
-    entry.usedUntilMs = nowMs() + USED_MS;
+    entry.usedUntilMs = nowMs + USED_MS;
     // Audits compare the values on which results depend.
     for (const key of reads.keys) {
       cost.usedKeys.record(key, block.number);
