@@ -56,6 +56,15 @@ test("every figure of the README has a bench that measures it", () => {
   }
 });
 
+test("every bench is named in the claims, the README or the page on performance", () => {
+  const pages = ["README.md", "docs/claims.md", "docs/performance.md"].map(readRepositoryFile).join("\n");
+  const benches = readdirSync(join(ROOT, "test/bench")).filter((file) => file.endsWith(".ts") && file !== "run.ts");
+  const unnamed = benches
+    .map((file) => file.slice(0, -".ts".length))
+    .filter((name) => !new RegExp(`[\`\\s]${name}[\`\\s]`).test(pages));
+  assert.deepEqual(unnamed, []);
+});
+
 test("the method table has every method once", () => {
   const [, rows = ""] = readRepositoryFile("docs/methods.md").split("<!-- generated: npm run generate -->");
   const [generated = ""] = rows.split("<!-- /generated -->");
