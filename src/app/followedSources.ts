@@ -1,4 +1,4 @@
-import { originOf } from "../config/originOf.ts";
+import { originOf } from "../config/providers.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { isQuickMethod, methodLabel } from "../methods/handlers.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";

@@ -1,12 +1,17 @@
-import { originOf } from "../config/originOf.ts";
+import type { PaymentOptions } from "../access/payment/challenge.ts";
+import { createFacilitatorClient, loadX402, X402_VERSION } from "../access/payment/facilitator.ts";
+import { createRedisClient, formatHosts, redisFault } from "../cache/redisClient.ts";
+import { parseRedisUrl } from "../cache/redisUrl.ts";
+import { originOf } from "../config/providers.ts";
 import type { ChainConfig, Config } from "../config/schema.ts";
+import { connectionFault, connectionHint } from "../core/connectionFault.ts";
+import { connectFeed } from "../feed/feedConnection.ts";
+import { decodeFrame } from "../feed/frame.ts";
+import { parseMessage } from "../feed/parseMessage.ts";
 import { requiredOrigins } from "../heads/decideHead.ts";
-import { checkFacilitator } from "./checkFacilitator.ts";
-import { checkFeed } from "./checkFeed.ts";
 import { checkForwarded } from "./checkForwarded.ts";
 import { type CheckedNode, checkNode } from "./checkNode.ts";
-import { checkRedis } from "./checkRedis.ts";
-import type { CheckResult } from "./checkResult.ts";
+import { CHECK_TIMEOUT_MS, type CheckResult, checked, withHint } from "./checkResult.ts";
 
 /** The nodes of one chain must have the same chain id. */
 const compareIds = (chain: ChainConfig, nodes: readonly CheckedNode[]): readonly CheckResult[] => {
@@ -70,4 +75,112 @@ export const checkConfig = async ({ chains, cache, access: { payment } }: Config
     ...(payment === undefined ? [] : [checkFacilitator(payment).then((result) => [result])]),
   ]);
   return results.flat();
+};
+
+/** Connects to Redis and sends PING. Never rejects. Throws an error without the URL if the URL is invalid. */
+const checkRedis = (url: string): Promise<CheckResult> => {
+  const subject = "redis";
+  const startMs = performance.now();
+  const address = parseRedisUrl(url);
+  const hosts = formatHosts(address);
+  const client = createRedisClient(address);
+  const ended = Promise.withResolvers<CheckResult>();
+  client.on("error", (error) => {
+    const { reason, hint } = redisFault(error, address.tls);
+    ended.resolve({ subject, level: "fault", text: withHint(`${hosts}: ${reason}`, hint) });
+  });
+  client.on("ready", () =>
+    client.ping().then(
+      () =>
+        ended.resolve({
+          subject,
+          level: "ok",
+          text: `${hosts}: PING answered, ${Math.round(performance.now() - startMs)} ms`,
+        }),
+      (error: unknown) =>
+        ended.resolve({ subject, level: "fault", text: `${hosts}: ${redisFault(error, address.tls).reason}` }),
+    ),
+  );
+  const timer = setTimeout(
+    () => ended.resolve({ subject, level: "fault", text: `${hosts}: no answer to PING within ${CHECK_TIMEOUT_MS} ms` }),
+    CHECK_TIMEOUT_MS,
+  );
+  return ended.promise.finally(() => {
+    clearTimeout(timer);
+    client.disconnect();
+  });
+};
+
+/** Connects to a feed and waits for its first message. Never rejects. */
+const checkFeed = (subject: string, url: string, maxMessageBytes: number): Promise<CheckResult> => {
+  const startMs = performance.now();
+  const { host } = new URL(url);
+  const ended = Promise.withResolvers<CheckResult>();
+  let isOpen = false;
+  const end = (level: CheckResult["level"], text: string): void => ended.resolve({ subject, level, text });
+  const disconnect = connectFeed({
+    url,
+    maxFrameBytes: maxMessageBytes,
+    pingMs: CHECK_TIMEOUT_MS,
+    pongDeadlineMs: CHECK_TIMEOUT_MS,
+    idleMs: () => CHECK_TIMEOUT_MS,
+    onOpen: () => {
+      isOpen = true;
+    },
+    onFrame: (bytes) => {
+      const frame = decodeFrame(bytes, maxMessageBytes);
+      const parsed = "text" in frame ? parseMessage(frame.text) : { fault: frame.refused };
+      if (!("message" in parsed)) {
+        return false;
+      }
+      const duration = Math.round(performance.now() - startMs);
+      end("ok", `first message after ${duration} ms`);
+      return true;
+    },
+    onEnd: (reason, fault) => {
+      end("fault", withHint(`${host}: ${fault ?? `the connection ended: ${reason}`}`, connectionHint(fault ?? "")));
+    },
+  });
+  const timer = setTimeout(() => {
+    const problem = isOpen ? "connected, but no valid message" : "no response";
+    end(isOpen ? "warn" : "fault", `${host}: ${problem} within ${CHECK_TIMEOUT_MS} ms`);
+  }, CHECK_TIMEOUT_MS);
+  return ended.promise.finally(() => {
+    clearTimeout(timer);
+    disconnect();
+  });
+};
+
+/** The library names the URL in no error. Its texts about HTTP have the status, and an excerpt of the body. */
+const STATUS = /\((\d{3})\)/;
+
+const reasonOf = (host: string, error: unknown): string => {
+  const status = error instanceof Error ? STATUS.exec(error.message)?.[1] : undefined;
+  if (status !== undefined) {
+    return `${host}: HTTP status ${status}`;
+  }
+  const fault = connectionFault(error);
+  return withHint(`${host}: ${fault}`, connectionHint(fault));
+};
+
+/** Asks the facilitator which payments it settles. Never rejects. */
+export const checkFacilitator = ({
+  network,
+  facilitator,
+}: Pick<PaymentOptions, "network" | "facilitator">): Promise<CheckResult> => {
+  const { host } = new URL(facilitator.url);
+  const run = async (): Promise<Omit<CheckResult, "subject">> => {
+    const client = createFacilitatorClient(await loadX402(), facilitator, CHECK_TIMEOUT_MS);
+    const { kinds } = await client.getSupported();
+    const isSupported = kinds.some(
+      (kind) =>
+        kind.x402Version === X402_VERSION &&
+        kind.scheme === "exact" &&
+        (kind.network === network || kind.network === "eip155:*"),
+    );
+    return isSupported
+      ? { level: "ok", text: `${host}: settles x402 version 2, scheme exact, on ${network}` }
+      : { level: "fault", text: `${host}: does not settle x402 version 2, scheme exact, on ${network}` };
+  };
+  return checked("facilitator", run, (error) => reasonOf(host, error));
 };

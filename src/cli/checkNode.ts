@@ -4,8 +4,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import { connectionFault, connectionHint } from "../core/connectionFault.ts";
 import { nodeName } from "../nodes/nodeName.ts";
 import { parseNodeUrl } from "../nodes/nodeUrl.ts";
-import { requestResult } from "../nodes/requestResult.ts";
-import { type NodeAbilities, readAbilities } from "./checkAbilities.ts";
+import { type ResultTarget, requestOnce, requestResult } from "../nodes/requestResult.ts";
 import { CHECK_TIMEOUT_MS, type CheckResult, checked, withHint } from "./checkResult.ts";
 
 type NodeConfig = ChainConfig["nodes"][number];
@@ -101,4 +100,109 @@ export const checkNode = async (chain: ChainConfig, node: NodeConfig, index: num
   const abilities = await readAbilities(node, head, hasWebSocket, CHECK_TIMEOUT_MS);
   const can = [`can: ${abilities.can.join(", ")}`, `cannot: ${abilities.cannot.join(", ")}`].join("; ");
   return { name, chainId, abilities, results: [own, ...others, { subject, level: "ok", text: can }] };
+};
+
+/** The abilities of one node. */
+interface NodeAbilities {
+  /** It has what a block wrote: traces or block access lists. */
+  readonly hasWriteSets: boolean;
+  readonly can: readonly string[];
+  readonly cannot: readonly string[];
+}
+
+type Ask = (method: string, params: readonly unknown[]) => Promise<unknown>;
+
+const ACCOUNT = `0x${"0".repeat(40)}`;
+/** No log has this topic: the response is empty, whatever the range. */
+const NO_TOPIC = `0x${"f0".repeat(32)}`;
+const DIFF_TRACER = { tracer: "prestateTracer", tracerConfig: { diffMode: true } };
+/** The limits of providers. */
+const LOG_RANGES = [10_000, 5_000, 2_000, 1_000, 500, 100, 10, 1];
+/** A node without an archive has 128 blocks or more. */
+const STATE_DEPTHS = [1_000_000, 100_000, 10_000, 1_000, 128];
+
+const quantity = (value: number): string => `0x${value.toString(16)}`;
+const blocks = (count: number): string => `${count.toLocaleString("en-US")} ${count === 1 ? "block" : "blocks"}`;
+
+/** Whether the node returns a result other than null. */
+const answers = async (ask: Ask, method: string, params: readonly unknown[]): Promise<boolean> => {
+  try {
+    const result = await ask(method, params);
+    return result !== null && result !== undefined;
+  } catch {
+    return false;
+  }
+};
+
+/** Returns the first of these values for which the node answers. */
+const firstOf = async <T>(values: readonly T[], isSo: (value: T) => Promise<boolean>): Promise<T | undefined> => {
+  for (const value of values) {
+    if (await isSo(value)) {
+      return value;
+    }
+  }
+  return undefined;
+};
+
+/** Returns the oldest block whose state the node has, as text. */
+const readDepth = async (ask: Ask, head: number): Promise<string | undefined> => {
+  const hasState = (number: number) => answers(ask, "eth_getBalance", [ACCOUNT, quantity(Math.max(0, number))]);
+  if (await hasState(1)) {
+    return "state of all blocks";
+  }
+  const depth = await firstOf(
+    STATE_DEPTHS.filter((each) => each < head),
+    (each) => hasState(head - each),
+  );
+  return depth === undefined ? undefined : `state of the newest ${blocks(depth)}`;
+};
+
+const readLogRange = async (ask: Ask, head: number): Promise<string | undefined> => {
+  const isAccepted = (range: number) =>
+    answers(ask, "eth_getLogs", [
+      { fromBlock: quantity(Math.max(0, head - range + 1)), toBlock: quantity(head), topics: [NO_TOPIC] },
+    ]);
+  const range = await firstOf(LOG_RANGES, isAccepted);
+  return range === undefined ? undefined : `logs of ${blocks(range)}`;
+};
+
+const acceptsBatches = async (node: ResultTarget, timeoutMs: number): Promise<boolean> => {
+  const call = (id: number) => ({ jsonrpc: "2.0", id, method: "eth_chainId", params: [] });
+  const { response } = await requestOnce(node, [call(1), call(2)], timeoutMs).catch(() => ({ response: undefined }));
+  return Array.isArray(response) && response.length === 2 && response.every((item) => "result" in Object(item));
+};
+
+/** Asks a node for what forebay can use. `hasWebSocket`: new heads were pushed. */
+const readAbilities = async (
+  node: ResultTarget,
+  head: number,
+  hasWebSocket: boolean,
+  timeoutMs: number,
+): Promise<NodeAbilities> => {
+  const ask: Ask = (method, params) => requestResult(node, method, timeoutMs, params);
+  const number = quantity(head);
+  const { hash } = Object(await ask("eth_getBlockByNumber", [number, false]).catch(() => undefined));
+  const [traces, lists, state, logs, batches, accessList, proofs, witness] = await Promise.all([
+    answers(ask, "debug_traceBlockByHash", [hash, DIFF_TRACER]),
+    answers(ask, "eth_getBlockAccessList", [hash]),
+    readDepth(ask, head),
+    readLogRange(ask, head),
+    acceptsBatches(node, timeoutMs),
+    answers(ask, "eth_createAccessList", [{ to: ACCOUNT }, number]),
+    answers(ask, "eth_getProof", [ACCOUNT, [], number]),
+    answers(ask, "debug_executionWitness", [number]),
+  ]);
+  const all: readonly (readonly [text: string, isSo: boolean])[] = [
+    ["traces of blocks", traces],
+    ["block access lists", lists],
+    [state ?? "state of the newest 128 blocks", state !== undefined],
+    [logs ?? "eth_getLogs", logs !== undefined],
+    ["batches", batches],
+    ["eth_createAccessList", accessList],
+    ["proofs", proofs],
+    ["witnesses", witness],
+    ["WebSocket", hasWebSocket],
+  ];
+  const textsOf = (wanted: boolean) => all.filter(([, isSo]) => isSo === wanted).map(([text]) => text);
+  return { hasWriteSets: traces || lists, can: textsOf(true), cannot: textsOf(false) };
 };

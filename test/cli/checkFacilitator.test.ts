@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { type TestContext, test } from "node:test";
-import { checkFacilitator } from "../../src/cli/checkFacilitator.ts";
+import { checkFacilitator } from "../../src/cli/check.ts";
 import { formatCheckResult } from "../../src/cli/checkResult.ts";
 
 const closedPort = async (): Promise<number> => {

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { originOf } from "../../src/config/originOf.ts";
-import { PROVIDERS } from "../../src/config/providers.ts";
+import { originOf, PROVIDERS } from "../../src/config/providers.ts";
 
 test("a node's origin is its provider, by configuration, by host, or else host and port", () => {
   assert.equal(originOf({ provider: "acme", url: "https://lb.drpc.org/ogrpc" }), "acme");
