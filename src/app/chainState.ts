@@ -1,3 +1,4 @@
+import { Disagreements } from "../cache/agreedState.ts";
 import { UnverifiedError } from "../core/node.ts";
 import type { Address } from "../ethereum/hex.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
@@ -25,7 +26,6 @@ import type { ReadPipeline } from "./createReadPipeline.ts";
 import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 import { directNodeCall } from "./directNodeCall.ts";
 import { type ForwardedReasons, isDevelopmentNode } from "./forwardedReasons.ts";
-import { createDisagreementReport } from "./nodeDisagreements.ts";
 import { mayGoOn, removedNodes, untilLinked } from "./stateSuccession.ts";
 
 /** The share of `state.cacheBytes` for answers to calls. */
@@ -235,7 +235,7 @@ export class ChainState {
     const fetch = createAgreedFetch({
       ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs, isStrict: true },
       fetchFrom: (nodes, forMs) => createStateFetcher({ nodes, heads }, forMs),
-      onDisagreement: createDisagreementReport(chain, telemetry),
+      disagreements: new Disagreements(chain, telemetry),
     });
     const comparison = createOriginComparison({ upstreams, timeoutMs, cost, nowMs });
     const differences = this.#createDifferences({ comparison, values, follower, trust });

@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os";
+import { Disagreements } from "../cache/agreedState.ts";
 import type { StatedValues } from "../cache/statedValues.ts";
 import type { StateStore } from "../cache/stateStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
@@ -30,7 +31,6 @@ import { createBulkSlotFetch } from "../state/bulkSlotFetch.ts";
 import type { ExecutionReads } from "../state/executionReads.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { createDisagreementReport } from "./nodeDisagreements.ts";
 import type { Upstreams } from "./upstreams.ts";
 import { workerEntry } from "./workerEntry.ts";
 
@@ -86,7 +86,7 @@ const createState = ({
     fetch: createAgreedFetch({
       ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs: FETCH_TIMEOUT_MS },
       fetchFrom: (nodes, timeoutMs) => createStateFetcher({ nodes, heads }, timeoutMs),
-      onDisagreement: createDisagreementReport(config.name, telemetry),
+      disagreements: new Disagreements(config.name, telemetry),
     }),
     unitsOf: createUnitsOf(config.state.units),
     nowMs: () => performance.now(),

@@ -1,8 +1,8 @@
-import { agreedState } from "../cache/agreedState.ts";
+import { agreedState, Disagreements } from "../cache/agreedState.ts";
 import { cached } from "../cache/cached.ts";
-import { createKeyPrefix } from "../cache/cacheKey.ts";
+import { createKeyPrefix } from "../cache/cacheEntry.ts";
 import { corroborated } from "../cache/corroborated.ts";
-import { prefetched } from "../cache/headPrefetch.ts";
+import { HeadPrefetch } from "../cache/headPrefetch.ts";
 import type { LiarMarks } from "../cache/liarMarks.ts";
 import type { MemoryStore } from "../cache/memoryStore.ts";
 import { NegativeCache } from "../cache/negativeCache.ts";
@@ -22,7 +22,6 @@ import { prefetchRequests, receiptsOf } from "../methods/chainReads.ts";
 import { admitted } from "../nodes/admitted.ts";
 import { coalesced } from "../nodes/requestCoalescer.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { createDisagreementReport } from "./nodeDisagreements.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 /** Creates the function that returns the key prefix of one chain. The prefix changes only if the chain is reset. */
@@ -109,20 +108,20 @@ export const createReadPipeline = (
   const { nodes, verifier } = upstreams;
   const stateReads = agreedState(admitted(coalesced(upstreams), budget), {
     ...{ nodes, agree: config.state.agree },
-    onDisagreement: createDisagreementReport(config.name, telemetry),
+    disagreements: new Disagreements(config.name, telemetry),
   });
   const nodeReads = corroborated(stateReads, {
     ...{ nodes, verifier, stated, negativeCache },
     receiptsOf: receiptsOf({ request: (request, context) => source.request(request, context) }),
   });
   const source: RpcSource = cached(nodeReads, cacheOptions);
-  const reads = prefetched(source, {
+  const reads = new HeadPrefetch(source, {
     requestsOf: prefetchRequests,
     contextOf: (heads) =>
       ownContext("warm-up", { heads }, { signal, deadlineMs: performance.now() + config.upstream.timeoutMs }),
     log: telemetry.log,
   });
-  upstreams.heads.subscribe(reads.onChange);
+  upstreams.heads.subscribe((change) => reads.onChange(change));
   const sharedValues = redis && {
     get: async (key: string) => (await redis.get(cacheOptions.prefix + key))?.body,
     set: (key: string, body: Uint8Array, seconds: number) =>

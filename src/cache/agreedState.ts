@@ -4,19 +4,53 @@ import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import { hasSeveralOrigins, type OriginNode, OtherOrigins, type Read } from "./otherOrigins.ts";
 import { isSameResult, isSingleValue, needsAgreement } from "./sameResult.ts";
 
-/** Two nodes that return different results for one read of the state, and no other decides. */
-export interface Disagreement {
-  readonly call: Call;
-  readonly statements: readonly { readonly node: string; readonly value: unknown }[];
+/** What a node returned for a read of the state. */
+export interface StatedResult {
+  readonly node: string;
+  readonly value: unknown;
+}
+
+/** Each read of a client can find the same difference again. */
+const LOG_INTERVAL_MS = 60_000;
+/** Of the parameters of a call, and of a value. */
+const MAX_LOGGED_CHARACTERS = 1_000;
+
+/** The reads of state for which two nodes return different results, and no other decides. One of them is logged a minute. */
+export class Disagreements {
+  readonly #chain: string;
+  readonly #telemetry: Pick<Telemetry, "log" | "metrics">;
+  #loggedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(chain: string, telemetry: Pick<Telemetry, "log" | "metrics">) {
+    this.#chain = chain;
+    this.#telemetry = telemetry;
+  }
+
+  report({ method, params }: Call, statements: readonly StatedResult[]): void {
+    const { log, metrics } = this.#telemetry;
+    const chain = this.#chain;
+    metrics.stateDisagreements.inc({ chain });
+    const nowMs = performance.now();
+    if (nowMs - this.#loggedMs >= LOG_INTERVAL_MS) {
+      this.#loggedMs = nowMs;
+      const shown = statements.map(({ node, value }) => ({
+        node,
+        value: String(value).slice(0, MAX_LOGGED_CHARACTERS),
+      }));
+      const text = JSON.stringify(params).slice(0, MAX_LOGGED_CHARACTERS);
+      log.error({ chain, method, params: text, statements: shown }, "nodes disagree on a state value");
+    }
+  }
 }
 
 export interface AgreedStateOptions {
   readonly nodes: readonly OriginNode[];
   readonly agree: 1 | 2;
-  onDisagreement(disagreement: Disagreement): void;
+  readonly disagreements: Pick<Disagreements, "report">;
 }
 
 /** A result that a node returned, or the error of a call that fails. */
@@ -116,7 +150,7 @@ class AgreedState implements RpcSource {
     const right = third && [first, second].find((each) => isSame(method, each, third));
     if (right === undefined) {
       const statements = [first, second].map(({ node, outcome }) => ({ node: node.name, value: textOf(outcome) }));
-      this.#options.onDisagreement({ call: byHash ?? read.request, statements });
+      this.#options.disagreements.report(byHash ?? read.request, statements);
       throw disagreement();
     }
     this.#blame(right === first ? second : first, read.request);

@@ -8,9 +8,7 @@ import { ownerOf } from "../limits/fairQueue.ts";
 import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { isProvenByHash } from "../verification/checksOfCall.ts";
-import { type CacheEntry, isCanonical, isValid } from "./cacheEntry.ts";
-import { requestKey } from "./cacheKey.ts";
-import { type Confirmation, confirmValue } from "./confirmValue.ts";
+import { type CacheEntry, isCanonical, isValid, requestKey } from "./cacheEntry.ts";
 import type { NegativeCache } from "./negativeCache.ts";
 import { scanTransactionHashes } from "./negativeCache.ts";
 import { needsAgreement } from "./sameResult.ts";
@@ -33,7 +31,6 @@ class CachedSource implements RpcSource {
   readonly #options: CachedOptions;
   readonly #storage: Storage;
   readonly #count: ReturnType<typeof createLookupCounters>;
-  readonly #countConfirmed: ReturnType<typeof createConfirmationCounters>;
 
   constructor(source: RpcSource, options: CachedOptions) {
     const { memory, redis, negativeCache, stated } = options;
@@ -47,7 +44,6 @@ class CachedSource implements RpcSource {
       ...(redis && { redis }),
     };
     this.#count = createLookupCounters(options);
-    this.#countConfirmed = createConfirmationCounters(options);
   }
 
   request(request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> {
@@ -164,8 +160,7 @@ class CachedSource implements RpcSource {
     const { stated } = this.#storage;
     this.#count(request.retention, "miss");
     const ask = (avoidedOrigins: readonly string[]) => this.#source.request({ ...request, avoidedOrigins }, context);
-    const { response, outcome } = await confirmValue({ method: request.method, earlier, stated, ask });
-    this.#countConfirmed(outcome);
+    const { response, outcome } = await stated.confirm({ method: request.method, earlier, ask });
     const received = { heads, response, isConfirmed: outcome === "equal" };
     const stored = outcome !== "different" && storeResponse(key, request, received, this.#storage);
     return { ...response, status: { ...response.status, fwd: "miss", stored } };
@@ -221,7 +216,7 @@ const storeResponse = (key: string, request: RpcRequest, received: Received, sto
   const { retention } = request;
   const rule = RETENTION[retention];
   const { body } = response;
-  // An unverified response is of a node that did not have the block.
+  // The node of an unverified response may lack the block.
   if (!(body instanceof Uint8Array) || response.verified === false) {
     return false;
   }
@@ -309,16 +304,6 @@ const createStoredCounters = ({ chain, telemetry }: CachedOptions): Storage["cou
       counter = telemetry.metrics.cacheStored.series({ chain, class: retention });
       counters.set(retention, counter);
     }
-    counter.inc();
-  };
-};
-
-/** Creates the counters of comparisons of two origins. Each series is created on first use. */
-const createConfirmationCounters = ({ chain, telemetry }: CachedOptions) => {
-  const counters = new Map<Confirmation["outcome"], CounterSeries>();
-  return (outcome: Confirmation["outcome"]): void => {
-    const counter = counters.get(outcome) ?? telemetry.metrics.cacheConfirmations.series({ chain, outcome });
-    counters.set(outcome, counter);
     counter.inc();
   };
 };

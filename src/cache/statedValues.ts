@@ -1,7 +1,11 @@
+import { isNull } from "../core/isNull.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
+import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { CacheEntry, ValueSource } from "./cacheEntry.ts";
 import type { LiarMarks } from "./liarMarks.ts";
+import { isSameResult, isSingleValue, variesByNode } from "./sameResult.ts";
 
 export interface StatedValuesOptions {
   /** Name of the chain, for metrics. */
@@ -31,10 +35,33 @@ export type StatedEntry = CacheEntry & { readonly source: ValueSource };
 
 export const isStated = (entry: CacheEntry): entry is StatedEntry => entry.source !== undefined;
 
+/**
+ * The comparison of a value with the response of another origin. `equal`: both state the response. `different`: it is not known
+ * which one is right, so that neither may be cached. `unanswered`: no other origin has responded.
+ */
+interface Confirmation {
+  readonly response: RpcResponse;
+  readonly outcome: "equal" | "different" | "unanswered";
+}
+
+/** A value whose life is over, while other origins are asked for it. */
+interface Unconfirmed {
+  readonly method: string;
+  readonly earlier: StatedEntry;
+  /** Sends the request. Nodes of these origins are asked only if no other can answer, the first of them first. */
+  ask(avoidedOrigins: readonly string[]): Awaitable<RpcResponse>;
+}
+
+interface Statement {
+  readonly response: RpcResponse;
+  readonly body: Uint8Array;
+  readonly source: ValueSource;
+}
+
 const isAvailable = ({ available }: StatingNode): boolean => available !== false;
 
 /**
- * Decides how long the values of one chain are served that no hash proves. If there are several origins, a value of one is
+ * Decides how long the values of one chain are served that no hash proves, and confirms them. If there are several origins, a value of one is
  * served for minutes, and a value of two for the time of its retention class. A mark ends the values of a lying node.
  */
 export class StatedValues {
@@ -43,6 +70,7 @@ export class StatedValues {
   readonly #ranks = new Map<string, number>();
   readonly #origins: ReadonlyMap<string, string>;
   readonly #lifeMs: number;
+  readonly #confirmations = new Map<Confirmation["outcome"], CounterSeries>();
   /** Whether two origins must agree on values of the state. */
   readonly mustAgree: boolean;
   /** The nodes of this process, for one prefix. */
@@ -115,6 +143,13 @@ export class StatedValues {
     }
   }
 
+  /** Asks another origin for a value whose life is over, and compares both. A difference is decided by a third statement. */
+  async confirm(value: Unconfirmed): Promise<Confirmation> {
+    const confirmation = await this.#confirm(value);
+    this.#count(confirmation.outcome);
+    return confirmation;
+  }
+
   /** Returns the one of two origins whose node has the better tier, or is configured first. */
   preferred(one: string, other: string): string {
     const rankOf = (origin: string): number => this.#ranks.get(origin) ?? this.#ranks.size;
@@ -144,5 +179,80 @@ export class StatedValues {
     const source = this.#options.marks.sourceOf(prefix, node, origin);
     this.#own.set(node, source);
     return source;
+  }
+
+  async #confirm(value: Unconfirmed): Promise<Confirmation> {
+    const { method, earlier, ask } = value;
+    const response = await ask([earlier.source.origin]);
+    if (isNull(response)) {
+      return this.#keepEarlier(value, response);
+    }
+    const second = this.#statementOf(response);
+    if (second === undefined || second.source.origin === earlier.source.origin) {
+      return { response, outcome: "unanswered" };
+    }
+    if (isSameResult(method, second.body, earlier.body)) {
+      return { response, outcome: "equal" };
+    }
+    return variesByNode(method) ? { response, outcome: "unanswered" } : this.#decide(value, second);
+  }
+
+  /** Asks a third origin, or the first one again, and decides by the majority. */
+  async #decide({ method, earlier, ask }: Unconfirmed, second: Statement): Promise<Confirmation> {
+    const first = earlier.source;
+    const asked = Promise.try(() => ask([first.origin, second.source.origin]));
+    const third = this.#statementOf(await asked.catch(() => undefined));
+    if (third === undefined || third.source.origin === second.source.origin) {
+      return { response: second.response, outcome: "different" };
+    }
+    if (isSameResult(method, third.body, second.body)) {
+      // Two origins agree, or the first one has changed its statement about a block that cannot change.
+      this.#blame(first, method);
+      return { response: second.response, outcome: "equal" };
+    }
+    if (!isSameResult(method, third.body, earlier.body)) {
+      return { response: second.response, outcome: "different" };
+    }
+    if (third.source.origin !== first.origin) {
+      this.#blame(second.source, method);
+      return { response: third.response, outcome: "equal" };
+    }
+    const { response } = this.preferred(first.origin, second.source.origin) === first.origin ? third : second;
+    return { response, outcome: "different" };
+  }
+
+  /**
+   * Decides about a value that another origin does not have. The node may have pruned it: the value is served on, unless a third
+   * origin has none either.
+   */
+  async #keepEarlier({ earlier, ask }: Unconfirmed, absent: RpcResponse): Promise<Confirmation> {
+    const { body, block, source } = earlier;
+    const origins = [source.origin, this.sourceOf(absent.node)?.origin ?? source.origin];
+    const third = await Promise.try(() => ask(origins)).catch(() => undefined);
+    const origin = this.sourceOf(third?.node)?.origin;
+    return third !== undefined && isNull(third) && origin !== undefined && !origins.includes(origin)
+      ? { response: third, outcome: "different" }
+      : { response: { ...absent, body, node: source.node, ...(block && { block }) }, outcome: "unanswered" };
+  }
+
+  #blame({ node }: ValueSource, method: string): void {
+    if (isSingleValue(method)) {
+      this.markLiar(node);
+    }
+  }
+
+  #statementOf(response: RpcResponse | undefined): Statement | undefined {
+    const source = this.sourceOf(response?.node);
+    return response?.body instanceof Uint8Array && response.verified !== false && !isNull(response) && source
+      ? { response, body: response.body, source }
+      : undefined;
+  }
+
+  /** Each series is created on first use. */
+  #count(outcome: Confirmation["outcome"]): void {
+    const { chain, telemetry } = this.#options;
+    const counter = this.#confirmations.get(outcome) ?? telemetry.metrics.cacheConfirmations.series({ chain, outcome });
+    this.#confirmations.set(outcome, counter);
+    counter.inc();
   }
 }

@@ -1,8 +1,7 @@
 import type { BlockId, Heads } from "../core/heads.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
-import { type CacheEntry, redisSeconds } from "./cacheEntry.ts";
-import { requestKey } from "./cacheKey.ts";
+import { type CacheEntry, redisSeconds, requestKey } from "./cacheEntry.ts";
 import type { MemoryStore } from "./memoryStore.ts";
 import type { RedisStore } from "./redisStore.ts";
 

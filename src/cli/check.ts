@@ -1,7 +1,6 @@
 import type { PaymentOptions } from "../access/payment/challenge.ts";
 import { createFacilitatorClient, loadX402, X402_VERSION } from "../access/payment/facilitator.ts";
-import { createRedisClient, formatHosts, redisFault } from "../cache/redisClient.ts";
-import { parseRedisUrl } from "../cache/redisUrl.ts";
+import { createRedisClient, formatHosts, parseRedisUrl, redisFault } from "../cache/redisClient.ts";
 import { originOf } from "../config/providers.ts";
 import type { ChainConfig, Config } from "../config/schema.ts";
 import { connectionFault, connectionHint } from "../core/connectionFault.ts";

@@ -1,4 +1,4 @@
-import { type Disagreement, disagreement } from "../cache/agreedState.ts";
+import { type Disagreements, disagreement } from "../cache/agreedState.ts";
 import { hasSeveralOrigins, SECOND_MS } from "../cache/otherOrigins.ts";
 import { isSameResult, isSingleValue, variesByNode } from "../cache/sameResult.ts";
 import type { BlockId } from "../core/heads.ts";
@@ -23,7 +23,7 @@ export interface AgreedFetchOptions<Node extends FetchedNode = FetchedNode> {
   readonly fetchFrom: (nodes: readonly Node[], timeoutMs: number) => StateFetch;
   /** The word of one origin is an error, because it would become known. Default: it is returned, and is not confirmed. */
   readonly isStrict?: boolean;
-  onDisagreement(disagreement: Disagreement): void;
+  readonly disagreements: Pick<Disagreements, "report">;
 }
 
 /** An execution reads several times: after a read without a response in time, it does not wait for the node again for this time. */
@@ -155,7 +155,7 @@ class ComparedBatch<Node extends FetchedNode> {
         { node: first.name, value },
         { node: second.name, value: other },
       ];
-      this.#options.onDisagreement({ call, statements });
+      this.#options.disagreements.report(call, statements);
     }
     return undefined;
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { createKeyPrefix, requestKey } from "../../src/cache/cacheKey.ts";
+import { createKeyPrefix, requestKey } from "../../src/cache/cacheEntry.ts";
 import { formatCanonical } from "../../src/cache/sameResult.ts";
 import type { RetentionClass } from "../../src/core/retention.ts";
 import type { RpcRequest } from "../../src/core/rpcSource.ts";

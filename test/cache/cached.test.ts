@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cached } from "../../src/cache/cached.ts";
-import { createKeyPrefix } from "../../src/cache/cacheKey.ts";
+import { createKeyPrefix } from "../../src/cache/cacheEntry.ts";
 import { MemoryStore } from "../../src/cache/memoryStore.ts";
 import { NegativeCache } from "../../src/cache/negativeCache.ts";
 import type { RetentionClass } from "../../src/core/retention.ts";

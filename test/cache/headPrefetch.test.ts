@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { prefetched } from "../../src/cache/headPrefetch.ts";
+import { HeadPrefetch } from "../../src/cache/headPrefetch.ts";
 import type { HeadChange, Heads } from "../../src/core/heads.ts";
 import type { RpcRequest } from "../../src/core/rpcSource.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
@@ -34,7 +34,7 @@ const fetchedAfter = (
     return createResponse("{}");
   });
   const heads = createHeads({ latest: 10 });
-  const warm = prefetched(source, { requestsOf, contextOf: (head) => createContext({ heads: head }), log });
+  const warm = new HeadPrefetch(source, { requestsOf, contextOf: (head) => createContext({ heads: head }), log });
   for (const name of requested) {
     Promise.try(() => warm.request(requestsOf(heads)[name], createContext({ heads }))).catch(() => {});
   }
@@ -61,7 +61,7 @@ test("reads of state at the newest block prefetch nothing", async (t) => {
   t.mock.method(performance, "now", () => 1_000_000);
   const source = countingSource(() => createResponse("{}"));
   const heads = createHeads({ latest: 10 });
-  const warm = prefetched(source, { requestsOf, contextOf: (head) => createContext({ heads: head }), log });
+  const warm = new HeadPrefetch(source, { requestsOf, contextOf: (head) => createContext({ heads: head }), log });
   await warm.request(createRequest({ method: "eth_getBalance", block: heads.latest }), createContext({ heads }));
   assert.equal(source.requests, 1);
   warm.onChange(changeTo(11));

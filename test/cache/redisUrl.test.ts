@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseRedisUrl } from "../../src/cache/redisUrl.ts";
+import { parseRedisUrl } from "../../src/cache/redisClient.ts";
 
 const single = { kind: "single", hosts: [{ host: "h", port: 6379 }], db: 0, tls: false };
 

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { createKeyPrefix, requestKey } from "../../src/cache/cacheKey.ts";
+import { createKeyPrefix, requestKey } from "../../src/cache/cacheEntry.ts";
 import { MemoryStore } from "../../src/cache/memoryStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createHeads, hashOf } from "../support/builders/heads.ts";

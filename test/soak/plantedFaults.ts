@@ -61,7 +61,7 @@ const PLANTED_FAULTS = {
     faults: [],
     edits: [
       {
-        file: "src/cache/cacheKey.ts",
+        file: "src/cache/cacheEntry.ts",
         from: ":${chainId}:${genesisHash.slice(2, 18).toLowerCase()}:",
         to: ":",
       },

@@ -40,8 +40,8 @@ const createRig = (said: readonly Said[], { isStrict = false, calls = CALLS } = 
       }
       return wanted.map((each) => values[calls.indexOf(each)]);
     };
-  const onDisagreement = (found: { readonly call: Call }): void => void disagreed.push(found.call.method);
-  const agreed = createAgreedFetch({ nodes, agree: 2, timeoutMs: 5_000, fetchFrom, isStrict, onDisagreement });
+  const disagreements = { report: ({ method }: Call): void => void disagreed.push(method) };
+  const agreed = createAgreedFetch({ nodes, agree: 2, timeoutMs: 5_000, fetchFrom, isStrict, disagreements });
   const read = async () => {
     const givers: (readonly [string | undefined, boolean | undefined])[] = [];
     const outcomes = await agreed(calls, BLOCK, (node, isConfirmed) => givers.push([node, isConfirmed]));
