@@ -6,7 +6,7 @@ import type { Hash } from "../ethereum/hex.ts";
 import type { Finality } from "../heads/canonicalChain.ts";
 import { ChainIdentity } from "../heads/chainIdentity.ts";
 import type { Agree } from "../heads/decideHead.ts";
-import { createHeadTracker, type HeadTracker } from "../heads/headTracker.ts";
+import { type HeadTracker, NodeHeadTracker } from "../heads/headTracker.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { HedgeOptions } from "../nodes/hedge.ts";
 import { createUpstreamNode, type NodeOptions } from "../nodes/httpUpstreamNode.ts";
@@ -109,7 +109,7 @@ const followNodes = (
       heads.follow(node, wsUrl === undefined ? undefined : { url: wsUrl, headers });
     },
   });
-  const heads = createHeadTracker(
+  const heads = new NodeHeadTracker(
     {
       chain,
       finality,

@@ -27,21 +27,6 @@ interface Tags {
   readonly finalized: BlockId | undefined;
 }
 
-/** The canonical chain that is served: a block ring and two tags, replaced as a whole. */
-export interface CanonicalChain {
-  readonly ring: BlockRing | undefined;
-  readonly heads: Heads | undefined;
-  /** The lowest number that was read with `Heads.at`, that the ring lacked, and that it can hold. */
-  readonly lowestWanted: bigint | undefined;
-  /** Adds the path's blocks on top. Returns false if `base`, the ring that the path was found for, was replaced. */
-  extend(base: BlockRing | undefined, path: ChainPath): boolean;
-  /** Adds blocks below the ring's oldest block. Returns false if they are not its ancestors. */
-  fill(blocks: readonly SealedBlock[]): boolean;
-  setTags(tags: Partial<Tags>): void;
-  /** Records that enough origins have the newest block. */
-  setAgreed(): void;
-}
-
 const idOf = ({ number, hash }: BlockId): BlockId => ({ number, hash });
 
 /** Returns the blocks of `ring` at and above `from`, in ascending order. */
@@ -70,7 +55,8 @@ const tagsBelow = ({ safe, finalized }: Tags, number: bigint, isReset: boolean):
   return { safe: keep(safe), finalized: keep(finalized) };
 };
 
-class ServedCanonicalChain implements CanonicalChain {
+/** The canonical chain that is served: a block ring and two tags, replaced as a whole. It is empty at first. */
+export class CanonicalChain {
   readonly #finality: Finality;
   readonly #publish: (change: HeadChange) => void;
   #ring: BlockRing | undefined;
@@ -79,6 +65,7 @@ class ServedCanonicalChain implements CanonicalChain {
   #isAgreed = false;
   #lowestWanted: bigint | undefined;
 
+  /** `publish` receives each change. */
   constructor(finality: Finality, publish: (change: HeadChange) => void) {
     this.#finality = finality;
     this.#publish = publish;
@@ -92,10 +79,12 @@ class ServedCanonicalChain implements CanonicalChain {
     return this.#heads;
   }
 
+  /** The lowest number that was read with `Heads.at`, that the ring lacked, and that it can hold. */
   get lowestWanted(): bigint | undefined {
     return this.#lowestWanted;
   }
 
+  /** Adds the path's blocks on top. Returns false if `base`, the ring that the path was found for, was replaced. */
   extend(base: BlockRing | undefined, { blocks, joined, onto, genesis, isAgreed = false }: ChainPath): boolean {
     const [first] = blocks;
     const ring = this.#ring;
@@ -116,6 +105,7 @@ class ServedCanonicalChain implements CanonicalChain {
     return true;
   }
 
+  /** Adds blocks below the ring's oldest block. Returns false if they are not its ancestors. */
   fill(blocks: readonly SealedBlock[]): boolean {
     const ring = this.#ring;
     const top = blocks.at(-1)?.block;
@@ -142,6 +132,7 @@ class ServedCanonicalChain implements CanonicalChain {
     this.#publish({ heads, from: [], to: [] });
   }
 
+  /** Records that enough origins have the newest block. */
   setAgreed(): void {
     const ring = this.#ring;
     if (!ring || this.#isAgreed) {
@@ -193,7 +184,3 @@ class ServedCanonicalChain implements CanonicalChain {
     return block ? { safe: idOf(block), finalized: idOf(block) } : this.#tags;
   }
 }
-
-/** Creates an empty chain. `publish` receives each change. */
-export const createCanonicalChain = (finality: Finality, publish: (change: HeadChange) => void): CanonicalChain =>
-  new ServedCanonicalChain(finality, publish);

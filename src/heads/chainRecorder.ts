@@ -5,9 +5,9 @@ import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { AnnouncedBlocks } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import { findChainPath, MAX_GAP_BLOCKS } from "./chainPath.ts";
-import type { DetachedHeadsOptions } from "./detachedHeads.ts";
 import type { FollowedOrigins } from "./followedOrigins.ts";
 import { type FindBlock, linkHead, type NodeChain, rejoin } from "./nodeChain.ts";
+import type { DetachedHeadsOptions } from "./unlinkedHeads.ts";
 
 /** Links the heads of all nodes to the ring, and records each node's blocks above it. */
 export class ChainRecorder {

@@ -6,7 +6,8 @@ import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Background } from "./blockBackfill.ts";
 import type { CanonicalChain, Finality } from "./canonicalChain.ts";
 import { loneWaitMs } from "./decideHead.ts";
-import { hasBlock } from "./headLeader.ts";
+import type { HeadReporter } from "./headReporter.ts";
+import { hasBlock } from "./servedHead.ts";
 
 export interface FinalityFollowerOptions extends Background {
   readonly clock: Clock;
@@ -14,8 +15,7 @@ export interface FinalityFollowerOptions extends Background {
   readonly finality: Finality;
   /** One node of each origin with a vote, and the number of them that must report a block as safe or final. */
   readonly reporters: () => { readonly nodes: readonly UpstreamNode[]; readonly required: number };
-  /** Called once if a node's origin is not awaited for a tag any more, because its nodes answer with an error. */
-  readonly onTagFault: (node: UpstreamNode, tag: Tag, error: NodeError) => void;
+  readonly reporter: Pick<HeadReporter, "onTagFault">;
 }
 
 /** A block that a node reported as safe or final. */
@@ -24,7 +24,6 @@ interface Report extends BlockId {
 }
 
 const TAGS = ["safe", "finalized"] as const;
-type Tag = (typeof TAGS)[number];
 
 const PERIOD_MS = 12_000;
 /**
@@ -114,13 +113,17 @@ class TagSupport {
   }
 }
 
-/** Reads safe and finalized blocks: the highest that enough origins report at or above. */
-class FinalityFollower {
+/**
+ * Reads safe and finalized blocks in the background: the highest that enough origins report at or above. If the operator has set a
+ * finality depth, it reads only the block at that depth.
+ */
+export class FinalityFollower {
   readonly #options: FinalityFollowerOptions;
   readonly #support = { safe: new TagSupport(), finalized: new TagSupport() };
 
   constructor(options: FinalityFollowerOptions) {
     this.#options = options;
+    void this.#readOnSchedule();
   }
 
   async read(): Promise<void> {
@@ -141,8 +144,17 @@ class FinalityFollower {
     }
   }
 
+  async #readOnSchedule(): Promise<void> {
+    const { canonical, pause, signal, isIdle } = this.#options;
+    while (!signal.aborted) {
+      await this.read().catch(() => undefined);
+      const periodMs = canonical.ring ? (isIdle() ? IDLE_PERIOD_MS : PERIOD_MS) : FIRST_PERIOD_MS;
+      await pause(periodMs);
+    }
+  }
+
   async #readTags(canonical: CanonicalChain): Promise<void> {
-    const { reporters, signal, clock, blockTimeMs, onTagFault } = this.#options;
+    const { reporters, signal, clock, blockTimeMs, reporter } = this.#options;
     const { nodes, required } = reporters();
     const answers = await Promise.all(nodes.map(async (node) => ({ node, tags: await readTags(node, signal) })));
     const tags = await Promise.all(
@@ -152,7 +164,7 @@ class FinalityFollower {
           const answer = tags[index];
           const fault = support.record(node.origin, answer, clock.nowMs(), loneWaitMs(blockTimeMs()));
           if (fault !== undefined) {
-            onTagFault(node, tag, fault);
+            reporter.onTagFault(node, tag, fault);
           }
           return answer === undefined || answer instanceof NodeError
             ? []
@@ -196,23 +208,3 @@ class FinalityFollower {
     return undefined;
   }
 }
-
-/**
- * Reads the safe and finalized blocks of the origins.
- * If the operator has set a finality depth, it reads only the block at that depth.
- */
-export const createFinalityFollower = (options: FinalityFollowerOptions): { read(): Promise<void> } => {
-  const { canonical, pause, signal, isIdle } = options;
-  const follower = new FinalityFollower(options);
-
-  const run = async (): Promise<void> => {
-    while (!signal.aborted) {
-      await follower.read().catch(() => undefined);
-      const periodMs = canonical.ring ? (isIdle() ? IDLE_PERIOD_MS : PERIOD_MS) : FIRST_PERIOD_MS;
-      await pause(periodMs);
-    }
-  };
-
-  void run();
-  return follower;
-};

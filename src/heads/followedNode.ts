@@ -3,7 +3,8 @@ import { readBlock } from "../nodes/blockReads.ts";
 import { followSubscription } from "../nodes/nodeSubscription.ts";
 import { parseSealedBlock, type SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import type { HeadActivity } from "./headActivity.ts";
+import type { HeadReporter } from "./headReporter.ts";
+import type { HeadActivity } from "./idleHeads.ts";
 import { isPushed, nextPollMs, type PollSchedule } from "./pollSchedule.ts";
 
 interface NewHeadsOptions {
@@ -52,11 +53,6 @@ const followNewHeads = ({ onHeader, onState, onUnreachable, ...options }: NewHea
 /** The WebSocket that pushes a node's heads. */
 export type HeadPush = Pick<NewHeadsOptions, "url" | "headers">;
 
-export interface PushFault {
-  readonly host: string;
-  readonly reason: string;
-}
-
 export interface FollowedNodeOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -66,10 +62,7 @@ export interface FollowedNodeOptions {
   /** Offers a node's newest block to the chain. Returns false if the chain could not be extended to it. */
   readonly offerHead: (node: UpstreamNode, head: SealedBlock) => Promise<boolean>;
   readonly onPolled: () => void;
-  /** Called when pushes begin or end. */
-  readonly onPushState: (node: UpstreamNode, isPushed: boolean) => void;
-  /** Called when the WebSocket cannot be connected. */
-  readonly onPushFault: (node: UpstreamNode, fault: PushFault) => void;
+  readonly reporter: Pick<HeadReporter, "onPushState" | "onPushFault">;
 }
 
 /** The pause before the next check whether a node is identified. */
@@ -165,7 +158,7 @@ export class FollowedNode {
   }
 
   #subscribe(push: HeadPush): void {
-    const { signal, clock, onPushState, onPushFault } = this.#options;
+    const { signal, clock, reporter } = this.#options;
     followNewHeads({
       ...push,
       signal,
@@ -176,9 +169,9 @@ export class FollowedNode {
           () => this.#resumePolls(),
         );
       },
-      onUnreachable: (reason) => onPushFault(this.node, { host: new URL(push.url).host, reason }),
+      onUnreachable: (reason) => reporter.onPushFault(this.node, { host: new URL(push.url).host, reason }),
       onState: (isPushed) => {
-        onPushState(this.node, isPushed);
+        reporter.onPushState(this.node, isPushed);
         if (isPushed) {
           return;
         }

@@ -4,6 +4,7 @@ import type { Hash } from "../ethereum/hex.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { BlockRing } from "./blockRing.ts";
 import type { Voter } from "./decideHead.ts";
+import type { HeadReporter } from "./headReporter.ts";
 import { hashAt, headOf, type NodeChain, rejoin } from "./nodeChain.ts";
 
 /** One node's head, as far as it is known. */
@@ -34,8 +35,7 @@ export interface FollowedOriginsOptions {
   readonly signal: AbortSignal;
   /** All nodes of the chain, the preferred ones first. */
   readonly nodes: readonly UpstreamNode[];
-  /** Called if the heads of a node are excluded, and when they count again. */
-  readonly onExcluded: (node: UpstreamNode, isExcluded: boolean) => void;
+  readonly reporter: Pick<HeadReporter, "onExcluded">;
 }
 
 /** The newest blocks of each node, and which origins have a vote. */
@@ -251,16 +251,16 @@ export class FollowedOrigins {
     if (followed.contradictions < MAX_CONTRADICTIONS || origins.size <= 1) {
       return;
     }
-    const { clock, signal, onExcluded } = this.#options;
+    const { clock, signal, reporter } = this.#options;
     const excluded = new AbortController();
     followed.contradictions = 0;
     followed.excluded = excluded;
-    onExcluded(followed.node, true);
+    reporter.onExcluded(followed.node, true);
     void clock.sleep(EXCLUDED_MS, AbortSignal.any([signal, excluded.signal])).then(() => {
       if (followed.excluded === excluded) {
         followed.excluded = undefined;
       }
-      onExcluded(followed.node, false);
+      reporter.onExcluded(followed.node, false);
     });
   }
 }

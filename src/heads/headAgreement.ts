@@ -1,7 +1,6 @@
 import type { Hash } from "../ethereum/hex.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import type { OfferedHead } from "./agreedHead.ts";
 import type { BlockRing } from "./blockRing.ts";
 import { ChainRecorder } from "./chainRecorder.ts";
 import {
@@ -12,15 +11,14 @@ import {
   type NextStep,
   requiredOrigins,
 } from "./decideHead.ts";
-import { DetachedHeads, type DetachedHeadsOptions } from "./detachedHeads.ts";
-import { FirstHeads } from "./firstHeads.ts";
 import { FollowedOrigins } from "./followedOrigins.ts";
+import type { HeadReporter } from "./headReporter.ts";
 import { headOf, type NodeChain, sealedBlocksOf } from "./nodeChain.ts";
+import type { OfferedHead } from "./unlinkedHeads.ts";
+import { DetachedHeads, type DetachedHeadsOptions, FirstHeads } from "./unlinkedHeads.ts";
 
 export interface HeadAgreementOptions extends DetachedHeadsOptions {
-  /** Called when origins contradict each other without a majority, and when they do not any more. */
-  readonly onContradiction: (isContradicted: boolean) => void;
-  readonly onExcluded: (node: UpstreamNode, isExcluded: boolean) => void;
+  readonly reporter: Pick<HeadReporter, "onContradiction" | "onExcluded">;
 }
 
 type OneDecides = Extract<NextStep, { readonly kind: "one" }>;
@@ -343,7 +341,7 @@ export class HeadAgreement {
   #setContradicted(isContradicted: boolean): void {
     if (isContradicted !== this.#isContradicted) {
       this.#isContradicted = isContradicted;
-      this.#options.onContradiction(isContradicted);
+      this.#options.reporter.onContradiction(isContradicted);
     }
   }
 }

@@ -2,7 +2,6 @@ import type { BlockId, HeadChange, RingBlock } from "../core/heads.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import type { NodeHealth, UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { PushFault } from "./followedNode.ts";
 
 /** A node this far behind the served head is logged. The alert ForebayNodeLag has the same limit. */
 const LAGGING_SECONDS = 30;
@@ -85,7 +84,7 @@ export class HeadReporter {
     this.#log.info({ chain: this.#chain, node: name }, isPushed ? "new heads are pushed" : "new heads are polled");
   }
 
-  onPushFault({ name }: NodeHealth, fault: PushFault): void {
+  onPushFault({ name }: NodeHealth, fault: { readonly host: string; readonly reason: string }): void {
     this.#metrics.upstreamHeadsPolled.set({ chain: this.#chain, node: name }, 1);
     const fields = { chain: this.#chain, node: name, ...fault };
     this.#log.warn(fields, "the WebSocket of the node cannot be connected: its heads are polled");

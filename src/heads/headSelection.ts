@@ -1,4 +1,4 @@
-import type { Heads, RingBlock } from "../core/heads.ts";
+import type { Heads } from "../core/heads.ts";
 import { readBlock, readLinked } from "../nodes/blockReads.ts";
 import type { IdentityResult } from "../nodes/identityGate.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
@@ -6,22 +6,22 @@ import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { BlockRing } from "./blockRing.ts";
 import { type CanonicalChain, classify } from "./canonicalChain.ts";
 import type { ChainIdentity } from "./chainIdentity.ts";
-import { type ChainPath, findChainPath } from "./chainPath.ts";
-import { readHeadEvidence } from "./headEvidence.ts";
-import { HeadLeader, type HeadLeaderOptions, hasBlock, isLinked } from "./headLeader.ts";
+import { type ChainPath, findChainPath, readReplacedBlocks } from "./chainPath.ts";
+import type { HeadReporter } from "./headReporter.ts";
 import { sealedBlocksOf } from "./nodeChain.ts";
-import { ProvisionalHead } from "./provisionalHead.ts";
-import { readReplacedBlocks } from "./replacedBlocks.ts";
+import {
+  HeadLeader,
+  type HeadLeaderOptions,
+  hasBlock,
+  isLinked,
+  ProvisionalHead,
+  readHeadEvidence,
+} from "./servedHead.ts";
 
 export interface HeadSelectionOptions extends HeadLeaderOptions {
   readonly canonical: CanonicalChain;
   readonly identity: Pick<ChainIdentity, "verify" | "applyIdentity" | "reset">;
-  /** Called if a node's newest block is below the block ring, so that it cannot be compared. */
-  readonly onBelowRing: (node: UpstreamNode) => void;
-  /** Called if a node's head is not served, because it does not link to the ring and nothing confirms it. */
-  readonly onRejected: (node: UpstreamNode, head: RingBlock) => void;
-  /** Called if an older head replaces the served one, because no node has the served one any more. */
-  readonly onWithdrawn: (head: RingBlock) => void;
+  readonly reporter: Pick<HeadReporter, "onBelowRing" | "onRejected" | "onWithdrawn">;
 }
 
 /** The decision is repeated if another node's head was served while blocks were read. */
@@ -152,7 +152,7 @@ export class HeadSelection {
     if (linked.length === 0 || top === undefined || top === ring.latest.number) {
       return "unchanged";
     }
-    this.#options.onWithdrawn(ring.latest);
+    this.#options.reporter.onWithdrawn(ring.latest);
     return { blocks: sealedBlocksOf(ring, top), joined: true };
   }
 
@@ -175,7 +175,7 @@ export class HeadSelection {
 
   /** Decides on a head below the ring: the node synchronises, the chain was reset, or the served head is wrong. */
   async #decideBelowRing(node: UpstreamNode, head: SealedBlock, ring: BlockRing): Promise<Decision> {
-    const { clock, signal, identity, onBelowRing } = this.#options;
+    const { clock, signal, identity, reporter } = this.#options;
     const back = await this.#provisional.restorePrevious(node, head, ring);
     if (back !== "unchanged") {
       return back;
@@ -196,7 +196,7 @@ export class HeadSelection {
       return { blocks: [head], joined: false, genesis: outcome.genesis };
     }
     if (outcome.kind === "same") {
-      onBelowRing(node);
+      reporter.onBelowRing(node);
     }
     return "unchanged";
   }
@@ -289,7 +289,7 @@ export class HeadSelection {
   }
 
   #reject(node: UpstreamNode, { block }: SealedBlock): undefined {
-    this.#options.onRejected(node, block);
+    this.#options.reporter.onRejected(node, block);
   }
 
   /** Reads the node's chain id and genesis if that was not done lately. */

@@ -6,19 +6,17 @@ import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createBlockBackfill } from "./blockBackfill.ts";
-import { measuredBlockTimeMs } from "./blockTime.ts";
-import { type CanonicalChain, createCanonicalChain, type Finality } from "./canonicalChain.ts";
+import { CanonicalChain, type Finality } from "./canonicalChain.ts";
 import type { ChainIdentity } from "./chainIdentity.ts";
 import type { Agree } from "./decideHead.ts";
-import { createFinalityFollower } from "./finalityFollower.ts";
+import { FinalityFollower } from "./finalityFollower.ts";
 import { FollowedNode, type HeadPush } from "./followedNode.ts";
-import { HeadActivity } from "./headActivity.ts";
 import { HeadAgreement } from "./headAgreement.ts";
 import { HeadListeners } from "./headListeners.ts";
 import { HeadReporter } from "./headReporter.ts";
 import { HeadSelection } from "./headSelection.ts";
-import { IdleHeads } from "./idleHeads.ts";
-import { IDLE_STEP_MS, needsEachBlock } from "./pollSchedule.ts";
+import { HeadActivity, IdleHeads } from "./idleHeads.ts";
+import { IDLE_STEP_MS, measuredBlockTimeMs, needsEachBlock } from "./pollSchedule.ts";
 
 export interface HeadTrackerOptions {
   readonly chain: string;
@@ -59,16 +57,14 @@ export interface HeadTracker {
   isExcluded(node: string): boolean;
 }
 
-export interface HeadTracking extends HeadTracker {
-  /** Follows one more node: by polls, and by pushes too if it has a WebSocket. */
-  follow(node: UpstreamNode, push?: HeadPush): void;
-}
-
 /** The first client after an idle time waits for the heads of a fast chain for this time. */
 const CATCH_UP_MS = 2_000;
 
-/** Connects the parts that follow a chain: its nodes, the selection of the head, the canonical chain, and the listeners. */
-class NodeHeadTracker implements HeadTracking {
+/**
+ * Connects the parts that follow a chain: its nodes, the selection of the head, the canonical chain, and the listeners. It runs until
+ * the signal is aborted.
+ */
+export class NodeHeadTracker implements HeadTracker {
   readonly #options: HeadTrackerOptions;
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
@@ -81,7 +77,7 @@ class NodeHeadTracker implements HeadTracking {
   readonly #followed: FollowedNode[] = [];
   #isNative = false;
   readonly #idle: IdleHeads;
-  readonly #finality: ReturnType<typeof createFinalityFollower>;
+  readonly #finality: FinalityFollower;
   #refreshing: Promise<Heads> | undefined;
   #catchingUp: Promise<void> | undefined;
 
@@ -90,7 +86,7 @@ class NodeHeadTracker implements HeadTracking {
     const nodes = () => this.#followed.map(({ node }) => node);
     const reporter = new HeadReporter(options.chain, telemetry);
     const listeners = new HeadListeners((error) => reporter.onListenerError(error));
-    const canonical = createCanonicalChain(options.finality, (change) => {
+    const canonical = new CanonicalChain(options.finality, (change) => {
       reporter.onChange(change, nodes(), this.blockTimeMs);
       listeners.publish(change);
     });
@@ -107,9 +103,7 @@ class NodeHeadTracker implements HeadTracking {
       signal,
       identity,
       nodes,
-      onBelowRing: (node) => reporter.onBelowRing(node),
-      onRejected: (node, head) => reporter.onRejected(node, head),
-      onWithdrawn: (head) => reporter.onWithdrawn(head),
+      reporter,
     });
     this.#agreement = new HeadAgreement({
       canonical,
@@ -120,8 +114,7 @@ class NodeHeadTracker implements HeadTracking {
       agree: options.agree ?? "auto",
       nodes: options.nodes,
       blockTimeMs: () => this.blockTimeMs,
-      onContradiction: (isContradicted) => reporter.onContradiction(isContradicted),
-      onExcluded: (node, isExcluded) => reporter.onExcluded(node, isExcluded),
+      reporter,
     });
     this.#idle = new IdleHeads({
       agreement: this.#agreement,
@@ -189,6 +182,7 @@ class NodeHeadTracker implements HeadTracking {
     this.#activity.wake();
   }
 
+  /** Follows one more node: by polls, and by pushes too if it has a WebSocket. */
   follow(node: UpstreamNode, push?: HeadPush): void {
     const followed = new FollowedNode(node, {
       clock: this.#clock,
@@ -202,8 +196,7 @@ class NodeHeadTracker implements HeadTracking {
       }),
       offerHead: (from, head) => this.#offerHead(from, head),
       onPolled: () => this.#reporter.onPolled(this.newest),
-      onPushState: (from, isPushed) => this.#reporter.onPushState(from, isPushed),
-      onPushFault: (from, fault) => this.#reporter.onPushFault(from, fault),
+      reporter: this.#reporter,
     });
     this.#followed.push(followed);
     followed.start(push);
@@ -218,7 +211,7 @@ class NodeHeadTracker implements HeadTracking {
     return this.blockTimeMs < IDLE_STEP_MS && !needsEachBlock({ hasFeed: this.#hasFeed, native: this.#isNative });
   }
 
-  #startBackground(): ReturnType<typeof createFinalityFollower> {
+  #startBackground(): FinalityFollower {
     const activity = this.#activity;
     const background = {
       canonical: this.#canonical,
@@ -232,13 +225,13 @@ class NodeHeadTracker implements HeadTracking {
       this.#followed.flatMap(({ node }) => (node.available && node.name !== this.leader ? [node] : []));
     // A ring that grows below would be read for again.
     createBlockBackfill({ ...background, others, isBusy: () => this.#catchingUp !== undefined });
-    return createFinalityFollower({
+    return new FinalityFollower({
       ...background,
       clock: this.#clock,
       blockTimeMs: () => this.blockTimeMs,
       finality: this.#options.finality,
       reporters,
-      onTagFault: (node, tag, error) => this.#reporter.onTagFault(node, tag, error),
+      reporter: this.#reporter,
     });
   }
 
@@ -293,10 +286,3 @@ class NodeHeadTracker implements HeadTracking {
     late.abort();
   }
 }
-
-/** Creates the tracker of a chain's heads. It runs until the signal is aborted. */
-export const createHeadTracker = (
-  options: HeadTrackerOptions,
-  telemetry: Telemetry,
-  signal: AbortSignal,
-): HeadTracking => new NodeHeadTracker(options, telemetry, signal);

@@ -1,3 +1,5 @@
+import type { Heads } from "../core/heads.ts";
+
 /** The input of a node's poll schedule for its newest block (docs/architecture.md, Heads). Times are `performance.now()` ms. */
 export interface PollSchedule {
   readonly blockTimeMs: number;
@@ -66,4 +68,21 @@ export const nextPollMs = (schedule: PollSchedule, nowMs: number): number => {
   // If the first poll finds a block, blocks appear before the polls: poll half a step earlier until one poll finds nothing.
   const dueMs = newHeadMs + blockTimeMs - (schedule.foundByFirstPoll ? step / 2 : 0);
   return Math.max(dueMs, polledMs + step);
+};
+
+const DEFAULT_BLOCK_TIME_MS = 2_000;
+const MIN_BLOCK_TIME_MS = 100;
+const MAX_BLOCK_TIME_MS = 12_000;
+const MEASURED_BLOCKS = 64n;
+
+/** Measures the block time over many blocks, in ms, because timestamps are whole seconds and several blocks may share one. */
+export const measuredBlockTimeMs = (heads: Heads | undefined): number => {
+  const { latest } = heads ?? {};
+  const number = latest && latest.number - MEASURED_BLOCKS;
+  const first = latest && heads?.at(number !== undefined && number > heads.oldest ? number : heads.oldest);
+  if (!first || !latest || latest.number === first.number) {
+    return DEFAULT_BLOCK_TIME_MS;
+  }
+  const averageMs = (Number(latest.timestamp - first.timestamp) * 1000) / Number(latest.number - first.number);
+  return Math.min(Math.max(averageMs, MIN_BLOCK_TIME_MS), MAX_BLOCK_TIME_MS);
 };

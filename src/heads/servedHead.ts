@@ -1,8 +1,18 @@
 import type { Clock } from "../core/clock.ts";
-import type { BlockId } from "../core/heads.ts";
-import { readBlock } from "../nodes/blockReads.ts";
+import type { BlockId, RingBlock } from "../core/heads.ts";
+import { NodeError } from "../core/node.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
+import { formatQuantity } from "../ethereum/hex.ts";
+import { createCall } from "../jsonrpc/call.ts";
+import { readBlock, readLinked } from "../nodes/blockReads.ts";
+import { readSealedBlock, type SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { BlockRing } from "./blockRing.ts";
+import { classify } from "./canonicalChain.ts";
+import { type ChainPath, findChainPath } from "./chainPath.ts";
+import type { HeadReporter } from "./headReporter.ts";
+import { sealedBlocksOf } from "./nodeChain.ts";
+import { IDENTITY_CALLS, identityReach, type NodeIdentity, parseIdentity } from "./nodeIdentity.ts";
 
 export interface HeadLeaderOptions {
   readonly clock: Clock;
@@ -103,3 +113,127 @@ export class HeadLeader {
     );
   }
 }
+
+/** A provisional head can be withdrawn for this time. With other nodes, it stays provisional until one of them confirms it. */
+const PROVISIONAL_MS = 60_000;
+/** A provisional head is withdrawn if its node does not have it for this time. */
+const PROVISIONAL_LOST_MS = 2_000;
+
+export interface ProvisionalHeadOptions {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly leader: HeadLeader;
+  readonly reporter: Pick<HeadReporter, "onWithdrawn">;
+}
+
+/** The served head while it is provisional: it does not link to the ring that was served before. */
+export class ProvisionalHead {
+  readonly #options: ProvisionalHeadOptions;
+  /** `ring`: the chain that was served before. `undefined` if there was none. */
+  #previous: { readonly ring: BlockRing | undefined; readonly sinceMs: number } | undefined;
+
+  constructor(options: ProvisionalHeadOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the provisional head is the first that was served. */
+  get isFirst(): boolean {
+    return this.#previous !== undefined && this.#previous.ring === undefined;
+  }
+
+  /** Makes the served head provisional. `ring`: the chain that was served before, if there was one. */
+  begin(ring: BlockRing | undefined): void {
+    this.#previous = { ring, sinceMs: this.#options.clock.nowMs() };
+  }
+
+  end(): void {
+    this.#previous = undefined;
+  }
+
+  /** Another node has this block of the served chain. If the block is above the chain before, the head is confirmed. */
+  confirm({ number }: RingBlock): void {
+    if (this.#previous && number > (this.#previous.ring?.latest.number ?? -1n)) {
+      this.end();
+    }
+  }
+
+  /** Returns the path to the chain before, if the provisional head's node does not have that head any more; else `unchanged`. */
+  async restorePrevious(
+    node: UpstreamNode,
+    head: SealedBlock,
+    { latest }: BlockRing,
+  ): Promise<ChainPath | "unchanged"> {
+    const { clock, leader, reporter } = this.#options;
+    const previous = this.#previous;
+    if (!previous) {
+      return "unchanged";
+    }
+    if (clock.nowMs() - previous.sinceMs > PROVISIONAL_MS && leader.others().length === 0) {
+      this.end();
+      return "unchanged";
+    }
+    const isWrong =
+      (node !== leader.node && (await leader.lacksAncestor(latest, head.block))) ||
+      (await leader.isLost(latest, PROVISIONAL_LOST_MS));
+    if (!isWrong) {
+      return "unchanged";
+    }
+    const path = previous.ring ? await this.#pathOnto(node, head, previous.ring) : { blocks: [head], joined: false };
+    if (!path || (previous.ring && !path.joined)) {
+      return "unchanged";
+    }
+    reporter.onWithdrawn(latest);
+    return path;
+  }
+
+  async #pathOnto(node: UpstreamNode, head: SealedBlock, onto: BlockRing): Promise<ChainPath | undefined> {
+    const { signal } = this.#options;
+    if (classify(onto, head) === "inRing") {
+      return { blocks: sealedBlocksOf(onto, onto.latest.number), joined: true, onto };
+    }
+    const path = await findChainPath(onto, head, (range, hash) => readLinked(node, range, hash, signal));
+    return path && { ...path, onto };
+  }
+}
+
+/** A node's identity, and its blocks around a head that does not link to the ring. */
+export interface HeadEvidence {
+  readonly identity: NodeIdentity;
+  /** The node returns the head when it is read by number. */
+  readonly hasHead: boolean;
+  /** The node has one of the ring's blocks with the ring's hash. */
+  readonly hasRingBlock: boolean;
+  /** The node has a block halfway between ring and head. A node that is ahead has one. The node of an invented head does not. */
+  readonly hasBlockBetween: boolean;
+}
+
+const parseBlock = (outcome: RpcResponse | NodeError | undefined): SealedBlock | undefined =>
+  outcome === undefined || outcome instanceof NodeError || !(outcome.body instanceof Uint8Array)
+    ? undefined
+    : readSealedBlock(outcome.body);
+
+/** Reads the evidence in one batch, so that one machine behind a load balancer answers all of it. */
+export const readHeadEvidence = async (
+  node: UpstreamNode,
+  ring: BlockRing,
+  head: SealedBlock,
+  signal: AbortSignal,
+): Promise<HeadEvidence> => {
+  const { number } = head.block;
+  const { latest, oldest } = ring;
+  const middle = (latest.number + number) / 2n;
+  const samples = [latest.number, (latest.number + oldest) / 2n, oldest];
+  const calls = [number, middle, ...samples].map((block) =>
+    createCall("eth_getBlockByNumber", [formatQuantity(block), false]),
+  );
+  const outcomes = await node.probe([...IDENTITY_CALLS, ...calls], identityReach(signal));
+  const [top, between, ...ringBlocks] = outcomes.slice(IDENTITY_CALLS.length).map(parseBlock);
+  return {
+    identity: parseIdentity(outcomes),
+    hasHead: top?.block.hash === head.block.hash,
+    hasRingBlock: ringBlocks.some(
+      (block) => block !== undefined && ring.at(block.block.number)?.hash === block.block.hash,
+    ),
+    hasBlockBetween: between?.block.number === middle,
+  };
+};
