@@ -1,5 +1,5 @@
 import type { Clock } from "../core/clock.ts";
-import type { Check } from "../core/node.ts";
+import { type Check, UnverifiedError } from "../core/node.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
@@ -15,8 +15,8 @@ import { nodeName } from "../nodes/nodeName.ts";
 import { createNodePool } from "../nodes/nodePool.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { createChainVerifier } from "../verification/chainVerifier.ts";
-import type { Verifier, VerifyLevel } from "../verification/verifier.ts";
+import { Evidence } from "../verification/evidence.ts";
+import { Verifier, type VerifyLevel } from "../verification/verifier.ts";
 import { VerifyThreads } from "../verification/verifyThreads.ts";
 import { workerEntry } from "./workerEntry.ts";
 
@@ -199,17 +199,10 @@ class ChainUpstreams implements Upstreams {
 
   #createVerifier(nodes: readonly string[]): Verifier {
     const { chain, verify = "off", checksOff = [] } = this.#options;
-    return createChainVerifier(
-      {
-        chain,
-        level: verify,
-        nodes,
-        off: checksOff,
-        pool: this.#verifyPool,
-        onWrongAnswer: (error) => this.nodes.find(({ name }) => name === error.node)?.recordWrongAnswer(error),
-      },
-      this.#telemetry,
-    );
+    const onWrongAnswer = (name: string, check: Check): void =>
+      this.nodes.find((node) => node.name === name)?.recordWrongAnswer(new UnverifiedError(name, check, true));
+    const evidence = new Evidence({ chain, nodes, off: checksOff, onWrongAnswer }, this.#telemetry);
+    return new Verifier(verify, evidence, this.#verifyPool);
   }
 
   #createNode(name: string, index: number): UpstreamNode {

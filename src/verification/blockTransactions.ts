@@ -1,7 +1,6 @@
 import { createdAddress } from "../ethereum/receipt.ts";
 import type { Fields } from "../json/fields.ts";
-import { isDeposit } from "./isDeposit.ts";
-import { bytesOf, digitsOf, isAbsent, isNumber, isSame, listOf, numberOf } from "./jsonFields.ts";
+import { bytesOf, digitsOf, isAbsent, isDeposit, isNumber, isSame, listOf, numberOf } from "./jsonFields.ts";
 
 /** The transactions of a block whose transactionsRoot is verified. Plain data, sent to a thread. */
 export interface BlockTransactions {

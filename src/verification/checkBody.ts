@@ -8,10 +8,8 @@ import { type BlockTransactions, formatTransactions, isLocatedIn, isReceiptAt } 
 import { checkHeader } from "./checkHeader.ts";
 import { checkReceipt, checkReceipts, isReceiptOf, isReceiptUnder, type ReceiptsHeader } from "./checkReceipts.ts";
 import { checkRawTransaction, checkTransactionHash, checkTransactions, matchesEmptyRoot } from "./checkTransactions.ts";
-import { failIfMalformed } from "./failIfMalformed.ts";
-import { type Finding, failed, passed } from "./findings.ts";
-import { isDeposit } from "./isDeposit.ts";
-import { isNumber, isSame, numberOf } from "./jsonFields.ts";
+import { type Finding, failed, failIfMalformed, passed } from "./findings.ts";
+import { isDeposit, isNumber, isSame, numberOf } from "./jsonFields.ts";
 import { areLogsInBlooms, areLogsOfReceipts } from "./matchLogs.ts";
 import type { VerifiedReceipts } from "./verifiedReceipts.ts";
 

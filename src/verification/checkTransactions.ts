@@ -6,8 +6,7 @@ import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
 import type { Fields } from "../json/fields.ts";
-import { failIfMalformed } from "./failIfMalformed.ts";
-import { type Finding, failed, passed, uncomputable } from "./findings.ts";
+import { type Finding, failed, failIfMalformed, passed, uncomputable } from "./findings.ts";
 import { bytesOf, dataOf, fieldsOf, isAbsent, isSame, listOf, numberOf } from "./jsonFields.ts";
 
 const BLOB_TYPE = 3;

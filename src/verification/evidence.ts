@@ -1,6 +1,6 @@
 import type { Check } from "../core/node.ts";
-import type { Finding } from "./findings.ts";
-import { ForkFields } from "./forkFields.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { Finding, HeaderForm } from "./findings.ts";
 
 /**
  * The consequence of one check. `verified`: the response is served. `wrong`: the node is suspended.
@@ -9,7 +9,7 @@ import { ForkFields } from "./forkFields.ts";
 type Verdict = "verified" | "wrong" | "unconfirmed" | "accepted";
 
 /** Checks that compute a hash or a root. They are switched off on a chain whose encoding forebay does not know. */
-export const COMPUTED_CHECKS: ReadonlySet<Check> = new Set(["header", "transactions", "receipts", "depositReceipts"]);
+const COMPUTED_CHECKS: ReadonlySet<Check> = new Set(["header", "transactions", "receipts", "depositReceipts"]);
 
 /** The results of one check on all nodes of the chain. */
 interface CheckRecord {
@@ -21,11 +21,11 @@ interface CheckRecord {
 }
 
 export interface EvidenceOptions {
+  /** Name of the chain, for metrics. */
+  readonly chain: string;
   readonly nodes: readonly string[];
   /** The operator has switched these checks off. */
   readonly off: readonly Check[];
-  /** Called once if a check is switched off, because every node failed it. */
-  onOff(check: Check): void;
   /** Called for each node that failed a check before another node passed it for the first time. */
   onWrongAnswer(node: string, check: Check): void;
 }
@@ -38,11 +38,16 @@ export class Evidence {
   readonly #records = new Map<Check, CheckRecord>();
   readonly #forkFields = new ForkFields();
   readonly #options: EvidenceOptions;
+  readonly #telemetry: Pick<Telemetry, "log" | "metrics">;
 
-  constructor(options: EvidenceOptions) {
+  constructor(options: EvidenceOptions, telemetry: Pick<Telemetry, "log" | "metrics">) {
     this.#options = options;
+    this.#telemetry = telemetry;
+    for (const check of COMPUTED_CHECKS) {
+      telemetry.metrics.verifyOff.set({ chain: options.chain, check }, 0);
+    }
     for (const check of options.off) {
-      this.#record(check).isOff = true;
+      this.#turnOff(this.#record(check), check);
     }
   }
 
@@ -50,7 +55,16 @@ export class Evidence {
     return this.#records.get(check)?.isOff ?? false;
   }
 
-  evaluate({ check, outcome, header }: Finding, node: string): Verdict {
+  /** Decides about a finding, and counts it if its response is served unverified. */
+  evaluate(finding: Finding, node: string): Verdict {
+    const verdict = this.#evaluate(finding, node);
+    if (verdict === "accepted") {
+      this.#telemetry.metrics.verifySkipped.inc({ chain: this.#options.chain, check: finding.check });
+    }
+    return verdict;
+  }
+
+  #evaluate({ check, outcome, header }: Finding, node: string): Verdict {
     if (!COMPUTED_CHECKS.has(check)) {
       return outcome === "passed" ? "verified" : "wrong";
     }
@@ -106,8 +120,33 @@ export class Evidence {
     if (record.failedOn.size < this.#options.nodes.length) {
       return "unconfirmed";
     }
-    record.isOff = true;
-    this.#options.onOff(check);
+    this.#turnOff(record, check);
+    this.#telemetry.log.warn(
+      { chain: this.#options.chain, check },
+      "a check is off: it failed on all nodes from the start",
+    );
     return "accepted";
+  }
+
+  #turnOff(record: CheckRecord, check: Check): void {
+    record.isOff = true;
+    this.#telemetry.metrics.verifyOff.set({ chain: this.#options.chain, check }, 1);
+  }
+}
+
+/** The lowest verified header with each number of fork fields. Later headers of the chain have at least as many. */
+class ForkFields {
+  readonly #from = new Map<number, bigint>();
+
+  add({ number, forkFields }: HeaderForm): void {
+    const lowest = this.#from.get(forkFields);
+    if (lowest === undefined || number < lowest) {
+      this.#from.set(forkFields, number);
+    }
+  }
+
+  /** Whether a header has fewer fork fields than a verified header before it. */
+  isLackedBy({ number, forkFields }: HeaderForm): boolean {
+    return [...this.#from].some(([fields, from]) => fields > forkFields && from <= number);
   }
 }

@@ -1,7 +1,13 @@
 import type { Check } from "../core/node.ts";
 import type { BlockTransactions } from "./blockTransactions.ts";
-import type { HeaderForm } from "./forkFields.ts";
+import { MalformedField } from "./jsonFields.ts";
 import type { VerifiedReceipts } from "./verifiedReceipts.ts";
+
+/** The number of a header, and how many of the fields that forks added it has. */
+export interface HeaderForm {
+  readonly number: bigint;
+  readonly forkFields: number;
+}
 
 /** The result of one check. `uncomputable`: forebay does not know the encoding of a part of the response. */
 export interface Finding {
@@ -18,3 +24,15 @@ export interface Finding {
 export const passed = (check: Check): Finding => ({ check, outcome: "passed" });
 export const failed = (check: Check): Finding => ({ check, outcome: "failed" });
 export const uncomputable = (check: Check): Finding => ({ check, outcome: "uncomputable" });
+
+/** Runs a check. A malformed field of the response is a failed check. */
+export const failIfMalformed = (check: Check, find: () => Finding): Finding => {
+  try {
+    return find();
+  } catch (error) {
+    if (error instanceof MalformedField) {
+      return failed(check);
+    }
+    throw error;
+  }
+};

@@ -1,4 +1,5 @@
 import { type Data, isData, isQuantity } from "../ethereum/hex.ts";
+import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
 import { type Fields, isFields } from "../json/fields.ts";
 
 /** A field cannot be encoded, because it does not have the expected type or length. */
@@ -62,3 +63,6 @@ export const isSame = (value: unknown, expected: string): boolean =>
 
 export const isNumber = (value: unknown, expected: bigint): boolean =>
   (isQuantity(value) || typeof value === "number") && BigInt(value) === expected;
+
+/** Whether a transaction or receipt object is that of a deposit. Throws MalformedField. */
+export const isDeposit = ({ type }: Fields): boolean => !isAbsent(type) && numberOf(type) === BigInt(DEPOSIT_TYPE);

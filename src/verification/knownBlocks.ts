@@ -1,5 +1,12 @@
 import { LRUCache } from "lru-cache";
+import type { BlockId, Heads } from "../core/heads.ts";
+import { isFields } from "../json/fields.ts";
 import type { BlockTransactions } from "./blockTransactions.ts";
+import { checkBody } from "./checkBody.ts";
+import { checkHeader } from "./checkHeader.ts";
+import type { ReceiptsHeader } from "./checkReceipts.ts";
+import type { Evidence } from "./evidence.ts";
+import { bytesOf, isAbsent, MalformedField, numberOf } from "./jsonFields.ts";
 import type { VerifiedReceipts } from "./verifiedReceipts.ts";
 
 /** The limit of either list. Transactions: about 450 blocks of 150 transactions. Receipts: about 350 such blocks. */
@@ -42,5 +49,74 @@ export class KnownBlocks {
 
   get(hash: string): KnownBlock {
     return { transactions: this.#transactions.get(hash), receipts: this.#receipts.get(hash) };
+  }
+}
+
+const decoder = new TextDecoder();
+
+/** Reads the header fields for the check of receipts from the JSON text of a block; undefined if it is no block. */
+const readReceiptsHeader = (body: Uint8Array): ReceiptsHeader | undefined => {
+  const block: unknown = JSON.parse(decoder.decode(body));
+  if (!isFields(block)) {
+    return undefined;
+  }
+  try {
+    return {
+      hash: bytesOf(block.hash, 32),
+      number: numberOf(block.number),
+      receiptsRoot: bytesOf(block.receiptsRoot, 32),
+      logsBloom: bytesOf(block.logsBloom, 256),
+      sumsGasUsed: isAbsent(block.blockAccessListHash),
+      isComputed: checkHeader(block).outcome === "passed",
+    };
+  } catch (error) {
+    if (error instanceof MalformedField) {
+      return undefined;
+    }
+    throw error;
+  }
+};
+
+const MAX_HEADERS = 256;
+
+/** Caches headers by their hash. Each hash was computed from the header. */
+export class VerifiedHeaders {
+  readonly #headers = new LRUCache<string, ReceiptsHeader>({ max: MAX_HEADERS });
+  readonly #evidence: Evidence;
+
+  constructor(evidence: Evidence) {
+    this.#evidence = evidence;
+  }
+
+  /** Returns the header of a block; undefined if neither this cache nor the block ring has it. */
+  find(
+    { hash, number }: Partial<Pick<BlockId, "number">> & { hash: string },
+    heads: Heads,
+  ): ReceiptsHeader | undefined {
+    return this.#headers.get(hash) ?? this.#readRing(hash, number, heads);
+  }
+
+  /** Caches the header of a verified block, given as JSON text. */
+  add(block: Uint8Array): ReceiptsHeader | undefined {
+    const header = readReceiptsHeader(block);
+    if (header !== undefined) {
+      this.#headers.set(header.hash, header);
+    }
+    return header;
+  }
+
+  #readRing(hash: string, number: bigint | undefined, heads: Heads): ReceiptsHeader | undefined {
+    if (number === undefined || heads.at(number)?.hash !== hash) {
+      return undefined;
+    }
+    const fields = heads.header(number);
+    if (fields === undefined) {
+      return undefined;
+    }
+    const block = Buffer.from(JSON.stringify({ ...fields, hash }));
+    // The hash of a header in the ring was not computed. If it is wrong, the header is read from a node.
+    const findings = checkBody(block, { kind: "block", location: { hash, number }, checksHashes: true });
+    const isVerified = findings.every(({ outcome }) => outcome === "passed");
+    return isVerified || this.#evidence.isOff("header") ? this.add(block) : undefined;
   }
 }

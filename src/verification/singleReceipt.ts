@@ -3,8 +3,7 @@ import { asText } from "../json/asText.ts";
 import { type Fields, isFields } from "../json/fields.ts";
 import { elements } from "../json/members.ts";
 import { parseReceipt } from "./checkReceipts.ts";
-import { isDeposit } from "./isDeposit.ts";
-import { fieldsOf, isAbsent, isSame, listOf, MalformedField, numberOf } from "./jsonFields.ts";
+import { fieldsOf, isAbsent, isDeposit, isSame, listOf, MalformedField, numberOf } from "./jsonFields.ts";
 import { formatReceiptRow } from "./verifiedReceipts.ts";
 
 /** The scan of a longer list would block the event loop for more than about 1 ms. */

@@ -3,8 +3,7 @@ import { isQuantity } from "../ethereum/hex.ts";
 import { asText } from "../json/asText.ts";
 import type { Fields } from "../json/fields.ts";
 import { members } from "../json/members.ts";
-import { isDeposit } from "./isDeposit.ts";
-import { digitsOf, fieldsOf, isNumber, listOf, numberOf } from "./jsonFields.ts";
+import { digitsOf, fieldsOf, isDeposit, isNumber, listOf, numberOf } from "./jsonFields.ts";
 
 /** The receipts of a block whose receiptsRoot is verified. Plain data, sent to a thread. */
 export interface VerifiedReceipts {

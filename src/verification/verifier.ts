@@ -11,10 +11,9 @@ import type { ReceiptsHeader } from "./checkReceipts.ts";
 import { checksOfCall } from "./checksOfCall.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Finding } from "./findings.ts";
-import { KnownBlocks } from "./knownBlocks.ts";
+import { KnownBlocks, VerifiedHeaders } from "./knownBlocks.ts";
 import { readResponseBlock } from "./responseBlock.ts";
 import { checkForm } from "./resultForms.ts";
-import { VerifiedHeaders } from "./verifiedHeaders.ts";
 import { isListedAtIndex } from "./verifiedReceipts.ts";
 import type { VerifiedBody, VerifyThreads } from "./verifyThreads.ts";
 
@@ -35,31 +34,6 @@ export interface VerifiedCall {
   readonly context: RequestContext;
 }
 
-export interface VerifierOptions {
-  readonly level: VerifyLevel;
-  readonly evidence: Evidence;
-  readonly pool: Pick<VerifyThreads, "check">;
-  /** Called if a response is served although this check could not be computed. */
-  onUncomputable(check: Check): void;
-}
-
-export interface Verifier {
-  readonly level: VerifyLevel;
-  /** Returns the bloom in hex of the block whose header has that hash; undefined if the header is not known. */
-  bloomOf(block: BlockId, heads: Heads): string | undefined;
-  /** Whether the receipts root of block receipts that are served is verified. */
-  verifiesReceipts(): boolean;
-  /** Whether the receipts of a block are known, so that a single one is compared with them. */
-  hasReceipts(hash: string): boolean;
-  /**
-   * Returns the body, which may be in other memory; a plain value if the verification is fast.
-   * Throws or rejects with UnverifiedError.
-   */
-  verify(call: VerifiedCall, body: Uint8Array): Uint8Array | Promise<Uint8Array>;
-  /** Verifies a body by the given checks. Returns and throws like `verify`. */
-  check(node: string, body: Uint8Array, checks: ResponseChecks): Uint8Array | Promise<Uint8Array>;
-}
-
 /** Parsing and hashing of larger responses takes more than about 1 ms, so a thread does it. */
 const MAX_PARSED_BYTES = 24 * 1024;
 /** The same limit for a scan alone. */
@@ -75,22 +49,22 @@ const CHECK_OF: Readonly<Record<ResponseChecks["kind"], Check>> = {
   logs: "logs",
 };
 
-class ResponseVerifier implements Verifier {
+/** Verifies the responses of one chain's nodes. */
+export class Verifier {
   readonly level: VerifyLevel;
   readonly #evidence: Evidence;
-  readonly #pool: VerifierOptions["pool"];
-  readonly #onUncomputable: (check: Check) => void;
+  readonly #pool: Pick<VerifyThreads, "check">;
   readonly #headers: VerifiedHeaders;
   readonly #blocks = new KnownBlocks();
 
-  constructor({ level, evidence, pool, onUncomputable }: VerifierOptions) {
+  constructor(level: VerifyLevel, evidence: Evidence, pool: Pick<VerifyThreads, "check">) {
     this.level = level;
     this.#evidence = evidence;
     this.#pool = pool;
-    this.#onUncomputable = onUncomputable;
     this.#headers = new VerifiedHeaders(evidence);
   }
 
+  /** Returns the bloom in hex of the block whose header has that hash; undefined if the header is not known. */
   bloomOf(block: BlockId, heads: Heads): string | undefined {
     if (this.level !== "full" || this.#evidence.isOff("header")) {
       return undefined;
@@ -98,15 +72,21 @@ class ResponseVerifier implements Verifier {
     return this.#headers.find(block, heads)?.logsBloom;
   }
 
+  /** Whether the receipts root of block receipts that are served is verified. */
   verifiesReceipts(): boolean {
     const needed: readonly Check[] = ["header", "receipts", "depositReceipts"];
     return this.level === "full" && !needed.some((check) => this.#evidence.isOff(check));
   }
 
+  /** Whether the receipts of a block are known, so that a single one is compared with them. */
   hasReceipts(hash: string): boolean {
     return this.level === "full" && this.#blocks.get(hash).receipts !== undefined;
   }
 
+  /**
+   * Returns the body, which may be in other memory; a plain value if the verification is fast.
+   * Throws or rejects with UnverifiedError.
+   */
   verify(verifiedCall: VerifiedCall, body: Uint8Array): Uint8Array | Promise<Uint8Array> {
     const { level } = this;
     const { node, call, request } = verifiedCall;
@@ -132,6 +112,7 @@ class ResponseVerifier implements Verifier {
     return level === "full" ? this.#verifyInBlock(verifiedCall, body, checks) : this.check(node.name, body, checks);
   }
 
+  /** Verifies a body by the given checks. Returns and throws like `verify`. */
   check(node: string, body: Uint8Array, checks: ResponseChecks): Uint8Array | Promise<Uint8Array> {
     const maxBytes = checks.kind === "json" ? MAX_SCANNED_BYTES : MAX_PARSED_BYTES;
     const bytes = body.byteLength + (checks.kind === "logs" ? (checks.receipts?.byteLength ?? 0) : 0);
@@ -162,9 +143,6 @@ class ResponseVerifier implements Verifier {
       const verdict = this.#evidence.evaluate(finding, node);
       if (verdict === "wrong" || verdict === "unconfirmed") {
         throw new UnverifiedError(node, finding.check, verdict === "wrong");
-      }
-      if (verdict === "accepted") {
-        this.#onUncomputable(finding.check);
       }
       isVerified &&= verdict === "verified";
     }
@@ -260,6 +238,3 @@ class ResponseVerifier implements Verifier {
     return this.#headers.add(await this.check(node.name, block, { kind: "block", location, checksHashes: true }));
   }
 }
-
-/** Creates the verifier of one chain's responses. */
-export const createVerifier = (options: VerifierOptions): Verifier => new ResponseVerifier(options);

@@ -1,17 +1,16 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import type { Check } from "../../src/core/node.ts";
 import { Evidence } from "../../src/verification/evidence.ts";
 import { failed, passed, uncomputable } from "../../src/verification/findings.ts";
+import { silent } from "../support/builders/silent.ts";
 
 const create = (nodes: readonly string[], off: readonly Check[] = []) => {
   const events: string[] = [];
-  const evidence = new Evidence({
-    nodes,
-    off,
-    onOff: (check) => events.push(`off ${check}`),
-    onWrongAnswer: (node, check) => events.push(`wrong ${node} ${check}`),
-  });
+  const telemetry = silent();
+  mock.method(telemetry.log, "warn", ({ check }: { check: Check }) => events.push(`off ${check}`));
+  const onWrongAnswer = (node: string, check: Check) => events.push(`wrong ${node} ${check}`);
+  const evidence = new Evidence({ chain: "test", nodes, off, onWrongAnswer }, telemetry);
   return { evidence, events };
 };
 

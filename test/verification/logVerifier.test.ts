@@ -1,26 +1,27 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import { formatData } from "../../src/ethereum/hex.ts";
 import { Evidence } from "../../src/verification/evidence.ts";
 import { LogVerifier } from "../../src/verification/logVerifier.ts";
-import { createVerifier } from "../../src/verification/verifier.ts";
+import { Verifier } from "../../src/verification/verifier.ts";
 import { ANY, createSplit, range, readLogs } from "../logs/askLogs.ts";
 import { chainOf } from "../logs/chainOf.ts";
 import { fakeHeads, fakeTopic, plainScan } from "../logs/fakeChain.ts";
 import { createFakeLogNode } from "../logs/fakeLogNode.ts";
 import { createContext } from "../support/builders/request.ts";
+import { silent } from "../support/builders/silent.ts";
 
 const BLOCK = 9;
 
 test("logs of an old block without readable receipts must be in the bloom of its header", async () => {
   const chain = chainOf(400);
   const reads: string[] = [];
-  const responses = createVerifier({
-    level: "full",
-    evidence: new Evidence({ nodes: ["fake"], off: [], onOff: assert.fail, onWrongAnswer: assert.fail }),
-    pool: { check: () => assert.fail("a thread for a small response") },
-    onUncomputable: assert.fail,
-  });
+  const telemetry = silent();
+  mock.method(telemetry.log, "warn", assert.fail);
+  mock.method(telemetry.metrics.verifySkipped, "inc", assert.fail);
+  const evidence = new Evidence({ chain: "test", nodes: ["fake"], off: [], onWrongAnswer: assert.fail }, telemetry);
+  const pool = { check: () => assert.fail("a thread for a small response") };
+  const responses = new Verifier("full", evidence, pool);
   const verifier = new LogVerifier(responses, {
     receiptsOf: async () => undefined,
     headerOf: async (hash) => {

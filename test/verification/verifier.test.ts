@@ -10,9 +10,10 @@ import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import { type Call, createCall } from "../../src/jsonrpc/call.ts";
 import { encodeRpcTransaction } from "../../src/verification/checkTransactions.ts";
 import { Evidence } from "../../src/verification/evidence.ts";
-import { createVerifier, type Verifier } from "../../src/verification/verifier.ts";
+import { Verifier } from "../../src/verification/verifier.ts";
 import { hashOf } from "../support/builders/flashblocks.ts";
 import { createContext, createRequest } from "../support/builders/request.ts";
+import { silent } from "../support/builders/silent.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -94,9 +95,9 @@ interface Stage {
 /** Creates a verifier of a chain. Each node answers `block` to requests of the verifier. */
 const start = (block: () => unknown, nodes: readonly string[] = ["only"]): Stage => {
   const sent: Call[] = [];
-  const evidence = new Evidence({ nodes, off: [], onOff: () => {}, onWrongAnswer: () => {} });
+  const evidence = new Evidence({ chain: "test", nodes, off: [], onWrongAnswer: () => {} }, silent());
   const pool = { check: () => Promise.reject(new Error("not expected")) };
-  const verifier: Verifier = createVerifier({ level: "full", evidence, pool, onUncomputable: () => {} });
+  const verifier = new Verifier("full", evidence, pool);
   const node = {
     send: async (call: Call) => {
       sent.push(call);
