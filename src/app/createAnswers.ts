@@ -18,7 +18,7 @@ import type { StateCost } from "../state/stateCost.ts";
 import type { StateDifferences } from "../state/stateDifferences.ts";
 import type { StateFollower } from "../state/stateFollower.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { hasOwnHash } from "../verification/checkHeader.ts";
+import { OwnHashes } from "../verification/checkHeader.ts";
 import type { ChainExecution } from "./createExecution.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -48,6 +48,7 @@ const decoder = new TextDecoder();
 
 /** Returns the headers and hashes of canonical blocks. */
 const createBlockLookups = ({ heads }: Upstreams) => {
+  const ownHashes = new OwnHashes();
   const canonical = ({ number, hash }: BlockId) => {
     const current = heads.current();
     return current?.at(number)?.hash === hash ? current : undefined;
@@ -56,7 +57,7 @@ const createBlockLookups = ({ heads }: Upstreams) => {
     // The hash of a header in the ring was not computed when it was added.
     headerOf: (block: BlockId): HeaderFields | undefined => {
       const header = canonical(block)?.header(block.number);
-      return header !== undefined && hasOwnHash(header) ? header : undefined;
+      return header !== undefined && ownHashes.has(header) ? header : undefined;
     },
     ancestorHash: (number: bigint, block: BlockId): Hash | undefined => canonical(block)?.at(number)?.hash,
   };

@@ -6,6 +6,7 @@ import { ParsedReads } from "../methods/parsedReads.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
 import { createFilters } from "../subscriptions/polledFilters.ts";
 import { SharedFilters } from "../subscriptions/sharedFilters.ts";
+import { OwnHashes } from "../verification/checkHeader.ts";
 import { LogVerifier } from "../verification/logVerifier.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
 import type { ChainSources, ClientViews } from "./chainSources.ts";
@@ -70,6 +71,7 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     },
     reads: pipeline.reads,
     parsedReads: new ParsedReads(),
+    ownHashes: new OwnHashes(),
     nodes: upstreams,
     get state() {
       return state.reads;

@@ -18,7 +18,8 @@ interface RedisPingOptions {
   readonly onResult: (isUp: boolean) => void;
 }
 
-const answers = async ({ client, timeoutMs }: RedisPingOptions): Promise<boolean> => {
+/** Whether the server responds to PING in time. */
+const isResponding = async ({ client, timeoutMs }: RedisPingOptions): Promise<boolean> => {
   if (client.status !== "ready") {
     return false;
   }
@@ -34,7 +35,7 @@ const answers = async ({ client, timeoutMs }: RedisPingOptions): Promise<boolean
 
 /** Sends PING every two seconds, and at once after each connection. Returns the function that ends it. */
 const pingRedis = (options: RedisPingOptions): (() => void) => {
-  const ping = (): void => void answers(options).then(options.onResult);
+  const ping = (): void => void isResponding(options).then(options.onResult);
   options.client.on("ready", ping).on("close", () => options.onResult(false));
   const timer = setInterval(ping, PING_MS).unref();
   return () => clearInterval(timer);

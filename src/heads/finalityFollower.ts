@@ -41,7 +41,7 @@ const NO_BLOCK: ReadonlySet<NodeErrorKind> = new Set([
   "unsupportedMethod",
 ]);
 
-/** The errors of a node that may answer the next request. Other parts suspend it if it does not. */
+/** The errors of a node that may respond to the next request. Other parts suspend it if it does not. */
 const PASSING: ReadonlySet<NodeErrorKind> = new Set([
   "billing",
   "rateLimited",
@@ -69,25 +69,25 @@ const readTags = async (
 
 /** Which origins are awaited for one tag. */
 class TagSupport {
-  /** True once an origin has reported a block, undefined before its first answer. */
+  /** True once an origin has reported a block, undefined before its first response. */
   readonly #supports = new Map<string, boolean>();
-  /** The time of an origin's first error since its last answer, and whether it was reported. */
+  /** The time of an origin's first error since its last response, and whether it was reported. */
   readonly #faults = new Map<string, { readonly sinceMs: number; isReported: boolean }>();
 
-  /** Records what a node of an origin answered. Returns the error if the origin is not awaited any more, once. */
+  /** Records what a node of an origin returned. Returns the error if the origin is not awaited any more, once. */
   record(
     origin: string,
-    answer: BlockId | NodeError | undefined,
+    response: BlockId | NodeError | undefined,
     nowMs: number,
     waitMs: number,
   ): NodeError | undefined {
-    if (!(answer instanceof NodeError) || NO_BLOCK.has(answer.kind)) {
-      const hasBlock = answer !== undefined && !(answer instanceof NodeError);
+    if (!(response instanceof NodeError) || NO_BLOCK.has(response.kind)) {
+      const hasBlock = response !== undefined && !(response instanceof NodeError);
       this.#supports.set(origin, hasBlock || (this.#supports.get(origin) ?? false));
       this.#faults.delete(origin);
       return undefined;
     }
-    if (PASSING.has(answer.kind)) {
+    if (PASSING.has(response.kind)) {
       if (this.#faults.get(origin)?.isReported !== true) {
         this.#faults.delete(origin);
       }
@@ -99,15 +99,15 @@ class TagSupport {
       return undefined;
     }
     fault.isReported = true;
-    return answer;
+    return response;
   }
 
-  /** Whether the origin has reported a block, or has not answered yet. */
+  /** Whether the origin has reported a block, or has not responded yet. */
   mayReport(origin: string): boolean {
     return this.#supports.get(origin) !== false;
   }
 
-  /** Whether the origin may report a block, and does not answer with errors. */
+  /** Whether the origin may report a block, and does not respond with errors. */
   isAwaited(origin: string): boolean {
     return this.mayReport(origin) && this.#faults.get(origin)?.isReported !== true;
   }
@@ -156,19 +156,19 @@ export class FinalityFollower {
   async #readTags(canonical: CanonicalChain): Promise<void> {
     const { reporters, signal, clock, blockTimeMs, reporter } = this.#options;
     const { nodes, required } = reporters();
-    const answers = await Promise.all(nodes.map(async (node) => ({ node, tags: await readTags(node, signal) })));
+    const responses = await Promise.all(nodes.map(async (node) => ({ node, tags: await readTags(node, signal) })));
     const tags = await Promise.all(
       TAGS.map((tag, index) => {
         const support = this.#support[tag];
-        const reports = answers.flatMap(({ node, tags }): Report[] => {
-          const answer = tags[index];
-          const fault = support.record(node.origin, answer, clock.nowMs(), loneWaitMs(blockTimeMs()));
+        const reports = responses.flatMap(({ node, tags }): Report[] => {
+          const response = tags[index];
+          const fault = support.record(node.origin, response, clock.nowMs(), loneWaitMs(blockTimeMs()));
           if (fault !== undefined) {
             reporter.onTagFault(node, tag, fault);
           }
-          return answer === undefined || answer instanceof NodeError
+          return response === undefined || response instanceof NodeError
             ? []
-            : [{ number: answer.number, hash: answer.hash, node }];
+            : [{ number: response.number, hash: response.hash, node }];
         });
         // Of three origins, one alone makes no block final.
         const counts = nodes.filter(({ origin }) =>

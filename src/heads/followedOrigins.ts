@@ -138,7 +138,7 @@ export class FollowedOrigins {
   }
 
   /** Counts the nodes that contradict a block that a majority agreed on, and excludes those that do so again and again. */
-  judge({ number, hash }: BlockId, ring: BlockRing): void {
+  excludeContradicting({ number, hash }: BlockId, ring: BlockRing): void {
     for (const followed of this.#voting()) {
       const own = followed.chain && hashAt(followed.chain, number, ring);
       if (own === hash) {

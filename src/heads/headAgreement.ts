@@ -100,7 +100,7 @@ export class HeadAgreement {
   }
 
   /** Resolves when no head is read that may be served. */
-  async settled(): Promise<void> {
+  async readsEnded(): Promise<void> {
     while (this.#reads.size > 0) {
       await Promise.all(this.#reads);
     }
@@ -225,7 +225,7 @@ export class HeadAgreement {
     this.#afterServed(ring);
     const { ring: served } = canonical;
     if (served !== undefined) {
-      this.#origins.judge(served.latest, served);
+      this.#origins.excludeContradicting(served.latest, served);
     }
     return true;
   }

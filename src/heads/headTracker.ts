@@ -275,7 +275,7 @@ export class NodeHeadTracker implements HeadTracker {
   async #pollAll(): Promise<void> {
     const available = this.#followed.filter(({ node }) => node.available);
     await Promise.all(available.map((followed) => followed.poll()));
-    await this.#agreement.settled();
+    await this.#agreement.readsEnded();
   }
 
   /** Resolves when the task has ended, or after this time. */

@@ -93,8 +93,8 @@ const CLOSE = Buffer.from("]");
 
 /** Joins results of `joinLogs` to one JSON list. */
 export const formatList = (chunks: readonly Uint8Array[]): Uint8Array => {
-  const [first, ...rest] = chunks.filter(({ length }) => length > 0);
-  return Buffer.concat(first === undefined ? [OPEN, CLOSE] : [OPEN, first.subarray(1), ...rest, CLOSE]);
+  const [first, ...others] = chunks.filter(({ length }) => length > 0);
+  return Buffer.concat(first === undefined ? [OPEN, CLOSE] : [OPEN, first.subarray(1), ...others, CLOSE]);
 };
 
 /** Small chunks are joined up to this size, because a write costs more than a copy. */

@@ -62,7 +62,7 @@ const countRequests = (blocks: bigint, maxBlocks: bigint): bigint => (blocks + m
 
 /**
  * Returns the last block of a fetch range that begins at `from`, where blocks up to `to` are missing.
- * The range ends with a segment if the rest then needs no further request.
+ * The range ends with a segment if the remainder then needs no further request.
  */
 export const endOfRange = ({ from, to }: BlockRange, maxBlocks: number): bigint => {
   const max = BigInt(maxBlocks);

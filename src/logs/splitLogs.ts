@@ -14,7 +14,7 @@ import { type HashedFilter, type QueryOptions, RangeFetches } from "./rangeFetch
 import { SegmentTable } from "./segmentTable.ts";
 import { shareFetches } from "./shareFetches.ts";
 
-/** A response of this size is sent while the rest of it is fetched. */
+/** A response of this size is sent while the remainder is fetched. */
 const STREAM_ABOVE_BYTES = 8 * 1024 * 1024;
 /** A response up to this size is one buffer. */
 const WHOLE_BYTES = 256 * 1024;
@@ -22,7 +22,7 @@ const BRACKETS_BYTES = 2;
 
 /**
  * Returns the logs of sealed blocks: complete, ordered, without duplicates, over any range.
- * It splits a query into segments, looks them up, fetches the rest and joins the bytes.
+ * It splits a query into segments, looks them up, fetches the others and joins the bytes.
  */
 export class SplitLogs {
   readonly #options: LogsOptions;

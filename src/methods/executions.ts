@@ -14,7 +14,6 @@ import { parseParent } from "../simulation/parentBlock.ts";
 import { prefetchHintOfCall } from "../simulation/prefetchHints.ts";
 import type { ParentBlock } from "../simulation/simulatedHeader.ts";
 import type { ExecutionBase, Simulator } from "../simulation/simulator.ts";
-import { hasOwnHash } from "../verification/checkHeader.ts";
 import type { PendingRead } from "./blockReadSpec.ts";
 import type { Chain, MethodInput } from "./method.ts";
 import { headerNotFound } from "./resolveBlock.ts";
@@ -32,7 +31,7 @@ type Input = Pick<MethodInput, "chain" | "context">;
 /** Reads a header from the block ring, or from a node. A hash in the ring was not computed when it entered. */
 const readHeader = async ({ chain, context }: Input, block: BlockReference): Promise<HeaderFields> => {
   const cached = "number" in block ? context.view.heads.header(block.number) : undefined;
-  if (cached !== undefined && (block.hash === undefined || cached.hash === block.hash) && hasOwnHash(cached)) {
+  if (cached !== undefined && (block.hash === undefined || cached.hash === block.hash) && chain.ownHashes.has(cached)) {
     return cached;
   }
   const hash = block.hash ?? ("number" in block && cached ? context.view.heads.at(block.number)?.hash : undefined);

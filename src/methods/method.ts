@@ -13,6 +13,7 @@ import type { Simulator } from "../simulation/simulator.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
 import type { StateReads } from "../state/stateReads.ts";
 import type { Filters } from "../subscriptions/polledFilters.ts";
+import type { OwnHashes } from "../verification/checkHeader.ts";
 import type { ParsedReads } from "./parsedReads.ts";
 
 /** The dependencies of one chain's methods; `app/` provides them. */
@@ -24,6 +25,8 @@ export interface Chain {
   /** The nodes alone: writes, and methods outside the table. */
   readonly nodes: NodeSource;
   readonly parsedReads: ParsedReads;
+  /** Of the headers in the block ring. */
+  readonly ownHashes: OwnHashes;
   /** Known state values. Undefined if they are not followed. */
   readonly state?: Pick<StateReads, "request" | "forget"> | undefined;
   /** Answers to calls of earlier blocks. Undefined if nodes answer all calls. */

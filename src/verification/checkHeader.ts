@@ -65,18 +65,24 @@ const countForkFields = (block: Fields): number | undefined => {
   return FORK_FIELDS.slice(absentAt).every((name) => isAbsent(block[name])) ? absentAt : undefined;
 };
 
-const ownHashes = new WeakMap<Fields, boolean>();
+/** Whether a header has its own hash, as far as it can be computed. */
+export const hasOwnHash = (header: Fields): boolean => checkHeader(header).outcome !== "failed";
 
-/** Whether a header has its own hash, as far as it can be computed. The result is cached for the object. */
-export const hasOwnHash = (header: Fields): boolean => {
-  const known = ownHashes.get(header);
-  if (known !== undefined) {
-    return known;
+/** Checks the hash of each header object once. */
+export class OwnHashes {
+  readonly #known = new WeakMap<Fields, boolean>();
+
+  /** Whether a header has its own hash, as far as it can be computed. */
+  has(header: Fields): boolean {
+    const known = this.#known.get(header);
+    if (known !== undefined) {
+      return known;
+    }
+    const isOwn = hasOwnHash(header);
+    this.#known.set(header, isOwn);
+    return isOwn;
   }
-  const isOwn = checkHeader(header).outcome !== "failed";
-  ownHashes.set(header, isOwn);
-  return isOwn;
-};
+}
 
 /** Whether a header's hash was computed and is its own, so that the hash commits to the parent. */
 export const hasHeaderHash = (header: Fields): boolean => checkHeader(header).outcome === "passed";

@@ -22,7 +22,7 @@ export type VerifyLevel = "off" | "cheap" | "full";
 /** The node that returned a response. */
 export interface VerifiedNode {
   readonly name: string;
-  send(call: Call, reach: Pick<RequestContext, "signal" | "deadlineMs">): Promise<Uint8Array>;
+  send(call: Call, scope: Pick<RequestContext, "signal" | "deadlineMs">): Promise<Uint8Array>;
 }
 
 /** A call to a node whose response is verified. */

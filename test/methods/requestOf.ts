@@ -7,6 +7,7 @@ import { ParsedReads } from "../../src/methods/parsedReads.ts";
 import { table } from "../../src/methods/table.ts";
 import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
 import { createFilters } from "../../src/subscriptions/polledFilters.ts";
+import { OwnHashes } from "../../src/verification/checkHeader.ts";
 import { createHeads } from "../support/builders/heads.ts";
 import { createContext } from "../support/builders/request.ts";
 
@@ -32,6 +33,7 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
   reads,
   nodes: reads,
   parsedReads: new ParsedReads(),
+  ownHashes: new OwnHashes(),
   recordSubmitted: () => {},
   advanceNonce: async (_sender: string, nonce: bigint) => nonce,
   askNodeNonce: false,
