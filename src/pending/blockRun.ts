@@ -1,7 +1,8 @@
-import type { StateChanges, StateKeys, StateReader } from "../core/stateReader.ts";
+import type { StateChanges, StateKeys } from "../core/stateReader.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { BlockEnvironment, Engine } from "../evm/engine.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
+import { IncompleteState } from "../evm/reads/incompleteState.ts";
 import type { KnownState } from "../evm/reads/knownState.ts";
 import { createStrictState } from "../evm/reads/missingState.ts";
 import { type SystemCall, startCalls } from "../evm/systemCalls.ts";
@@ -22,55 +23,51 @@ export interface BlockRunOptions {
   readonly gasUsed: bigint;
 }
 
-/** Executes one message's transactions in order and stops if a value is missing. It continues from there, and executes each transaction once. */
+/** One turn of the engine. */
+export interface Turn {
+  queue<T>(job: () => Promise<T>): Promise<T>;
+  /** The most calls and transactions of one turn. */
+  readonly maxSteps: number;
+}
+
+/** Executes one message's transactions in order. After a missing value it continues from there, and executes each transaction once. */
 export class BlockRun {
   readonly block: BlockEnvironment;
   readonly executed: Executed[] = [];
   readonly #options: BlockRunOptions;
+  readonly #reader: IncompleteState;
   readonly #state: ExecutionState;
   /** The calls at the block's start that have not run. */
   readonly #startCalls: SystemCall[];
-  #reader: StateReader;
 
   constructor(options: BlockRunOptions) {
     const { job, engine, known, layers, ancestors } = options;
     this.#options = options;
-    this.#reader = layered(known.reader(createStrictState()), layers);
-    const reader: StateReader = {
-      account: (address) => this.#reader.account(address),
-      code: (hash, address) => this.#reader.code(hash, address),
-      storage: (address, slot) => this.#reader.storage(address, slot),
-      blockHash: (number) => this.#reader.blockHash(number),
-    };
-    this.#state = engine.createState(reader);
+    this.#reader = new IncompleteState(createStrictState, (missing) => layered(known.reader(missing), layers));
+    this.#state = engine.createState(this.#reader);
     this.#startCalls = job.index > 0 ? [] : [...startCalls(engine, job.environment)];
-    this.block = blockOf(job.environment, ancestors, reader);
+    this.block = blockOf(job.environment, ancestors, this.#reader);
   }
 
   /** Whether all transactions were executed. */
-  get isDone(): boolean {
+  get #isDone(): boolean {
     return this.#startCalls.length === 0 && this.executed.length === this.#options.transactions.length;
   }
 
   /**
-   * Executes until a value is missing and returns its key. Returns `undefined` at the end, or after that many calls and
-   * transactions. Throws TransactionError.
+   * Executes all transactions, in turns of `turn`. `fetch` gets the keys of a missing value, and makes it known.
+   * Throws TransactionError.
    */
-  async advance(maxSteps = Number.POSITIVE_INFINITY): Promise<StateKeys | undefined> {
-    const { known, layers } = this.#options;
-    const missing = createStrictState();
-    this.#reader = layered(known.reader(missing), layers);
-    for (let steps = 0; steps < maxSteps && !this.isDone; steps++) {
-      try {
-        await this.#step();
-      } catch (error) {
-        if (missing.count === 0) {
-          throw error;
-        }
-        return missing.keys();
-      }
+  async complete(turn: Turn, fetch: (missing: StateKeys) => Promise<void>): Promise<void> {
+    while (!this.#isDone) {
+      await this.#reader.complete(() => turn.queue(() => this.#advance(turn.maxSteps)), fetch);
     }
-    return undefined;
+  }
+
+  async #advance(maxSteps: number): Promise<void> {
+    for (let steps = 0; steps < maxSteps && !this.#isDone; steps++) {
+      await this.#step();
+    }
   }
 
   async #step(): Promise<void> {

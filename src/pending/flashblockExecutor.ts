@@ -202,12 +202,9 @@ export class FlashblockExecutor {
     });
     this.#current = { run, layers };
     try {
-      while (!run.isDone) {
-        const missing = await this.#engineQueue.urgent(() => run.advance(this.#maxSteps));
-        if (missing) {
-          await this.#jobs.wait(rounds.fetch(missing, run.executed.length));
-        }
-      }
+      await run.complete({ queue: this.#engineQueue.urgent, maxSteps: this.#maxSteps }, (missing) =>
+        this.#jobs.wait(rounds.fetch(missing, run.executed.length)),
+      );
     } finally {
       this.#current = undefined;
     }

@@ -8,8 +8,8 @@ import { createOpForks } from "../../src/ethereum/opForks.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { type Comparison, compareEngines, type EngineDifference } from "../../src/evm/comparison/compareEngines.ts";
 import { createEngines, type Engines } from "../../src/evm/createEngines.ts";
+import { completeRun } from "../../src/evm/reads/complete.ts";
 import { createKnownState } from "../../src/evm/reads/knownState.ts";
-import { runUntilStateComplete } from "../../src/evm/reads/runUntilStateComplete.ts";
 import type { CallInput } from "../../src/simulation/callExecution.ts";
 import { runCall } from "../../src/simulation/callRuns.ts";
 import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
@@ -65,7 +65,7 @@ const compare = (engines: Engines, input = simulationInput(FORKS)): Promise<Comp
     described: { name: "simulate", stateId: "state", input },
     run: (host) => runSimulation(input, host),
     withState: async (run) =>
-      (await runUntilStateComplete(known, (keys) => source.read(keys, new AbortController().signal), run)).result,
+      (await completeRun(run, { known, fetch: (keys) => source.read(keys, new AbortController().signal) })).result,
     ours: engines,
     reference,
   });
@@ -171,7 +171,7 @@ test("a run whose state cannot be completed is not compared, because its steps a
     described: { name: "simulate", stateId: "state", input },
     run: (host) => runSimulation(input, host),
     withState: async (run) =>
-      (await runUntilStateComplete(known, () => Promise.reject(new Error("no node")), run)).result,
+      (await completeRun(run, { known, fetch: () => Promise.reject(new Error("no node")) })).result,
     ours: faulty,
     reference,
   });

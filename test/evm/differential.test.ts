@@ -6,9 +6,9 @@ import { formatData, type Hex, parseData } from "../../src/ethereum/hex.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { TransactionResult } from "../../src/evm/engine.ts";
+import { completeRun } from "../../src/evm/reads/complete.ts";
 import { createKnownState } from "../../src/evm/reads/knownState.ts";
 import { createNodeState } from "../../src/evm/reads/nodeState.ts";
-import { runUntilStateComplete } from "../../src/evm/reads/runUntilStateComplete.ts";
 import { parseParent } from "../../src/simulation/parentBlock.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { createCallWorld, type PlainCall } from "../support/builders/callWorld.ts";
@@ -42,9 +42,7 @@ const source = nodeState.at(block);
 const known = createKnownState({ codes: new Map(), isNative: () => false });
 
 const run = async (call: PlainCall): Promise<TransactionResult> => {
-  const { result } = await runUntilStateComplete(
-    known,
-    (keys) => source.read(keys, new AbortController().signal),
+  const { result } = await completeRun(
     (reader) =>
       engine.transact(
         {
@@ -67,6 +65,7 @@ const run = async (call: PlainCall): Promise<TransactionResult> => {
         }),
         { checks: { nonce: false, sender: false, freeGas: true } },
       ),
+    { known, fetch: (keys) => source.read(keys, new AbortController().signal) },
   );
   return result;
 };

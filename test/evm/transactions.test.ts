@@ -12,9 +12,9 @@ import { DEPOSIT_TYPE } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { Engine, TransactionResult } from "../../src/evm/engine.ts";
 import type { ExecutionState } from "../../src/evm/executionState.ts";
+import { completeRun } from "../../src/evm/reads/complete.ts";
 import { createKnownState } from "../../src/evm/reads/knownState.ts";
 import { createNodeState } from "../../src/evm/reads/nodeState.ts";
-import { runUntilStateComplete } from "../../src/evm/reads/runUntilStateComplete.ts";
 import { recoverSender } from "../../src/evm/senders/recoverAddress.ts";
 import { startCalls } from "../../src/evm/systemCalls.ts";
 import { messageOf } from "../../src/evm/transactionMessage.ts";
@@ -76,9 +76,7 @@ const replay = async (by: Engine, raw: Hex, before: string, mined: Mined): Promi
   if (from === undefined) {
     throw new Error("no sender");
   }
-  const completed = await runUntilStateComplete(
-    known,
-    (keys) => source.read(keys, new AbortController().signal),
+  const completed = await completeRun(
     async (reader) => {
       const state = by.createState(reader);
       const environment = {
@@ -102,6 +100,7 @@ const replay = async (by: Engine, raw: Hex, before: string, mined: Mined): Promi
       }
       return { state, result };
     },
+    { known, fetch: (keys) => source.read(keys, new AbortController().signal) },
   );
   return completed.result;
 };

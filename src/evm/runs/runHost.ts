@@ -1,20 +1,15 @@
 import type { ReadSet } from "../../core/readSet.ts";
-import type { StateKeys, StateReader, StateValues } from "../../core/stateReader.ts";
+import type { StateReader } from "../../core/stateReader.ts";
 import type { Rules } from "../../ethereum/rules.ts";
 import type { Engines } from "../createEngines.ts";
 import type { Engine } from "../engine.ts";
 import { ReadRecorder } from "../readRecorder.ts";
-import { completeSteps } from "../reads/completeSteps.ts";
-import type { KnownState } from "../reads/knownState.ts";
-import { type CompletedRun, runUntilStateComplete } from "../reads/runUntilStateComplete.ts";
+import { type CompletedRun, completeRun, completeSteps, type FetchedState } from "../reads/complete.ts";
 import type { SteppedRun } from "../reads/steppedRun.ts";
 import type { WorkerContext } from "./workerContext.ts";
 
-export interface RunHostOptions {
+export interface RunHostOptions extends FetchedState {
   readonly engines: Engines;
-  /** The cached values of the run's state. */
-  readonly known: KnownState;
-  readonly fetch: (keys: StateKeys) => Promise<StateValues>;
   readonly tracesReads: boolean;
 }
 
@@ -43,19 +38,17 @@ export class RunHost implements WorkerContext {
   }
 
   async withState<T>(run: (reader: StateReader, reads?: ReadRecorder) => Promise<T>): Promise<T> {
-    const { known, fetch } = this.#options;
     let reads: ReadRecorder | undefined;
-    const completed = await runUntilStateComplete(known, fetch, (reader) => {
+    const completed = await completeRun((reader) => {
       reads = this.#reads && new ReadRecorder();
       return run(reader, reads);
-    });
+    }, this.#options);
     return this.#resultOf(completed, reads);
   }
 
   async withSteps<T>(run: SteppedRun<T>): Promise<T> {
-    const { known, fetch } = this.#options;
     const reads = this.#reads && new ReadRecorder();
-    return this.#resultOf(await completeSteps(run, { known, fetch, reads }), reads);
+    return this.#resultOf(await completeSteps(run, this.#options, reads), reads);
   }
 
   #resultOf<T>({ result, rounds }: CompletedRun<T>, reads: ReadRecorder | undefined): T {

@@ -1,20 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { StateKeys } from "../../src/core/stateReader.ts";
+import type { StateKeys, StateReader } from "../../src/core/stateReader.ts";
 import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { completeRun } from "../../src/evm/reads/complete.ts";
 import { createKnownState } from "../../src/evm/reads/knownState.ts";
-import { runUntilStateComplete } from "../../src/evm/reads/runUntilStateComplete.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 
 const create = () => createKnownState({ codes: new Map(), isNative: () => false });
 const source = plainSource("nothing", new Map());
 const fetch = (keys: StateKeys) => source.read(keys, new AbortController().signal);
+/** Completes a run on a state of which nothing is known. */
+const complete = <T>(run: (state: StateReader) => Promise<T>) => completeRun(run, { known: create(), fetch });
 const address = (number: number): Address => `0x${number.toString(16).padStart(40, "0")}`;
 const slot = (number: number): Hash => `0x${number.toString(16).padStart(64, "0")}`;
 
 test("a run is repeated until no value is missing, and results on guessed values are discarded", async () => {
   const seen: unknown[] = [];
-  const { result, rounds } = await runUntilStateComplete(create(), fetch, async (state) => {
+  const { result, rounds } = await complete(async (state) => {
     const account = state.account(address(1));
     seen.push(account);
     return account === undefined ? state.storage(address(2), slot(1)).length : "a guess";
@@ -25,7 +27,7 @@ test("a run is repeated until no value is missing, and results on guessed values
 
 test("an error on guessed values is discarded, and one on known values is thrown", async () => {
   await assert.rejects(
-    runUntilStateComplete(create(), fetch, async (state) => {
+    complete(async (state) => {
       const guess = state.account(address(1));
       throw new Error(guess === undefined ? "true" : "guessed");
     }),
@@ -34,7 +36,7 @@ test("an error on guessed values is discarded, and one on known values is thrown
 });
 
 test("a run whose reads depend on each other has one round per read", async () => {
-  const { rounds } = await runUntilStateComplete(create(), fetch, async (state) => {
+  const { rounds } = await complete(async (state) => {
     let at = 1;
     while (at < 240 && state.account(address(at)) === undefined) {
       at++;
@@ -46,7 +48,7 @@ test("a run whose reads depend on each other has one round per read", async () =
 test("a run ends at a limit of fetched values", async () => {
   let next = 0;
   await assert.rejects(
-    runUntilStateComplete(create(), fetch, async (state) => {
+    complete(async (state) => {
       for (let read = 0; read < 2_000; read++) {
         state.account(address(++next));
       }
@@ -56,6 +58,6 @@ test("a run ends at a limit of fetched values", async () => {
 });
 
 test("hashes of ancestors are fetched too", async () => {
-  const { result, rounds } = await runUntilStateComplete(create(), fetch, async (state) => state.blockHash(9n));
+  const { result, rounds } = await complete(async (state) => state.blockHash(9n));
   assert.deepEqual([result, rounds], [ZERO_HASH, 1]);
 });
