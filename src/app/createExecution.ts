@@ -19,7 +19,7 @@ import { EvmWorkers } from "../evm/runs/evmWorkers.ts";
 import type { SenderCache } from "../evm/senders/senderCache.ts";
 import { SenderRecovery } from "../evm/senders/senderRecovery.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
-import { FairSlots } from "../limits/fairSlots.ts";
+import { FairGate } from "../limits/fairGate.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import type { Executor } from "../pending/execution.ts";
@@ -207,7 +207,7 @@ export const createExecution = (options: ChainExecutionOptions): ChainExecution 
   const { beforeScrape, workersBusy } = telemetry.metrics;
   const measure = (): void => workersBusy.set({ chain: config.name }, workers.busy);
   beforeScrape.add(measure);
-  const turns = new FairSlots({ max: MAX_STATE_READS, overloaded: "too many state reads are waiting" });
+  const turns = new FairGate({ max: MAX_STATE_READS, overloaded: "too many state reads are waiting" });
   return {
     simulator: createChainSimulator(options, workers, nativesAt),
     executor: () => createFeedExecutor(options, state, workers, nativesAt),

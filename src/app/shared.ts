@@ -1,9 +1,10 @@
+import type { Node } from "../core/node.ts";
 import { LiarMarks } from "../cache/liarMarks.ts";
 import { MemoryStore } from "../cache/memoryStore.ts";
 import { RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
 import { EvmThreads } from "../evm/runs/evmThreads.ts";
-import { createFairScheduler, type FairScheduler } from "../limits/fairScheduler.ts";
+import { FairGate } from "../limits/fairGate.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Places } from "../limits/places.ts";
 import { WriteSetThread } from "../state/sources/writeSetThread.ts";
@@ -24,7 +25,7 @@ export interface Shared {
   readonly liarMarks: LiarMarks;
   /** See `cache.unconfirmedMs`. */
   readonly unconfirmedMs: number;
-  readonly logSlots: FairScheduler;
+  readonly logSlots: FairGate<Node>;
   readonly webSockets: WebSockets;
   /** Threads that execute EVM code. */
   readonly evmThreads: EvmThreads;
@@ -64,7 +65,7 @@ export const createShared = (
     redis,
     liarMarks: new LiarMarks({ redis }),
     unconfirmedMs: cache.unconfirmedMs,
-    logSlots: createFairScheduler({ maxRanges: server.logSpans }),
+    logSlots: new FairGate<Node>({ max: server.logSpans }),
     webSockets: new WebSockets({
       ...server,
       memory: budget,

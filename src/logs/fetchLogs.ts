@@ -1,7 +1,7 @@
 import { systemClock } from "../core/clock.ts";
 import { type Node, NodeError } from "../core/node.ts";
 import { RpcError, unavailable } from "../jsonrpc/rpcError.ts";
-import type { Lease } from "../limits/fairScheduler.ts";
+import type { Lease } from "../limits/fairGate.ts";
 import {
   addMissing,
   type CheckedLogs,
@@ -87,7 +87,7 @@ export class RangeFetcher {
         return this.#fetchParts(halves, context);
       }
       const lease = await this.#rangeNodes.acquire(range, context, failed);
-      const { node } = lease;
+      const { place: node } = lease;
       const limits = { ...this.#limits.lists(node), blocks: this.#limits.blocks(node, filterHash) };
       const fitting = fitFetchRange(range, limits);
       if (fitting.length > 1) {
@@ -114,7 +114,7 @@ export class RangeFetcher {
     return mergeParts(await Promise.all(fetched));
   }
 
-  async #fetchFrom({ node, release }: Lease, range: FetchRange, context: FetchContext): Promise<FetchedLogs> {
+  async #fetchFrom({ place: node, release }: Lease<Node>, range: FetchRange, context: FetchContext): Promise<FetchedLogs> {
     const { chain, telemetry } = this.#options;
     const returned = await this.#request(node, range, context).finally(release);
     const { logs: complete, verified } = await this.#complete({ node, range, logs: returned, context });

@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { Node } from "../core/node.ts";
 import type { SharedValues } from "../core/sharedValues.ts";
-import type { FairScheduler } from "../limits/fairScheduler.ts";
+import type { FairGate } from "../limits/fairGate.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { LogVerifier } from "../verification/logVerifier.ts";
@@ -16,7 +16,7 @@ export interface LogsOptions {
   /** Other processes read the learned limits of nodes there; `undefined` without Redis. */
   readonly sharedValues?: SharedValues | undefined;
   /** Shared by all chains of the process. */
-  readonly slots: FairScheduler;
+  readonly slots: FairGate<Node>;
   /** Limit of fetch ranges in flight on one node. */
   readonly rangesPerNode: (node: Node) => number;
   /** Timeout of one fetch range on one node. */

@@ -1,7 +1,7 @@
 import type { RequestContext } from "../core/rpcSource.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import { overBudget } from "../jsonrpc/rpcError.ts";
-import type { SlotOwner } from "../limits/fairScheduler.ts";
+import type { SlotOwner } from "../limits/fairGate.ts";
 import type { MemoryBudget, MemoryUse } from "../limits/memoryBudget.ts";
 import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
 import { FetchRetries } from "./fetchRetries.ts";

@@ -1,7 +1,7 @@
 import { systemClock } from "../core/clock.ts";
 import type { Node } from "../core/node.ts";
 import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
-import type { Choice, Lease } from "../limits/fairScheduler.ts";
+import type { Choice, Lease } from "../limits/fairGate.ts";
 import type { FailedNodes } from "./fetchRetries.ts";
 import type { LogsOptions } from "./logsOptions.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
@@ -24,7 +24,7 @@ export class RangeNodes {
   }
 
   /** Waits for a slot and a node; if all nodes have failed, for the next round. Throws after the last round. */
-  async acquire(range: FetchRange, { owner, filterHash }: FetchContext, failed: FailedNodes): Promise<Lease> {
+  async acquire(range: FetchRange, { owner, filterHash }: FetchContext, failed: FailedNodes): Promise<Lease<Node>> {
     const { slots, clock = systemClock } = this.#options;
     for (;;) {
       const lease = await slots.acquire(owner, () => this.#choose(range, filterHash, failed));
@@ -46,7 +46,7 @@ export class RangeNodes {
    * is chosen if no other one is available: the request checks it.
    * A later tier is chosen only if no node of an earlier one is available. It prefers the node that accepts more blocks of the range, then the one with fewer requests in flight.
    */
-  #choose(range: FetchRange, filterHash: string, failed: FailedNodes): Choice {
+  #choose(range: FetchRange, filterHash: string, failed: FailedNodes): Choice<Node> {
     const { nodes, slots, rangesPerNode } = this.#options;
     const untried = (range.node === undefined ? nodes : [range.node]).filter(
       (node) => isEligible(node, range) && node.serves("eth_getLogs") && !failed.has(node) && hasBlocks(node, range),

@@ -5,7 +5,7 @@ import { formatLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { CLOSE_BRACKET, QUOTE } from "../json/jsonBytes.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import type { ResultMemory } from "../jsonrpc/response.ts";
-import type { SlotOwner } from "../limits/fairScheduler.ts";
+import type { SlotOwner } from "../limits/fairGate.ts";
 import { wrongLogs } from "../verification/logVerifier.ts";
 import type { FetchRetries } from "./fetchRetries.ts";
 import { orderLogs } from "./mergeLogs.ts";

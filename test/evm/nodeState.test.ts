@@ -5,7 +5,7 @@ import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { createNodeState } from "../../src/evm/reads/nodeState.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { INTERNAL_OWNER } from "../../src/limits/fairQueue.ts";
-import { FairSlots } from "../../src/limits/fairSlots.ts";
+import { FairGate } from "../../src/limits/fairGate.ts";
 
 const BLOCK = { number: 7n, hash: `0x${"ab".repeat(32)}` } as const;
 const [ONE, TWO]: Address[] = [`0x${"11".repeat(20)}`, `0x${"22".repeat(20)}`];
@@ -191,7 +191,7 @@ test("a read that takes turns is counted as a whole, and sent in parts until one
     parts.push(calls.length);
     throw new Error("no node");
   };
-  const turns = new FairSlots({ max: 1, overloaded: "too many" });
+  const turns = new FairGate({ max: 1, overloaded: "too many" });
   let counted = 0;
   const source = createNodeState({ fetch, maxBytes: MAX_BYTES }).at(BLOCK, undefined, {
     takeTurn: (task) => turns.run(INTERNAL_OWNER, task),

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import type { Node } from "../../src/core/node.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import type { LogFilter } from "../../src/ethereum/logFilter.ts";
-import { createFairScheduler } from "../../src/limits/fairScheduler.ts";
+import { FairGate } from "../../src/limits/fairGate.ts";
 import type { LogsOptions } from "../../src/logs/logsOptions.ts";
 import { SplitLogs } from "../../src/logs/splitLogs.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
@@ -15,7 +15,7 @@ export const createSplit = (nodes: readonly Node[], options: Partial<LogsOptions
     chain: "test",
     nodes,
     store: createMemoryStore(),
-    slots: createFairScheduler({ maxRanges: 32 }),
+    slots: new FairGate<Node>({ max: 32 }),
     rangesPerNode: () => 8,
     clock: { nowMs: () => 0, sleep: () => setImmediate() },
     telemetry: createTelemetry({ level: "silent" }),

@@ -5,7 +5,7 @@ import type { PaymentPayload, PaymentRequirements, SettleResponse } from "@x402/
 import { connectionFault } from "../../core/connectionFault.ts";
 import { type RpcError, unavailable } from "../../jsonrpc/rpcError.ts";
 import type { QueueOwner } from "../../limits/fairQueue.ts";
-import { FairSlots } from "../../limits/fairSlots.ts";
+import { FairGate } from "../../limits/fairGate.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 
 export interface FacilitatorOptions {
@@ -117,9 +117,9 @@ export class Facilitator {
   readonly #telemetry: Pick<Telemetry, "log" | "metrics">;
   readonly #verifier: FacilitatorClient;
   readonly #settler: FacilitatorClient;
-  readonly #verifications: FairSlots;
+  readonly #verifications: FairGate;
   /** Refuses nothing: each has a verified payment, and a response that is ready. New requests are refused instead. */
-  readonly #settlements: FairSlots;
+  readonly #settlements: FairGate;
   readonly #maxWaitingSettlements: number;
   #isFailing = false;
 
@@ -129,8 +129,8 @@ export class Facilitator {
     this.#telemetry = telemetry;
     this.#verifier = createFacilitatorClient(x402, options, timeoutMs);
     this.#settler = createFacilitatorClient(x402, options, settleTimeoutMs);
-    this.#verifications = new FairSlots({ max, maxWaiting: MAX_WAITING, overloaded: OVERLOADED });
-    this.#settlements = new FairSlots({ max, overloaded: OVERLOADED });
+    this.#verifications = new FairGate({ max, maxWaiting: MAX_WAITING, overloaded: OVERLOADED });
+    this.#settlements = new FairGate({ max, overloaded: OVERLOADED });
     this.#maxWaitingSettlements = max * WAITING_PER_SETTLEMENT;
   }
 

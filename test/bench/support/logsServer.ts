@@ -9,7 +9,7 @@ import { resolveLogRange } from "../../../src/core/logRange.ts";
 import { type Node, NodeError } from "../../../src/core/node.ts";
 import { type Hash, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { parseLogQuery } from "../../../src/ethereum/logFilter.ts";
-import { createFairScheduler } from "../../../src/limits/fairScheduler.ts";
+import { FairGate } from "../../../src/limits/fairGate.ts";
 import type { Segment, SegmentStore } from "../../../src/logs/cachedSegments.ts";
 import { SplitLogs } from "../../../src/logs/splitLogs.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
@@ -102,7 +102,7 @@ const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
     chain: "bench",
     nodes: [createNode(options)],
     store: createStore(options.storeBytes),
-    slots: createFairScheduler({ maxRanges: 32 }),
+    slots: new FairGate<Node>({ max: 32 }),
     rangesPerNode: () => options.rangesPerNode,
     telemetry: createTelemetry({ level: "silent" }),
   });
