@@ -1,8 +1,8 @@
-import type { Node } from "../core/node.ts";
 import { LiarMarks } from "../cache/liarMarks.ts";
 import { MemoryStore } from "../cache/memoryStore.ts";
 import { RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
+import type { Node } from "../core/node.ts";
 import { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { FairGate } from "../limits/fairGate.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";

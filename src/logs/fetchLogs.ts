@@ -114,7 +114,11 @@ export class RangeFetcher {
     return mergeParts(await Promise.all(fetched));
   }
 
-  async #fetchFrom({ place: node, release }: Lease<Node>, range: FetchRange, context: FetchContext): Promise<FetchedLogs> {
+  async #fetchFrom(
+    { place: node, release }: Lease<Node>,
+    range: FetchRange,
+    context: FetchContext,
+  ): Promise<FetchedLogs> {
     const { chain, telemetry } = this.#options;
     const returned = await this.#request(node, range, context).finally(release);
     const { logs: complete, verified } = await this.#complete({ node, range, logs: returned, context });

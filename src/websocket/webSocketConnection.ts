@@ -11,6 +11,7 @@ import { type Chunk, errorResult, isStream } from "../jsonrpc/response.ts";
 import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { Message, type MessageSource } from "./message.ts";
 import { MessageFlow } from "./messageFlow.ts";
 import type { MessageTurns } from "./messageTurns.ts";
 import { Pings } from "./pings.ts";
@@ -40,77 +41,6 @@ export interface WebSocketConnectionOptions {
   /** Counts messages, and responses that wait for slow readers. Default: they are not counted. */
   readonly memory?: MemoryBudget | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
-}
-
-/** What the messages of one connection share. */
-interface MessageSource {
-  readonly headers: IncomingHttpHeaders;
-  readonly requestId: string;
-  readonly traceHeaders: TraceHeaders | undefined;
-  readonly noCache: boolean;
-  readonly subscriber: Subscriber;
-  /** Aborted when the connection is closed. */
-  readonly lazySignal: LazySignal;
-}
-
-/** One message of a client, until its response is sent. */
-class Message implements InboundRequest, RequestAdmission {
-  readonly caller: AuthenticatedCaller;
-  readonly memory: RequestMemory | undefined;
-  isAdmitted = false;
-  stateReads = 0;
-  failedPending: RequestAdmission["failedPending"];
-  readonly #source: MessageSource;
-  readonly #afterwards: (() => void)[] = [];
-
-  constructor(source: MessageSource, caller: AuthenticatedCaller, memory: RequestMemory | undefined) {
-    this.#source = source;
-    this.caller = caller;
-    this.memory = memory;
-  }
-
-  get headers(): IncomingHttpHeaders {
-    return this.#source.headers;
-  }
-
-  get requestId(): string {
-    return this.#source.requestId;
-  }
-
-  get traceHeaders(): TraceHeaders | undefined {
-    return this.#source.traceHeaders;
-  }
-
-  get noCache(): boolean {
-    return this.#source.noCache;
-  }
-
-  get subscriber(): Subscriber {
-    return this.#source.subscriber;
-  }
-
-  get signal(): AbortSignal {
-    return this.#source.lazySignal.signal;
-  }
-
-  get lazySignal(): LazySignal {
-    return this.#source.lazySignal;
-  }
-
-  get admission(): this {
-    return this;
-  }
-
-  afterResponse(then: () => void): void {
-    this.#afterwards.push(then);
-  }
-
-  /** Runs what waits for the response. */
-  end(): void {
-    for (const then of this.#afterwards) {
-      then();
-    }
-  }
 }
 
 const TRY_AGAIN_LATER = 1013;

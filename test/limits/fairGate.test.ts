@@ -1,11 +1,11 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
 import type { Node } from "../../src/core/node.ts";
 import { FairGate, type Lease } from "../../src/limits/fairGate.ts";
 import { ANY, createSplit, range } from "../logs/askLogs.ts";
 import { createFakeChain, fakeHeads } from "../logs/fakeChain.ts";
 import { createFakeLogNode } from "../logs/fakeLogNode.ts";
 import { createContext } from "../support/builders/request.ts";
-import assert from "node:assert/strict";
-import { test } from "node:test";
 
 const connection = {};
 const owner = (clientId: string) => ({ clientId, group: connection });

@@ -4,8 +4,8 @@ import type * as Types from "@x402/core/types";
 import type { PaymentPayload, PaymentRequirements, SettleResponse } from "@x402/core/types";
 import { connectionFault } from "../../core/connectionFault.ts";
 import { type RpcError, unavailable } from "../../jsonrpc/rpcError.ts";
-import type { QueueOwner } from "../../limits/fairQueue.ts";
 import { FairGate } from "../../limits/fairGate.ts";
+import type { QueueOwner } from "../../limits/fairQueue.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 
 export interface FacilitatorOptions {
