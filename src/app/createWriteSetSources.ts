@@ -1,7 +1,6 @@
 import type { ChainConfig } from "../config/schema.ts";
-import { ownContext } from "../core/context.ts";
+import { type CallScope, ownContext } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
-import type { Reach } from "../core/node.ts";
 import { areRulesKnown, type BlobSchedule, newestRulesAt } from "../ethereum/rules.ts";
 import { fullBlockRequest } from "../methods/chainReads.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
@@ -47,12 +46,12 @@ const createSourceNodes = ({ nodes, heads }: Upstreams): SourceNodes => ({
 /** Reads a whole block through the cache, because clients ask for new blocks too. */
 const createReadBlock =
   ({ upstreams, pipeline }: WriteSetSourcesOptions) =>
-  async (block: BlockId, reach: Reach): Promise<Uint8Array> => {
+  async (block: BlockId, scope: CallScope): Promise<Uint8Array> => {
     const heads = upstreams.heads.current();
     if (heads === undefined) {
       throw new Error("no head is known");
     }
-    const context = ownContext("forebay", { heads }, reach);
+    const context = ownContext("forebay", { heads }, scope);
     const { body } = await pipeline.ownReads.request(fullBlockRequest(block), context);
     if (!(body instanceof Uint8Array)) {
       throw new Error(`block ${block.hash} is a stream`);

@@ -1,7 +1,8 @@
 import type { Clock } from "../core/clock.ts";
+import type { Context } from "../core/context.ts";
 import { type Check, UnverifiedError } from "../core/node.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
-import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import type { NodeSource, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Finality } from "../heads/canonicalChain.ts";
 import { ChainIdentity } from "../heads/chainIdentity.ts";
@@ -174,7 +175,7 @@ class ChainUpstreams implements Upstreams {
     return this.#chain.genesis;
   }
 
-  request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+  request(request: RpcRequest, context: Context): Promise<RpcResponse> {
     this.heads.markActive();
     return this.background.request(request, context);
   }

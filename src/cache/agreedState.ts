@@ -1,6 +1,7 @@
+import type { Context } from "../core/context.ts";
 import { NodeError, type NodeErrorKind, UnverifiedError } from "../core/node.ts";
 import { RETENTION } from "../core/retention.ts";
-import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
@@ -112,7 +113,7 @@ class AgreedState implements RpcSource {
     this.#others = new OtherOrigins(source, options.nodes);
   }
 
-  request(request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> {
+  request(request: RpcRequest, context: Context): Awaitable<RpcResponse> {
     return isCompared(request) ? this.#agree({ request, context }) : this.#source.request(request, context);
   }
 

@@ -1,7 +1,8 @@
+import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
-import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import { traced } from "../core/trace.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
@@ -9,8 +10,7 @@ import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { isProvenByHash } from "../verification/checksOfCall.ts";
 import { type CacheEntry, isCanonical, isValid, requestKey } from "./cacheEntry.ts";
-import type { NegativeCache } from "./negativeCache.ts";
-import { scanTransactionHashes } from "./negativeCache.ts";
+import { type NegativeCache, scanTransactionHashes } from "./negativeCache.ts";
 import { needsAgreement } from "./sameResult.ts";
 import { isStated, type StatedEntry, type StatedValues } from "./statedValues.ts";
 import { type ChainTiers, storeEntry } from "./tieredStore.ts";
@@ -46,7 +46,7 @@ class CachedSource implements RpcSource {
     this.#count = createLookupCounters(options);
   }
 
-  request(request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> {
+  request(request: RpcRequest, context: Context): Awaitable<RpcResponse> {
     const { retention } = request;
     const { heads } = context.view;
     const key = requestKey(this.#options.prefix, request, heads);
@@ -88,12 +88,7 @@ class CachedSource implements RpcSource {
   }
 
   /** `inMemory`: an entry in memory that is not served any more. */
-  #readOrFetch(
-    key: string,
-    request: RpcRequest,
-    context: RequestContext,
-    inMemory?: CacheEntry,
-  ): Awaitable<RpcResponse> {
+  #readOrFetch(key: string, request: RpcRequest, context: Context, inMemory?: CacheEntry): Awaitable<RpcResponse> {
     const { retention } = request;
     const { memory, redis } = this.#storage;
     if (redis === undefined || RETENTION[retention].redisSeconds === undefined) {
@@ -114,7 +109,7 @@ class CachedSource implements RpcSource {
     redis: NonNullable<Storage["redis"]>,
     key: string,
     { method, retention }: RpcRequest,
-    context: RequestContext,
+    context: Context,
   ): Promise<CacheEntry | undefined> {
     const entry = await traced(context.span, "redis get", {}, () => redis.get(key, ownerOf(context.caller)));
     return entry === undefined || !isValid(entry, retention, context.view.heads)
@@ -125,7 +120,7 @@ class CachedSource implements RpcSource {
   #fetchOrConfirm(
     key: string,
     request: RpcRequest,
-    context: RequestContext,
+    context: Context,
     entry: CacheEntry | undefined,
   ): Awaitable<RpcResponse> {
     return entry !== undefined &&
@@ -135,7 +130,7 @@ class CachedSource implements RpcSource {
       : this.#fetch(key, request, context);
   }
 
-  #fetch(key: string, request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> {
+  #fetch(key: string, request: RpcRequest, context: Context): Awaitable<RpcResponse> {
     const { heads } = context.view;
     const isFresh = context.bypassCache;
     this.#count(request.retention, isFresh ? "bypass" : "miss");
@@ -150,12 +145,7 @@ class CachedSource implements RpcSource {
   }
 
   /** Requests a value whose life is over from another origin. */
-  async #confirm(
-    key: string,
-    request: RpcRequest,
-    context: RequestContext,
-    earlier: StatedEntry,
-  ): Promise<RpcResponse> {
+  async #confirm(key: string, request: RpcRequest, context: Context, earlier: StatedEntry): Promise<RpcResponse> {
     const { heads } = context.view;
     const { stated } = this.#storage;
     this.#count(request.retention, "miss");
@@ -174,7 +164,7 @@ class CachedSource implements RpcSource {
 export const cached = (source: RpcSource, options: CachedOptions): RpcSource => new CachedSource(source, options);
 
 /** Requests from the source without the cache. */
-const forward = (source: RpcSource, request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> =>
+const forward = (source: RpcSource, request: RpcRequest, context: Context): Awaitable<RpcResponse> =>
   whenKnown(source.request(request, context), (response) => {
     if (response.status.hit !== undefined) {
       return response;

@@ -1,9 +1,10 @@
+import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { isAborted } from "../core/lazySignal.ts";
 import { NodeError, UnverifiedError } from "../core/node.ts";
 import { RETENTION } from "../core/retention.ts";
-import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { findReceipt, isSameReceipt } from "../verification/singleReceipt.ts";
 import type { Verifier } from "../verification/verifier.ts";
@@ -17,7 +18,7 @@ export interface CorroboratedOptions {
   readonly stated: Pick<StatedValues, "preferred">;
   readonly negativeCache: Pick<NegativeCache, "blockOf">;
   /** Reads a block's verified receipts through the cache. Returns undefined if no node has them. */
-  receiptsOf(block: BlockId, context: RequestContext): Promise<Uint8Array | undefined>;
+  receiptsOf(block: BlockId, context: Context): Promise<Uint8Array | undefined>;
 }
 
 const RECEIPT = "eth_getTransactionReceipt";
@@ -60,7 +61,7 @@ class CorroboratedSource implements RpcSource {
     this.#others = new OtherOrigins(source, options.nodes);
   }
 
-  request(request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> {
+  request(request: RpcRequest, context: Context): Awaitable<RpcResponse> {
     const read = { request, context };
     if (!RETENTION[request.retention].cachesNull || this.#options.verifier.level !== "full") {
       return this.#source.request(request, context);
@@ -209,14 +210,14 @@ class CorroboratedSource implements RpcSource {
   }
 
   /** Reads a block's receipts. Returns undefined if no node has them in time. */
-  async #receiptsOf(block: BlockId, context: RequestContext): Promise<Uint8Array | undefined> {
+  async #receiptsOf(block: BlockId, context: Context): Promise<Uint8Array | undefined> {
     const receipts = await this.#readReceipts(block, context);
     this.#failedBlocks = receipts === undefined ? this.#failedBlocks + 1 : 0;
     this.#failedMs = performance.now();
     return receipts;
   }
 
-  async #readReceipts(block: BlockId, context: RequestContext): Promise<Uint8Array | undefined> {
+  async #readReceipts(block: BlockId, context: Context): Promise<Uint8Array | undefined> {
     try {
       return await this.#options.receiptsOf(block, withinSecondMs(context));
     } catch (error) {

@@ -1,5 +1,6 @@
+import type { Context } from "../core/context.ts";
 import type { HeadChange, Heads } from "../core/heads.ts";
-import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Log } from "../telemetry/telemetry.ts";
 
@@ -17,7 +18,7 @@ export interface HeadPrefetchOptions {
     readonly block: RpcRequest;
     readonly fullBlock: RpcRequest;
   };
-  readonly contextOf: (heads: Heads) => RequestContext;
+  readonly contextOf: (heads: Heads) => Context;
   readonly log: Log;
 }
 
@@ -37,7 +38,7 @@ export class HeadPrefetch implements RpcSource {
     this.#options = options;
   }
 
-  request(request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> {
+  request(request: RpcRequest, context: Context): Awaitable<RpcResponse> {
     this.#recordUse(request, context);
     return this.#source.request(request, context);
   }
@@ -59,7 +60,7 @@ export class HeadPrefetch implements RpcSource {
     }
   }
 
-  #recordUse({ block, canonicalParams, blockField }: RpcRequest, { view }: RequestContext): void {
+  #recordUse({ block, canonicalParams, blockField }: RpcRequest, { view }: Context): void {
     if (block === undefined || block.number !== view.heads.latest.number || !isBlockRead(blockField)) {
       return;
     }

@@ -1,6 +1,7 @@
+import type { Context } from "../core/context.ts";
 import { isAborted } from "../core/lazySignal.ts";
 import { NodeError, type UnverifiedError } from "../core/node.ts";
-import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { VerifiedNode } from "../verification/verifier.ts";
 
 export interface OriginNode extends VerifiedNode {
@@ -12,13 +13,13 @@ export interface OriginNode extends VerifiedNode {
 /** One request, with the context that all its parts share. */
 export interface Read {
   readonly request: RpcRequest;
-  readonly context: RequestContext;
+  readonly context: Context;
 }
 
 /** A first response waits up to this time for a second source. */
 export const SECOND_MS = 1_500;
 
-export const withinSecondMs = (context: RequestContext): RequestContext =>
+export const withinSecondMs = (context: Context): Context =>
   context.with({ deadlineMs: Math.min(context.deadlineMs, performance.now() + SECOND_MS) });
 
 /** Whether nodes have at least two origins, so that they can be compared. */

@@ -1,5 +1,5 @@
-import { ownContext } from "../core/context.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import { type Context, ownContext } from "../core/context.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { HeadTracker } from "../heads/headTracker.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
@@ -25,7 +25,7 @@ interface OpenRead {
   reject(error: Error): void;
 }
 
-type Request = (context: RequestContext, ask: () => Awaitable<RpcResponse>) => Awaitable<RpcResponse>;
+type Request = (context: Context, ask: () => Awaitable<RpcResponse>) => Awaitable<RpcResponse>;
 
 const expired = (): Error => unavailable("no response of a node came");
 

@@ -1,4 +1,5 @@
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { Context } from "../core/context.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import { READABLE_BLOCKS } from "../state/blockValues.ts";
 import { type CacheableCall, type CallCache, MAX_KEY_CHARACTERS } from "../state/calls/callCache.ts";
@@ -106,5 +107,5 @@ interface RemoteRequest {
   readonly method: StateMethod | CallMethod;
   readonly key: string;
   readonly block: StateRead["block"];
-  readonly context: RequestContext;
+  readonly context: Context;
 }

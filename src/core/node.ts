@@ -88,9 +88,6 @@ export class UnverifiedError extends NodeError {
   }
 }
 
-/** The former name of CallScope. */
-export type Reach = CallScope;
-
 /** One node, for callers that select nodes themselves (a log range stays on one node). Rejects with NodeError. */
 export interface Node extends NodeSource {
   readonly name: string;

@@ -58,9 +58,6 @@ export interface RpcResponse extends Reply {
   readonly pending?: PendingMode;
 }
 
-/** The former name of Context. */
-export type RequestContext = Context;
-
 /** Answers requests. Nodes, caches and everything between them implement this interface; a feature wraps another source. */
 export interface RpcSource {
   /** Returns a response that is known, such as a cached one, without a promise. */

@@ -1,4 +1,5 @@
-import { NodeError, type Reach } from "../core/node.ts";
+import type { CallScope } from "../core/context.ts";
+import { NodeError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isHash, isQuantity, ZERO_HASH } from "../ethereum/hex.ts";
 import { asText } from "../json/asText.ts";
@@ -23,7 +24,10 @@ export class GenesisMissingError extends Error {
 
 const TIMEOUT_MS = 5_000;
 
-export const identityReach = (signal: AbortSignal): Reach => ({ signal, deadlineMs: performance.now() + TIMEOUT_MS });
+export const identityScope = (signal: AbortSignal): CallScope => ({
+  signal,
+  deadlineMs: performance.now() + TIMEOUT_MS,
+});
 
 /** The calls whose outcomes `parseIdentity` takes, in this order. */
 export const IDENTITY_CALLS: readonly Call[] = [
@@ -54,4 +58,4 @@ export const parseIdentity = ([id, block]: readonly (RpcResponse | NodeError)[])
 
 /** Reads chain id and genesis in one batch, so that one machine behind a load balancer answers both. */
 export const readNodeIdentity = async (node: UpstreamNode, signal: AbortSignal): Promise<NodeIdentity> =>
-  parseIdentity(await node.probe(IDENTITY_CALLS, identityReach(signal)));
+  parseIdentity(await node.probe(IDENTITY_CALLS, identityScope(signal)));

@@ -12,7 +12,7 @@ import { classify } from "./canonicalChain.ts";
 import { type ChainPath, findChainPath } from "./chainPath.ts";
 import type { HeadReporter } from "./headReporter.ts";
 import { sealedBlocksOf } from "./nodeChain.ts";
-import { IDENTITY_CALLS, identityReach, type NodeIdentity, parseIdentity } from "./nodeIdentity.ts";
+import { IDENTITY_CALLS, identityScope, type NodeIdentity, parseIdentity } from "./nodeIdentity.ts";
 
 export interface HeadLeaderOptions {
   readonly clock: Clock;
@@ -226,7 +226,7 @@ export const readHeadEvidence = async (
   const calls = [number, middle, ...samples].map((block) =>
     createCall("eth_getBlockByNumber", [formatQuantity(block), false]),
   );
-  const outcomes = await node.probe([...IDENTITY_CALLS, ...calls], identityReach(signal));
+  const outcomes = await node.probe([...IDENTITY_CALLS, ...calls], identityScope(signal));
   const [top, between, ...ringBlocks] = outcomes.slice(IDENTITY_CALLS.length).map(parseBlock);
   return {
     identity: parseIdentity(outcomes),

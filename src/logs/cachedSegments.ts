@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
+import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { RetentionClass } from "../core/retention.ts";
-import type { RequestContext } from "../core/rpcSource.ts";
 import { ownerOf, type QueueOwner } from "../limits/fairQueue.ts";
 import { joinLogs } from "./mergeLogs.ts";
 import { type SegmentRange, segmentOf } from "./plan.ts";
@@ -46,7 +46,7 @@ export class CachedSegments {
   /** Clients take turns at Redis. */
   readonly #owner: QueueOwner;
 
-  constructor(filterHash: string, context: Pick<RequestContext, "view" | "caller">, store: SegmentStore) {
+  constructor(filterHash: string, context: Pick<Context, "view" | "caller">, store: SegmentStore) {
     this.#filterHash = filterHash;
     this.#heads = context.view.heads;
     this.#store = store;

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
+import type { Context } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import type { Node } from "../core/node.ts";
-import type { RequestContext } from "../core/rpcSource.ts";
 import { formatQuantity, isQuantity } from "../ethereum/hex.ts";
 import { isFields } from "../json/fields.ts";
 import { invalidAnswer, requestJson } from "./requestLogs.ts";
@@ -20,7 +20,7 @@ export class LogTimestamps {
   #cached: LRUCache<string, string> | undefined;
 
   /** Reads the block ring first, then the blocks. Throws if the node does not have a block. */
-  async fill(logs: readonly ScannedLog[], node: Node, context: RequestContext): Promise<Timestamps> {
+  async fill(logs: readonly ScannedLog[], node: Node, context: Context): Promise<Timestamps> {
     const timestamps = new Map<string, string>();
     const missing = new Set<string>();
     for (const log of logs) {
@@ -45,7 +45,7 @@ export class LogTimestamps {
     return timestamps;
   }
 
-  async #read(hash: string, node: Node, context: RequestContext): Promise<string> {
+  async #read(hash: string, node: Node, context: Context): Promise<string> {
     const block = await requestJson(node, "eth_getBlockByHash", [hash, false], context);
     if (!isFields(block) || !isQuantity(block.timestamp)) {
       throw invalidAnswer(node, "The node has no block for a log that it returned");

@@ -1,5 +1,6 @@
+import type { Context } from "../core/context.ts";
 import { type Node, NodeError } from "../core/node.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isData, isQuantity, parseData } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { isFields } from "../json/fields.ts";
@@ -23,7 +24,7 @@ export class LogsOfBlock {
     this.#fetchLogs = fetchLogs;
   }
 
-  async request(hash: Hash, filter: LogFilter, context: RequestContext): Promise<RpcResponse> {
+  async request(hash: Hash, filter: LogFilter, context: Context): Promise<RpcResponse> {
     const { store } = this.#options;
     const filterHash = hashFilter(canonicalLogFilter(filter));
     const key = blockKey(filterHash, hash);
@@ -59,7 +60,7 @@ export class LogsOfBlock {
 }
 
 /** Reads the header from the first node that has it. Throws if no node has it. */
-const findHeader = async (nodes: readonly Node[], hash: Hash, context: RequestContext): Promise<Header> => {
+const findHeader = async (nodes: readonly Node[], hash: Hash, context: Context): Promise<Header> => {
   let lastError: unknown;
   for (const node of nodes.filter(({ available }) => available)) {
     try {

@@ -1,6 +1,6 @@
 import type { Clock } from "../core/clock.ts";
+import type { Context } from "../core/context.ts";
 import { type Node, NodeError } from "../core/node.ts";
-import type { RequestContext } from "../core/rpcSource.ts";
 import { formatQuantity, isHash } from "../ethereum/hex.ts";
 import { isFields } from "../json/fields.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
@@ -53,7 +53,7 @@ export class PrunePoints {
   }
 
   /** Whether the node has the data of a block. Simultaneous checks of this block, or of a higher one, share one request. */
-  async #holds(node: Node, number: bigint, context: RequestContext): Promise<boolean> {
+  async #holds(node: Node, number: bigint, context: Context): Promise<boolean> {
     const point = this.#pointOf(node);
     if (number >= point.lowest) {
       return true;
@@ -65,7 +65,7 @@ export class PrunePoints {
     return number >= point.lowest || this.#ask(node, number, context);
   }
 
-  async #ask(node: Node, number: bigint, context: RequestContext): Promise<boolean> {
+  async #ask(node: Node, number: bigint, context: Context): Promise<boolean> {
     const point = this.#pointOf(node);
     const holds = holdsBlock(node, number, context).catch((error: unknown) => {
       if (error instanceof NodeError && error.kind === "missingData") {
@@ -101,7 +101,7 @@ export class PrunePoints {
  * Whether the node still has the data of a block: `[]` for a range below its prune horizon looks like a valid response.
  * It requests the block's receipts. If the node lacks that method, it requests the receipt of the first transaction.
  */
-const holdsBlock = async (node: Node, number: bigint, context: RequestContext): Promise<boolean> => {
+const holdsBlock = async (node: Node, number: bigint, context: Context): Promise<boolean> => {
   const request = (method: string, params: readonly unknown[]) => requestJson(node, method, params, context);
   const quantity = formatQuantity(number);
   try {

@@ -1,4 +1,4 @@
-import type { RequestContext } from "../core/rpcSource.ts";
+import type { Context } from "../core/context.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import { overBudget } from "../jsonrpc/rpcError.ts";
 import type { SlotOwner } from "../limits/fairGate.ts";
@@ -39,7 +39,7 @@ export interface QueryOptions extends Pick<LogsOptions, "store" | "memory"> {
 export class RangeFetches {
   readonly #table: SegmentTable;
   readonly #query: HashedFilter;
-  readonly #context: RequestContext;
+  readonly #context: Context;
   readonly #options: QueryOptions;
   readonly #memory: LogMemory;
   readonly #closing = new AbortController();
@@ -52,7 +52,7 @@ export class RangeFetches {
   #failure: { readonly error: unknown } | undefined;
   #ended = Promise.withResolvers<void>();
 
-  constructor(table: SegmentTable, query: HashedFilter, context: RequestContext, options: QueryOptions) {
+  constructor(table: SegmentTable, query: HashedFilter, context: Context, options: QueryOptions) {
     this.#table = table;
     this.#query = query;
     this.#context = context;

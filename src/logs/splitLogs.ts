@@ -1,5 +1,6 @@
+import type { Context } from "../core/context.ts";
 import type { BlockRange } from "../core/logRange.ts";
-import type { CacheStatus, RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { CacheStatus, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { CODES, RpcError, upstreamTimeout } from "../jsonrpc/rpcError.ts";
@@ -44,14 +45,14 @@ export class SplitLogs {
   request(
     filter: LogFilter,
     blocks: BlockRange | { readonly blockHash: Hash },
-    context: RequestContext,
+    context: Context,
   ): Promise<RpcResponse> {
     return "blockHash" in blocks
       ? this.#logsOfBlock.request(blocks.blockHash, filter, context)
       : this.#requestRange(filter, blocks, context);
   }
 
-  async #requestRange(filter: LogFilter, range: BlockRange, context: RequestContext): Promise<RpcResponse> {
+  async #requestRange(filter: LogFilter, range: BlockRange, context: Context): Promise<RpcResponse> {
     const { chain, telemetry } = this.#options;
     const blocks = Number(range.to - range.from) + 1;
     telemetry.metrics.logRangeBlocks.observe({ chain }, blocks);
@@ -72,7 +73,7 @@ export class SplitLogs {
   }
 
   /** Responds with one buffer, or with a stream if it is large. Throws if the response exceeds its limit. */
-  async #respond(collector: LogCollector, segments: number, { bypassCache }: RequestContext): Promise<RpcResponse> {
+  async #respond(collector: LogCollector, segments: number, { bypassCache }: Context): Promise<RpcResponse> {
     const { chain, telemetry, maxResponseBytes: maxBytes = Number.POSITIVE_INFINITY } = this.#options;
     if (!bypassCache) {
       await collector.lookUp();
@@ -101,7 +102,7 @@ class LogCollector {
   /** The segments' bytes in order. Memory of a chunk is released when the next chunk is requested. */
   readonly chunks = this.#send();
 
-  constructor(ranges: readonly SegmentRange[], query: HashedFilter, context: RequestContext, options: QueryOptions) {
+  constructor(ranges: readonly SegmentRange[], query: HashedFilter, context: Context, options: QueryOptions) {
     this.#table = new SegmentTable(ranges, new CachedSegments(query.filterHash, context, options.store));
     this.#fetches = new RangeFetches(this.#table, query, context, options);
   }

@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
+import type { Context } from "../core/context.ts";
 import { NodeError } from "../core/node.ts";
-import type { RequestContext, RpcRequest } from "../core/rpcSource.ts";
+import type { RpcRequest } from "../core/rpcSource.ts";
 import { ZERO_ADDRESS } from "../ethereum/hex.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { createCall } from "../jsonrpc/call.ts";
@@ -8,7 +9,7 @@ import type { UpstreamNode } from "./upstreamNode.ts";
 
 /** Whether one node supports requests by block hash. */
 export interface ByHashSupport {
-  isByHashSupported(request: RpcRequest, context: RequestContext): Awaitable<boolean>;
+  isByHashSupported(request: RpcRequest, context: Context): Awaitable<boolean>;
   /** Marks a by-hash method as unsupported: the node answers by number, and rejects the request by hash. */
   markUnsupported(method: string): void;
 }
@@ -38,7 +39,7 @@ export const createByHashSupport = (node: Pick<UpstreamNode, "send">): ByHashSup
   const unsupported = new LRUCache<string, true>({ max: MAX_UNSUPPORTED, ttl: UNSUPPORTED_MS });
   let probing: Promise<boolean> | undefined;
 
-  const probe = async (hash: string, context: RequestContext): Promise<boolean> => {
+  const probe = async (hash: string, context: Context): Promise<boolean> => {
     try {
       await node.send(
         createCall("eth_getBalance", [ZERO_ADDRESS, { blockHash: hash, requireCanonical: false }]),
@@ -54,7 +55,7 @@ export const createByHashSupport = (node: Pick<UpstreamNode, "send">): ByHashSup
     return isSupported ?? false;
   };
 
-  const isByHashSupported = (request: RpcRequest, context: RequestContext): Awaitable<boolean> => {
+  const isByHashSupported = (request: RpcRequest, context: Context): Awaitable<boolean> => {
     const hash = request.block?.hash;
     if (!request.byHash || hash === undefined || unsupported.has(request.byHash.method)) {
       return false;

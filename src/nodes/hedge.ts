@@ -1,6 +1,7 @@
+import type { Context } from "../core/context.ts";
 import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
 import type { HedgeReason } from "../core/retryPolicy.ts";
-import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
 import { RetryBudget } from "./retryBudget.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
@@ -93,18 +94,14 @@ interface Attempt {
 /** Sends one read to one node, and maybe to a second. The first response that is not empty wins. */
 class Race {
   readonly #request: RpcRequest;
-  readonly #context: RequestContext;
+  readonly #context: Context;
   readonly #onDuration: (node: HedgedNode, durationMs: number) => void;
   readonly #result = Promise.withResolvers<RpcResponse>();
   readonly #running = new Set<Attempt>();
   readonly #onDisconnect = (): void => this.#abortAll(abortReason(this.#context));
   #empty: RpcResponse | undefined;
 
-  constructor(
-    request: RpcRequest,
-    context: RequestContext,
-    onDuration: (node: HedgedNode, durationMs: number) => void,
-  ) {
+  constructor(request: RpcRequest, context: Context, onDuration: (node: HedgedNode, durationMs: number) => void) {
     this.#request = request;
     this.#context = context;
     this.#onDuration = onDuration;
@@ -193,12 +190,7 @@ export class Hedge {
     this.#budget = budget;
   }
 
-  async request(
-    first: HedgedNode,
-    second: HedgedNode,
-    request: RpcRequest,
-    context: RequestContext,
-  ): Promise<RpcResponse> {
+  async request(first: HedgedNode, second: HedgedNode, request: RpcRequest, context: Context): Promise<RpcResponse> {
     this.#saved = Math.min(MAX_SAVED_HEDGES, this.#saved + this.#options.maxShare);
     const race = new Race(request, context, (node, durationMs) =>
       this.#quantileOf(node, request.method).record(durationMs),

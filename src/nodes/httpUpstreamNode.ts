@@ -1,7 +1,7 @@
 import { createMethodRules } from "../access/methodRules.ts";
-import type { CallScope } from "../core/context.ts";
+import type { CallScope, Context } from "../core/context.ts";
 import { NodeError, UnverifiedError } from "../core/node.ts";
-import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
@@ -317,7 +317,7 @@ class HttpUpstreamNode implements UpstreamNode {
     }
   }
 
-  request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+  request(request: RpcRequest, context: Context): Promise<RpcResponse> {
     const { method } = request;
     const refused = this.#refusals.begin(method);
     if (refused !== undefined) {

@@ -1,8 +1,9 @@
+import type { Context } from "../core/context.ts";
 import { isNull } from "../core/isNull.ts";
 import { NodeError } from "../core/node.ts";
 import { retryCause } from "../core/retryCause.ts";
 import { RETRY_RULES } from "../core/retryPolicy.ts";
-import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { readResponseBlock } from "../verification/responseBlock.ts";
 import type { Verifier } from "../verification/verifier.ts";
@@ -36,7 +37,7 @@ export const attemptOnNode = (
   { node, verifier }: { readonly node: UpstreamNode; readonly verifier: Verifier | undefined },
   call: Call,
   request: RpcRequest,
-  context: RequestContext,
+  context: Context,
 ): Promise<NodeAttempt> => {
   const { heads } = context.view;
   const isVerified = verifier !== undefined && verifier.level !== "off";

@@ -1,7 +1,8 @@
 import { type Clock, systemClock } from "../core/clock.ts";
+import type { Context } from "../core/context.ts";
 import { NodeError } from "../core/node.ts";
 import { type HedgeReason, RETRY_LIMITS, type RetryCause } from "../core/retryPolicy.ts";
-import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import type { NodeSource, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import { Hedge, type HedgeOptions } from "./hedge.ts";
@@ -60,11 +61,11 @@ class NodePool implements NodeSource {
     this.#hedge = options.hedge && new Hedge(options.hedge, options.onHedge, this.#budget);
   }
 
-  request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+  request(request: RpcRequest, context: Context): Promise<RpcResponse> {
     return request.write ? this.#write(request, context) : this.#read(request, context);
   }
 
-  #write(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+  #write(request: RpcRequest, context: Context): Promise<RpcResponse> {
     const { onlyNode } = request;
     if (onlyNode !== undefined && this.#nodes.every(({ name }) => name !== onlyNode)) {
       return Promise.reject(new RpcError(CODES.SERVER, "filter not found"));
@@ -84,7 +85,7 @@ class NodePool implements NodeSource {
   async #writeToFirst(
     [node, ...others]: readonly UpstreamNode[],
     request: RpcRequest,
-    context: RequestContext,
+    context: Context,
   ): Promise<RpcResponse> {
     if (node === undefined) {
       throw unavailable("no node has responded yet");
@@ -101,7 +102,7 @@ class NodePool implements NodeSource {
   }
 
   /** Most reads end with the first attempt. */
-  #read(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+  #read(request: RpcRequest, context: Context): Promise<RpcResponse> {
     this.#budget.recordRead();
     const read = new PoolRead(request, context);
     let choice: NodeChoice | undefined;
@@ -124,7 +125,7 @@ class NodePool implements NodeSource {
   }
 
   /** Tries the other nodes after the first attempt. */
-  async #readAgain(read: PoolRead, request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+  async #readAgain(read: PoolRead, request: RpcRequest, context: Context): Promise<RpcResponse> {
     const { attempts } = this.#options;
     for (let attempt = 2; attempt <= attempts; attempt += 1) {
       const choice = read.choose(this.#rank(request, context.view, { isRetry: true }));
@@ -179,7 +180,7 @@ class NodePool implements NodeSource {
     return acceptingFirst(ranked, method);
   }
 
-  #send({ node, next }: NodeChoice, request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+  #send({ node, next }: NodeChoice, request: RpcRequest, context: Context): Promise<RpcResponse> {
     const isSentOnce = next === undefined || next.priority > node.priority || isAvoided(next, request);
     if (!this.#hedge || isSentOnce || !next.available || !hasReached(next, request.block)) {
       return node.request(request, context);
@@ -191,7 +192,7 @@ class NodePool implements NodeSource {
   async #prepareRetry(
     { isRepeated }: NodeChoice,
     { attempt, cause }: { readonly attempt: number; readonly cause: RetryCause },
-    { signal }: RequestContext,
+    { signal }: Context,
   ): Promise<void> {
     this.#options.onRetry(cause);
     if (!isRepeated) {

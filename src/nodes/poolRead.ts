@@ -1,9 +1,10 @@
+import type { Context } from "../core/context.ts";
 import { isNull } from "../core/isNull.ts";
 import { isAborted } from "../core/lazySignal.ts";
 import { NodeError } from "../core/node.ts";
 import { retryCause } from "../core/retryCause.ts";
 import { RETRY_LIMITS, type RetryCause } from "../core/retryPolicy.ts";
-import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
 import { isRetryable, isTransient } from "./errorKind.ts";
@@ -27,7 +28,7 @@ const isNoAnswer = (error: NodeError): boolean => isTransient(error) || isRefusa
 /** The decisions of one read: which node is tried next, and whether its outcome ends the read. */
 export class PoolRead {
   readonly #request: RpcRequest;
-  readonly #context: RequestContext;
+  readonly #context: Context;
   /** An array, because most reads try one node. */
   readonly #tried: UpstreamNode[] = [];
   /** The tried nodes that may answer after a delay. */
@@ -40,7 +41,7 @@ export class PoolRead {
   /** The first response that is not usable: it is returned if no node has a better one. */
   #fallback: RpcResponse | undefined;
 
-  constructor(request: RpcRequest, context: RequestContext) {
+  constructor(request: RpcRequest, context: Context) {
     this.#request = request;
     this.#context = context;
   }

@@ -1,11 +1,12 @@
+import type { Context } from "../core/context.ts";
 import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
 import { RETENTION } from "../core/retention.ts";
-import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import type { NodeSource, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { RpcError, upstreamTimeout } from "../jsonrpc/rpcError.ts";
 
 /** A read that is never cached may have to see a write that was sent just before: it is not coalesced. */
-const isShared = (rpcRequest: RpcRequest, context: RequestContext): boolean =>
+const isShared = (rpcRequest: RpcRequest, context: Context): boolean =>
   !rpcRequest.write && RETENTION[rpcRequest.retention].isCoalesced && !context.bypassCache;
 
 /**
@@ -33,12 +34,12 @@ const tooLate = () => upstreamTimeout("no node answered in time");
 /** One client that waits for a shared response, up to its own deadline. */
 class Waiter {
   readonly #response = Promise.withResolvers<RpcResponse>();
-  readonly #context: RequestContext;
+  readonly #context: Context;
   readonly #shared: SharedRequest;
   readonly #timer: NodeJS.Timeout | undefined;
   readonly #onAbort = (): void => this.#leave(abortReason(this.#context));
 
-  constructor(context: RequestContext, shared: SharedRequest) {
+  constructor(context: Context, shared: SharedRequest) {
     this.#context = context;
     this.#shared = shared;
     // The shared request ends at its own deadline.
@@ -90,7 +91,7 @@ class SharedRequest {
   #followers: Set<Waiter> | undefined;
   #waiting = 1;
 
-  constructor(context: RequestContext, key: string, inFlight: Map<string, SharedRequest>) {
+  constructor(context: Context, key: string, inFlight: Map<string, SharedRequest>) {
     this.deadlineMs = context.deadlineMs;
     this.#ending = new LazySignal(context.deadlineMs);
     this.#key = key;
@@ -101,7 +102,7 @@ class SharedRequest {
   }
 
   /** Must be called once, by the client that started it. */
-  send(source: NodeSource, rpcRequest: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+  send(source: NodeSource, rpcRequest: RpcRequest, context: Context): Promise<RpcResponse> {
     source.request(rpcRequest, context.with({ ending: this.#ending })).then(
       (response) => {
         this.#end();
@@ -115,7 +116,7 @@ class SharedRequest {
     return this.#first.response;
   }
 
-  join(context: RequestContext): Promise<RpcResponse> {
+  join(context: Context): Promise<RpcResponse> {
     const waiter = new Waiter(context, this);
     this.#followers ??= new Set();
     this.#followers.add(waiter);
@@ -160,11 +161,7 @@ class SharedRequest {
 export const coalesced = (source: NodeSource): NodeSource => {
   const inFlight = new Map<string, SharedRequest>();
 
-  const follow = async (
-    shared: SharedRequest,
-    rpcRequest: RpcRequest,
-    context: RequestContext,
-  ): Promise<RpcResponse> => {
+  const follow = async (shared: SharedRequest, rpcRequest: RpcRequest, context: Context): Promise<RpcResponse> => {
     try {
       const response = await shared.join(context);
       return { ...response, status: { ...response.status, collapsed: true } };
@@ -177,7 +174,7 @@ export const coalesced = (source: NodeSource): NodeSource => {
     }
   };
 
-  const request = (rpcRequest: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
+  const request = (rpcRequest: RpcRequest, context: Context): Promise<RpcResponse> => {
     if (!isShared(rpcRequest, context)) {
       return source.request(rpcRequest, context);
     }

@@ -1,10 +1,11 @@
 import { type Clock, systemClock } from "../core/clock.ts";
+import type { Context } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { NodeError } from "../core/node.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
-import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
@@ -56,7 +57,7 @@ const decideBranch = ({ retention, presence, matchesView, isMissing }: BranchFac
 type Delays = Iterator<number, undefined>;
 
 interface MissingRetry {
-  readonly context: RequestContext;
+  readonly context: Context;
   readonly delays: Delays;
   readonly isReplaced: (() => Promise<boolean>) | undefined;
 }
@@ -65,7 +66,7 @@ interface MissingRetry {
 const acceptByHash = (
   { response, isMissing }: NodeAttempt,
   request: RpcRequest,
-  { view }: RequestContext,
+  { view }: Context,
 ): RpcResponse | undefined => {
   if (isMissing || response === undefined || isNull(response)) {
     return undefined;
@@ -105,14 +106,14 @@ export class VerifiedRequests {
   }
 
   /** Rejects with NodeError; `otherBranch` if the response is not of the view's branch, or of a node that lacks the block. */
-  request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+  request(request: RpcRequest, context: Context): Promise<RpcResponse> {
     const support = this.#byHashSupport.isByHashSupported(request, context);
     return support instanceof Promise
       ? support.then((isSupported) => this.#send(request, context, isSupported))
       : this.#send(request, context, support);
   }
 
-  #send(request: RpcRequest, context: RequestContext, isByHash: boolean): Promise<RpcResponse> {
+  #send(request: RpcRequest, context: Context, isByHash: boolean): Promise<RpcResponse> {
     const delays = RETRY_LIMITS.node.delaysMs.values();
     const { byHash } = request;
     return isByHash && byHash !== undefined
@@ -121,7 +122,7 @@ export class VerifiedRequests {
   }
 
   /** Sends the request by hash. If the node does not know the hash or the form, sends it by number. */
-  #sendByHash(byHash: Call, request: RpcRequest, context: RequestContext, delays: Delays): Promise<RpcResponse> {
+  #sendByHash(byHash: Call, request: RpcRequest, context: Context, delays: Delays): Promise<RpcResponse> {
     const attempt = (): Promise<NodeAttempt> => attemptOnNode(this.#sender, byHash, request, context);
     const onOutcome = (outcome: NodeAttempt): Awaitable<RpcResponse> =>
       acceptByHash(outcome, request, context) ?? this.#sendByNumber(request, context, delays, true);
@@ -150,7 +151,7 @@ export class VerifiedRequests {
   }
 
   /** `isOnce`: a missing block is not requested again. */
-  #sendByNumber(request: RpcRequest, context: RequestContext, delays: Delays, isOnce: boolean): Promise<RpcResponse> {
+  #sendByNumber(request: RpcRequest, context: Context, delays: Delays, isOnce: boolean): Promise<RpcResponse> {
     const attempt = (): Promise<NodeAttempt> => this.#attemptByNumber(request, context);
     const onOutcome = (outcome: NodeAttempt): RpcResponse => this.#acceptByNumber(outcome, request);
     return attempt().then((first) =>
@@ -197,7 +198,7 @@ export class VerifiedRequests {
   }
 
   /** Sends the request by number, or without a block. The response is of the node's own branch, which is then verified. */
-  #attemptByNumber(request: RpcRequest, context: RequestContext): Promise<NodeAttempt> {
+  #attemptByNumber(request: RpcRequest, context: Context): Promise<NodeAttempt> {
     const anchor = anchorBlock(this.#node, request, context.view.heads);
     // Nothing in the response can show a branch.
     if (anchor === undefined && request.blockField === undefined && !request.nullIsError) {
@@ -206,11 +207,7 @@ export class VerifiedRequests {
     return this.#attemptAtAnchor(anchor, request, context);
   }
 
-  async #attemptAtAnchor(
-    anchor: BlockId | undefined,
-    request: RpcRequest,
-    context: RequestContext,
-  ): Promise<NodeAttempt> {
+  async #attemptAtAnchor(anchor: BlockId | undefined, request: RpcRequest, context: Context): Promise<NodeAttempt> {
     const { heads } = context.view;
     // A response from before the node reached the view's branch would look right afterwards.
     const isPresent = anchor === undefined || (hasReached(this.#node, anchor) && isOnSameBranch(this.#node, heads));

@@ -1,9 +1,9 @@
+import type { CallScope } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
-import type { Reach } from "../core/node.ts";
-import { reachWithin } from "../state/sources/askSourceNode.ts";
+import { scopeWithin } from "../state/sources/askSourceNode.ts";
 import type { BlockContent } from "../state/sources/blockContent.ts";
 import { composeChanges } from "../state/sources/executedWrites.ts";
-import { type BlockContentOptions, readBlockContent, withinReach } from "../state/sources/readBlockContent.ts";
+import { type BlockContentOptions, readBlockContent, withinScope } from "../state/sources/readBlockContent.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../state/writeSet.ts";
 import type { Execution, Executor, FlashblockJob } from "./execution.ts";
 import { writeSetFailureOf } from "./executionFailure.ts";
@@ -62,12 +62,12 @@ export class ExecutionSource implements WriteSetSource {
     if (!isExecutable(block)) {
       return "unsupported";
     }
-    const reach = reachWithin(blockTimeMs(), signal);
-    const content = await readBlockContent({ readBlock, thread }, block, reach);
+    const scope = scopeWithin(blockTimeMs(), signal);
+    const content = await readBlockContent({ readBlock, thread }, block, scope);
     if (typeof content === "string") {
       return content;
     }
-    const execution = await this.#execute(block, content, reach);
+    const execution = await this.#execute(block, content, scope);
     if (execution === "late") {
       return "late";
     }
@@ -79,11 +79,11 @@ export class ExecutionSource implements WriteSetSource {
     return { block, accounts: composeChanges([outcome.changes]) };
   }
 
-  #execute(block: BlockId, content: BlockContent, reach: Reach): Promise<Execution | "late"> {
+  #execute(block: BlockId, content: BlockContent, scope: CallScope): Promise<Execution | "late"> {
     const { executor } = this.#options;
     const parent = { number: block.number - 1n, hash: content.environment.parentHash };
     executor.rebase(parent, this.#executed?.block.hash === parent.hash ? this.#executed.id : undefined);
     this.#executed = undefined;
-    return withinReach(executor.execute(jobOf(++this.#lastId, content)), reach);
+    return withinScope(executor.execute(jobOf(++this.#lastId, content)), scope);
   }
 }

@@ -1,5 +1,6 @@
+import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
-import type { CacheStatus, RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { CacheStatus, RpcResponse } from "../core/rpcSource.ts";
 import type { Address } from "../ethereum/hex.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -36,7 +37,7 @@ export interface StateRead {
   readonly method: StateMethod;
   readonly key: StateKey;
   readonly block: BlockId;
-  readonly context: RequestContext;
+  readonly context: Context;
 }
 
 const HIT: CacheStatus = Object.freeze({ hit: "state" });

@@ -1,12 +1,12 @@
+import type { Context } from "../core/context.ts";
 import type { Heads, LinkedBlock } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
-import type { RequestContext } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { createKeyedQueue } from "./keyedQueue.ts";
 
 /** Reads sealed blocks by number, oldest first. Blocks that no node has are left out. */
-export type BlocksReader = (range: BlockRange, context: RequestContext) => Promise<readonly LinkedBlock[]>;
+export type BlocksReader = (range: BlockRange, context: Context) => Promise<readonly LinkedBlock[]>;
 
 /** The canonical chain as far as a filter compares its blocks with it: the block ring, and blocks below it that were read. */
 export interface FilterChain extends Pick<Heads, "oldest"> {
@@ -35,7 +35,7 @@ export class BlocksBelow {
    * Returns the chain with its blocks from a number on. Reads those that it lacks, and checks that each is the parent of the next.
    * Returns undefined if it lacks too many. Throws RpcError if the blocks are not linked, as during a reorganisation.
    */
-  async extend(chain: FilterChain, from: bigint, context: RequestContext): Promise<FilterChain | undefined> {
+  async extend(chain: FilterChain, from: bigint, context: Context): Promise<FilterChain | undefined> {
     const { latest, oldest } = chain;
     const top = chain.at(oldest);
     if (top === undefined || oldest - from > MAX_READ_BLOCKS) {
@@ -45,7 +45,7 @@ export class BlocksBelow {
     return { latest, oldest: from, at: (number) => blocks.get(number) ?? chain.at(number) };
   }
 
-  async #linked(top: LinkedBlock, from: bigint, context: RequestContext): Promise<ReadonlyMap<bigint, LinkedBlock>> {
+  async #linked(top: LinkedBlock, from: bigint, context: Context): Promise<ReadonlyMap<bigint, LinkedBlock>> {
     const blocks = new Map<bigint, LinkedBlock>();
     const lowest = this.#addKnown(blocks, top, from);
     if (lowest.number === from) {

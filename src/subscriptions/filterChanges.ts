@@ -1,6 +1,7 @@
+import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { LogQuery } from "../ethereum/logFilter.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
@@ -82,18 +83,13 @@ const withoutBlock = ({ number }: BlockId, heads: Heads): Heads => ({
 });
 
 /** Reads a filter's logs of one block by its hash. */
-const readBlockLogs = async (
-  logs: Pick<SplitLogs, "request">,
-  query: LogQuery,
-  block: BlockId,
-  context: RequestContext,
-) => {
+const readBlockLogs = async (logs: Pick<SplitLogs, "request">, query: LogQuery, block: BlockId, context: Context) => {
   const view = { heads: withoutBlock(block, context.view.heads) };
   return readFilterLogs(await logs.request(query.filter, { blockHash: block.hash }, context.with({ view })));
 };
 
 /** Returns the parent's hash of a block of any branch, or undefined if no node has the block. */
-export type ParentHashReader = (hash: Hash, context: RequestContext) => Promise<Hash | undefined>;
+export type ParentHashReader = (hash: Hash, context: Context) => Promise<Hash | undefined>;
 
 /** The reads of a filter's poll besides those of logs. */
 export interface FilterReads {
@@ -121,7 +117,7 @@ export class FilterChanges {
    * Reads the changes that a filter has not reported yet. Returns `undefined` if another replica answered a poll in the meantime,
    * and `incomplete` if it is not known which blocks the filter has missed.
    */
-  async read(filter: StoredFilter, context: RequestContext): Promise<FilterChange | "incomplete" | undefined> {
+  async read(filter: StoredFilter, context: Context): Promise<FilterChange | "incomplete" | undefined> {
     const { id, store, cursor } = filter;
     const { query, last, version } = cursor;
     const { heads } = context.view;
@@ -163,7 +159,7 @@ export class FilterChanges {
   async #chainOf(
     reported: readonly BlockId[],
     query: LogQuery | undefined,
-    context: RequestContext,
+    context: Context,
   ): Promise<FilterChain | undefined> {
     const { heads } = context.view;
     const unknown = unknownBlock(reported, heads);
@@ -189,11 +185,7 @@ export class FilterChanges {
    * If a reorganisation replaced all reported blocks, it may have replaced blocks below them too. Adds their successors.
    * Returns undefined if the first replaced block is not found.
    */
-  async #withBlocksBelow(
-    step: FilterStep,
-    chain: FilterChain,
-    context: RequestContext,
-  ): Promise<FilterStep | undefined> {
+  async #withBlocksBelow(step: FilterStep, chain: FilterChain, context: Context): Promise<FilterStep | undefined> {
     let below = step.stayed.length === 0 ? step.gone[0] : undefined;
     if (below === undefined) {
       return step;
@@ -213,7 +205,7 @@ export class FilterChanges {
     return below.number === 0n ? withAddedFrom(step, 0n, chain) : undefined;
   }
 
-  async #readLogs(query: LogQuery, step: FilterStep, context: RequestContext): Promise<ReadLogs> {
+  async #readLogs(query: LogQuery, step: FilterStep, context: Context): Promise<ReadLogs> {
     const removed = await this.#readRemoved(query, step.gone, context);
     const range = withinBounds(step.added, query);
     const response = range && (await this.#logs.request(query.filter, range, context));
@@ -225,7 +217,7 @@ export class FilterChanges {
   async #readRemoved(
     query: LogQuery,
     gone: readonly ReportedBlock[],
-    context: RequestContext,
+    context: Context,
   ): Promise<readonly Uint8Array[]> {
     const removed: Uint8Array[] = [];
     for (const block of gone) {

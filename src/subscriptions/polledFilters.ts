@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { Context } from "../core/context.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Hex } from "../ethereum/hex.ts";
 import type { LogQuery } from "../ethereum/logFilter.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
@@ -23,14 +24,14 @@ export interface FiltersOptions extends FilterReads {
 
 /** The filters that clients poll. */
 export interface Filters {
-  newLogFilter(query: LogQuery, context: RequestContext): Promise<Hex>;
-  newBlockFilter(context: RequestContext): Promise<Hex>;
+  newLogFilter(query: LogQuery, context: Context): Promise<Hex>;
+  newBlockFilter(context: Context): Promise<Hex>;
   /**
    * Returns the changes since the last poll. Logs of blocks that are no longer canonical are returned again with
    * `removed: true`. Throws RpcError for an unknown filter, or if its state cannot be read now. A filter whose changes cannot be
    * complete is removed, and is unknown then.
    */
-  changes(id: unknown, context: RequestContext): Promise<RpcResponse>;
+  changes(id: unknown, context: Context): Promise<RpcResponse>;
   /** Returns the query of a log filter. Throws RpcError for any other id. */
   query(id: unknown): Promise<LogQuery>;
   /** Returns whether the filter existed. */
@@ -68,15 +69,15 @@ class PolledFilters implements Filters {
     this.#changes = new FilterChanges(options.logs, options);
   }
 
-  newLogFilter(query: LogQuery, context: RequestContext): Promise<Hex> {
+  newLogFilter(query: LogQuery, context: Context): Promise<Hex> {
     return this.#add(query, context);
   }
 
-  newBlockFilter(context: RequestContext): Promise<Hex> {
+  newBlockFilter(context: Context): Promise<Hex> {
     return this.#add(undefined, context);
   }
 
-  async changes(id: unknown, context: RequestContext): Promise<RpcResponse> {
+  async changes(id: unknown, context: Context): Promise<RpcResponse> {
     if (!isId(id)) {
       throw notFound();
     }
@@ -100,7 +101,7 @@ class PolledFilters implements Filters {
     return (await local.remove(key)) || ((await shared?.remove(key).catch(throwUnreadable)) ?? false);
   }
 
-  async #add(query: LogQuery | undefined, { view: { heads }, caller: { clientId } }: RequestContext): Promise<Hex> {
+  async #add(query: LogQuery | undefined, { view: { heads }, caller: { clientId } }: Context): Promise<Hex> {
     const { local, shared, onLocal } = this.#options;
     const id = this.#createId();
     const blocks = canonicalBlocks({ from: heads.latest.number - REPORTED_BLOCKS, to: heads.latest.number }, heads);
@@ -136,7 +137,7 @@ class PolledFilters implements Filters {
     throw notFound();
   }
 
-  async #poll(id: string, context: RequestContext): Promise<RpcResponse> {
+  async #poll(id: string, context: Context): Promise<RpcResponse> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const filter = await this.#find(id);
       const change = await this.#changes.read(filter, context);

@@ -1,5 +1,5 @@
+import type { Context } from "../core/context.ts";
 import { type Node, UnverifiedError } from "../core/node.ts";
-import type { RequestContext } from "../core/rpcSource.ts";
 import { type Hash, isData, isHash, parseData } from "../ethereum/hex.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import type { Verifier } from "./verifier.ts";
@@ -21,9 +21,9 @@ interface LogPlace {
 /** Reads what other responses say of the blocks of logs. */
 export interface LogReads {
   /** Reads a block's verified receipts. Returns undefined if no node has them. */
-  receiptsOf(block: LogsBlock, context: RequestContext): Promise<Uint8Array | undefined>;
+  receiptsOf(block: LogsBlock, context: Context): Promise<Uint8Array | undefined>;
   /** Reads the fields of a block by its hash, verified. Returns undefined if no node has it. */
-  headerOf(hash: Hash, context: RequestContext): Promise<Readonly<Record<string, unknown>> | undefined>;
+  headerOf(hash: Hash, context: Context): Promise<Readonly<Record<string, unknown>> | undefined>;
 }
 
 /** The values with which the logs of a response are compared. */
@@ -60,7 +60,7 @@ export class LogVerifier {
     filter: LogFilter,
     block: LogsBlock | undefined,
     logs: readonly LogPlace[],
-    context: RequestContext,
+    context: Context,
   ): Promise<LogEvidence | undefined> {
     if (this.#verifier.level !== "full") {
       return undefined;
@@ -80,7 +80,7 @@ export class LogVerifier {
   async findReceipts(
     filter: LogFilter,
     { number, hash }: { readonly number: bigint; readonly hash: string },
-    context: RequestContext,
+    context: Context,
   ): Promise<LogEvidence | undefined> {
     const isReadable = this.#verifier.verifiesReceipts() && isHash(hash);
     const receipts = isReadable ? await this.#reads.receiptsOf({ number, hash }, context) : undefined;
@@ -100,7 +100,7 @@ export class LogVerifier {
   }
 
   /** Returns the blooms of blocks with logs. Blocks outside the block ring are left out. */
-  #bloomsOf(logs: readonly LogPlace[], { view: { heads } }: RequestContext): Map<string, Uint8Array> {
+  #bloomsOf(logs: readonly LogPlace[], { view: { heads } }: Context): Map<string, Uint8Array> {
     const blooms = new Map<string, Uint8Array>();
     let last = "";
     let blocks = 0;
@@ -130,7 +130,7 @@ export const wrongLogs = (node: Node): UnverifiedError => {
 };
 
 /** Returns undefined if the value cannot be read now: then it cannot verify anything. */
-const ifReadable = async <T>(reading: Promise<T>, { signal }: RequestContext): Promise<T | undefined> => {
+const ifReadable = async <T>(reading: Promise<T>, { signal }: Context): Promise<T | undefined> => {
   try {
     return await reading;
   } catch {

@@ -1,7 +1,8 @@
+import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { type Check, NodeError, UnverifiedError } from "../core/node.ts";
-import type { RequestContext, RpcRequest } from "../core/rpcSource.ts";
+import type { RpcRequest } from "../core/rpcSource.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
@@ -22,7 +23,7 @@ export type VerifyLevel = "off" | "cheap" | "full";
 /** The node that returned a response. */
 export interface VerifiedNode {
   readonly name: string;
-  send(call: Call, scope: Pick<RequestContext, "signal" | "deadlineMs">): Promise<Uint8Array>;
+  send(call: Call, scope: Pick<Context, "signal" | "deadlineMs">): Promise<Uint8Array>;
 }
 
 /** A call to a node whose response is verified. */
@@ -31,7 +32,7 @@ export interface VerifiedCall {
   /** The form of `request` that the node received. */
   readonly call: Call;
   readonly request: RpcRequest;
-  readonly context: RequestContext;
+  readonly context: Context;
 }
 
 /** Parsing and hashing of larger responses takes more than about 1 ms, so a thread does it. */
@@ -189,7 +190,7 @@ export class Verifier {
    * Reads the transactions of a block whose receipts name another transaction at an index than a single receipt.
    * The receipts root does not cover the hash of a transaction, so that either response may be wrong.
    */
-  async #readTransactions(node: VerifiedNode, hash: string, context: RequestContext): Promise<BlockTransactions> {
+  async #readTransactions(node: VerifiedNode, hash: string, context: Context): Promise<BlockTransactions> {
     const body = await node.send(createCall("eth_getBlockByHash", [hash, true]), context);
     const location = { hash };
     await this.check(node.name, body, { kind: "block", location, checksHashes: true, transactions: "full" });
@@ -220,7 +221,7 @@ export class Verifier {
   async #readHeader(
     node: VerifiedNode,
     location: ExpectedLocation,
-    context: RequestContext,
+    context: Context,
   ): Promise<ReceiptsHeader | undefined> {
     const { hash, number } = location;
     const header = hash === undefined ? undefined : this.#headers.find({ ...location, hash }, context.view.heads);

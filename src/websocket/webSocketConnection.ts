@@ -1,10 +1,9 @@
-import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { RawData, WebSocket } from "ws";
 import type { AuthenticatedCaller, Reauthorize } from "../access/accessControl.ts";
-import type { InboundRequest, RequestAdmission, Subscriber } from "../core/context.ts";
+import type { InboundRequest, Subscriber } from "../core/context.ts";
 import { LazySignal } from "../core/lazySignal.ts";
-import type { TraceHeaders } from "../core/trace.ts";
 import { isNoCache, readTraceHeaders } from "../http/httpRequest.ts";
 import { RequestMemory } from "../http/requestMemory.ts";
 import { type Chunk, errorResult, isStream } from "../jsonrpc/response.ts";

@@ -1,5 +1,6 @@
+import type { Context } from "../../core/context.ts";
 import type { BlockId } from "../../core/heads.ts";
-import type { CacheStatus, RequestContext, RpcResponse } from "../../core/rpcSource.ts";
+import type { CacheStatus, RpcResponse } from "../../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../../jsonrpc/awaitable.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 import { type BlockValues, READABLE_BLOCKS } from "../blockValues.ts";
@@ -36,7 +37,7 @@ export interface CacheableCall {
   /** The canonical text of method and parameters without the block. */
   readonly key: string;
   readonly block: BlockId;
-  readonly context: RequestContext;
+  readonly context: Context;
 }
 
 type Ask = () => Awaitable<RpcResponse>;

@@ -1,10 +1,10 @@
+import type { CallScope } from "../../core/context.ts";
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
-import type { Reach } from "../../core/node.ts";
 import { createCall } from "../../jsonrpc/call.ts";
 import { movableBytes } from "../../threads/movableBytes.ts";
 import { runSliced } from "../runSliced.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
-import { askSourceNode, reachWithin } from "./askSourceNode.ts";
+import { askSourceNode, scopeWithin } from "./askSourceNode.ts";
 import { NodeSupport } from "./nodeSupport.ts";
 import { unpackWrites } from "./packedWrites.ts";
 import type { SourceNode, SourceNodes } from "./sourceNodes.ts";
@@ -44,9 +44,9 @@ export class AccessListSource implements WriteSetSource {
       return failure;
     }
     thread.start();
-    const reach = reachWithin(blockTimeMs(), signal);
+    const scope = scopeWithin(blockTimeMs(), signal);
     for (const node of nodesFor(block)) {
-      const outcome = await this.#readFrom(node, block, header, reach);
+      const outcome = await this.#readFrom(node, block, header, scope);
       if (typeof outcome !== "string") {
         return outcome;
       }
@@ -62,15 +62,15 @@ export class AccessListSource implements WriteSetSource {
     node: SourceNode,
     block: BlockId,
     header: HeaderFields,
-    reach: Reach,
+    scope: CallScope,
   ): Promise<WriteSet | WriteSetFailure> {
-    const list = await this.#ask(node, block, reach);
+    const list = await this.#ask(node, block, scope);
     if (typeof list === "string") {
       return list;
     }
     const moved = movableBytes(list);
     const job = { kind: "accessList", block, header, list: moved } as const;
-    const output = await this.#options.thread.run(job, [moved.buffer], reach);
+    const output = await this.#options.thread.run(job, [moved.buffer], scope);
     if (output.kind === "written") {
       return { block, accounts: await runSliced(unpackWrites(output.packed)) };
     }
@@ -78,11 +78,11 @@ export class AccessListSource implements WriteSetSource {
   }
 
   /** Asks with each spelling that the node may support. */
-  async #ask(node: SourceNode, block: BlockId, reach: Reach): Promise<Uint8Array | WriteSetFailure> {
+  async #ask(node: SourceNode, block: BlockId, scope: CallScope): Promise<Uint8Array | WriteSetFailure> {
     const known = this.#support.of(node.name);
     const methods = known === undefined ? METHODS : METHODS.filter((method) => method === known);
     for (const method of methods) {
-      const outcome = await askSourceNode(node, createCall(method, [block.hash]), reach);
+      const outcome = await askSourceNode(node, createCall(method, [block.hash]), scope);
       if (outcome === "unsupported") {
         continue;
       }

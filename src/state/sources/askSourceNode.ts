@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from "../../core/clock.ts";
+import type { CallScope } from "../../core/context.ts";
 import { isNull } from "../../core/isNull.ts";
-import { NodeError, type Reach } from "../../core/node.ts";
+import { NodeError } from "../../core/node.ts";
 import { RETRY_LIMITS } from "../../core/retryPolicy.ts";
 import type { Call } from "../../jsonrpc/call.ts";
 import type { WriteSetFailure } from "../writeSet.ts";
@@ -13,14 +14,14 @@ const MAX_BYTES = 16 * 1024 * 1024;
 const MIN_READ_MS = 1_000;
 
 /** Returns the limits of one read: one block time, at least a second, and 16 MiB a response. */
-export const reachWithin = (blockTimeMs: number, signal: AbortSignal): Reach => ({
+export const scopeWithin = (blockTimeMs: number, signal: AbortSignal): CallScope => ({
   signal,
   deadlineMs: performance.now() + Math.max(blockTimeMs, MIN_READ_MS),
   maxBytes: MAX_BYTES,
 });
 
 /** Returns why an error of a node ends the read on it. */
-const failureOf = (error: unknown, { signal, deadlineMs }: Reach): WriteSetFailure => {
+const failureOf = (error: unknown, { signal, deadlineMs }: CallScope): WriteSetFailure => {
   if (isUnsupported(error)) {
     return "unsupported";
   }
@@ -41,21 +42,21 @@ const isMissing = (outcome: unknown): boolean =>
 export const askSourceNode = async (
   node: SourceNode,
   call: Call,
-  reach: Reach,
+  scope: CallScope,
   clock: Clock = systemClock,
 ): Promise<Uint8Array | WriteSetFailure> => {
   const delays = RETRY_LIMITS.node.delaysMs.values();
   for (;;) {
-    const outcome = await node.send(call, reach, { isVerified: true }).catch((error: unknown) => error);
+    const outcome = await node.send(call, scope, { isVerified: true }).catch((error: unknown) => error);
     if (!isMissing(outcome)) {
-      return outcome instanceof Uint8Array ? outcome : failureOf(outcome, reach);
+      return outcome instanceof Uint8Array ? outcome : failureOf(outcome, scope);
     }
     const delayMs = delays.next().value;
-    if (delayMs === undefined || performance.now() + delayMs >= reach.deadlineMs) {
+    if (delayMs === undefined || performance.now() + delayMs >= scope.deadlineMs) {
       return "late";
     }
-    await clock.sleep(delayMs, reach.signal);
-    if (reach.signal.aborted) {
+    await clock.sleep(delayMs, scope.signal);
+    if (scope.signal.aborted) {
       return "late";
     }
   }

@@ -2,10 +2,10 @@ import type { BlockId } from "../../core/heads.ts";
 import { SlidingSum } from "../slidingSum.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
-import { reachWithin } from "./askSourceNode.ts";
+import { scopeWithin } from "./askSourceNode.ts";
 import { composeChanges } from "./executedWrites.ts";
 import type { FeedSource, PartialExecution } from "./feedSource.ts";
-import { type BlockContentOptions, readBlockContent, withinReach } from "./readBlockContent.ts";
+import { type BlockContentOptions, readBlockContent, withinScope } from "./readBlockContent.ts";
 
 export interface CompletedFeedSourceOptions extends BlockContentOptions {
   readonly feed: Pick<FeedSource, "read" | "partial">;
@@ -58,14 +58,14 @@ export class CompletedFeedSource implements WriteSetSource {
 
   async #complete({ block, complete }: PartialExecution, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
     const { blockTimeMs, nowMs, cost } = this.#options;
-    const reach = reachWithin(blockTimeMs(), signal);
+    const scope = scopeWithin(blockTimeMs(), signal);
     this.#completed.add(1, nowMs());
     cost.spend("writeSets", this.#units);
-    const content = await readBlockContent(this.#options, block, reach);
+    const content = await readBlockContent(this.#options, block, scope);
     if (typeof content === "string") {
       return content;
     }
-    const changes = await withinReach(complete(content), reach);
+    const changes = await withinScope(complete(content), scope);
     return typeof changes === "string" ? changes : { block, accounts: composeChanges(changes) };
   }
 }

@@ -5,7 +5,7 @@ import type { Awaitable } from "../../jsonrpc/awaitable.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
 import type { BlockContent } from "./blockContent.ts";
 import { composeChanges } from "./executedWrites.ts";
-import { withinReach } from "./readBlockContent.ts";
+import { withinScope } from "./readBlockContent.ts";
 
 /** A sealed block that equals a verified execution, system writes included. */
 export interface SealedExecution {
@@ -66,7 +66,7 @@ export class FeedSource implements WriteSetSource {
     const deadlineMs = performance.now() + MAX_EXECUTION_MS;
     const changes =
       execution.changes instanceof Promise
-        ? await withinReach(execution.changes, { deadlineMs, signal })
+        ? await withinScope(execution.changes, { deadlineMs, signal })
         : execution.changes;
     if (changes === "late") {
       return "late";

@@ -1,12 +1,12 @@
+import type { CallScope } from "../../core/context.ts";
 import type { BlockId } from "../../core/heads.ts";
-import type { Reach } from "../../core/node.ts";
 import type { Call } from "../../jsonrpc/call.ts";
 
 /** A node that a source asks. */
 export interface SourceNode {
   readonly name: string;
   /** See UpstreamNode. */
-  send(call: Call, reach: Reach, options?: { readonly isVerified?: boolean }): Promise<Uint8Array>;
+  send(call: Call, scope: CallScope, options?: { readonly isVerified?: boolean }): Promise<Uint8Array>;
 }
 
 /** The nodes of one chain, as its sources use them. */

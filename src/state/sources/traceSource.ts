@@ -1,12 +1,12 @@
+import type { CallScope } from "../../core/context.ts";
 import type { BlockId } from "../../core/heads.ts";
-import type { Reach } from "../../core/node.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
 import type { BlobSchedule } from "../../ethereum/rules.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
 import { movableBytes } from "../../threads/movableBytes.ts";
 import { runSliced } from "../runSliced.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
-import { askSourceNode, reachWithin } from "./askSourceNode.ts";
+import { askSourceNode, scopeWithin } from "./askSourceNode.ts";
 import { NodeSupport } from "./nodeSupport.ts";
 import { unpackWrites } from "./packedWrites.ts";
 import type { SourceNode, SourceNodes } from "./sourceNodes.ts";
@@ -18,7 +18,7 @@ export interface TraceSourceOptions extends SourceNodes {
   /** Whether the rules of the block are known, or the operator asked for traces on this chain. */
   readonly isAllowed: (block: BlockId) => boolean;
   /** Returns the JSON text of the block with whole transactions. Rejects if no node has it. */
-  readonly readBlock: (block: BlockId, reach: Reach) => Promise<Uint8Array>;
+  readonly readBlock: (block: BlockId, scope: CallScope) => Promise<Uint8Array>;
   /** Returns the `systemContracts` of eth_config (EIP-7910). */
   readonly systemContracts: () => readonly Address[];
   /** Returns the schedule that gives the price of the block's blobs. Undefined if it is not known. */
@@ -92,11 +92,11 @@ export class TraceSource implements WriteSetSource {
       return "unsupported";
     }
     thread.start();
-    const reach = reachWithin(blockTimeMs(), signal);
-    const body = readBlock(block, reach).catch(() => undefined);
+    const scope = scopeWithin(blockTimeMs(), signal);
+    const body = readBlock(block, scope).catch(() => undefined);
     let failure: WriteSetFailure = "unsupported";
     for (const node of nodes.slice(0, MAX_NODES)) {
-      const outcome = await this.#readFrom(node, block, body, reach);
+      const outcome = await this.#readFrom(node, block, body, scope);
       if (typeof outcome !== "string") {
         return outcome;
       }
@@ -109,17 +109,17 @@ export class TraceSource implements WriteSetSource {
     node: SourceNode,
     block: BlockId,
     body: Promise<Uint8Array | undefined>,
-    reach: Reach,
+    scope: CallScope,
   ): Promise<WriteSet | WriteSetFailure> {
     const leavesOutCode = this.#support.of(node.name) === "hashes";
-    const trace = await askSourceNode(node, traceCall(block.hash, leavesOutCode), reach);
+    const trace = await askSourceNode(node, traceCall(block.hash, leavesOutCode), scope);
     const bytes = await body;
     const output =
       typeof trace === "string"
         ? ({ kind: "failed", reason: trace } as const)
         : bytes === undefined
           ? ({ kind: "failed", reason: "error" } as const)
-          : await this.#composeListed(node, block, { body: new Uint8Array(bytes), trace: movableBytes(trace) }, reach);
+          : await this.#composeListed(node, block, { body: new Uint8Array(bytes), trace: movableBytes(trace) }, scope);
     if (output.kind === "written") {
       this.#capable.add(node.name);
       this.#probeCodes(node, block, output.codes);
@@ -138,18 +138,23 @@ export class TraceSource implements WriteSetSource {
   }
 
   /** Asks for the calls of the block if its diffs may leave out accounts. */
-  async #composeListed(node: SourceNode, block: BlockId, parts: TraceBytes, reach: Reach): Promise<WriteSetJobOutput> {
-    const output = await this.#compose(block, parts, undefined, reach);
+  async #composeListed(
+    node: SourceNode,
+    block: BlockId,
+    parts: TraceBytes,
+    scope: CallScope,
+  ): Promise<WriteSetJobOutput> {
+    const output = await this.#compose(block, parts, undefined, scope);
     const isUnlisted = output.kind === "unlisted";
     const asksCalls = isUnlisted && this.#callSupport.of(node.name) === undefined;
     this.#callShare += SHARE_WEIGHT * ((asksCalls ? 1 : 0) - this.#callShare);
     if (!isUnlisted) {
       return output;
     }
-    const calls = asksCalls ? await askSourceNode(node, callsCall(block.hash), reach) : "unsupported";
+    const calls = asksCalls ? await askSourceNode(node, callsCall(block.hash), scope) : "unsupported";
     if (typeof calls !== "string") {
       const { body, trace } = output;
-      return this.#compose(block, { body: movableBytes(body), trace: movableBytes(trace) }, movableBytes(calls), reach);
+      return this.#compose(block, { body: movableBytes(body), trace: movableBytes(trace) }, movableBytes(calls), scope);
     }
     if (asksCalls && calls === "unsupported") {
       this.#callSupport.learn(node.name, "unsupported");
@@ -161,13 +166,13 @@ export class TraceSource implements WriteSetSource {
     block: BlockId,
     { body, trace }: TraceBytes,
     calls: Uint8Array<ArrayBuffer> | undefined,
-    reach: Reach,
+    scope: CallScope,
   ): Promise<WriteSetJobOutput> {
     const { thread, systemContracts, blobs } = this.#options;
     const bytes = { body, trace, calls };
     const job = { kind: "trace", block, ...bytes, contracts: systemContracts(), blobs: blobs(block) } as const;
     const moved = [trace.buffer, body.buffer, ...(calls === undefined ? [] : [calls.buffer])];
-    return thread.run(job, moved, reach);
+    return thread.run(job, moved, scope);
   }
 
   /** Asks a node again about a block with a new code, without codes. If it still gives the hashes, codes are left out later. */
@@ -184,13 +189,13 @@ export class TraceSource implements WriteSetSource {
 
   async #hasHashes(node: SourceNode, block: BlockId, codes: TracedCodes): Promise<boolean> {
     const { thread, blockTimeMs } = this.#options;
-    const reach = reachWithin(blockTimeMs(), new AbortController().signal);
-    const trace = await askSourceNode(node, traceCall(block.hash, true), reach);
+    const scope = scopeWithin(blockTimeMs(), new AbortController().signal);
+    const trace = await askSourceNode(node, traceCall(block.hash, true), scope);
     if (typeof trace === "string") {
       return false;
     }
     const moved = movableBytes(trace);
-    const output = await thread.run({ kind: "codeHashes", trace: moved }, [moved.buffer], reach);
+    const output = await thread.run({ kind: "codeHashes", trace: moved }, [moved.buffer], scope);
     return output.kind === "codeHashes" && JSON.stringify(output.codes) === JSON.stringify(codes);
   }
 }
