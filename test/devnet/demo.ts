@@ -1,11 +1,4 @@
-import { encodeFunctionData } from "viem";
-import { createForebay } from "../../src/app/main.ts";
-import { configSchema } from "../../src/config/schema.ts";
-import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { DEMO_HELP, parseDemoOptions } from "./demoOptions.ts";
-import { createDevnet } from "./devnet.ts";
-import { TOKEN_ABI } from "./token.ts";
-import { devAccounts, startTraffic } from "./traffic.ts";
 
 /** `npm run demo`: a real node, a sequencer feed, traffic, and forebay in front of them. No Redis, no internet. */
 
@@ -38,6 +31,15 @@ if (options === "help") {
   process.exit(0);
 }
 const { port, rate, seconds } = options;
+
+// Options and their faults load no service.
+const { encodeFunctionData } = await import("viem");
+const { createForebay } = await import("../../src/app/main.ts");
+const { configSchema } = await import("../../src/config/schema.ts");
+const { createTelemetry } = await import("../../src/telemetry/telemetry.ts");
+const { createDevnet } = await import("./devnet.ts");
+const { TOKEN_ABI } = await import("./token.ts");
+const { devAccounts, startTraffic } = await import("./traffic.ts");
 
 say("starting a node, its sequencer feed, and forebay ...");
 const devnet = await createDevnet({ blockTimeMs: 2_000, clientVersion: "devnet/v1" });
