@@ -79,7 +79,7 @@ test("one connection with pipelined calls does not take the places of other clie
 
 test("a connection is not read while it has 64 calls in flight, and gets all its responses in order", async (t) => {
   const { node, service, arrived, pipeline } = await start(t);
-  const names = named("call", 3_000);
+  const names = named("call", 1_500);
   const { results } = pipeline("203.0.113.1", names);
   await until(() => arrived().length === PLACES, "the connection has all places");
   const calls = await metric(service.opsUrl, "forebay_requests_in_flight");
