@@ -1,6 +1,6 @@
 import type { ChainConfig } from "../config/schema.ts";
-import type { Endpoint, PassThrough } from "../http/endpoint.ts";
-import { createPassThroughHandler } from "../http/passThroughHandler.ts";
+import type { Endpoint } from "../http/endpoint.ts";
+import { PassThroughHandler } from "../http/passThroughHandler.ts";
 import { createHandlers } from "../methods/handlers.ts";
 import { nodeName } from "../nodes/nodeName.ts";
 import { createUnitTable } from "../state/providerUnits.ts";
@@ -28,23 +28,6 @@ export interface ServedChain {
   close(): Promise<void>;
 }
 
-const createPassThrough = (
-  { name, passthrough, upstream }: ChainConfig,
-  { telemetry }: Shared,
-): PassThrough | undefined =>
-  passthrough === undefined
-    ? undefined
-    : createPassThroughHandler({
-        target: passthrough,
-        timeoutMs: upstream.timeoutMs,
-        onFailure: (reason, error) => {
-          telemetry.metrics.passThroughFailures.inc({ chain: name, reason });
-          if (error !== undefined) {
-            telemetry.log.warn({ err: error, chain: name }, "passing through failed");
-          }
-        },
-      });
-
 class ChainRuntime implements ServedChain {
   readonly name: string;
   readonly upstreams: Upstreams;
@@ -54,7 +37,7 @@ class ChainRuntime implements ServedChain {
   readonly knownState: ChainSources["knownState"];
   readonly #ending: AbortController;
   readonly #subscriptions: Subscriptions;
-  readonly #passthrough: PassThrough | undefined;
+  readonly #passthrough: PassThroughHandler | undefined;
   readonly #sources: ChainSources;
 
   constructor(config: ChainConfig, shared: Shared, sources: ChainSources, ending: AbortController) {
@@ -65,8 +48,12 @@ class ChainRuntime implements ServedChain {
     const handlers = createHandlers(chain, config.allowNamespaces);
     const subscriptions = createChainSubscriptions({ config, shared, upstreams, views, handlers, signal });
     const dispatch = createChainDispatch({ config, server, handlers, subscriptions, usages: shared.usages, telemetry });
-    const passthrough = createPassThrough(config, shared);
-    this.name = config.name;
+    const { name, passthrough: target, upstream } = config;
+    const passthrough =
+      target === undefined
+        ? undefined
+        : new PassThroughHandler({ chain: name, target, timeoutMs: upstream.timeoutMs, telemetry });
+    this.name = name;
     this.upstreams = upstreams;
     this.views = views;
     this.forwarded = sources.forwarded;

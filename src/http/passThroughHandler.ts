@@ -8,6 +8,7 @@ import type {
 import { createRequire } from "node:module";
 import { type Duplex, Readable } from "node:stream";
 import type httpProxy from "http-proxy";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { PassThrough } from "./endpoint.ts";
 import { NotPassedError, type PassedMessages } from "./passedMessages.ts";
 
@@ -51,14 +52,14 @@ const createAgent = (target: string): HttpAgent => {
 };
 
 /** The reason of a failure: a refused request, a target that cannot be reached, or one that hangs. */
-export type PassThroughFailure = "path" | "length" | "unreachable" | "timeout";
+type PassThroughFailure = "path" | "length" | "unreachable" | "timeout";
 
-export interface PassThroughOptions {
+interface PassThroughOptions {
+  readonly chain: string;
   readonly target: string;
   /** Limit for connecting, and for the time without a byte afterwards. */
   readonly timeoutMs: number;
-  /** Called if a request fails, and not if its client disconnects. The response does not contain the target's address. */
-  onFailure(reason: PassThroughFailure, error: Error | undefined): void;
+  readonly telemetry: Telemetry;
 }
 
 interface FailureResponse {
@@ -100,7 +101,8 @@ const cleanResponse = (response: IncomingMessage, connection: string): void => {
   response.headers.connection = connection;
 };
 
-class ProxyHandler implements PassThrough {
+/** The proxy for requests that are not JSON-RPC, WebSockets included. */
+export class PassThroughHandler implements PassThrough {
   readonly #options: PassThroughOptions;
   readonly #agent: HttpAgent;
   readonly #proxy: httpProxy<IncomingMessage, ServerResponse>;
@@ -240,20 +242,27 @@ class ProxyHandler implements PassThrough {
     }
   }
 
+  /** Counts a request that failed, and not one whose client disconnected. */
+  #count(reason: PassThroughFailure, error: Error | undefined): void {
+    const { chain, telemetry } = this.#options;
+    telemetry.metrics.passThroughFailures.inc({ chain, reason });
+    if (error !== undefined) {
+      telemetry.log.warn({ err: error, chain }, "passing through failed");
+    }
+  }
+
+  /** The response does not contain the target's address. */
   #fail(response: ServerResponse, reason: PassThroughFailure, error: Error | undefined): void {
-    this.#options.onFailure(reason, error);
+    this.#count(reason, error);
     const { status, text } = FAILURES[reason];
     this.#begun.add(response);
     response.writeHead(status, ["Content-Type", "text/plain", "Content-Length", String(text.length)]).end(text);
   }
 
   #failUpgrade(socket: Duplex, reason: PassThroughFailure, error: Error | undefined): void {
-    this.#options.onFailure(reason, error);
+    this.#count(reason, error);
     const { status, title } = FAILURES[reason];
     this.#begun.add(socket);
     socket.end(`HTTP/1.1 ${status} ${title}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
   }
 }
-
-/** Creates the proxy for requests that are not JSON-RPC, WebSockets included. */
-export const createPassThroughHandler = (options: PassThroughOptions): PassThrough => new ProxyHandler(options);

@@ -5,7 +5,8 @@ import { connect, createServer as createNetServer, type Socket } from "node:net"
 import { type TestContext, test } from "node:test";
 import { request } from "undici";
 import { WebSocket, WebSocketServer } from "ws";
-import { createPassThroughHandler } from "../../src/http/passThroughHandler.ts";
+import { PassThroughHandler } from "../../src/http/passThroughHandler.ts";
+import { silent } from "../support/builders/silent.ts";
 import { createTestEndpoint, startHttpServer } from "../support/servers/httpServer.ts";
 
 const startTarget = async () => {
@@ -34,8 +35,13 @@ const startTarget = async () => {
 };
 
 const start = async (target: string, timeoutMs = 5_000) => {
-  const failures: string[] = [];
-  const passthrough = createPassThroughHandler({ target, timeoutMs, onFailure: (reason) => failures.push(reason) });
+  const telemetry = silent();
+  const passthrough = new PassThroughHandler({ chain: "test", target, timeoutMs, telemetry });
+  /** The reason of each failure. */
+  const failures = async (): Promise<readonly unknown[]> => {
+    const { values } = await telemetry.metrics.passThroughFailures.get();
+    return values.flatMap(({ labels, value }) => Array.from({ length: value }, () => labels.reason));
+  };
   const server = await startHttpServer({ ...createTestEndpoint({ methods: {} }), passthrough });
   const close = async (): Promise<void> => {
     passthrough.close();
@@ -87,7 +93,7 @@ test("an unreachable target returns 502 without its name", async () => {
   const socket = new WebSocket(`${server.url.replace("http", "ws")}/base`);
   const [error] = await once(socket, "error");
   assert.match(String(error), /502/);
-  assert.deepEqual(server.failures, ["unreachable", "unreachable"]);
+  assert.deepEqual(await server.failures(), ["unreachable", "unreachable"]);
   await server.close();
 });
 
@@ -189,7 +195,7 @@ test("a body with chunks is framed for the target, and a DELETE with chunks is r
   assert.equal(target.received.join("").match(/transfer-encoding: chunked/gi)?.length, 3);
   assert.doesNotMatch(target.received.join(""), /content-length/i);
   assert.match(await exchange(server.port, `DELETE /a HTTP/1.1\r\nHost: a\r\n${body}`), /^HTTP\/1.1 411 /);
-  assert.deepEqual(server.failures, ["length"]);
+  assert.deepEqual(await server.failures(), ["length"]);
 });
 
 test("no path leaves the base of the target", async (t) => {
@@ -217,7 +223,7 @@ test("no path leaves the base of the target", async (t) => {
     assert.match(await ask(path), /^HTTP\/1.1 400 /, path);
     assert.match(await ask(`/base${path}`, UPGRADE), /^HTTP\/1.1 400 /, path);
   }
-  assert.equal(server.failures.length, 2 * leaving.length);
+  assert.equal((await server.failures()).length, 2 * leaving.length);
   assert.match(await ask("/a..b/...?x=/../y"), /GET \/inside\/a\.\.b\/\.\.\.\?x=\/\.\.\/y/);
 });
 
@@ -228,7 +234,7 @@ test("a target that does not answer times out, before a response, within one and
   const close = "GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
   assert.match(await exchange(server.port, close), /^HTTP\/1.1 504 /);
   assert.match(await exchange(server.port, `GET /a HTTP/1.1\r\nHost: a\r\n${UPGRADE}\r\n`), /^HTTP\/1.1 504 /);
-  assert.deepEqual(server.failures, ["timeout", "timeout"]);
+  assert.deepEqual(await server.failures(), ["timeout", "timeout"]);
 
   const half = await startRawTarget(t, (socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"));
   const other = await start(half.url, 50);
@@ -295,7 +301,7 @@ test("a client that disconnects ends the request to the target and is no failure
   const closed = once(socket, "close");
   client.destroy();
   await closed;
-  assert.deepEqual(server.failures, []);
+  assert.deepEqual(await server.failures(), []);
 });
 
 test("without a target a WebSocket is rejected", async () => {
