@@ -147,7 +147,7 @@ test("no-cache and an excluded account ask a node", async (t) => {
 });
 
 test("a simulation whose block's write set is late asks a node", async (t) => {
-  const delayMs = { eth_getBlockAccessList: 500 };
+  const delayMs = { eth_getBlockAccessList: 1_500 };
   const rig = await startRig(t, { waitMs: 1 }, { hasAccessLists: true, delayMs });
   await learn(rig);
   const { node, service, mine } = rig;
