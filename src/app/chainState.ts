@@ -4,9 +4,9 @@ import type { Address } from "../ethereum/hex.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import { createAgreedFetch } from "../state/agreedFetch.ts";
 import { BlockValues } from "../state/blockValues.ts";
-import { BulkReader } from "../state/bulkReader.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
 import { ExecutionReads } from "../state/executionReads.ts";
+import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { createSameRules } from "../state/sameRules.ts";
 import { SourcedValues } from "../state/sourcedValues.ts";
@@ -237,13 +237,13 @@ export class ChainState {
       fetchFrom: (nodes, forMs) => createStateFetcher({ nodes, heads }, forMs),
       disagreements: new Disagreements(chain, telemetry),
     });
-    const comparison = createOriginComparison({ upstreams, timeoutMs, cost, nowMs });
+    const comparison = createOriginComparison({ upstreams, timeoutMs, cost });
     const differences = this.#createDifferences({ comparison, values, follower, trust });
     this.#differences = differences;
     const parts = { values, follower, cost, fetch, differences };
     const checked = { chain, values, cost, telemetry };
     this.#checks = new StateChecks({ ...checked, comparison, differences });
-    const reader = new BulkReader({ fetch, unitsOf: cost.unitsOf, nowMs });
+    const reader = new StateFetcher(fetch, cost.unitsOf);
     this.#learner = new StateLearner({ ...checked, follower, reader, nowMs });
     const never = new Set(config.state.never.map((address): Address => `0x${address.slice(2).toLowerCase()}`));
     const execution = config.simulate.enabled ? views.execution : undefined;

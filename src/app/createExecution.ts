@@ -27,8 +27,8 @@ import { ThreadExecutor } from "../pending/threadExecutor.ts";
 import { createSimulator, type Simulator } from "../simulation/simulator.ts";
 import { createStateReadLimit } from "../simulation/stateReadLimit.ts";
 import { createAgreedFetch } from "../state/agreedFetch.ts";
-import { createBulkSlotFetch } from "../state/bulkSlotFetch.ts";
 import type { ExecutionReads } from "../state/executionReads.ts";
+import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -82,15 +82,12 @@ const createState = ({
   telemetry,
 }: ChainExecutionOptions): NodeState => {
   const { heads } = upstreams;
-  const fetch = createBulkSlotFetch({
-    fetch: createAgreedFetch({
-      ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs: FETCH_TIMEOUT_MS },
-      fetchFrom: (nodes, timeoutMs) => createStateFetcher({ nodes, heads }, timeoutMs),
-      disagreements: new Disagreements(config.name, telemetry),
-    }),
-    unitsOf: createUnitsOf(config.state.units),
-    nowMs: () => performance.now(),
+  const agreed = createAgreedFetch({
+    ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs: FETCH_TIMEOUT_MS },
+    fetchFrom: (nodes, timeoutMs) => createStateFetcher({ nodes, heads }, timeoutMs),
+    disagreements: new Disagreements(config.name, telemetry),
   });
+  const { batch: fetch } = new StateFetcher(agreed, createUnitsOf(config.state.units));
   return createNodeState({
     fetch: storedFetch({
       fetch: (...read) => (knownState()?.entered(fetch) ?? fetch)(...read),

@@ -1,7 +1,7 @@
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import { BulkReader } from "../state/bulkReader.ts";
+import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import { type ComparedNode, OriginComparison } from "../state/originComparison.ts";
 import type { StateCost } from "../state/stateCost.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -10,12 +10,11 @@ export interface OriginComparisonParts {
   readonly upstreams: Pick<Upstreams, "nodes" | "heads">;
   readonly timeoutMs: number;
   readonly cost: Pick<StateCost, "spend" | "unitsOf">;
-  readonly nowMs: () => number;
 }
 
 /** Creates the comparison of values between the nodes of a chain. Each node has its own reader, so that each value has one giver. */
 export const createOriginComparison = (parts: OriginComparisonParts): OriginComparison => {
-  const { upstreams, timeoutMs, cost, nowMs } = parts;
+  const { upstreams, timeoutMs, cost } = parts;
   const { heads } = upstreams;
   const { unitsOf } = cost;
   const compared = new Map<UpstreamNode, ComparedNode>(
@@ -27,7 +26,7 @@ export const createOriginComparison = (parts: OriginComparisonParts): OriginComp
         get available() {
           return node.available;
         },
-        reader: new BulkReader({ fetch: createStateFetcher({ nodes: [node], heads }, timeoutMs), unitsOf, nowMs }),
+        reader: new StateFetcher(createStateFetcher({ nodes: [node], heads }, timeoutMs), unitsOf),
       },
     ]),
   );

@@ -1,6 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import type { ValueProvenance } from "./blockValues.ts";
-import type { BulkReader } from "./bulkReader.ts";
+import type { StateFetcher } from "./fetch/stateFetcher.ts";
 import type { StateKey } from "./stateKey.ts";
 
 /** A known value that differs from a node's. */
@@ -21,7 +21,7 @@ export interface ComparedNode {
   readonly origin: string;
   /** Whether the node can be asked now. */
   readonly available: boolean;
-  readonly reader: Pick<BulkReader, "unitsFor" | "read" | "readSingly">;
+  readonly reader: Pick<StateFetcher, "unitsFor" | "read" | "readSingly">;
 }
 
 /** The value of a key that a node returned. */

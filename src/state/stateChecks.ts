@@ -1,9 +1,9 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { BlockValues } from "./blockValues.ts";
-import type { BulkReader, ReadValues } from "./bulkReader.ts";
+import type { ReadValues, StateFetcher } from "./fetch/stateFetcher.ts";
+import { parseSingle } from "./fetch/stateRequests.ts";
 import type { ComparedNode, OriginComparison, StateDifference } from "./originComparison.ts";
-import { parseSingle } from "./singleReads.ts";
 import type { StateCost, UnitPurpose } from "./stateCost.ts";
 import type { StateDifferences } from "./stateDifferences.ts";
 import type { StateKey } from "./stateKey.ts";
@@ -21,7 +21,7 @@ interface Compared {
  * but one value correctly, so a difference is confirmed by a read of its own. Never rejects.
  */
 export const compareValues = async (
-  { name, reader }: { readonly name?: string; readonly reader: Pick<BulkReader, "read" | "readSingly"> },
+  { name, reader }: { readonly name?: string; readonly reader: Pick<StateFetcher, "read" | "readSingly"> },
   known: ReadValues,
   block: BlockId,
   onSpent: (units: number) => void,

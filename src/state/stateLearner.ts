@@ -1,6 +1,6 @@
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { BlockValues } from "./blockValues.ts";
-import type { BulkReader } from "./bulkReader.ts";
+import type { StateFetcher } from "./fetch/stateFetcher.ts";
 import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateKey } from "./stateKey.ts";
@@ -10,7 +10,7 @@ export interface StateLearnerOptions {
   readonly values: Pick<BlockValues, "get" | "head">;
   readonly follower: Pick<StateFollower, "add" | "generation" | "isFollowing">;
   readonly cost: Pick<StateCost, "unitsOf" | "usedKeys" | "budget" | "spend">;
-  readonly reader: Pick<BulkReader, "unitsFor" | "read">;
+  readonly reader: Pick<StateFetcher, "unitsFor" | "read">;
   readonly nowMs: () => number;
   readonly telemetry: Pick<Telemetry, "log">;
 }

@@ -5,7 +5,7 @@ import { type Address, isAddress } from "../../ethereum/hex.ts";
 import { createCall } from "../../jsonrpc/call.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 import type { BlockValues } from "../blockValues.ts";
-import type { BulkReader } from "../bulkReader.ts";
+import type { StateFetcher } from "../fetch/stateFetcher.ts";
 import type { StateDifference } from "../originComparison.ts";
 import { compareValues } from "../stateChecks.ts";
 import type { StateCost } from "../stateCost.ts";
@@ -32,7 +32,7 @@ export interface CallChecksOptions {
   readonly follower: Pick<StateFollower, "generation">;
   readonly table: Pick<CallTable, "clear">;
   readonly fetch: StateFetch;
-  readonly reader: Pick<BulkReader, "read" | "readSingly">;
+  readonly reader: Pick<StateFetcher, "read" | "readSingly">;
   readonly differences: Pick<StateDifferences, "handle">;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   /** Removes a node's response to a call from the cache. */

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { NodeError } from "../../src/core/node.ts";
-import type { StateFetch } from "../../src/core/stateReader.ts";
-import { type Address, type Hash, parseData } from "../../src/ethereum/hex.ts";
-import { parseSlot } from "../../src/evm/reads/stateCalls.ts";
-import { type Call, createCall } from "../../src/jsonrpc/call.ts";
-import { createBulkSlotFetch, unitsOfSlot } from "../../src/state/bulkSlotFetch.ts";
-import { createUnitsOf } from "../../src/state/providerUnits.ts";
-import { type Anvil, startAnvil } from "../devnet/anvil.ts";
-import { latestBlock } from "../devnet/sequencer.ts";
+import { NodeError } from "../../../src/core/node.ts";
+import type { StateFetch } from "../../../src/core/stateReader.ts";
+import { type Address, type Hash, parseData } from "../../../src/ethereum/hex.ts";
+import { parseSlot } from "../../../src/evm/reads/stateCalls.ts";
+import { type Call, createCall } from "../../../src/jsonrpc/call.ts";
+import { StateFetcher, unitsOfSlot } from "../../../src/state/fetch/stateFetcher.ts";
+import { createUnitsOf } from "../../../src/state/providerUnits.ts";
+import { type Anvil, startAnvil } from "../../devnet/anvil.ts";
+import { latestBlock } from "../../devnet/sequencer.ts";
 
 const CONTRACTS: readonly Address[] = [`0x${"c1".repeat(20)}`, `0x${"c2".repeat(20)}`];
 const SLOTS = 20;
@@ -57,7 +57,7 @@ const createRig = (failure?: NodeError) => {
       ),
     );
   };
-  const bulk = createBulkSlotFetch({ fetch, unitsOf: createUnitsOf(), nowMs: () => nowMs });
+  const { batch: bulk } = new StateFetcher(fetch, createUnitsOf(), () => nowMs);
   return { ...rig, rig, bulk, plain: fetch };
 };
 
@@ -134,7 +134,7 @@ test("the node that answered is named, unless several did", async () => {
     };
   const nodesOf = async (fetch: StateFetch): Promise<readonly (string | undefined)[]> => {
     const nodes: (string | undefined)[] = [];
-    const bulk = createBulkSlotFetch({ fetch, unitsOf: createUnitsOf(), nowMs: () => 1 });
+    const { batch: bulk } = new StateFetcher(fetch, createUnitsOf(), () => 1);
     await bulk(reads(), block, (node) => nodes.push(node));
     return nodes;
   };

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { NodeError } from "../../src/core/node.ts";
-import type { StateFetch } from "../../src/core/stateReader.ts";
-import type { Address, Hash } from "../../src/ethereum/hex.ts";
-import { BulkReader } from "../../src/state/bulkReader.ts";
-import { createUnitsOf } from "../../src/state/providerUnits.ts";
-import { parseSingle, singleCall } from "../../src/state/singleReads.ts";
-import type { StateKey } from "../../src/state/stateKey.ts";
-import { type Anvil, AnvilError, startAnvil } from "../devnet/anvil.ts";
-import { latestBlock } from "../devnet/sequencer.ts";
+import { NodeError } from "../../../src/core/node.ts";
+import type { StateFetch } from "../../../src/core/stateReader.ts";
+import type { Address, Hash } from "../../../src/ethereum/hex.ts";
+import { StateFetcher } from "../../../src/state/fetch/stateFetcher.ts";
+import { parseSingle, singleCall } from "../../../src/state/fetch/stateRequests.ts";
+import { createUnitsOf } from "../../../src/state/providerUnits.ts";
+import type { StateKey } from "../../../src/state/stateKey.ts";
+import { type Anvil, AnvilError, startAnvil } from "../../devnet/anvil.ts";
+import { latestBlock } from "../../devnet/sequencer.ts";
 
 const CONTRACTS: readonly Address[] = [`0x${"c1".repeat(20)}`, `0x${"c2".repeat(20)}`];
 const EMPTY: Address = `0x${"e0".repeat(20)}`;
@@ -63,7 +63,7 @@ const createFetch = (lacking: readonly string[] = []) => {
 };
 
 const read = async (fetch: StateFetch) => {
-  const reader = new BulkReader({ fetch, unitsOf: createUnitsOf(), nowMs: () => 1 });
+  const reader = new StateFetcher(fetch, createUnitsOf(), () => 1);
   let spent = 0;
   const expected = reader.unitsFor(keys(), block);
   const list = keys();
@@ -102,7 +102,7 @@ const OWN: readonly Address[] = [1, 2].map((at): Address => `0xf04eba7f04eba7f04
 
 test("slots of precompiles, and values of the accounts that the call overrides, are the node's", async () => {
   const { fetch } = createFetch();
-  const reader = new BulkReader({ fetch, unitsOf: createUnitsOf(), nowMs: () => 1 });
+  const reader = new StateFetcher(fetch, createUnitsOf(), () => 1);
   const list = [...SPECIAL, ...OWN].flatMap((address): StateKey[] => [
     ...[1, 2, 32].map((slot): StateKey => ({ field: "slot", address, slot: wordOf(slot) })),
     ...(["balance", "code"] as const).map((field): StateKey => ({ field, address, slot: undefined })),

@@ -1,0 +1,225 @@
+import { NodeError, type NodeErrorKind } from "../../core/node.ts";
+import { type Address, type Data, type Hash, isData, isHash, isQuantity, parseData } from "../../ethereum/hex.ts";
+import { EMPTY_CODE_HASH, keccak256Hex } from "../../ethereum/keccak.ts";
+import { type Call, createCall } from "../../jsonrpc/call.ts";
+import type { StateField, StateKey } from "../stateKey.ts";
+import { ZERO_VALUE } from "../writtenValues.ts";
+
+const DIGITS = 64;
+
+const METHODS: Readonly<Record<StateField, string>> = {
+  balance: "eth_getBalance",
+  nonce: "eth_getTransactionCount",
+  code: "eth_getCode",
+  slot: "eth_getStorageAt",
+};
+
+const FIELDS = new Map<string, StateField>([
+  [METHODS.balance, "balance"],
+  [METHODS.nonce, "nonce"],
+  [METHODS.code, "code"],
+  [METHODS.slot, "slot"],
+]);
+
+/** Returns the method that reads the value. */
+export const methodOf = ({ field }: StateKey): string => METHODS[field];
+
+/** Returns the value that a call of `singleCall` reads. Undefined: it is another call. */
+export const keyOfCall = ({ method, params: [address, slot] }: Call): StateKey | undefined => {
+  const field = FIELDS.get(method);
+  return field && { field, address: address as Address, slot: field === "slot" ? (slot as Hash) : undefined };
+};
+
+/** Creates the call that reads one value after a block. */
+export const singleCall = (key: StateKey, block: Hash): Call =>
+  createCall(methodOf(key), [key.address, ...(key.slot === undefined ? [] : [key.slot]), { blockHash: block }]);
+
+/** Parses a result: 64 digits of hex, of a code its hash, and zero for no code. Undefined: it has another form. */
+export const parseSingle = ({ field }: StateKey, result: unknown): string | undefined => {
+  if (field === "code") {
+    return isData(result) ? hashDigits(parseData(result)) : undefined;
+  }
+  const digits = isQuantity(result) ? result.slice(2).toLowerCase().padStart(DIGITS, "0") : undefined;
+  return digits?.length === DIGITS ? digits : undefined;
+};
+
+const hashDigits = (code: Uint8Array): string => (code.length === 0 ? ZERO_VALUE : keccak256Hex(code).slice(2));
+
+/** Creates code that replaces each word of its input by the result of one opcode (docs/reference/state.md, Bulk reads). */
+const readerCode = (opcode: string): Data => `0x5f5b368110156014578035${opcode}81526020016001565b365ff3`;
+
+const SLOT_READER = readerCode("54");
+const BALANCE_READER = readerCode("31");
+const CODE_HASH_READER = readerCode("3f");
+
+/**
+ * Calls one account after the other, and returns their outputs as one. Its input has for each account the address,
+ * the length of the account's input, and that input. An output is as long as its input.
+ */
+const DISPATCHER_CODE: Data =
+  "0x5f5f5b368110600c57505ff35b8060200135808260400184378083818185355afa1560305780920191016040016002565b5f5ffd";
+
+/** Accounts that do not exist, for the codes of a call. */
+const DISPATCHER: Address = "0xf04eba7f04eba7f04eba7f04eba7f04eba700001";
+const ACCOUNT_READER: Address = "0xf04eba7f04eba7f04eba7f04eba7f04eba700002";
+
+/** Keys of one call. 500 slots take 1.1 million gas. */
+const MAX_KEYS = 500;
+const WORD_BYTES = 32;
+const NO_CODE_HASH = EMPTY_CODE_HASH.slice(2);
+
+const word = (value: string): string => value.slice(2).padStart(DIGITS, "0");
+const lengthWord = (words: number): string => (words * WORD_BYTES).toString(16).padStart(DIGITS, "0");
+
+/** Keys that one account's code reads in a call. */
+interface Group {
+  readonly target: Address;
+  readonly code: Data;
+  readonly keys: readonly StateKey[];
+}
+
+const wordOfKey = ({ field, address, slot }: StateKey): string => word(field === "slot" ? (slot ?? "0x") : address);
+
+const slotGroups = (keys: readonly StateKey[]): Group[] =>
+  [...Map.groupBy(keys, ({ address }) => address)].map(([target, own]) => ({ target, code: SLOT_READER, keys: own }));
+
+const accountGroup = (code: Data, keys: readonly StateKey[]): Group[] =>
+  keys.length === 0 ? [] : [{ target: ACCOUNT_READER, code, keys }];
+
+/** One eth_call that reads many values. */
+export interface BulkCall {
+  readonly call: Call;
+  /** In the order of the result. */
+  readonly keys: readonly StateKey[];
+}
+
+const createBulkCall = (groups: readonly Group[], block: Hash): BulkCall => {
+  const input = groups.map(({ target, keys }) => word(target) + lengthWord(keys.length) + keys.map(wordOfKey).join(""));
+  const overrides = Object.fromEntries(groups.map(({ target, code }) => [target, { code }]));
+  return {
+    call: createCall("eth_call", [
+      { to: DISPATCHER, data: `0x${input.join("")}` },
+      { blockHash: block },
+      { ...overrides, [DISPATCHER]: { code: DISPATCHER_CODE } },
+    ]),
+    keys: groups.flatMap(({ keys }) => keys),
+  };
+};
+
+/** Some chains have precompiles above 0xff, and some at 0x01...00 to 0x03...ff. */
+const PRECOMPILE = /^0x0[0-9a-f]0{34}[0-9a-f]{4}$/i;
+
+/**
+ * Whether a bulk call can read the key. A precompile runs instead of the code that replaces it,
+ * and the codes of the call hide those of its own accounts.
+ */
+export const isBulkReadable = ({ address, field }: StateKey): boolean =>
+  (field !== "slot" || !PRECOMPILE.test(address)) &&
+  (field === "balance" || ![DISPATCHER, ACCOUNT_READER].includes(address.toLowerCase() as Address));
+
+/** Returns the keys in parts of one call each. */
+export const bulkParts = (keys: readonly StateKey[]): (readonly StateKey[])[] =>
+  Array.from({ length: Math.ceil(keys.length / MAX_KEYS) }, (_, index) =>
+    keys.slice(index * MAX_KEYS, (index + 1) * MAX_KEYS),
+  );
+
+/** Creates the call that reads slots and balances. */
+export const slotsAndBalancesCall = (keys: readonly StateKey[], block: Hash): BulkCall =>
+  createBulkCall(
+    [
+      ...slotGroups(keys.filter(({ field }) => field === "slot")),
+      ...accountGroup(
+        BALANCE_READER,
+        keys.filter(({ field }) => field === "balance"),
+      ),
+    ],
+    block,
+  );
+
+/** Creates the call that reads the hashes of codes. It overrides none of these codes. */
+export const codeHashesCall = (keys: readonly StateKey[], block: Hash): BulkCall =>
+  createBulkCall(accountGroup(CODE_HASH_READER, keys), block);
+
+/**
+ * Parses the result of a call: 64 digits of hex for each key, for a code its hash, and zero for no code.
+ * Returns undefined if the node ignored the overrides.
+ */
+export const parseBulkResult = ({ keys }: BulkCall, result: unknown): ReadonlyMap<StateKey, string> | undefined => {
+  if (!isData(result) || result.length !== 2 + keys.length * DIGITS) {
+    return undefined;
+  }
+  const digits = result.slice(2).toLowerCase();
+  return new Map(
+    keys.map((key, index) => {
+      const value = digits.slice(index * DIGITS, (index + 1) * DIGITS);
+      return [key, key.field === "code" && value === NO_CODE_HASH ? ZERO_VALUE : value];
+    }),
+  );
+};
+
+/** Slots in one call; geth allows 1,024. */
+const MAX_SLOTS = 500;
+
+/** One eth_getProof and the keys of one account that it reads. */
+export interface ProofCall {
+  readonly call: Call;
+  readonly keys: readonly StateKey[];
+}
+
+/** Creates calls that read the values of accounts and slots. */
+export const proofCalls = (keys: readonly StateKey[], block: Hash): readonly ProofCall[] =>
+  [...Map.groupBy(keys, ({ address }) => address)].flatMap(([address, own]) =>
+    Array.from({ length: Math.ceil(own.length / MAX_SLOTS) }, (_, index) => {
+      const part = own.slice(index * MAX_SLOTS, (index + 1) * MAX_SLOTS);
+      const slots = part.flatMap(({ slot }) => slot ?? []);
+      return { call: createCall("eth_getProof", [address, slots, { blockHash: block }]), keys: part };
+    }),
+  );
+
+const digitsOf = (value: unknown): string | undefined =>
+  isQuantity(value) && value.length <= 2 + DIGITS ? value.slice(2).toLowerCase().padStart(DIGITS, "0") : undefined;
+
+const codeOf = (value: unknown): string | undefined => {
+  if (!isHash(value)) {
+    return undefined;
+  }
+  // Some nodes return zero for an account that does not exist.
+  return value.toLowerCase() === EMPTY_CODE_HASH ? ZERO_VALUE : value.slice(2).toLowerCase();
+};
+
+/** Parses a result. Returns undefined if it has another form. */
+export const parseProof = ({ keys }: ProofCall, result: unknown): ReadonlyMap<StateKey, string> | undefined => {
+  if (typeof result !== "object" || result === null) {
+    return undefined;
+  }
+  const { balance, nonce, codeHash, storageProof } = result as Readonly<Record<string, unknown>>;
+  const proofs: readonly unknown[] = Array.isArray(storageProof) ? storageProof : [];
+  const values = new Map<StateKey, string>();
+  let slots = 0;
+  for (const key of keys) {
+    const value =
+      key.field === "slot"
+        ? digitsOf((proofs[slots++] as { readonly value?: unknown } | undefined)?.value)
+        : { balance: digitsOf(balance), nonce: digitsOf(nonce), code: codeOf(codeHash) }[key.field];
+    if (value === undefined) {
+      return undefined;
+    }
+    values.set(key, value);
+  }
+  return values;
+};
+
+/** The errors of nodes that do not support a method, a parameter or the size of a call. Others say nothing about that. */
+const UNSUPPORTED: ReadonlySet<NodeErrorKind> = new Set([
+  "unsupportedMethod",
+  "rejected",
+  "revert",
+  "executionFailed",
+  "invalidParams",
+  "tooLarge",
+  "other",
+]);
+
+/** Whether an outcome that has not the values of all keys shows that the nodes do not support the call. */
+export const isBulkUnsupported = (outcome: unknown): boolean =>
+  !(outcome instanceof Error) || (outcome instanceof NodeError && UNSUPPORTED.has(outcome.kind));
