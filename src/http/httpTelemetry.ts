@@ -3,7 +3,7 @@ import type { HttpRequest } from "./httpRequest.ts";
 
 /**
  * Counts the requests and responses of the server, and logs them. Requests in flight and statuses are plain numbers, copied to the
- * metrics before each scrape: a labelled metric per response costs more than a cache hit.
+ * metrics before each scrape. A labelled metric per response costs more than a cache hit.
  */
 export class HttpTelemetry {
   readonly metrics: Metrics;
