@@ -95,8 +95,8 @@ export const hasWrongKey = (
   }
   const [path = ""] = url.split("?", 1);
   const parts = path.split("/").filter((part) => part !== "");
-  const rest = isChainPath(`/${parts[0]}`) ? parts.slice(1) : parts;
-  return rest.length === 1 && (method === "POST" || headers.upgrade !== undefined);
+  const remainder = isChainPath(`/${parts[0]}`) ? parts.slice(1) : parts;
+  return remainder.length === 1 && (method === "POST" || headers.upgrade !== undefined);
 };
 
 /** Removes every header that contains a key. A request that is answered here needs no such change. */

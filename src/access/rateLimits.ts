@@ -24,13 +24,6 @@ export interface RateLimitsOptions {
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
-export interface RateLimits {
-  /** Counts calls. Returns the time until the window ends, in milliseconds, if the limit is exceeded. */
-  count(by: LimitedBy, id: string, limit: Limit, calls: number): Promise<number | undefined>;
-  /** Counts calls, by default one. Rejects with RpcError (429) if the limit is exceeded. They are counted even then. */
-  take(by: LimitedBy, id: string, limit: Limit, calls?: number): Promise<void>;
-}
-
 /** Pause after a failure of the store, so that calls do not queue behind a Redis that hangs. */
 const PAUSE_MS = 1_000;
 
@@ -48,7 +41,8 @@ export const exceeded = ({ calls, seconds }: Limit, waitMs: number): RpcError =>
     retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
   });
 
-class StoredLimits implements RateLimits {
+/** Limits of calls by key and by address, in Redis or in memory. A call is allowed if the store fails, and the failure is counted. */
+export class RateLimits {
   readonly #redis: RateLimitsOptions["redis"];
   readonly #telemetry: RateLimitsOptions["telemetry"];
   readonly #limiters = new Map<string, RateLimiterAbstract>();
@@ -62,6 +56,7 @@ class StoredLimits implements RateLimits {
     this.#telemetry = telemetry;
   }
 
+  /** Counts calls, by default one. Rejects with RpcError (429) if the limit is exceeded. They are counted even then. */
   async take(by: LimitedBy, id: string, limit: Limit, calls = 1): Promise<void> {
     const waitMs = await this.count(by, id, limit, calls);
     if (waitMs !== undefined) {
@@ -69,6 +64,7 @@ class StoredLimits implements RateLimits {
     }
   }
 
+  /** Counts calls. Returns the time until the window ends, in milliseconds, if the limit is exceeded. */
   async count(by: LimitedBy, id: string, limit: Limit, calls: number): Promise<number | undefined> {
     if (performance.now() < this.#pausedUntilMs) {
       this.#telemetry.metrics.limiterFailures.inc();
@@ -154,6 +150,3 @@ class StoredLimits implements RateLimits {
     }
   }
 }
-
-/** Creates rate limits in Redis or in memory. A call is allowed if the store fails, and the failure is counted. */
-export const createRateLimits = (options: RateLimitsOptions): RateLimits => new StoredLimits(options);

@@ -10,9 +10,9 @@ import type { Config } from "../config/schema.ts";
 import { drain } from "../http/drain.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
+import { AccessControl } from "./accessControl.ts";
 import type { ServedChain } from "./chainRuntime.ts";
 import { Chains } from "./chains.ts";
-import { type AccessControl, createAccessControl } from "./createAccessControl.ts";
 import { createPaymentSource, type PaymentSource } from "./createPayments.ts";
 import { type ClientPort, type ProcessRole, singleProcess } from "./processRole.ts";
 import { createShared, type ProcessParts } from "./shared.ts";
@@ -92,7 +92,7 @@ class RunningForebay implements Forebay {
     this.#shared = shared;
     this.#payments = payments;
     this.#usages = shared.usages;
-    this.#access = createAccessControl(own, telemetry, { usages: this.#usages, rates: role.rates, payments });
+    this.#access = new AccessControl(own, telemetry, { usages: this.#usages, rates: role.rates, payments });
     this.#chains = new Chains({
       configs: own.chains,
       shared: this.#shared,

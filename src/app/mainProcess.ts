@@ -1,5 +1,5 @@
 import { extname } from "node:path";
-import { createRateLimits } from "../access/rateLimits.ts";
+import { RateLimits } from "../access/rateLimits.ts";
 import { createOpsServer, type OpsOptions } from "../admin/opsServer.ts";
 import type { Counted, StatusOptions } from "../admin/status.ts";
 import { ChainHost } from "../cluster/chainHost.ts";
@@ -40,7 +40,7 @@ class MainProcess implements ProcessRole {
     this.#telemetry = telemetry;
     this.#counts = new ProcessCounts(telemetry.metrics.processResponses);
     this.usages = new UsageLedger({ topKeys: config.usage.topKeys, metrics: telemetry.metrics });
-    this.#limits = new MachineLimits(createRateLimits({ telemetry }));
+    this.#limits = new MachineLimits(new RateLimits({ telemetry }));
     this.group = new ProcessGroup({
       entry: ENTRY,
       processes: this.#processes,

@@ -197,7 +197,7 @@ export class HttpServer {
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
     const { method } = request;
     if (method !== "POST" && this.#isHealthCheck(request)) {
-      this.#answerHealth(request, response);
+      this.#sendHealth(request, response);
       return;
     }
     const admitted = this.#admission.admit(request);
@@ -230,7 +230,7 @@ export class HttpServer {
     } else if (method !== "POST" && this.#pages.serve(routing.path, request, response)) {
       return;
     } else if (method === "OPTIONS" && isOurs(routing)) {
-      this.#answerPreflight(routing, request, response);
+      this.#sendPreflight(routing, request, response);
     } else if (passthrough !== undefined && admitted.payments !== undefined) {
       this.#jsonRpc.reject(needsKey(), request, response);
     } else if (passthrough !== undefined) {
@@ -260,7 +260,7 @@ export class HttpServer {
     return healthPath !== undefined && (method === "GET" || method === "HEAD") && url?.split("?", 1)[0] === healthPath;
   }
 
-  #answerHealth(request: IncomingMessage, response: ServerResponse): void {
+  #sendHealth(request: IncomingMessage, response: ServerResponse): void {
     const isReady = !this.#isDraining && this.#options.isReady?.() !== false;
     const plain = isReady ? { status: 200, text: "ok\n" } : { status: 503, text: "not ready\n" };
     this.#pages.send(request, response, { ...plain, type: PLAIN });
@@ -269,13 +269,13 @@ export class HttpServer {
   /** A CORS preflight carries no key and needs none. It never reaches a target of pass-through. */
   #onRejected(error: RpcError, request: IncomingMessage, response: ServerResponse): void {
     if (request.method === "OPTIONS" && error.status === 401) {
-      this.#answerPreflight(this.#route(request.url ?? "/"), request, response);
+      this.#sendPreflight(this.#route(request.url ?? "/"), request, response);
     } else {
       this.#jsonRpc.reject(error, request, response);
     }
   }
 
-  #answerPreflight(routing: Route, { headers }: IncomingMessage, response: ServerResponse): void {
+  #sendPreflight(routing: Route, { headers }: IncomingMessage, response: ServerResponse): void {
     this.#telemetry.countResponse(204);
     response.writeHead(204, [...this.#cors.preflight(headers), "Allow", allowedMethods(routing)]).end();
   }

@@ -261,8 +261,8 @@ class WaitingResponses {
     const { memory, writeTimeoutMs } = this.#options;
     const large = chunks.filter(({ length }) => length > UNCOUNTED_BYTES);
     const largeBytes = large.reduce((sum, { length }) => sum + length, 0);
-    const rest = memory.open("responses", clientId);
-    let hasRoom = rest.tryAdd(Math.max(0, response.writableLength - largeBytes));
+    const remainder = memory.open("responses", clientId);
+    let hasRoom = remainder.tryAdd(Math.max(0, response.writableLength - largeBytes));
     for (const chunk of large) {
       hasRoom = this.#buffers.add(chunk, clientId) && hasRoom;
     }
@@ -272,7 +272,7 @@ class WaitingResponses {
     const timer = hasRoom ? undefined : setTimeout(() => response.destroy(), GRACE_MS);
     response.once("close", () => {
       clearTimeout(timer);
-      rest.end();
+      remainder.end();
       for (const chunk of large) {
         this.#buffers.remove(chunk);
       }

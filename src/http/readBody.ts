@@ -30,14 +30,14 @@ export const readBody = (
     return;
   }
   let first: Buffer | undefined;
-  let rest: Buffer[] | undefined;
+  let chunks: Buffer[] | undefined;
   let bytes = 0;
   let isRefused = false;
   // The listener stays and discards the remaining chunks.
   const refuse = (reason: "tooLarge" | "overBudget"): void => {
     isRefused = true;
     first = undefined;
-    rest = undefined;
+    chunks = undefined;
     onBody(reason);
   };
   request.on("data", (chunk: Buffer) => {
@@ -52,15 +52,15 @@ export const readBody = (
       refuse("overBudget");
     } else if (first === undefined) {
       first = chunk;
-    } else if (rest === undefined) {
-      rest = [first, chunk];
+    } else if (chunks === undefined) {
+      chunks = [first, chunk];
     } else {
-      rest.push(chunk);
+      chunks.push(chunk);
     }
   });
   request.on("end", () => {
     if (!isRefused) {
-      onBody(rest === undefined ? (first ?? EMPTY) : Buffer.concat(rest, bytes));
+      onBody(chunks === undefined ? (first ?? EMPTY) : Buffer.concat(chunks, bytes));
     }
   });
 };

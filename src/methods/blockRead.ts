@@ -57,8 +57,8 @@ const requestState = (
   read: BlockReadInput,
   block: ResolvedBlock,
 ): Awaitable<RpcResponse> => {
-  const { stateRead, answer } = read.spec;
-  if (stateRead === undefined && answer === undefined) {
+  const { stateRead, cachedCall } = read.spec;
+  if (stateRead === undefined && cachedCall === undefined) {
     return chain.reads.request(requestAtBlock(read, block), context);
   }
   const current = context.noCache === true ? context.with({ bypassCache: true }) : context;
@@ -71,10 +71,10 @@ const requestState = (
     const { method, keyOf } = stateRead;
     return state?.request({ method, key: keyOf(read.values), block, context: current }, ask) ?? ask();
   }
-  if (answer === undefined || read.isLasting !== true) {
+  if (cachedCall === undefined || read.isLasting !== true) {
     return ask();
   }
-  return answers?.request({ method: answer, key: read.canonicalParams, block, context: current }, ask) ?? ask();
+  return answers?.request({ method: cachedCall, key: read.canonicalParams, block, context: current }, ask) ?? ask();
 };
 
 /** Reads at a block that the view has. */
@@ -133,7 +133,7 @@ export const blockRead = (spec: BlockReadSpec): Method => {
   const parse = ({ params }: Call): ParsedRead => {
     const values = parseParams(params, spec.params);
     const parameter = blockOfCanonical(values[position]);
-    const lasting = spec.answer === undefined ? {} : { isLasting: isLastingCall(values) };
+    const lasting = spec.cachedCall === undefined ? {} : { isLasting: isLastingCall(values) };
     return { ...withCanonicalParams({ spec, values, position, parameter }), ...lasting };
   };
   return {

@@ -30,7 +30,7 @@ export interface BlockReadSpec {
     readonly keyOf: (values: readonly CanonicalJson[]) => StateKey;
   };
   /** The response holds for later blocks until a value that the call reads is written. */
-  readonly answer?: CallMethod;
+  readonly cachedCall?: CallMethod;
   /** See `Method`. */
   readonly isSlow?: true;
   /** Answers from the view at `pending`. Without it, the node's pending block answers. */

@@ -66,15 +66,15 @@ export const eth_getLogs: Method = {
   isSlow: true,
   handle: async (input) => {
     const [value] = parseParams(input.call.params, [required("filter", readAny)]) as readonly [CanonicalJson];
-    return answerLogs(input, parseLogQuery(value, input.chain.logLimits));
+    return respondWithLogs(input, parseLogQuery(value, input.chain.logLimits));
   },
 };
 
 /** Returns the logs of a parsed query. Installed filters are read by it too. */
-export const answerLogs = async (input: MethodInput, query: LogQuery): Promise<RpcResponse> =>
-  retryOnBranchChange(input.chain, input.context, (context) => answerInView({ ...input, context }, query));
+export const respondWithLogs = async (input: MethodInput, query: LogQuery): Promise<RpcResponse> =>
+  retryOnBranchChange(input.chain, input.context, (context) => respondInView({ ...input, context }, query));
 
-const answerInView = async (input: MethodInput, { filter, blocks }: LogQuery): Promise<RpcResponse> => {
+const respondInView = async (input: MethodInput, { filter, blocks }: LogQuery): Promise<RpcResponse> => {
   const { chain, context } = input;
   if ("blockHash" in blocks) {
     const { pending } = context.view;

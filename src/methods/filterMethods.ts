@@ -3,7 +3,7 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import { parseLogQuery } from "../ethereum/logFilter.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
-import { answerLogs } from "./eth_getLogs.ts";
+import { respondWithLogs } from "./eth_getLogs.ts";
 import { forwarded, type Method, type MethodInput } from "./method.ts";
 import { type CanonicalJson, parseParams, readAny, required } from "./paramSpec.ts";
 import { viewResponse } from "./pendingReads.ts";
@@ -103,7 +103,7 @@ export const filterMethods: readonly Method[] = [
     retryOnBranchChange(chain, context, (at) => chain.filters.changes(filterId, at)),
   ),
   usesFilter("eth_getFilterLogs", async (input, filterId) =>
-    answerLogs(input, await input.chain.filters.query(filterId)),
+    respondWithLogs(input, await input.chain.filters.query(filterId)),
   ),
   usesFilter("eth_uninstallFilter", async ({ chain }, filterId) =>
     viewResponse(await chain.filters.uninstall(filterId)),

@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
 import { request as send } from "undici";
 import { Access, type AccessOptions } from "../../src/access/accessControl.ts";
-import { createRateLimits } from "../../src/access/rateLimits.ts";
+import { RateLimits } from "../../src/access/rateLimits.ts";
 import type { PassThrough } from "../../src/http/endpoint.ts";
 import type { Reply } from "../../src/jsonrpc/call.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
@@ -30,7 +30,7 @@ const start = async (
   const access = new Access({
     keys: [],
     trustedProxies: [],
-    limits: createRateLimits({ telemetry }),
+    limits: new RateLimits({ telemetry }),
     metrics,
     usageOf: (name) => new KeyUsage(name),
     ...rules,

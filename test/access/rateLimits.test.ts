@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
-import { createRateLimits, type RateLimits } from "../../src/access/rateLimits.ts";
+import { RateLimits } from "../../src/access/rateLimits.ts";
 import { createRedisClient, parseRedisUrl } from "../../src/cache/redisClient.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
@@ -27,7 +27,7 @@ const failuresOf = async ({ metrics }: ReturnType<typeof createTelemetry>): Prom
   (await metrics.limiterFailures.get()).values[0]?.value ?? 0;
 
 test("in memory each client has its own count, and the error has Retry-After", async () => {
-  const limits = createRateLimits({ telemetry: createTelemetry({ level: "silent" }) });
+  const limits = new RateLimits({ telemetry: createTelemetry({ level: "silent" }) });
   const outcomes = await takeAll(limits, "a", 5);
   assert.deepEqual(
     outcomes.map((error) => error?.status),
@@ -49,7 +49,7 @@ test("in Redis replicas count together, and without Redis no client is limited a
       t.after(() => client.disconnect());
       await until(() => client.status === "ready", "connected");
       const telemetry = createTelemetry({ level: "silent" });
-      return { client, telemetry, limits: createRateLimits({ redis: { client, timeoutMs: 500 }, telemetry }) };
+      return { client, telemetry, limits: new RateLimits({ redis: { client, timeoutMs: 500 }, telemetry }) };
     }),
   );
   const [one, other] = replicas;
@@ -72,7 +72,7 @@ test("a Redis that hangs delays calls up to its deadline and limits no client", 
   t.after(() => client.disconnect());
   await until(() => client.status === "ready", "connected");
   const telemetry = createTelemetry({ level: "silent" });
-  const limits = createRateLimits({ redis: { client, timeoutMs: 50 }, telemetry });
+  const limits = new RateLimits({ redis: { client, timeoutMs: 50 }, telemetry });
   redis.signal("SIGSTOP");
   t.after(() => redis.signal("SIGCONT"));
   assert.deepEqual(await takeAll(limits, "a", 5), Array(5).fill(undefined));
@@ -90,7 +90,7 @@ test("one late reply of Redis is counted, and only a Redis that goes on failing 
   const telemetry = createTelemetry({ level: "silent" });
   const lines: { readonly msg: string; readonly reason?: string }[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (text: string) => lines.push(JSON.parse(text)) });
-  const limits = createRateLimits({ redis: { client, timeoutMs: 50 }, telemetry: { ...telemetry, log } });
+  const limits = new RateLimits({ redis: { client, timeoutMs: 50 }, telemetry: { ...telemetry, log } });
   const takes = async (failures: number): Promise<void> => {
     const before = await failuresOf(telemetry);
     assert.deepEqual(await takeAll(limits, "a", 2), [undefined, undefined]);

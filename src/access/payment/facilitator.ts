@@ -68,12 +68,12 @@ export interface Payable {
 
 /**
  * `unknown`: the facilitator did not answer, or refused only after an attempt without an answer. The payment may be settled.
- * `left`: the client left before its turn, and nothing was sent.
+ * `disconnected`: the client disconnected before its turn, and nothing was sent.
  */
 export type Settlement =
   | { readonly kind: "settled" | "failed"; readonly response: SettleResponse }
   | { readonly kind: "unknown" }
-  | { readonly kind: "left" };
+  | { readonly kind: "disconnected" };
 
 type Operation = "verify" | "settle";
 
@@ -159,7 +159,7 @@ export class Facilitator {
   settle(payable: Payable, owner: QueueOwner, signal?: AbortSignal): Promise<Settlement> {
     return this.#settlements.run(owner, async () => {
       if (signal?.aborted) {
-        return { kind: "left" };
+        return { kind: "disconnected" };
       }
       for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
         const settlement = await this.#trySettle(payable);

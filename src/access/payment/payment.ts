@@ -42,7 +42,7 @@ export interface PaymentsOptions {
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
-/** Serves a request. A detached request ends when its calls end, also if its client has left. */
+/** Serves a request. A detached request ends when its calls end, even if its client has disconnected. */
 export type Serve<R> = (isDetached: boolean) => Awaitable<R>;
 
 /** One request with its terms. */
@@ -129,7 +129,7 @@ export class Payments {
       if (reservation.state === "new") {
         await this.#verify(sale);
       }
-      this.#stopIfLeft(signal);
+      this.#stopIfDisconnected(signal);
       served = await this.#serve(sale, serve);
     } catch (error) {
       await this.#end(() => reservation.release());
@@ -137,17 +137,17 @@ export class Payments {
     }
     const { errors = [] } = served;
     // A write that a node accepted is settled, whether or not its client waits for the response.
-    const hasLeft = signal.aborted && !bill.isWrite;
-    if (hasLeft || errors.some((error) => !isCharged(error))) {
+    const isDisconnected = signal.aborted && !bill.isWrite;
+    if (isDisconnected || errors.some((error) => !isCharged(error))) {
       await this.#end(() => reservation.release());
-      this.#count(hasLeft ? "left" : "failed");
+      this.#count(isDisconnected ? "left" : "failed");
       return served;
     }
     return this.#settle(sale, served);
   }
 
   /** Throws if the client has disconnected. */
-  #stopIfLeft(signal: AbortSignal): void {
+  #stopIfDisconnected(signal: AbortSignal): void {
     if (signal.aborted) {
       this.#count("left");
     }
@@ -176,7 +176,7 @@ export class Payments {
     let served: R;
     try {
       const response = await serve(bill.isWrite);
-      // The memory of a client that has left is released, and counts nothing more.
+      // The memory of a client that has disconnected is released, and counts nothing more.
       const memory = bill.isWrite ? undefined : request.inbound.memory;
       served = { ...response, chunks: await collectChunks(response.chunks, memory) };
     } catch (error) {
@@ -197,7 +197,7 @@ export class Payments {
     const payable = { payload: payment.payload, required };
     const signal = bill.isWrite ? undefined : request.inbound.signal;
     const settlement = await facilitator.settle(payable, ownerOf(request.inbound.caller), signal);
-    if (settlement.kind === "left") {
+    if (settlement.kind === "disconnected") {
       await this.#end(() => reservation.release());
       this.#count("left");
       return served;

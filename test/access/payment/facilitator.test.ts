@@ -43,7 +43,10 @@ test("a client that leaves while its settlement waits for its turn is not charge
   const second = facilitator.settle(payable, owner, leaving.signal);
   leaving.abort();
   answers[0]?.(success);
-  assert.deepEqual(await Promise.all([first, second]), [{ kind: "settled", response: success }, { kind: "left" }]);
+  assert.deepEqual(await Promise.all([first, second]), [
+    { kind: "settled", response: success },
+    { kind: "disconnected" },
+  ]);
   assert.equal(answers.length, 1);
 });
 

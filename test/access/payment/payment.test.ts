@@ -150,7 +150,7 @@ test("while too many settlements wait, a request gets 503 before it is served", 
 });
 
 test("the payment of a client that left before the settlement can be used again", async () => {
-  const outcomes: Settlement[] = [{ kind: "left" }, settled];
+  const outcomes: Settlement[] = [{ kind: "disconnected" }, settled];
   const { handle } = await createRig(Number.POSITIVE_INFINITY, { settle: async () => outcomes.shift() ?? settled });
   assert.equal((await handle({ status: 200, chunks: [], errors: [] })).headers, undefined);
   assert.equal((await handle({ status: 200, chunks: [], errors: [] })).headers?.[0], "PAYMENT-RESPONSE");
