@@ -8,50 +8,32 @@ import type { Finality } from "../heads/canonicalChain.ts";
 import { ChainIdentity } from "../heads/chainIdentity.ts";
 import type { Agree } from "../heads/decideHead.ts";
 import { type HeadTracker, NodeHeadTracker } from "../heads/headTracker.ts";
-import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { HedgeOptions } from "../nodes/hedge.ts";
-import { createUpstreamNode, type NodeOptions } from "../nodes/httpUpstreamNode.ts";
 import type { IdentityResult } from "../nodes/identityGate.ts";
 import { nodeName } from "../nodes/nodeName.ts";
 import { createNodePool } from "../nodes/nodePool.ts";
-import type { UpstreamNode } from "../nodes/upstreamNode.ts";
+import type { NodeConfig, TransportOptions } from "../nodes/nodeTransport.ts";
+import { type NodeOptions, UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { Evidence } from "../verification/evidence.ts";
-import { Verifier, type VerifyLevel } from "../verification/verifier.ts";
+import { Verifier } from "../verification/verifier.ts";
 import { VerifyThreads } from "../verification/verifyThreads.ts";
 import { workerEntry } from "./workerEntry.ts";
 
-export interface UpstreamsOptions {
-  /** The chain's name, for metrics and messages. */
-  readonly chain: string;
+export interface UpstreamsOptions extends TransportOptions {
   readonly chainId?: number | undefined;
-  readonly nodes: readonly NodeOptions[];
+  readonly nodes: readonly (Omit<NodeConfig, "name"> & { readonly name?: string | undefined })[];
   readonly attempts?: number;
-  readonly maxWaitMs?: number;
   readonly hedge?: HedgeOptions | undefined;
-  readonly breaker?: { readonly failures: number; readonly openMs: number };
   readonly finality?: Finality;
   /** The number of origins that must have a block before it is served; default: `auto`. */
   readonly agree?: Agree;
   readonly blockTimeMs?: number | undefined;
   /** The chain has a feed. Default: it has none. */
   readonly hasFeed?: boolean;
-  readonly maxResponseBytes?: number;
-  /** Counts the bytes of responses while they are received. Default: they are not counted. */
-  readonly memory?: MemoryBudget | undefined;
-  /** The metric label of a method, from a closed set; default: `other` for all. */
-  readonly methodLabel?: (method: string) => string;
-  /** Units that the provider bills for a call; default: none. */
-  readonly unitsOf?: (method: string) => number;
-  /** Called with each call to a node: whether it is of a client, and its price. */
-  readonly onCall?: ((isOfClient: boolean, units: number) => void) | undefined;
-  /** Whether a method may share an HTTP request to a node with others; default: none. */
-  readonly isQuick?: (method: string) => boolean;
   /** Called if a node is suspended because it serves another chain. */
   readonly onWrongChain?: ((error: Error) => void) | undefined;
   readonly clock?: Clock;
-  /** The responses that are verified. Default: none. */
-  readonly verify?: VerifyLevel;
   /** Checks that always fail on this chain. */
   readonly checksOff?: readonly Check[];
   /** Threads that verify. By default this chain has its own. */
@@ -84,9 +66,6 @@ export interface Upstreams extends NodeSource {
   close(): Promise<void>;
 }
 
-const DEFAULT_BREAKER = { failures: 5, openMs: 5_000 };
-const DEFAULT_MAX_RESPONSE_BYTES = 150_000_000;
-
 const byPriority = (nodes: readonly UpstreamNode[]): readonly UpstreamNode[] =>
   [...nodes].sort((one, other) => one.priority - other.priority);
 
@@ -106,7 +85,7 @@ const followNodes = (
     signal,
     onWrongChain,
     onIdentified: (node) => {
-      const { wsUrl, headers = {} } = options.nodes[nodes.indexOf(node)] ?? {};
+      const { wsUrl, headers = {} } = node.config;
       heads.follow(node, wsUrl === undefined ? undefined : { url: wsUrl, headers });
     },
   });
@@ -162,9 +141,16 @@ class ChainUpstreams implements Upstreams {
     this.#options = options;
     this.#telemetry = telemetry;
     this.#verifyPool = options.verifyPool ?? new VerifyThreads(workerEntry("verification"));
-    const names = options.nodes.map(nodeName);
-    this.verifier = this.#createVerifier(names);
-    this.nodes = names.map((name, index) => this.#createNode(name, index));
+    const configs = options.nodes.map((node, index) => ({ ...node, name: nodeName(node, index) }));
+    this.verifier = this.#createVerifier(configs.map(({ name }) => name));
+    const shared: NodeOptions = {
+      ...options,
+      verifier: this.verifier,
+      peers: () => this.nodes,
+      onLie: (node) => this.markLiar(node),
+      verifyIdentity: (node) => this.#chain.verifyIdentity(node),
+    };
+    this.nodes = configs.map((config) => new UpstreamNode(config, shared, telemetry));
     this.#chain = options.copy ?? followNodes(options, this.nodes, telemetry, this.#ending.signal);
     this.heads = this.#chain.heads;
     this.ready = this.#chain.ready;
@@ -204,35 +190,6 @@ class ChainUpstreams implements Upstreams {
       this.nodes.find((node) => node.name === name)?.recordWrongAnswer(new UnverifiedError(name, check, true));
     const evidence = new Evidence({ chain, nodes, off: checksOff, onWrongAnswer }, this.#telemetry);
     return new Verifier(verify, evidence, this.#verifyPool);
-  }
-
-  #createNode(name: string, index: number): UpstreamNode {
-    const { chain, nodes, breaker, maxWaitMs, maxResponseBytes, methodLabel, unitsOf, onCall, isQuick } = this.#options;
-    const node = nodes[index];
-    if (node === undefined) {
-      throw new Error(`node ${name} is not configured`);
-    }
-    return createUpstreamNode(
-      {
-        ...node,
-        name,
-        chain,
-        verifier: this.verifier,
-        hasOther: () => this.nodes.some((other, at) => at !== index && other.reachable && !other.suspended),
-        isEachOut: () => this.nodes.every(({ isRejecting }) => isRejecting),
-        breaker: breaker ?? DEFAULT_BREAKER,
-        ...(maxWaitMs !== undefined && { maxWaitMs }),
-        memory: this.#options.memory,
-        maxResponseBytes: maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
-        methodLabel: methodLabel ?? (() => "other"),
-        unitsOf: unitsOf ?? (() => 0),
-        onCall,
-        ...(isQuick && { isQuick }),
-        onLie: () => this.markLiar(name),
-        verifyIdentity: (node) => this.#chain.verifyIdentity(node),
-      },
-      this.#telemetry,
-    );
   }
 
   #createPool(): NodeSource {

@@ -1,6 +1,6 @@
 import type { BlockId, HeadChange, RingBlock } from "../core/heads.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
-import type { NodeHealth, UpstreamNode } from "../nodes/upstreamNode.ts";
+import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
 /** A node this far behind the served head is logged. The alert ForebayNodeLag has the same limit. */
@@ -79,22 +79,22 @@ export class HeadReporter {
     this.#metrics.headAgeSeconds.set({ chain: this.#chain }, Math.max(0, ageSeconds));
   }
 
-  onPushState({ name }: NodeHealth, isPushed: boolean): void {
+  onPushState({ name }: UpstreamNode, isPushed: boolean): void {
     this.#metrics.upstreamHeadsPolled.set({ chain: this.#chain, node: name }, isPushed ? 0 : 1);
     this.#log.info({ chain: this.#chain, node: name }, isPushed ? "new heads are pushed" : "new heads are polled");
   }
 
-  onPushFault({ name }: NodeHealth, fault: { readonly host: string; readonly reason: string }): void {
+  onPushFault({ name }: UpstreamNode, fault: { readonly host: string; readonly reason: string }): void {
     this.#metrics.upstreamHeadsPolled.set({ chain: this.#chain, node: name }, 1);
     const fields = { chain: this.#chain, node: name, ...fault };
     this.#log.warn(fields, "the WebSocket of the node cannot be connected: its heads are polled");
   }
 
-  onBelowRing({ name }: NodeHealth): void {
+  onBelowRing({ name }: UpstreamNode): void {
     this.#log.warn({ chain: this.#chain, node: name }, "node is far below the served head");
   }
 
-  onRejected({ name }: NodeHealth, { number, hash }: BlockId): void {
+  onRejected({ name }: UpstreamNode, { number, hash }: BlockId): void {
     const chain = this.#chain;
     this.#metrics.upstreamRejectedHeads.inc({ chain, node: name });
     this.#log.debug(

@@ -1,8 +1,13 @@
-import { NodeError } from "../core/node.ts";
+import type { CallScope } from "../core/context.ts";
+import { type Node, NodeError } from "../core/node.ts";
 import { formatQuantity, type Hash } from "../ethereum/hex.ts";
-import { createCall } from "../jsonrpc/call.ts";
+import { type Call, createCall } from "../jsonrpc/call.ts";
 import { readSealedBlock, type SealedBlock } from "./sealedBlock.ts";
-import type { UpstreamNode } from "./upstreamNode.ts";
+
+/** A node, as reads of blocks use it. */
+export interface BlockReader {
+  send(call: Call, scope: CallScope): Promise<Uint8Array>;
+}
 
 const TIMEOUT_MS = 5_000;
 
@@ -13,14 +18,14 @@ const blockCall = (block: bigint | string) =>
 
 /** Reads one block by number or tag; returns undefined if the node does not have it. */
 export const readBlock = async (
-  node: UpstreamNode,
+  node: BlockReader,
   block: bigint | "latest",
   signal: AbortSignal,
 ): Promise<SealedBlock | undefined> => readSealedBlock(await node.send(blockCall(block), scopeOf(signal)));
 
 /** Reads a block of any branch. Returns undefined if the node does not have it. */
 export const readBlockByHash = async (
-  node: UpstreamNode,
+  node: BlockReader,
   hash: Hash,
   signal: AbortSignal,
 ): Promise<SealedBlock | undefined> =>
@@ -28,7 +33,7 @@ export const readBlockByHash = async (
 
 /** Reads blocks by number or tag in one batch, in their order. A block is undefined if the node does not have it. */
 export const readBlocks = async (
-  node: UpstreamNode,
+  node: Pick<Node, "batch">,
   blocks: readonly (bigint | "safe" | "finalized")[],
   signal: AbortSignal,
 ): Promise<(SealedBlock | NodeError | undefined)[]> => {
@@ -47,7 +52,7 @@ export const readBlocks = async (
  * Such a block comes from a second machine behind the URL, or from a reorganisation during the read.
  */
 export const readLinked = async (
-  node: UpstreamNode,
+  node: Pick<Node, "batch">,
   range: { readonly from: bigint; readonly to: bigint },
   top: Hash,
   signal: AbortSignal,

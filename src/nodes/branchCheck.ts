@@ -1,12 +1,37 @@
 import type { BlockId, Heads } from "../core/heads.ts";
-import { RETENTION } from "../core/retention.ts";
+import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
-import { isQuantity } from "../ethereum/hex.ts";
+import { type Hash, isQuantity } from "../ethereum/hex.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
-import type { NodeHealth } from "./upstreamNode.ts";
+import { type BlockReader, readBlock } from "./blockReads.ts";
+import type { ObservedHealth } from "./observedHealth.ts";
+
+/** The newest blocks that a node has announced. */
+type NodeBranch = Pick<ObservedHealth, "head" | "headHash" | "hashAt">;
+
+/** Whether the node has announced the block, or one above it. */
+export const hasReached = ({ head }: NodeBranch, block: RpcRequest["block"]): boolean =>
+  block === undefined || (head !== undefined && block.number <= head);
+
+/**
+ * Whether the node's newest block is in the view. A block above the view's head may belong to another branch, unless the node
+ * has announced the view's head, or a child of it.
+ */
+export const isOnSameBranch = (node: NodeBranch, heads: Heads): boolean => {
+  const { head, headHash } = node;
+  if (head === undefined || headHash === undefined) {
+    return true;
+  }
+  const canonical = heads.at(head);
+  if (canonical !== undefined) {
+    return canonical.hash === headHash;
+  }
+  const { number, hash } = heads.latest;
+  return head < number || node.hashAt(number) === hash;
+};
 
 /** Whether the node's newest block is not the view's block at that number. */
-const isOnOtherBranch = ({ head, headHash }: Pick<NodeHealth, "head" | "headHash">, heads: Heads): boolean => {
+const isOnOtherBranch = ({ head, headHash }: NodeBranch, heads: Heads): boolean => {
   const canonical = head === undefined ? undefined : heads.at(head);
   return canonical !== undefined && headHash !== undefined && canonical.hash !== headHash;
 };
@@ -17,7 +42,7 @@ const isOnOtherBranch = ({ head, headHash }: Pick<NodeHealth, "head" | "headHash
  * For a transaction without a block it is the view's newest block.
  * For a final block it is the finalized block, if the node is on another branch: that branch may begin below it.
  */
-export const anchorBlock = (node: NodeHealth, { retention, block }: RpcRequest, heads: Heads): BlockId | undefined => {
+export const anchorBlock = (node: NodeBranch, { retention, block }: RpcRequest, heads: Heads): BlockId | undefined => {
   switch (RETENTION[retention].branchAnchor) {
     case "finalized":
       return isOnOtherBranch(node, heads) ? heads.finalized : undefined;
@@ -52,4 +77,85 @@ export const lacksReceipts = (body: Uint8Array, { blockField, block }: RpcReques
   }
   const gasUsed = heads.header(block.number)?.gasUsed;
   return isQuantity(gasUsed) && BigInt(gasUsed) > 0n;
+};
+
+/** Whether a node has a block, another block at its number, or none; `unknown` if the read failed. */
+export type BlockPresence = "present" | "replaced" | "missing" | "unknown";
+
+/** Reads whether one node has a block. A read that starts after a response verifies that the response belongs to the block's branch. */
+export class BlockPresences {
+  readonly #node: BlockReader;
+  readonly #signal = new AbortController().signal;
+  readonly #waiting = new Map<Hash, Promise<BlockPresence>>();
+  readonly #last = new Map<Hash, Promise<BlockPresence>>();
+
+  constructor(node: BlockReader) {
+    this.#node = node;
+  }
+
+  /** Calls during a read of the same block share the next read. */
+  read(block: BlockId): Promise<BlockPresence> {
+    return this.#waiting.get(block.hash) ?? this.#begin(block);
+  }
+
+  #begin(block: BlockId): Promise<BlockPresence> {
+    const { hash } = block;
+    const reading = (this.#last.get(hash) ?? Promise.resolve())
+      .then(() => this.#send(block))
+      .catch((): BlockPresence => "unknown")
+      .finally(() => {
+        if (this.#last.get(hash) === reading) {
+          this.#last.delete(hash);
+        }
+      });
+    this.#waiting.set(hash, reading);
+    this.#last.set(hash, reading);
+    return reading;
+  }
+
+  async #send({ number, hash }: BlockId): Promise<BlockPresence> {
+    this.#waiting.delete(hash);
+    const block = await readBlock(this.#node, number, this.#signal);
+    if (block === undefined) {
+      return "missing";
+    }
+    return block.block.hash === hash ? "present" : "replaced";
+  }
+}
+
+/** The known facts about a response that was requested by number, or without a block. */
+interface BranchFacts {
+  readonly retention: RetentionClass;
+  /** Whether the node has the anchor block before and after the response; undefined if that was not read. */
+  readonly presence: BlockPresence | undefined;
+  /** Whether the response's block hash is the view's; undefined if the response has none. */
+  readonly matchesView: boolean | undefined;
+  /** The response is empty although the object must exist. */
+  readonly isMissing: boolean;
+}
+
+/**
+ * `verified`: the response belongs to the view's branch. `unverified`: it may belong to another branch.
+ * `undecided`: nothing is known against it. `otherBranch`: it must be rejected.
+ * `missingBlock`: the node does not have the anchor block (yet).
+ */
+type BranchVerdict = "verified" | "unverified" | "undecided" | "otherBranch" | "missingBlock";
+
+/** Decides whether a response belongs to the view's branch. */
+export const decideBranch = ({ retention, presence, matchesView, isMissing }: BranchFacts): BranchVerdict => {
+  const { branchAnchor, boundTo, cachesNull } = RETENTION[retention];
+  if (presence === "replaced" || matchesView === false) {
+    return "otherBranch";
+  }
+  // A node without the finalized block is on a branch that begins below it.
+  if (presence === "missing") {
+    return branchAnchor === "finalized" ? "otherBranch" : "missingBlock";
+  }
+  // A `null` that can be cached is a response of the view's branch. The pool decides whether it can be right.
+  if ((isMissing && !cachesNull) || presence === "unknown") {
+    return "unverified";
+  }
+  // A node may be several machines: the block of one does not verify the state that another one returned.
+  const isVerified = matchesView ?? (presence === "present" && boundTo === "view");
+  return isVerified ? "verified" : "undecided";
 };

@@ -1,18 +1,11 @@
 import { LRUCache } from "lru-cache";
 import type { Context } from "../core/context.ts";
-import { NodeError } from "../core/node.ts";
+import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
 import { ZERO_ADDRESS } from "../ethereum/hex.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import type { UpstreamNode } from "./upstreamNode.ts";
-
-/** Whether one node supports requests by block hash. */
-export interface ByHashSupport {
-  isByHashSupported(request: RpcRequest, context: Context): Awaitable<boolean>;
-  /** Marks a by-hash method as unsupported: the node answers by number, and rejects the request by hash. */
-  markUnsupported(method: string): void;
-}
+import type { VerifiedNode } from "../verification/verifier.ts";
 
 /** Only one of several machines behind the URL may lack support, so that the mark expires. */
 const UNSUPPORTED_MS = 600_000;
@@ -33,44 +26,54 @@ export const isByHashRequest = (error: unknown, { method, byHash }: RpcRequest):
   return error.kind === "tagUnsupported" || error.kind === "invalidParams";
 };
 
-/** Creates the check whether a node supports requests by block hash. The first EIP-1898 request probes the node. */
-export const createByHashSupport = (node: Pick<UpstreamNode, "send">): ByHashSupport => {
-  let isSupported: boolean | undefined;
-  const unsupported = new LRUCache<string, true>({ max: MAX_UNSUPPORTED, ttl: UNSUPPORTED_MS });
-  let probing: Promise<boolean> | undefined;
+/** The errors about the form of a request. A missing block or a lost connection says nothing about it. */
+const FORM_ERRORS: ReadonlySet<NodeErrorKind> = new Set(["invalidParams", "tagUnsupported", "unsupportedMethod"]);
 
-  const probe = async (hash: string, context: Context): Promise<boolean> => {
-    try {
-      await node.send(
-        createCall("eth_getBalance", [ZERO_ADDRESS, { blockHash: hash, requireCanonical: false }]),
-        context,
-      );
-      isSupported = true;
-    } catch (error) {
-      // Only errors about the request's form count. A missing block or a lost connection decides nothing.
-      if (error instanceof NodeError && ["invalidParams", "tagUnsupported", "unsupportedMethod"].includes(error.kind)) {
-        isSupported = context.signal.aborted ? undefined : false;
-      }
-    }
-    return isSupported ?? false;
-  };
+/** Whether one node supports requests by block hash. The first EIP-1898 request probes the node. */
+export class ByHashSupport {
+  readonly #node: Pick<VerifiedNode, "send">;
+  readonly #unsupported = new LRUCache<string, true>({ max: MAX_UNSUPPORTED, ttl: UNSUPPORTED_MS });
+  #isSupported: boolean | undefined;
+  #probing: Promise<boolean> | undefined;
 
-  const isByHashSupported = (request: RpcRequest, context: Context): Awaitable<boolean> => {
+  constructor(node: Pick<VerifiedNode, "send">) {
+    this.#node = node;
+  }
+
+  isSupported(request: RpcRequest, context: Context): Awaitable<boolean> {
     const hash = request.block?.hash;
-    if (!request.byHash || hash === undefined || unsupported.has(request.byHash.method)) {
+    if (!request.byHash || hash === undefined || this.#unsupported.has(request.byHash.method)) {
       return false;
     }
     if (!needsProbe(request)) {
       return true;
     }
-    if (isSupported === undefined) {
-      probing ??= probe(hash, context).finally(() => {
-        probing = undefined;
+    if (this.#isSupported === undefined) {
+      this.#probing ??= this.#probe(hash, context).finally(() => {
+        this.#probing = undefined;
       });
-      return probing;
+      return this.#probing;
     }
-    return isSupported;
-  };
+    return this.#isSupported;
+  }
 
-  return { isByHashSupported, markUnsupported: (method) => unsupported.set(method, true) };
-};
+  /** Marks a by-hash method as unsupported: the node answers by number, and rejects the request by hash. */
+  markUnsupported(method: string): void {
+    this.#unsupported.set(method, true);
+  }
+
+  async #probe(hash: string, context: Context): Promise<boolean> {
+    try {
+      await this.#node.send(
+        createCall("eth_getBalance", [ZERO_ADDRESS, { blockHash: hash, requireCanonical: false }]),
+        context,
+      );
+      this.#isSupported = true;
+    } catch (error) {
+      if (error instanceof NodeError && FORM_ERRORS.has(error.kind)) {
+        this.#isSupported = context.signal.aborted ? undefined : false;
+      }
+    }
+    return this.#isSupported ?? false;
+  }
+}

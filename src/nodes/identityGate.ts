@@ -1,3 +1,4 @@
+import { NodeError } from "../core/node.ts";
 import type { Hash } from "../ethereum/hex.ts";
 
 /**
@@ -16,6 +17,7 @@ export interface IdentityFault {
 
 /** Decides whether one node may be used: it serves the chain, and was not restarted since its identity was verified. */
 export class IdentityGate {
+  readonly #name: string;
   readonly #verify: (() => Promise<IdentityResult>) | undefined;
   #needsCheck = false;
   #verifying: Promise<IdentityResult> | undefined;
@@ -23,7 +25,8 @@ export class IdentityGate {
   isIdentified = false;
 
   /** Without `verify`, `requireCheck` has no effect. */
-  constructor(verify: (() => Promise<IdentityResult>) | undefined) {
+  constructor(name: string, verify: (() => Promise<IdentityResult>) | undefined) {
+    this.#name = name;
     this.#verify = verify;
   }
 
@@ -36,14 +39,24 @@ export class IdentityGate {
     this.#needsCheck = this.#verify !== undefined && this.isIdentified;
   }
 
-  /** Verifies the node if a check is required, once for all concurrent calls. Returns whether the node may be used. */
-  async open(): Promise<boolean> {
+  /** Verifies the node if a check is required, once for all concurrent calls. Rejects with NodeError if it must not be used. */
+  async confirm(): Promise<void> {
     if (this.#needsCheck && this.#verify) {
       this.#verifying ??= this.#verify().finally(() => {
         this.#verifying = undefined;
       });
       this.#needsCheck = (await this.#verifying).kind === "unknown";
     }
-    return this.isOpen;
+    if (!this.isOpen) {
+      throw this.unknownChain();
+    }
+  }
+
+  /** Creates the error of a call to a node that is not identified. */
+  unknownChain(): NodeError {
+    return new NodeError("unreachable", this.#name, "the node is not known to be of this chain", {
+      status: 503,
+      retryAfterSeconds: 1,
+    });
   }
 }

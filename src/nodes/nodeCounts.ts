@@ -1,6 +1,5 @@
 import type { CallScope } from "../core/context.ts";
 import type { NodeErrorKind } from "../core/node.ts";
-import type { MethodPrices } from "../telemetry/callMetrics.ts";
 import type { CounterSeries, HistogramSeries } from "../telemetry/summedSeries.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 
@@ -15,7 +14,11 @@ type CountedMetrics = Pick<
   | "upstreamBreaker"
 >;
 
-interface CountedMethods extends MethodPrices {
+interface CountedMethods {
+  /** The metric label of a method, from a closed set; default: `other` for all. */
+  readonly methodLabel?: (method: string) => string;
+  /** The units that the provider bills for a call; default: none. */
+  readonly unitsOf?: (method: string) => number;
   /** Called with each call to a node: whether it is of a client, and its price. */
   readonly onCall?: ((isOfClient: boolean, units: number) => void) | undefined;
 }
@@ -64,14 +67,14 @@ export class NodeCounts {
 
   /** A call without a connection is one of forebay itself. */
   addCall(method: string, { caller }: Pick<CallScope, "caller">): void {
-    const label = this.#methods.methodLabel(method);
+    const label = this.#methods.methodLabel?.(method) ?? "other";
     let calls = this.#calls.get(label);
     if (calls === undefined) {
       calls = this.#metrics.upstreamCalls.series({ ...this.#labels, method: label });
       this.#calls.set(label, calls);
     }
     calls.inc();
-    const units = this.#methods.unitsOf(method);
+    const units = this.#methods.unitsOf?.(method) ?? 0;
     this.#units.inc(units);
     this.#methods.onCall?.(caller?.connection !== undefined, units);
   }

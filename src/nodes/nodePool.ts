@@ -5,8 +5,9 @@ import { type HedgeReason, RETRY_LIMITS, type RetryCause } from "../core/retryPo
 import type { NodeSource, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import { hasReached } from "./branchCheck.ts";
 import { Hedge, type HedgeOptions } from "./hedge.ts";
-import { hasReached, neededBlock, rankNodes } from "./nodeSelection.ts";
+import { neededBlock, rankNodes } from "./nodeSelection.ts";
 import { type NodeChoice, PoolRead } from "./poolRead.ts";
 import { RetryBudget } from "./retryBudget.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";

@@ -1,7 +1,8 @@
 import type { Heads } from "../core/heads.ts";
 import { RETENTION } from "../core/retention.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
-import type { NodeHealth } from "./upstreamNode.ts";
+import { hasReached, isOnSameBranch } from "./branchCheck.ts";
+import type { UpstreamNode } from "./upstreamNode.ts";
 
 /** A failed request costs a client about as much time as this many successful ones. */
 const ERROR_COST = 10;
@@ -10,29 +11,9 @@ const LATENCY_TOLERANCE_MS = 1;
 
 const NONE: readonly string[] = [];
 
-const cost = (node: NodeHealth, bestHead: bigint): number => {
+const cost = (node: UpstreamNode, bestHead: bigint): number => {
   const lag = node.head === undefined || node.head >= bestHead ? 0 : Number(bestHead - node.head);
   return (node.latencyMs + LATENCY_TOLERANCE_MS) * (1 + node.inFlight) * (1 + ERROR_COST * node.errorShare) * (1 + lag);
-};
-
-export const hasReached = (node: NodeHealth, block: RpcRequest["block"]): boolean =>
-  block === undefined || (node.head !== undefined && block.number <= node.head);
-
-/**
- * Whether the node's newest block is in the view. A block above the view's head may belong to another branch, unless the node
- * has announced the view's head, or a child of it.
- */
-export const isOnSameBranch = (node: NodeHealth, heads: Heads): boolean => {
-  const { head, headHash } = node;
-  if (head === undefined || headHash === undefined) {
-    return true;
-  }
-  const canonical = heads.at(head);
-  if (canonical !== undefined) {
-    return canonical.hash === headHash;
-  }
-  const { number, hash } = heads.latest;
-  return head < number || node.hashAt(number) === hash;
 };
 
 /** Returns the block that a node must have to answer the request. */
@@ -40,7 +21,7 @@ export const neededBlock = ({ block, retention }: RpcRequest, heads: Heads): Rpc
   block ?? (RETENTION[retention].boundTo === "view" ? heads.latest : undefined);
 
 /** Returns the rank of a node's group; groups with lower ranks are tried first. */
-const groupOf = (node: NodeHealth, block: RpcRequest["block"], heads: Heads, isAllUsed: boolean): number => {
+const groupOf = (node: UpstreamNode, block: RpcRequest["block"], heads: Heads, isAllUsed: boolean): number => {
   if (!node.available && !(isAllUsed && node.isFailing)) {
     // The last resort: a chain's only node gets requests even while its breaker is open.
     return 3;
@@ -57,7 +38,7 @@ export interface RankOptions {
   readonly avoidedOrigins?: readonly string[] | undefined;
 }
 
-const hasTiers = ([first, ...others]: readonly NodeHealth[]): boolean =>
+const hasTiers = ([first, ...others]: readonly UpstreamNode[]): boolean =>
   others.some(({ priority }) => priority !== first?.priority);
 
 /**
@@ -65,12 +46,12 @@ const hasTiers = ([first, ...others]: readonly NodeHealth[]): boolean =>
  * the view's branch come first, those of avoided origins after others, then by tier. With several tiers, nodes with room precede
  * full ones. Then follow nodes that need a trial. Nodes of one group and tier are ordered by latency, load, errors and lag.
  */
-export const rankNodes = <N extends NodeHealth>(
-  nodes: readonly N[],
+export const rankNodes = (
+  nodes: readonly UpstreamNode[],
   block: RpcRequest["block"],
   heads: Heads,
   { isAllUsed = false, avoidedOrigins = NONE }: RankOptions = {},
-): readonly N[] => {
+): readonly UpstreamNode[] => {
   if (nodes.length <= 1) {
     return nodes;
   }

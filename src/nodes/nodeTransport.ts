@@ -3,54 +3,96 @@ import { abortReason, DeadlineSignal, isAborted, offAbort, onAbort } from "../co
 import { NodeError } from "../core/node.ts";
 import { NODE_SPAN, traced } from "../core/trace.ts";
 import type { Call } from "../jsonrpc/call.ts";
+import { CODES } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { VerifyLevel } from "../verification/verifier.ts";
 import { type Breaker, type BreakerOptions, createBreaker } from "./breaker.ts";
 import { type Budget, createBudget } from "./budget.ts";
 import { CallAdmission, SendPermits } from "./callAdmission.ts";
 import { CallBatcher } from "./callBatcher.ts";
 import { isFault } from "./errorKind.ts";
 import { type CancelReason, type NodeCallOutcome, SentCall } from "./exchange.ts";
+import type { IdentityGate } from "./identityGate.ts";
 import { NodeCounts } from "./nodeCounts.ts";
 import { NodeEndpoint } from "./nodeEndpoint.ts";
 import { factsOf, reasonOf } from "./nodeRefusals.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
 import { budgetError } from "./replyReader.ts";
 import { BatchLimit, RequestLimit } from "./sendLimits.ts";
-import type { CallOptions } from "./upstreamNode.ts";
 
 /** `maxWaitMs`: the time that a call waits for others; 0 for one turn of the event loop. */
 export type BatchOptions = "off" | { readonly maxCalls: number; readonly maxWaitMs: number };
 
-export interface NodeTransportOptions {
-  readonly chain: string;
+/** One configured node. */
+export interface NodeConfig {
   readonly name: string;
+  /** The operator of the node; default: host and port of `url`. */
+  readonly origin?: string;
   readonly url: string;
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-  readonly requestsPerSecond: number | undefined;
-  readonly concurrency: number | undefined;
-  readonly batch: BatchOptions;
-  /** A call of a client that would wait longer is refused. */
-  readonly maxWaitMs: number;
-  readonly maxResponseBytes: number;
+  readonly wsUrl?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly requestsPerSecond?: number | undefined;
+  readonly concurrency?: number;
+  /** The tier of the node. Default: 0, the first. */
+  readonly priority?: number;
+  /** The methods that the node may get, by name or by prefix (`debug_*`). Default: all methods. */
+  readonly methods?: { readonly only?: readonly string[] | undefined; readonly never: readonly string[] };
+  /** HTTP requests with several calls; default: DEFAULT_BATCH. */
+  readonly batch?: BatchOptions;
+  /** Ranges of eth_getLogs in flight. Default: 1. */
+  readonly logSpans?: number;
+}
+
+/** What the transports of one chain's nodes share. */
+export interface TransportOptions {
+  /** The chain's name, for metrics and messages. */
+  readonly chain: string;
+  readonly breaker?: Pick<BreakerOptions, "failures" | "openMs">;
+  /** A call of a client that would wait longer for the node is refused. */
+  readonly maxWaitMs?: number;
+  readonly maxResponseBytes?: number;
+  /** Counts the bytes of responses while they are received. Default: they are not counted. */
   readonly memory?: MemoryBudget | undefined;
-  readonly breaker: Pick<BreakerOptions, "failures" | "openMs">;
-  /** Whether ids, statuses and error objects of responses are checked. */
-  readonly verifies: boolean;
-  /** The metric label of a method, from a closed set. */
-  readonly methodLabel: (method: string) => string;
-  /** The units that the provider bills for a call. */
-  readonly unitsOf: (method: string) => number;
+  /** The metric label of a method, from a closed set; default: `other` for all. */
+  readonly methodLabel?: (method: string) => string;
+  /** The units that the provider bills for a call; default: none. */
+  readonly unitsOf?: (method: string) => number;
   /** Called with each call to a node: whether it is of a client, and its price. */
   readonly onCall?: ((isOfClient: boolean, units: number) => void) | undefined;
-  readonly health: ObservedHealth;
-  /** Whether another node can answer. */
-  readonly hasOther?: (() => boolean) | undefined;
-  /** The node closed a connection, or none could be opened. */
-  readonly onLost: () => void;
-  /** Called with the error of each call. */
-  readonly onError: (error: NodeError, method: string | undefined) => void;
+  /** Whether a method may share an HTTP request to a node with others; default: none. */
+  readonly isQuick?: (method: string) => boolean;
+  /** The responses that are verified. Default: none. */
+  readonly verify?: VerifyLevel;
 }
+
+/** The parts of the node that its transport uses. */
+interface TransportParts {
+  readonly health: ObservedHealth;
+  readonly gate: IdentityGate;
+  /** Whether the operator lets the node have this method. */
+  serves(method: string): boolean;
+  /** Whether another node can answer. */
+  hasOther(): boolean;
+  /** Called with the error of each call. */
+  onError(error: NodeError, method: string | undefined): void;
+}
+
+export interface CallOptions {
+  /** The caller rejects a result that is not one JSON value, so that a large one need not be scanned. */
+  readonly isVerified?: boolean;
+  /** The call is a read that may share an HTTP request with others, if its method may. */
+  readonly isShared?: boolean;
+}
+
+/** Most providers allow this number of calls. */
+const DEFAULT_BATCH: BatchOptions = { maxCalls: 50, maxWaitMs: 0 };
+const DEFAULT_MAX_WAIT_MS = 5_000;
+const DEFAULT_BREAKER = { failures: 5, openMs: 5_000 };
+const DEFAULT_MAX_RESPONSE_BYTES = 150_000_000;
+
+/** The methods that follow a node's heads and check its chain. A node gets them whatever its configuration. */
+const HEAD_METHODS: ReadonlySet<string> = new Set(["eth_chainId", "eth_getBlockByNumber", "eth_getBlockByHash"]);
 
 const DEFAULT_CONCURRENCY = 256;
 /** The pause after a rate limit without Retry-After. */
@@ -67,11 +109,16 @@ const isAnswer = (outcome: NodeCallOutcome): boolean =>
 const hasRoom = ({ memory }: CallScope, outcome: NodeCallOutcome): boolean =>
   outcome instanceof NodeError || outcome.length <= UNCOUNTED_BYTES || memory?.hold(outcome) !== false;
 
-/** Sends HTTP requests to one node within its budget of calls. Each outcome updates breaker, metrics and health. */
+/** Sends calls to one node within its budget, over HTTP. Each outcome updates breaker, metrics and health. */
 export class NodeTransport {
-  readonly #options: NodeTransportOptions;
+  readonly name: string;
+  readonly health: ObservedHealth;
+  readonly #config: NodeConfig;
+  readonly #parts: TransportParts;
   readonly #telemetry: Telemetry;
   readonly #labels: { readonly chain: string; readonly node: string };
+  /** Whether a method may share an HTTP request with others. */
+  readonly #isQuick: (method: string) => boolean;
   readonly #counts: NodeCounts;
   readonly #budget: Budget;
   readonly #breaker: Breaker;
@@ -81,27 +128,39 @@ export class NodeTransport {
   readonly #requestLimit: RequestLimit;
   #lastFault: NodeError | undefined;
 
-  constructor(options: NodeTransportOptions, telemetry: Telemetry) {
-    const { chain, name, concurrency = DEFAULT_CONCURRENCY, batch, health } = options;
+  constructor(config: NodeConfig, options: TransportOptions, parts: TransportParts, telemetry: Telemetry) {
+    const { name, concurrency = DEFAULT_CONCURRENCY, batch = DEFAULT_BATCH } = config;
+    const { chain, verify = "off", maxResponseBytes = DEFAULT_MAX_RESPONSE_BYTES, isQuick = () => false } = options;
     const labels = { chain, node: name };
-    const budget = createBudget(options.requestsPerSecond);
+    const budget = createBudget(config.requestsPerSecond);
     const counts = new NodeCounts(labels, telemetry.metrics, options);
-    const breaker = createBreaker({ ...options.breaker, onChange: (isOpen) => this.#onBreaker(isOpen) });
+    const breaker = createBreaker({
+      ...(options.breaker ?? DEFAULT_BREAKER),
+      onChange: (isOpen) => this.#onBreaker(isOpen),
+    });
     const requestLimit = new RequestLimit(requestsOfClients(concurrency));
     const batchLimit = new BatchLimit(batch === "off" ? 1 : batch.maxCalls);
     const endpoint = new NodeEndpoint({
-      ...options,
-      concurrency,
-      hasOther: () => this.#hasOther(),
+      ...{ name, url: config.url, headers: config.headers, concurrency, maxResponseBytes, memory: options.memory },
+      verifies: verify !== "off",
+      hasOther: parts.hasOther,
       onRetryAfter: (seconds) => budget.pause(seconds * 1000),
+      onLost: () => parts.gate.requireCheck(),
       onHang: (isHung) => this.#onHang(isHung),
     });
-    const parts = { endpoint, breaker, budget, counts, health, requestLimit, batchLimit };
-    const batcher = new CallBatcher(parts, batch === "off" ? 0 : batch.maxWaitMs);
-    const admission = new CallAdmission(batcher, requestLimit, options.maxWaitMs);
-    this.#options = options;
+    const { health } = parts;
+    const batcher = new CallBatcher(
+      { endpoint, breaker, budget, counts, health, requestLimit, batchLimit },
+      batch === "off" ? 0 : batch.maxWaitMs,
+    );
+    const admission = new CallAdmission(batcher, requestLimit, options.maxWaitMs ?? DEFAULT_MAX_WAIT_MS);
+    this.name = name;
+    this.health = health;
+    this.#config = config;
+    this.#parts = parts;
     this.#telemetry = telemetry;
     this.#labels = labels;
+    this.#isQuick = batch === "off" ? () => false : isQuick;
     this.#counts = counts;
     this.#budget = budget;
     this.#breaker = breaker;
@@ -111,10 +170,6 @@ export class NodeTransport {
     this.#permits = new SendPermits({ name, budget, admission, counts });
   }
 
-  #hasOther(): boolean {
-    return this.#options.hasOther?.() ?? false;
-  }
-
   #onHang(isHung: boolean): void {
     const { log, metrics } = this.#telemetry;
     metrics.upstreamHung.set(this.#labels, isHung ? 1 : 0);
@@ -122,14 +177,14 @@ export class NodeTransport {
       this.#labels,
       isHung ? "node hangs: it responds neither to requests nor to a probe" : "node responds again",
     );
-    if (isHung && this.#hasOther()) {
+    if (isHung && this.#parts.hasOther()) {
       this.#batcher.failWaiting(this.#endpoint.createError("timeout", "the node does not respond"));
     }
   }
 
   #onBreaker(isOpen: boolean): void {
     this.#counts.setBreaker(isOpen);
-    const fields = { ...this.#labels, host: new URL(this.#options.url).host };
+    const fields = { ...this.#labels, host: new URL(this.#config.url).host };
     if (isOpen) {
       const facts = this.#lastFault && factsOf(this.#lastFault);
       this.#telemetry.log.warn({ ...fields, ...facts }, "node is not used: it failed too often");
@@ -172,12 +227,24 @@ export class NodeTransport {
     return this.#endpoint.isHung;
   }
 
-  /** Sends one call when the budget allows it. */
-  call(call: Call, scope: CallScope, options: CallOptions = {}): Promise<Uint8Array> {
+  /** Sends one call when the budget allows it, after the check of the node's chain if one is required. */
+  send(call: Call, scope: CallScope, options: CallOptions = {}): Promise<Uint8Array> {
+    const { method } = call;
+    if (!this.#parts.serves(method) && !HEAD_METHODS.has(method)) {
+      const message = `the method ${method} is not configured for this node`;
+      return Promise.reject(new NodeError("unsupportedMethod", this.name, message, { code: CODES.METHOD_NOT_FOUND }));
+    }
+    const { gate } = this.#parts;
+    return gate.isOpen
+      ? this.#trace(call, scope, options)
+      : gate.confirm().then(() => this.#trace(call, scope, options));
+  }
+
+  #trace(call: Call, scope: CallScope, options: CallOptions): Promise<Uint8Array> {
     const { span } = scope;
     return span === undefined
       ? this.#call(call, scope, options)
-      : traced(span, NODE_SPAN, { "forebay.node": this.#options.name, "rpc.method": call.method }, () =>
+      : traced(span, NODE_SPAN, { "forebay.node": this.name, "rpc.method": call.method }, () =>
           this.#call(call, scope, options),
         );
   }
@@ -204,7 +271,7 @@ export class NodeTransport {
     if (isAborted(scope)) {
       return calls.map(() => this.#cancelError("disconnected"));
     }
-    const attributes = { "forebay.node": this.#options.name, "rpc.batch.size": calls.length };
+    const attributes = { "forebay.node": this.name, "rpc.batch.size": calls.length };
     return calls.length === 0 ? [] : traced(scope.span, NODE_SPAN, attributes, () => this.#sendTogether(calls, scope));
   }
 
@@ -250,7 +317,7 @@ export class NodeTransport {
           resolve(outcome);
         }
       });
-      if (isShared && this.#options.batch !== "off") {
+      if (isShared && this.#isQuick(call.method)) {
         this.#batcher.add(sent);
       } else {
         this.#batcher.sendAlone(sent);
@@ -265,7 +332,7 @@ export class NodeTransport {
     onOutcome: (outcome: NodeCallOutcome) => void,
   ): SentCall {
     this.#counts.addCall(call.method, scope);
-    this.#options.health.recordStart();
+    this.health.recordStart();
     return new SentCall(call, scope, isVerified, (sent, outcome) => onOutcome(this.#complete(sent, outcome)));
   }
 
@@ -282,12 +349,12 @@ export class NodeTransport {
     const { call, scope, startMs } = sent;
     const isCancelled = typeof outcome === "string";
     const final = isCancelled ? this.#cancelError(outcome, sent) : outcome;
-    this.#options.health.recordEnd();
+    this.health.recordEnd();
     this.#permits.end(scope, !isCancelled && isAnswer(final));
     if (outcome !== "disconnected") {
       this.#countOutcome(call, final, startMs);
     }
-    return hasRoom(scope, final) ? final : budgetError(this.#options.name);
+    return hasRoom(scope, final) ? final : budgetError(this.name);
   }
 
   #countOutcome(call: Call, outcome: NodeCallOutcome, startMs: number): void {
@@ -303,6 +370,6 @@ export class NodeTransport {
       this.recordOverload();
       this.#budget.pause(DEFAULT_PAUSE_MS);
     }
-    this.#options.onError(outcome, call.method);
+    this.#parts.onError(outcome, call.method);
   }
 }

@@ -7,9 +7,10 @@ import { RETRY_LIMITS, type RetryCause } from "../core/retryPolicy.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
+import { hasReached, isOnSameBranch } from "./branchCheck.ts";
 import { isRetryable, isTransient } from "./errorKind.ts";
 import { isRefusal } from "./nodeRefusals.ts";
-import { hasReached, isOnSameBranch, neededBlock } from "./nodeSelection.ts";
+import { neededBlock } from "./nodeSelection.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 export interface NodeChoice {

@@ -1,82 +1,367 @@
-import type { CallScope } from "../core/context.ts";
-import type { Node, NodeError, UnverifiedError } from "../core/node.ts";
-import type { RpcResponse } from "../core/rpcSource.ts";
+import { createMethodRules } from "../access/methodRules.ts";
+import type { CallScope, Context } from "../core/context.ts";
+import { type Node, NodeError, UnverifiedError } from "../core/node.ts";
+import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
-import type { IdentityFault } from "./identityGate.ts";
-import type { AnnouncedBlock } from "./observedHealth.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { Verifier } from "../verification/verifier.ts";
+import { isClientFault } from "./errorKind.ts";
+import { type IdentityFault, IdentityGate, type IdentityResult } from "./identityGate.ts";
+import { NodeRefusals } from "./nodeRefusals.ts";
+import { NodeRequests } from "./nodeRequests.ts";
+import { type CallOptions, type NodeConfig, NodeTransport, type TransportOptions } from "./nodeTransport.ts";
+import { type AnnouncedBlock, ObservedHealth } from "./observedHealth.ts";
+import { WrongAnswers } from "./wrongAnswers.ts";
 
-export interface CallOptions {
-  /** The caller rejects a result that is not one JSON value, so that a large one need not be scanned. */
-  readonly isVerified?: boolean;
-  /** The call is a read that may share an HTTP request with others, if its method may. */
-  readonly isShared?: boolean;
+/** What the nodes of one chain share. */
+export interface NodeOptions extends TransportOptions {
+  /** The nodes of the chain, this one too. */
+  readonly peers?: () => readonly UpstreamNode[];
+  /** Checks the chain of a node that may have been restarted, before the next request. Default: no check. */
+  readonly verifyIdentity?: (node: UpstreamNode) => Promise<IdentityResult>;
+  /** Verifies responses. Default: no verification. */
+  readonly verifier?: Verifier;
+  /** Called if the content of a response of this node was wrong. */
+  readonly onLie?: (node: string) => void;
 }
 
-/** The facts that the selection between nodes uses. */
-export interface NodeHealth {
+/** One configured node: one URL, which may be a load balancer with several machines. It is reached over HTTP. */
+export class UpstreamNode implements Node {
+  readonly config: NodeConfig;
   readonly name: string;
-  readonly origin: string;
-  readonly available: boolean;
-  /** The tier of the node, 0 first. */
-  readonly priority: number;
-  /** A further call would wait, for one of the calls in flight or for the budget of calls. */
-  readonly isFull: boolean;
-  /** The node is not available only because it failed too often, or hangs. */
-  readonly isFailing: boolean;
-  /** Why the node gets no requests; undefined for a node in use. It has no words of the node. */
-  readonly unusedReason: string | undefined;
-  /** The node was out because it rejected requests. One read decides whether it is used again. */
-  readonly needsTrial: boolean;
-  readonly head: bigint | undefined;
-  /** Hash of the block at `head`. */
-  readonly headHash: Hash | undefined;
-  /** Returns the hash of a recent block of the node's chain, if it announced the block or its child. */
-  hashAt(number: bigint): Hash | undefined;
-  readonly oldest: bigint;
-  /** Moving average of the duration of good responses. */
-  readonly latencyMs: number;
-  /** Moving average of the share of faults, 0 to 1. */
-  readonly errorShare: number;
-  readonly inFlight: number;
-}
-
-/** One configured node: one URL, which may be a load balancer with several machines. */
-export interface UpstreamNode extends Node, NodeHealth {
   /** Host and port, for log lines. */
   readonly host: string;
-  readonly requestsPerSecond: number | undefined;
-  /** The highest head that the node reported within 10 s: one of its machines has that block, even if `head` is lower. */
-  readonly announced: bigint | undefined;
-  /** True if the node's chain id and genesis block are the chain's. Until then only `probe` sends requests. */
-  identified: boolean;
+  readonly origin: string;
+  readonly priority: number;
   /** The reason why the node is not identified, from the last check. */
   fault: IdentityFault | undefined;
+  readonly #telemetry: Telemetry;
+  readonly #labels: { readonly chain: string; readonly node: string };
+  readonly #peers: () => readonly UpstreamNode[];
+  readonly #health = new ObservedHealth();
+  readonly #wrongAnswers: WrongAnswers;
+  readonly #gate: IdentityGate;
+  readonly #refusals: NodeRefusals;
+  readonly #transport: NodeTransport;
+  readonly #requests: NodeRequests;
+  /** Undefined if the node may get every method. */
+  readonly #serves: ((method: string) => boolean) | undefined;
+  #isCordoned = false;
+
+  constructor(config: NodeConfig, options: NodeOptions, telemetry: Telemetry) {
+    const { name, methods } = config;
+    const { chain, verifyIdentity, onLie, peers } = options;
+    const host = new URL(config.url).host;
+    this.config = config;
+    this.name = name;
+    this.host = host;
+    this.origin = config.origin ?? host;
+    this.priority = config.priority ?? 0;
+    this.#telemetry = telemetry;
+    this.#labels = { chain, node: name };
+    this.#peers = peers ?? (() => [this]);
+    this.#serves = createMethodRules({ allow: methods?.only, deny: methods?.never });
+    this.#wrongAnswers = new WrongAnswers({ chain, name, onLie: () => onLie?.(name) }, telemetry);
+    this.#gate = new IdentityGate(name, verifyIdentity && (() => verifyIdentity(this)));
+    this.#refusals = new NodeRefusals(
+      {
+        ...{ chain, name, host },
+        isEachOut: () => this.#peers().every(({ isRejecting }) => isRejecting),
+        hasOther: () => this.#hasOther(),
+      },
+      telemetry,
+    );
+    this.#transport = new NodeTransport(
+      config,
+      options,
+      {
+        health: this.#health,
+        gate: this.#gate,
+        serves: (method) => this.serves(method),
+        hasOther: () => this.#hasOther(),
+        onError: (error, method) => {
+          this.#wrongAnswers.record(error, method);
+          this.#refusals.recordError(error, method);
+        },
+      },
+      telemetry,
+    );
+    this.#requests = new NodeRequests(this.#transport, options.verifier);
+  }
+
+  get requestsPerSecond(): number | undefined {
+    return this.config.requestsPerSecond;
+  }
+
+  /** True if the node's chain id and genesis block are the chain's. Until then only `probe` sends requests. */
+  get identified(): boolean {
+    return this.#gate.isIdentified;
+  }
+
+  set identified(value: boolean) {
+    this.#gate.isIdentified = value;
+  }
+
+  get head(): bigint | undefined {
+    return this.#health.head;
+  }
+
+  /** Hash of the block at `head`. */
+  get headHash(): Hash | undefined {
+    return this.#health.headHash;
+  }
+
+  /** The highest head that the node reported within 10 s: one of its machines has that block, even if `head` is lower. */
+  get announced(): bigint | undefined {
+    return this.#health.announced;
+  }
+
+  get oldest(): bigint {
+    return this.#health.oldest;
+  }
+
+  /** Moving average of the duration of good responses. */
+  get latencyMs(): number {
+    return this.#health.latencyMs;
+  }
+
+  /** Moving average of the share of faults, 0 to 1. */
+  get errorShare(): number {
+    return this.#health.errorShare;
+  }
+
+  get inFlight(): number {
+    return this.#health.inFlight;
+  }
+
+  /** A further call would wait, for one of the calls in flight or for the budget of calls. */
+  get isFull(): boolean {
+    return this.#transport.isFull;
+  }
+
   /** True for some time after a wrong response, while the node hangs, and while it rejects requests. */
-  readonly suspended: boolean;
+  get suspended(): boolean {
+    return this.#wrongAnswers.isSuspended || this.#transport.isHung || this.#refusals.isOut;
+  }
+
   /** True if only a suspension can prevent requests to the node. */
-  readonly reachable: boolean;
+  get reachable(): boolean {
+    return this.#gate.isOpen && this.#transport.isReady && !this.#isCordoned;
+  }
+
+  get usable(): boolean {
+    return this.#gate.isOpen && !this.#isCordoned && !(this.suspended && this.#hasOther());
+  }
+
+  get available(): boolean {
+    return this.#transport.isReady && this.usable;
+  }
+
+  /** The node is not available only because it failed too often, or hangs. */
+  get isFailing(): boolean {
+    const { isHung, isBroken } = this.#transport;
+    return (
+      (isHung || isBroken) &&
+      !this.#isCordoned &&
+      // A lost connection requires a check of the node's chain, which each request to it repeats.
+      this.#gate.isIdentified &&
+      !this.#wrongAnswers.isSuspended &&
+      !this.#refusals.isOut
+    );
+  }
+
+  get isRejecting(): boolean {
+    return (
+      this.#refusals.isOut &&
+      !this.#isCordoned &&
+      this.#gate.isOpen &&
+      !this.#wrongAnswers.isSuspended &&
+      !this.#transport.isHung
+    );
+  }
+
+  get isUnchecked(): boolean {
+    return (
+      this.#gate.isIdentified && !this.#gate.isOpen && this.#transport.isReady && !this.#isCordoned && !this.suspended
+    );
+  }
+
+  /** The node was out because it rejected requests. One read decides whether it is used again. */
+  get needsTrial(): boolean {
+    return this.#refusals.needsTrial;
+  }
+
+  /** Why the node gets no requests; undefined for a node in use. It has no words of the node. */
+  get unusedReason(): string | undefined {
+    if (this.#isCordoned) {
+      return "it is cordoned";
+    }
+    if (!this.identified) {
+      return this.fault?.text ?? "no response yet";
+    }
+    if (this.#transport.isHung) {
+      return "it responds neither to requests nor to a probe";
+    }
+    if (this.#wrongAnswers.isSuspended) {
+      return "its response was wrong";
+    }
+    return this.#refusals.reason ?? this.#transport.unusedReason;
+  }
+
   /** The operator has taken the node out of use. Only its heads are followed, and its chain is checked. */
-  readonly isCordoned: boolean;
-  setCordoned(isCordoned: boolean): void;
-  /** Another node responded first, this long after the request to this node. */
-  recordLostRace(elapsedMs: number): void;
-  recordWrongAnswer(error: UnverifiedError): void;
-  /** The head of the node fell behind those of the others. If the node is busy, it gets fewer requests at once. */
-  recordLag(): void;
+  get isCordoned(): boolean {
+    return this.#isCordoned;
+  }
+
+  setCordoned(isCordoned: boolean): void {
+    if (this.#isCordoned === isCordoned) {
+      return;
+    }
+    this.#isCordoned = isCordoned;
+    const { log, metrics } = this.#telemetry;
+    metrics.upstreamCordoned.set(this.#labels, isCordoned ? 1 : 0);
+    const fields = { ...this.#labels, host: this.host };
+    log.warn(fields, isCordoned ? "node is not used: it is cordoned" : "node is used again: it is uncordoned");
+  }
+
+  serves(method: string): boolean {
+    return this.#serves?.(method) ?? true;
+  }
+
+  accepts(method: string): boolean {
+    return this.#refusals.accepts(method);
+  }
+
+  recordWrongAnswer(error: UnverifiedError): void {
+    this.#wrongAnswers.record(error);
+  }
+
   /** Another node answered the read of this method that this node returned the error to. */
-  recordDifference(error: NodeError, method: string): void;
-  /**
-   * Sends one call unchanged and without retries. Returns the UTF-8 JSON text of its result. Rejects with NodeError.
-   */
-  send(call: Call, scope: CallScope, options?: CallOptions): Promise<Uint8Array>;
-  /** Sends several calls, also to a node that is suspended or not identified. Used to check the node's chain. */
-  probe(calls: readonly Call[], scope: CallScope): Promise<(RpcResponse | NodeError)[]>;
-  /** Requires a check of the node's identity before the next request: it may have been restarted with another chain. */
-  requireIdentityCheck(): void;
-  /** Verifies the node's identity if a check is required. Rejects with NodeError if the node must not be used. */
-  confirm(): Promise<void>;
+  recordDifference(error: NodeError, method: string): void {
+    this.#refusals.recordMethodError(error, method);
+  }
+
+  /** The head of the node fell behind those of the others. If the node is busy, it gets fewer requests at once. */
+  recordLag(): void {
+    this.#transport.recordOverload();
+  }
+
+  /** Another node responded first, this long after the request to this node. */
+  recordLostRace(elapsedMs: number): void {
+    this.#health.recordLatencyAbove(elapsedMs);
+  }
+
+  recordPruned(number: bigint): void {
+    this.#health.recordPruned(number);
+  }
+
+  /** Returns the hash of a recent block of the node's chain, if it announced the block or its child. */
+  hashAt(number: bigint): Hash | undefined {
+    return this.#health.hashAt(number);
+  }
+
   /** Records the newest block that the node reported. */
-  announce(head: AnnouncedBlock): void;
-  close(): Promise<void>;
+  announce(head: AnnouncedBlock): void {
+    this.#health.recordHead(head);
+    this.#telemetry.metrics.upstreamHead.set(this.#labels, Number(head.number));
+  }
+
+  /** Sends one call unchanged and without retries. Returns the UTF-8 JSON text of its result. Rejects with NodeError. */
+  send(call: Call, scope: CallScope, options?: CallOptions): Promise<Uint8Array> {
+    return this.#transport.send(call, scope, options);
+  }
+
+  /** Sends several calls, also to a node that is suspended or not identified. Used to check the node's chain. */
+  async probe(calls: readonly Call[], scope: CallScope): Promise<(RpcResponse | NodeError)[]> {
+    const outcomes = await this.#transport.batch(calls, scope);
+    return outcomes.map((outcome) =>
+      outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: this.name },
+    );
+  }
+
+  async batch(calls: readonly Call[], scope: CallScope): Promise<(RpcResponse | NodeError)[]> {
+    const method = calls[0]?.method ?? "";
+    const refused = this.#refusals.begin(method);
+    if (refused !== undefined) {
+      return calls.map(() => refused);
+    }
+    try {
+      if (!this.#gate.isOpen) {
+        await this.confirm();
+      }
+      const outcomes = await this.probe(calls, scope);
+      this.#recordEnd(
+        outcomes.find((outcome) => outcome instanceof NodeError),
+        method,
+      );
+      // If the node was suspended during the request, its responses may be another chain's.
+      return this.identified ? outcomes : calls.map(() => this.#gate.unknownChain());
+    } catch (error) {
+      if (!(error instanceof NodeError)) {
+        throw error;
+      }
+      return calls.map(() => error);
+    }
+  }
+
+  request(request: RpcRequest, context: Context): Promise<RpcResponse> {
+    const { method } = request;
+    const refused = this.#refusals.begin(method);
+    if (refused !== undefined) {
+      return Promise.reject(refused);
+    }
+    return this.#requests.request(request, context).then(
+      (response) => {
+        if (!this.identified) {
+          throw this.#gate.unknownChain();
+        }
+        this.#refusals.recordResponse(method);
+        return response;
+      },
+      (error: unknown) => {
+        this.#recordEnd(error, method);
+        this.#recordRejected(error, method);
+        throw error;
+      },
+    );
+  }
+
+  /** Requires a check of the node's identity before the next request: it may have been restarted with another chain. */
+  requireIdentityCheck(): void {
+    this.#gate.requireCheck();
+  }
+
+  /** Verifies the node's identity if a check is required. Rejects with NodeError if the node must not be used. */
+  confirm(): Promise<void> {
+    return this.#gate.confirm();
+  }
+
+  close(): Promise<void> {
+    this.#wrongAnswers.close();
+    return this.#transport.close();
+  }
+
+  /** Whether another node can be used. If not, this node is used even while it is suspended. */
+  #hasOther(): boolean {
+    return this.#peers().some((node) => node !== this && node.reachable && !node.suspended);
+  }
+
+  /** Records the end of a read for the refusals. The transport has recorded each error itself. */
+  #recordEnd(error: unknown, method: string): void {
+    if (error === undefined || (error instanceof NodeError && isClientFault(error.kind))) {
+      this.#refusals.recordResponse(method);
+    } else {
+      this.#refusals.release(method);
+    }
+  }
+
+  /** Counts a response that arrived, and was counted as such, but that is not usable. */
+  #recordRejected(error: unknown, method: string): void {
+    const isUncounted = error instanceof UnverifiedError && !this.#wrongAnswers.isCounted(error);
+    if (error instanceof NodeError && (error.kind === "otherBranch" || isUncounted)) {
+      this.#telemetry.metrics.upstreamRequests.inc({ ...this.#labels, outcome: error.kind });
+    }
+    this.#wrongAnswers.record(error, method);
+  }
 }

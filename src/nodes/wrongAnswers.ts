@@ -47,7 +47,7 @@ export interface WrongAnswersOptions {
   /** The node's name. */
   readonly name: string;
   /** Called if the content of a response was wrong, so that other values of the node may be wrong too. */
-  readonly onLie?: (() => void) | undefined;
+  readonly onLie: () => void;
 }
 
 /** Checks of the form of a response. A node that fails them is broken, but has stated no wrong value. */
@@ -58,7 +58,7 @@ export class WrongAnswers {
   readonly #labels: { readonly chain: string; readonly node: string };
   readonly #telemetry: Telemetry;
   readonly #suspension: Suspension;
-  readonly #onLie: (() => void) | undefined;
+  readonly #onLie: () => void;
   readonly #counted = new WeakSet<UnverifiedError>();
 
   constructor({ chain, name, onLie }: WrongAnswersOptions, telemetry: Telemetry) {
@@ -86,7 +86,7 @@ export class WrongAnswers {
     }
     this.#suspension.begin();
     if (!FORM_CHECKS.has(check)) {
-      this.#onLie?.();
+      this.#onLie();
     }
   }
 

@@ -96,7 +96,7 @@ test("facts that a new process has got are sent to the others", () => {
   const encoder = new ViewEncoder([node], () => infoOf(createFakeChain()));
   encoder.encode([{ heads: { heads: createHeads({ latest: 3 }), from: [], to: [] } }]);
   assert.equal(encoder.takeChangedNodes(), undefined);
-  Object.assign(node, { isCordoned: true });
+  node.setCordoned(true);
   assert.ok(encoder.snapshot());
   assert.deepEqual(encoder.takeChangedNodes(), factsOf(true));
 });

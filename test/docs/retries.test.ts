@@ -12,8 +12,8 @@ import { createCall } from "../../src/jsonrpc/call.ts";
 import { retryOnBranchChange } from "../../src/methods/branchRetry.ts";
 import { HangWatch } from "../../src/nodes/hangWatch.ts";
 import { createNodePool } from "../../src/nodes/nodePool.ts";
+import { NodeRequests } from "../../src/nodes/nodeRequests.ts";
 import type { UpstreamNode } from "../../src/nodes/upstreamNode.ts";
-import { VerifiedRequests } from "../../src/nodes/verifiedRequests.ts";
 import { ANY, createSplit, range } from "../logs/askLogs.ts";
 import { createFakeChain as createLogChain, fakeAddress, fakeHeads } from "../logs/fakeChain.ts";
 import { createFakeLogNode } from "../logs/fakeLogNode.ts";
@@ -89,9 +89,8 @@ const start = ({ outcomes, moves, nodes, attempts, byHash }: Script) => {
   const chainNodes = Array.from({ length: nodes }, (_, index): UpstreamNode => {
     const node = createChainNode(`node${index}`, createFakeChain({ height: 1 }));
     node.announce(latest);
-    node.send = send;
-    const verified = new VerifiedRequests(node, undefined, clock);
-    node.request = (request, context) => verified.request(request, context);
+    const requests = new NodeRequests({ name: node.name, health: node, send }, undefined, clock);
+    node.request = (request, context) => requests.request(request, context);
     return node;
   });
   const pool = createNodePool(chainNodes, { attempts, clock, onRetry: () => undefined, onHedge: () => undefined });

@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from "node:http";
 import { type TestContext, test } from "node:test";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { MemoryBudget } from "../../src/limits/memoryBudget.ts";
-import { createUpstreamNode } from "../../src/nodes/httpUpstreamNode.ts";
+import { UpstreamNode } from "../../src/nodes/upstreamNode.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
@@ -15,17 +15,9 @@ const createNode = (
   maxResponseBytes: number,
   memory?: MemoryBudget,
 ) => {
-  const node = createUpstreamNode(
-    {
-      name: "one",
-      chain: "test",
-      url: fake.url,
-      breaker: { failures: 5, openMs: 1_000 },
-      maxResponseBytes,
-      memory,
-      methodLabel: () => "other",
-      unitsOf: () => 0,
-    },
+  const node = new UpstreamNode(
+    { name: "one", url: fake.url },
+    { chain: "test", maxResponseBytes, memory },
     createTelemetry({ level: "silent" }),
   );
   node.identified = true;

@@ -1,57 +1,56 @@
 import { type Clock, systemClock } from "../core/clock.ts";
-import type { Context } from "../core/context.ts";
+import type { CallScope, Context } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { NodeError } from "../core/node.ts";
-import { RETENTION, type RetentionClass } from "../core/retention.ts";
-import { RETRY_LIMITS } from "../core/retryPolicy.ts";
+import { RETENTION } from "../core/retention.ts";
+import { retryCause } from "../core/retryCause.ts";
+import { RETRY_LIMITS, RETRY_RULES } from "../core/retryPolicy.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
+import { readResponseBlock } from "../verification/responseBlock.ts";
 import type { Verifier } from "../verification/verifier.ts";
-import { type BlockPresence, createBlockPresence } from "./blockPresence.ts";
-import { anchorBlock, matchesView } from "./branchCheck.ts";
-import { type ByHashSupport, createByHashSupport, isByHashRequest } from "./byHashSupport.ts";
-import { attemptOnNode, type NodeAttempt } from "./nodeAttempt.ts";
-import { hasReached, isOnSameBranch } from "./nodeSelection.ts";
-import type { UpstreamNode } from "./upstreamNode.ts";
+import {
+  anchorBlock,
+  type BlockPresence,
+  BlockPresences,
+  decideBranch,
+  hasReached,
+  isOnSameBranch,
+  lacksReceipts,
+  matchesView,
+} from "./branchCheck.ts";
+import { ByHashSupport, isByHashRequest } from "./byHashSupport.ts";
+import type { CallOptions } from "./nodeTransport.ts";
+import type { ObservedHealth } from "./observedHealth.ts";
 
-/** The known facts about a response that was requested by number, or without a block. */
-interface BranchFacts {
-  readonly retention: RetentionClass;
-  /** Whether the node has the anchor block before and after the response; undefined if that was not read. */
-  readonly presence: BlockPresence | undefined;
-  /** Whether the response's block hash is the view's; undefined if the response has none. */
-  readonly matchesView: boolean | undefined;
-  /** The response is empty although the object must exist. */
-  readonly isMissing: boolean;
+/** The node that requests are sent to. */
+export interface RequestedNode {
+  readonly name: string;
+  readonly health: Pick<ObservedHealth, "head" | "headHash" | "hashAt" | "announced">;
+  /** Sends one call once. */
+  send(call: Call, scope: CallScope, options?: CallOptions): Promise<Uint8Array>;
 }
 
-/**
- * `verified`: the response belongs to the view's branch. `unverified`: it may belong to another branch.
- * `undecided`: nothing is known against it. `otherBranch`: it must be rejected.
- * `missingBlock`: the node does not have the anchor block (yet).
- */
-type BranchVerdict = "verified" | "unverified" | "undecided" | "otherBranch" | "missingBlock";
+/** The outcome of one sending that may be repeated: a response, or the error of a missing block. */
+interface NodeAttempt {
+  readonly response?: RpcResponse;
+  readonly error?: NodeError;
+  /** The node does not have the requested object. */
+  readonly isMissing: boolean;
+  /** Number of the block that the node lacks, if `isMissing`. */
+  readonly block?: bigint | undefined;
+}
 
-/** Decides whether a response belongs to the view's branch. */
-const decideBranch = ({ retention, presence, matchesView, isMissing }: BranchFacts): BranchVerdict => {
-  const { branchAnchor, boundTo, cachesNull } = RETENTION[retention];
-  if (presence === "replaced" || matchesView === false) {
-    return "otherBranch";
-  }
-  // A node without the finalized block is on a branch that begins below it.
-  if (presence === "missing") {
-    return branchAnchor === "finalized" ? "otherBranch" : "missingBlock";
-  }
-  // A `null` that can be cached is a response of the view's branch. The pool decides whether it can be right.
-  if ((isMissing && !cachesNull) || presence === "unknown") {
-    return "unverified";
-  }
-  // A node may be several machines: the block of one does not verify the state that another one returned.
-  const isVerified = matchesView ?? (presence === "present" && boundTo === "view");
-  return isVerified ? "verified" : "undecided";
+const METHOD = Object.freeze({ fwd: "method" } as const);
+const MISS = Object.freeze({ fwd: "miss" } as const);
+
+const createResponse = (node: string, body: Uint8Array, request: RpcRequest): RpcResponse => {
+  const block = readResponseBlock(body, request.blockField);
+  const status = request.write ? METHOD : MISS;
+  return block ? { body, node, status, block } : { body, node, status };
 };
 
 type Delays = Iterator<number, undefined>;
@@ -90,24 +89,25 @@ const needsNoBlock = ({ block, isInKnownBlock, retention }: RpcRequest): boolean
  * A response by number is compared with the view's branch. A missing block is requested again if the node
  * announced it: one machine of a node may have the block before another one.
  */
-export class VerifiedRequests {
-  readonly #node: UpstreamNode;
-  readonly #sender: { readonly node: UpstreamNode; readonly verifier: Verifier | undefined };
+export class NodeRequests {
+  readonly #node: RequestedNode;
+  /** Undefined if responses are not verified. */
+  readonly #verifier: Verifier | undefined;
   readonly #clock: Clock;
   readonly #byHashSupport: ByHashSupport;
-  readonly #readPresence: ReturnType<typeof createBlockPresence>;
+  readonly #presences: BlockPresences;
 
-  constructor(node: UpstreamNode, verifier: Verifier | undefined, clock: Clock = systemClock) {
+  constructor(node: RequestedNode, verifier: Verifier | undefined, clock: Clock = systemClock) {
     this.#node = node;
-    this.#sender = { node, verifier };
+    this.#verifier = verifier?.level === "off" ? undefined : verifier;
     this.#clock = clock;
-    this.#byHashSupport = createByHashSupport(node);
-    this.#readPresence = createBlockPresence(node);
+    this.#byHashSupport = new ByHashSupport(node);
+    this.#presences = new BlockPresences(node);
   }
 
   /** Rejects with NodeError; `otherBranch` if the response is not of the view's branch, or of a node that lacks the block. */
   request(request: RpcRequest, context: Context): Promise<RpcResponse> {
-    const support = this.#byHashSupport.isByHashSupported(request, context);
+    const support = this.#byHashSupport.isSupported(request, context);
     return support instanceof Promise
       ? support.then((isSupported) => this.#send(request, context, isSupported))
       : this.#send(request, context, support);
@@ -123,7 +123,7 @@ export class VerifiedRequests {
 
   /** Sends the request by hash. If the node does not know the hash or the form, sends it by number. */
   #sendByHash(byHash: Call, request: RpcRequest, context: Context, delays: Delays): Promise<RpcResponse> {
-    const attempt = (): Promise<NodeAttempt> => attemptOnNode(this.#sender, byHash, request, context);
+    const attempt = (): Promise<NodeAttempt> => this.#attempt(byHash, request, context);
     const onOutcome = (outcome: NodeAttempt): Awaitable<RpcResponse> =>
       acceptByHash(outcome, request, context) ?? this.#sendByNumber(request, context, delays, true);
     const onError = (error: unknown): Promise<RpcResponse> => {
@@ -147,7 +147,7 @@ export class VerifiedRequests {
   /** Whether the node has another block. Waiting does not bring back a block that a reorganisation replaced. */
   async #isReplaced({ block }: RpcRequest): Promise<boolean> {
     const { number, hash } = block ?? {};
-    return number !== undefined && hash !== undefined && (await this.#readPresence({ number, hash })) === "replaced";
+    return number !== undefined && hash !== undefined && (await this.#presences.read({ number, hash })) === "replaced";
   }
 
   /** `isOnce`: a missing block is not requested again. */
@@ -193,35 +193,36 @@ export class VerifiedRequests {
 
   /** Whether the node announced the block that it lacks. */
   #hasAnnounced({ isMissing, block }: NodeAttempt): boolean {
-    const { announced } = this.#node;
+    const { announced } = this.#node.health;
     return isMissing && block !== undefined && announced !== undefined && block <= announced;
   }
 
   /** Sends the request by number, or without a block. The response is of the node's own branch, which is then verified. */
   #attemptByNumber(request: RpcRequest, context: Context): Promise<NodeAttempt> {
-    const anchor = anchorBlock(this.#node, request, context.view.heads);
+    const anchor = anchorBlock(this.#node.health, request, context.view.heads);
     // Nothing in the response can show a branch.
     if (anchor === undefined && request.blockField === undefined && !request.nullIsError) {
-      return attemptOnNode(this.#sender, request, request, context);
+      return this.#attempt(request, request, context);
     }
     return this.#attemptAtAnchor(anchor, request, context);
   }
 
   async #attemptAtAnchor(anchor: BlockId | undefined, request: RpcRequest, context: Context): Promise<NodeAttempt> {
     const { heads } = context.view;
+    const { health } = this.#node;
     // A response from before the node reached the view's branch would look right afterwards.
-    const isPresent = anchor === undefined || (hasReached(this.#node, anchor) && isOnSameBranch(this.#node, heads));
-    const before: BlockPresence = isPresent ? "present" : await this.#readPresence(anchor);
+    const isPresent = anchor === undefined || (hasReached(health, anchor) && isOnSameBranch(health, heads));
+    const before: BlockPresence = isPresent ? "present" : await this.#presences.read(anchor);
     if (before === "replaced") {
       throw this.#otherBranch(request);
     }
-    const attempt = await attemptOnNode(this.#sender, request, request, context);
+    const attempt = await this.#attempt(request, request, context);
     const { response, isMissing } = attempt;
     if (response === undefined) {
       return attempt;
     }
     const isUndecided = response.block === undefined || RETENTION[request.retention].branchAnchor === "finalized";
-    const after = anchor && isUndecided ? await this.#readPresence(anchor) : undefined;
+    const after = anchor && isUndecided ? await this.#presences.read(anchor) : undefined;
     const verdict = decideBranch({
       retention: request.retention,
       presence: after === "present" ? before : after,
@@ -238,6 +239,31 @@ export class VerifiedRequests {
       default:
         return { ...attempt, response: { ...response, verified: verdict === "verified" } };
     }
+  }
+
+  /** Sends `call`, one form of `request`, once, and verifies the response. Rejects with any error but that of a missing block. */
+  #attempt(call: Call, request: RpcRequest, context: Context): Promise<NodeAttempt> {
+    const node = this.#node;
+    const verifier = this.#verifier;
+    const { heads } = context.view;
+    const toAttempt = (body: Uint8Array): NodeAttempt => {
+      const isMissing =
+        (request.nullIsError === true && (isNull({ body }) || lacksReceipts(body, request, heads))) ||
+        request.isComplete?.(body) === false;
+      const block = request.isInKnownBlock ? heads.latest.number : request.block?.number;
+      return { response: createResponse(node.name, body, request), isMissing, block };
+    };
+    const onError = (error: unknown): NodeAttempt => {
+      if (error instanceof NodeError && RETRY_RULES[retryCause(error)].node === "sameNode") {
+        return { error, isMissing: true, block: request.block?.number };
+      }
+      throw error;
+    };
+    const options = { isVerified: verifier !== undefined, isShared: request.write !== true };
+    return node.send(call, context, options).then((received) => {
+      const verified = verifier?.verify({ node, call, request, context }, received) ?? received;
+      return verified instanceof Uint8Array ? toAttempt(verified) : verified.then(toAttempt, onError);
+    }, onError);
   }
 
   #otherBranch({ method }: RpcRequest): NodeError {
