@@ -3,7 +3,7 @@ import type { BlockId, HeaderFields } from "../core/heads.ts";
 import type { StateFetch } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
-import { parseParent } from "../simulation/parentBlock.ts";
+import { parseParent } from "../simulation/simulatedHeader.ts";
 import type { BlockValues } from "../state/blockValues.ts";
 import { CallCache } from "../state/calls/callCache.ts";
 import { CallChecks } from "../state/calls/callChecks.ts";

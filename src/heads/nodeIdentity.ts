@@ -2,7 +2,7 @@ import type { CallScope } from "../core/context.ts";
 import { NodeError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isHash, isQuantity, ZERO_HASH } from "../ethereum/hex.ts";
-import { asText } from "../json/asText.ts";
+import { asText } from "../json/jsonBytes.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 

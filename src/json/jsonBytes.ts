@@ -11,3 +11,22 @@ export const CLOSE_BRACE = 0x7d;
 export const LETTER_T = 0x74;
 export const LETTER_F = 0x66;
 export const LETTER_N = 0x6e;
+
+const decoder = new TextDecoder();
+
+export const asText = (bytes: Uint8Array): string => decoder.decode(bytes);
+
+/** Whether the text of a JSON value, without space around it, is `null`. */
+export const isNullText = (value: Uint8Array): boolean => value.length === 4 && value[0] === LETTER_N;
+
+const SPACE = 0x20;
+
+/** Returns the position of the first byte from `from` that is not JSON whitespace. */
+export const skipSpace = (bytes: Uint8Array, from: number): number => {
+  for (let at = from; ; at++) {
+    const byte = bytes[at] ?? SPACE + 1;
+    if (byte > SPACE || (byte !== SPACE && byte !== 0x0a && byte !== 0x0d && byte !== 0x09)) {
+      return at;
+    }
+  }
+};

@@ -1,6 +1,14 @@
-import { asText } from "./asText.ts";
-import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "./jsonBytes.ts";
-import { skipSpace } from "./skipSpace.ts";
+import {
+  asText,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipSpace,
+} from "./jsonBytes.ts";
 import { skipStringUnchecked, skipValueUnchecked } from "./skipUnchecked.ts";
 
 export interface Member {

@@ -1,5 +1,14 @@
-import { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "./jsonBytes.ts";
-import { skipSpace } from "./skipSpace.ts";
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipSpace,
+} from "./jsonBytes.ts";
 import type { OnMember } from "./skipValue.ts";
 
 // The skipping scanner, for nodes' responses. It checks only strings and brackets, to any depth.

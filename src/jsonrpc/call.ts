@@ -1,4 +1,4 @@
-import { asText } from "../json/asText.ts";
+import { asText } from "../json/jsonBytes.ts";
 
 /** One JSON-RPC call. */
 export interface Call {

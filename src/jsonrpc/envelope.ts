@@ -1,6 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { LETTER_N, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "../json/jsonBytes.ts";
-import { skipSpace } from "../json/skipSpace.ts";
+import { LETTER_N, OPEN_BRACE, OPEN_BRACKET, QUOTE, skipSpace } from "../json/jsonBytes.ts";
 import { MAX_DEPTH, skipArray, skipObject, skipValue, TOO_DEEP } from "../json/skipValue.ts";
 import type { Call } from "./call.ts";
 import { hasManyValues, MAX_VALUES, MemberBudget } from "./jsonLimits.ts";

@@ -1,5 +1,4 @@
-import { OPEN_BRACE, OPEN_BRACKET, QUOTE } from "../json/jsonBytes.ts";
-import { skipSpace } from "../json/skipSpace.ts";
+import { OPEN_BRACE, OPEN_BRACKET, QUOTE, skipSpace } from "../json/jsonBytes.ts";
 import { skipArray, skipObject, skipValue } from "../json/skipValue.ts";
 import { hasManyValues } from "./jsonLimits.ts";
 

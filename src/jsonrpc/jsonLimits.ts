@@ -1,5 +1,5 @@
 import { COMMA, QUOTE } from "../json/jsonBytes.ts";
-import { skipString } from "../json/skipScalar.ts";
+import { skipString } from "../json/skipValue.ts";
 import { invalidParams } from "./rpcError.ts";
 
 /** JSON.parse needs about 3 microseconds for each new member name, and checks of the parameters as much again. */

@@ -1,5 +1,4 @@
-import { CLOSE_BRACKET, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "../json/jsonBytes.ts";
-import { skipSpace } from "../json/skipSpace.ts";
+import { CLOSE_BRACKET, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE, skipSpace } from "../json/jsonBytes.ts";
 import { skipObjectUnchecked } from "../json/skipUnchecked.ts";
 
 /** `0x` and 32 bytes. */

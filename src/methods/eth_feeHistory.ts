@@ -1,7 +1,7 @@
 import type { Context } from "../core/context.ts";
 import { type BlockParameter, parseBlockNumberOrTag } from "../ethereum/blockParameter.ts";
 import { formatQuantity, isQuantity } from "../ethereum/hex.ts";
-import { asText } from "../json/asText.ts";
+import { asText } from "../json/jsonBytes.ts";
 import { elements, members } from "../json/members.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";

@@ -1,7 +1,5 @@
-import { asText, isNullText } from "../json/asText.ts";
-import { OPEN_BRACE, OPEN_BRACKET } from "../json/jsonBytes.ts";
+import { asText, isNullText, OPEN_BRACE, OPEN_BRACKET, skipSpace } from "../json/jsonBytes.ts";
 import { elements } from "../json/members.ts";
-import { skipSpace } from "../json/skipSpace.ts";
 import { skipObjectUnchecked } from "../json/skipUnchecked.ts";
 
 /** One JSON-RPC response: the unparsed UTF-8 JSON text of its result or of its error object. */

@@ -1,5 +1,5 @@
 import { NodeError, type NodeErrorKind, type NodeReply, UnverifiedError } from "../core/node.ts";
-import { asText } from "../json/asText.ts";
+import { asText } from "../json/jsonBytes.ts";
 import { CODES, overBudget } from "../jsonrpc/rpcError.ts";
 import { isJson } from "../verification/checkBody.ts";
 import { errorKind, plainTextKind } from "./errorKind.ts";

@@ -1,6 +1,6 @@
 import type { HeaderFields, RingBlock } from "../core/heads.ts";
 import { isData, isHash, isQuantity, parseData, type Quantity } from "../ethereum/hex.ts";
-import { asText } from "../json/asText.ts";
+import { asText } from "../json/jsonBytes.ts";
 
 /** A sealed block for the block ring, which stores `header` for its newest blocks only. */
 export interface SealedBlock {

@@ -14,8 +14,7 @@ import { PendingBlocks } from "./pendingBlock.ts";
 import type { HeadSource } from "./pendingHeads.ts";
 import { createPendingSupportProbe } from "./pendingSupportProbe.ts";
 import { ServingDecision } from "./servingDecision.ts";
-import { createSharedNonces } from "./sharedNonces.ts";
-import { createSubmittedNonces } from "./submittedNonces.ts";
+import { createSharedNonces, createSubmittedNonces } from "./submittedNonces.ts";
 import { ViewPublication } from "./viewPublication.ts";
 
 export interface PendingOptions {

@@ -1,13 +1,13 @@
 import type { Heads } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { isAbsent } from "../verification/jsonFields.ts";
 import type { PendingBlockState } from "./applyFlashblock.ts";
 import type { UnverifiedReason } from "./execution.ts";
 import type { FeedIntake } from "./feedIntake.ts";
 import { decideBackend, decideServing, type PendingBackend, type Serving } from "./mode.ts";
 import type { HeadSource } from "./pendingHeads.ts";
-import { hasSubSecondBlocks } from "./subSecondBlocks.ts";
 
-export interface ServingDecisionOptions {
+interface ServingDecisionOptions {
   /** Label of metrics. */
   readonly chain: string;
   readonly mode: "auto" | PendingBackend;
@@ -76,3 +76,19 @@ export class ServingDecision {
     this.#isUnverified = isUnverified;
   }
 }
+
+const FAST_SPAN_BLOCKS = 10n;
+/** Ten blocks of 200 ms share two or three whole seconds; ten blocks of 1 s do not. */
+const FAST_SPAN_SECONDS = 3n;
+
+/**
+ * Whether the chain seals several blocks a second, or has timestamps in milliseconds
+ * (docs/reference/flashblocks.md, Sub-second blocks).
+ */
+const hasSubSecondBlocks = (heads: Heads): boolean => {
+  if (!isAbsent(heads.header(heads.latest.number)?.timestampMs)) {
+    return true;
+  }
+  const earlier = heads.at(heads.latest.number - FAST_SPAN_BLOCKS);
+  return earlier !== undefined && heads.latest.timestamp - earlier.timestamp <= FAST_SPAN_SECONDS;
+};

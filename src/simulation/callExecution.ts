@@ -1,6 +1,6 @@
 import type { StateReader } from "../core/stateReader.ts";
 import { smaller } from "../ethereum/bigintOrder.ts";
-import { blobBaseFee } from "../ethereum/blobFee.ts";
+import { blobBaseFee } from "../ethereum/blockFees.ts";
 import { type Address, formatData } from "../ethereum/hex.ts";
 import { createdAddress } from "../ethereum/receipt.ts";
 import { type ChainForks, rulesAt } from "../ethereum/rules.ts";

@@ -5,9 +5,9 @@ import { runSteps, type SteppedRun, type Steps } from "../evm/reads/steppedRun.t
 import type { WorkerContext } from "../evm/runs/workerContext.ts";
 import { type PlannedBlock, planBlocks } from "./blockPlan.ts";
 import { type ErrorShape, type FormatOptions, formatBlock } from "./formatBlock.ts";
-import { OutputLimit } from "./outputLimit.ts";
 import { type Payload, parsePayload } from "./payload.ts";
 import { type SimulatedBlock, simulateBlock } from "./simulateBlock.ts";
+import { OutputLimit } from "./simulateCall.ts";
 import type { ParentBlock, Profile } from "./simulatedHeader.ts";
 
 /** A whole request of eth_simulateV1. It is plain data, so that it can be sent to a worker. */

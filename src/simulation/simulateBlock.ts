@@ -1,21 +1,27 @@
-import { blobBaseFee } from "../ethereum/blobFee.ts";
+import { createHash } from "node:crypto";
+import { blobBaseFee } from "../ethereum/blockFees.ts";
 import { type BlockHeader, EMPTY_REQUESTS_HASH, encodeHeader } from "../ethereum/blockHeader.ts";
 import { bloomOfLogs } from "../ethereum/bloom.ts";
-import { type Hash, parseData, ZERO_HASH } from "../ethereum/hex.ts";
+import { type Address, type Hash, parseData, ZERO_HASH } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
+import { smallestFootprint } from "../ethereum/opFees.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
-import { encodeReceipt } from "../ethereum/receipt.ts";
-import { encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
-import { isForkActive, type Rules } from "../ethereum/rules.ts";
-import type { BlockEnvironment } from "../evm/engine.ts";
+import { encodeReceipt, type LogEntry } from "../ethereum/receipt.ts";
+import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
+import { type ChainForks, isForkActive, isOpForkActive, type Rules } from "../ethereum/rules.ts";
+import type { ActiveRules, BlockEnvironment, Engine, EngineLog } from "../evm/engine.ts";
+import { footprintScalarOf } from "../evm/opChainFees.ts";
+import type { ReadRecorder } from "../evm/readRecorder.ts";
+import type { Step } from "../evm/reads/steppedRun.ts";
+import { type BlockStart, startCalls, writeStartSlots } from "../evm/systemCalls.ts";
 import type { PlannedBlock } from "./blockPlan.ts";
-import { type ExecutionOptions, executeBlock, realLogs } from "./executeBlock.ts";
+import { overrideState } from "./overrideState.ts";
 import type { Withdrawal } from "./payload.ts";
-import type { SimulatedCall } from "./simulateCall.ts";
+import { BlockGasPool, type GasBudget, type OutputLimit, type SimulatedCall, simulateCall } from "./simulateCall.ts";
 import { beginHeader, type HeaderStart, type ParentBlock, type Profile } from "./simulatedHeader.ts";
 import { type SimulatedTransaction, simulatedTransaction } from "./simulatedTransaction.ts";
 
-export interface BlockContext extends ExecutionOptions {
+interface BlockContext extends ExecutionOptions {
   readonly parentRules: Rules;
   blockHash(number: bigint): Hash;
 }
@@ -111,3 +117,166 @@ const blobGasUsed = (calls: readonly SimulatedCall[], footprint: bigint | undefi
   footprint === undefined
     ? calls.reduce((sum, { result }) => sum + result.blobGasUsed, 0n)
     : footprint * BigInt(calls.length);
+
+/** The contract of EIP-7002. */
+const WITHDRAWALS: Address = "0x00000961ef480eb55e80d19ad83579a64c007002";
+/** The contract of EIP-7251. */
+const CONSOLIDATIONS: Address = "0x0000bbddc7ce488642fb579f8b00f3a590007251";
+/** EIP-8282 */
+const BUILDERS: readonly Address[] = [
+  "0x0000bff46984e3725691fa540a8c7589300d8282",
+  "0x000064d678505ad48f8ccb093bc65613800e8282",
+];
+/** keccak("DepositEvent(bytes,bytes,bytes,bytes,bytes)"), the topic of EIP-6110. */
+const DEPOSIT_TOPIC = "0x649bbc62d0e31342afea4e5cd82d4049e7e1ee912fc0889aa790803be39038c5";
+/** Offset and length of the five fields in the data of a deposit event (EIP-6110). */
+const DEPOSIT_FIELDS: readonly (readonly [at: number, bytes: number])[] = [
+  [192, 48],
+  [288, 32],
+  [352, 8],
+  [416, 96],
+  [544, 8],
+];
+const NOTHING = new Uint8Array(0);
+
+interface RequestContracts extends Pick<ActiveRules, "isActive"> {
+  /** Calls a contract as the system account. */
+  call(contract: Address, data: Uint8Array): Promise<Uint8Array>;
+}
+
+/**
+ * Collects the requests to the consensus layer at the end of a block and returns their hash.
+ * `logs` are those of the whole block. Source: EIP-7685.
+ */
+const runRequests = async (
+  contracts: RequestContracts,
+  logs: readonly LogEntry[],
+  depositContract: Address | undefined,
+): Promise<Hash> => {
+  const deposits = logs.filter(({ address, topics }) => address === depositContract && topics[0] === DEPOSIT_TOPIC);
+  const requests = [
+    concatBytes(deposits.map(({ data }) => depositRequest(parseData(data)))),
+    await contracts.call(WITHDRAWALS, NOTHING),
+    await contracts.call(CONSOLIDATIONS, NOTHING),
+  ];
+  for (const contract of contracts.isActive(8282) ? BUILDERS : []) {
+    requests.push(await contracts.call(contract, NOTHING));
+  }
+  const hash = createHash("sha256");
+  for (const [type, request] of requests.entries()) {
+    if (request.length === 0) {
+      continue;
+    }
+    hash.update(createHash("sha256").update(Uint8Array.of(type)).update(request).digest());
+  }
+  return `0x${hash.digest("hex")}`;
+};
+
+const depositRequest = (data: Uint8Array): Uint8Array =>
+  concatBytes(DEPOSIT_FIELDS.map(([at, bytes]) => data.subarray(at, at + bytes)));
+
+const WEI_PER_GWEI = 1_000_000_000n;
+
+interface ExecutionOptions {
+  readonly profile: Profile;
+  readonly validates: boolean;
+  readonly tracesTransfers: boolean;
+  readonly forks: ChainForks;
+  readonly rules: Rules;
+  readonly engine: Engine;
+  readonly step: Step;
+  readonly reads?: ReadRecorder | undefined;
+  readonly budget: GasBudget;
+  readonly output: OutputLimit;
+}
+
+interface BlockExecution extends ExecutionOptions {
+  readonly start: BlockStart;
+  readonly block: BlockEnvironment;
+}
+
+interface ExecutedBlock {
+  readonly calls: readonly SimulatedCall[];
+  readonly gasUsed: bigint;
+  /** The data footprint of one call. Undefined before Jovian. */
+  readonly footprint: bigint | undefined;
+  /** Undefined if the block has no requests. */
+  readonly requestsHash: Hash | undefined;
+}
+
+/** Executes overrides, system calls, the client's calls and withdrawals. Each transaction, and each other access to the state, is a step. */
+const executeBlock = async (planned: PlannedBlock, execution: BlockExecution): Promise<ExecutedBlock> => {
+  const { engine, step, reads } = execution;
+  const movedPrecompiles = await step((state) => overrideState(state, planned.states, engine.precompiles, reads));
+  await beginSystem(execution);
+  // The read comes before the calls, so that one round fetches this value and theirs.
+  const footprint = await footprintOfCall(execution, planned);
+  const { gasUsed, calls } = await executeCalls(planned, { ...execution, movedPrecompiles });
+  const requestsHash = await requestsOf(execution, calls);
+  await creditWithdrawals(execution, planned);
+  return { calls, gasUsed, footprint, requestsHash };
+};
+
+/** geth calls the system contracts. The other profile writes their slots, so that their state need not be fetched. */
+const beginSystem = async ({ profile, engine, step, block, reads, start }: BlockExecution): Promise<void> => {
+  if (profile !== "geth") {
+    await step((state) => writeStartSlots({ engine, state, block }, start));
+    return;
+  }
+  for (const [to, data] of startCalls(engine, start)) {
+    await step((state) => engine.systemCall({ state, block, reads }, to, data));
+  }
+};
+
+/** Jovian counts data in `blobGasUsed`. OP-stack nodes simulate with an empty envelope, so each call has the smallest size. */
+const footprintOfCall = async (
+  { rules, step, reads }: BlockExecution,
+  { calls }: PlannedBlock,
+): Promise<bigint | undefined> => {
+  if (!isOpForkActive(rules, "jovian")) {
+    return undefined;
+  }
+  return calls.length === 0 ? 0n : smallestFootprint(await step((state) => footprintScalarOf({ state, reads })));
+};
+
+const executeCalls = async (
+  planned: PlannedBlock,
+  execution: BlockExecution & { readonly movedPrecompiles: ReturnType<typeof overrideState> },
+): Promise<Pick<ExecutedBlock, "calls" | "gasUsed">> => {
+  const { rules, validates, budget, output, step, block } = execution;
+  const gas = new BlockGasPool({ limit: block.gasLimit, isAmsterdam: isForkActive(rules, "amsterdam"), validates });
+  const calls: SimulatedCall[] = [];
+  for (const request of planned.calls) {
+    const call = await step((state) => simulateCall(request, { ...execution, state, gas }));
+    budget.left -= call.result.gasUsed;
+    gas.add(call.result);
+    output.add(call);
+    calls.push(call);
+  }
+  return { calls, gasUsed: gas.used };
+};
+
+/** The logs of a call that are part of its receipt. */
+const realLogs = (logs: readonly EngineLog[]) => logs.filter(({ isTransfer }) => !isTransfer);
+
+const requestsOf = async (
+  { profile, rules, engine, forks, step, block, reads }: BlockExecution,
+  calls: readonly SimulatedCall[],
+): Promise<Hash | undefined> => {
+  if (profile !== "geth" || rules.op !== undefined || !isForkActive(rules, "prague")) {
+    return undefined;
+  }
+  const logs = calls.flatMap(({ result }) => realLogs(result.logs));
+  const contracts: RequestContracts = {
+    isActive: (eip) => engine.isActive(eip),
+    call: (contract, data) => step((state) => engine.systemCall({ state, block, reads }, contract, data)),
+  };
+  return runRequests(contracts, logs, forks.depositContract);
+};
+
+const creditWithdrawals = async ({ step }: BlockExecution, { overrides }: PlannedBlock): Promise<void> => {
+  for (const { address, amount } of overrides.withdrawals ?? []) {
+    await step((state) => state.addBalance(address, amount * WEI_PER_GWEI));
+  }
+  await step((state) => state.endTransaction(true));
+};

@@ -1,11 +1,12 @@
-import { smaller } from "../ethereum/bigintOrder.ts";
+import { larger, smaller } from "../ethereum/bigintOrder.ts";
 import type { Address } from "../ethereum/hex.ts";
+import { MAX_EXECUTION_GAS } from "../evm/checks/transactionChecks.ts";
 import type { Engine, ExecutionContext, TransactionChecks, TransactionResult } from "../evm/engine.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
 import { TransactionError, type TransactionFault } from "../evm/transactionError.ts";
 import type { TransactionMessage } from "../evm/transactionMessage.ts";
+import { tooLarge } from "../jsonrpc/response.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import type { BlockGasPool } from "./blockGasPool.ts";
 import type { CallRequest } from "./callRequest.ts";
 import { SIMULATE_CODES } from "./codes.ts";
 import { typeOf } from "./simulatedTransaction.ts";
@@ -30,7 +31,7 @@ export interface GasBudget {
   left: bigint;
 }
 
-export interface CallContext extends ExecutionContext {
+interface CallContext extends ExecutionContext {
   readonly movedPrecompiles: ReadonlyMap<Address, Address | null>;
   readonly validates: boolean;
   readonly tracesTransfers: boolean;
@@ -122,3 +123,77 @@ export const messageOfCall = (
     isSetCode: authorizationList !== undefined,
   };
 };
+
+interface BlockGasOptions {
+  readonly limit: bigint;
+  /** The rules have two sums of gas (EIP-8037). */
+  readonly isAmsterdam: boolean;
+  readonly validates: boolean;
+}
+
+/** The gas of a simulated block. Source: geth, core/gaspool.go, and sanitizeCall in internal/ethapi/simulate.go. */
+export class BlockGasPool {
+  readonly #options: BlockGasOptions;
+  #used = 0n;
+  #execution = 0n;
+  #state = 0n;
+
+  constructor(options: BlockGasOptions) {
+    this.#options = options;
+  }
+
+  /** The highest gas limit of a further call. */
+  get available(): bigint {
+    const { limit, isAmsterdam, validates } = this.#options;
+    if (!isAmsterdam) {
+      return limit - this.#used;
+    }
+    const [execution, state] = [limit - this.#execution, limit - this.#state];
+    // Execution reserves at most its cap, which only validation has.
+    return validates && execution >= MAX_EXECUTION_GAS ? state : smaller(execution, state);
+  }
+
+  /** The header's `gasUsed`. */
+  get used(): bigint {
+    return this.#options.isAmsterdam ? larger(this.#execution, this.#state) : this.#used;
+  }
+
+  add({ gasUsed, blockGas }: TransactionResult): void {
+    this.#used += gasUsed;
+    this.#execution += blockGas?.execution ?? 0n;
+    this.#state += blockGas?.state ?? 0n;
+  }
+}
+
+/** Text of a call without its bytes and logs, and of a log without its data. */
+const CALL_BYTES = 160;
+const LOG_BYTES = 480;
+const TOPIC_BYTES = 69;
+/** Text of a whole transaction without its input. */
+const TRANSACTION_BYTES = 900;
+
+/** Limits the text of a simulation's result while it executes. */
+export class OutputLimit {
+  readonly #maxBytes: number;
+  readonly #returnsFullTransactions: boolean;
+  #bytes = 0;
+
+  constructor(maxBytes: number, returnsFullTransactions: boolean) {
+    this.#maxBytes = maxBytes;
+    this.#returnsFullTransactions = returnsFullTransactions;
+  }
+
+  /** Counts a call. Throws RpcError above the limit. */
+  add({ result: { returnData, logs }, message }: SimulatedCall): void {
+    this.#bytes += CALL_BYTES + 2 * returnData.length;
+    for (const { topics, data } of logs) {
+      this.#bytes += LOG_BYTES + TOPIC_BYTES * topics.length + data.length;
+    }
+    if (this.#returnsFullTransactions) {
+      this.#bytes += TRANSACTION_BYTES + 2 * message.input.length;
+    }
+    if (this.#bytes > this.#maxBytes) {
+      throw tooLarge(this.#maxBytes);
+    }
+  }
+}

@@ -1,7 +1,100 @@
+import { type Address, type Data, formatData, type Hash } from "../ethereum/hex.ts";
+import type { AccessListEntry } from "../ethereum/transaction.ts";
+import { runSteps, type SteppedRun, type Steps } from "../evm/reads/steppedRun.ts";
 import { evmTask } from "../evm/runs/evmTask.ts";
+import type { WorkerContext } from "../evm/runs/workerContext.ts";
 import { runRecoverSenders } from "../evm/senders/recoverSendersRun.ts";
-import { runAccessList, runCall, runEstimate, runRepeatedCall } from "./callRuns.ts";
+import { type CallExecution, type CallInput, callError, prepareExecution } from "./callExecution.ts";
+import { estimateGas } from "./estimateGas.ts";
 import { runSimulation } from "./runSimulation.ts";
+
+/** Executes eth_call and returns the call's bytes. Throws RpcError. */
+export const runCall = (input: CallInput, context: WorkerContext): Promise<Data> =>
+  runOnce(prepareExecution(input, context, { liftsExecutionCap: true }), context);
+
+const runOnce = async ({ run, gas }: CallExecution, context: WorkerContext): Promise<Data> => {
+  const result = await context.withState((reader, reads) => run({ reader, reads }, gas));
+  if (result.status !== "success") {
+    throw callError(result);
+  }
+  return formatData(result.returnData);
+};
+
+export interface RepeatedCallResult {
+  readonly result: Data;
+  /** Half of the gas gives the same bytes, or the call names less gas than the node's cap. */
+  readonly holdsWithLessGas: boolean;
+}
+
+/** Executes eth_call. If the node chose the gas, it executes the call again with half of it. Throws RpcError. */
+const runRepeatedCall = async (input: CallInput, context: WorkerContext): Promise<RepeatedCallResult> => {
+  const execution = prepareExecution(input, context, { liftsExecutionCap: true });
+  const { call, gas, run } = execution;
+  const result = await runOnce(execution, context);
+  if (call.gas !== undefined && call.gas < input.gasCap) {
+    return { result, holdsWithLessGas: true };
+  }
+  const half = await context.withState((reader, reads) => run({ reader, reads }, gas / 2n));
+  return { result, holdsWithLessGas: half.status === "success" && formatData(half.returnData) === result };
+};
+
+/** Executes eth_estimateGas. Source: geth, eth/gasestimator. Throws RpcError. */
+export const runEstimate = async (input: CallInput, context: WorkerContext): Promise<bigint> => {
+  const execution = prepareExecution(input, context, { movesPrecompiles: false });
+  return runSteps(
+    context,
+    stepsOf(execution, (steps) => estimateGas(execution, steps)),
+  );
+};
+
+export interface AccessListResult {
+  readonly accessList: readonly AccessListEntry[];
+  readonly gasUsed: bigint;
+  readonly error?: string;
+}
+
+/** Executes eth_createAccessList: repeats the call with the list until the list does not change. Throws RpcError. */
+export const runAccessList = async (input: CallInput, context: WorkerContext): Promise<AccessListResult> => {
+  const execution = prepareExecution(input, context);
+  return runSteps(
+    context,
+    stepsOf(execution, async ({ step, ...source }) => {
+      let accessList: readonly AccessListEntry[] = execution.call.accessList ?? [];
+      const created = await step(() => execution.createdContract(source));
+      for (;;) {
+        const listed = accessList;
+        const result = await step(() => execution.run(source, execution.gas, listed));
+        // Entries of the list are warm, and the trace omits warm entries.
+        const next = mergeAccessLists(accessList, execution.filterAccessed(result.accessed ?? [], created));
+        if (countEntries(next) === countEntries(accessList)) {
+          const error = result.status === "success" ? {} : { error: callError(result).message };
+          return { accessList: next, gasUsed: result.gasUsed, ...error };
+        }
+        accessList = next;
+      }
+    }),
+  );
+};
+
+/** Each transaction starts on the state of the block, not on the state after the one before. */
+const stepsOf = <T>({ engine }: CallExecution, execute: (steps: Steps) => Promise<T>): SteppedRun<T> => ({
+  createState: (reader) => engine.createState(reader),
+  execute,
+});
+
+const mergeAccessLists = (
+  one: readonly AccessListEntry[],
+  other: readonly AccessListEntry[],
+): readonly AccessListEntry[] => {
+  const slots = new Map<Address, Set<Hash>>();
+  for (const { address, storageKeys } of [...one, ...other]) {
+    slots.set(address, new Set([...(slots.get(address) ?? []), ...storageKeys]));
+  }
+  return [...slots].map(([address, storageKeys]) => ({ address, storageKeys: [...storageKeys] }));
+};
+
+const countEntries = (list: readonly AccessListEntry[]): number =>
+  list.reduce((sum, { storageKeys }) => sum + 1 + storageKeys.length, 0);
 
 /** The task of a thread that simulates, and recovers senders between simulations. */
 export const simulationTask = evmTask({

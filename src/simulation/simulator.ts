@@ -13,10 +13,10 @@ import { overBudget } from "../jsonrpc/rpcError.ts";
 import { INTERNAL_OWNER, ownerOf } from "../limits/fairQueue.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { CallInput } from "./callExecution.ts";
-import type { AccessListResult, RepeatedCallResult } from "./callRuns.ts";
 import type { ErrorShape } from "./formatBlock.ts";
 import type { SimulationInput } from "./runSimulation.ts";
 import type { ParentBlock, Profile } from "./simulatedHeader.ts";
+import type { AccessListResult, RepeatedCallResult } from "./simulationTask.ts";
 
 export interface SimulatorOptions {
   readonly workers: Pick<EvmWorkers, "run">;

@@ -1,16 +1,13 @@
 import type { HeadChange, Heads } from "../core/heads.ts";
 import type { PendingChange } from "../core/view.ts";
 import type { Metrics, Telemetry } from "../telemetry/telemetry.ts";
-import { createEventCounter } from "./eventCounter.ts";
-import { EventSubscribers } from "./eventSubscribers.ts";
+import { createPoolEvents, EventSubscribers, type PoolEventsOptions, type Registration } from "./eventSubscribers.ts";
 import { createFlashblocks, type Flashblocks } from "./flashblocks.ts";
 import { createNewHeads } from "./newHeadsSubscription.ts";
-import { createNodePending, type NodePendingSource } from "./nodePending.ts";
-import { createNotification } from "./notification.ts";
 import { PendingLogs } from "./pendingLogs.ts";
-import { createPoolEvents, type PoolEventsOptions, type Registration } from "./poolEvents.ts";
 import { createSealedLogs, type RpcReader, type SealedBlockLogs } from "./sealedLogs.ts";
-import { broadcast, type Subscription } from "./subscriber.ts";
+import { parseLogs, type SubscribedLog } from "./subscribedLog.ts";
+import { broadcast, createEventCounter, createNotification, type Subscription } from "./subscriber.ts";
 import type { SubscriptionKind, SubscriptionRequest } from "./subscriptionKinds.ts";
 
 interface SyncingOptions {
@@ -20,7 +17,7 @@ interface SyncingOptions {
 }
 
 /** A node synchronises for minutes, so that a longer period is enough. */
-const PERIOD_MS = 10_000;
+const SYNCING_PERIOD_MS = 10_000;
 
 /**
  * Sends `{syncing: true, status}` or `false` to subscriptions when the state changes, in geth's form.
@@ -42,7 +39,7 @@ export const createSyncing = ({ subscribers, read, onDelivered }: SyncingOptions
     if (subscribers.size > 0) {
       poll().catch(() => undefined);
     }
-  }, PERIOD_MS);
+  }, SYNCING_PERIOD_MS);
   timer.unref();
   return { close: () => clearInterval(timer) };
 };
@@ -234,3 +231,55 @@ class ChainEventHub implements EventHub {
 
 /** Creates the event hub of one chain. It reads and polls until it is closed. */
 export const createEventHub = (options: EventHubOptions): EventHub => new ChainEventHub(options);
+
+/** The node's own pending block. It is used if there is no feed and the chain is not native. */
+interface NodePendingSource {
+  /** Whether a node answers at `pending` now. */
+  isServing(): boolean;
+  /** Reads at `pending`. */
+  readonly read: RpcReader;
+}
+
+interface NodePendingOptions extends NodePendingSource {
+  wantsLogs(): boolean;
+  wantsBlocks(): boolean;
+  onLogs(logs: readonly SubscribedLog[]): void;
+  /** Called with the JSON text of the block with its transactions, or `null`. */
+  onBlock(body: Uint8Array): void;
+}
+
+/** Pre-confirmed updates are at most 200 ms late. */
+const PENDING_PERIOD_MS = 200;
+
+/**
+ * Polls the node's pending block while there is a subscription: one request for all of them, never two at a time.
+ * The first poll is one period after the start.
+ */
+const createNodePending = (options: NodePendingOptions): { close(): void } => {
+  const { read } = options;
+  let isPolling = false;
+
+  const poll = async (): Promise<void> => {
+    if (options.wantsLogs()) {
+      options.onLogs(parseLogs(await read("eth_getLogs", [{ fromBlock: "pending", toBlock: "pending" }])));
+    }
+    if (options.wantsBlocks()) {
+      options.onBlock(await read("eth_getBlockByNumber", ["pending", true]));
+    }
+  };
+
+  const timer = setInterval(() => {
+    if (isPolling || !(options.wantsLogs() || options.wantsBlocks()) || !options.isServing()) {
+      return;
+    }
+    isPolling = true;
+    poll()
+      // The next poll or the sealed block delivers what this one missed.
+      .catch(() => undefined)
+      .finally(() => {
+        isPolling = false;
+      });
+  }, PENDING_PERIOD_MS);
+  timer.unref();
+  return { close: () => clearInterval(timer) };
+};

@@ -5,11 +5,19 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { LogQuery } from "../ethereum/logFilter.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
-import { formatList } from "../logs/mergeLogs.ts";
+import { formatList, joinLogs } from "../logs/mergeLogs.ts";
+import { scanLogs } from "../logs/scanLogs.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
-import { BlocksBelow, type BlocksReader, type FilterChain } from "./filterChain.ts";
-import { markRemoved, readFilterLogs, withRemovableLogs } from "./filterLogs.ts";
-import { canonicalBlocks, type FilterStep, filterStep, unknownBlock, withAddedFrom } from "./filterStep.ts";
+import {
+  BlocksBelow,
+  type BlocksReader,
+  canonicalBlocks,
+  type FilterChain,
+  type FilterStep,
+  filterStep,
+  unknownBlock,
+  withAddedFrom,
+} from "./filterChain.ts";
 import {
   type FilterAdvance,
   type FilterCursor,
@@ -26,7 +34,7 @@ export interface StoredFilter {
 }
 
 /** The result of one poll. */
-export interface FilterChange {
+interface FilterChange {
   readonly response: RpcResponse;
   /** The step to store. `undefined` if there is no new block. */
   readonly advance: FilterAdvance | undefined;
@@ -89,7 +97,7 @@ const readBlockLogs = async (logs: Pick<SplitLogs, "request">, query: LogQuery, 
 };
 
 /** Returns the parent's hash of a block of any branch, or undefined if no node has the block. */
-export type ParentHashReader = (hash: Hash, context: Context) => Promise<Hash | undefined>;
+type ParentHashReader = (hash: Hash, context: Context) => Promise<Hash | undefined>;
 
 /** The reads of a filter's poll besides those of logs. */
 export interface FilterReads {
@@ -233,3 +241,33 @@ export class FilterChanges {
     return removed;
   }
 }
+
+const decoder = new TextDecoder();
+
+/** Reads the logs of a response to its end, in the form of `joinLogs`. */
+const readFilterLogs = async ({ body }: RpcResponse): Promise<Uint8Array> => {
+  const chunks: Uint8Array[] = [];
+  if (body instanceof Uint8Array) {
+    chunks.push(body);
+  } else {
+    for await (const chunk of body) {
+      chunks.push(chunk);
+    }
+  }
+  return joinLogs(scanLogs(Buffer.concat(chunks)));
+};
+
+/** Adds `removed: true` to each log. Takes and returns the form of `joinLogs`. */
+const markRemoved = (logs: Uint8Array): Uint8Array => {
+  const parsed: readonly object[] = JSON.parse(decoder.decode(formatList([logs])));
+  return encoder.encode(parsed.map((log) => `,${JSON.stringify({ ...log, removed: true })}`).join(""));
+};
+
+/** Returns the blocks with their logs. Leaves out logs that a reorganisation cannot remove. */
+const withRemovableLogs = (blocks: readonly BlockId[], logs: Uint8Array, finalized: bigint): ReportedBlock[] => {
+  const byHash = Map.groupBy(scanLogs(logs), ({ hash }) => hash);
+  return blocks.map((block) => {
+    const ofBlock = block.number > finalized ? byHash.get(block.hash) : undefined;
+    return { ...block, logs: ofBlock && joinLogs(ofBlock) };
+  });
+};

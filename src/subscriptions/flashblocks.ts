@@ -1,13 +1,17 @@
 import type { HeadChange, RingBlock } from "../core/heads.ts";
 import type { Body, PendingBlock, PendingChange, PendingExtension } from "../core/view.ts";
-import type { LogIndex, MatchedLog } from "../ethereum/logIndex.ts";
 import type { Log } from "../telemetry/telemetry.ts";
-import { type FullTransaction, formatFullTransaction, formatPendingTransaction } from "./fullTransaction.ts";
-import { createNotification } from "./notification.ts";
+import type { FilterIndex, MatchedLog } from "./filterIndex.ts";
+import {
+  type FullTransaction,
+  formatFullTransaction,
+  formatPendingTransaction,
+  parseTransactions,
+  readSealedTransactions,
+} from "./fullTransaction.ts";
 import type { RpcReader } from "./sealedLogs.ts";
-import { parseTransactions, readSealedTransactions } from "./sealedTransactions.ts";
 import { createSerialQueue } from "./serialQueue.ts";
-import { broadcast, type Subscription } from "./subscriber.ts";
+import { broadcast, createNotification, type Subscription } from "./subscriber.ts";
 
 /** The subscriptions to pending blocks and their transactions. */
 export interface FlashblockSubscribers {
@@ -16,7 +20,7 @@ export interface FlashblockSubscribers {
   /** Subscriptions to full transactions with their logs. */
   readonly transactions: ReadonlySet<Subscription>;
   /** Subscriptions to full transactions that have a matching log. */
-  readonly matching: Pick<LogIndex<Subscription>, "size" | "match">;
+  readonly matching: Pick<FilterIndex<Subscription>, "size" | "match">;
 }
 
 export interface FlashblocksOptions {

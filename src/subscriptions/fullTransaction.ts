@@ -1,5 +1,8 @@
 import type { Body, PendingBlock } from "../core/view.ts";
-import type { MatchedLog } from "../ethereum/logIndex.ts";
+import { type Hash, isQuantity } from "../ethereum/hex.ts";
+import { RpcError } from "../jsonrpc/rpcError.ts";
+import type { MatchedLog } from "./filterIndex.ts";
+import type { RpcReader } from "./sealedLogs.ts";
 import { matchedLogs } from "./subscribedLog.ts";
 
 /** A transaction with its logs and receipt fields, as `newFlashblockTransactions` delivers it. */
@@ -42,4 +45,75 @@ export const formatPendingTransaction = (block: PendingBlock, index: number): Fu
     return undefined;
   }
   return formatFullTransaction(JSON.parse(decoder.decode(transaction)), JSON.parse(decoder.decode(receipt)));
+};
+
+type Fields = Readonly<Record<string, unknown>>;
+
+interface SealedTransaction {
+  readonly hash: string;
+  readonly transaction: Fields;
+  /** The receipt, or only its `logs`. */
+  readonly receipt: Fields;
+}
+
+interface SealedTransactions {
+  /** The node's JSON text of the block with its transactions. */
+  readonly body: Body;
+  readonly transactions: readonly SealedTransaction[];
+}
+
+const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null;
+const parse = (text: Uint8Array): unknown => JSON.parse(decoder.decode(text));
+const listOf = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.filter(isFields) : []);
+
+/** Parses number and transactions of a node's block. The number is undefined if the block is `null`. */
+export const parseTransactions = (
+  body: Body,
+): { readonly number: bigint | undefined; readonly transactions: readonly Fields[] } => {
+  const block = parse(body);
+  if (!isFields(block)) {
+    return { number: undefined, transactions: [] };
+  }
+  return {
+    number: isQuantity(block.number) ? BigInt(block.number) : undefined,
+    transactions: listOf(block.transactions),
+  };
+};
+
+/** Reads the receipts by transaction hash. Reads only their logs if the node does not support eth_getBlockReceipts. */
+const readReceipts = async (read: RpcReader, blockHash: Hash): Promise<ReadonlyMap<unknown, Fields>> => {
+  try {
+    const receipts = listOf(parse(await read("eth_getBlockReceipts", [blockHash])));
+    return new Map(receipts.map((receipt) => [receipt.transactionHash, receipt]));
+  } catch (error) {
+    if (!(error instanceof RpcError)) {
+      throw error;
+    }
+    const logs = listOf(parse(await read("eth_getLogs", [{ blockHash }])));
+    return new Map(
+      Map.groupBy(logs, ({ transactionHash }) => transactionHash)
+        .entries()
+        .map(([hash, logsOfTransaction]) => [hash, { logs: logsOfTransaction }]),
+    );
+  }
+};
+
+/** Reads a sealed block with its transactions, and with its receipts if they are wanted. Rejects if a read fails. */
+export const readSealedTransactions = async (
+  read: RpcReader,
+  hash: Hash,
+  wantsReceipts: () => boolean,
+): Promise<SealedTransactions> => {
+  const body = await read("eth_getBlockByHash", [hash, true]);
+  const { transactions } = parseTransactions(body);
+  const receipts =
+    wantsReceipts() && transactions.length > 0 ? await readReceipts(read, hash) : new Map<unknown, Fields>();
+  return {
+    body,
+    transactions: transactions.map((transaction) => ({
+      hash: String(transaction.hash),
+      transaction,
+      receipt: receipts.get(transaction.hash) ?? { logs: [] },
+    })),
+  };
 };

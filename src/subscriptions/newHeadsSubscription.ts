@@ -1,10 +1,9 @@
 import type { HeadChange, HeaderFields, RingBlock } from "../core/heads.ts";
 import type { Log } from "../telemetry/telemetry.ts";
 import { isAbsent } from "../verification/jsonFields.ts";
-import { createNotification } from "./notification.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 import { createSerialQueue } from "./serialQueue.ts";
-import { broadcast, type Subscription } from "./subscriber.ts";
+import { broadcast, createNotification, type Subscription } from "./subscriber.ts";
 
 interface NewHeadsOptions {
   readonly subscribers: ReadonlySet<Subscription>;

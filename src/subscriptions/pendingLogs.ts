@@ -1,13 +1,11 @@
 import type { PendingChange, PendingExtension } from "../core/view.ts";
-import type { LogIndex } from "../ethereum/logIndex.ts";
-import type { EventCounter } from "./eventCounter.ts";
-import { createNotification } from "./notification.ts";
+import type { FilterIndex } from "./filterIndex.ts";
 import type { SealedBlockLogs } from "./sealedLogs.ts";
 import { logKey, parseLogs, type SubscribedLog } from "./subscribedLog.ts";
-import { broadcast, type Subscription } from "./subscriber.ts";
+import { broadcast, createNotification, type EventCounter, type Subscription } from "./subscriber.ts";
 
 export interface PendingLogsOptions {
-  readonly index: LogIndex<Subscription>;
+  readonly index: FilterIndex<Subscription>;
   readonly events: EventCounter;
   /** Returns `since` of the newest subscription. */
   newest(): number;

@@ -5,10 +5,10 @@ import type { Hex } from "../ethereum/hex.ts";
 import type { LogQuery } from "../ethereum/logFilter.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
+import { canonicalBlocks } from "./filterChain.ts";
 import { FilterChanges, type FilterReads, type StoredFilter, throwUnreadable } from "./filterChanges.ts";
-import { canonicalBlocks } from "./filterStep.ts";
 import type { FilterStore } from "./filterStore.ts";
-import { createKeyedQueue } from "./keyedQueue.ts";
+import { createKeyedQueue } from "./serialQueue.ts";
 
 export interface FiltersOptions extends FilterReads {
   readonly logs: Pick<SplitLogs, "request">;

@@ -1,5 +1,5 @@
 import type { Body } from "../core/view.ts";
-import type { MatchedLog } from "../ethereum/logIndex.ts";
+import type { MatchedLog } from "./filterIndex.ts";
 
 /** A log that is delivered to subscriptions. */
 export interface SubscribedLog extends MatchedLog {

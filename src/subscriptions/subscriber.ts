@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Subscriber } from "../core/context.ts";
 import { formatData } from "../ethereum/hex.ts";
-import type { Notification } from "./notification.ts";
 
 export interface Subscription {
   readonly id: string;
@@ -25,4 +24,60 @@ export const broadcast = (message: Notification, receivers: Iterable<Subscriptio
     count++;
   }
   return count;
+};
+
+/** The message of one event. It is serialised once; only the subscription's id differs between receivers. */
+interface Notification {
+  /** Returns the fragments of the WebSocket message for one subscription. */
+  render(id: Buffer): readonly Buffer[];
+}
+
+/** Length of every id: `0x` and 16 bytes in hex. */
+const ID_LENGTH = 34;
+
+const HEAD = Buffer.from('{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"');
+const BEFORE_RESULT = Buffer.from('","result":');
+const END = Buffer.from("}}");
+const EMPTY_ID = Buffer.alloc(ID_LENGTH);
+
+/** A larger body is a fragment that all receivers share. A smaller body is cheaper to copy. */
+const SHARED_ABOVE_BYTES = 16 * 1024;
+
+const withId = (template: Buffer, id: Buffer): Buffer => {
+  const copy = Buffer.allocUnsafe(template.length);
+  template.copy(copy);
+  id.copy(copy, HEAD.length);
+  return copy;
+};
+
+/** Creates the notification of one event. `body` is the UTF-8 JSON text of the result. */
+export const createNotification = (body: Uint8Array): Notification => {
+  if (body.length > SHARED_ABOVE_BYTES) {
+    const template = Buffer.concat([HEAD, EMPTY_ID, BEFORE_RESULT]);
+    const shared = Buffer.concat([body, END]);
+    return { render: (id) => [withId(template, id), shared] };
+  }
+  const template = Buffer.concat([HEAD, EMPTY_ID, BEFORE_RESULT, body, END]);
+  return { render: (id) => [withId(template, id)] };
+};
+
+/** Numbers the events of a chain, so that a subscription gets only the events after its own start. */
+export interface EventCounter {
+  /** Number of the newest event; 0 before the first. */
+  readonly current: number;
+  /** Counts an event and returns its number. */
+  next(): number;
+}
+
+export const createEventCounter = (): EventCounter => {
+  let current = 0;
+  return {
+    get current() {
+      return current;
+    },
+    next: () => {
+      current++;
+      return current;
+    },
+  };
 };

@@ -1,7 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
 import { isHash, isQuantity } from "../ethereum/hex.ts";
-import { asText } from "../json/asText.ts";
+import { asText } from "../json/jsonBytes.ts";
 import { elements, members } from "../json/members.ts";
 
 const NAMES = {

@@ -1,6 +1,14 @@
 import { isNull } from "../core/isNull.ts";
-import { asText } from "../json/asText.ts";
-import { CLOSE_BRACE, CLOSE_BRACKET, LETTER_F, LETTER_T, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "../json/jsonBytes.ts";
+import {
+  asText,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  LETTER_F,
+  LETTER_T,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from "../json/jsonBytes.ts";
 import { members } from "../json/members.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { encodeReceipt } from "../ethereum/receipt.ts";
-import { asText } from "../json/asText.ts";
 import { type Fields, isFields } from "../json/fields.ts";
+import { asText } from "../json/jsonBytes.ts";
 import { elements } from "../json/members.ts";
 import { parseReceipt } from "./checkReceipts.ts";
 import { fieldsOf, isAbsent, isDeposit, isSame, listOf, MalformedField, numberOf } from "./jsonFields.ts";

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { isQuantity } from "../ethereum/hex.ts";
-import { asText } from "../json/asText.ts";
 import type { Fields } from "../json/fields.ts";
+import { asText } from "../json/jsonBytes.ts";
 import { members } from "../json/members.ts";
 import { digitsOf, fieldsOf, isDeposit, isNumber, listOf, numberOf } from "./jsonFields.ts";
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { HeaderFields } from "../../src/core/heads.ts";
-import { parseParent } from "../../src/simulation/parentBlock.ts";
+import { parseParent } from "../../src/simulation/simulatedHeader.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { compile } from "../support/builders/compile.ts";
 import { countedFetch } from "../support/fakes/countedFetch.ts";

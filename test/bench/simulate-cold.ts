@@ -1,7 +1,6 @@
 import type { BlockId, HeaderFields } from "../../src/core/heads.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
-import { parseParent } from "../../src/simulation/parentBlock.ts";
-import type { ParentBlock } from "../../src/simulation/simulatedHeader.ts";
+import { type ParentBlock, parseParent } from "../../src/simulation/simulatedHeader.ts";
 import { type Anvil, startAnvil } from "../devnet/anvil.ts";
 import { countedFetch } from "../support/fakes/countedFetch.ts";
 import { createSimulationRig } from "../support/fakes/simulationRig.ts";

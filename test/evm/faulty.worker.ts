@@ -1,6 +1,6 @@
 import { createEngines } from "../../src/evm/createEngines.ts";
 import { evmTask } from "../../src/evm/runs/evmTask.ts";
-import { runCall } from "../../src/simulation/callRuns.ts";
+import { runCall } from "../../src/simulation/simulationTask.ts";
 import { startTask } from "../../src/threads/threadTask.ts";
 import { faultyEngines } from "../support/builders/faultyEngines.ts";
 

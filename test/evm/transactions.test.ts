@@ -18,7 +18,7 @@ import { createNodeState } from "../../src/evm/reads/nodeState.ts";
 import { recoverSender } from "../../src/evm/senders/recoverAddress.ts";
 import { startCalls } from "../../src/evm/systemCalls.ts";
 import { messageOf } from "../../src/evm/transactionMessage.ts";
-import { parseParent } from "../../src/simulation/parentBlock.ts";
+import { parseParent } from "../../src/simulation/simulatedHeader.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { compile } from "../support/builders/compile.ts";
 import { countedFetch } from "../support/fakes/countedFetch.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { asText } from "../../src/json/asText.ts";
+import { asText } from "../../src/json/jsonBytes.ts";
 import { elementAt, elements, members } from "../../src/json/members.ts";
 import { skipObjectUnchecked, skipValueUnchecked } from "../../src/json/skipUnchecked.ts";
 import { MAX_DEPTH, skipObject, skipValue, TOO_DEEP } from "../../src/json/skipValue.ts";

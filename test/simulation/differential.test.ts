@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { HeaderFields } from "../../src/core/heads.ts";
-import { parseParent } from "../../src/simulation/parentBlock.ts";
+import { parseParent } from "../../src/simulation/simulatedHeader.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { createCallWorld, type PlainCall } from "../support/builders/callWorld.ts";
 import { createRandom } from "../support/builders/randomValues.ts";

@@ -4,7 +4,7 @@ import { after, test } from "node:test";
 import { createPublicClient, custom, parseAbi } from "viem";
 import { foundry } from "viem/chains";
 import type { HeaderFields } from "../../src/core/heads.ts";
-import { parseParent } from "../../src/simulation/parentBlock.ts";
+import { parseParent } from "../../src/simulation/simulatedHeader.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { compile } from "../support/builders/compile.ts";
 import { countedFetch } from "../support/fakes/countedFetch.ts";

@@ -7,7 +7,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { allowEveryone } from "../../src/access/accessControl.ts";
 import type { Subscriber } from "../../src/core/context.ts";
-import { createNotification } from "../../src/subscriptions/notification.ts";
+import { createNotification } from "../../src/subscriptions/subscriber.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import type { HandleMessage } from "../../src/websocket/webSocketConnection.ts";
 import { type WebSocketServerOptions, WebSockets } from "../../src/websocket/webSocketServer.ts";

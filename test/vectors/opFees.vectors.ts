@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nextBaseFee } from "../../src/ethereum/baseFee.ts";
-import { fastLzLength } from "../../src/ethereum/fastLz.ts";
+import { nextBaseFee } from "../../src/ethereum/blockFees.ts";
 import { type Data, parseData } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
-import { type L1Attributes, l1Cost, operatorFee, parseL1Attributes } from "../../src/ethereum/opFees.ts";
+import { fastLzLength, type L1Attributes, l1Cost, operatorFee, parseL1Attributes } from "../../src/ethereum/opFees.ts";
 import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
 import type { OpFork, Rules } from "../../src/ethereum/rules.ts";
 import { readVector } from "./vectorFolder.ts";

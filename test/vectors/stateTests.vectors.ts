@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { after, test } from "node:test";
 import { RLP } from "@ethereumjs/rlp";
-import { blobBaseFee } from "../../src/ethereum/blobFee.ts";
+import { blobBaseFee } from "../../src/ethereum/blockFees.ts";
 import { type Address, type Data, formatData, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { keccak256, keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";

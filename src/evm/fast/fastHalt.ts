@@ -7,6 +7,7 @@ import {
   formatCodeStore,
   formatOutOfGas,
   formatOverflow,
+  formatPriceOutOfGas,
   formatUndefinedOpcode,
   formatUnderflow,
   type HaltedFrame,
@@ -14,6 +15,7 @@ import {
   INSUFFICIENT_BALANCE,
   INVALID_CODE,
   INVALID_JUMP,
+  lacksConstantGas,
   memoryGas,
   NONCE_OVERFLOW,
   OUT_OF_GAS,
@@ -21,10 +23,8 @@ import {
   WRITE_PROTECTION,
   wordsOf,
 } from "../halts/haltText.ts";
-import { inputsOf } from "../halts/opcodes.ts";
+import { formatOperand, hasOperand, inputsOf, SWAPN } from "../halts/opcodes.ts";
 import { describePrecompileFault, type RejectedInput } from "../halts/precompileFault.ts";
-import { formatPriceOutOfGas, lacksConstantGas } from "../halts/priceText.ts";
-import { formatOperand, hasOperand, SWAPN } from "../halts/stackOperand.ts";
 import type { LastStep, ModuleResult } from "./fastResult.ts";
 
 // Source: revm-interpreter, InstructionResult.

@@ -1,7 +1,7 @@
 import type { BlockId } from "../../core/heads.ts";
 import type { PendingEnvironment } from "../../core/view.ts";
 import { type Data, formatData, type Hash, ZERO_HASH } from "../../ethereum/hex.ts";
-import { asText } from "../../json/asText.ts";
+import { asText } from "../../json/jsonBytes.ts";
 import { checkBody } from "../../verification/checkBody.ts";
 import { encodeRpcTransaction } from "../../verification/checkTransactions.ts";
 import { bytesOf, dataOf, fieldsOf, isAbsent, listOf, numberOf } from "../../verification/jsonFields.ts";

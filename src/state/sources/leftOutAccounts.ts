@@ -1,4 +1,4 @@
-import { blobBaseFee } from "../../ethereum/blobFee.ts";
+import { blobBaseFee } from "../../ethereum/blockFees.ts";
 import type { Address } from "../../ethereum/hex.ts";
 import { createdAddress } from "../../ethereum/receipt.ts";
 import type { BlobSchedule } from "../../ethereum/rules.ts";

@@ -1,6 +1,6 @@
 import { type Hash, isHash, ZERO_HASH } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
-import { asText } from "../../json/asText.ts";
+import { asText } from "../../json/jsonBytes.ts";
 import { Channel } from "../../threads/channel.ts";
 import type { ThreadTask } from "../../threads/threadTask.ts";
 import type { JobFunctions } from "../../threads/workerSlot.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { blobBaseFee } from "../../../src/ethereum/blobFee.ts";
+import { blobBaseFee } from "../../../src/ethereum/blockFees.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { createdAddress } from "../../../src/ethereum/receipt.ts";
 import type { BlobSchedule } from "../../../src/ethereum/rules.ts";

@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import type { HeaderFields } from "../../../src/core/heads.ts";
 import type { Hex } from "../../../src/ethereum/hex.ts";
-import { parseParent } from "../../../src/simulation/parentBlock.ts";
-import type { ParentBlock } from "../../../src/simulation/simulatedHeader.ts";
+import { type ParentBlock, parseParent } from "../../../src/simulation/simulatedHeader.ts";
 import type { Anvil } from "../../devnet/anvil.ts";
 import { compile } from "../builders/compile.ts";
 import { deploy } from "./deployed.ts";

@@ -1,4 +1,4 @@
-import { canonicalLogFilter, type LogFilter } from "./logFilter.ts";
+import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 
 /** The fields of a log that filters compare. Address and topics are in lower case. */
 export interface MatchedLog {
@@ -10,7 +10,7 @@ export interface MatchedLog {
  * Finds the subscribers of a log. A log is compared with filters that contain its address or one of its topics.
  * It is also compared with filters that contain no address and no topic.
  */
-export interface LogIndex<T> {
+export interface FilterIndex<T> {
   readonly size: number;
   add(filter: LogFilter, entry: T): void;
   delete(filter: LogFilter, entry: T): void;
@@ -57,7 +57,7 @@ const compileFilter = ({ addresses, topics }: LogFilter): ((log: MatchedLog) => 
     positions.every((position, at) => position.size === 0 || position.has(log.topics[at] ?? ""));
 };
 
-class BucketLogIndex<T> implements LogIndex<T> {
+class BucketLogIndex<T> implements FilterIndex<T> {
   readonly #groups = new Map<string, Group<T>>();
   readonly #buckets = new Map<string, Set<Group<T>>>();
   #size = 0;
@@ -132,4 +132,4 @@ class BucketLogIndex<T> implements LogIndex<T> {
 }
 
 /** Creates an index of log filters. */
-export const createLogIndex = <T>(): LogIndex<T> => new BucketLogIndex<T>();
+export const createFilterIndex = <T>(): FilterIndex<T> => new BucketLogIndex<T>();

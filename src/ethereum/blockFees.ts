@@ -1,5 +1,5 @@
 import { larger } from "./bigintOrder.ts";
-import { isForkActive, isOpForkActive, type Rules } from "./rules.ts";
+import { isForkActive, isOpForkActive, type Rules, type BlobSchedule } from "./rules.ts";
 
 /** EIP-1559 */
 const INITIAL_BASE_FEE = 1_000_000_000n;
@@ -13,7 +13,7 @@ const OP_DENOMINATOR_BEFORE_CANYON = 50n;
 const HOLOCENE_BYTES = 9;
 const JOVIAN_BYTES = 17;
 
-export interface FeeParent {
+interface FeeParent {
   readonly gasLimit: bigint;
   readonly gasUsed: bigint;
   readonly baseFeePerGas: bigint | undefined;
@@ -28,7 +28,7 @@ interface FeeRules {
 }
 
 /** Fee parameters of an OP-stack chain's own configuration. They replace zeros in extraData. */
-export interface FeeDefaults {
+interface FeeDefaults {
   readonly elasticity: bigint;
   readonly denominator: bigint;
 }
@@ -93,4 +93,47 @@ const feeRules = ({ extraData }: FeeParent, rules: Rules, chain: FeeDefaults | u
     return { ...defaults, minBaseFee };
   }
   return { denominator, elasticity, minBaseFee };
+};
+
+const MIN_BLOB_BASE_FEE = 1n;
+const GAS_PER_BLOB = 131_072n;
+/** EIP-7918 */
+const BLOB_BASE_COST = 8_192n;
+
+/** Returns `factor` times e to the power of `numerator` / `denominator`. Source: EIP-4844, `fake_exponential`. */
+const exponential = (factor: bigint, numerator: bigint, denominator: bigint): bigint => {
+  let sum = 0n;
+  let term = factor * denominator;
+  for (let step = 1n; term > 0n; step++) {
+    sum += term;
+    term = (term * numerator) / (denominator * step);
+  }
+  return sum / denominator;
+};
+
+/** Returns the base fee per blob gas, in wei. Source: EIP-4844, `get_base_fee_per_blob_gas`. */
+export const blobBaseFee = (excessBlobGas: bigint, { updateFraction }: BlobSchedule): bigint =>
+  exponential(MIN_BLOB_BASE_FEE, excessBlobGas, updateFraction);
+
+interface BlobParent {
+  readonly excessBlobGas: bigint;
+  readonly blobGasUsed: bigint;
+  readonly baseFee: bigint;
+}
+
+/**
+ * Returns the excess blob gas of the block after `parent`. Source: EIP-4844.
+ * With `hasReserve` (EIP-7918, since Osaka) the excess falls slower if blobs cost less than the gas to check them.
+ */
+export const nextExcessBlobGas = (parent: BlobParent, schedule: BlobSchedule, hasReserve: boolean): bigint => {
+  const { target, max } = schedule;
+  const excess = parent.excessBlobGas + parent.blobGasUsed;
+  const targetGas = target * GAS_PER_BLOB;
+  if (excess < targetGas) {
+    return 0n;
+  }
+  if (hasReserve && BLOB_BASE_COST * parent.baseFee > GAS_PER_BLOB * blobBaseFee(parent.excessBlobGas, schedule)) {
+    return parent.excessBlobGas + (parent.blobGasUsed * (max - target)) / max;
+  }
+  return excess - targetGas;
 };
