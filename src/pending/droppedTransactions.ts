@@ -6,7 +6,7 @@ import type { PendingBlocks } from "./pendingBlock.ts";
 import { removedLogs } from "./publishedPreconfirmations.ts";
 import type { Passed } from "./reconcile.ts";
 
-export interface DroppedTransactionsOptions {
+interface DroppedTransactionsOptions {
   /** Returns the parsed result of one call from a node. Rejects if no node answers. */
   readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
   readonly formatted: PendingBlocks;
@@ -26,19 +26,62 @@ const hashesOf = (block: unknown): readonly Hash[] | undefined => {
   return Array.isArray(transactions) ? transactions.filter(isHash) : undefined;
 };
 
-/** Creates the detection of dropped transactions: pre-confirmed, but not in the sealed block. */
-export const createDroppedTransactions = ({ read, formatted, onDropped, onDifference }: DroppedTransactionsOptions) => {
+/** Detects dropped transactions: pre-confirmed, but not in the sealed block. */
+export class DroppedTransactions {
+  readonly #options: DroppedTransactionsOptions;
   /** Published and then replaced transactions, with the number of their pending block. They may still be sealed. */
-  const replaced = new Map<Hash, bigint>();
+  readonly #replaced = new Map<Hash, bigint>();
 
-  const confirmDropped = async (number: bigint, sealedHash: Hash, passed: Passed | undefined): Promise<void> => {
-    const missing = [...replaced].filter(([, pendingNumber]) => pendingNumber <= number).map(([hash]) => hash);
+  constructor(options: DroppedTransactionsOptions) {
+    this.#options = options;
+  }
+
+  /** Marks the transactions of published flashblocks that were replaced. */
+  markMissing(number: bigint, parts: readonly FlashblockPart[]): void {
+    for (const { hash } of parts.flatMap(({ transactions }) => transactions)) {
+      if (this.#replaced.size < MAX_REPLACED) {
+        this.#replaced.set(hash, number);
+      }
+    }
+  }
+
+  /** Unmarks transactions that are in the pending blocks. */
+  unmark(parts: readonly FlashblockPart[]): void {
+    if (this.#replaced.size === 0) {
+      return;
+    }
+    for (const { hash } of parts.flatMap(({ transactions }) => transactions)) {
+      this.#replaced.delete(hash);
+    }
+  }
+
+  /** Compares sealed blocks with the pending blocks that they replaced. Sends requests only if transactions may be dropped. */
+  async resolve(heads: Heads, passed: readonly Passed[]): Promise<void> {
+    const differing = passed.filter(({ differences }) => differences.includes("transactions"));
+    const numbers = new Set(differing.map(({ block }) => block.environment.number));
+    for (const number of this.#replaced.values()) {
+      if (number <= heads.latest.number) {
+        numbers.add(number);
+      }
+    }
+    for (const number of numbers) {
+      const sealedHash = heads.at(number)?.hash;
+      const differingBlock = differing.find(({ block }) => block.environment.number === number);
+      if (sealedHash) {
+        await this.#confirmDropped(number, sealedHash, differingBlock);
+      }
+    }
+  }
+
+  async #confirmDropped(number: bigint, sealedHash: Hash, passed: Passed | undefined): Promise<void> {
+    const { read, formatted, onDropped, onDifference } = this.#options;
+    const missing = [...this.#replaced].filter(([, pendingNumber]) => pendingNumber <= number).map(([hash]) => hash);
     const hashes = hashesOf(await read("eth_getBlockByHash", [sealedHash, false]));
     if (!hashes) {
       return;
     }
     for (const hash of missing) {
-      replaced.delete(hash);
+      this.#replaced.delete(hash);
     }
     const sealed = new Set(hashes);
     const preconfirmed = passed?.block.parts.flatMap(({ transactions }) => transactions) ?? [];
@@ -53,42 +96,5 @@ export const createDroppedTransactions = ({ read, formatted, onDropped, onDiffer
     }
     const removed = passed && dropped.length > 0 ? removedLogs(formatted.format(passed.block), dropped) : [];
     onDropped(count, removed);
-  };
-
-  return {
-    /** Marks the transactions of published flashblocks that were replaced. */
-    markMissing: (number: bigint, parts: readonly FlashblockPart[]): void => {
-      for (const { hash } of parts.flatMap(({ transactions }) => transactions)) {
-        if (replaced.size < MAX_REPLACED) {
-          replaced.set(hash, number);
-        }
-      }
-    },
-    /** Unmarks transactions that are in the pending blocks. */
-    unmark: (parts: readonly FlashblockPart[]): void => {
-      if (replaced.size === 0) {
-        return;
-      }
-      for (const { hash } of parts.flatMap(({ transactions }) => transactions)) {
-        replaced.delete(hash);
-      }
-    },
-    /** Compares sealed blocks with the pending blocks that they replaced. Sends requests only if transactions may be dropped. */
-    resolve: async (heads: Heads, passed: readonly Passed[]): Promise<void> => {
-      const differing = passed.filter(({ differences }) => differences.includes("transactions"));
-      const numbers = new Set(differing.map(({ block }) => block.environment.number));
-      for (const number of replaced.values()) {
-        if (number <= heads.latest.number) {
-          numbers.add(number);
-        }
-      }
-      for (const number of numbers) {
-        const sealedHash = heads.at(number)?.hash;
-        const differingBlock = differing.find(({ block }) => block.environment.number === number);
-        if (sealedHash) {
-          await confirmDropped(number, sealedHash, differingBlock);
-        }
-      }
-    },
-  };
-};
+  }
+}

@@ -1,7 +1,7 @@
 import type { Heads, RingBlock } from "../core/heads.ts";
 import type { PartialExecution, SealedExecution } from "../state/sources/feedSource.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { createDroppedTransactions } from "./droppedTransactions.ts";
+import type { DroppedTransactions } from "./droppedTransactions.ts";
 import type { ExecutionPipeline } from "./executionPipeline.ts";
 import type { FeedIntake } from "./feedIntake.ts";
 import type { TransactionFields } from "./nodeTransactionFields.ts";
@@ -16,7 +16,7 @@ export interface HeadReconciliationOptions extends ReconcileOptions {
   readonly feed: FeedIntake;
   readonly pipeline: ExecutionPipeline;
   readonly transactionFields: Pick<TransactionFields, "hasTimestamp" | "deposit">;
-  readonly dropped: Pick<ReturnType<typeof createDroppedTransactions>, "resolve">;
+  readonly dropped: Pick<DroppedTransactions, "resolve">;
   /**
    * Called after each comparison of heads with the pending blocks, with the blocks that equal their execution. `partial`: the
    * first other block, if its end alone differs.

@@ -3,7 +3,7 @@ import type { Feed } from "../feed/feedClient.ts";
 import type { Flashblock } from "../feed/message.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { KnownSender } from "./decode.ts";
-import { createDroppedTransactions } from "./droppedTransactions.ts";
+import { DroppedTransactions } from "./droppedTransactions.ts";
 import type { Executor } from "./execution.ts";
 import { createExecutionPipeline, type ExecutionPipelineOptions } from "./executionPipeline.ts";
 import { FeedIntake } from "./feedIntake.ts";
@@ -14,7 +14,7 @@ import { PendingBlocks } from "./pendingBlock.ts";
 import type { HeadSource } from "./pendingHeads.ts";
 import { createPendingSupportProbe } from "./pendingSupportProbe.ts";
 import { ServingDecision } from "./servingDecision.ts";
-import { createSharedNonces, createSubmittedNonces } from "./submittedNonces.ts";
+import { SharedNonces, SubmittedNonces } from "./submittedNonces.ts";
 import { ViewPublication } from "./viewPublication.ts";
 
 export interface PendingOptions {
@@ -46,13 +46,13 @@ export interface PendingOptions {
 const MIN_EXECUTION_MS = 100;
 
 const createNonces = ({ read, heads, sharedValues, now = () => performance.now() }: PendingOptions) => {
-  const local = createSubmittedNonces({
+  const local = new SubmittedNonces({
     find: (hashes) => Promise.all(hashes.map((hash) => read("eth_getTransactionByHash", [hash]))),
     head: () => heads.current()?.latest.number ?? 0n,
     now,
     onDropped: (sender, nonce) => shared?.drop(sender, nonce),
   });
-  const shared = sharedValues && createSharedNonces(local, sharedValues);
+  const shared = sharedValues && new SharedNonces(local, sharedValues);
   return { local, shared };
 };
 
@@ -64,7 +64,7 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
   const blockTimeMs = (): number => heads.blockTimeMs;
   const nonces = createNonces(options);
   const formatted = new PendingBlocks();
-  const dropped = createDroppedTransactions({
+  const dropped = new DroppedTransactions({
     read,
     formatted,
     onDropped: (count, removed) => {
@@ -103,7 +103,12 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
   });
   const transactionFields = createTransactionFields(read, now);
   const reconciliation = new HeadReconciliation({ ...options, feed, pipeline, transactionFields, dropped });
-  const publication = new ViewPublication({ advanceNonce: nonces.local.advance, dropped, formatted, now });
+  const publication = new ViewPublication({
+    advanceNonce: (address, nonce) => nonces.local.advance(address, nonce),
+    dropped,
+    formatted,
+    now,
+  });
   return { ...nonces, pipeline, probe, feed, decision, transactionFields, reconciliation, publication };
 };
 

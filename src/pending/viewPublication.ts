@@ -2,7 +2,7 @@ import type { Heads } from "../core/heads.ts";
 import type { Body, PendingChange, PendingView, View } from "../core/view.ts";
 import type { Address } from "../ethereum/hex.ts";
 import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
-import type { createDroppedTransactions } from "./droppedTransactions.ts";
+import type { DroppedTransactions } from "./droppedTransactions.ts";
 import type { Serving } from "./mode.ts";
 import type { PendingBlocks } from "./pendingBlock.ts";
 import { createView } from "./pendingView.ts";
@@ -12,7 +12,7 @@ import { createRecentHashes } from "./recentPendingHashes.ts";
 export interface ViewPublicationOptions {
   /** Advances a nonce past the transactions that were sent through forebay. */
   readonly advanceNonce: (address: Address, nonce: bigint) => bigint;
-  readonly dropped: Pick<ReturnType<typeof createDroppedTransactions>, "markMissing" | "unmark">;
+  readonly dropped: Pick<DroppedTransactions, "markMissing" | "unmark">;
   readonly formatted: PendingBlocks;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
