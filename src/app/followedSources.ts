@@ -3,7 +3,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import { isQuickMethod, methodLabel } from "../methods/handlers.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { FeedSource } from "../state/sources/feedSource.ts";
-import { createLocalFilters } from "../subscriptions/localFilters.ts";
+import { LocalFilters } from "../subscriptions/localFilters.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
 import type { ChainSources } from "./chainSources.ts";
 import { ChainState } from "./chainState.ts";
@@ -76,7 +76,7 @@ export const createFollowedSources = (config: ChainConfig, shared: Shared, signa
     views,
     state,
     knownState: state,
-    filters: createLocalFilters({ maxPerClient, maxBytesPerClient, memory: budget }),
+    filters: new LocalFilters({ maxPerClient, maxBytesPerClient, memory: budget }),
     gate: undefined,
     forwarded,
     close: async () => {

@@ -4,7 +4,7 @@ import { blocksByNumber, headerOf, parentHashOf, receiptsOf } from "../methods/c
 import type { Chain } from "../methods/method.ts";
 import { ParsedReads } from "../methods/parsedReads.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
-import { createFilters } from "../subscriptions/polledFilters.ts";
+import { PolledFilters } from "../subscriptions/polledFilters.ts";
 import { SharedFilters } from "../subscriptions/sharedFilters.ts";
 import { OwnHashes } from "../verification/checkHeader.ts";
 import { LogVerifier } from "../verification/logVerifier.ts";
@@ -48,7 +48,7 @@ const createChainFilters = (
   logs: Chain["logs"],
 ): Chain["filters"] => {
   const { maxFilters: maxPerClient, maxFilterBytes: maxBytesPerClient } = config.logs;
-  return createFilters({
+  return new PolledFilters({
     logs,
     parentHashOf: parentHashOf(reads),
     blocksBelow: blocksByNumber(reads),

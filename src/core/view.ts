@@ -121,7 +121,7 @@ export interface PendingExtension {
   /** Exclusive. */
   readonly toTransaction: number;
   /** `logs`: the transactions were published before, and only their logs are new. */
-  readonly brings: "transactions" | "logs";
+  readonly kind: "transactions" | "logs";
 }
 
 /** The difference between a new view and the one before. Subscription notifications are created from it. */

@@ -194,15 +194,15 @@ const hash = (value: number): number => ((Math.imul(value, 2_654_435_769) >>> 0)
 /** Returns the encoded length of `count` literal bytes. */
 const literalsLength = (count: number): number => {
   const whole = Math.floor(count / MAX_LITERAL);
-  const rest = count % MAX_LITERAL;
-  return whole * (MAX_LITERAL + 1) + (rest > 0 ? rest + 1 : 0);
+  const remainder = count % MAX_LITERAL;
+  return whole * (MAX_LITERAL + 1) + (remainder > 0 ? remainder + 1 : 0);
 };
 
 /** Returns the encoded length of a match of `length` bytes. */
 const matchEncodedLength = (length: number): number => {
   const whole = Math.floor((length - 1) / MAX_MATCH);
-  const rest = (length - 1) % MAX_MATCH;
-  return whole * 3 + (rest >= 6 ? 3 : 2);
+  const remainder = (length - 1) % MAX_MATCH;
+  return whole * 3 + (remainder >= 6 ? 3 : 2);
 };
 
 /** Counts the bytes after the first three that match at `reference` and `at`. The first different byte counts too, as in FastLZ. */

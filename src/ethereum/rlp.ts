@@ -15,8 +15,8 @@ export const writePrefix = (into: Uint8Array, at: number, length: number, offset
     into[at] = offset + length;
   } else {
     into[at] = offset + 54 + size;
-    for (let byte = 1, rest = length; byte < size; byte++, rest >>>= 8) {
-      into[at + size - byte] = rest;
+    for (let byte = 1, remainder = length; byte < size; byte++, remainder >>>= 8) {
+      into[at + size - byte] = remainder;
     }
   }
   return at + size;
@@ -60,8 +60,8 @@ export const numberBytes = (value: bigint | number): Uint8Array => {
 /** Most numbers are small. Their digits would take four times as long. */
 const uint32Bytes = (value: number): Uint8Array => {
   const bytes = new Uint8Array(Math.ceil((32 - Math.clz32(value)) / 8));
-  for (let at = bytes.length - 1, rest = value; at >= 0; at--, rest >>>= 8) {
-    bytes[at] = rest;
+  for (let at = bytes.length - 1, remainder = value; at >= 0; at--, remainder >>>= 8) {
+    bytes[at] = remainder;
   }
   return bytes;
 };

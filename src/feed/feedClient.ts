@@ -127,7 +127,7 @@ class ReconnectingFeed {
       return false;
     }
     if (this.#failures > 0 || this.#isDown) {
-      telemetry.log.info({ chain, feed: this.#position }, "feed delivers");
+      telemetry.log.info({ chain, feed: this.#position }, "feed connected");
     }
     this.#failures = 0;
     this.#isDown = false;

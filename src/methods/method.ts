@@ -12,7 +12,7 @@ import type { SplitLogs } from "../logs/splitLogs.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
 import type { StateReads } from "../state/stateReads.ts";
-import type { Filters } from "../subscriptions/polledFilters.ts";
+import type { PolledFilters } from "../subscriptions/polledFilters.ts";
 import type { OwnHashes } from "../verification/checkHeader.ts";
 import type { ParsedReads } from "./parsedReads.ts";
 
@@ -37,7 +37,7 @@ export interface Chain {
     readonly blockTimeMs: number;
   };
   readonly logs: Pick<SplitLogs, "request">;
-  readonly filters: Filters;
+  readonly filters: PolledFilters;
   readonly logLimits: LogFilterLimits & { readonly maxBlocks: number | undefined };
   /** Executes calls in forebay. Undefined if the chain's rules are unknown or execution is disabled; then nodes answer. */
   readonly execution:

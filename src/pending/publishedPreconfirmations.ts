@@ -45,16 +45,16 @@ export const createPublishedPreconfirmations = (formatted: PendingBlocks) => {
 
   const extend = (block: PendingBlockState): PendingExtension[] =>
     [
-      { parts: block.parts.filter(hasNewReceipts), brings: "logs" } as const,
-      { parts: block.parts.filter(isNew), brings: "transactions" } as const,
-    ].flatMap(({ parts, brings }): PendingExtension[] => {
+      { parts: block.parts.filter(hasNewReceipts), kind: "logs" } as const,
+      { parts: block.parts.filter(isNew), kind: "transactions" } as const,
+    ].flatMap(({ parts, kind }): PendingExtension[] => {
       const [first] = parts;
       const last = parts.at(-1);
       if (!first || !last) {
         return [];
       }
       const toTransaction = last.firstTransaction + last.transactions.length;
-      return [{ block: formatted.format(block), fromTransaction: first.firstTransaction, toTransaction, brings }];
+      return [{ block: formatted.format(block), fromTransaction: first.firstTransaction, toTransaction, kind }];
     });
 
   return {

@@ -59,7 +59,7 @@ export class ServingDecision {
       hasSubSecondBlocks: hasSubSecondBlocks(head),
     });
     if (next !== this.#backend) {
-      telemetry.log.info({ chain, backend: next }, "pending has a source");
+      telemetry.log.info({ chain, backend: next }, "pending backend selected");
       heads.setNative(next === "native");
     }
     this.#backend = next;

@@ -2,7 +2,7 @@ import type { HeadChange, Heads } from "../core/heads.ts";
 import type { PendingChange } from "../core/view.ts";
 import type { Metrics, Telemetry } from "../telemetry/telemetry.ts";
 import { createPoolEvents, EventSubscribers, type PoolEventsOptions, type Registration } from "./eventSubscribers.ts";
-import { createFlashblocks, type Flashblocks } from "./flashblocks.ts";
+import { FlashblockDelivery } from "./flashblocks.ts";
 import { createNewHeads } from "./newHeadsSubscription.ts";
 import { PendingLogs } from "./pendingLogs.ts";
 import { createSealedLogs, type RpcReader, type SealedBlockLogs } from "./sealedLogs.ts";
@@ -62,15 +62,6 @@ export interface EventHubOptions {
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
-/** Delivers the events of one chain. Each event is read and formatted once for any number of subscriptions. */
-export interface EventHub {
-  /** Number of the newest event. A subscription gets the events after it. */
-  readonly current: number;
-  /** Rejects if no node offers the events. */
-  register(request: SubscriptionRequest): Promise<Registration>;
-  close(): void;
-}
-
 /** Returns the function that adds to the metric of delivered events of one kind. */
 const countDelivered = (metrics: Metrics, chain: string) => (kind: SubscriptionKind) => {
   const delivered = metrics.delivered.series({ chain, kind });
@@ -81,7 +72,8 @@ const countDelivered = (metrics: Metrics, chain: string) => (kind: SubscriptionK
   };
 };
 
-class ChainEventHub implements EventHub {
+/** Delivers the events of one chain. Each event is read and formatted once for any number of subscriptions. It reads and polls until it is closed. */
+export class EventHub {
   readonly #options: EventHubOptions;
   readonly #events = createEventCounter();
   readonly #subscribers = new EventSubscribers();
@@ -89,7 +81,7 @@ class ChainEventHub implements EventHub {
   readonly #countLogs: (count: number) => void;
   readonly #sendHeads: (change: HeadChange) => void;
   readonly #readSealedLogs: (change: HeadChange) => void;
-  readonly #flashblocks: Flashblocks;
+  readonly #flashblocks: FlashblockDelivery;
   readonly #pendingLogs: PendingLogs;
   readonly #registerPool: (isFull: boolean) => Promise<Registration>;
   readonly #stops: readonly (() => void)[];
@@ -128,10 +120,12 @@ class ChainEventHub implements EventHub {
     this.#stops = [...this.#follow(), () => syncing.close()];
   }
 
+  /** Number of the newest event. A subscription gets the events after it. */
   get current(): number {
     return this.#events.current;
   }
 
+  /** Rejects if no node offers the events. */
   async register(request: SubscriptionRequest): Promise<Registration> {
     return request.kind === "newPendingTransactions"
       ? this.#registerPool(request.isFull)
@@ -145,13 +139,13 @@ class ChainEventHub implements EventHub {
     }
   }
 
-  #createFlashblocks(counter: ReturnType<typeof countDelivered>): Flashblocks {
+  #createFlashblocks(counter: ReturnType<typeof countDelivered>): FlashblockDelivery {
     const { heads, read, telemetry } = this.#options;
     const count = {
       newFlashblocks: counter("newFlashblocks"),
       newFlashblockTransactions: counter("newFlashblockTransactions"),
     };
-    return createFlashblocks({
+    return new FlashblockDelivery({
       subscribers: this.#subscribers.flashblocks,
       head: () => heads.current()?.latest.number ?? 0n,
       read,
@@ -199,7 +193,7 @@ class ChainEventHub implements EventHub {
       wantsLogs: () => this.#subscribers.pendingLogs.size > 0,
       wantsBlocks: () => this.#subscribers.wantsNodeBlocks,
       onLogs: (logs) => this.#pendingLogs.onNodePending(logs),
-      onBlock: this.#flashblocks.onNodePending,
+      onBlock: (body) => this.#flashblocks.onNodePending(body),
     });
     return [...stops, () => polling.close()];
   }
@@ -228,9 +222,6 @@ class ChainEventHub implements EventHub {
     }
   }
 }
-
-/** Creates the event hub of one chain. It reads and polls until it is closed. */
-export const createEventHub = (options: EventHubOptions): EventHub => new ChainEventHub(options);
 
 /** The node's own pending block. It is used if there is no feed and the chain is not native. */
 interface NodePendingSource {

@@ -32,15 +32,6 @@ export interface FlashblocksOptions {
   readonly log: Log;
 }
 
-/** The delivery of `newFlashblocks` and `newFlashblockTransactions`. Each transaction is sent once. */
-export interface Flashblocks {
-  onPending(change: PendingChange): void;
-  /** Takes the JSON text of a node's own pending block, or `null`. */
-  onNodePending(body: Body): void;
-  /** Sends transactions of a sealed block that were not sent before: in native mode, and after gaps in the feed. */
-  onHead(change: HeadChange): void;
-}
-
 /** The hashes of a block's transactions that were sent, as hash or whole. */
 interface SentTransactions {
   readonly hashes: Set<string>;
@@ -53,7 +44,8 @@ const MAX_BLOCKS = 128n;
 const MAX_HELD = 64;
 const encoder = new TextEncoder();
 
-class FlashblockDelivery implements Flashblocks {
+/** The delivery of `newFlashblocks` and `newFlashblockTransactions`. Each transaction is sent once. */
+export class FlashblockDelivery {
   readonly #options: FlashblocksOptions;
   readonly #inOrder: ReturnType<typeof createSerialQueue>;
   /** By block number. A block with an entry was published before it was sealed. */
@@ -70,7 +62,7 @@ class FlashblockDelivery implements Flashblocks {
     this.#inOrder = createSerialQueue((err) => options.log.warn({ err }, "a sealed block could not be delivered"));
   }
 
-  readonly onPending = ({ extended }: PendingChange): void => {
+  onPending({ extended }: PendingChange): void {
     for (const block of new Set(extended.map((extension) => extension.block))) {
       this.#sentOf(block.number);
       if (this.#options.subscribers.blocks.size > 0) {
@@ -80,9 +72,10 @@ class FlashblockDelivery implements Flashblocks {
     for (const extension of extended) {
       this.#extend(extension);
     }
-  };
+  }
 
-  readonly onNodePending = (body: Body): void => {
+  /** Takes the JSON text of a node's own pending block, or `null`. */
+  onNodePending(body: Body): void {
     const { number, transactions } = parseTransactions(body);
     // A node without its own pending block returns its latest block.
     if (number === undefined || number <= this.#options.head() || Buffer.compare(body, this.#nodeBody) === 0) {
@@ -96,9 +89,10 @@ class FlashblockDelivery implements Flashblocks {
     for (const { hash } of transactions) {
       this.#sendHash(sent, String(hash));
     }
-  };
+  }
 
-  readonly onHead = ({ heads, from, to }: HeadChange): void => {
+  /** Sends transactions of a sealed block that were not sent before: in native mode, and after gaps in the feed. */
+  onHead({ heads, from, to }: HeadChange): void {
     for (const { number } of from) {
       this.#sent.delete(number);
     }
@@ -113,7 +107,7 @@ class FlashblockDelivery implements Flashblocks {
         this.#sent.delete(old);
       }
     }
-  };
+  }
 
   get #wantsWhole(): boolean {
     const { transactions, matching } = this.#options.subscribers;
@@ -234,6 +228,3 @@ class FlashblockDelivery implements Flashblocks {
     this.#options.onDelivered("newFlashblockTransactions", broadcast(createNotification(body), receivers));
   }
 }
-
-/** Creates the delivery of pending blocks and their transactions. */
-export const createFlashblocks = (options: FlashblocksOptions): Flashblocks => new FlashblockDelivery(options);

@@ -115,7 +115,8 @@ const heldBytes = ({ query, weight, blocks }: Pick<Filter, "query" | "weight" | 
   (query === undefined ? 0 : 2 * (weight - MAX_FILTER_BYTES)) +
   blocks.reduce((sum, { logs }) => sum + BLOCK_BYTES + (logs?.length ?? 0), 0);
 
-class LocalFilters implements FilterStore {
+/** Stores filters in this process. Another replica does not have them. */
+export class LocalFilters implements FilterStore {
   readonly #options: LocalFiltersOptions;
   readonly #now: () => number;
   /** In the order of their expiry. */
@@ -216,6 +217,3 @@ class LocalFilters implements FilterStore {
     return this.#filters.delete(id);
   }
 }
-
-/** Stores filters in this process. Another replica does not have them. */
-export const createLocalFilters = (options: LocalFiltersOptions): FilterStore => new LocalFilters(options);

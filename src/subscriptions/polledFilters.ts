@@ -22,22 +22,6 @@ export interface FiltersOptions extends FilterReads {
   readonly onLocal?: (error: unknown) => void;
 }
 
-/** The filters that clients poll. */
-export interface Filters {
-  newLogFilter(query: LogQuery, context: Context): Promise<Hex>;
-  newBlockFilter(context: Context): Promise<Hex>;
-  /**
-   * Returns the changes since the last poll. Logs of blocks that are no longer canonical are returned again with
-   * `removed: true`. Throws RpcError for an unknown filter, or if its state cannot be read now. A filter whose changes cannot be
-   * complete is removed, and is unknown then.
-   */
-  changes(id: unknown, context: Context): Promise<RpcResponse>;
-  /** Returns the query of a log filter. Throws RpcError for any other id. */
-  query(id: unknown): Promise<LogQuery>;
-  /** Returns whether the filter existed. */
-  uninstall(id: unknown): Promise<boolean>;
-}
-
 /** A new filter counts this many blocks below the head as reported, so that a later poll finds the fork of a reorganisation. */
 const REPORTED_BLOCKS = 64n;
 /** A poll is repeated this often if another replica answers a poll at the same time. */
@@ -56,7 +40,8 @@ const throwTooMany = (): never => {
 
 const createReplica = (): string => (0x10000000 + (randomBytes(4).readUInt32BE() % 0xf0000000)).toString(16);
 
-class PolledFilters implements Filters {
+/** The filters of one chain that clients poll. */
+export class PolledFilters {
   readonly #options: FiltersOptions;
   readonly #replica: string;
   readonly #changes: FilterChanges;
@@ -77,6 +62,11 @@ class PolledFilters implements Filters {
     return this.#add(undefined, context);
   }
 
+  /**
+   * Returns the changes since the last poll. Logs of blocks that are no longer canonical are returned again with
+   * `removed: true`. Throws RpcError for an unknown filter, or if its state cannot be read now. A filter whose changes cannot be
+   * complete is removed, and is unknown then.
+   */
   async changes(id: unknown, context: Context): Promise<RpcResponse> {
     if (!isId(id)) {
       throw notFound();
@@ -84,6 +74,7 @@ class PolledFilters implements Filters {
     return this.#inOrder(id.toLowerCase(), () => this.#poll(id, context));
   }
 
+  /** Returns the query of a log filter. Throws RpcError for any other id. */
   async query(id: unknown): Promise<LogQuery> {
     const { query } = (await this.#find(id)).cursor;
     if (query === undefined) {
@@ -92,6 +83,7 @@ class PolledFilters implements Filters {
     return query;
   }
 
+  /** Returns whether the filter existed. */
   async uninstall(id: unknown): Promise<boolean> {
     if (!isId(id)) {
       return false;
@@ -159,6 +151,3 @@ class PolledFilters implements Filters {
     throw unavailable("the filter is polled through other replicas at the same time: poll again");
   }
 }
-
-/** Creates the filters of one chain. */
-export const createFilters = (options: FiltersOptions): Filters => new PolledFilters(options);

@@ -5,7 +5,7 @@ import { type Call, paramsTextOf } from "../jsonrpc/call.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, invalidParams, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget, MemoryUse } from "../limits/memoryBudget.ts";
-import { createEventHub, type EventHub, type EventHubOptions } from "./eventHub.ts";
+import { EventHub, type EventHubOptions } from "./eventHub.ts";
 import { createSubscription } from "./subscriber.ts";
 import { parseSubscription, type SubscriptionRequest } from "./subscriptionKinds.ts";
 
@@ -91,7 +91,7 @@ export interface SubscriptionsOptions extends Omit<EventHubOptions, "onMissed"> 
 const MARK_ACTIVE_MS = 10_000;
 const TRY_AGAIN_LATER = 1013;
 
-const createAnswer = (value: unknown): RpcResponse => ({
+const formatLocal = (value: unknown): RpcResponse => ({
   body: Buffer.from(JSON.stringify(value)),
   status: { hit: "local" },
 });
@@ -144,7 +144,7 @@ const unsubscribe: Handler<Context, RpcResponse> = async ({ params: [id] }, { re
     throw new RpcError(CODES.SERVER, "subscription not found");
   }
   end();
-  return createAnswer(true);
+  return formatLocal(true);
 };
 
 /** Returns the result of `take`. If it throws, the registration ends. */
@@ -168,7 +168,7 @@ export class Subscriptions {
   constructor(options: SubscriptionsOptions) {
     this.#options = options;
     this.#subscribers = new ActiveSubscribers(() => options.heads.markActive());
-    this.#events = createEventHub({ ...options, onMissed: (blocks) => this.#closeAll(blocks) });
+    this.#events = new EventHub({ ...options, onMissed: (blocks) => this.#closeAll(blocks) });
     this.#clientBytes = new ClientBytes(options.maxBytesPerClient, options.memory);
     this.#handlers = new Map<string, Handler<Context, RpcResponse>>([
       ["eth_subscribe", (call, context) => this.#subscribe(call, context)],
@@ -237,7 +237,7 @@ export class Subscriptions {
         registration.begin({ ...subscription, since: this.#events.current });
       }
     });
-    return createAnswer(id);
+    return formatLocal(id);
   }
 
   /** Counts a subscription that begins or ends. */

@@ -5,8 +5,8 @@ import { createCall, paramsTextOf } from "../../src/jsonrpc/call.ts";
 import type { Chain } from "../../src/methods/method.ts";
 import { ParsedReads } from "../../src/methods/parsedReads.ts";
 import { table } from "../../src/methods/table.ts";
-import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
-import { createFilters } from "../../src/subscriptions/polledFilters.ts";
+import { LocalFilters } from "../../src/subscriptions/localFilters.ts";
+import { PolledFilters } from "../../src/subscriptions/polledFilters.ts";
 import { OwnHashes } from "../../src/verification/checkHeader.ts";
 import { createHeads } from "../support/builders/heads.ts";
 import { createContext } from "../support/builders/request.ts";
@@ -41,11 +41,11 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
   execution: undefined,
   pendingNumber: "same",
   logs,
-  filters: createFilters({
+  filters: new PolledFilters({
     logs,
     parentHashOf: async () => undefined,
     blocksBelow: async () => [],
-    local: createLocalFilters({ maxPerClient: 9, maxBytesPerClient: 1_000_000 }),
+    local: new LocalFilters({ maxPerClient: 9, maxBytesPerClient: 1_000_000 }),
   }),
   logLimits: { maxAddresses: 9, maxTopics: 9, maxBlocks: 9 },
   heads: { blockTimeMs: 2_000, refresh },

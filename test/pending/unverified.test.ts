@@ -119,7 +119,7 @@ test("messages that were shown unverified stay in the view while they are execut
   await turn();
   assert.deepEqual([rig.shown(), rig.view().mode, rig.view().nonce(ALICE, 0n)], ["102-2", "live", 2n]);
   const transactions = rig.changes.flatMap(({ extended }) =>
-    extended.filter(({ brings }) => brings === "transactions").map(({ block }) => `${block.number}-${block.index}`),
+    extended.filter(({ kind }) => kind === "transactions").map(({ block }) => `${block.number}-${block.index}`),
   );
   assert.deepEqual(transactions, ["101-0", "102-0", "102-1", "102-2"]);
   assert.deepEqual(removedOf(rig), []);
@@ -199,7 +199,7 @@ test("an execution longer than a block time is counted and shown without state, 
   assert.deepEqual(await rig.counted("pendingUnverified"), { late: 1 });
   const brought = rig.changes
     .flatMap(({ extended }) => extended)
-    .map(({ brings, fromTransaction, toTransaction }) => [brings, fromTransaction, toTransaction]);
+    .map(({ kind, fromTransaction, toTransaction }) => [kind, fromTransaction, toTransaction]);
   assert.deepEqual(brought, [
     ["transactions", 0, 0],
     ["transactions", 0, 2],

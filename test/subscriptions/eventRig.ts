@@ -173,5 +173,5 @@ export const names = (results: readonly unknown[]) =>
 export const extension = (
   block: PendingExtension["block"],
   fromTransaction: number,
-  brings: PendingExtension["brings"] = "transactions",
-): PendingExtension => ({ block, fromTransaction, toTransaction: block.transactionHashes.length, brings });
+  kind: PendingExtension["kind"] = "transactions",
+): PendingExtension => ({ block, fromTransaction, toTransaction: block.transactionHashes.length, kind });

@@ -1,8 +1,8 @@
 import type { BlockRange } from "../../src/core/logRange.ts";
 import { parseLogQuery } from "../../src/ethereum/logFilter.ts";
 import type { FilterStore } from "../../src/subscriptions/filterStore.ts";
-import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
-import { createFilters } from "../../src/subscriptions/polledFilters.ts";
+import { LocalFilters } from "../../src/subscriptions/localFilters.ts";
+import { PolledFilters } from "../../src/subscriptions/polledFilters.ts";
 import { createSplit } from "../logs/askLogs.ts";
 import { createFakeChain, type FakeBlock, fakeAddress, fakeHeads, fakeTopic } from "../logs/fakeChain.ts";
 import { createFakeLogNode } from "../logs/fakeLogNode.ts";
@@ -33,7 +33,7 @@ const REPLICA = "1234abcd";
 /** One replica in front of a separate node. `reads`: the numbers of the blocks below the ring that were read. */
 export const createReplica = (stores: { readonly local?: FilterStore; readonly shared?: FilterStore }) => {
   const node = createFakeLogNode({ chain });
-  const { local = createLocalFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES }), shared } = stores;
+  const { local = new LocalFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES }), shared } = stores;
   const parentHashOf = async (hash: string) => [...chain, ...fork].find((block) => block.hash === hash)?.parentHash;
   const reads: number[] = [];
   const blocksBelow = async ({ from, to }: BlockRange) => {
@@ -41,7 +41,7 @@ export const createReplica = (stores: { readonly local?: FilterStore; readonly s
     reads.push(...numbers);
     return numbers.flatMap((number) => node.options.chain[number] ?? []);
   };
-  const filters = createFilters({
+  const filters = new PolledFilters({
     ...{ logs: createSplit([node]), parentHashOf, blocksBelow, local, shared, replica: REPLICA },
   });
   return { node, filters, reads };

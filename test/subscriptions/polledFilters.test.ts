@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { FilterStore } from "../../src/subscriptions/filterStore.ts";
-import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
+import { LocalFilters } from "../../src/subscriptions/localFilters.ts";
 import { ANY, range, readLogs } from "../logs/askLogs.ts";
 import { createFakeChain, type FakeBlock, fakeAddress, fakeHeads, plainScan } from "../logs/fakeChain.ts";
 import { createContext } from "../support/builders/request.ts";
@@ -10,7 +10,7 @@ import { at, chain, createReplica, fork, logs, MAX_BYTES, missing, query } from 
 import { startRedisFilters } from "./redisFilters.ts";
 
 const localStore = async (_: TestContext, maxPerClient = 100, maxBytesPerClient = MAX_BYTES): Promise<FilterStore> =>
-  createLocalFilters({ maxPerClient, maxBytesPerClient });
+  new LocalFilters({ maxPerClient, maxBytesPerClient });
 
 const redisStore = (t: TestContext, maxPerClient?: number, maxBytesPerClient?: number): Promise<FilterStore> =>
   startRedisFilters(t, { maxPerClient, maxBytesPerClient });
@@ -182,7 +182,7 @@ for (const [name, createStore] of [
 
 test("in this process: filters expire, and another replica does not know them", async () => {
   let nowMs = 0;
-  const local = createLocalFilters({
+  const local = new LocalFilters({
     maxPerClient: 9,
     maxBytesPerClient: MAX_BYTES,
     maxFilters: 2,

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { NodeError } from "../../src/core/node.ts";
 import type { RpcSource } from "../../src/core/rpcSource.ts";
 import { parentHashOf } from "../../src/methods/chainReads.ts";
-import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
-import { createFilters } from "../../src/subscriptions/polledFilters.ts";
+import { LocalFilters } from "../../src/subscriptions/localFilters.ts";
+import { PolledFilters } from "../../src/subscriptions/polledFilters.ts";
 import { createSplit, readLogs } from "../logs/askLogs.ts";
 import { fakeHeads } from "../logs/fakeChain.ts";
 import { createFakeLogNode } from "../logs/fakeLogNode.ts";
@@ -30,8 +30,8 @@ for (const kind of ["timeout", "rateLimited", "unreachable", "otherBranch", "unv
   test(`a poll fails if a replaced block cannot be read now (${kind}), and the next poll has all events`, async () => {
     const node = createFakeLogNode({ chain });
     const reads = createBlockReads([new NodeError(kind, "node", `the node fails: ${kind}`)]);
-    const local = createLocalFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES });
-    const filters = createFilters({ logs: createSplit([node]), ...readsOf(reads), local });
+    const local = new LocalFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES });
+    const filters = new PolledFilters({ logs: createSplit([node]), ...readsOf(reads), local });
     const short = createContext({ heads: fakeHeads(chain, { latest: 51, ring: 2 }), clientId: "client" });
     const id = await filters.newBlockFilter(short);
     await assert.rejects(filters.changes(id, at(fork, 52)), { message: `the node fails: ${kind}` });
@@ -47,8 +47,8 @@ test("a filter is removed if no node has a replaced block, so that blocks below 
   const unknown = new NodeError("missingData", "node", "header not found");
   for (const errors of [[unknown], undefined]) {
     const reads = errors ? createBlockReads(errors) : { request: async () => createResponse("null") };
-    const local = createLocalFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES });
-    const filters = createFilters({ logs: createSplit([node]), ...readsOf(reads), local });
+    const local = new LocalFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES });
+    const filters = new PolledFilters({ logs: createSplit([node]), ...readsOf(reads), local });
     const short = createContext({ heads: fakeHeads(chain, { latest: 51, ring: 2 }), clientId: "client" });
     const id = await filters.newBlockFilter(short);
     await assert.rejects(filters.changes(id, at(fork, 52)), missing);

@@ -31,7 +31,7 @@ const serveOurs = async () => {
   const { server, port, pending } = await createSubscriptionServer();
   const send = (): void => {
     const block = nextBlock();
-    pending.emit({ extended: [{ block, fromTransaction: 0, toTransaction: LOGS, brings: "transactions" }] });
+    pending.emit({ extended: [{ block, fromTransaction: 0, toTransaction: LOGS, kind: "transactions" }] });
   };
   return { server, port, send };
 };

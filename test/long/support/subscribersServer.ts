@@ -28,7 +28,7 @@ const emit = (): void => {
   });
   const block = createPendingBlock(BigInt(10 + blocks), 1, transactions);
   pending.emit({
-    extended: [{ block, fromTransaction: 0, toTransaction: transactions.length, brings: "transactions" }],
+    extended: [{ block, fromTransaction: 0, toTransaction: transactions.length, kind: "transactions" }],
   });
 };
 
