@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import type { HeadChange, Heads } from "../core/heads.ts";
-import { chainForks } from "../ethereum/chainForks.ts";
 import {
   CLZ_CODE,
+  chainForks,
   detectForkFromBlock,
   hasClz,
   hasNewestForks,
@@ -10,10 +10,16 @@ import {
   opForksUpTo,
   parseGenesisForks,
   withShownForks,
-} from "../ethereum/detectForks.ts";
+} from "../ethereum/chainForks.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import { findHeaderDifference, findUnknownFrom, withUnknownFrom } from "../ethereum/limitForks.ts";
-import { findRuleDifference, type RuleDifference, readSystemContracts } from "../ethereum/nodeRules.ts";
+import {
+  findHeaderDifference,
+  findRuleDifference,
+  findUnknownFrom,
+  type RuleDifference,
+  readSystemContracts,
+  withUnknownFrom,
+} from "../ethereum/nodeRules.ts";
 import { areRulesKnown, type ChainForks, type EthereumFork, type OpFork } from "../ethereum/rules.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
-import { findHeaderDifference, findUnknownFrom, withUnknownFrom } from "../../src/ethereum/limitForks.ts";
+import { findHeaderDifference, findUnknownFrom, withUnknownFrom } from "../../src/ethereum/nodeRules.ts";
 
 const forks = fixedForks(1n, "prague");
 const headerOf = (timestamp: bigint, fields: object) => ({
