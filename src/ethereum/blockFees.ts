@@ -1,5 +1,5 @@
 import { larger } from "./bigintOrder.ts";
-import { isForkActive, isOpForkActive, type Rules, type BlobSchedule } from "./rules.ts";
+import { type BlobSchedule, isForkActive, isOpForkActive, type Rules } from "./rules.ts";
 
 /** EIP-1559 */
 const INITIAL_BASE_FEE = 1_000_000_000n;
