@@ -1,9 +1,9 @@
 import type { CallScope } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
-import { scopeWithin } from "../state/sources/askSourceNode.ts";
 import type { BlockContent } from "../state/sources/blockContent.ts";
 import { composeChanges } from "../state/sources/executedWrites.ts";
 import { type BlockContentOptions, readBlockContent, withinScope } from "../state/sources/readBlockContent.ts";
+import { scopeWithin } from "../state/sources/sourceNodes.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../state/writeSet.ts";
 import type { Execution, Executor, FlashblockJob } from "./execution.ts";
 import { writeSetFailureOf } from "./executionFailure.ts";

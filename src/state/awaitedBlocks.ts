@@ -1,5 +1,121 @@
 import type { BlockId, Heads, RingBlock } from "../core/heads.ts";
-import type { AwaitedBlock, OnWriteSetRead } from "./awaitedBlock.ts";
+import type { StateKey } from "./stateKey.ts";
+import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "./writeSet.ts";
+
+/** A value that a node returned for a block's hash: 64 digits of hex, or a code. */
+export interface NodeValue {
+  readonly key: StateKey;
+  readonly value: string | Uint8Array;
+  /** Undefined if the name of the node is not known. */
+  readonly node: string | undefined;
+}
+
+/** Later values are dropped, and asked again after the block. */
+const MAX_BUFFERED_VALUES = 4_096;
+
+/** Called with the result of each source that was asked. `error` is what the source threw. */
+export type OnWriteSetRead = (kind: WriteSetSourceKind, outcome: "read" | WriteSetFailure, error?: unknown) => void;
+
+/** A write set with the source that had it. */
+export interface SourcedWriteSet {
+  readonly source: WriteSetSource;
+  readonly writeSet: WriteSet;
+}
+
+/** A canonical block whose write set is not applied yet. */
+export class AwaitedBlock {
+  readonly block: RingBlock;
+  /** Undefined: the rules changed at this block, so that no write set is enough. */
+  readonly #sources: readonly WriteSetSource[] | undefined;
+  readonly #ending = new AbortController();
+  readonly #settled = Promise.withResolvers<void>();
+  /** Values for the block, before its write set is here. */
+  #buffered: NodeValue[] = [];
+  readonly startMs = performance.now();
+  readonly #writeSet = Promise.withResolvers<SourcedWriteSet | undefined>();
+  #isRead = false;
+
+  constructor(block: RingBlock, sources: readonly WriteSetSource[] | undefined) {
+    this.block = block;
+    this.#sources = sources;
+  }
+
+  get hasNewRules(): boolean {
+    return this.#sources === undefined;
+  }
+
+  /** Resolves when the write set is applied, or when it is clear that it will not be. */
+  get settled(): Promise<void> {
+    return this.#settled.promise;
+  }
+
+  get bufferedValues(): readonly NodeValue[] {
+    return this.#buffered;
+  }
+
+  buffer(value: NodeValue): void {
+    if (this.#buffered.length < MAX_BUFFERED_VALUES) {
+      this.#buffered.push(value);
+    }
+  }
+
+  /** Removes the values of a node, and those of nodes whose names are not known. */
+  dropBuffered(node: string): void {
+    this.#buffered = this.#buffered.filter((value) => value.node !== undefined && value.node !== node);
+  }
+
+  /** Asks the sources in order. Resolves with undefined if none has the write set, and on `cancel`. */
+  read(onRead: OnWriteSetRead): Promise<SourcedWriteSet | undefined> {
+    if (!this.#isRead) {
+      this.#isRead = true;
+      this.#readFirst(onRead).then(this.#writeSet.resolve, this.#writeSet.reject);
+    }
+    return this.#writeSet.promise;
+  }
+
+  settle(): void {
+    this.#settled.resolve();
+  }
+
+  /** Ends a read that is no longer needed. */
+  cancel(): void {
+    this.#ending.abort();
+    this.#writeSet.resolve(undefined);
+    this.settle();
+  }
+
+  async #readFirst(onRead: OnWriteSetRead): Promise<SourcedWriteSet | undefined> {
+    const { signal } = this.#ending;
+    for (const source of this.#sources ?? []) {
+      const result = await this.#readFrom(source, onRead);
+      if (signal.aborted) {
+        return undefined;
+      }
+      if (result === undefined) {
+        continue;
+      }
+      if (typeof result === "string") {
+        onRead(source.kind, result);
+      } else if (result.block.hash !== this.block.hash) {
+        onRead(source.kind, "mismatch");
+      } else {
+        onRead(source.kind, "read");
+        return { source, writeSet: result };
+      }
+    }
+    return undefined;
+  }
+
+  /** Returns undefined if the source throws: the next one is asked. */
+  async #readFrom(source: WriteSetSource, onRead: OnWriteSetRead): Promise<WriteSet | WriteSetFailure | undefined> {
+    try {
+      return await source.read(this.block, this.#ending.signal);
+    } catch (error) {
+      onRead(source.kind, "error", error);
+      return undefined;
+    }
+  }
+}
 
 /** Write sets that are read at the same time. With blocks of 200 ms and a second for each read, fewer would fall behind. */
 const MAX_CONCURRENT_READS = 6;

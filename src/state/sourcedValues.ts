@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../core/heads.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
-import type { NodeValue } from "./awaitedBlock.ts";
+import type { NodeValue } from "./awaitedBlocks.ts";
 import { type BlockValues, READABLE_BLOCKS } from "./blockValues.ts";
 import type { StateDifference } from "./originComparison.ts";
 import type { Probation } from "./probation.ts";

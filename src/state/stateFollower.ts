@@ -1,7 +1,14 @@
 import type { BlockId, HeadChange, Heads, RingBlock } from "../core/heads.ts";
 import type { DropReason } from "../telemetry/stateMetrics.ts";
-import { AwaitedBlock, type NodeValue, type OnWriteSetRead, type SourcedWriteSet } from "./awaitedBlock.ts";
-import { AwaitedBlocks, isCanonicalIn, linkedBlocks } from "./awaitedBlocks.ts";
+import {
+  AwaitedBlock,
+  AwaitedBlocks,
+  isCanonicalIn,
+  linkedBlocks,
+  type NodeValue,
+  type OnWriteSetRead,
+  type SourcedWriteSet,
+} from "./awaitedBlocks.ts";
 import type { BlockValues } from "./blockValues.ts";
 import type { StateDifference } from "./originComparison.ts";
 import { runSlicedWhile } from "./runSliced.ts";

@@ -2,10 +2,10 @@ import type { BlockId } from "../../core/heads.ts";
 import { SlidingSum } from "../slidingSum.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
-import { scopeWithin } from "./askSourceNode.ts";
 import { composeChanges } from "./executedWrites.ts";
 import type { FeedSource, PartialExecution } from "./feedSource.ts";
 import { type BlockContentOptions, readBlockContent, withinScope } from "./readBlockContent.ts";
+import { scopeWithin } from "./sourceNodes.ts";
 
 export interface CompletedFeedSourceOptions extends BlockContentOptions {
   readonly feed: Pick<FeedSource, "read" | "partial">;

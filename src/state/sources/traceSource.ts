@@ -6,10 +6,8 @@ import { type Call, createCall } from "../../jsonrpc/call.ts";
 import { movableBytes } from "../../threads/movableBytes.ts";
 import { runSliced } from "../runSliced.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
-import { askSourceNode, scopeWithin } from "./askSourceNode.ts";
-import { NodeSupport } from "./nodeSupport.ts";
 import { unpackWrites } from "./packedWrites.ts";
-import type { SourceNode, SourceNodes } from "./sourceNodes.ts";
+import { askSourceNode, NodeSupport, type SourceNode, type SourceNodes, scopeWithin } from "./sourceNodes.ts";
 import type { TracedCodes, WriteSetJobOutput } from "./writeSetJobs.ts";
 import type { WriteSetThread } from "./writeSetThread.ts";
 

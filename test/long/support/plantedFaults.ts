@@ -60,7 +60,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     variant: "geth, Prague",
     edits: [
       {
-        file: "src/state/sources/systemWrites.ts",
+        file: "src/state/sources/composeTrace.ts",
         from: "for (const contract of [...SYSTEM_CONTRACTS, ...contracts]) {",
         to: "for (const contract of contracts) {",
       },

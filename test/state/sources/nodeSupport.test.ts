@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { NodeSupport } from "../../../src/state/sources/nodeSupport.ts";
+import { NodeSupport } from "../../../src/state/sources/sourceNodes.ts";
 
 test("what a node does not support is forgotten after ten minutes", () => {
   let nowMs = 1_000;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { selectWriteSetSources } from "../../../src/state/sources/sourceOrder.ts";
 import type { WriteSetSource, WriteSetSourceKind } from "../../../src/state/writeSet.ts";
+import { selectWriteSetSources } from "../../../src/state/writeSet.ts";
 
 const source = (kind: WriteSetSourceKind): WriteSetSource => ({ kind, unitsPerBlock: 0, read: async () => "late" });
 
