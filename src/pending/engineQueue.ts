@@ -1,40 +1,42 @@
 import { setImmediate as turn } from "node:timers/promises";
 
+type Waiting = (() => Promise<void>)[];
+
+/** The turns that one executor takes. Those of a fork are all idle. */
+export type EngineTurns = Pick<EngineQueue, "urgent" | "idle">;
+
 /** Runs one job at a time, because an engine runs one message at a time. */
-export interface EngineQueue {
+export class EngineQueue {
+  readonly #urgent: Waiting = [];
+  readonly #idle: Waiting = [];
+  #isRunning = false;
+
   /** Runs the job before all idle jobs that wait. */
-  urgent<T>(job: () => Promise<T>): Promise<T>;
+  readonly urgent = <T>(job: () => Promise<T>): Promise<T> => this.#enter(this.#urgent, job);
   /** Runs the job when no urgent job waits. The thread receives its messages before. */
-  idle<T>(job: () => Promise<T>): Promise<T>;
-}
+  readonly idle = <T>(job: () => Promise<T>): Promise<T> => this.#enter(this.#idle, job);
 
-export const createEngineQueue = (): EngineQueue => {
-  const urgent: (() => Promise<void>)[] = [];
-  const idle: (() => Promise<void>)[] = [];
-  let isRunning = false;
+  #enter<T>(queue: Waiting, job: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      queue.push(() => job().then(resolve, reject));
+      if (!this.#isRunning) {
+        void this.#drain();
+      }
+    });
+  }
 
-  const drain = async (): Promise<void> => {
-    isRunning = true;
+  async #drain(): Promise<void> {
+    this.#isRunning = true;
     for (;;) {
-      if (urgent.length === 0 && idle.length > 0) {
+      if (this.#urgent.length === 0 && this.#idle.length > 0) {
         await turn();
       }
-      const next = urgent.shift() ?? idle.shift();
+      const next = this.#urgent.shift() ?? this.#idle.shift();
       if (!next) {
         break;
       }
       await next();
     }
-    isRunning = false;
-  };
-
-  const enter = <T>(queue: (() => Promise<void>)[], job: () => Promise<T>): Promise<T> =>
-    new Promise((resolve, reject) => {
-      queue.push(() => job().then(resolve, reject));
-      if (!isRunning) {
-        void drain();
-      }
-    });
-
-  return { urgent: (job) => enter(urgent, job), idle: (job) => enter(idle, job) };
-};
+    this.#isRunning = false;
+  }
+}

@@ -8,7 +8,7 @@ import type { Engine } from "../evm/engine.ts";
 import { BaseState, type BaseStateOptions } from "./baseState.ts";
 import { BlockRun } from "./blockRun.ts";
 import { overwritten } from "./blockState.ts";
-import { createEngineQueue, type EngineQueue } from "./engineQueue.ts";
+import { EngineQueue, type EngineTurns } from "./engineQueue.ts";
 import { appendExecuted, type ExecutedFlashblock, findMismatch } from "./executedFlashblock.ts";
 import { ExecutedJobs, layersOf } from "./executedJobs.ts";
 import type { Execution, ExecutionOutcome, FlashblockJob } from "./execution.ts";
@@ -51,7 +51,7 @@ interface Attempt extends Pick<Execution, "outcome" | "unverified" | "cause"> {
 interface ExecutorStart {
   readonly base: BaseState;
   readonly executed: ExecutedJobs;
-  readonly engineQueue: EngineQueue;
+  readonly engineQueue: EngineTurns;
   /** Calls and transactions that run without a pause. */
   readonly maxSteps: number;
 }
@@ -60,7 +60,7 @@ export const createFlashblockExecutor = (options: FlashblockExecutorOptions, bas
   new FlashblockExecutor(options, {
     base: new BaseState(options, base),
     executed: new ExecutedJobs(),
-    engineQueue: createEngineQueue(),
+    engineQueue: new EngineQueue(),
     maxSteps: Number.POSITIVE_INFINITY,
   });
 
@@ -68,7 +68,7 @@ export const createFlashblockExecutor = (options: FlashblockExecutorOptions, bas
 export class FlashblockExecutor {
   readonly #options: FlashblockExecutorOptions;
   readonly #base: BaseState;
-  readonly #engineQueue: EngineQueue;
+  readonly #engineQueue: EngineTurns;
   readonly #executed: ExecutedJobs;
   readonly #maxSteps: number;
   readonly #jobs: PreparedJobs;

@@ -3,10 +3,10 @@ import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
 import type { BaseState } from "./baseState.ts";
 import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";
-import type { EngineQueue } from "./engineQueue.ts";
+import type { EngineTurns } from "./engineQueue.ts";
 import type { Prepared } from "./executeTransactions.ts";
 import type { FlashblockJob } from "./execution.ts";
-import { createReadSets } from "./readSets.ts";
+import { ReadSets } from "./readSets.ts";
 import type { Layer } from "./stateLayers.ts";
 import { StateRounds } from "./stateRounds.ts";
 
@@ -23,7 +23,7 @@ export interface PreparedJob {
 export interface PreparedJobsOptions {
   readonly base: BaseState;
   readonly engine: (rules: Rules) => Engine;
-  readonly engineQueue: EngineQueue;
+  readonly engineQueue: EngineTurns;
   /** Returns the layers that are known to be below the next job, newest first. */
   readonly written: () => readonly Layer[];
   readonly onRetry: (job: FlashblockJob, error: Error) => void;
@@ -34,7 +34,7 @@ export interface PreparedJobsOptions {
 /** The jobs that run or will run. While the running job waits for state, the others fetch theirs. */
 export class PreparedJobs {
   readonly #options: PreparedJobsOptions;
-  readonly #readSets = createReadSets();
+  readonly #readSets = new ReadSets();
   readonly #jobs = new Map<number, PreparedJob>();
   /** Jobs that have not started. */
   readonly #expected = new Map<number, { readonly job: FlashblockJob; readonly rules: Rules }>();

@@ -1,12 +1,13 @@
 import type { StateKeys, StateReader } from "../core/stateReader.ts";
+import { type Address, formatData, formatQuantity } from "../ethereum/hex.ts";
+import { createdAddress } from "../ethereum/receipt.ts";
 import type { BlockEnvironment, Engine } from "../evm/engine.ts";
 import { createLikelyGuesses, type GuessedValues, largeGuesses } from "../evm/reads/guesses.ts";
 import { createMissingState, type MissingState } from "../evm/reads/missingState.ts";
 import type { PlainCall } from "../evm/reads/stateCalls.ts";
-import { createStateKeySet } from "../evm/reads/stateKeySet.ts";
-import type { EngineQueue } from "./engineQueue.ts";
+import { StateKeySet } from "../evm/reads/stateKeySet.ts";
+import type { EngineTurns } from "./engineQueue.ts";
 import { executeTransaction, type Prepared } from "./executeTransactions.ts";
-import { callOfPrepared, createdBy, senderOf } from "./preparedCall.ts";
 import type { ReadSets } from "./readSets.ts";
 
 /** Time limit for the guesses of one round. Then the round fetches the values that are missing so far. */
@@ -23,7 +24,7 @@ const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
 
 export interface SpeculationOptions {
   readonly engine: Engine;
-  readonly engineQueue: EngineQueue;
+  readonly engineQueue: EngineTurns;
   readonly readSets: ReadSets;
   readonly transactions: readonly Prepared[];
   /** Returns the block, and a reader of its state that guesses missing values. */
@@ -78,7 +79,7 @@ export class Speculation {
 
   /** One round, for the transactions from that position on. */
   async next(from: number, isUrgent: boolean): Promise<Round> {
-    const keys = createStateKeySet();
+    const keys = new StateKeySet();
     const hinted: number[] = [];
     const hint: PlainCall[] = [];
     const untilMs = performance.now() + ROUND_MS;
@@ -168,3 +169,25 @@ const isEmptySet = ({ accounts, slots, blockHashes }: StateKeys): boolean =>
 /** If only the sender or slots are missing, one round fetches them. */
 const lacksCode = (prepared: Prepared, { accounts }: StateKeys): boolean =>
   prepared.transaction.input.length > 0 && accounts.some((address) => address !== senderOf(prepared));
+
+const senderOf = (prepared: Prepared): Address => ("sender" in prepared ? prepared.sender : prepared.transaction.from);
+
+/** Returns the address of the contract that a signed transaction creates. A run on guesses cannot know the sender's nonce. */
+const createdBy = (prepared: Prepared): Address | undefined =>
+  "sender" in prepared && prepared.transaction.to === null
+    ? createdAddress(prepared.sender, prepared.transaction.nonce)
+    : undefined;
+
+/** Formats a transaction as a call object without a gas price, so that nodes do not check the balance for gas. */
+const callOfPrepared = (prepared: Prepared): PlainCall => {
+  const { transaction } = prepared;
+  const { to, value, input, gas } = transaction;
+  return {
+    from: senderOf(prepared),
+    ...(to === null ? {} : { to }),
+    gas: formatQuantity(gas),
+    value: formatQuantity(value),
+    data: formatData(input),
+    ...("authorizationList" in transaction ? { authorizationList: transaction.authorizationList } : {}),
+  };
+};

@@ -1,11 +1,14 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { StateKeys } from "../core/stateReader.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
+import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../ethereum/opFees.ts";
+import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
-import { createStateKeySet } from "../evm/reads/stateKeySet.ts";
-import { alwaysReadKeys } from "./alwaysReadKeys.ts";
+import { StateKeySet } from "../evm/reads/stateKeySet.ts";
+import { BEACON_ROOTS, BLOCK_HASHES, SYSTEM } from "../evm/systemCalls.ts";
 import type { BaseState, StateFetchResult } from "./baseState.ts";
 import { blockOf, layered } from "./blockState.ts";
-import type { EngineQueue } from "./engineQueue.ts";
+import type { EngineTurns } from "./engineQueue.ts";
 import type { Prepared } from "./executeTransactions.ts";
 import type { FlashblockJob, UnverifiedReason } from "./execution.ts";
 import type { ReadSets } from "./readSets.ts";
@@ -43,7 +46,7 @@ export interface StateRoundsOptions {
   readonly base: BaseState;
   readonly job: FlashblockJob;
   readonly engine: Engine;
-  readonly engineQueue: EngineQueue;
+  readonly engineQueue: EngineTurns;
   readonly readSets: ReadSets;
   readonly transactions: readonly Prepared[];
   /** Returns the layers that are known to be below the transactions, newest first. */
@@ -193,7 +196,7 @@ export class StateRounds {
   async #next(missing: StateKeys | undefined, from: number): Promise<StateFetchResult> {
     const { job, engine } = this.#options;
     const { keys, hint, hinted } = await this.#speculation.next(from, missing !== undefined);
-    const wanted = createStateKeySet();
+    const wanted = new StateKeySet();
     if (this.#fetched === 0) {
       wanted.add(alwaysReadKeys(job, engine.rules));
     }
@@ -220,3 +223,30 @@ export class StateRounds {
     return fetched;
   }
 }
+
+const OP_ACCOUNTS: readonly Address[] = [L1_BLOCK, BASE_FEE_VAULT, L1_FEE_VAULT, OPERATOR_FEE_VAULT];
+/** Slots of the L1Block contract (Jovian). */
+const L1_BLOCK_SLOTS = 9;
+
+/**
+ * Returns the keys that every flashblock reads: accounts of system calls and fees, L1 attributes, and the feed's access list.
+ * They are fetched before its execution.
+ */
+const alwaysReadKeys = ({ environment, index, accessList }: FlashblockJob, rules: Rules): StateKeys => ({
+  accounts: [
+    environment.feeRecipient,
+    ...(index === 0 ? [SYSTEM, BEACON_ROOTS, BLOCK_HASHES] : []),
+    ...(rules.op === undefined ? [] : OP_ACCOUNTS),
+    ...accessList.map(({ address }) => address),
+  ],
+  slots: [
+    ...(rules.op === undefined ? [] : L1_SLOTS),
+    ...accessList.flatMap(({ address, slots }) => slots.map((slot) => [address, slot] as const)),
+  ],
+  blockHashes: [],
+});
+
+const L1_SLOTS = Array.from({ length: L1_BLOCK_SLOTS }, (_, slot): readonly [Address, Hash] => [
+  L1_BLOCK,
+  `0x${slot.toString(16).padStart(64, "0")}`,
+]);

@@ -5,7 +5,7 @@ import type { ExecutionState } from "../executionState.ts";
 import { IncompleteState } from "./incompleteState.ts";
 import type { KnownState } from "./knownState.ts";
 import { createMissingState } from "./missingState.ts";
-import { createStateKeySet, type StateKeySet } from "./stateKeySet.ts";
+import { StateKeySet } from "./stateKeySet.ts";
 import type { SteppedRun } from "./steppedRun.ts";
 
 /** Keys that one pass may find. */
@@ -66,7 +66,7 @@ export class Exploration {
 
 /** One execution on guesses. */
 class Pass {
-  readonly keys = createStateKeySet();
+  readonly keys = new StateKeySet();
   readonly written = new WrittenState();
   readonly reader: IncompleteState;
   readonly #run: SteppedRun<unknown>;

@@ -1,5 +1,6 @@
 import type { StateKeys } from "../../core/stateReader.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
+import { StateKeySet } from "./stateKeySet.ts";
 
 const MAX_KEYS = 1_000;
 /** Reads after the first guess. A run with more reads follows a wrong guess, and its keys are not useful. */
@@ -29,39 +30,32 @@ export interface MissingState {
 }
 
 export const createMissingState = (): MissingState => {
-  const accounts = new Set<Address>();
-  const slots = new Map<string, readonly [Address, Hash]>();
-  const blockHashes = new Set<bigint>();
+  const keys = new StateKeySet();
   const loops = createLoopGuard();
   let reads = 0;
-  const count = () => accounts.size + slots.size + blockHashes.size;
   return {
-    account: (address) => {
-      accounts.add(address);
-    },
+    account: (address) => keys.addAccount(address),
     slot: (address, slot) => {
-      if (slots.has(address + slot)) {
+      if (keys.hasSlot(address, slot)) {
         return;
       }
-      loops.check(address, slot, count() === 0);
-      slots.set(address + slot, [address, slot]);
+      loops.check(address, slot, keys.size === 0);
+      keys.addSlot(address, slot);
     },
-    blockHash: (number) => {
-      blockHashes.add(number);
-    },
+    blockHash: (number) => keys.addBlockHash(number),
     check: () => {
-      if (count() === 0) {
+      if (keys.size === 0) {
         return;
       }
       reads++;
-      if (count() > MAX_KEYS || reads > MAX_READS) {
+      if (keys.size > MAX_KEYS || reads > MAX_READS) {
         throw new SpeculationLimitError();
       }
     },
     get count() {
-      return count();
+      return keys.size;
     },
-    keys: () => ({ accounts: [...accounts], slots: [...slots.values()], blockHashes: [...blockHashes] }),
+    keys: () => keys.keys(),
   };
 };
 
@@ -88,27 +82,27 @@ const createLoopGuard = () => {
 
 /** For a run that must not guess: records the first missing value and throws LacksState. */
 export const createStrictState = (): MissingState => {
-  const recorded = createMissingState();
+  const keys = new StateKeySet();
   const stop = (): never => {
     throw new LacksState("a value is not known");
   };
   return {
     account: (address) => {
-      recorded.account(address);
+      keys.addAccount(address);
       stop();
     },
     slot: (address, slot) => {
-      recorded.slot(address, slot);
+      keys.addSlot(address, slot);
       stop();
     },
     blockHash: (number) => {
-      recorded.blockHash(number);
+      keys.addBlockHash(number);
       stop();
     },
     check: () => undefined,
     get count() {
-      return recorded.count;
+      return keys.size;
     },
-    keys: recorded.keys,
+    keys: () => keys.keys(),
   };
 };

@@ -2,31 +2,48 @@ import type { StateKeys } from "../../core/stateReader.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
 
 /** A set of state keys, each once. */
-export interface StateKeySet {
-  readonly size: number;
-  add(keys: StateKeys): void;
-  keys(): StateKeys;
-}
+export class StateKeySet {
+  readonly #accounts = new Set<Address>();
+  readonly #slots = new Map<string, readonly [Address, Hash]>();
+  readonly #blockHashes = new Set<bigint>();
 
-export const createStateKeySet = (): StateKeySet => {
-  const accounts = new Set<Address>();
-  const slots = new Map<string, readonly [Address, Hash]>();
-  const blockHashes = new Set<bigint>();
-  return {
-    get size() {
-      return accounts.size + slots.size + blockHashes.size;
-    },
-    add: (keys) => {
-      for (const address of keys.accounts) {
-        accounts.add(address);
-      }
-      for (const slot of keys.slots) {
-        slots.set(slot[0] + slot[1], slot);
-      }
-      for (const number of keys.blockHashes) {
-        blockHashes.add(number);
-      }
-    },
-    keys: () => ({ accounts: [...accounts], slots: [...slots.values()], blockHashes: [...blockHashes] }),
-  };
-};
+  get size(): number {
+    return this.#accounts.size + this.#slots.size + this.#blockHashes.size;
+  }
+
+  hasSlot(address: Address, slot: Hash): boolean {
+    return this.#slots.has(address + slot);
+  }
+
+  addAccount(address: Address): void {
+    this.#accounts.add(address);
+  }
+
+  addSlot(address: Address, slot: Hash): void {
+    this.#slots.set(address + slot, [address, slot]);
+  }
+
+  addBlockHash(number: bigint): void {
+    this.#blockHashes.add(number);
+  }
+
+  add({ accounts, slots, blockHashes }: StateKeys): void {
+    for (const address of accounts) {
+      this.addAccount(address);
+    }
+    for (const [address, slot] of slots) {
+      this.addSlot(address, slot);
+    }
+    for (const number of blockHashes) {
+      this.addBlockHash(number);
+    }
+  }
+
+  keys(): StateKeys {
+    return {
+      accounts: [...this.#accounts],
+      slots: [...this.#slots.values()],
+      blockHashes: [...this.#blockHashes],
+    };
+  }
+}
