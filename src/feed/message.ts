@@ -1,5 +1,10 @@
 import type { Address, Data, Hash } from "../ethereum/hex.ts";
-import type { ListedAccount } from "./accessList.ts";
+
+/** An account that a message's transactions use, with the slots that they read or write. */
+export interface ListedAccount {
+  readonly address: Address;
+  readonly slots: readonly Hash[];
+}
 
 /** The fields that only the first message of a block contains. */
 export interface FlashblockBase {

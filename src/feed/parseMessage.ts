@@ -1,16 +1,24 @@
-import { type Data, type Hash, isData, isQuantity, ZERO_HASH } from "../ethereum/hex.ts";
+import {
+  type Address,
+  type Data,
+  type Hash,
+  isAddress,
+  isData,
+  isHash,
+  isQuantity,
+  ZERO_HASH,
+} from "../ethereum/hex.ts";
 import { type Fields, isFields } from "../json/fields.ts";
-import { parseFlashblockAccessList } from "./accessList.ts";
 import type {
   Flashblock,
   FlashblockBase,
   FlashblockDiff,
   FlashblockLog,
   FlashblockReceipt,
+  ListedAccount,
   MessageFault,
   ParsedMessage,
 } from "./message.ts";
-import { Malformed, read } from "./read.ts";
 
 const parseBase = (value: unknown): FlashblockBase => {
   const base = read.fields(value);
@@ -193,4 +201,95 @@ export const parseMessage = (text: string): ParsedMessage => {
     }
     throw error;
   }
+};
+
+const MAX_ACCOUNTS = 20_000;
+
+/**
+ * Parses a flashblock access list: EIP-7928's account changes, in the metadata (Base, X Layer) or in `diff` (World Chain).
+ * The list is a hint for prefetching. An unknown format returns an empty list.
+ */
+const parseFlashblockAccessList = (metadata: Fields, diff: unknown): readonly ListedAccount[] => {
+  const inDiff = isFields(diff) ? diff.access_list_data : undefined;
+  const changes = [metadata.access_list, metadata.flashblock_access_list, inDiff].map(findChanges).find(Boolean);
+  if (!changes || changes.length > MAX_ACCOUNTS) {
+    return [];
+  }
+  try {
+    return changes.map(parseAccount);
+  } catch (error) {
+    if (error instanceof Malformed) {
+      return [];
+    }
+    throw error;
+  }
+};
+
+const findChanges = (value: unknown): readonly unknown[] | undefined => {
+  if (Array.isArray(value)) {
+    return value;
+  }
+  if (!isFields(value)) {
+    return undefined;
+  }
+  return findChanges(value.account_changes ?? value.accountChanges ?? value.access_list);
+};
+
+const parseAccount = (value: unknown): ListedAccount => {
+  const account = read.fields(value);
+  const changes = read.list(account.storageChanges ?? account.storage_changes ?? []).map(read.fields);
+  const reads = read.list(account.storageReads ?? account.storage_reads ?? []);
+  const slots = [...changes.map(({ key, slot }) => key ?? slot), ...reads].map(read.slot);
+  return { address: read.address(account.address), slots };
+};
+
+/** A field of a message does not have the type of the wire format. */
+class Malformed extends Error {}
+
+/** `0x` and the 64 digits of a 256-bit value. */
+const MAX_QUANTITY_LENGTH = 66;
+
+/** Reads fields of untrusted JSON. Hex values are returned in lower case. Throws Malformed. */
+const read = {
+  hash: (value: unknown): Hash => {
+    if (!isHash(value)) {
+      throw new Malformed();
+    }
+    return `0x${value.slice(2).toLowerCase()}`;
+  },
+  data: (value: unknown): Data => {
+    if (!isData(value)) {
+      throw new Malformed();
+    }
+    return `0x${value.slice(2).toLowerCase()}`;
+  },
+  address: (value: unknown): Address => {
+    if (!isAddress(value)) {
+      throw new Malformed();
+    }
+    return `0x${value.slice(2).toLowerCase()}`;
+  },
+  quantity: (value: unknown): bigint => {
+    if (!isQuantity(value) || value.length > MAX_QUANTITY_LENGTH) {
+      throw new Malformed();
+    }
+    return BigInt(value);
+  },
+  /** Reads a storage slot. Some senders omit leading zeros. */
+  slot: (value: unknown): Hash => `0x${read.quantity(value).toString(16).padStart(64, "0")}`,
+  list: (value: unknown): readonly unknown[] => {
+    if (!Array.isArray(value)) {
+      throw new Malformed();
+    }
+    return value;
+  },
+  fields: (value: unknown): Fields => {
+    if (!isFields(value)) {
+      throw new Malformed();
+    }
+    return value;
+  },
+  /** Returns `undefined` for a field that is absent or `null`. */
+  optional: <T>(value: unknown, reader: (value: unknown) => T): T | undefined =>
+    value === undefined || value === null ? undefined : reader(value),
 };
