@@ -8,7 +8,7 @@ import {
 import { connectRedis } from "../cache/redisClient.ts";
 import { createScripts } from "../cache/redisScript.ts";
 import type { Config } from "../config/schema.ts";
-import type { RunScript } from "../core/runScript.ts";
+import type { RunScript } from "../core/sharedValues.ts";
 import { createUnitsOf, createUnitTable, type UnitsOf } from "../state/providerUnits.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 

@@ -1,8 +1,8 @@
 import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
-import { isNull } from "../core/isNull.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import { isNull } from "../core/rpcSource.ts";
 import { traced } from "../core/trace.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import { ownerOf } from "../limits/fairQueue.ts";

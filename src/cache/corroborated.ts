@@ -1,10 +1,10 @@
 import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
-import { isNull } from "../core/isNull.ts";
 import { isAborted } from "../core/lazySignal.ts";
 import { NodeError, UnverifiedError } from "../core/node.ts";
 import { RETENTION } from "../core/retention.ts";
 import type { RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import { isNull } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { findReceipt, isSameReceipt } from "../verification/singleReceipt.ts";
 import type { Verifier } from "../verification/verifier.ts";

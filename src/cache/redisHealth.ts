@@ -1,4 +1,4 @@
-import type { RedisFailure } from "../core/redisFailures.ts";
+import type { RedisFailure } from "../telemetry/cacheMetrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
 /** The first word of Redis's error replies. */

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { Cluster, Redis } from "ioredis";
-import type { RunScript } from "../core/runScript.ts";
+import type { RunScript } from "../core/sharedValues.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { failureReason, RedisHealth } from "./redisHealth.ts";
 

@@ -1,7 +1,7 @@
 import type { Cluster, Redis } from "ioredis";
-import type { RedisFailure } from "../core/redisFailures.ts";
-import type { RunScript } from "../core/runScript.ts";
+import type { RunScript } from "../core/sharedValues.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
+import type { RedisFailure } from "../telemetry/cacheMetrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { CacheEntry } from "./cacheEntry.ts";
 import { connectRedis, type RedisTls } from "./redisClient.ts";

@@ -1,5 +1,5 @@
-import { isNull } from "../core/isNull.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
+import { isNull } from "../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";

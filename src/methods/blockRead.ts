@@ -1,8 +1,7 @@
 import type { Context } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
-import { isNull } from "../core/isNull.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
-import type { RpcResponse } from "../core/rpcSource.ts";
+import { isNull, type RpcResponse } from "../core/rpcSource.ts";
 import type { PendingBlock } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { isFields } from "../json/fields.ts";

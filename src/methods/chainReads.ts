@@ -1,10 +1,9 @@
 import type { Context } from "../core/context.ts";
 import type { BlockId, Heads, LinkedBlock } from "../core/heads.ts";
-import { isNull } from "../core/isNull.ts";
 import { isAborted } from "../core/lazySignal.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import { NodeError } from "../core/node.ts";
-import type { RpcRequest, RpcSource } from "../core/rpcSource.ts";
+import { isNull, type RpcRequest, type RpcSource } from "../core/rpcSource.ts";
 import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
 import { isFields } from "../json/fields.ts";

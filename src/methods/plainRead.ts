@@ -1,7 +1,7 @@
 import type { Heads } from "../core/heads.ts";
-import { isNull } from "../core/isNull.ts";
 import type { RetentionClass } from "../core/retention.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import { isNull } from "../core/rpcSource.ts";
 import type { PendingView } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";

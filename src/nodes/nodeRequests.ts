@@ -1,12 +1,12 @@
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { CallScope, Context } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
-import { isNull } from "../core/isNull.ts";
 import { NodeError } from "../core/node.ts";
 import { RETENTION } from "../core/retention.ts";
 import { retryCause } from "../core/retryCause.ts";
 import { RETRY_LIMITS, RETRY_RULES } from "../core/retryPolicy.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import { isNull } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";

@@ -1,10 +1,10 @@
 import type { Context } from "../core/context.ts";
-import { isNull } from "../core/isNull.ts";
 import { isAborted } from "../core/lazySignal.ts";
 import { NodeError } from "../core/node.ts";
 import { retryCause } from "../core/retryCause.ts";
 import { RETRY_LIMITS, type RetryCause } from "../core/retryPolicy.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import { isNull } from "../core/rpcSource.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
 import { hasReached, isOnSameBranch } from "./branchCheck.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BlockId } from "../core/heads.ts";
-import type { RunScript, ScriptArgument } from "../core/runScript.ts";
+import type { RunScript, ScriptArgument } from "../core/sharedValues.ts";
 import { type Hash, isQuantity } from "../ethereum/hex.ts";
 import type { LogQuery } from "../ethereum/logFilter.ts";
 import {

@@ -1,4 +1,3 @@
-import { REDIS_FAILURES } from "../core/redisFailures.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import { CHAIN, type MetricFactory, NODE, SECONDS } from "./metricFactory.ts";
 
@@ -8,6 +7,23 @@ const CLASSES = Object.keys(RETENTION).filter(isCached);
 const LOOKUPS = ["memory", "redis", "absent", "miss", "bypass"] as const;
 const CONFIRMATIONS = ["equal", "different", "unanswered"] as const;
 const AGE_SECONDS = [0.1, 1, 10, 60, 600, 3600, 86_400, 604_800];
+
+/** Why a Redis operation failed; a metric label. `corrupt`: the value that was read is not a valid entry. */
+const REDIS_FAILURES = [
+  "timeout",
+  "disconnected",
+  "overloaded",
+  "paused",
+  "readonly",
+  "full",
+  "loading",
+  "cluster",
+  "refused",
+  "other",
+  "corrupt",
+] as const;
+
+export type RedisFailure = (typeof REDIS_FAILURES)[number];
 
 /** Declares the metrics of the cache, in memory and in Redis. */
 export const cacheMetrics = (metrics: MetricFactory) => {

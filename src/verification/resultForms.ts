@@ -1,4 +1,4 @@
-import { isNull } from "../core/isNull.ts";
+import { isNull } from "../core/rpcSource.ts";
 import {
   asText,
   CLOSE_BRACE,

@@ -1,8 +1,8 @@
 import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
-import { isNull } from "../core/isNull.ts";
 import { type Check, NodeError, UnverifiedError } from "../core/node.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
+import { isNull } from "../core/rpcSource.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";

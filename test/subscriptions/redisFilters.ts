@@ -1,6 +1,6 @@
 import type { TestContext } from "node:test";
 import { RedisStore } from "../../src/cache/redisStore.ts";
-import type { RunScript } from "../../src/core/runScript.ts";
+import type { RunScript } from "../../src/core/sharedValues.ts";
 import type { FilterStore } from "../../src/subscriptions/filterStore.ts";
 import { SharedFilters } from "../../src/subscriptions/sharedFilters.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RunScript } from "../../src/core/runScript.ts";
+import type { RunScript } from "../../src/core/sharedValues.ts";
 import { ADVANCE_FILTER, CREATE_FILTER } from "../../src/subscriptions/sharedFilters.ts";
 import { ANY, range, readLogs } from "../logs/askLogs.ts";
 import { type FakeBlock, plainScan } from "../logs/fakeChain.ts";

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { RunScript } from "../../core/runScript.ts";
+import type { RunScript } from "../../core/sharedValues.ts";
 
 /** The one request that may use a payment. */
 export interface Reservation {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createLocalReservations, createSharedReservations } from "../../../src/access/payment/reservations.ts";
 import { RedisStore } from "../../../src/cache/redisStore.ts";
-import type { RunScript } from "../../../src/core/runScript.ts";
+import type { RunScript } from "../../../src/core/sharedValues.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 import { until } from "../../support/clients/until.ts";
 import { startRedis } from "../../support/servers/redis.ts";
