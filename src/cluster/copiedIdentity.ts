@@ -1,4 +1,4 @@
-import { readNodeIdentity } from "../heads/nodeIdentity.ts";
+import { readNodeIdentity } from "../heads/chainIdentity.ts";
 import type { IdentityResult } from "../nodes/identityGate.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { ChainInfo, NodeFacts } from "./chainProtocol.ts";

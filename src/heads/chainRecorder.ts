@@ -2,11 +2,10 @@ import type { Hash } from "../ethereum/hex.ts";
 import { readLinked } from "../nodes/blockReads.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import { AnnouncedBlocks } from "./announcedBlocks.ts";
+import { AnnouncedBlocks, type FindBlock, linkHead, type NodeChain, rejoin } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import { findChainPath, MAX_GAP_BLOCKS } from "./chainPath.ts";
 import type { FollowedOrigins } from "./followedOrigins.ts";
-import { type FindBlock, linkHead, type NodeChain, rejoin } from "./nodeChain.ts";
 import type { DetachedHeadsOptions } from "./unlinkedHeads.ts";
 
 /** Links the heads of all nodes to the ring, and records each node's blocks above it. */

@@ -1,6 +1,6 @@
 import type { Hash } from "../ethereum/hex.ts";
+import { hashAt, headOf, type NodeChain } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
-import { hashAt, headOf, type NodeChain } from "./nodeChain.ts";
 
 /** `auto`: a majority of the origins with a vote. A number: that many of them, or all if there are fewer. */
 export type Agree = "auto" | number;

@@ -2,10 +2,10 @@ import type { Clock } from "../core/clock.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
+import { hashAt, headOf, type NodeChain, rejoin } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import type { Voter } from "./decideHead.ts";
 import type { HeadReporter } from "./headReporter.ts";
-import { hashAt, headOf, type NodeChain, rejoin } from "./nodeChain.ts";
 
 /** One node's head, as far as it is known. */
 interface FollowedHead {

@@ -1,6 +1,7 @@
 import type { Hash } from "../ethereum/hex.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
+import { headOf, type NodeChain, sealedBlocksOf } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import { ChainRecorder } from "./chainRecorder.ts";
 import {
@@ -13,7 +14,6 @@ import {
 } from "./decideHead.ts";
 import { FollowedOrigins } from "./followedOrigins.ts";
 import type { HeadReporter } from "./headReporter.ts";
-import { headOf, type NodeChain, sealedBlocksOf } from "./nodeChain.ts";
 import type { OfferedHead } from "./unlinkedHeads.ts";
 import { DetachedHeads, type DetachedHeadsOptions, FirstHeads } from "./unlinkedHeads.ts";
 

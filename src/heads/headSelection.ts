@@ -3,12 +3,12 @@ import { readBlock, readLinked } from "../nodes/blockReads.ts";
 import type { IdentityResult } from "../nodes/identityGate.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
+import { sealedBlocksOf } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import { type CanonicalChain, classify } from "./canonicalChain.ts";
 import type { ChainIdentity } from "./chainIdentity.ts";
 import { type ChainPath, findChainPath, readReplacedBlocks } from "./chainPath.ts";
 import type { HeadReporter } from "./headReporter.ts";
-import { sealedBlocksOf } from "./nodeChain.ts";
 import {
   HeadLeader,
   type HeadLeaderOptions,

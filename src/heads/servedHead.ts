@@ -7,12 +7,12 @@ import { createCall } from "../jsonrpc/call.ts";
 import { readBlock, readLinked } from "../nodes/blockReads.ts";
 import { readSealedBlock, type SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
+import { sealedBlocksOf } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import { classify } from "./canonicalChain.ts";
+import { IDENTITY_CALLS, identityScope, type NodeIdentity, parseIdentity } from "./chainIdentity.ts";
 import { type ChainPath, findChainPath } from "./chainPath.ts";
 import type { HeadReporter } from "./headReporter.ts";
-import { sealedBlocksOf } from "./nodeChain.ts";
-import { IDENTITY_CALLS, identityScope, type NodeIdentity, parseIdentity } from "./nodeIdentity.ts";
 
 export interface HeadLeaderOptions {
   readonly clock: Clock;

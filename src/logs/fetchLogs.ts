@@ -132,8 +132,8 @@ export class RangeFetcher {
   }
 
   async #request(node: Node, range: FetchRange, context: FetchContext): Promise<readonly ScannedLog[]> {
-    const { verifier, spanTimeoutMs = RANGE_TIMEOUT_MS } = this.#options;
-    const deadlineMs = performance.now() + spanTimeoutMs;
+    const { verifier, rangeTimeoutMs = RANGE_TIMEOUT_MS } = this.#options;
+    const deadlineMs = performance.now() + rangeTimeoutMs;
     const { logs, bytes } = await requestLogs(
       node,
       range,

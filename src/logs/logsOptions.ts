@@ -20,7 +20,7 @@ export interface LogsOptions {
   /** Limit of fetch ranges in flight on one node. */
   readonly rangesPerNode: (node: Node) => number;
   /** Timeout of one fetch range on one node. */
-  readonly spanTimeoutMs?: number;
+  readonly rangeTimeoutMs?: number;
   readonly clock?: Clock;
   /** Limit of a response's size; `undefined` means no limit. */
   readonly maxResponseBytes?: number | undefined;
