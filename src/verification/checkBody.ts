@@ -4,14 +4,14 @@ import type { LogFilter } from "../ethereum/logFilter.ts";
 import { type Fields, isFields } from "../json/fields.ts";
 import { skipSpace } from "../json/jsonBytes.ts";
 import { skipValue, TOO_DEEP } from "../json/skipValue.ts";
-import { type BlockTransactions, formatTransactions, isLocatedIn, isReceiptAt } from "./blockTransactions.ts";
+import type { VerifiedReceipts } from "./blockRows.ts";
+import { type BlockTransactions, formatTransactions, isLocatedIn, isReceiptAt } from "./blockRows.ts";
 import { checkHeader } from "./checkHeader.ts";
 import { checkReceipt, checkReceipts, isReceiptOf, isReceiptUnder, type ReceiptsHeader } from "./checkReceipts.ts";
 import { checkRawTransaction, checkTransactionHash, checkTransactions, matchesEmptyRoot } from "./checkTransactions.ts";
 import { type Finding, failed, failIfMalformed, passed } from "./findings.ts";
 import { isDeposit, isNumber, isSame, numberOf } from "./jsonFields.ts";
 import { areLogsInBlooms, areLogsOfReceipts } from "./matchLogs.ts";
-import type { VerifiedReceipts } from "./verifiedReceipts.ts";
 
 /** The block or index that a call names. Its response must have the same. An absent member is not checked. */
 export interface ExpectedLocation {

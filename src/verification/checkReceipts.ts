@@ -3,10 +3,15 @@ import { formatData, parseData } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeReceipt, type LogEntry, type Receipt } from "../ethereum/receipt.ts";
 import { type Fields, isFields } from "../json/fields.ts";
-import { type BlockTransactions, isReceiptAt } from "./blockTransactions.ts";
+import {
+  type BlockTransactions,
+  formatReceiptRow,
+  isReceiptAt,
+  isVerifiedReceipt,
+  type VerifiedReceipts,
+} from "./blockRows.ts";
 import { type Finding, failed, failIfMalformed, passed, uncomputable } from "./findings.ts";
 import { bytesOf, dataOf, fieldsOf, isAbsent, isDeposit, isNumber, isSame, listOf, numberOf } from "./jsonFields.ts";
-import { formatReceiptRow, isVerifiedReceipt, type VerifiedReceipts } from "./verifiedReceipts.ts";
 
 /** The fields of a block's header that its receipts must match. Plain data, sent to a thread. */
 export interface ReceiptsHeader {

@@ -1,7 +1,6 @@
 import type { Check } from "../core/node.ts";
-import type { BlockTransactions } from "./blockTransactions.ts";
+import type { BlockTransactions, VerifiedReceipts } from "./blockRows.ts";
 import { MalformedField } from "./jsonFields.ts";
-import type { VerifiedReceipts } from "./verifiedReceipts.ts";
 
 /** The number of a header, and how many of the fields that forks added it has. */
 export interface HeaderForm {

@@ -1,13 +1,12 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { isFields } from "../json/fields.ts";
-import type { BlockTransactions } from "./blockTransactions.ts";
+import type { BlockTransactions, VerifiedReceipts } from "./blockRows.ts";
 import { checkBody } from "./checkBody.ts";
 import { checkHeader } from "./checkHeader.ts";
 import type { ReceiptsHeader } from "./checkReceipts.ts";
 import type { Evidence } from "./evidence.ts";
 import { bytesOf, isAbsent, MalformedField, numberOf } from "./jsonFields.ts";
-import type { VerifiedReceipts } from "./verifiedReceipts.ts";
 
 /** The limit of either list. Transactions: about 450 blocks of 150 transactions. Receipts: about 350 such blocks. */
 const MAX_BYTES = 8 * 1024 * 1024;

@@ -2,9 +2,9 @@ import { encodeReceipt } from "../ethereum/receipt.ts";
 import { type Fields, isFields } from "../json/fields.ts";
 import { asText } from "../json/jsonBytes.ts";
 import { elements } from "../json/members.ts";
+import { formatReceiptRow } from "./blockRows.ts";
 import { parseReceipt } from "./checkReceipts.ts";
 import { fieldsOf, isAbsent, isDeposit, isSame, listOf, MalformedField, numberOf } from "./jsonFields.ts";
-import { formatReceiptRow } from "./verifiedReceipts.ts";
 
 /** The scan of a longer list would block the event loop for more than about 1 ms. */
 const MAX_SCANNED_BYTES = 128 * 1024;

@@ -6,7 +6,8 @@ import { isNull } from "../core/rpcSource.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
-import type { BlockTransactions } from "./blockTransactions.ts";
+import type { BlockTransactions } from "./blockRows.ts";
+import { isListedAtIndex } from "./blockRows.ts";
 import { checkBody, type ExpectedLocation, isJson, type ResponseChecks } from "./checkBody.ts";
 import type { ReceiptsHeader } from "./checkReceipts.ts";
 import { checksOfCall } from "./checksOfCall.ts";
@@ -15,7 +16,6 @@ import type { Finding } from "./findings.ts";
 import { KnownBlocks, VerifiedHeaders } from "./knownBlocks.ts";
 import { readResponseBlock } from "./responseBlock.ts";
 import { checkForm } from "./resultForms.ts";
-import { isListedAtIndex } from "./verifiedReceipts.ts";
 import type { VerifiedBody, VerifyThreads } from "./verifyThreads.ts";
 
 export type VerifyLevel = "off" | "cheap" | "full";

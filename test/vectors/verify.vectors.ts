@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BlockTransactions } from "../../src/verification/blockTransactions.ts";
+import type { BlockTransactions } from "../../src/verification/blockRows.ts";
 import { checkBody, type ResponseChecks } from "../../src/verification/checkBody.ts";
 import type { Finding } from "../../src/verification/findings.ts";
 import { readVectorChain } from "./vectorChain.ts";

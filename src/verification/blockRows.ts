@@ -1,0 +1,136 @@
+import { hash } from "node:crypto";
+import { isQuantity } from "../ethereum/hex.ts";
+import { createdAddress } from "../ethereum/receipt.ts";
+import { asText } from "../json/jsonBytes.ts";
+import type { Fields } from "../json/fields.ts";
+import { members } from "../json/members.ts";
+import { bytesOf, digitsOf, fieldsOf, isAbsent, isDeposit, isNumber, isSame, listOf, numberOf } from "./jsonFields.ts";
+
+/** The transactions of a block whose transactionsRoot is verified. Plain data, sent to a thread. */
+export interface BlockTransactions {
+  readonly hash: string;
+  readonly number: bigint;
+  /** One row of fixed width for each transaction. A text is copied between threads faster than objects. */
+  readonly rows: string;
+}
+
+const HASH_WIDTH = 64;
+const ADDRESS_WIDTH = 40;
+const NONCE_WIDTH = 16;
+const NONCE_AT = HASH_WIDTH + ADDRESS_WIDTH;
+const TRANSACTION_WIDTH = NONCE_AT + NONCE_WIDTH;
+
+/** The hash, then the recipient, then the nonce. A column without a value has spaces. */
+const formatTransactionRow = (fields: Fields): string => {
+  const recipient = isAbsent(fields.to) ? "" : digitsOf(fields.to, 20);
+  // The hash of a deposit does not cover a nonce.
+  const nonce = isDeposit(fields) ? "" : numberOf(fields.nonce).toString(16);
+  return digitsOf(fields.hash, 32) + recipient.padStart(ADDRESS_WIDTH) + nonce.padStart(NONCE_WIDTH);
+};
+
+/** Formats a block's verified full transactions. Throws MalformedField. */
+export const formatTransactions = (block: Fields): BlockTransactions => ({
+  hash: bytesOf(block.hash, 32).toLowerCase(),
+  number: numberOf(block.number),
+  rows: listOf(block.transactions)
+    .map((item) => formatTransactionRow(item as Fields))
+    .join(""),
+});
+
+/** Whether the contract in a receipt is the one that its sender created with that nonce. A failed creation may have none. */
+const isCreatedContract = ({ contractAddress, from, status }: Fields, nonce: string): boolean => {
+  if (isAbsent(contractAddress)) {
+    return isNumber(status, 0n);
+  }
+  return nonce === "" || isSame(contractAddress, createdAddress(bytesOf(from, 20), BigInt(`0x${nonce}`)));
+};
+
+const isRecipientOf = (receipt: Fields, recipient: string, nonce: string): boolean =>
+  recipient === ""
+    ? isAbsent(receipt.to) && isCreatedContract(receipt, nonce)
+    : isSame(receipt.to, `0x${recipient}`) && isAbsent(receipt.contractAddress);
+
+const rowAt = (rows: string, index: number, width: number): string => rows.slice(index * width, (index + 1) * width);
+
+const isHashAt = (hash: unknown, row: string): boolean => isSame(hash, `0x${row.slice(0, HASH_WIDTH)}`);
+
+/** Whether a receipt is that of the transaction at this index: its hash, its recipient, and the created contract. */
+export const isReceiptAt = (receipt: Fields, { rows }: BlockTransactions, index: number): boolean => {
+  const row = rowAt(rows, index, TRANSACTION_WIDTH);
+  return (
+    isHashAt(receipt.transactionHash, row) &&
+    isRecipientOf(receipt, row.slice(HASH_WIDTH, NONCE_AT).trim(), row.slice(NONCE_AT).trim())
+  );
+};
+
+/** Whether a transaction or receipt has the number of its block, and its index in it. */
+export const isLocatedIn = (fields: Fields, hash: unknown, { number, rows }: BlockTransactions): boolean =>
+  isNumber(fields.blockNumber, number) &&
+  isHashAt(hash, rowAt(rows, Number(numberOf(fields.transactionIndex)), TRANSACTION_WIDTH));
+
+/** The receipts of a block whose receiptsRoot is verified. Plain data, sent to a thread. */
+export interface VerifiedReceipts {
+  readonly hash: string;
+  readonly number: bigint;
+  /** One row of fixed width for each receipt. */
+  readonly rows: string;
+}
+
+const DIGEST_WIDTH = 64;
+const DIGEST_AT = HASH_WIDTH;
+const GAS_WIDTH = 16;
+const GAS_AT = DIGEST_AT + DIGEST_WIDTH;
+const LOG_INDEX_WIDTH = 8;
+const LOG_INDEX_AT = GAS_AT + GAS_WIDTH;
+const RECEIPT_WIDTH = LOG_INDEX_AT + LOG_INDEX_WIDTH;
+
+const digestOf = (encoded: Uint8Array): string => hash("sha256", encoded, "hex");
+
+/**
+ * Formats one receipt: its transaction, the digest of its encoding, its gas, and the index of its first log.
+ * The receipts root covers all of them but the transaction. Gas that `cumulativeGasUsed` does not verify is left out. So is
+ * the digest of a deposit: some nodes omit fields of it in one of the two methods.
+ */
+export const formatReceiptRow = (
+  fields: Fields,
+  encoded: Uint8Array,
+  { sumsGasUsed, firstLogIndex }: { readonly sumsGasUsed: boolean; readonly firstLogIndex: bigint },
+): string =>
+  digitsOf(fields.transactionHash, 32) +
+  (isDeposit(fields) ? "" : digestOf(encoded)).padStart(DIGEST_WIDTH) +
+  (sumsGasUsed ? numberOf(fields.gasUsed).toString(16) : "").padStart(GAS_WIDTH) +
+  firstLogIndex.toString(16).padStart(LOG_INDEX_WIDTH);
+
+const columnAt = (row: string, at: number, width: number): string => row.slice(at, at + width).trim();
+
+/** Whether a receipt, whose encoding is given, is the verified one at its index. Throws MalformedField. */
+export const isVerifiedReceipt = (fields: Fields, encoded: Uint8Array, { number, rows }: VerifiedReceipts): boolean => {
+  const row = rowAt(rows, Number(numberOf(fields.transactionIndex)), RECEIPT_WIDTH);
+  const digest = columnAt(row, DIGEST_AT, DIGEST_WIDTH);
+  const gasUsed = columnAt(row, GAS_AT, GAS_WIDTH);
+  const [firstLog] = listOf(fields.logs);
+  return (
+    row.length === RECEIPT_WIDTH &&
+    (digest === "" || digest === digestOf(encoded)) &&
+    isNumber(fields.blockNumber, number) &&
+    (gasUsed === "" || isNumber(fields.gasUsed, BigInt(`0x${gasUsed}`))) &&
+    (firstLog === undefined ||
+      isNumber(fieldsOf(firstLog).logIndex, BigInt(`0x${columnAt(row, LOG_INDEX_AT, LOG_INDEX_WIDTH)}`)))
+  );
+};
+
+const readIndex = (receipt: Uint8Array): number | undefined => {
+  for (const { key, value } of members(receipt)) {
+    if (key === "transactionIndex") {
+      const text = asText(value).slice(1, -1);
+      return isQuantity(text) ? Number(text) : undefined;
+    }
+  }
+  return undefined;
+};
+
+/** Whether the list has this transaction at the index that the receipt, given as JSON text, names. */
+export const isListedAtIndex = (receipt: Uint8Array, transaction: string, { rows }: VerifiedReceipts): boolean => {
+  const index = readIndex(receipt);
+  return index !== undefined && rowAt(rows, index, RECEIPT_WIDTH).startsWith(transaction.slice(2).toLowerCase());
+};
