@@ -37,7 +37,7 @@ const FAILURES_TO_FAIL = 8;
 /** If Redis is slow, no command is sent for this time. Otherwise each request would wait for the deadline. */
 const PAUSE_MS = 500;
 
-/** The health of one operation. Counts failures, and logs each change once. */
+/** The health of one operation. Counts failures, measures successes, and logs each change once. */
 export class RedisHealth {
   readonly #operation: "get" | "set" | "script";
   readonly #telemetry: Pick<Telemetry, "log" | "metrics">;
@@ -59,7 +59,12 @@ export class RedisHealth {
     return this.#isFailing;
   }
 
-  succeeded(): void {
+  /** Records a success, and how long the operation took if it began at `startMs`. */
+  succeeded(startMs?: number): void {
+    if (startMs !== undefined) {
+      const seconds = (performance.now() - startMs) / 1000;
+      this.#telemetry.metrics.redisSeconds.observe({ operation: this.#operation }, seconds);
+    }
     this.#failures = 0;
     this.#reportUp(1);
     if (!this.#isFailing) {

@@ -1,7 +1,6 @@
 import type { Cluster, Redis } from "ioredis";
 import { FairQueue, INTERNAL_OWNER, type QueueOwner } from "../limits/fairQueue.ts";
 import { FairShares } from "../limits/fairShares.ts";
-import type { Telemetry } from "../telemetry/telemetry.ts";
 import { failureReason, type RedisHealth } from "./redisHealth.ts";
 
 /** The keys of one command. */
@@ -9,12 +8,12 @@ const MAX_KEYS_PER_COMMAND = 128;
 /** Reads without a response, even if their deadline is over. One client may have half of them. */
 const MAX_READS_IN_FLIGHT = 8_192;
 
-export interface RedisReadsOptions {
+/** What the reads and writes of a store share. */
+export interface RedisLink {
   readonly client: Redis | Cluster;
-  /** A read that takes longer resolves to undefined. */
+  /** Deadline of each read and write. */
   readonly timeoutMs: number;
   readonly health: RedisHealth;
-  readonly metrics: Pick<Telemetry["metrics"], "redisSeconds">;
 }
 
 interface Read {
@@ -45,21 +44,21 @@ const requireList = (values: unknown): readonly (Buffer | null)[] => {
 /** Reads sent at the same time. They have one deadline. */
 class ReadBatch {
   readonly #reads: readonly Read[];
-  readonly #options: RedisReadsOptions;
+  readonly #link: RedisLink;
   readonly #startMs = performance.now();
   readonly #timer: NodeJS.Timeout;
   #unfinished: number;
 
-  constructor(reads: readonly Read[], options: RedisReadsOptions) {
+  constructor(reads: readonly Read[], link: RedisLink) {
     this.#reads = reads;
-    this.#options = options;
+    this.#link = link;
     this.#unfinished = reads.length;
-    this.#timer = setTimeout(() => this.#onTimeout(), options.timeoutMs);
+    this.#timer = setTimeout(() => this.#onTimeout(), link.timeoutMs);
   }
 
   /** Sends the commands. Calls `onDone` with the reads of each, when its response arrives or it fails. */
   send(onDone: (reads: readonly Read[]) => void): void {
-    for (const { reads, values } of sendCommands(this.#options.client, this.#reads)) {
+    for (const { reads, values } of sendCommands(this.#link.client, this.#reads)) {
       values.then(
         (buffers) => {
           onDone(reads);
@@ -74,7 +73,7 @@ class ReadBatch {
   }
 
   #onTimeout(): void {
-    this.#options.health.failed("timeout", this.#unfinished);
+    this.#link.health.failed("timeout", this.#unfinished);
     for (const read of this.#reads) {
       read.finish(undefined);
     }
@@ -97,9 +96,7 @@ class ReadBatch {
     if (!this.#countFinished(reads)) {
       return;
     }
-    const { health, metrics } = this.#options;
-    health.succeeded();
-    metrics.redisSeconds.observe({ operation: "get" }, (performance.now() - this.#startMs) / 1000);
+    this.#link.health.succeeded(this.#startMs);
     reads.forEach(({ finish }, index) => {
       finish(buffers[index] ?? undefined);
     });
@@ -109,7 +106,7 @@ class ReadBatch {
     if (!this.#countFinished(reads)) {
       return;
     }
-    this.#options.health.failed(failureReason(error), reads.length, error);
+    this.#link.health.failed(failureReason(error), reads.length, error);
     for (const { finish } of reads) {
       finish(undefined);
     }
@@ -118,12 +115,12 @@ class ReadBatch {
 
 /** Sends the reads of one turn of the event loop in one command. Reads of several commands are sent in turns of the clients. */
 export class RedisReads {
-  readonly #options: RedisReadsOptions;
+  readonly #link: RedisLink;
   readonly #waiting = new FairQueue<Read>();
   readonly #places = new FairShares(MAX_READS_IN_FLIGHT);
 
-  constructor(options: RedisReadsOptions) {
-    this.#options = options;
+  constructor(link: RedisLink) {
+    this.#link = link;
   }
 
   /** Whether this client has too many reads in flight, or all clients together have. */
@@ -145,7 +142,7 @@ export class RedisReads {
 
   #sendWaiting(): void {
     while (this.#waiting.size > 0) {
-      const batch = new ReadBatch(this.#takeReads(), this.#options);
+      const batch = new ReadBatch(this.#takeReads(), this.#link);
       batch.send((done) => {
         for (const { clientId } of done) {
           this.#places.release(clientId, 1);

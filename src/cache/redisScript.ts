@@ -46,8 +46,7 @@ export const createScripts = (client: Redis | Cluster, telemetry: Telemetry): Ru
       const onReply = (reply: unknown): void => {
         if (!isLate) {
           clearTimeout(timer);
-          health.succeeded();
-          telemetry.metrics.redisSeconds.observe({ operation: "script" }, (performance.now() - startMs) / 1000);
+          health.succeeded(startMs);
           resolve(reply);
         }
       };

@@ -6,7 +6,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { CacheEntry } from "./cacheEntry.ts";
 import { connectRedis, type RedisTls } from "./redisClient.ts";
 import { failureReason, RedisHealth } from "./redisHealth.ts";
-import { RedisReads } from "./redisReads.ts";
+import { type RedisLink, RedisReads } from "./redisReads.ts";
 import { createScripts } from "./redisScript.ts";
 import { decodeValue, encodeValue, MAX_PLAIN_BYTES } from "./redisValue.ts";
 
@@ -74,8 +74,8 @@ export class RedisStore {
     this.#client = client;
     this.#readHealth = new RedisHealth("get", telemetry);
     this.#writeHealth = new RedisHealth("set", telemetry);
-    this.#reads = new RedisReads({ client, timeoutMs, health: this.#readHealth, metrics });
-    this.#writes = new RedisWrites({ client, timeoutMs, health: this.#writeHealth, metrics });
+    this.#reads = new RedisReads({ client, timeoutMs, health: this.#readHealth });
+    this.#writes = new RedisWrites({ client, timeoutMs, health: this.#writeHealth });
     this.run = createScripts(client, telemetry);
     metrics.redisUp.set(0);
     this.#endPing = pingRedis({
@@ -173,21 +173,14 @@ const MAX_BYTES_IN_FLIGHT = 64 * 1024 * 1024;
 /** A longer value would delay the commands behind it on the connection. */
 const MAX_VALUE_BYTES = 8 * 1024 * 1024;
 
-interface RedisWritesOptions {
-  readonly client: Redis | Cluster;
-  readonly timeoutMs: number;
-  readonly health: RedisHealth;
-  readonly metrics: Pick<Telemetry["metrics"], "redisSeconds">;
-}
-
 /** Writes entries. Nobody waits for the result. */
 class RedisWrites {
-  readonly #options: RedisWritesOptions;
+  readonly #link: RedisLink;
   #inFlight = 0;
   #bytesInFlight = 0;
 
-  constructor(options: RedisWritesOptions) {
-    this.#options = options;
+  constructor(link: RedisLink) {
+    this.#link = link;
   }
 
   /** Whether a write of this size must wait for others. */
@@ -202,7 +195,7 @@ class RedisWrites {
 
   /** Removes an entry in the background. Failures are counted. */
   remove(key: string): void {
-    const { client } = this.#options;
+    const { client } = this.#link;
     this.#track(
       0,
       this.#send(() => client.del(key)),
@@ -213,7 +206,7 @@ class RedisWrites {
     this.#inFlight += 1;
     this.#bytesInFlight += bytes;
     void sent
-      .catch((error: unknown) => this.#options.health.failed(failureReason(error), 1, error))
+      .catch((error: unknown) => this.#link.health.failed(failureReason(error), 1, error))
       .finally(() => {
         this.#inFlight -= 1;
         this.#bytesInFlight -= bytes;
@@ -227,18 +220,18 @@ class RedisWrites {
     const startMs = performance.now();
     const value = await encodeValue(key, entry);
     if (value.byteLength <= MAX_VALUE_BYTES) {
-      const { client, metrics } = this.#options;
-      await this.#send(() => client.set(key, value, "EX", seconds));
-      metrics.redisSeconds.observe({ operation: "set" }, (performance.now() - startMs) / 1000);
+      const { client } = this.#link;
+      await this.#send(() => client.set(key, value, "EX", seconds), startMs);
     }
   }
 
-  async #send(command: () => Promise<unknown>): Promise<void> {
-    const { health, timeoutMs } = this.#options;
+  /** `startMs`: the time from which the operation is measured. */
+  async #send(command: () => Promise<unknown>, startMs?: number): Promise<void> {
+    const { health, timeoutMs } = this.#link;
     const timer = setTimeout(() => health.failed("timeout", 1), timeoutMs);
     try {
       await command();
-      health.succeeded();
+      health.succeeded(startMs);
     } finally {
       clearTimeout(timer);
     }
