@@ -1,6 +1,6 @@
 import { agreedState, Disagreements } from "../cache/agreedState.ts";
 import { cached } from "../cache/cached.ts";
-import { createKeyPrefix } from "../cache/cacheEntry.ts";
+import { ChainKeys } from "../cache/cacheEntry.ts";
 import { corroborated } from "../cache/corroborated.ts";
 import { HeadPrefetch } from "../cache/headPrefetch.ts";
 import type { LiarMarks } from "../cache/liarMarks.ts";
@@ -15,24 +15,12 @@ import { ownContext } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
 import type { RunScript, SharedValues } from "../core/sharedValues.ts";
-import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { prefetchRequests, receiptsOf } from "../methods/chainReads.ts";
 import { admitted } from "../nodes/admitted.ts";
 import { coalesced } from "../nodes/requestCoalescer.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Upstreams } from "./upstreams.ts";
-
-/** Creates the function that returns the key prefix of one chain. The prefix changes only if the chain is reset. */
-const createPrefixes = () => {
-  let last: { readonly hash: Hash; readonly prefix: string } = { hash: ZERO_HASH, prefix: "" };
-  return ({ chainId, hash }: Upstreams["genesis"]): string => {
-    if (last.hash !== hash) {
-      last = { hash, prefix: createKeyPrefix(chainId, hash) };
-    }
-    return last.prefix;
-  };
-};
 
 /** The caches of all chains. */
 export interface CacheTiers {
@@ -66,24 +54,6 @@ export interface ReadPipeline {
   readonly runScript: RunScript | undefined;
 }
 
-/** Creates what decides how long values are served that no hash proves. */
-const createStated = (config: ChainConfig, tiers: CacheTiers, upstreams: Upstreams) => {
-  const prefixOf = createPrefixes();
-  const stated = new StatedValues({
-    chain: config.name,
-    get prefix() {
-      return prefixOf(upstreams.genesis);
-    },
-    marks: tiers.liarMarks,
-    nodes: upstreams.nodes,
-    unconfirmedMs: tiers.unconfirmedMs,
-    stateAgree: config.state.agree,
-    telemetry: tiers.telemetry,
-  });
-  upstreams.onLiar((node) => stated.markLiar(node));
-  return { prefixOf, stated };
-};
-
 /** Creates the path of a read: prefetch, cache, coalescing, nodes. */
 export const createReadPipeline = (
   config: ChainConfig,
@@ -92,12 +62,16 @@ export const createReadPipeline = (
   signal: AbortSignal,
 ): ReadPipeline => {
   const { memory, redis, budget, telemetry, negativeCache = new NegativeCache() } = tiers;
-  const { prefixOf, stated } = createStated(config, tiers, upstreams);
+  const keys = new ChainKeys(upstreams);
+  const stated = new StatedValues({
+    ...{ chain: config.name, keys, telemetry, nodes: upstreams.nodes, marks: tiers.liarMarks },
+    unconfirmedMs: tiers.unconfirmedMs,
+    stateAgree: config.state.agree,
+  });
+  upstreams.onLiar((node) => stated.markLiar(node));
   const cacheOptions = {
     chain: config.name,
-    get prefix() {
-      return prefixOf(upstreams.genesis);
-    },
+    keys,
     memory,
     negativeCache,
     stated,
@@ -122,12 +96,11 @@ export const createReadPipeline = (
   });
   upstreams.heads.subscribe((change) => reads.onChange(change));
   const sharedValues = redis && {
-    get: async (key: string) => (await redis.get(cacheOptions.prefix + key))?.body,
+    get: async (key: string) => (await redis.get(keys.prefix + key))?.body,
     set: (key: string, body: Uint8Array, seconds: number) =>
-      redis.set(cacheOptions.prefix + key, { body, isFinal: false, storedAtMs: Date.now() }, seconds),
+      redis.set(keys.prefix + key, { body, isFinal: false, storedAtMs: Date.now() }, seconds),
   };
-  const runScript: RunScript | undefined =
-    redis && ((script, key, args) => redis.run(script, cacheOptions.prefix + key, args));
+  const runScript: RunScript | undefined = redis && ((script, key, args) => redis.run(script, keys.prefix + key, args));
   return {
     reads,
     ownReads: source,

@@ -61,6 +61,26 @@ const MAX_PARAMS_LENGTH = 128;
 export const createKeyPrefix = (chainId: bigint | number, genesisHash: Hash): string =>
   `forebay${FORMAT_VERSION}:${chainId}:${genesisHash.slice(2, 18).toLowerCase()}:`;
 
+/** The prefix of one chain's keys. It changes if the chain is reset. */
+export class ChainKeys {
+  readonly #chain: { readonly genesis: { readonly chainId: bigint; readonly hash: Hash } };
+  #hash: Hash | undefined;
+  #prefix = "";
+
+  constructor(chain: { readonly genesis: { readonly chainId: bigint; readonly hash: Hash } }) {
+    this.#chain = chain;
+  }
+
+  get prefix(): string {
+    const { chainId, hash } = this.#chain.genesis;
+    if (this.#hash !== hash) {
+      this.#hash = hash;
+      this.#prefix = createKeyPrefix(chainId, hash);
+    }
+    return this.#prefix;
+  }
+}
+
 /**
  * Creates the key of a request, or undefined if its response must not be cached. Different requests never share a key:
  * no part before the canonical params contains a colon, and `#` marks hashed params.

@@ -29,34 +29,27 @@ const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 class CachedSource implements RpcSource {
   readonly #source: RpcSource;
   readonly #options: CachedOptions;
-  readonly #storage: Storage;
   readonly #count: ReturnType<typeof createLookupCounters>;
+  readonly #countStored: ReturnType<typeof createStoredCounters>;
 
   constructor(source: RpcSource, options: CachedOptions) {
-    const { memory, redis, negativeCache, stated } = options;
     this.#source = source;
     this.#options = options;
-    this.#storage = {
-      memory,
-      negativeCache,
-      stated,
-      countStored: createStoredCounters(options),
-      ...(redis && { redis }),
-    };
     this.#count = createLookupCounters(options);
+    this.#countStored = createStoredCounters(options);
   }
 
   request(request: RpcRequest, context: Context): Awaitable<RpcResponse> {
     const { retention } = request;
     const { heads } = context.view;
-    const key = requestKey(this.#options.prefix, request, heads);
+    const key = requestKey(this.#options.keys.prefix, request, heads);
     if (key === undefined) {
       return forward(this.#source, request, context);
     }
     if (context.bypassCache) {
       return this.#fetch(key, request, context);
     }
-    const entry = this.#storage.memory.get(key);
+    const entry = this.#options.memory.get(key);
     if (entry !== undefined && isValid(entry, retention, heads)) {
       const nowMs = Date.now();
       if (this.#isServed(entry, request, nowMs)) {
@@ -70,7 +63,7 @@ class CachedSource implements RpcSource {
   }
 
   #isServed(entry: CacheEntry, { method }: RpcRequest, nowMs: number): boolean {
-    const { stated } = this.#storage;
+    const { stated } = this.#options;
     return !isStated(entry) || stated.isServed(entry, nowMs, stated.mustAgree && needsAgreement(method));
   }
 
@@ -80,7 +73,7 @@ class CachedSource implements RpcSource {
   }
 
   #findNull(request: RpcRequest, heads: Heads): RpcResponse | undefined {
-    const response = this.#storage.negativeCache.get(request, heads);
+    const response = this.#options.negativeCache.get(request, heads);
     if (response !== undefined) {
       this.#count(request.retention, "absent");
     }
@@ -90,7 +83,7 @@ class CachedSource implements RpcSource {
   /** `inMemory`: an entry in memory that is not served any more. */
   #readOrFetch(key: string, request: RpcRequest, context: Context, inMemory?: CacheEntry): Awaitable<RpcResponse> {
     const { retention } = request;
-    const { memory, redis } = this.#storage;
+    const { memory, redis } = this.#options;
     if (redis === undefined || RETENTION[retention].redisSeconds === undefined) {
       return this.#fetchOrConfirm(key, request, context, inMemory);
     }
@@ -106,7 +99,7 @@ class CachedSource implements RpcSource {
   }
 
   async #findInRedis(
-    redis: NonNullable<Storage["redis"]>,
+    redis: NonNullable<ChainTiers["redis"]>,
     key: string,
     { method, retention }: RpcRequest,
     context: Context,
@@ -114,7 +107,7 @@ class CachedSource implements RpcSource {
     const entry = await traced(context.span, "redis get", {}, () => redis.get(key, ownerOf(context.caller)));
     return entry === undefined || !isValid(entry, retention, context.view.heads)
       ? undefined
-      : this.#storage.stated.adopt(entry, isProvenByHash(method));
+      : this.#options.stated.adopt(entry, isProvenByHash(method));
   }
 
   #fetchOrConfirm(
@@ -125,7 +118,7 @@ class CachedSource implements RpcSource {
   ): Awaitable<RpcResponse> {
     return entry !== undefined &&
       isStated(entry) &&
-      this.#storage.stated.isConfirmable(entry, needsAgreement(request.method))
+      this.#options.stated.isConfirmable(entry, needsAgreement(request.method))
       ? this.#confirm(key, request, context, entry)
       : this.#fetch(key, request, context);
   }
@@ -134,12 +127,12 @@ class CachedSource implements RpcSource {
     const { heads } = context.view;
     const isFresh = context.bypassCache;
     this.#count(request.retention, isFresh ? "bypass" : "miss");
-    const expected = withExpectation(request, heads, this.#storage.negativeCache);
+    const expected = withExpectation(request, heads, this.#options.negativeCache);
     return whenKnown(this.#source.request(expected, context), (response) => {
       if (response.status.hit !== undefined) {
         return response;
       }
-      const stored = storeResponse(key, request, { heads, response, isFresh }, this.#storage);
+      const stored = this.#store(key, request, { heads, response, isFresh });
       return { ...response, status: { ...response.status, fwd: isFresh ? "request" : "miss", stored } };
     });
   }
@@ -147,13 +140,48 @@ class CachedSource implements RpcSource {
   /** Requests a value whose life is over from another origin. */
   async #confirm(key: string, request: RpcRequest, context: Context, earlier: StatedEntry): Promise<RpcResponse> {
     const { heads } = context.view;
-    const { stated } = this.#storage;
+    const { stated } = this.#options;
     this.#count(request.retention, "miss");
     const ask = (avoidedOrigins: readonly string[]) => this.#source.request({ ...request, avoidedOrigins }, context);
     const { response, outcome } = await stated.confirm({ method: request.method, earlier, ask });
     const received = { heads, response, isConfirmed: outcome === "equal" };
-    const stored = outcome !== "different" && storeResponse(key, request, received, this.#storage);
+    const stored = outcome !== "different" && this.#store(key, request, received);
     return { ...response, status: { ...response.status, fwd: "miss", stored } };
+  }
+
+  /** Caches a response if that is allowed. Returns whether it is cached. */
+  #store(key: string, request: RpcRequest, received: Received): boolean {
+    const { heads, response, isFresh = false } = received;
+    const { negativeCache, stated } = this.#options;
+    const { retention } = request;
+    const rule = RETENTION[retention];
+    const { body } = response;
+    // The node of an unverified response may lack the block.
+    if (!(body instanceof Uint8Array) || response.verified === false) {
+      return false;
+    }
+    if (isNull(response)) {
+      return rule.cachesNull && negativeCache.add(request, heads);
+    }
+    const entry = createEntry(request, body, received, stated);
+    if (entry === undefined || (isFresh && this.#isConfirmedInMemory(key, entry))) {
+      return false;
+    }
+    if (rule.listsNewTransactions && response.block && listsTransactions(request, body)) {
+      negativeCache.expectTransactions(scanTransactionHashes(body), response.block);
+    }
+    const isStored = storeEntry(this.#options, key, entry, retention);
+    if (isStored) {
+      this.#countStored(retention);
+    }
+    return isStored;
+  }
+
+  /** Whether two origins have stated the value that the memory has. The statement of one node does not replace it. */
+  #isConfirmedInMemory(key: string, entry: CacheEntry): boolean {
+    const { memory, stated } = this.#options;
+    const known = isStated(entry) ? memory.get(key) : undefined;
+    return known?.isConfirmed === true && isStated(known) && stated.isServed(known, entry.storedAtMs, false);
   }
 }
 
@@ -185,11 +213,6 @@ const withExpectation = (request: RpcRequest, heads: Heads, negativeCache: Negat
   return { ...request, nullIsError: true, isInKnownBlock: negativeCache.isSealed(hash, heads) };
 };
 
-/** The places where responses are cached. */
-interface Storage extends Omit<CachedOptions, "chain" | "prefix" | "telemetry"> {
-  countStored(retention: RetentionClass): void;
-}
-
 interface Received {
   /** The heads of the key. */
   readonly heads: Heads;
@@ -199,39 +222,6 @@ interface Received {
   /** Whether the cache was not read before. */
   readonly isFresh?: boolean;
 }
-
-/** Caches a response if that is allowed. Returns whether it is cached. */
-const storeResponse = (key: string, request: RpcRequest, received: Received, storage: Storage): boolean => {
-  const { heads, response, isFresh = false } = received;
-  const { retention } = request;
-  const rule = RETENTION[retention];
-  const { body } = response;
-  // The node of an unverified response may lack the block.
-  if (!(body instanceof Uint8Array) || response.verified === false) {
-    return false;
-  }
-  if (isNull(response)) {
-    return rule.cachesNull && storage.negativeCache.add(request, heads);
-  }
-  const entry = createEntry(request, body, received, storage.stated);
-  if (entry === undefined || (isFresh && isConfirmedInMemory(key, entry, storage))) {
-    return false;
-  }
-  if (rule.listsNewTransactions && response.block && listsTransactions(request, body)) {
-    storage.negativeCache.expectTransactions(scanTransactionHashes(body), response.block);
-  }
-  const isStored = storeEntry(storage, key, entry, retention);
-  if (isStored) {
-    storage.countStored(retention);
-  }
-  return isStored;
-};
-
-/** Whether two origins have stated the value that the memory has. The statement of one node does not replace it. */
-const isConfirmedInMemory = (key: string, entry: CacheEntry, { memory, stated }: Storage): boolean => {
-  const known = isStated(entry) ? memory.get(key) : undefined;
-  return known?.isConfirmed === true && isStated(known) && stated.isServed(known, entry.storedAtMs, false);
-};
 
 /** Creates the cache entry, or undefined if the response must not be cached. */
 const createEntry = (
@@ -286,7 +276,7 @@ const createLookupCounters = ({ chain, telemetry }: CachedOptions) => {
 };
 
 /** Creates the counters of cached responses. Each series is created on first use. */
-const createStoredCounters = ({ chain, telemetry }: CachedOptions): Storage["countStored"] => {
+const createStoredCounters = ({ chain, telemetry }: CachedOptions): ((retention: RetentionClass) => void) => {
   const counters = new Map<RetentionClass, CounterSeries>();
   return (retention) => {
     let counter = counters.get(retention);

@@ -28,8 +28,8 @@ export class StateStore {
 
   /** Returns undefined for a value that was evicted or cannot be read. */
   async get(name: string): Promise<StoredState | undefined> {
-    const { prefix, memory, redis } = this.#tiers;
-    const key = prefix + name;
+    const { keys, memory, redis } = this.#tiers;
+    const key = keys.prefix + name;
     const inMemory = memory.get(key);
     const known = inMemory && this.#toStored(inMemory);
     if (known?.isServed === true) {
@@ -48,7 +48,7 @@ export class StateStore {
   set(name: string, body: Uint8Array, node: string, isConfirmed: boolean): void {
     const source = this.#stated.sourceOf(node);
     const entry: CacheEntry = { body, isFinal: true, storedAtMs: Date.now(), source, isConfirmed };
-    storeEntry(this.#tiers, this.#tiers.prefix + name, entry, "final");
+    storeEntry(this.#tiers, this.#tiers.keys.prefix + name, entry, "final");
   }
 
   #toStored(entry: CacheEntry): StoredState | undefined {

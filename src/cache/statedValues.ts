@@ -3,7 +3,7 @@ import { isNull } from "../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { CacheEntry, ValueSource } from "./cacheEntry.ts";
+import type { CacheEntry, ChainKeys, ValueSource } from "./cacheEntry.ts";
 import type { LiarMarks } from "./liarMarks.ts";
 import { isSameResult, isSingleValue, variesByNode } from "./sameResult.ts";
 
@@ -11,8 +11,7 @@ export interface StatedValuesOptions {
   /** Name of the chain, for metrics. */
   readonly chain: string;
   readonly marks: LiarMarks;
-  /** See `createKeyPrefix`. It is read for every call, because a chain reset changes it. */
-  readonly prefix: string;
+  readonly keys: Pick<ChainKeys, "prefix">;
   /** The nodes of the chain, in the order of the configuration. */
   readonly nodes: readonly StatingNode[];
   /** The life of a value that one origin stated, if there are others. */
@@ -94,7 +93,7 @@ export class StatedValues {
     if (node === undefined) {
       return undefined;
     }
-    const { prefix } = this.#options;
+    const { prefix } = this.#options.keys;
     if (prefix !== this.#ownPrefix) {
       this.#own = new Map();
       this.#ownPrefix = prefix;
@@ -128,16 +127,16 @@ export class StatedValues {
       return isProven || this.#lifeMs === Number.POSITIVE_INFINITY ? entry : undefined;
     }
     return whenKnown(
-      this.#options.marks.find(this.#options.prefix, entry.source),
+      this.#options.marks.find(this.#options.keys.prefix, entry.source),
       (source) => source && { ...entry, source },
     );
   }
 
   /** Ends all values that the node has stated. */
   markLiar(node: string): void {
-    const { chain, marks, prefix, telemetry } = this.#options;
+    const { chain, keys, marks, telemetry } = this.#options;
     const origin = this.#origins.get(node);
-    if (origin !== undefined && marks.mark(prefix, node, origin)) {
+    if (origin !== undefined && marks.mark(keys.prefix, node, origin)) {
       telemetry.metrics.cacheMarks.inc({ chain, node });
       telemetry.log.warn({ chain, node }, "the cached values of this node end: it returned a wrong value");
     }

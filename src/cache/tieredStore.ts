@@ -1,21 +1,20 @@
 import type { BlockId, Heads } from "../core/heads.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
-import { type CacheEntry, redisSeconds, requestKey } from "./cacheEntry.ts";
+import { type CacheEntry, type ChainKeys, redisSeconds, requestKey } from "./cacheEntry.ts";
 import type { MemoryStore } from "./memoryStore.ts";
 import type { RedisStore } from "./redisStore.ts";
 
 /** The tiers of the cache, with the keys of one chain. */
 export interface ChainTiers {
-  /** See `createKeyPrefix`. It is read for every request, because a chain reset changes it. */
-  readonly prefix: string;
+  readonly keys: Pick<ChainKeys, "prefix">;
   readonly memory: MemoryStore;
   readonly redis?: Pick<RedisStore, "get" | "set" | "delete">;
 }
 
 /** Caches an entry in memory, and in Redis if its retention class is shared. Returns whether it is cached. */
 export const storeEntry = (
-  { memory, redis }: Omit<ChainTiers, "prefix">,
+  { memory, redis }: Omit<ChainTiers, "keys">,
   key: string,
   entry: CacheEntry,
   retention: RetentionClass,
@@ -42,9 +41,9 @@ const STATE_CLASSES = ["recentState", "final"] as const;
  * Removes the cached response to a read of state at a block, in memory and Redis. Other processes keep it in memory. The key of a
  * recent block ends when the block is final. No mark of the node ends it earlier: that would end all its values for one wrong hash.
  */
-export const forgetStateRead = ({ prefix, memory, redis }: ChainTiers, read: StateReadAt, heads: Heads): void => {
+export const forgetStateRead = ({ keys, memory, redis }: ChainTiers, read: StateReadAt, heads: Heads): void => {
   for (const retention of STATE_CLASSES) {
-    const key = requestKey(prefix, { ...read, retention }, heads);
+    const key = requestKey(keys.prefix, { ...read, retention }, heads);
     if (key !== undefined) {
       memory.delete(key);
       if (RETENTION[retention].redisSeconds !== undefined) {
@@ -69,7 +68,7 @@ export class TieredStore {
 
   /** Returns one value per key, in the order of the keys. Never rejects. Default of `owner`: no client. */
   get(keys: readonly string[], owner?: QueueOwner): Promise<readonly (Stored | undefined)[]> {
-    const { prefix } = this.#tiers;
+    const { prefix } = this.#tiers.keys;
     return Promise.all(keys.map((key) => this.#getOne(prefix + key, owner)));
   }
 
@@ -79,7 +78,7 @@ export class TieredStore {
     if (isCached) {
       const isFinal = finality === "final";
       const entry: CacheEntry = { body, ...(block && { block }), isFinal, storedAtMs: Date.now() };
-      storeEntry(this.#tiers, this.#tiers.prefix + key, entry, retention);
+      storeEntry(this.#tiers, this.#tiers.keys.prefix + key, entry, retention);
     }
   }
 

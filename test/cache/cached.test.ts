@@ -22,7 +22,14 @@ const wrap = (source: RpcSource) => {
   return {
     negativeCache,
     memory,
-    source: cached(source, { chain: "test", prefix, memory, negativeCache, stated: createStated(), telemetry }),
+    source: cached(source, {
+      chain: "test",
+      keys: { prefix },
+      memory,
+      negativeCache,
+      stated: createStated(),
+      telemetry,
+    }),
   };
 };
 

@@ -38,14 +38,18 @@ const startReplica = async (t: TestContext, server: RedisServer, options: Replic
   const prefix = createKeyPrefix(1, options.genesis ?? ZERO_HASH);
   const wrapped = {
     chain: "test",
-    prefix,
+    keys: { prefix },
     memory,
     redis,
     negativeCache: new NegativeCache(),
-    stated: createStated({ prefix, redis }),
+    stated: createStated({ keys: { prefix }, redis }),
     telemetry,
   };
-  return { source: cached(options.source, wrapped), store: new TieredStore({ prefix, memory, redis }), prefix };
+  return {
+    source: cached(options.source, wrapped),
+    store: new TieredStore({ keys: { prefix }, memory, redis }),
+    prefix,
+  };
 };
 
 const atFinal = (number: number): RpcRequest =>

@@ -93,7 +93,7 @@ test("with two replicas, nodes on other forks and one Redis, every hit belongs t
         cached(node, {
           ...{
             chain: "test",
-            prefix: "",
+            keys: { prefix: "" },
             redis,
             negativeCache: new NegativeCache(),
             stated: createStated(),

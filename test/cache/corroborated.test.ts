@@ -71,7 +71,14 @@ const createChain = (states: readonly (string | undefined)[]) => {
     },
   );
   const memory = new MemoryStore(1 << 20, silent());
-  const source = cached(proven, { chain: "test", prefix: "", memory, negativeCache, stated, telemetry: silent() });
+  const source = cached(proven, {
+    chain: "test",
+    keys: { prefix: "" },
+    memory,
+    negativeCache,
+    stated,
+    telemetry: silent(),
+  });
   const read = async (method = "eth_getTransactionReceipt"): Promise<string> => {
     const params = [TRANSACTION];
     const context = createContext({ heads: HEADS });

@@ -29,7 +29,14 @@ test("a null is not cached for a transaction that a cached block lists", async (
       : createResponse("null"),
   );
   const memory = new MemoryStore(1 << 20, telemetry);
-  const source = cached(node, { chain: "test", prefix: "", memory, negativeCache, stated: createStated(), telemetry });
+  const source = cached(node, {
+    chain: "test",
+    keys: { prefix: "" },
+    memory,
+    negativeCache,
+    stated: createStated(),
+    telemetry,
+  });
   await source.request(createRequest({ retention: "recent", block, blockField: "hash" }), createContext({ heads }));
   const { status } = await source.request(
     createRequest({ retention: "byTransaction", params: [HASHES[1]] }),

@@ -75,7 +75,7 @@ const withClock = (t: TestContext, statementOf: (origin: string, method: string)
       onNode?.(node.name);
       return calls.map(({ method }) => statementOf(node.origin, method));
     },
-    store: new StateStore({ prefix: "test:", memory }, stated),
+    store: new StateStore({ keys: { prefix: "test:" }, memory }, stated),
     isFinal: () => true,
   });
   return { fetch, avoided, stated, tick: (ms: number) => t.mock.timers.tick(ms) };

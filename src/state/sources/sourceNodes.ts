@@ -2,9 +2,9 @@ import { LRUCache } from "lru-cache";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import type { CallScope } from "../../core/context.ts";
 import type { BlockId } from "../../core/heads.ts";
-import { isNull } from "../../core/rpcSource.ts";
 import { NodeError, type NodeErrorKind } from "../../core/node.ts";
 import { RETRY_LIMITS } from "../../core/retryPolicy.ts";
+import { isNull } from "../../core/rpcSource.ts";
 import type { Call } from "../../jsonrpc/call.ts";
 import type { WriteSetFailure } from "../writeSet.ts";
 

@@ -10,7 +10,7 @@ export const createStated = ({
   new StatedValues({
     chain: "test",
     marks: new LiarMarks({ redis }),
-    prefix: "test:",
+    keys: { prefix: "test:" },
     nodes: [{ name: "node1", origin: "one", priority: 0 }],
     unconfirmedMs: 600_000,
     telemetry: silent(),
