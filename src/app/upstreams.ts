@@ -11,7 +11,7 @@ import { type HeadTracker, NodeHeadTracker } from "../heads/headTracker.ts";
 import type { HedgeOptions } from "../nodes/hedge.ts";
 import type { IdentityResult } from "../nodes/identityGate.ts";
 import { nodeName } from "../nodes/nodeName.ts";
-import { createNodePool } from "../nodes/nodePool.ts";
+import { NodePool } from "../nodes/nodePool.ts";
 import type { NodeConfig, TransportOptions } from "../nodes/nodeTransport.ts";
 import { type NodeOptions, UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -194,17 +194,7 @@ class ChainUpstreams implements Upstreams {
 
   #createPool(): NodeSource {
     const { chain, attempts = RETRY_LIMITS.pool.defaultAttempts, hedge } = this.#options;
-    const { log, metrics } = this.#telemetry;
-    return createNodePool(this.nodes, {
-      attempts,
-      hedge,
-      onRetry: (reason) => metrics.upstreamRetries.inc({ chain, reason }),
-      onHedge: (reason) => metrics.upstreamHedges.inc({ chain, reason }),
-      onAllUsed: (isAllUsed) => {
-        metrics.upstreamAllUsed.set({ chain }, isAllUsed ? 1 : 0);
-        log.warn({ chain }, isAllUsed ? "most nodes fail or hang: all of them are used" : "most nodes work again");
-      },
-    });
+    return new NodePool(chain, this.nodes, { attempts, hedge }, this.#telemetry);
   }
 }
 

@@ -8,23 +8,8 @@ export interface BreakerOptions {
   readonly onChange?: (open: boolean) => void;
 }
 
-export interface Breaker {
-  /** True if the breaker is closed, or half open without a probe in flight. */
-  readonly available: boolean;
-  /** Records that a request is sent. If the breaker is half open, the request is the probe. */
-  begin(): void;
-  succeeded(): void;
-  /** `openForMs`: the time until the next probe. Default: that of the options. */
-  failed(openForMs?: number): void;
-  /** Opens the breaker for this time at least. */
-  open(forMs: number): void;
-  /** Records that a request ended without a result that shows the node's health: its client disconnected. */
-  release(): void;
-  /** Closes the breaker. */
-  reset(): void;
-}
-
-class CircuitBreaker implements Breaker {
+/** Opens after consecutive failures. Then one probe decides whether it closes again (half open). */
+export class Breaker {
   readonly #maxFailures: number;
   readonly #firstOpenMs: number;
   readonly #maxOpenMs: number;
@@ -44,10 +29,12 @@ class CircuitBreaker implements Breaker {
     this.#onChange = onChange;
   }
 
+  /** True if the breaker is closed, or half open without a probe in flight. */
   get available(): boolean {
     return this.#openUntilMs === undefined || (this.#isHalfOpen() && !this.#isProbing);
   }
 
+  /** Records that a request is sent. If the breaker is half open, the request is the probe. */
   begin(): void {
     this.#isProbing = this.#isHalfOpen();
   }
@@ -61,6 +48,7 @@ class CircuitBreaker implements Breaker {
     }
   }
 
+  /** Closes the breaker. */
   reset(): void {
     this.#isProbing = false;
     this.#failures = 0;
@@ -71,6 +59,7 @@ class CircuitBreaker implements Breaker {
     }
   }
 
+  /** `openForMs`: the time until the next probe. Default: that of the options. */
   failed(openForMs?: number): void {
     this.#failures += 1;
     this.#isProbing = false;
@@ -82,6 +71,7 @@ class CircuitBreaker implements Breaker {
     }
   }
 
+  /** Opens the breaker for this time at least. */
   open(forMs: number): void {
     const wasOpen = this.#openUntilMs !== undefined;
     this.#openUntilMs = Math.max(this.#openUntilMs ?? 0, this.#nowMs() + forMs);
@@ -90,6 +80,7 @@ class CircuitBreaker implements Breaker {
     }
   }
 
+  /** Records that a request ended without a result that shows the node's health: its client disconnected. */
   release(): void {
     this.#isProbing = false;
   }
@@ -98,6 +89,3 @@ class CircuitBreaker implements Breaker {
     return this.#openUntilMs !== undefined && this.#nowMs() >= this.#openUntilMs;
   }
 }
-
-/** Creates a breaker: it opens after consecutive failures, then one probe decides whether it closes again (half open). */
-export const createBreaker = (options: BreakerOptions): Breaker => new CircuitBreaker(options);

@@ -5,6 +5,7 @@ import { type HedgeReason, RETRY_LIMITS, type RetryCause } from "../core/retryPo
 import type { NodeSource, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import { hasReached } from "./branchCheck.ts";
 import { Hedge, type HedgeOptions } from "./hedge.ts";
 import { neededBlock, rankNodes } from "./nodeSelection.ts";
@@ -17,11 +18,6 @@ export interface NodePoolOptions {
   readonly attempts: number;
   readonly hedge?: HedgeOptions | undefined;
   readonly clock?: Clock;
-  /** Called with the cause of the previous attempt's failure. */
-  readonly onRetry: (cause: RetryCause) => void;
-  readonly onHedge: (reason: HedgeReason) => void;
-  /** Most nodes fail or hang, so that all are used; or no longer. */
-  readonly onAllUsed?: (isAllUsed: boolean) => void;
 }
 
 /** Whether the node may get requests of clients. */
@@ -46,20 +42,26 @@ const acceptingFirst = (nodes: readonly UpstreamNode[], method: string): readonl
     : [...nodes.filter((node) => node.accepts(method)), ...nodes.filter((node) => !node.accepts(method))];
 
 /** The nodes of a chain as one source. A read is retried on other nodes, a write is sent once. */
-class NodePool implements NodeSource {
+export class NodePool implements NodeSource {
+  readonly #chain: string;
   readonly #nodes: readonly UpstreamNode[];
+  readonly #telemetry: Telemetry;
   readonly #options: NodePoolOptions;
   readonly #hedge: Hedge | undefined;
   readonly #clock: Clock;
   readonly #budget: RetryBudget;
   #isAllUsed = false;
 
-  constructor(nodes: readonly UpstreamNode[], options: NodePoolOptions) {
+  constructor(chain: string, nodes: readonly UpstreamNode[], options: NodePoolOptions, telemetry: Telemetry) {
+    const { upstreamHedges } = telemetry.metrics;
+    this.#chain = chain;
     this.#nodes = nodes;
     this.#options = options;
+    this.#telemetry = telemetry;
     this.#clock = options.clock ?? systemClock;
     this.#budget = new RetryBudget(this.#clock);
-    this.#hedge = options.hedge && new Hedge(options.hedge, options.onHedge, this.#budget);
+    const onHedge = (reason: HedgeReason): void => upstreamHedges.inc({ chain, reason });
+    this.#hedge = options.hedge && new Hedge(options.hedge, onHedge, this.#budget);
   }
 
   request(request: RpcRequest, context: Context): Promise<RpcResponse> {
@@ -97,7 +99,7 @@ class NodePool implements NodeSource {
       if (others.length === 0 || !(error instanceof NodeError && error.kind === "overloaded")) {
         throw error;
       }
-      this.#options.onRetry(error.kind);
+      this.#countRetry(error.kind);
       return this.#writeToFirst(others, request, context);
     }
   }
@@ -170,7 +172,10 @@ class NodePool implements NodeSource {
     const isAllUsed = isMostFailing(identified);
     if (isAllUsed !== this.#isAllUsed) {
       this.#isAllUsed = isAllUsed;
-      this.#options.onAllUsed?.(isAllUsed);
+      const { log, metrics } = this.#telemetry;
+      const chain = this.#chain;
+      metrics.upstreamAllUsed.set({ chain }, isAllUsed ? 1 : 0);
+      log.warn({ chain }, isAllUsed ? "most nodes fail or hang: all of them are used" : "most nodes work again");
     }
     const { avoidedOrigins, excludedOrigins } = request;
     const allowed = excludedOrigins ? serving.filter(({ origin }) => !excludedOrigins.includes(origin)) : serving;
@@ -195,15 +200,16 @@ class NodePool implements NodeSource {
     { attempt, cause }: { readonly attempt: number; readonly cause: RetryCause },
     { signal }: Context,
   ): Promise<void> {
-    this.#options.onRetry(cause);
+    this.#countRetry(cause);
     if (!isRepeated) {
       return;
     }
     await this.#clock.sleep(RETRY_LIMITS.pool.firstDelayMs * 2 ** (attempt - 2), signal);
     signal.throwIfAborted();
   }
-}
 
-/** Creates the pool of a chain's nodes. */
-export const createNodePool = (nodes: readonly UpstreamNode[], options: NodePoolOptions): NodeSource =>
-  new NodePool(nodes, options);
+  /** Counts a retry by the cause of the previous attempt's failure. */
+  #countRetry(reason: RetryCause): void {
+    this.#telemetry.metrics.upstreamRetries.inc({ chain: this.#chain, reason });
+  }
+}

@@ -2,7 +2,7 @@ import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import { retryCause } from "../core/retryCause.ts";
 import { RETRY_RULES } from "../core/retryPolicy.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { type Breaker, createBreaker } from "./breaker.ts";
+import { Breaker } from "./breaker.ts";
 
 export interface NodeRefusalsOptions {
   readonly chain: string;
@@ -227,7 +227,7 @@ export class NodeRefusals {
   #createBreaker(onChange: (isOut: boolean) => void): Breaker {
     const { nowMs } = this.#options;
     const times = { openMs: FIRST_OUT_MS, maxOpenMs: MAX_OUT_MS };
-    return createBreaker({ failures: MAX_REFUSALS, ...times, ...(nowMs && { nowMs }), onChange });
+    return new Breaker({ failures: MAX_REFUSALS, ...times, ...(nowMs && { nowMs }), onChange });
   }
 
   #onChange(isOut: boolean): void {

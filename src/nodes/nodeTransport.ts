@@ -7,7 +7,7 @@ import { CODES } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { VerifyLevel } from "../verification/verifier.ts";
-import { type Breaker, type BreakerOptions, createBreaker } from "./breaker.ts";
+import { Breaker, type BreakerOptions } from "./breaker.ts";
 import { type Budget, createBudget } from "./budget.ts";
 import { CallAdmission, SendPermits } from "./callAdmission.ts";
 import { CallBatcher } from "./callBatcher.ts";
@@ -134,7 +134,7 @@ export class NodeTransport {
     const labels = { chain, node: name };
     const budget = createBudget(config.requestsPerSecond);
     const counts = new NodeCounts(labels, telemetry.metrics, options);
-    const breaker = createBreaker({
+    const breaker = new Breaker({
       ...(options.breaker ?? DEFAULT_BREAKER),
       onChange: (isOpen) => this.#onBreaker(isOpen),
     });

@@ -1,9 +1,9 @@
 import type { Context } from "../core/context.ts";
-import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
+import { abortReason, DeadlineSignal, isAborted, isTimeout, msUntil, offAbort, onAbort } from "../core/lazySignal.ts";
 import { RETENTION } from "../core/retention.ts";
 import type { NodeSource, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
-import { RpcError, upstreamTimeout } from "../jsonrpc/rpcError.ts";
+import { upstreamTimeout } from "../jsonrpc/rpcError.ts";
 
 /** A read that is never cached may have to see a write that was sent just before: it is not coalesced. */
 const isShared = (rpcRequest: RpcRequest, context: Context): boolean =>
@@ -25,10 +25,6 @@ const keyOf = (
   return avoidedOrigins === undefined ? key : `${key} ${avoidedOrigins.join(" ")}`;
 };
 
-const TIMEOUT_STATUS = 504;
-
-const isTimeout = (error: unknown): boolean => error instanceof RpcError && error.status === TIMEOUT_STATUS;
-
 const tooLate = () => upstreamTimeout("no node answered in time");
 
 /** One client that waits for a shared response, up to its own deadline. */
@@ -37,14 +33,14 @@ class Waiter {
   readonly #context: Context;
   readonly #shared: SharedRequest;
   readonly #timer: NodeJS.Timeout | undefined;
-  readonly #onAbort = (): void => this.#leave(abortReason(this.#context));
+  readonly #onAbort = (): void => this.#cancel(abortReason(this.#context));
 
   constructor(context: Context, shared: SharedRequest) {
     this.#context = context;
     this.#shared = shared;
     // The shared request ends at its own deadline.
     if (context.deadlineMs < shared.deadlineMs) {
-      this.#timer = setTimeout(() => this.#leave(tooLate()), msUntil(context.deadlineMs));
+      this.#timer = setTimeout(() => this.#cancel(tooLate()), msUntil(context.deadlineMs));
     }
     onAbort(context, this.#onAbort);
   }
@@ -63,7 +59,7 @@ class Waiter {
     this.#response.reject(error);
   }
 
-  #leave(reason: unknown): void {
+  #cancel(reason: unknown): void {
     this.#shared.leave(this);
     this.reject(reason);
   }
@@ -74,18 +70,15 @@ class Waiter {
   }
 }
 
-const msUntil = (deadlineMs: number): number => Math.max(0, Math.ceil(deadlineMs - performance.now()));
-
 /**
  * One request to the source, and the clients that wait for it. It is aborted when the last of them has left, and at the
  * deadline of the client that started it.
  */
 class SharedRequest {
   readonly deadlineMs: number;
-  readonly #ending: LazySignal;
+  readonly #ending: DeadlineSignal;
   readonly #inFlight: Map<string, SharedRequest>;
   readonly #key: string;
-  readonly #timer: NodeJS.Timeout;
   readonly #first: Waiter;
   /** The clients that joined. */
   #followers: Set<Waiter> | undefined;
@@ -93,10 +86,11 @@ class SharedRequest {
 
   constructor(context: Context, key: string, inFlight: Map<string, SharedRequest>) {
     this.deadlineMs = context.deadlineMs;
-    this.#ending = new LazySignal(context.deadlineMs);
+    this.#ending = new DeadlineSignal(context.deadlineMs);
     this.#key = key;
     this.#inFlight = inFlight;
-    this.#timer = setTimeout(() => this.#expire(), msUntil(context.deadlineMs));
+    // The first listener: the clients get this error, and not that of the node whose call is then ended.
+    this.#ending.add(() => this.#fail(this.#ending.reason));
     this.#first = new Waiter(context, this);
     inFlight.set(key, this);
   }
@@ -134,12 +128,6 @@ class SharedRequest {
     }
   }
 
-  #expire(): void {
-    const error = tooLate();
-    this.#fail(error);
-    this.#ending.abort(error);
-  }
-
   #fail(error: unknown): void {
     this.#end();
     this.#first.reject(error);
@@ -150,7 +138,7 @@ class SharedRequest {
 
   /** No further client may join. */
   #end(): void {
-    clearTimeout(this.#timer);
+    this.#ending.end();
     if (this.#inFlight.get(this.#key) === this) {
       this.#inFlight.delete(this.#key);
     }

@@ -11,13 +11,14 @@ import type { NodeSource, RpcRequest } from "../../src/core/rpcSource.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { retryOnBranchChange } from "../../src/methods/branchRetry.ts";
 import { HangWatch } from "../../src/nodes/hangWatch.ts";
-import { createNodePool } from "../../src/nodes/nodePool.ts";
+import { NodePool } from "../../src/nodes/nodePool.ts";
 import { NodeRequests } from "../../src/nodes/nodeRequests.ts";
 import type { UpstreamNode } from "../../src/nodes/upstreamNode.ts";
 import { ANY, createSplit, range } from "../logs/askLogs.ts";
 import { createFakeChain as createLogChain, fakeAddress, fakeHeads } from "../logs/fakeChain.ts";
 import { createFakeLogNode } from "../logs/fakeLogNode.ts";
 import { createContext, createRequest } from "../support/builders/request.ts";
+import { silent } from "../support/builders/silent.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeClock } from "../support/fakes/fakeClock.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
@@ -93,7 +94,7 @@ const start = ({ outcomes, moves, nodes, attempts, byHash }: Script) => {
     node.request = (request, context) => requests.request(request, context);
     return node;
   });
-  const pool = createNodePool(chainNodes, { attempts, clock, onRetry: () => undefined, onHedge: () => undefined });
+  const pool = new NodePool("chain", chainNodes, { attempts, clock }, silent());
   const chain = {
     heads: {
       ...heads,

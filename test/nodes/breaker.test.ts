@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createBreaker } from "../../src/nodes/breaker.ts";
+import { Breaker } from "../../src/nodes/breaker.ts";
 
 test("a breaker opens after consecutive failures, then permits one probe, and closes if the probe succeeds", () => {
   let nowMs = 0;
   const changes: boolean[] = [];
-  const breaker = createBreaker({
+  const breaker = new Breaker({
     failures: 3,
     openMs: 100,
     nowMs: () => nowMs,

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { LazySignal } from "../../src/core/lazySignal.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
-import { createBreaker } from "../../src/nodes/breaker.ts";
+import { Breaker } from "../../src/nodes/breaker.ts";
 import { createBudget } from "../../src/nodes/budget.ts";
 import { CallBatcher } from "../../src/nodes/callBatcher.ts";
 import { SentCall } from "../../src/nodes/exchange.ts";
@@ -31,7 +31,7 @@ const createRecorded = () => {
       },
       batchLimit: new BatchLimit(50),
       requestLimit: new RequestLimit(10),
-      breaker: createBreaker({ failures: 1, openMs: 1 }),
+      breaker: new Breaker({ failures: 1, openMs: 1 }),
       budget: createBudget(undefined),
       counts: new NodeCounts({ chain: "chain", node: "node" }, silent().metrics, {
         methodLabel: () => "other",
