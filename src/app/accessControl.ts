@@ -1,4 +1,4 @@
-import { Access, type Reauthorize } from "../access/accessControl.ts";
+import { Access, type Reauthorize } from "../access/access.ts";
 import { createTrustedProxyCheck } from "../access/clientAddress.ts";
 import { RateLimits } from "../access/rateLimits.ts";
 import { connectRedis } from "../cache/redisClient.ts";

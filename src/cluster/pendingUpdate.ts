@@ -1,6 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import type { PendingChange, PendingExtension, PendingView } from "../core/view.ts";
-import type { Flashblock } from "../feed/message.ts";
+import type { Flashblock } from "../feed/flashblock.ts";
 import type { FlashblockPart, PendingBlockState } from "../pending/applyFlashblock.ts";
 import { pendingBlockState } from "../pending/pendingBlock.ts";
 

@@ -1,5 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
-import type { Flashblock, FlashblockBase } from "./message.ts";
+import type { Flashblock, FlashblockBase } from "./flashblock.ts";
 import { hasTrueHash } from "./messageHeader.ts";
 import {
   type BlockMessages,

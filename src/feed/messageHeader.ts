@@ -2,7 +2,7 @@ import type { PendingEnvironment } from "../core/view.ts";
 import { type BlockHeader, EMPTY_REQUESTS_HASH, hashHeader } from "../ethereum/blockHeader.ts";
 import { type Hash, parseData } from "../ethereum/hex.ts";
 import { type LeafCache, orderedTrieRoot } from "../ethereum/orderedTrie.ts";
-import type { Flashblock, FlashblockDiff } from "./message.ts";
+import type { Flashblock, FlashblockDiff } from "./flashblock.ts";
 
 /** Returns the header of a block that ends with a message (docs/reference/flashblocks.md, Block hash). */
 export const messageHeader = (

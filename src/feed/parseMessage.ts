@@ -18,7 +18,7 @@ import type {
   ListedAccount,
   MessageFault,
   ParsedMessage,
-} from "./message.ts";
+} from "./flashblock.ts";
 
 const parseBase = (value: unknown): FlashblockBase => {
   const base = read.fields(value);

@@ -1,4 +1,4 @@
-import type { Flashblock } from "./message.ts";
+import type { Flashblock } from "./flashblock.ts";
 
 export interface RecentFlashblock {
   readonly number: number;

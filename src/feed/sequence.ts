@@ -1,6 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import { decideMessage } from "./decideMessage.ts";
-import type { Flashblock } from "./message.ts";
+import type { Flashblock } from "./flashblock.ts";
 import {
   type BufferedMessage,
   type Decision,

@@ -1,5 +1,5 @@
 import type { Data, Hash } from "../ethereum/hex.ts";
-import type { Flashblock } from "./message.ts";
+import type { Flashblock } from "./flashblock.ts";
 
 /** One pending block with its messages 0, 1, 2 and so on, without gaps. */
 export interface BlockMessages {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
-import { type AuthenticatedCaller, allowEveryone } from "../access/accessControl.ts";
+import { type AuthenticatedCaller, allowEveryone } from "../access/access.ts";
 import { clientOfAddress } from "../access/clientAddress.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import type { AuthenticatedCaller } from "../access/accessControl.ts";
+import type { AuthenticatedCaller } from "../access/access.ts";
 import type { InboundRequest } from "../core/context.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { type Chunk, isStream } from "../jsonrpc/response.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import type { AuthenticatedCaller } from "../access/accessControl.ts";
+import type { AuthenticatedCaller } from "../access/access.ts";
 import type { InboundRequest, RequestAdmission } from "../core/context.ts";
 import { LazySignal } from "../core/lazySignal.ts";
 import type { TraceHeaders } from "../core/trace.ts";

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AuthenticatedCaller } from "../access/accessControl.ts";
+import type { AuthenticatedCaller } from "../access/access.ts";
 import { PaymentError } from "../access/payment/challenge.ts";
 import type { Payments } from "../access/payment/payment.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";

@@ -1,5 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
-import type { Flashblock } from "../feed/message.ts";
+import type { Flashblock } from "../feed/flashblock.ts";
 import { type AppliedExecution, applyFlashblock, type ExtraBlockFields, type PendingChain } from "./applyFlashblock.ts";
 
 /** A message as it is shown. While a copy of it executes that has replaced it, the message is still the old one. */

@@ -5,7 +5,7 @@ import { bloomOfLogs } from "../ethereum/bloom.ts";
 import { type Address, type Data, type Hash, ZERO_HASH } from "../ethereum/hex.ts";
 import type { Receipt } from "../ethereum/receipt.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
-import type { Flashblock, FlashblockReceipt } from "../feed/message.ts";
+import type { Flashblock, FlashblockReceipt } from "../feed/flashblock.ts";
 import type { Execution, ExecutionOutcome, ReceiptExtra, UnverifiedReason } from "./execution.ts";
 
 /** A transaction of a pending block. */

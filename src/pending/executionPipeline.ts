@@ -1,7 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import { ZERO_HASH } from "../ethereum/hex.ts";
-import type { Flashblock } from "../feed/message.ts";
+import type { Flashblock } from "../feed/flashblock.ts";
 import type { BlockMessages, Verdict } from "../feed/sequenceState.ts";
 import { AppliedChain, type MessageForm } from "./appliedChain.ts";
 import { type ExtraBlockFields, environmentOf, type PendingChain } from "./applyFlashblock.ts";

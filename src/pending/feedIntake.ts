@@ -2,7 +2,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { Data } from "../ethereum/hex.ts";
 import { pauseBeforeMs } from "../feed/decideMessage.ts";
 import { idleDeadlineMs } from "../feed/feedClient.ts";
-import type { Flashblock } from "../feed/message.ts";
+import type { Flashblock } from "../feed/flashblock.ts";
 import { hasTrueHash } from "../feed/messageHeader.ts";
 import { follow, isDegraded, receive, reviewCopies } from "../feed/sequence.ts";
 import { type BlockMessages, emptySequence, type SequenceLimits, type Verdict } from "../feed/sequenceState.ts";

@@ -1,7 +1,7 @@
 import type { HeadChange } from "../core/heads.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import type { Flashblock } from "../feed/message.ts";
+import type { Flashblock } from "../feed/flashblock.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { needsNode } from "./mode.ts";
 import { createPendingParts, type PendingOptions, type PendingParts } from "./pendingParts.ts";

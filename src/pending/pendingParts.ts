@@ -1,6 +1,6 @@
 import type { SharedValues } from "../core/sharedValues.ts";
 import type { Feed } from "../feed/feedClient.ts";
-import type { Flashblock } from "../feed/message.ts";
+import type { Flashblock } from "../feed/flashblock.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { KnownSender } from "./decode.ts";
 import { DroppedTransactions } from "./droppedTransactions.ts";

@@ -1,6 +1,6 @@
 import type { Body, PendingBlock, PendingExtension } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
-import type { Flashblock } from "../feed/message.ts";
+import type { Flashblock } from "../feed/flashblock.ts";
 import type { AppliedTransaction, FlashblockPart, PendingBlockState } from "./applyFlashblock.ts";
 import type { PendingBlocks } from "./pendingBlock.ts";
 

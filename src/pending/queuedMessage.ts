@@ -1,5 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
-import type { Flashblock } from "../feed/message.ts";
+import type { Flashblock } from "../feed/flashblock.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
 import type { MessageForm } from "./appliedChain.ts";
 import { environmentOf } from "./applyFlashblock.ts";

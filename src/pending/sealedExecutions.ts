@@ -2,7 +2,7 @@ import type { BlockId, HeaderFields, Heads } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { isQuantity } from "../ethereum/hex.ts";
-import type { Flashblock } from "../feed/message.ts";
+import type { Flashblock } from "../feed/flashblock.ts";
 import type { SealedExecution } from "../state/sources/feedSource.ts";
 import { isAbsent } from "../verification/jsonFields.ts";
 import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";

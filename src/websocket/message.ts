@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { AuthenticatedCaller } from "../access/accessControl.ts";
+import type { AuthenticatedCaller } from "../access/access.ts";
 import type { InboundRequest, RequestAdmission, Subscriber } from "../core/context.ts";
 import type { LazySignal } from "../core/lazySignal.ts";
 import type { TraceHeaders } from "../core/trace.ts";

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { RawData, WebSocket } from "ws";
-import type { AuthenticatedCaller, Reauthorize } from "../access/accessControl.ts";
+import type { AuthenticatedCaller, Reauthorize } from "../access/access.ts";
 import type { InboundRequest, Subscriber } from "../core/context.ts";
 import { LazySignal } from "../core/lazySignal.ts";
 import { isNoCache, readTraceHeaders } from "../http/httpRequest.ts";

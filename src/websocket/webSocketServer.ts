@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import type { Duplex } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import type { WebSocketServer } from "ws";
-import type { AuthenticatedCaller, Reauthorize } from "../access/accessControl.ts";
+import type { AuthenticatedCaller, Reauthorize } from "../access/access.ts";
 import { createRequestIds } from "../http/httpRequest.ts";
 import { endUpgrade, rejectUpgrade } from "../http/upgrades.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";

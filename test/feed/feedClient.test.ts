@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { brotliCompressSync } from "node:zlib";
 import { backoffMs, createFeed, idleDeadlineMs } from "../../src/feed/feedClient.ts";
-import type { Flashblock } from "../../src/feed/message.ts";
+import type { Flashblock } from "../../src/feed/flashblock.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { wireMessage } from "../support/builders/flashblocks.ts";
 import { until } from "../support/clients/until.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Flashblock } from "../../src/feed/message.ts";
+import type { Flashblock } from "../../src/feed/flashblock.ts";
 import { parseMessage } from "../../src/feed/parseMessage.ts";
 import { hashOf, wireMessage } from "../support/builders/flashblocks.ts";
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { BlockId } from "../../src/core/heads.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
-import type { Flashblock } from "../../src/feed/message.ts";
+import type { Flashblock } from "../../src/feed/flashblock.ts";
 import { follow, isDegraded, receive } from "../../src/feed/sequence.ts";
 import { type Decision, emptySequence, type SequenceState } from "../../src/feed/sequenceState.ts";
 import { flashblock, hashOf, payloadOf } from "../support/builders/flashblocks.ts";

@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { hashHeader } from "../../src/ethereum/blockHeader.ts";
 import type { Data } from "../../src/ethereum/hex.ts";
-import type { Flashblock } from "../../src/feed/message.ts";
+import type { Flashblock } from "../../src/feed/flashblock.ts";
 import { messageHeader } from "../../src/feed/messageHeader.ts";
 import { flashblock, hashOf, payloadOf, raw, txHash } from "../support/builders/flashblocks.ts";
 import { rootOf } from "./fakeExecutor.ts";

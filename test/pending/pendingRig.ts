@@ -2,7 +2,7 @@ import type { TestContext } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import type { PendingChange, PendingView } from "../../src/core/view.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
-import type { Flashblock } from "../../src/feed/message.ts";
+import type { Flashblock } from "../../src/feed/flashblock.ts";
 import { createPending } from "../../src/pending/pending.ts";
 import type { PendingOptions } from "../../src/pending/pendingParts.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { parseData } from "../../src/ethereum/hex.ts";
-import type { Flashblock } from "../../src/feed/message.ts";
+import type { Flashblock } from "../../src/feed/flashblock.ts";
 import { flashblock, raw } from "../support/builders/flashblocks.ts";
 import { rootOf } from "./fakeExecutor.ts";
 import type { createRig } from "./pendingRig.ts";

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { WebSocket } from "ws";
-import { allowEveryone } from "../../src/access/accessControl.ts";
+import { allowEveryone } from "../../src/access/access.ts";
 import type { Subscriber } from "../../src/core/context.ts";
 import { createNotification } from "../../src/subscriptions/subscriber.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";

@@ -5,7 +5,7 @@ import type { Body } from "../../src/core/view.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
-import type { Flashblock } from "../../src/feed/message.ts";
+import type { Flashblock } from "../../src/feed/flashblock.ts";
 import { parseMessage } from "../../src/feed/parseMessage.ts";
 import { receive } from "../../src/feed/sequence.ts";
 import { type Decision, emptySequence } from "../../src/feed/sequenceState.ts";

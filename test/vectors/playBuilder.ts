@@ -3,7 +3,7 @@ import type { TestContext } from "node:test";
 import type { View } from "../../src/core/view.ts";
 import { type Address, type Data, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { createNodeState } from "../../src/evm/reads/nodeState.ts";
-import type { Flashblock } from "../../src/feed/message.ts";
+import type { Flashblock } from "../../src/feed/flashblock.ts";
 import { parseMessage } from "../../src/feed/parseMessage.ts";
 import { createPending } from "../../src/pending/pending.ts";
 import { type Layer, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";

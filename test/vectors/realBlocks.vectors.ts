@@ -7,7 +7,7 @@ import { formatData, formatQuantity, type Hash, parseData } from "../../src/ethe
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import { createNodeState } from "../../src/evm/reads/nodeState.ts";
-import type { Flashblock } from "../../src/feed/message.ts";
+import type { Flashblock } from "../../src/feed/flashblock.ts";
 import { parseMessage } from "../../src/feed/parseMessage.ts";
 import { decodeTransaction } from "../../src/pending/decodeTransaction.ts";
 import type { Execution, FlashblockJob } from "../../src/pending/execution.ts";

@@ -1,6 +1,6 @@
 import { type Data, formatQuantity, type Hash, parseData } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
-import type { Flashblock } from "../../../src/feed/message.ts";
+import type { Flashblock } from "../../../src/feed/flashblock.ts";
 import { parseMessage } from "../../../src/feed/parseMessage.ts";
 
 export const hashOf = (number: bigint | number): Hash => `0x${number.toString(16).padStart(64, "0")}`;

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { allowEveryone } from "../../../src/access/accessControl.ts";
+import { allowEveryone } from "../../../src/access/access.ts";
 import { Context } from "../../../src/core/context.ts";
 import type { RpcResponse } from "../../../src/core/rpcSource.ts";
 import { createDispatch } from "../../../src/jsonrpc/dispatch.ts";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
 import { request as send } from "undici";
-import { Access, type AccessOptions } from "../../src/access/accessControl.ts";
+import { Access, type AccessOptions } from "../../src/access/access.ts";
 import { RateLimits } from "../../src/access/rateLimits.ts";
 import type { PassThrough } from "../../src/http/endpoint.ts";
 import type { Reply } from "../../src/jsonrpc/call.ts";
