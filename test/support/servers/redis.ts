@@ -42,8 +42,11 @@ const HOST = "127.0.0.1";
 const READY = /Ready to accept connections|Sentinel ID is|Running mode=sentinel/;
 const SERVER = ["redis-server", "valkey-server"].find((name) => spawnSync(name, ["--version"]).status === 0) ?? "";
 
-/** Below the ports that the kernel gives to connections of other tests, which could take this one before the server listens. */
-const PORTS = { first: 15_000, end: 32_000 };
+/**
+ * Below the ports that the kernel gives to connections of other tests, which could take this one before the server listens.
+ * A cluster also uses the port that is 10,000 higher.
+ */
+const PORTS = { first: 11_000, end: 20_900 };
 
 const freePort = async (): Promise<number> => {
   const port = randomInt(PORTS.first, PORTS.end);
