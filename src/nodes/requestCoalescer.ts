@@ -60,8 +60,9 @@ class Waiter {
   }
 
   #cancel(reason: unknown): void {
-    this.#shared.leave(this);
+    // First the reason: the end of the shared request would reject this client with its own.
     this.reject(reason);
+    this.#shared.leave(this);
   }
 
   #stop(): void {

@@ -87,6 +87,15 @@ test("the request is aborted when its last client disconnects, not before", asyn
   await bypassCache;
 });
 
+test("a client gets the reason of its own signal, also if nobody else waits", async () => {
+  const { source } = createHeldSource();
+  const controller = new AbortController();
+  const answer = source.request(read, createContext({ signal: controller.signal }));
+  const reason = new Error("the time of the client is over");
+  controller.abort(reason);
+  await assert.rejects(answer, reason);
+});
+
 test("a follower keeps its own deadline", async () => {
   const { sent, source } = createHeldSource();
   const leader = source.request(read, createContext());
