@@ -54,6 +54,8 @@ export class SourcedValues {
 
   /** Whether the known values stay after this write set. */
   canContinue(source: WriteSetSource, writeSet: WriteSet): boolean {
+    // A probation also ends by time.
+    this.#updateTrusted();
     return this.#probations.size === 0 || isOnProbation(probationOf(source, writeSet)) !== this.#values.isTrusted;
   }
 

@@ -61,3 +61,27 @@ test("values that a source on probation carried end when another source has a wr
   await extend(feed);
   assert.equal(known(), ONE);
 });
+
+test("values that a source carried stay known if its probation ends by time, between two blocks", async () => {
+  const clock = { nowMs: 0 };
+  const probation = new Probation({ blocks: 32, values: 1 }, () => clock.nowMs);
+  const trace = Object.assign(new FakeWriteSets("trace"), { probation });
+  const { heads, values, follower, dropped, enter } = createFollower([trace]);
+  let number = FIRST;
+  const extend = async (): Promise<void> => {
+    number++;
+    trace.answer(block(number), emptyWriteSet(block(number)));
+    heads.move(block(number));
+    await follower.untilApplied(block(number));
+  };
+  enter(block(number));
+  while (!probation.isOver) {
+    await extend();
+    // A client reads after each head.
+    enter(block(number));
+    clock.nowMs += 4_000;
+  }
+  await extend();
+  assert.deepEqual(dropped, []);
+  assert.equal(values.get(BALANCE, block(number)), ONE);
+});
