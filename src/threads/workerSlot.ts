@@ -130,7 +130,7 @@ export class WorkerSlot {
     try {
       job.resolve(await thread.channel.call("run", input, options));
     } catch (error) {
-      job.reject(hasEnded ? this.#outcomeOf(error) : error);
+      job.reject(hasEnded && !ending.signal.aborted ? this.#outcomeOf(error) : error);
     }
     endWatch();
     if (!hasEnded) {

@@ -57,6 +57,20 @@ test("jobs beyond the limit are rejected, and those that wait are rejected when 
   await assert.rejects(run("ask"), { reason: "closed" });
 });
 
+test("a job that runs when the pool closes is rejected, and is no failure of its thread", async (t) => {
+  const { pool, run, failures } = createPool(t);
+  const asked = Promise.withResolvers<void>();
+  const running = run("ask", () => {
+    asked.resolve();
+    return new Promise(() => undefined);
+  });
+  await asked.promise;
+  const rejected = assert.rejects(running, { reason: "closed" });
+  await pool.close();
+  await rejected;
+  assert.deepEqual(failures, []);
+});
+
 test("lanes take turns, and a lane runs no more jobs at once than it may", async (t) => {
   const { pool } = createPool(t);
   pool.grow(2);
