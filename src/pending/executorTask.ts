@@ -78,12 +78,12 @@ class ExecutorThread {
     return hasState ? runJob(executor, run) : "cancelled";
   }
 
-  rebase({ base, through }: Parameters<ExecutorFunctions["rebase"]>[0]): void {
+  rebase({ base, through }: Parameters<ExecutorFunctions["rebase"]>[0]): Promise<void> {
     if (through === undefined) {
       this.#cancelAll();
     }
     this.#sealed = through === undefined ? undefined : { through, atMs: this.#sealed?.atMs ?? performance.now() };
-    void this.#enqueue(() => {
+    return this.#enqueue(() => {
       if (through === this.#sealed?.through) {
         this.#sealed = undefined;
       }
