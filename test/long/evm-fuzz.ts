@@ -8,6 +8,8 @@ import { type CaseId, FUZZ_FORKS, FuzzRun } from "../fuzz/evm/fuzzRun.ts";
  */
 const PROGRAMS = 100_000;
 const MIN_SHARE = 0.3;
+/** With fewer random programs, an opcode may be missing in one fork by chance. */
+const COVERING_PROGRAMS = 10_000;
 const SEEDS = 2 ** 32;
 
 const readCase = (text: string): CaseId => {
@@ -32,7 +34,7 @@ export const long = async ({ seconds }: { readonly seconds: number | undefined }
   await run.run(seed, () => (seconds === undefined ? run.programs >= PROGRAMS : performance.now() > endMs));
   const passed =
     run.differences.length === 0 &&
-    run.missing.length === 0 &&
+    (run.missing.length === 0 || run.programs < COVERING_PROGRAMS) &&
     run.successShare >= MIN_SHARE &&
     1 - run.successShare >= MIN_SHARE;
   return { passed, seed, ...run.report() };
