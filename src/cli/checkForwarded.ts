@@ -2,9 +2,9 @@ import { FORWARDED_COST, FORWARDED_TEXTS, type ForwardedReason, isDevelopmentNod
 import type { ChainConfig } from "../config/schema.ts";
 import { areRulesKnown } from "../ethereum/rules.ts";
 import { resolveForks } from "../evm/chainRules.ts";
-import { requestResult } from "../nodes/requestResult.ts";
 import type { CheckedNode } from "./checkNode.ts";
 import { CHECK_TIMEOUT_MS, type CheckResult } from "./checkResult.ts";
+import { requestResult } from "./requestResult.ts";
 
 const STATE_READS = "eth_getBalance, eth_getTransactionCount, eth_getCode, eth_getStorageAt";
 const CALLS = "eth_call, eth_estimateGas";

@@ -4,8 +4,8 @@ import type { ChainConfig } from "../config/schema.ts";
 import { connectionFault, connectionHint } from "../core/connectionFault.ts";
 import { nodeName } from "../nodes/nodeName.ts";
 import { parseNodeUrl } from "../nodes/nodeUrl.ts";
-import { type ResultTarget, requestOnce, requestResult } from "../nodes/requestResult.ts";
 import { CHECK_TIMEOUT_MS, type CheckResult, checked, withHint } from "./checkResult.ts";
+import { type ResultTarget, requestOnce, requestResult } from "./requestResult.ts";
 
 type NodeConfig = ChainConfig["nodes"][number];
 
