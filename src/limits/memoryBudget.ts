@@ -1,4 +1,5 @@
 import { totalmem } from "node:os";
+import type { RpcSource } from "../core/rpcSource.ts";
 import { overBudget, type RpcError } from "../jsonrpc/rpcError.ts";
 import { FairShares, networkOf } from "./fairShares.ts";
 
@@ -139,6 +140,15 @@ export class MemoryBudget {
     return true;
   }
 }
+
+/** Refuses requests of clients that have no room in the memory budget. Requests of forebay itself always pass. */
+export const admitted = (source: RpcSource, budget: MemoryBudget): RpcSource => ({
+  request: (request, context) => {
+    const { clientId, connection } = context.caller;
+    const error = connection === undefined ? undefined : budget.refuse("requests", clientId);
+    return error === undefined ? source.request(request, context) : Promise.reject(error);
+  },
+});
 
 const GIB = 1024 ** 3;
 const MAX_DEFAULT_BYTES = 4 * GIB;
