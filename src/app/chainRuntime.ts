@@ -2,7 +2,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { PassThroughHandler } from "../http/passThroughHandler.ts";
 import { createHandlers } from "../methods/handlers.ts";
-import { nodeName } from "../nodes/nodeName.ts";
+import { nodeName } from "../nodes/nodeConfig.ts";
 import { createUnitTable } from "../state/providerUnits.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { createChainDispatch } from "./chainDispatch.ts";

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../config/readConfig.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { type Endpoint, trackInFlight } from "../http/endpoint.ts";
-import { nodeName } from "../nodes/nodeName.ts";
+import { nodeName } from "../nodes/nodeConfig.ts";
 import { removeMetricSeries } from "../telemetry/promClient.ts";
 import type { ServedChain } from "./chainRuntime.ts";
 import type { Shared } from "./shared.ts";

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ChainConfig } from "../config/schema.ts";
-import { nodeName } from "../nodes/nodeName.ts";
+import { nodeName } from "../nodes/nodeConfig.ts";
 import type { BlockValues } from "../state/blockValues.ts";
 import type { WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 

@@ -2,8 +2,7 @@ import { once } from "node:events";
 import { WebSocket } from "ws";
 import type { ChainConfig } from "../config/schema.ts";
 import { connectionFault, connectionHint } from "../core/connectionFault.ts";
-import { nodeName } from "../nodes/nodeName.ts";
-import { parseNodeUrl } from "../nodes/nodeUrl.ts";
+import { nodeName, parseNodeUrl } from "../nodes/nodeConfig.ts";
 import { CHECK_TIMEOUT_MS, type CheckResult, checked, withHint } from "./checkResult.ts";
 import { type ResultTarget, requestOnce, requestResult } from "./requestResult.ts";
 

@@ -1,5 +1,5 @@
 import { request } from "undici";
-import { parseNodeUrl } from "../nodes/nodeUrl.ts";
+import { parseNodeUrl } from "../nodes/nodeConfig.ts";
 
 export interface ResultTarget {
   readonly url: string;

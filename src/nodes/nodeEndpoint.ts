@@ -4,7 +4,7 @@ import type { NodeError, NodeErrorKind } from "../core/node.ts";
 import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { HangWatch, LivenessProbe } from "./hangWatch.ts";
-import { parseNodeUrl } from "./nodeUrl.ts";
+import { parseNodeUrl } from "./nodeConfig.ts";
 import { type BatchOutcomes, ReplyReader } from "./replyReader.ts";
 import { type HttpReply, type OnReply, type Post, PostError, ResponseReader } from "./responseReader.ts";
 import { connectWithin, Pool } from "./undici.ts";

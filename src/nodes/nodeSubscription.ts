@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import type { WebSocket } from "ws";
 import { connectionFault } from "../core/connectionFault.ts";
-import { parseNodeUrl } from "./nodeUrl.ts";
+import { parseNodeUrl } from "./nodeConfig.ts";
 
 const require = createRequire(import.meta.url);
 /** Loaded on first use. */

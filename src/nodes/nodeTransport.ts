@@ -14,35 +14,13 @@ import { CallBatcher } from "./callBatcher.ts";
 import { isFault } from "./errorKind.ts";
 import { type CancelReason, type NodeCallOutcome, SentCall } from "./exchange.ts";
 import type { IdentityGate } from "./identityGate.ts";
+import type { BatchOptions, NodeConfig } from "./nodeConfig.ts";
 import { NodeCounts } from "./nodeCounts.ts";
 import { NodeEndpoint } from "./nodeEndpoint.ts";
 import { factsOf, reasonOf } from "./nodeRefusals.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
 import { budgetError } from "./replyReader.ts";
 import { BatchLimit, RequestLimit } from "./sendLimits.ts";
-
-/** `maxWaitMs`: the time that a call waits for others; 0 for one turn of the event loop. */
-export type BatchOptions = "off" | { readonly maxCalls: number; readonly maxWaitMs: number };
-
-/** One configured node. */
-export interface NodeConfig {
-  readonly name: string;
-  /** The operator of the node; default: host and port of `url`. */
-  readonly origin?: string;
-  readonly url: string;
-  readonly wsUrl?: string | undefined;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly requestsPerSecond?: number | undefined;
-  readonly concurrency?: number;
-  /** The tier of the node. Default: 0, the first. */
-  readonly priority?: number;
-  /** The methods that the node may get, by name or by prefix (`debug_*`). Default: all methods. */
-  readonly methods?: { readonly only?: readonly string[] | undefined; readonly never: readonly string[] };
-  /** HTTP requests with several calls; default: DEFAULT_BATCH. */
-  readonly batch?: BatchOptions;
-  /** Ranges of eth_getLogs in flight. Default: 1. */
-  readonly logSpans?: number;
-}
 
 /** What the transports of one chain's nodes share. */
 export interface TransportOptions {

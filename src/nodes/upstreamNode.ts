@@ -8,9 +8,10 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import { isClientFault } from "./errorKind.ts";
 import { type IdentityFault, IdentityGate, type IdentityResult } from "./identityGate.ts";
+import type { NodeConfig } from "./nodeConfig.ts";
 import { NodeRefusals } from "./nodeRefusals.ts";
 import { NodeRequests } from "./nodeRequests.ts";
-import { type CallOptions, type NodeConfig, NodeTransport, type TransportOptions } from "./nodeTransport.ts";
+import { type CallOptions, NodeTransport, type TransportOptions } from "./nodeTransport.ts";
 import { type AnnouncedBlock, ObservedHealth } from "./observedHealth.ts";
 import { WrongAnswers } from "./wrongAnswers.ts";
 

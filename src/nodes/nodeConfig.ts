@@ -1,3 +1,30 @@
+/** `maxWaitMs`: the time that a call waits for others; 0 for one turn of the event loop. */
+export type BatchOptions = "off" | { readonly maxCalls: number; readonly maxWaitMs: number };
+
+/** One configured node. */
+export interface NodeConfig {
+  readonly name: string;
+  /** The operator of the node; default: host and port of `url`. */
+  readonly origin?: string;
+  readonly url: string;
+  readonly wsUrl?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly requestsPerSecond?: number | undefined;
+  readonly concurrency?: number;
+  /** The tier of the node. Default: 0, the first. */
+  readonly priority?: number;
+  /** The methods that the node may get, by name or by prefix (`debug_*`). Default: all methods. */
+  readonly methods?: { readonly only?: readonly string[] | undefined; readonly never: readonly string[] };
+  /** HTTP requests with several calls; default: 50 calls, without a wait. */
+  readonly batch?: BatchOptions;
+  /** Ranges of eth_getLogs in flight. Default: 1. */
+  readonly logSpans?: number;
+}
+
+/** Returns the name of a configured node: its own, or `node` with its position from 1. */
+export const nodeName = ({ name }: { readonly name?: string | undefined }, index: number): string =>
+  name ?? `node${index + 1}`;
+
 export interface NodeUrl {
   /** Scheme, host and port. */
   readonly origin: string;
