@@ -1,6 +1,6 @@
 import type { BlockId, HeadChange, Heads, RingBlock } from "../core/heads.ts";
 import { type BlockRing, createBlockRing } from "../heads/blockRing.ts";
-import type { SealedBlock } from "../nodes/sealedBlock.ts";
+import type { SealedBlock } from "../nodes/blockReads.ts";
 
 /** The difference between two Heads as plain data. */
 export interface HeadsUpdate {

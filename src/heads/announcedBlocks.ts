@@ -1,6 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
-import type { SealedBlock } from "../nodes/sealedBlock.ts";
+import type { SealedBlock } from "../nodes/blockReads.ts";
 import { hasHeaderHash, hasOwnHash, isSameHeader } from "../verification/checkHeader.ts";
 import type { BlockRing } from "./blockRing.ts";
 

@@ -1,6 +1,6 @@
 import type { HeaderFields, RingBlock } from "../core/heads.ts";
 import { BLOOM_BYTES } from "../ethereum/bloom.ts";
-import type { SealedBlock } from "../nodes/sealedBlock.ts";
+import type { SealedBlock } from "../nodes/blockReads.ts";
 
 const BLOOMS_PER_BUFFER = 64;
 

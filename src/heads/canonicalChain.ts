@@ -1,5 +1,5 @@
 import type { BlockId, HeadChange, Heads, RingBlock } from "../core/heads.ts";
-import type { SealedBlock } from "../nodes/sealedBlock.ts";
+import type { SealedBlock } from "../nodes/blockReads.ts";
 import { type BlockRing, createBlockRing, RING_BLOCKS } from "./blockRing.ts";
 import type { ChainPath } from "./chainPath.ts";
 

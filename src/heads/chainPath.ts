@@ -1,7 +1,7 @@
 import type { RingBlock } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
+import type { SealedBlock } from "../nodes/blockReads.ts";
 import { readBlock, readBlockByHash } from "../nodes/blockReads.ts";
-import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { BlockRing } from "./blockRing.ts";
 

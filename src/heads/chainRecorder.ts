@@ -1,6 +1,6 @@
 import type { Hash } from "../ethereum/hex.ts";
+import type { SealedBlock } from "../nodes/blockReads.ts";
 import { readLinked } from "../nodes/blockReads.ts";
-import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { AnnouncedBlocks, type FindBlock, linkHead, type NodeChain, rejoin } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";

@@ -1,7 +1,6 @@
 import type { Clock } from "../core/clock.ts";
-import { readBlock } from "../nodes/blockReads.ts";
+import { parseSealedBlock, readBlock, type SealedBlock } from "../nodes/blockReads.ts";
 import { followSubscription } from "../nodes/nodeSubscription.ts";
-import { parseSealedBlock, type SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { HeadReporter } from "./headReporter.ts";
 import type { HeadActivity } from "./idleHeads.ts";

@@ -1,5 +1,5 @@
 import type { Hash } from "../ethereum/hex.ts";
-import type { SealedBlock } from "../nodes/sealedBlock.ts";
+import type { SealedBlock } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { headOf, type NodeChain, sealedBlocksOf } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";

@@ -1,7 +1,7 @@
 import type { Heads } from "../core/heads.ts";
+import type { SealedBlock } from "../nodes/blockReads.ts";
 import { readBlock, readLinked } from "../nodes/blockReads.ts";
 import type { IdentityResult } from "../nodes/identityGate.ts";
-import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { sealedBlocksOf } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";

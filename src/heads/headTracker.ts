@@ -2,7 +2,7 @@ import { type Clock, systemClock } from "../core/clock.ts";
 import type { HeadChange, Heads, RingBlock } from "../core/heads.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
-import type { SealedBlock } from "../nodes/sealedBlock.ts";
+import type { SealedBlock } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createBlockBackfill } from "./blockBackfill.ts";

@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { BlockId, RingBlock } from "../core/heads.ts";
+import type { SealedBlock } from "../nodes/blockReads.ts";
 import { readBlock, readLinked } from "../nodes/blockReads.ts";
-import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { trueCopyOf, untilWrong } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { type BlockRing, createBlockRing, RING_BLOCKS, RING_HEADERS } from "../../src/heads/blockRing.ts";
-import type { SealedBlock } from "../../src/nodes/sealedBlock.ts";
+import type { SealedBlock } from "../../src/nodes/blockReads.ts";
 
 let count = 0;
 const bloomOf = (seed: number): Uint8Array => new Uint8Array(256).fill(seed % 251);
