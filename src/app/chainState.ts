@@ -2,10 +2,9 @@ import { Disagreements } from "../cache/agreedState.ts";
 import { UnverifiedError } from "../core/node.ts";
 import type { Address } from "../ethereum/hex.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
-import { createAgreedFetch } from "../state/agreedFetch.ts";
-import { BlockValues } from "../state/blockValues.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
 import { ExecutionReads } from "../state/executionReads.ts";
+import { createAgreedFetch } from "../state/fetch/agreedFetch.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { createSameRules } from "../state/sameRules.ts";
@@ -17,6 +16,7 @@ import { StateDifferences, type StateDifferencesOptions } from "../state/stateDi
 import { StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
 import { StateLearner } from "../state/stateLearner.ts";
 import { StateReads } from "../state/stateReads.ts";
+import { ValueStore } from "../state/store/valueStore.ts";
 import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createAnswers } from "./createAnswers.ts";
@@ -49,7 +49,7 @@ interface Costs {
 
 /** The values of one chain, with their givers and costs. The chain that replaces it can go on with them. */
 interface Known extends Costs {
-  readonly values: BlockValues;
+  readonly values: ValueStore;
   readonly sourced: SourcedValues;
 }
 
@@ -209,7 +209,7 @@ export class ChainState {
   }
 
   #createKnown(costs: Costs): Known {
-    const values = new BlockValues(this.#options.config.state.cacheBytes - this.#answerBytes);
+    const values = new ValueStore(this.#options.config.state.cacheBytes - this.#answerBytes);
     return { ...costs, values, sourced: new SourcedValues(values) };
   }
 
@@ -270,7 +270,7 @@ export class ChainState {
   }
 
   #followerEvents(
-    values: BlockValues,
+    values: ValueStore,
   ): Pick<StateFollowerOptions, "onRead" | "onHead" | "onApplied" | "onDropped" | "onDifference" | "onFault"> {
     const { config, telemetry } = this.#options;
     const { log, metrics } = telemetry;

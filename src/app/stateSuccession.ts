@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ChainConfig } from "../config/schema.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
-import type { BlockValues } from "../state/blockValues.ts";
+import type { ValueStore } from "../state/store/valueStore.ts";
 import type { WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 
 /** A chain that replaces another one waits for the blocks of its known state for this time. */
@@ -29,7 +29,7 @@ export const removedNodes = (before: ChainConfig, next: ChainConfig): readonly s
 
 /** Waits until the newest block of the values is in the ring of the next chain, which begins with one block. */
 export const untilLinked = async (
-  { head }: Pick<BlockValues, "head">,
+  { head }: Pick<ValueStore, "head">,
   { upstreams: { heads }, signal }: Followed,
 ): Promise<void> => {
   heads.markActive();

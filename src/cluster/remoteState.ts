@@ -1,10 +1,10 @@
 import type { Context } from "../core/context.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
-import { READABLE_BLOCKS } from "../state/blockValues.ts";
 import { type CacheableCall, type CallCache, MAX_KEY_CHARACTERS } from "../state/calls/callCache.ts";
 import type { CallMethod } from "../state/calls/callRun.ts";
 import type { StateMethod, StateRead, StateReads } from "../state/stateReads.ts";
+import { READABLE_BLOCKS } from "../state/store/valueStore.ts";
 import type { MainChannel } from "./chainCopy.ts";
 import type { StateOutcome } from "./chainProtocol.ts";
 import { KnownBodies } from "./knownBodies.ts";

@@ -5,8 +5,6 @@ import { stripZeros } from "../ethereum/rlp.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { accountOfValues } from "./accountOfValues.ts";
-import { type BlockValues, READABLE_BLOCKS } from "./blockValues.ts";
 import { unitsOfSlot } from "./fetch/stateFetcher.ts";
 import { keyOfCall, methodOf, parseSingle } from "./fetch/stateRequests.ts";
 import { resolvesWithin } from "./resolvesWithin.ts";
@@ -14,9 +12,11 @@ import { runSlicedWhile } from "./runSliced.ts";
 import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateField, StateKey } from "./stateKey.ts";
+import { accountOfValues } from "./store/accountOfValues.ts";
+import { READABLE_BLOCKS, type ValueStore } from "./store/valueStore.ts";
 
 export interface ExecutionReadsOptions {
-  readonly values: Pick<BlockValues, "get" | "code" | "head" | "isReadable">;
+  readonly values: Pick<ValueStore, "get" | "code" | "head" | "isReadable">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "add" | "untilApplied">;
   readonly heads: { current(): Heads | undefined };
   readonly cost: Pick<StateCost, "unitsOf" | "onRead">;

@@ -1,7 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
-import type { ValueProvenance } from "./blockValues.ts";
 import type { StateFetcher } from "./fetch/stateFetcher.ts";
 import type { StateKey } from "./stateKey.ts";
+import type { ValueProvenance } from "./store/valueStore.ts";
 
 /** A known value that differs from a node's. */
 export interface StateDifference {

@@ -1,11 +1,11 @@
 import type { BlockId } from "../core/heads.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
-import type { TableKey } from "./keyEncoder.ts";
 import type { Probation } from "./probation.ts";
 import { runSliced } from "./runSliced.ts";
 import { keyName } from "./stateKey.ts";
+import type { TableKey } from "./store/keyEncoder.ts";
+import { writtenValues, ZERO_VALUE } from "./store/writtenValues.ts";
 import type { WriteSet, WriteSetFailure } from "./writeSet.ts";
-import { writtenValues, ZERO_VALUE } from "./writtenValues.ts";
 
 /** A node on probation. */
 export interface ProbationNode {

@@ -2,12 +2,12 @@ import { LRUCache } from "lru-cache";
 import type { BlockId } from "../core/heads.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import type { NodeValue } from "./awaitedBlocks.ts";
-import { type BlockValues, READABLE_BLOCKS } from "./blockValues.ts";
 import type { StateDifference } from "./originComparison.ts";
 import type { Probation } from "./probation.ts";
 import { keyName, type StateKey } from "./stateKey.ts";
+import { READABLE_BLOCKS, type ValueStore } from "./store/valueStore.ts";
+import { ZERO_VALUE } from "./store/writtenValues.ts";
 import type { WriteSet, WriteSetSource } from "./writeSet.ts";
-import { ZERO_VALUE } from "./writtenValues.ts";
 
 /** A source on probation is asked only if no other source had the write sets of this number of blocks. */
 const TRUSTED_BLOCKS = 8n;
@@ -32,7 +32,7 @@ interface BlockGiver {
  * Values of givers on probation are compared with those of nodes, and answer no read. They are not mixed with values of other givers.
  */
 export class SourcedValues {
-  readonly #values: BlockValues;
+  readonly #values: ValueStore;
   /** Of the write sets that were applied since the values began. */
   readonly #probations = new Set<Probation | undefined>();
   /** The names of nodes on whose word alone write sets were applied since the values began. */
@@ -42,7 +42,7 @@ export class SourcedValues {
   readonly #contested = new ContestedKeys();
   #newestTrusted: bigint | undefined;
 
-  constructor(values: BlockValues) {
+  constructor(values: ValueStore) {
     this.#values = values;
   }
 
@@ -94,7 +94,7 @@ export class SourcedValues {
     }
   }
 
-  /** See BlockValues. */
+  /** See ValueStore. */
   apply(source: WriteSetSource, writeSet: WriteSet): Generator<void, boolean> {
     const { node, block } = writeSet;
     const probation = probationOf(source, writeSet);

@@ -1,12 +1,12 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { BlockValues } from "./blockValues.ts";
 import type { ReadValues, StateFetcher } from "./fetch/stateFetcher.ts";
 import { parseSingle } from "./fetch/stateRequests.ts";
 import type { ComparedNode, OriginComparison, StateDifference } from "./originComparison.ts";
 import type { StateCost, UnitPurpose } from "./stateCost.ts";
 import type { StateDifferences } from "./stateDifferences.ts";
 import type { StateKey } from "./stateKey.ts";
+import type { ValueStore } from "./store/valueStore.ts";
 import { MAX_AUDIT_UNITS } from "./unitBudget.ts";
 
 /** The result of a comparison with one node. */
@@ -44,7 +44,7 @@ export const compareValues = async (
 
 export interface StateChecksOptions {
   readonly chain: string;
-  readonly values: Pick<BlockValues, "get" | "head" | "sourceOf">;
+  readonly values: Pick<ValueStore, "get" | "head" | "sourceOf">;
   readonly cost: Pick<StateCost, "usedKeys" | "budget" | "spend" | "takeSample">;
   readonly comparison: Pick<OriginComparison, "nextNode" | "nodeBeside">;
   readonly differences: Pick<StateDifferences, "handle">;

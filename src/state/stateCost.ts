@@ -1,9 +1,9 @@
 import type { Metrics } from "../telemetry/telemetry.ts";
-import { READABLE_BLOCKS } from "./blockValues.ts";
 import type { Probation } from "./probation.ts";
 import type { UnitsOf } from "./providerUnits.ts";
 import { SlidingSum } from "./slidingSum.ts";
 import type { StateKey } from "./stateKey.ts";
+import { READABLE_BLOCKS } from "./store/valueStore.ts";
 import { type LearningLimits, UnitBudget } from "./unitBudget.ts";
 import { type Repetition, UsedKeys } from "./usedKeys.ts";
 

@@ -1,15 +1,15 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { BlockValues, ValueProvenance } from "./blockValues.ts";
 import type { Judgement, OriginComparison, StateDifference, Statement, WrongValueCause } from "./originComparison.ts";
 import type { SourceTrust } from "./sourceTrust.ts";
 import type { StateFollower } from "./stateFollower.ts";
+import type { ValueProvenance, ValueStore } from "./store/valueStore.ts";
 
 export interface StateDifferencesOptions {
   readonly chain: string;
   readonly comparison: Pick<OriginComparison, "hasSeveral" | "judge">;
   readonly trust: Pick<SourceTrust, "suspendLastUsed" | "suspendNode">;
-  readonly values: Pick<BlockValues, "sourceOf">;
+  readonly values: Pick<ValueStore, "sourceOf">;
   readonly follower: Pick<
     StateFollower,
     "forget" | "forgetNode" | "contest" | "settle" | "endAnswers" | "carriersOf" | "epoch"

@@ -9,13 +9,13 @@ import {
   type OnWriteSetRead,
   type SourcedWriteSet,
 } from "./awaitedBlocks.ts";
-import type { BlockValues } from "./blockValues.ts";
 import type { StateDifference } from "./originComparison.ts";
 import { runSlicedWhile } from "./runSliced.ts";
 import { SlidingSum } from "./slidingSum.ts";
 import { SourcedValues } from "./sourcedValues.ts";
 import type { StateCost } from "./stateCost.ts";
 import type { StateKey } from "./stateKey.ts";
+import type { ValueStore } from "./store/valueStore.ts";
 import type { WriteSetSource } from "./writeSet.ts";
 
 export interface StateFollowerOptions {
@@ -27,7 +27,7 @@ export interface StateFollowerOptions {
   /** In the order in which they are asked. */
   readonly sources: readonly WriteSetSource[];
   readonly cost: Pick<StateCost, "shouldFollow" | "shouldCatchUp">;
-  readonly values: BlockValues;
+  readonly values: ValueStore;
   /** The values with their givers, if another follower has released them. Default: nothing is known. */
   readonly sourced?: SourcedValues | undefined;
   /** Whether the same rules apply to a block and to its parent. */

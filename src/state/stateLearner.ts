@@ -1,13 +1,13 @@
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { BlockValues } from "./blockValues.ts";
 import type { StateFetcher } from "./fetch/stateFetcher.ts";
 import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateKey } from "./stateKey.ts";
+import type { ValueStore } from "./store/valueStore.ts";
 
 export interface StateLearnerOptions {
   readonly chain: string;
-  readonly values: Pick<BlockValues, "get" | "head">;
+  readonly values: Pick<ValueStore, "get" | "head">;
   readonly follower: Pick<StateFollower, "add" | "generation" | "isFollowing">;
   readonly cost: Pick<StateCost, "unitsOf" | "usedKeys" | "budget" | "spend">;
   readonly reader: Pick<StateFetcher, "unitsFor" | "read">;

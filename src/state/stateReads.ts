@@ -4,7 +4,6 @@ import type { CacheStatus, RpcResponse } from "../core/rpcSource.ts";
 import type { Address } from "../ethereum/hex.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { type BlockValues, READABLE_BLOCKS } from "./blockValues.ts";
 import { isFreshFromNode } from "./isFreshFromNode.ts";
 import { resolvesWithin } from "./resolvesWithin.ts";
 import type { StateChecks } from "./stateChecks.ts";
@@ -12,14 +11,15 @@ import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateField, StateKey } from "./stateKey.ts";
 import { StateLookups } from "./stateLookups.ts";
-import { ZERO_VALUE } from "./writtenValues.ts";
+import { READABLE_BLOCKS, type ValueStore } from "./store/valueStore.ts";
+import { ZERO_VALUE } from "./store/writtenValues.ts";
 
 /** The methods that read one value of the state. */
 export const STATE_METHODS = ["eth_getBalance", "eth_getTransactionCount", "eth_getStorageAt", "eth_getCode"] as const;
 export type StateMethod = (typeof STATE_METHODS)[number];
 
 export interface StateReadsOptions {
-  readonly values: BlockValues;
+  readonly values: ValueStore;
   readonly follower: StateFollower;
   readonly cost: Pick<StateCost, "onRead" | "onAsked">;
   /** Accounts whose values are always read from a node. */

@@ -1,10 +1,10 @@
 import { setImmediate as nextTick } from "node:timers/promises";
 import { workerEntry } from "../../src/app/workerEntry.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
-import { BlockValues } from "../../src/state/blockValues.ts";
 import { runSliced } from "../../src/state/runSliced.ts";
 import { TraceSource } from "../../src/state/sources/traceSource.ts";
 import { WriteSetThread } from "../../src/state/sources/writeSetThread.ts";
+import { ValueStore } from "../../src/state/store/valueStore.ts";
 import { BASE_FEE, type StandInBlock, StandInChain, type StandInTransaction } from "../support/standIn/standInChain.ts";
 import { createTransaction } from "../support/standIn/standInTransactions.ts";
 import { wordOf } from "../support/standIn/stateKeys.ts";
@@ -83,7 +83,7 @@ const measure = async (block: StandInBlock, reads: number) => {
     unitsOf: () => 0,
   });
   const id = { number: BigInt(block.number), hash: block.hash };
-  const values = new BlockValues(CACHE_BYTES);
+  const values = new ValueStore(CACHE_BYTES);
   const ending = new AbortController();
   const turns = watchLoop(ending.signal);
   await nextTick();

@@ -2,9 +2,9 @@ import { setImmediate as nextTick } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
-import { BlockValues } from "../../src/state/blockValues.ts";
 import { runSliced } from "../../src/state/runSliced.ts";
 import { packWrites, unpackWrites } from "../../src/state/sources/packedWrites.ts";
+import { ValueStore } from "../../src/state/store/valueStore.ts";
 import type { AccountWrites, WriteSet } from "../../src/state/writeSet.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
@@ -57,7 +57,7 @@ const measureSlots = (slots: number): number => {
   const usedBytes = createUsedBytes();
   const block = { number: 1n, hash: hashOf(1) };
   const before = usedBytes();
-  const values = new BlockValues(CACHE_BYTES);
+  const values = new ValueStore(CACHE_BYTES);
   values.begin(block);
   for (let slot = 0; slot < slots; slot++) {
     const key = { field: "slot", address: address(slot % 1_000), slot: word(slot) } as const;
@@ -72,7 +72,7 @@ const measureSlots = (slots: number): number => {
 
 /** Applies blocks as they arrive from a source. Returns the CPU time of each turn of the event loop. */
 const measureSlices = async (): Promise<readonly number[]> => {
-  const values = new BlockValues(CACHE_BYTES);
+  const values = new ValueStore(CACHE_BYTES);
   values.begin({ number: 0n, hash: hashOf(0) });
   const packed = Array.from({ length: BLOCKS }, (_, block) => packWrites(writesOf((block % 100) * KEYS_PER_BLOCK)));
   const ending = new AbortController();

@@ -1,8 +1,8 @@
 import type { RingBlock } from "../../src/core/heads.ts";
-import { BlockValues } from "../../src/state/blockValues.ts";
 import type { StateDifference } from "../../src/state/originComparison.ts";
 import { StateFollower, type StateFollowerOptions } from "../../src/state/stateFollower.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
+import { ValueStore } from "../../src/state/store/valueStore.ts";
 import type { WriteSetSource } from "../../src/state/writeSet.ts";
 import type { DropReason } from "../../src/telemetry/stateMetrics.ts";
 import { hashOf } from "../support/builders/heads.ts";
@@ -32,7 +32,7 @@ export const createFollower = (
 ) => {
   const heads = createFakeHeads(FIRST);
   heads.move({ ...block(FIRST) });
-  const values = new BlockValues(BYTES);
+  const values = new ValueStore(BYTES);
   const dropped: DropReason[] = [];
   const outcomes: string[] = [];
   const differences: StateDifference[] = [];

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { BlockId } from "../../src/core/heads.ts";
-import { type BlockValues, READABLE_BLOCKS } from "../../src/state/blockValues.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
+import { READABLE_BLOCKS, type ValueStore } from "../../src/state/store/valueStore.ts";
 import type { WriteSet } from "../../src/state/writeSet.ts";
 import { pick } from "../support/builders/randomValues.ts";
 import {
@@ -14,9 +14,9 @@ import {
 
 /** The operations under test. A test replaces one by a faulty one. */
 export interface ModelActions {
-  apply(values: BlockValues, writeSet: WriteSet): Generator<unknown, boolean>;
-  undo(values: BlockValues, to: bigint): Generator<unknown>;
-  enter(values: BlockValues, key: StateKey, block: BlockId, value: string): void;
+  apply(values: ValueStore, writeSet: WriteSet): Generator<unknown, boolean>;
+  undo(values: ValueStore, to: bigint): Generator<unknown>;
+  enter(values: ValueStore, key: StateKey, block: BlockId, value: string): void;
 }
 
 export const realActions: ModelActions = {
@@ -36,7 +36,7 @@ const MAX_REORGANISED = 64;
 /** Drives the values of a random chain, and compares every value that they return with a simple model. */
 export class ModelRun {
   readonly #random: () => number;
-  readonly #values: BlockValues;
+  readonly #values: ValueStore;
   readonly #actions: ModelActions;
   readonly #fetches: Fetch[] = [];
   #chain: ModelBlock[] = [firstModelBlock(1_000n)];
@@ -45,7 +45,7 @@ export class ModelRun {
   hits = 0;
   reads = 0;
 
-  constructor(random: () => number, values: BlockValues, actions: ModelActions = realActions) {
+  constructor(random: () => number, values: ValueStore, actions: ModelActions = realActions) {
     this.#random = random;
     this.#values = values;
     this.#actions = actions;

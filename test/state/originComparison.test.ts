@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
-import type { ValueProvenance } from "../../src/state/blockValues.ts";
 import { type ComparedNode, majorityOf, OriginComparison, refutedBy } from "../../src/state/originComparison.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
+import type { ValueProvenance } from "../../src/state/store/valueStore.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ValueProvenance } from "../../src/state/blockValues.ts";
 import type { Judgement } from "../../src/state/originComparison.ts";
 import { StateDifferences } from "../../src/state/stateDifferences.ts";
+import type { ValueProvenance } from "../../src/state/store/valueStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { addressOf } from "../support/builders/stateModel.ts";

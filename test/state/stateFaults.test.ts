@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTick } from "node:timers/promises";
 import type { BlockId } from "../../src/core/heads.ts";
-import { BlockValues } from "../../src/state/blockValues.ts";
 import { OriginComparison } from "../../src/state/originComparison.ts";
 import { StateChecks } from "../../src/state/stateChecks.ts";
 import { StateFollower } from "../../src/state/stateFollower.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateLearner } from "../../src/state/stateLearner.ts";
+import { ValueStore } from "../../src/state/store/valueStore.ts";
 import type { WriteSet, WriteSetSource } from "../../src/state/writeSet.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/heads.ts";
@@ -35,7 +35,7 @@ const createRig = (onApplied = (): void => undefined) => {
   const heads = createFakeHeads(FIRST);
   heads.move(block(FIRST));
   const source = new FakeWriteSets("trace");
-  const values = new BlockValues(1_000_000);
+  const values = new ValueStore(1_000_000);
   const events: string[] = [];
   const follower = new StateFollower({
     ...{ heads, values, sources: [throwing, source], cost: everySource, onApplied },

@@ -3,12 +3,12 @@ import type { BlockId } from "../../core/heads.ts";
 import type { CacheStatus, RpcResponse } from "../../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../../jsonrpc/awaitable.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
-import { type BlockValues, READABLE_BLOCKS } from "../blockValues.ts";
 import { isFreshFromNode } from "../isFreshFromNode.ts";
 import { resolvesWithin } from "../resolvesWithin.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { StateLookups } from "../stateLookups.ts";
+import { READABLE_BLOCKS, type ValueStore } from "../store/valueStore.ts";
 import type { Repetition } from "../usedKeys.ts";
 import type { CallChecks } from "./callChecks.ts";
 import type { CallReruns } from "./callReruns.ts";
@@ -18,7 +18,7 @@ import type { CallEntry, CallTable, LearnCandidate } from "./callTable.ts";
 
 export interface CallCacheOptions {
   readonly table: CallTable;
-  readonly values: Pick<BlockValues, "head" | "isTrusted">;
+  readonly values: Pick<ValueStore, "head" | "isTrusted">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "untilApplied">;
   readonly cost: Pick<StateCost, "onCall" | "onAsked">;
   readonly learner: { add(candidate: LearnCandidate): void };

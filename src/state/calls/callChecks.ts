@@ -4,7 +4,6 @@ import type { StateFetch } from "../../core/stateReader.ts";
 import { type Address, isAddress } from "../../ethereum/hex.ts";
 import { createCall } from "../../jsonrpc/call.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
-import type { BlockValues } from "../blockValues.ts";
 import type { StateFetcher } from "../fetch/stateFetcher.ts";
 import type { StateDifference } from "../originComparison.ts";
 import { compareValues } from "../stateChecks.ts";
@@ -12,6 +11,7 @@ import type { StateCost } from "../stateCost.ts";
 import type { StateDifferences } from "../stateDifferences.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { StateKey } from "../stateKey.ts";
+import type { ValueStore } from "../store/valueStore.ts";
 import type { CallReads } from "./callResult.ts";
 import { type CallMethod, paramsOfKey } from "./callRun.ts";
 import type { CallTable } from "./callTable.ts";
@@ -27,7 +27,7 @@ export interface LocalResult {
 
 export interface CallChecksOptions {
   readonly chain: string;
-  readonly values: Pick<BlockValues, "get">;
+  readonly values: Pick<ValueStore, "get">;
   readonly cost: Pick<StateCost, "unitsOf" | "spend" | "takeSample">;
   readonly follower: Pick<StateFollower, "generation">;
   readonly table: Pick<CallTable, "clear">;

@@ -1,9 +1,9 @@
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { Address } from "../../ethereum/hex.ts";
-import type { BlockValues } from "../blockValues.ts";
 import { resolvesWithin } from "../resolvesWithin.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { StateKey } from "../stateKey.ts";
+import type { ValueStore } from "../store/valueStore.ts";
 import type { CallChecks } from "./callChecks.ts";
 import { isRepeatableCall } from "./callReruns.ts";
 import { type CallResult, callReads, resultHeader } from "./callResult.ts";
@@ -14,7 +14,7 @@ import type { NodeDefaults } from "./nodeDefaults.ts";
 import { ValueLoads, type ValueLoadsOptions, type WantedValues } from "./valueLoads.ts";
 
 export interface CallLearnerOptions extends KnownRunOptions, ValueLoadsOptions {
-  readonly values: Pick<BlockValues, "get" | "code" | "isReadable">;
+  readonly values: Pick<ValueStore, "get" | "code" | "isReadable">;
   readonly follower: Pick<StateFollower, "generation" | "untilApplied">;
   readonly never: ReadonlySet<Address>;
   readonly checks: Pick<CallChecks, "isForwarded">;

@@ -1,7 +1,7 @@
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { Address, Data } from "../../ethereum/hex.ts";
-import type { BlockValues } from "../blockValues.ts";
 import type { StateFollower } from "../stateFollower.ts";
+import type { ValueStore } from "../store/valueStore.ts";
 import type { CallChecks } from "./callChecks.ts";
 import { type CallReads, type CallResult, callReads, resultHeader } from "./callResult.ts";
 import { type CallMethod, type CallOutcome, paramsOfKey } from "./callRun.ts";
@@ -9,7 +9,7 @@ import { type KnownRunOptions, runOnKnownState } from "./knownRun.ts";
 import type { NodeDefaults } from "./nodeDefaults.ts";
 
 export interface CallRerunsOptions extends KnownRunOptions {
-  readonly values: Pick<BlockValues, "get" | "code" | "isReadable">;
+  readonly values: Pick<ValueStore, "get" | "code" | "isReadable">;
   readonly follower: Pick<StateFollower, "generation">;
   readonly never: ReadonlySet<Address>;
   readonly checks: Pick<CallChecks, "isForwarded">;

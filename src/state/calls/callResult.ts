@@ -1,9 +1,9 @@
 import type { BlockId, HeaderFields, Heads } from "../../core/heads.ts";
 import type { EnvironmentOpcode, ReadSet } from "../../core/readSet.ts";
 import type { Address } from "../../ethereum/hex.ts";
-import type { BlockValues } from "../blockValues.ts";
 import type { StateField, StateKey } from "../stateKey.ts";
-import { ZERO_VALUE } from "../writtenValues.ts";
+import type { ValueStore } from "../store/valueStore.ts";
+import { ZERO_VALUE } from "../store/writtenValues.ts";
 
 /** The bytes that a node returned, with all that they depend on. */
 export interface CallResult {
@@ -47,7 +47,7 @@ const hasSameWarmAccount = ({ reads: { addresses }, header }: CallResult, { feeR
 export const validityAt = (
   answer: CallResult,
   block: BlockId,
-  values: Pick<BlockValues, "get" | "isTrusted" | "isApplied" | "isWrittenSince">,
+  values: Pick<ValueStore, "get" | "isTrusted" | "isApplied" | "isWrittenSince">,
   heads: Pick<Heads, "header">,
 ): Validity => {
   if (block.hash === answer.block.hash) {
@@ -116,7 +116,7 @@ const FIELDS = ["balance", "nonce", "code"] as const satisfies readonly StateFie
 const keyOf = (address: Address, field: (typeof FIELDS)[number]): StateKey => ({ field, address, slot: undefined });
 
 /** Whether balance, nonce and code of an account are all nothing. Undefined: that is not known. */
-const isEmptyAt = (values: Pick<BlockValues, "get">, address: Address, block: BlockId): boolean | undefined => {
+const isEmptyAt = (values: Pick<ValueStore, "get">, address: Address, block: BlockId): boolean | undefined => {
   const known = FIELDS.map((field) => values.get(keyOf(address, field), block));
   if (known.some((value) => value !== undefined && value !== ZERO_VALUE)) {
     return false;
@@ -127,7 +127,7 @@ const isEmptyAt = (values: Pick<BlockValues, "get">, address: Address, block: Bl
 /** Whether no block above `since`, up to `at`, wrote a key of these reads. Both blocks must be readable. */
 const areUnchanged = (
   { keys, emptiness }: Pick<CallReads, "keys" | "emptiness">,
-  values: Pick<BlockValues, "get" | "isWrittenSince">,
+  values: Pick<ValueStore, "get" | "isWrittenSince">,
   since: BlockId,
   at: BlockId,
 ): boolean => {

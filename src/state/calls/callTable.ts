@@ -2,10 +2,10 @@ import { crc32 } from "node:zlib";
 import { LRUCache } from "lru-cache";
 import type { BlockId, Heads } from "../../core/heads.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
-import type { BlockValues } from "../blockValues.ts";
-import { READABLE_BLOCKS } from "../blockValues.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
+import type { ValueStore } from "../store/valueStore.ts";
+import { READABLE_BLOCKS } from "../store/valueStore.ts";
 import type { Repetition } from "../usedKeys.ts";
 import type { CallReads } from "./callResult.ts";
 import { type CallResult, resultHeader, validityAt } from "./callResult.ts";
@@ -31,7 +31,7 @@ export interface CallEntry {
 }
 
 export interface CallTableOptions {
-  readonly values: Pick<BlockValues, "get" | "isTrusted" | "isApplied" | "isWrittenSince">;
+  readonly values: Pick<ValueStore, "get" | "isTrusted" | "isApplied" | "isWrittenSince">;
   readonly follower: Pick<StateFollower, "generation">;
   readonly maxBytes: number;
   readonly nowMs?: () => number;

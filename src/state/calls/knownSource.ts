@@ -3,15 +3,15 @@ import type { ReadSet } from "../../core/readSet.ts";
 import type { AccountState, StateKeys, StateSource, StateValues } from "../../core/stateReader.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
 import { stripZeros } from "../../ethereum/rlp.ts";
-import { accountOfValues } from "../accountOfValues.ts";
-import type { BlockValues } from "../blockValues.ts";
 import type { StateKey } from "../stateKey.ts";
-import { ZERO_VALUE } from "../writtenValues.ts";
+import { accountOfValues } from "../store/accountOfValues.ts";
+import type { ValueStore } from "../store/valueStore.ts";
+import { ZERO_VALUE } from "../store/writtenValues.ts";
 import { MissingValuesError } from "./missingValuesError.ts";
 
 /** The state and the block hashes that need no node. */
 export interface KnownValues {
-  readonly values: Pick<BlockValues, "get" | "code">;
+  readonly values: Pick<ValueStore, "get" | "code">;
   /** Returns the hash of an ancestor of a block. Undefined if the block is not canonical any more. */
   ancestorHash(number: bigint, block: BlockId): Hash | undefined;
 }
@@ -33,7 +33,7 @@ const bytesOf = (value: string): Uint8Array => stripZeros(new Uint8Array(Buffer.
  */
 export class KnownSource implements StateSource {
   readonly id: string;
-  readonly #values: Pick<BlockValues, "get" | "code">;
+  readonly #values: Pick<ValueStore, "get" | "code">;
   readonly #hashOf: KnownValues["ancestorHash"];
   readonly #block: BlockId;
   readonly expected: StateValues | undefined;

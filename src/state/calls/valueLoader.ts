@@ -1,15 +1,15 @@
 import type { BlockId } from "../../core/heads.ts";
 import type { StateFetch } from "../../core/stateReader.ts";
 import { isData, parseData } from "../../ethereum/hex.ts";
-import type { BlockValues } from "../blockValues.ts";
 import type { StateFetcher } from "../fetch/stateFetcher.ts";
 import { singleCall } from "../fetch/stateRequests.ts";
 import type { UnitsOf } from "../providerUnits.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { keyName, type StateKey } from "../stateKey.ts";
+import type { ValueStore } from "../store/valueStore.ts";
 
 export interface ValueLoaderOptions {
-  readonly values: Pick<BlockValues, "get" | "code">;
+  readonly values: Pick<ValueStore, "get" | "code">;
   readonly follower: Pick<StateFollower, "add" | "generation">;
   readonly reader: Pick<StateFetcher, "unitsFor" | "read">;
   readonly fetch: StateFetch;

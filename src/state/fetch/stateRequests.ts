@@ -3,7 +3,7 @@ import { type Address, type Data, type Hash, isData, isHash, isQuantity, parseDa
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../ethereum/keccak.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
 import type { StateField, StateKey } from "../stateKey.ts";
-import { ZERO_VALUE } from "../writtenValues.ts";
+import { ZERO_VALUE } from "../store/writtenValues.ts";
 
 const DIGITS = 64;
 

@@ -11,7 +11,7 @@ export interface PlantedFault {
 }
 
 const TRACE = "src/state/sources/composeTrace.ts";
-const VALUES = "src/state/blockValues.ts";
+const VALUES = "src/state/store/valueStore.ts";
 
 export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   /** For comparison: such a run finds nothing. */
@@ -20,7 +20,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     variant: "access list",
     edits: [
       {
-        file: "src/state/writtenValues.ts",
+        file: "src/state/store/writtenValues.ts",
         from: "for (const [written, value] of slots) {",
         to: 'for (const [written, value] of slots) { if (written.endsWith("3")) continue;',
       },
@@ -116,7 +116,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     isFoundByService: true,
     edits: [
       {
-        file: "src/state/writtenValues.ts",
+        file: "src/state/store/writtenValues.ts",
         from: "for (const [written, value] of slots) {",
         to: "for (const [written, value] of slots) { if (Math.random() < 0.02) continue;",
       },

@@ -3,13 +3,13 @@ import { test } from "node:test";
 import type { BlockId } from "../../../src/core/heads.ts";
 import type { ReadSet } from "../../../src/core/readSet.ts";
 import type { Address, Data, Hash } from "../../../src/ethereum/hex.ts";
-import { BlockValues } from "../../../src/state/blockValues.ts";
 import { CallLearner, type CallLearnerOptions } from "../../../src/state/calls/callLearner.ts";
 import type { CallResult } from "../../../src/state/calls/callResult.ts";
 import type { CallRun } from "../../../src/state/calls/callRun.ts";
 import type { LearnCandidate, Refusal } from "../../../src/state/calls/callTable.ts";
 import type { NodeDefaults } from "../../../src/state/calls/nodeDefaults.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
+import { ValueStore } from "../../../src/state/store/valueStore.ts";
 import { until } from "../../support/clients/until.ts";
 import { createCost } from "../costRig.ts";
 
@@ -56,7 +56,7 @@ const costOf = (units: number): CallLearnerOptions["cost"] => {
 
 /** A learner on values that can be loaded, and its results. */
 const createRig = (options: Partial<CallLearnerOptions> = {}) => {
-  const values = new BlockValues(1_000_000);
+  const values = new ValueStore(1_000_000);
   values.begin(BLOCK);
   const loads: (readonly StateKey[])[] = [];
   const learned: CallResult[] = [];

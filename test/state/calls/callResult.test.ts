@@ -3,9 +3,9 @@ import { test } from "node:test";
 import type { BlockId, HeaderFields } from "../../../src/core/heads.ts";
 import type { EnvironmentOpcode, ReadSet } from "../../../src/core/readSet.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
-import { BlockValues } from "../../../src/state/blockValues.ts";
 import { type CallResult, callReads, validityAt } from "../../../src/state/calls/callResult.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
+import { ValueStore } from "../../../src/state/store/valueStore.ts";
 import type { AccountWrites, WriteSet } from "../../../src/state/writeSet.ts";
 
 const address = (index: number): Address => `0x${(index + 1).toString(16).padStart(40, "0")}`;
@@ -23,7 +23,7 @@ interface Written {
 }
 
 /** Applies one block with these writes. */
-const apply = (values: BlockValues, number: number, written: readonly Written[]): void => {
+const apply = (values: ValueStore, number: number, written: readonly Written[]): void => {
   const accounts = new Map(written.map(({ at, writes }) => [at, { slots: NO_SLOTS, ...writes }]));
   const writeSet: WriteSet = { block: block(number), accounts };
   for (const _ of values.apply(writeSet)) {
@@ -57,7 +57,7 @@ const validityAfter = (
   written: readonly Written[],
   known: readonly (readonly [StateKey["field"], string])[] = [],
 ) => {
-  const values = new BlockValues(MAX_BYTES);
+  const values = new ValueStore(MAX_BYTES);
   values.begin(block(1));
   for (const [field, digits] of known) {
     values.add({ field, address: READ, slot: undefined }, block(1), value(digits));
@@ -84,7 +84,7 @@ test("a write of a read key ends an answer, and no other write does", () => {
 });
 
 test("a value that was fetched after the answer does not end it, a write between does", () => {
-  const values = new BlockValues(MAX_BYTES);
+  const values = new ValueStore(MAX_BYTES);
   values.begin(block(1));
   const read = reads({ fields: ["balance"] });
   const key: StateKey = { field: "balance", address: READ, slot: undefined };
@@ -117,7 +117,7 @@ test("a creation at an address reads its nonce and its code", () => {
 });
 
 test("another fee recipient ends an answer that reads one of the two (EIP-3651)", () => {
-  const values = new BlockValues(MAX_BYTES);
+  const values = new ValueStore(MAX_BYTES);
   values.begin(block(1));
   apply(values, 2, []);
   const changed = headers({ miner: NEXT_MINER });
@@ -129,7 +129,7 @@ test("another fee recipient ends an answer that reads one of the two (EIP-3651)"
 });
 
 test("an opcode of the block ends an answer with the block, except an equal gas limit", () => {
-  const values = new BlockValues(MAX_BYTES);
+  const values = new ValueStore(MAX_BYTES);
   values.begin(block(1));
   apply(values, 2, []);
   const after = (opcodes: readonly EnvironmentOpcode[], fields: HeaderFields = {}) =>
@@ -153,7 +153,7 @@ test("an opcode of the block ends an answer with the block, except an equal gas 
 });
 
 test("an answer of a block that was undone ends, and one of a block above is of no use below", () => {
-  const values = new BlockValues(MAX_BYTES);
+  const values = new ValueStore(MAX_BYTES);
   values.begin(block(1));
   apply(values, 2, []);
   const read = reads({ fields: ["balance"] });
@@ -171,7 +171,7 @@ test("an answer of a block that was undone ends, and one of a block above is of 
 });
 
 test("an answer is not served at a later block while a source is on probation", () => {
-  const values = new BlockValues(MAX_BYTES);
+  const values = new ValueStore(MAX_BYTES);
   values.begin(block(1));
   apply(values, 2, []);
   values.isTrusted = false;

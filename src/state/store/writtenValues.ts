@@ -1,7 +1,7 @@
-import type { Address, Hash } from "../ethereum/hex.ts";
-import { EMPTY_CODE_HASH } from "../ethereum/keccak.ts";
+import type { Address, Hash } from "../../ethereum/hex.ts";
+import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
+import type { AccountWrites, WriteSet, Written } from "../writeSet.ts";
 import type { TableKey } from "./keyEncoder.ts";
-import type { AccountWrites, WriteSet, Written } from "./writeSet.ts";
 
 const VALUE_DIGITS = 64;
 

@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import type { StateField, StateKey } from "./stateKey.ts";
+import type { StateField, StateKey } from "../stateKey.ts";
 
 /** `storage` names all slots of an account at once: it has an entry in a block that cleared them. */
 export type TableField = StateField | "storage";

@@ -1,15 +1,15 @@
 import { LRUCache } from "lru-cache";
-import type { BlockId } from "../core/heads.ts";
-import type { Hash } from "../ethereum/hex.ts";
-import { keccak256Hex } from "../ethereum/keccak.ts";
+import type { BlockId } from "../../core/heads.ts";
+import type { Hash } from "../../ethereum/hex.ts";
+import { keccak256Hex } from "../../ethereum/keccak.ts";
+import type { StateKey } from "../stateKey.ts";
+import type { WriteSet } from "../writeSet.ts";
 import { ClearedStorage } from "./clearedStorage.ts";
 import { ENTRY_BYTES, type Entry } from "./entryPages.ts";
 import { FollowedBlocks } from "./followedBlocks.ts";
 import { FIELD_CODES, KeyEncoder, type TableKey } from "./keyEncoder.ts";
-import type { StateKey } from "./stateKey.ts";
 import { FORGOTTEN, PROVEN, ValueGivers } from "./valueGivers.ts";
 import { FETCHED, KNOWN, ValueTable, WRITTEN } from "./valueTable.ts";
-import type { WriteSet } from "./writeSet.ts";
 import { writtenValues, ZERO_VALUE } from "./writtenValues.ts";
 
 /** The newest blocks whose state can be read. */
@@ -41,7 +41,7 @@ export interface ValueProvenance {
  * the write sets of all blocks after the first of them are known. So a value holds from its block until the next write.
  * Changes are generators: a caller runs them in slices, one change at a time. Reads between two slices are right.
  */
-export class BlockValues {
+export class ValueStore {
   readonly #table: ValueTable;
   readonly #cleared: ClearedStorage;
   readonly #codes: LRUCache<string, Uint8Array>;

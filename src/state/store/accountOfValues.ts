@@ -1,5 +1,5 @@
-import type { AccountState } from "../core/stateReader.ts";
-import { EMPTY_CODE_HASH } from "../ethereum/keccak.ts";
+import type { AccountState } from "../../core/stateReader.ts";
+import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
 import { ZERO_VALUE } from "./writtenValues.ts";
 
 interface AccountFields {

@@ -1,5 +1,5 @@
-import type { BlockId } from "../core/heads.ts";
-import type { Hash } from "../ethereum/hex.ts";
+import type { BlockId } from "../../core/heads.ts";
+import type { Hash } from "../../ethereum/hex.ts";
 import type { ClearedStorage } from "./clearedStorage.ts";
 import type { Entry } from "./entryPages.ts";
 import { FIELD_CODES } from "./keyEncoder.ts";

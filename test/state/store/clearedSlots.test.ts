@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BlockId } from "../../src/core/heads.ts";
-import type { Address, Hash } from "../../src/ethereum/hex.ts";
-import { BlockValues } from "../../src/state/blockValues.ts";
-import type { StateKey } from "../../src/state/stateKey.ts";
-import type { AccountWrites, WriteSet, Written } from "../../src/state/writeSet.ts";
-import { hashOf } from "../support/builders/heads.ts";
-import { createRandom } from "../support/builders/randomValues.ts";
-import { runAll } from "../support/builders/runAll.ts";
-import { addressOf } from "../support/builders/stateModel.ts";
+import type { BlockId } from "../../../src/core/heads.ts";
+import type { Address, Hash } from "../../../src/ethereum/hex.ts";
+import type { StateKey } from "../../../src/state/stateKey.ts";
+import { ValueStore } from "../../../src/state/store/valueStore.ts";
+import type { AccountWrites, WriteSet, Written } from "../../../src/state/writeSet.ts";
+import { hashOf } from "../../support/builders/heads.ts";
+import { createRandom } from "../../support/builders/randomValues.ts";
+import { runAll } from "../../support/builders/runAll.ts";
+import { addressOf } from "../../support/builders/stateModel.ts";
 
 const ZERO = "0".repeat(64);
 const RUNS = 50;
@@ -32,7 +32,7 @@ interface Block extends BlockId {
 /** A random chain whose contracts are cleared and written often, and a table that is too small for it. */
 class ClearingRun {
   readonly #random: () => number;
-  readonly #values: BlockValues;
+  readonly #values: ValueStore;
   readonly #chain: Block[] = [{ number: 1_000n, hash: hashOf(1_000), slots: new Map() }];
   readonly #addresses: number;
   readonly #slots: number;
@@ -43,7 +43,7 @@ class ClearingRun {
     this.#random = createRandom(seed);
     this.#addresses = 1 + this.#below(MAX_ADDRESSES);
     this.#slots = 1 + this.#below(MAX_SLOTS);
-    this.#values = new BlockValues(LEAST_BYTES + this.#below(MORE_BYTES));
+    this.#values = new ValueStore(LEAST_BYTES + this.#below(MORE_BYTES));
     this.#values.begin(this.#head);
   }
 
@@ -160,7 +160,7 @@ const keyOf = (address: number, slot: number): StateKey => ({
 
 /** Creates a contract that writes slots, then follows blocks whose reads fill a table that takes three blocks to sweep. */
 const readAfterCreation = (value: Written<Uint8Array>, isRead: (known: string | undefined) => boolean): void => {
-  const values = new BlockValues(8_000_000);
+  const values = new ValueStore(8_000_000);
   const written = 400;
   const entered = 10_000;
   const slots = new Map(Array.from({ length: written }, (_, index) => [slotOf(index), value] as const));

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BlockId } from "../../src/core/heads.ts";
-import type { Address } from "../../src/ethereum/hex.ts";
-import { BlockValues } from "../../src/state/blockValues.ts";
-import type { StateKey } from "../../src/state/stateKey.ts";
-import type { AccountWrites, WriteSet } from "../../src/state/writeSet.ts";
-import { hashOf } from "../support/builders/heads.ts";
-import { createRandom } from "../support/builders/randomValues.ts";
-import { runAll } from "../support/builders/runAll.ts";
-import { addressOf } from "../support/builders/stateModel.ts";
-import { type ModelActions, ModelRun, realActions } from "./modelRun.ts";
+import type { BlockId } from "../../../src/core/heads.ts";
+import type { Address } from "../../../src/ethereum/hex.ts";
+import type { StateKey } from "../../../src/state/stateKey.ts";
+import { ValueStore } from "../../../src/state/store/valueStore.ts";
+import type { AccountWrites, WriteSet } from "../../../src/state/writeSet.ts";
+import { hashOf } from "../../support/builders/heads.ts";
+import { createRandom } from "../../support/builders/randomValues.ts";
+import { runAll } from "../../support/builders/runAll.ts";
+import { addressOf } from "../../support/builders/stateModel.ts";
+import { type ModelActions, ModelRun, realActions } from "../modelRun.ts";
 
 const SEEDS = 12;
 const BLOCKS = 400;
@@ -21,7 +21,7 @@ const runSeeds = (bytes: number, actions: ModelActions = realActions): { readonl
   let hits = 0;
   let reads = 0;
   for (let seed = 0; seed < SEEDS; seed++) {
-    const run = new ModelRun(createRandom(seed), new BlockValues(bytes), actions);
+    const run = new ModelRun(createRandom(seed), new ValueStore(bytes), actions);
     run.run(BLOCKS);
     hits += run.hits;
     reads += run.reads;
@@ -51,14 +51,14 @@ const slotKey = (slot: number): StateKey => ({
 const block = (number: number): BlockId => ({ number: BigInt(number), hash: hashOf(number) });
 
 /** Applies a block that writes one account. */
-const write = (values: BlockValues, at: BlockId, writes: Partial<AccountWrites>): void => {
+const write = (values: ValueStore, at: BlockId, writes: Partial<AccountWrites>): void => {
   const steps = values.apply({ block: at, accounts: new Map([[ALICE, { slots: new Map(), ...writes }]]) });
   assert.equal(runAll(steps), true);
   runAll(values.prune());
 };
 
 test("the newest 256 blocks are readable, and older values are removed", () => {
-  const values = new BlockValues(LARGE_BYTES);
+  const values = new ValueStore(LARGE_BYTES);
   values.begin(block(0));
   for (let number = 1; number <= 1_000; number++) {
     write(values, block(number), { balance: BigInt(number) });
@@ -75,7 +75,7 @@ test("the newest 256 blocks are readable, and older values are removed", () => {
 });
 
 test("slots that were cleared are removed once no reader can see them", () => {
-  const values = new BlockValues(LARGE_BYTES);
+  const values = new ValueStore(LARGE_BYTES);
   values.begin(block(0));
   for (let slot = 0; slot < 1_000; slot++) {
     values.add(slotKey(slot), block(0), HEX_ONE);
@@ -90,7 +90,7 @@ test("slots that were cleared are removed once no reader can see them", () => {
 });
 
 test("an account whose slots end in every block loses no values of others while a large table is swept", () => {
-  const values = new BlockValues(LARGE_BYTES);
+  const values = new ValueStore(LARGE_BYTES);
   values.begin(block(0));
   const written = 80;
   const slotOf = (number: number, index: number): StateKey => ({ ...slotKey(number * written + index), address: BOB });
@@ -117,7 +117,7 @@ test("an account whose slots end in every block loses no values of others while 
 
 test("values stay within the limit, and those that are read stay longest", () => {
   const bytes = 1_000_000;
-  const values = new BlockValues(bytes);
+  const values = new ValueStore(bytes);
   values.begin(block(0));
   values.add(BALANCE, block(0), HEX_ONE);
   for (let slot = 0; slot < 50_000; slot++) {
@@ -129,7 +129,7 @@ test("values stay within the limit, and those that are read stay longest", () =>
 });
 
 test("a value of a block that ends to be readable for lack of room does not enter", () => {
-  const values = new BlockValues(4_000);
+  const values = new ValueStore(4_000);
   values.begin(block(0));
   let number = 0;
   while (values.isReadable(block(1)) || number < 2) {

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BlockId } from "../../src/core/heads.ts";
-import { NodeError } from "../../src/core/node.ts";
-import type { StateFetch } from "../../src/core/stateReader.ts";
-import { type Call, createCall } from "../../src/jsonrpc/call.ts";
-import { createAgreedFetch } from "../../src/state/agreedFetch.ts";
-import { hashOf } from "../support/builders/heads.ts";
+import type { BlockId } from "../../../src/core/heads.ts";
+import { NodeError } from "../../../src/core/node.ts";
+import type { StateFetch } from "../../../src/core/stateReader.ts";
+import { type Call, createCall } from "../../../src/jsonrpc/call.ts";
+import { createAgreedFetch } from "../../../src/state/fetch/agreedFetch.ts";
+import { hashOf } from "../../support/builders/heads.ts";
 
 const BLOCK: BlockId = { number: 7n, hash: hashOf(7) };
 const call = (method: string): Call => createCall(method, [`0x${"11".repeat(20)}`, { blockHash: BLOCK.hash }]);

@@ -1,11 +1,11 @@
-import { type Disagreements, disagreement } from "../cache/agreedState.ts";
-import { hasSeveralOrigins, SECOND_MS } from "../cache/otherOrigins.ts";
-import { isSameResult, isSingleValue, variesByNode } from "../cache/sameResult.ts";
-import type { BlockId } from "../core/heads.ts";
-import { UnverifiedError } from "../core/node.ts";
-import type { StateFetch } from "../core/stateReader.ts";
-import type { Call } from "../jsonrpc/call.ts";
-import { unavailable } from "../jsonrpc/rpcError.ts";
+import { type Disagreements, disagreement } from "../../cache/agreedState.ts";
+import { hasSeveralOrigins, SECOND_MS } from "../../cache/otherOrigins.ts";
+import { isSameResult, isSingleValue, variesByNode } from "../../cache/sameResult.ts";
+import type { BlockId } from "../../core/heads.ts";
+import { UnverifiedError } from "../../core/node.ts";
+import type { StateFetch } from "../../core/stateReader.ts";
+import type { Call } from "../../jsonrpc/call.ts";
+import { unavailable } from "../../jsonrpc/rpcError.ts";
 
 export interface FetchedNode {
   readonly name: string;
