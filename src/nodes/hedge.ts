@@ -2,8 +2,9 @@ import type { Context } from "../core/context.ts";
 import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
 import type { HedgeReason } from "../core/retryPolicy.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import type { Metrics } from "../telemetry/telemetry.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
-import { RetryBudget } from "./retryBudget.ts";
+import type { RetryBudget } from "./retryBudget.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 /** Buckets for each doubling: a quantile is at most 19 % too high. */
@@ -176,18 +177,20 @@ class Race {
 
 /** Sends a slow read to a second node too, while that is a small share of all reads. */
 export class Hedge {
+  readonly #chain: string;
   readonly #options: HedgeOptions;
-  readonly #onHedge: (reason: HedgeReason) => void;
   readonly #budget: RetryBudget;
+  readonly #metrics: Pick<Metrics, "upstreamHedges">;
   /** Durations by node and method. */
   readonly #durations = new Map<HedgedNode, Map<string, RecentQuantile>>();
   /** Hedges that the share allows now. */
   #saved = 0;
 
-  constructor(options: HedgeOptions, onHedge: (reason: HedgeReason) => void, budget = new RetryBudget()) {
+  constructor(chain: string, options: HedgeOptions, budget: RetryBudget, metrics: Pick<Metrics, "upstreamHedges">) {
+    this.#chain = chain;
     this.#options = options;
-    this.#onHedge = onHedge;
     this.#budget = budget;
+    this.#metrics = metrics;
   }
 
   async request(first: HedgedNode, second: HedgedNode, request: RpcRequest, context: Context): Promise<RpcResponse> {
@@ -211,7 +214,7 @@ export class Hedge {
   #hedge(race: Race, second: HedgedNode, reason: HedgeReason): void {
     if (this.#saved >= 1 && second.available && this.#budget.take()) {
       this.#saved -= 1;
-      this.#onHedge(reason);
+      this.#metrics.upstreamHedges.inc({ chain: this.#chain, reason });
       race.start(second);
     }
   }

@@ -1,15 +1,18 @@
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Context } from "../core/context.ts";
+import { isAborted } from "../core/lazySignal.ts";
 import { NodeError } from "../core/node.ts";
-import { type HedgeReason, RETRY_LIMITS, type RetryCause } from "../core/retryPolicy.ts";
-import type { NodeSource, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
-import type { View } from "../core/view.ts";
-import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
-import type { Telemetry } from "../telemetry/telemetry.ts";
-import { hasReached } from "./branchCheck.ts";
+import { retryCause } from "../core/retryCause.ts";
+import { RETRY_LIMITS, type RetryCause } from "../core/retryPolicy.ts";
+import { isNull, type NodeSource, type RpcRequest, type RpcResponse } from "../core/rpcSource.ts";
+import { unavailable } from "../jsonrpc/rpcError.ts";
+import type { Metrics, Telemetry } from "../telemetry/telemetry.ts";
+import { isEmpty } from "../verification/responseBlock.ts";
+import { hasReached, isOnSameBranch } from "./branchCheck.ts";
+import { isRetryable, isTransient } from "./errorKind.ts";
 import { Hedge, type HedgeOptions } from "./hedge.ts";
-import { neededBlock, rankNodes } from "./nodeSelection.ts";
-import { type NodeChoice, PoolRead } from "./poolRead.ts";
+import { isRefusal } from "./nodeRefusals.ts";
+import { NodeSelection, neededBlock } from "./nodeSelection.ts";
 import { RetryBudget } from "./retryBudget.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
@@ -20,48 +23,32 @@ export interface NodePoolOptions {
   readonly clock?: Clock;
 }
 
-/** Whether the node may get requests of clients. */
-const isInUse = ({ identified, isCordoned }: UpstreamNode): boolean => identified && !isCordoned;
-
 const isAvoided = ({ origin }: UpstreamNode, { avoidedOrigins }: RpcRequest): boolean =>
   avoidedOrigins?.includes(origin) === true;
-
-/** Whether most of several nodes fail or hang. The others would then get a multiple of their load. */
-const isMostFailing = (nodes: readonly UpstreamNode[]): boolean => {
-  let failing = 0;
-  for (const node of nodes) {
-    failing += node.isFailing ? 1 : 0;
-  }
-  return failing > 1 && failing * 2 > nodes.length;
-};
-
-/** Puts nodes that have refused the method last: they may accept it again, and the other nodes may fail. */
-const acceptingFirst = (nodes: readonly UpstreamNode[], method: string): readonly UpstreamNode[] =>
-  nodes.every((node) => node.accepts(method))
-    ? nodes
-    : [...nodes.filter((node) => node.accepts(method)), ...nodes.filter((node) => !node.accepts(method))];
 
 /** The nodes of a chain as one source. A read is retried on other nodes, a write is sent once. */
 export class NodePool implements NodeSource {
   readonly #chain: string;
-  readonly #nodes: readonly UpstreamNode[];
-  readonly #telemetry: Telemetry;
-  readonly #options: NodePoolOptions;
-  readonly #hedge: Hedge | undefined;
+  readonly #metrics: Pick<Metrics, "upstreamRetries">;
+  readonly #selection: NodeSelection;
+  readonly #attempts: number;
   readonly #clock: Clock;
   readonly #budget: RetryBudget;
-  #isAllUsed = false;
+  readonly #hedge: Hedge | undefined;
 
-  constructor(chain: string, nodes: readonly UpstreamNode[], options: NodePoolOptions, telemetry: Telemetry) {
-    const { upstreamHedges } = telemetry.metrics;
+  constructor(
+    chain: string,
+    nodes: readonly UpstreamNode[],
+    { attempts, hedge, clock = systemClock }: NodePoolOptions,
+    telemetry: Telemetry,
+  ) {
     this.#chain = chain;
-    this.#nodes = nodes;
-    this.#options = options;
-    this.#telemetry = telemetry;
-    this.#clock = options.clock ?? systemClock;
-    this.#budget = new RetryBudget(this.#clock);
-    const onHedge = (reason: HedgeReason): void => upstreamHedges.inc({ chain, reason });
-    this.#hedge = options.hedge && new Hedge(options.hedge, onHedge, this.#budget);
+    this.#metrics = telemetry.metrics;
+    this.#selection = new NodeSelection(chain, nodes, telemetry);
+    this.#attempts = attempts;
+    this.#clock = clock;
+    this.#budget = new RetryBudget(clock);
+    this.#hedge = hedge && new Hedge(chain, hedge, this.#budget, telemetry.metrics);
   }
 
   request(request: RpcRequest, context: Context): Promise<RpcResponse> {
@@ -69,13 +56,9 @@ export class NodePool implements NodeSource {
   }
 
   #write(request: RpcRequest, context: Context): Promise<RpcResponse> {
-    const { onlyNode } = request;
-    if (onlyNode !== undefined && this.#nodes.every(({ name }) => name !== onlyNode)) {
-      return Promise.reject(new RpcError(CODES.SERVER, "filter not found"));
-    }
     let ranked: readonly UpstreamNode[];
     try {
-      ranked = this.#rank(request, context.view);
+      ranked = this.#selection.rank(request, context.view);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -110,7 +93,7 @@ export class NodePool implements NodeSource {
     const read = new PoolRead(request, context);
     let choice: NodeChoice | undefined;
     try {
-      choice = read.choose(this.#rank(request, context.view));
+      choice = read.choose(this.#selection.rank(request, context.view));
     } catch (error) {
       return Promise.reject(error);
     }
@@ -129,9 +112,8 @@ export class NodePool implements NodeSource {
 
   /** Tries the other nodes after the first attempt. */
   async #readAgain(read: PoolRead, request: RpcRequest, context: Context): Promise<RpcResponse> {
-    const { attempts } = this.#options;
-    for (let attempt = 2; attempt <= attempts; attempt += 1) {
-      const choice = read.choose(this.#rank(request, context.view, { isRetry: true }));
+    for (let attempt = 2; attempt <= this.#attempts; attempt += 1) {
+      const choice = read.choose(this.#selection.rank(request, context.view, true));
       // The first retry is free.
       if (!choice || (attempt > 2 && !this.#budget.take())) {
         break;
@@ -148,42 +130,6 @@ export class NodePool implements NodeSource {
       }
     }
     return read.finish();
-  }
-
-  /** A retry goes to nodes that fail or hang after all others: only the first retry of a read is free. */
-  #rank(request: RpcRequest, { heads }: View, { isRetry = false } = {}): readonly UpstreamNode[] {
-    const identified = this.#nodes.every(isInUse) ? this.#nodes : this.#nodes.filter(isInUse);
-    const { onlyNode, method } = request;
-    if (!this.#nodes.some((node) => node.serves(method))) {
-      throw new RpcError(
-        CODES.METHOD_NOT_FOUND,
-        `the method ${method} is not available: no node is configured to get it`,
-      );
-    }
-    if (identified.length === 0 && this.#nodes.some(({ isCordoned }) => isCordoned)) {
-      throw unavailable("no node can be used: they are cordoned");
-    }
-    if (onlyNode !== undefined) {
-      return identified.filter(({ name }) => name === onlyNode);
-    }
-    const serving = identified.every((node) => node.serves(method))
-      ? identified
-      : identified.filter((node) => node.serves(method));
-    const isAllUsed = isMostFailing(identified);
-    if (isAllUsed !== this.#isAllUsed) {
-      this.#isAllUsed = isAllUsed;
-      const { log, metrics } = this.#telemetry;
-      const chain = this.#chain;
-      metrics.upstreamAllUsed.set({ chain }, isAllUsed ? 1 : 0);
-      log.warn({ chain }, isAllUsed ? "most nodes fail or hang: all of them are used" : "most nodes work again");
-    }
-    const { avoidedOrigins, excludedOrigins } = request;
-    const allowed = excludedOrigins ? serving.filter(({ origin }) => !excludedOrigins.includes(origin)) : serving;
-    const ranked = rankNodes(allowed, neededBlock(request, heads), heads, {
-      isAllUsed: isAllUsed && !isRetry,
-      avoidedOrigins,
-    });
-    return acceptingFirst(ranked, method);
   }
 
   #send({ node, next }: NodeChoice, request: RpcRequest, context: Context): Promise<RpcResponse> {
@@ -210,6 +156,140 @@ export class NodePool implements NodeSource {
 
   /** Counts a retry by the cause of the previous attempt's failure. */
   #countRetry(reason: RetryCause): void {
-    this.#telemetry.metrics.upstreamRetries.inc({ chain: this.#chain, reason });
+    this.#metrics.upstreamRetries.inc({ chain: this.#chain, reason });
+  }
+}
+
+interface NodeChoice {
+  readonly node: UpstreamNode;
+  /** The node that may be tried after `node`, or hedged with. */
+  readonly next: UpstreamNode | undefined;
+  /** `node` was tried before. */
+  readonly isRepeated: boolean;
+}
+
+const NONE: readonly UpstreamNode[] = [];
+
+/** Whether the error is no answer to the read. After such errors of all nodes, the one whose error was transient is tried again. */
+const isNoAnswer = (error: NodeError): boolean => isTransient(error) || isRefusal(error);
+
+/** The decisions of one read: which node is tried next, and whether its outcome ends the read. */
+class PoolRead {
+  readonly #request: RpcRequest;
+  readonly #context: Context;
+  /** An array, because most reads try one node. */
+  readonly #tried: UpstreamNode[] = [];
+  /** The tried nodes that may answer after a delay. */
+  #repeatable: readonly UpstreamNode[] = NONE;
+  #lastError: NodeError | undefined;
+  /** The errors that count against their nodes if another one answers. */
+  #doubtful: { readonly node: UpstreamNode; readonly error: NodeError }[] | undefined;
+  #unknownErrors = 0;
+  #lastCause: RetryCause = "unavailable";
+  /** The first response that is not usable: it is returned if no node has a better one. */
+  #fallback: RpcResponse | undefined;
+
+  constructor(request: RpcRequest, context: Context) {
+    this.#request = request;
+    this.#context = context;
+  }
+
+  /** Why the last attempt did not end the read. */
+  get lastCause(): RetryCause {
+    return this.#lastCause;
+  }
+
+  /**
+   * Selects the best node that was not tried. If there is none, selects the best one whose error was transient.
+   * Returns undefined if no node can be tried. Throws if there is no node at all.
+   */
+  choose(ranked: readonly UpstreamNode[]): NodeChoice | undefined {
+    const tried = this.#tried;
+    const untried = tried.length === 0 ? ranked : ranked.filter((each) => !tried.includes(each));
+    const node = untried[0];
+    const next = untried[1];
+    if (node) {
+      tried.push(node);
+      return { node, next, isRepeated: false };
+    }
+    if (this.#fallback || (this.#lastError && !isNoAnswer(this.#lastError))) {
+      return undefined;
+    }
+    const best = ranked.find((each) => this.#repeatable.includes(each));
+    if (!best) {
+      if (this.#lastError) {
+        return undefined;
+      }
+      throw unavailable("no node has responded yet");
+    }
+    return { node: best, next: undefined, isRepeated: true };
+  }
+
+  /** Returns whether the response ends the read. */
+  accept(node: UpstreamNode, response: RpcResponse): boolean {
+    const cause = this.#rejectionOf(node, response);
+    if (cause === undefined) {
+      for (const { node: failed, error } of this.#doubtful ?? []) {
+        failed.recordDifference(error, this.#request.method);
+      }
+      return true;
+    }
+    this.#lastCause = cause;
+    // The first response is of the best node. Later ones may be of nodes on other branches.
+    this.#fallback ??= cause === "outsideView" ? { ...response, verified: false } : response;
+    return false;
+  }
+
+  /** Records an error after which the read is retried. Throws any other error. */
+  recordError(node: UpstreamNode, error: unknown): void {
+    if (!(error instanceof NodeError) || !isRetryable(error) || isAborted(this.#context)) {
+      throw error;
+    }
+    const { block } = this.#request;
+    this.#lastCause = retryCause(error);
+    const others = this.#repeatable.filter((each) => each !== node);
+    this.#repeatable = isTransient(error) ? [...others, node] : others;
+    if (error.kind === "other" || error.kind === "unsupportedMethod") {
+      this.#doubtful = [...(this.#doubtful ?? []), { node, error }];
+    }
+    this.#unknownErrors += error.kind === "other" ? 1 : 0;
+    if (this.#unknownErrors >= RETRY_LIMITS.pool.maxUnknownErrors) {
+      throw error;
+    }
+    if (block && this.#lastCause === "prunedData") {
+      node.recordPruned(block.number);
+    }
+    // An error that a node returned is more useful to the client than the lack of a response.
+    if (!this.#lastError?.text || error.text) {
+      this.#lastError = error;
+    }
+  }
+
+  /** Returns the best response so far, or throws the last error. */
+  finish(): RpcResponse {
+    if (this.#fallback) {
+      return this.#fallback;
+    }
+    throw this.#lastError ?? unavailable("no node has responded");
+  }
+
+  /** Returns why the response is not usable; undefined if it is. */
+  #rejectionOf(node: UpstreamNode, response: RpcResponse): RetryCause | undefined {
+    if (this.#isOutsideView(node, response)) {
+      return "outsideView";
+    }
+    return this.#request.nullIsError === true && isNull(response) ? "unexpectedNull" : undefined;
+  }
+
+  /** Whether the node is on another branch, or is behind: then an empty response is no evidence. */
+  #isOutsideView(node: UpstreamNode, { body, verified }: RpcResponse): boolean {
+    if (verified !== undefined) {
+      return !verified;
+    }
+    if (!(body instanceof Uint8Array && isEmpty(body))) {
+      return false;
+    }
+    const { heads } = this.#context.view;
+    return !hasReached(node, neededBlock(this.#request, heads)) || !isOnSameBranch(node, heads);
   }
 }

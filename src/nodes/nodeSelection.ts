@@ -1,6 +1,9 @@
 import type { Heads } from "../core/heads.ts";
 import { RETENTION } from "../core/retention.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
+import type { View } from "../core/view.ts";
+import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import { hasReached, isOnSameBranch } from "./branchCheck.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
@@ -76,3 +79,87 @@ export const rankNodes = (
     )
     .map(({ node }) => node);
 };
+
+/** Whether the node may get requests of clients. */
+const isInUse = ({ identified, isCordoned }: UpstreamNode): boolean => identified && !isCordoned;
+
+/** Whether most of several nodes fail or hang. The others would then get a multiple of their load. */
+const isMostFailing = (nodes: readonly UpstreamNode[]): boolean => {
+  let failing = 0;
+  for (const node of nodes) {
+    failing += node.isFailing ? 1 : 0;
+  }
+  return failing > 1 && failing * 2 > nodes.length;
+};
+
+/** Puts nodes that have refused the method last: they may accept it again, and the other nodes may fail. */
+const acceptingFirst = (nodes: readonly UpstreamNode[], method: string): readonly UpstreamNode[] =>
+  nodes.every((node) => node.accepts(method))
+    ? nodes
+    : [...nodes.filter((node) => node.accepts(method)), ...nodes.filter((node) => !node.accepts(method))];
+
+/** Selects the nodes of a chain that may get a request, the best first. */
+export class NodeSelection {
+  readonly #chain: string;
+  readonly #nodes: readonly UpstreamNode[];
+  readonly #telemetry: Telemetry;
+  #isAllUsed = false;
+
+  constructor(chain: string, nodes: readonly UpstreamNode[], telemetry: Telemetry) {
+    this.#chain = chain;
+    this.#nodes = nodes;
+    this.#telemetry = telemetry;
+  }
+
+  /**
+   * Returns the nodes that may get the request, in the order in which they are tried. Throws RpcError if no node may ever get it.
+   * `isRetry`: nodes that fail or hang follow all others, because only the first retry of a read is free.
+   */
+  rank(request: RpcRequest, { heads }: View, isRetry = false): readonly UpstreamNode[] {
+    const { onlyNode, method, excludedOrigins, avoidedOrigins } = request;
+    if (request.write && onlyNode !== undefined && this.#nodes.every(({ name }) => name !== onlyNode)) {
+      throw new RpcError(CODES.SERVER, "filter not found");
+    }
+    const inUse = this.#inUse(method);
+    if (onlyNode !== undefined) {
+      return inUse.filter(({ name }) => name === onlyNode);
+    }
+    const serving = inUse.every((node) => node.serves(method)) ? inUse : inUse.filter((node) => node.serves(method));
+    const isAllUsed = this.#updateAllUsed(inUse);
+    const allowed = excludedOrigins ? serving.filter(({ origin }) => !excludedOrigins.includes(origin)) : serving;
+    const ranked = rankNodes(allowed, neededBlock(request, heads), heads, {
+      isAllUsed: isAllUsed && !isRetry,
+      avoidedOrigins,
+    });
+    return acceptingFirst(ranked, method);
+  }
+
+  /** Returns the nodes that may get requests of clients. Throws RpcError if none may get the method, or if all are cordoned. */
+  #inUse(method: string): readonly UpstreamNode[] {
+    const nodes = this.#nodes;
+    if (!nodes.some((node) => node.serves(method))) {
+      throw new RpcError(
+        CODES.METHOD_NOT_FOUND,
+        `the method ${method} is not available: no node is configured to get it`,
+      );
+    }
+    const inUse = nodes.every(isInUse) ? nodes : nodes.filter(isInUse);
+    if (inUse.length === 0 && nodes.some(({ isCordoned }) => isCordoned)) {
+      throw unavailable("no node can be used: they are cordoned");
+    }
+    return inUse;
+  }
+
+  /** Returns whether most nodes fail or hang, so that all are used, and logs a change. */
+  #updateAllUsed(nodes: readonly UpstreamNode[]): boolean {
+    const isAllUsed = isMostFailing(nodes);
+    if (isAllUsed !== this.#isAllUsed) {
+      this.#isAllUsed = isAllUsed;
+      const { log, metrics } = this.#telemetry;
+      const chain = this.#chain;
+      metrics.upstreamAllUsed.set({ chain }, isAllUsed ? 1 : 0);
+      log.warn({ chain }, isAllUsed ? "most nodes fail or hang: all of them are used" : "most nodes work again");
+    }
+    return isAllUsed;
+  }
+}

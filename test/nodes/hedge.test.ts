@@ -3,7 +3,9 @@ import { test } from "node:test";
 import type { Context } from "../../src/core/context.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import { Hedge } from "../../src/nodes/hedge.ts";
+import { RetryBudget } from "../../src/nodes/retryBudget.ts";
 import { createContext, createRequest, createResponse } from "../support/builders/request.ts";
+import { silent } from "../support/builders/silent.ts";
 
 /** A node whose next response is decided by the test. */
 const createNode = () => {
@@ -33,10 +35,8 @@ const answer = createResponse('"0x1"');
 
 /** A hedge that may send `saved` reads twice. */
 const start = async (afterMs: number, saved = 1) => {
-  let hedges = 0;
-  const hedge = new Hedge({ afterMs, maxShare: 0.05 }, () => {
-    hedges += 1;
-  });
+  const { metrics } = silent();
+  const hedge = new Hedge("chain", { afterMs, maxShare: 0.05 }, new RetryBudget(), metrics);
   const [slow, fast] = [createNode(), createNode()];
   const ask = (context = createContext()) => hedge.request(slow, fast, read, context);
   for (let at = 0; at < saved * 20; at += 1) {
@@ -46,7 +46,8 @@ const start = async (afterMs: number, saved = 1) => {
     slow.waiting.pop()?.resolve(answer);
     await response;
   }
-  return { slow, fast, ask, hedges: () => hedges };
+  const hedges = async () => (await metrics.upstreamHedges.get()).values.reduce((sum, { value }) => sum + value, 0);
+  return { slow, fast, ask, hedges };
 };
 
 test("the second node answers a slow read, and the time of the first counts as its latency", async () => {
@@ -56,7 +57,7 @@ test("the second node answers a slow read, and the time of the first counts as i
   await hedged;
   fast.waiting.pop()?.resolve(answer);
   assert.equal(await response, answer);
-  assert.equal(hedges(), 1);
+  assert.equal(await hedges(), 1);
   assert.deepEqual([slow.lostMs.length, fast.lostMs.length], [1, 0]);
   assert.ok((slow.lostMs[0] ?? 0) >= 1);
   assert.equal(slow.waiting.pop()?.context.signal.aborted, true);
@@ -92,7 +93,7 @@ test("at most 5 % of the reads are sent twice", async () => {
     resolve(answer);
   }
   await Promise.all(responses);
-  assert.deepEqual([hedges(), fast.requests], [2, 2]);
+  assert.deepEqual([await hedges(), fast.requests], [2, 2]);
 });
 
 test("a client that disconnects ends both requests", async () => {
