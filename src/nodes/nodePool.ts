@@ -55,36 +55,23 @@ export class NodePool implements NodeSource {
     return request.write ? this.#write(request, context) : this.#read(request, context);
   }
 
-  #write(request: RpcRequest, context: Context): Promise<RpcResponse> {
-    let ranked: readonly UpstreamNode[];
-    try {
-      ranked = this.#selection.rank(request, context.view);
-    } catch (error) {
-      return Promise.reject(error);
-    }
+  /** Sends a write once. A node that refused it for its load did not get it, so that the next one may. */
+  async #write(request: RpcRequest, context: Context): Promise<RpcResponse> {
+    const ranked = this.#selection.rank(request, context.view);
     // A write is sent once, so that it is no trial.
     const trusted = ranked.filter(({ needsTrial }) => !needsTrial);
-    return this.#writeToFirst(trusted.length > 0 ? trusted : ranked, request, context);
-  }
-
-  /** Sends a write once. A node that refused it for its load did not get it, so that the next one may. */
-  async #writeToFirst(
-    [node, ...others]: readonly UpstreamNode[],
-    request: RpcRequest,
-    context: Context,
-  ): Promise<RpcResponse> {
-    if (node === undefined) {
-      throw unavailable("no node has responded yet");
-    }
-    try {
-      return await node.request(request, context);
-    } catch (error) {
-      if (others.length === 0 || !(error instanceof NodeError && error.kind === "overloaded")) {
-        throw error;
+    const nodes = trusted.length > 0 ? trusted : ranked;
+    for (const node of nodes) {
+      try {
+        return await node.request(request, context);
+      } catch (error) {
+        if (node === nodes.at(-1) || !(error instanceof NodeError && error.kind === "overloaded")) {
+          throw error;
+        }
+        this.#countRetry(error.kind);
       }
-      this.#countRetry(error.kind);
-      return this.#writeToFirst(others, request, context);
     }
+    throw unavailable("no node has responded yet");
   }
 
   /** Most reads end with the first attempt. */
