@@ -2,9 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { CallScope } from "../core/context.ts";
 import { NodeError } from "../core/node.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
-import type { Budget } from "./budget.ts";
 import type { NodeCounts } from "./nodeCounts.ts";
-import type { RequestLimit } from "./sendLimits.ts";
+import type { CallBudget, RequestLimit } from "./sendLimits.ts";
 
 /** The periods of a window. */
 const PERIODS = 8;
@@ -152,7 +151,7 @@ export class CallAdmission {
 export interface SendPermitsOptions {
   /** The name of the node. */
   readonly name: string;
-  readonly budget: Budget;
+  readonly budget: CallBudget;
   readonly admission: CallAdmission;
   readonly counts: Pick<NodeCounts, "addRefusal">;
 }

@@ -1,12 +1,11 @@
 import type { NodeError } from "../core/node.ts";
 import { FairQueue, ownerOf, type QueueOwner } from "../limits/fairQueue.ts";
 import type { Breaker } from "./breaker.ts";
-import type { Budget } from "./budget.ts";
 import { type CallCarrier, Exchange, type ExchangeEnd, type ExchangeOwner, type SentCall } from "./exchange.ts";
 import type { NodeCounts } from "./nodeCounts.ts";
 import type { NodeEndpoint } from "./nodeEndpoint.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
-import { type BatchLimit, isBatchRefusal, type RequestLimit } from "./sendLimits.ts";
+import { type BatchLimit, type CallBudget, isBatchRefusal, type RequestLimit } from "./sendLimits.ts";
 
 const FOREBAY = { clientId: "" };
 
@@ -86,7 +85,7 @@ class WaitingCalls {
 export interface BatcherParts {
   readonly endpoint: Pick<NodeEndpoint, "call" | "batch">;
   readonly breaker: Breaker;
-  readonly budget: Budget;
+  readonly budget: CallBudget;
   readonly counts: NodeCounts;
   readonly health: ObservedHealth;
   /** HTTP requests in flight. Above it, the calls of clients wait. */

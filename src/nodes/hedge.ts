@@ -2,6 +2,7 @@ import type { Context } from "../core/context.ts";
 import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
 import type { HedgeReason } from "../core/retryPolicy.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import { TokenBucket } from "../limits/tokenBucket.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
 import type { RetryBudget } from "./retryBudget.ts";
@@ -183,8 +184,8 @@ export class Hedge {
   readonly #metrics: Pick<Metrics, "upstreamHedges">;
   /** Durations by node and method. */
   readonly #durations = new Map<HedgedNode, Map<string, RecentQuantile>>();
-  /** Hedges that the share allows now. */
-  #saved = 0;
+  /** Hedges that the share of reads allows now. */
+  readonly #saved = new TokenBucket(MAX_SAVED_HEDGES, 0);
 
   constructor(chain: string, options: HedgeOptions, budget: RetryBudget, metrics: Pick<Metrics, "upstreamHedges">) {
     this.#chain = chain;
@@ -194,7 +195,7 @@ export class Hedge {
   }
 
   async request(first: HedgedNode, second: HedgedNode, request: RpcRequest, context: Context): Promise<RpcResponse> {
-    this.#saved = Math.min(MAX_SAVED_HEDGES, this.#saved + this.#options.maxShare);
+    this.#saved.earn(this.#options.maxShare);
     const race = new Race(request, context, (node, durationMs) =>
       this.#quantileOf(node, request.method).record(durationMs),
     );
@@ -212,8 +213,8 @@ export class Hedge {
   }
 
   #hedge(race: Race, second: HedgedNode, reason: HedgeReason): void {
-    if (this.#saved >= 1 && second.available && this.#budget.take()) {
-      this.#saved -= 1;
+    if (this.#saved.tokens >= 1 && second.available && this.#budget.take()) {
+      this.#saved.spend(1);
       this.#metrics.upstreamHedges.inc({ chain: this.#chain, reason });
       race.start(second);
     }

@@ -8,7 +8,6 @@ import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { VerifyLevel } from "../verification/verifier.ts";
 import { Breaker, type BreakerOptions } from "./breaker.ts";
-import { type Budget, createBudget } from "./budget.ts";
 import { CallAdmission, SendPermits } from "./callAdmission.ts";
 import { CallBatcher } from "./callBatcher.ts";
 import { isFault } from "./errorKind.ts";
@@ -20,7 +19,7 @@ import { NodeEndpoint } from "./nodeEndpoint.ts";
 import { factsOf, reasonOf } from "./nodeRefusals.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
 import { budgetError } from "./replyReader.ts";
-import { BatchLimit, RequestLimit } from "./sendLimits.ts";
+import { BatchLimit, CallBudget, RequestLimit } from "./sendLimits.ts";
 
 /** What the transports of one chain's nodes share. */
 export interface TransportOptions {
@@ -98,7 +97,7 @@ export class NodeTransport {
   /** Whether a method may share an HTTP request with others. */
   readonly #isQuick: (method: string) => boolean;
   readonly #counts: NodeCounts;
-  readonly #budget: Budget;
+  readonly #budget: CallBudget;
   readonly #breaker: Breaker;
   readonly #endpoint: NodeEndpoint;
   readonly #batcher: CallBatcher;
@@ -110,7 +109,7 @@ export class NodeTransport {
     const { name, concurrency = DEFAULT_CONCURRENCY, batch = DEFAULT_BATCH } = config;
     const { chain, verify = "off", maxResponseBytes = DEFAULT_MAX_RESPONSE_BYTES, isQuick = () => false } = options;
     const labels = { chain, node: name };
-    const budget = createBudget(config.requestsPerSecond);
+    const budget = new CallBudget(config.requestsPerSecond);
     const counts = new NodeCounts(labels, telemetry.metrics, options);
     const breaker = new Breaker({
       ...(options.breaker ?? DEFAULT_BREAKER),

@@ -1,4 +1,5 @@
 import type { NodeError, NodeErrorKind } from "../core/node.ts";
+import { TokenBucket } from "../limits/tokenBucket.ts";
 import { isFault } from "./errorKind.ts";
 
 /** A refusal is forgotten after this time, because only one machine of several may have refused. */
@@ -104,5 +105,58 @@ export class RequestLimit {
     if (this.#limit < this.#max) {
       this.#limit = Math.min(this.#max, this.#limit + 1 / this.#limit);
     }
+  }
+}
+
+const SECOND_MS = 1000;
+
+/** The calls that one node gets in a second. They are refilled evenly, up to those of one second. */
+export class CallBudget {
+  readonly #nowMs: () => number;
+  readonly #msPerCall: number;
+  /** Undefined without a limit. */
+  readonly #calls: TokenBucket | undefined;
+  #refilledMs: number;
+  #pausedUntilMs = Number.NEGATIVE_INFINITY;
+
+  /** There is no limit if `requestsPerSecond` is undefined. */
+  constructor(requestsPerSecond: number | undefined, nowMs: () => number = () => performance.now()) {
+    const burst = Math.max(1, requestsPerSecond ?? 0);
+    this.#nowMs = nowMs;
+    this.#refilledMs = nowMs();
+    this.#msPerCall = SECOND_MS / (requestsPerSecond ?? Number.POSITIVE_INFINITY);
+    this.#calls = requestsPerSecond === undefined ? undefined : new TokenBucket(burst, burst);
+  }
+
+  /** The result that `take(1)` would have, without taking a call. */
+  get delayMs(): number {
+    return this.#delayMs(1);
+  }
+
+  get paused(): boolean {
+    return this.#nowMs() < this.#pausedUntilMs;
+  }
+
+  /** Takes calls out of the budget and returns the milliseconds to wait before they may be sent. */
+  take(calls: number): number {
+    const delayMs = this.#delayMs(calls);
+    this.#calls?.spend(calls);
+    return delayMs;
+  }
+
+  /** Pauses all calls, because the node limits the rate. */
+  pause(forMs: number): void {
+    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, this.#nowMs() + forMs);
+  }
+
+  #delayMs(calls: number): number {
+    const nowMs = this.#nowMs();
+    const pauseMs = Math.max(0, this.#pausedUntilMs - nowMs);
+    if (this.#calls === undefined) {
+      return pauseMs;
+    }
+    this.#calls.earn((nowMs - this.#refilledMs) / this.#msPerCall);
+    this.#refilledMs = nowMs;
+    return Math.max(pauseMs, (calls - this.#calls.tokens) * this.#msPerCall);
   }
 }

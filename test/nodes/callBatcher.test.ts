@@ -4,12 +4,11 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { LazySignal } from "../../src/core/lazySignal.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { Breaker } from "../../src/nodes/breaker.ts";
-import { createBudget } from "../../src/nodes/budget.ts";
 import { CallBatcher } from "../../src/nodes/callBatcher.ts";
 import { SentCall } from "../../src/nodes/exchange.ts";
 import { NodeCounts } from "../../src/nodes/nodeCounts.ts";
 import { ObservedHealth } from "../../src/nodes/observedHealth.ts";
-import { BatchLimit, RequestLimit } from "../../src/nodes/sendLimits.ts";
+import { BatchLimit, CallBudget, RequestLimit } from "../../src/nodes/sendLimits.ts";
 import { silent } from "../support/builders/silent.ts";
 
 const noPost = { abort: () => undefined };
@@ -32,7 +31,7 @@ const createRecorded = () => {
       batchLimit: new BatchLimit(50),
       requestLimit: new RequestLimit(10),
       breaker: new Breaker({ failures: 1, openMs: 1 }),
-      budget: createBudget(undefined),
+      budget: new CallBudget(undefined),
       counts: new NodeCounts({ chain: "chain", node: "node" }, silent().metrics, {
         methodLabel: () => "other",
         unitsOf: () => 0,

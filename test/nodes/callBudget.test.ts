@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createBudget } from "../../src/nodes/budget.ts";
+import { CallBudget } from "../../src/nodes/sendLimits.ts";
 
 test("the requests of one second are sent at once, later ones at even intervals", () => {
   let nowMs = 0;
-  const budget = createBudget(10, () => nowMs);
+  const budget = new CallBudget(10, () => nowMs);
   assert.deepEqual(
     Array.from({ length: 10 }, () => budget.take(1)),
     Array.from({ length: 10 }, () => 0),
@@ -17,7 +17,7 @@ test("the requests of one second are sent at once, later ones at even intervals"
 
 test("requests without a budget do not wait, and a pause delays them until it ends", () => {
   let nowMs = 0;
-  const budget = createBudget(undefined, () => nowMs);
+  const budget = new CallBudget(undefined, () => nowMs);
   assert.equal(budget.take(1_000_000), 0);
   budget.pause(2_000);
   assert.deepEqual([budget.paused, budget.delayMs], [true, 2_000]);
