@@ -1,5 +1,11 @@
+import { crc32 } from "node:zlib";
+import type { BlockId, Heads } from "../core/heads.ts";
+import { NodeError } from "../core/node.ts";
+import { isMissingBlock } from "../core/retryCause.ts";
 import { type BlockParameter, parseBlockNumberOrTag, parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
-import { formatQuantity } from "../ethereum/hex.ts";
+import { formatQuantity, type Hash } from "../ethereum/hex.ts";
+import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type CanonicalJson, optional, type ParamSpec, type Parser, required } from "./paramSpec.ts";
 
 /** The name of the block parameter. */
@@ -43,3 +49,141 @@ export const blockNumberOrTag: ParamSpec = required(READ_BLOCK, readNumberOrTag)
 export const blockNumberOrTagOrHash: ParamSpec = required(READ_BLOCK, readNumberOrTagOrHash);
 /** An optional block parameter; the default is `latest` (docs/answers.md, Blocks and pending). */
 export const stateBlock: ParamSpec = optional(READ_BLOCK, readNumberOrTagOrHash, "latest");
+
+/** The parsed parameters of a method that reads at a block. */
+export interface ParsedRead {
+  readonly values: readonly CanonicalJson[];
+  /** The block parameter. */
+  readonly parameter: BlockParameter;
+  /** See `RpcRequest`. */
+  readonly canonicalParams: string;
+  /** The response to a call can hold for later blocks. */
+  readonly isLasting?: boolean | undefined;
+}
+
+/** A longer text is parsed each time. */
+const MAX_TEXT_LENGTH = 512;
+const MAX_ENTRIES = 1_024;
+/** The texts that were parsed once are remembered by their hash. A later text replaces one with the same place. */
+const PLACES = 4_096;
+
+/**
+ * Parsed parameters by method and text, because a call whose response is cached mostly has a text that was parsed before.
+ * Holds the last 1,024 to 2,048 texts that were parsed twice. Objects of other texts would outlive the young generation.
+ */
+export class ParsedReads {
+  #recent = new Map<string, ParsedRead>();
+  #older: ReadonlyMap<string, ParsedRead> = new Map();
+  readonly #parsedOnce = new Uint32Array(PLACES);
+
+  /** Returns what `parse` returned for the same call. Errors are not stored. */
+  get(call: Call, parse: (call: Call) => ParsedRead): ParsedRead {
+    const text = paramsJsonOf(call);
+    if (text.length > MAX_TEXT_LENGTH) {
+      return parse(call);
+    }
+    const key = call.method + text;
+    const recent = this.#recent.get(key);
+    if (recent !== undefined) {
+      return recent;
+    }
+    const older = this.#older.get(key);
+    const parsed = older ?? parse(call);
+    if (older === undefined && this.#isNew(key)) {
+      return parsed;
+    }
+    if (this.#recent.size >= MAX_ENTRIES) {
+      this.#older = this.#recent;
+      this.#recent = new Map();
+    }
+    this.#recent.set(key, parsed);
+    return parsed;
+  }
+
+  /** Whether the text was not parsed before. Remembers it. */
+  #isNew(key: string): boolean {
+    const hash = crc32(key);
+    const place = hash % PLACES;
+    if (this.#parsedOnce[place] === hash) {
+      return false;
+    }
+    this.#parsedOnce[place] = hash;
+    return true;
+  }
+}
+
+/** A block parameter, resolved in one view. */
+export type ResolvedBlock =
+  | { readonly kind: "pending" }
+  /** At or below the finalized head. */
+  | { readonly kind: "final"; readonly number: bigint; readonly hash?: Hash }
+  /** Sealed, above the finalized head, and in the block ring. */
+  | { readonly kind: "recent"; readonly number: bigint; readonly hash: Hash }
+  /** Sealed, above the finalized head, and below the block ring. */
+  | { readonly kind: "outsideRing"; readonly number: bigint }
+  | { readonly kind: "aboveHead"; readonly number: bigint }
+  /** A hash that is not in the block ring: the block may be old, or on another branch. */
+  | { readonly kind: "hash"; readonly hash: Hash }
+  /** `safe` or `finalized`, and no node has reported that block. */
+  | { readonly kind: "tagUnavailable"; readonly tag: "safe" | "finalized" };
+
+/** Resolves a block parameter in one view, without a request. */
+export const resolveBlock = (block: BlockParameter, heads: Heads): ResolvedBlock => {
+  if ("number" in block) {
+    return resolveNumber(block.number, heads);
+  }
+  if ("hash" in block) {
+    return resolveHash(block.hash, heads);
+  }
+  switch (block.tag) {
+    case "pending":
+      return { kind: "pending" };
+    case "latest":
+      return resolveNumber(heads.latest.number, heads);
+    case "earliest":
+      return resolveNumber(0n, heads);
+    case "safe":
+    case "finalized": {
+      const head = heads[block.tag];
+      return head ? resolveNumber(head.number, heads) : { kind: "tagUnavailable", tag: block.tag };
+    }
+  }
+};
+
+const resolveNumber = (number: bigint, heads: Heads): ResolvedBlock => {
+  if (number > heads.latest.number) {
+    return { kind: "aboveHead", number };
+  }
+  const hash = heads.at(number)?.hash;
+  if (heads.finalized !== undefined && number <= heads.finalized.number) {
+    return hash === undefined ? { kind: "final", number } : { kind: "final", number, hash };
+  }
+  return hash === undefined ? { kind: "outsideRing", number } : { kind: "recent", number, hash };
+};
+
+/** Limit of the search for a hash, from the head down: clients usually request recent blocks by hash. */
+const MAX_SEARCHED_BLOCKS = 256n;
+
+const resolveHash = (hash: Hash, heads: Heads): ResolvedBlock => {
+  const { latest, oldest } = heads;
+  const end = latest.number - oldest < MAX_SEARCHED_BLOCKS ? oldest : latest.number - MAX_SEARCHED_BLOCKS;
+  for (let number = latest.number; number >= end; number--) {
+    if (heads.at(number)?.hash === hash) {
+      return resolveNumber(number, heads);
+    }
+  }
+  return { kind: "hash", hash };
+};
+
+/** Whether the block is in the block ring, so that its hash is known. */
+export const isInRing = (block: ResolvedBlock): block is ResolvedBlock & BlockId =>
+  (block.kind === "recent" || block.kind === "final") && block.hash !== undefined;
+
+/** The error of every state read at an unknown block (docs/answers.md, Blocks and pending). */
+export const headerNotFound = (): RpcError => new RpcError(CODES.SERVER, "header not found");
+
+/** Throws one error for an unknown block, because each node has its own message. Other errors are rethrown. */
+export const throwUnknownBlock = (error: unknown): never => {
+  const isUnknown = error instanceof NodeError && error.kind === "missingData" && isMissingBlock(error.message);
+  throw isUnknown ? headerNotFound() : error;
+};

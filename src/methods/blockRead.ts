@@ -1,23 +1,28 @@
 import type { Context } from "../core/context.ts";
-import type { Heads } from "../core/heads.ts";
-import { NodeError, type NodeErrorKind } from "../core/node.ts";
-import { isNull, type RpcResponse } from "../core/rpcSource.ts";
-import type { PendingBlock } from "../core/view.ts";
-import type { Hash } from "../ethereum/hex.ts";
+import type { RequestBlock, RetentionClass } from "../core/retention.ts";
+import { isNull, type RpcRequest, type RpcResponse } from "../core/rpcSource.ts";
+import type { BlockParameter } from "../ethereum/blockParameter.ts";
+import { formatQuantity } from "../ethereum/hex.ts";
 import { isFields } from "../json/fields.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
-import type { Call } from "../jsonrpc/call.ts";
-import { blockOfCanonical, READ_BLOCK } from "./blockParams.ts";
+import { type Call, createCall } from "../jsonrpc/call.ts";
+import {
+  blockOfCanonical,
+  formatBlockParameter,
+  headerNotFound,
+  isInRing,
+  type ParsedRead,
+  READ_BLOCK,
+  type ResolvedBlock,
+  resolveBlock,
+  throwUnknownBlock,
+} from "./blockParams.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import type { Chain, Method, MethodInput } from "./method.ts";
 import { type CanonicalJson, parseParams } from "./paramSpec.ts";
-import type { ParsedRead } from "./parsedReads.ts";
-import { unknownReceipts, viewResponse, withPendingMode } from "./pendingReads.ts";
+import { atPending, atPendingHash } from "./pendingReads.ts";
 import { hasKnownFields } from "./readTransaction.ts";
-import { type BlockReadInput, requestAtBlock, withCanonicalParams } from "./requestAtBlock.ts";
-import { headerNotFound, type ResolvedBlock, resolveBlock, throwUnknownBlock } from "./resolveBlock.ts";
-import { isInRing } from "./stateRead.ts";
 
 const NULL = Buffer.from("null");
 
@@ -149,98 +154,102 @@ export const blockRead = (spec: BlockReadSpec): Method => {
   };
 };
 
-/**
- * Answers a read at `pending`: from the view, or from the node's pending block, or at latest.
- * A missing pending block is never `null` (docs/answers.md, Blocks and pending).
- */
-const atPending = async (
-  spec: BlockReadSpec,
-  input: MethodInput,
-  values: readonly CanonicalJson[],
-  readAt: (block: ResolvedBlock) => Promise<RpcResponse>,
-): Promise<RpcResponse> => {
-  const { pending, heads } = input.context.view;
-  const readLatest = () => readAt(resolveBlock({ tag: "latest" }, heads));
-  if (pending === undefined) {
-    return readLatest();
-  }
-  const respond = async (): Promise<RpcResponse> => {
-    const source = spec.kind === "state" ? pending.stateFrom : pending.blocksFrom;
-    if (source === "view" && spec.pending) {
-      const { base } = pending;
-      const atBase = () => readAt(resolveBlock({ hash: base.hash, requireCanonical: false }, heads));
-      return spec.pending({ input, values, pending, atBase });
+/** One call of a block read. */
+interface BlockReadInput extends ParsedRead {
+  readonly spec: BlockReadSpec;
+  /** Index of the block parameter in `values`. */
+  readonly position: number;
+}
+
+/** Adds the canonical params, without the block, to the parsed parameters. */
+export const withCanonicalParams = (read: Omit<BlockReadInput, "canonicalParams">): BlockReadInput => ({
+  ...read,
+  canonicalParams: JSON.stringify([read.spec.name, read.values.with(read.position, null)]),
+});
+
+/** Returns the request to the nodes, with its retention class. Throws RpcError if the block is above the head. */
+export const requestAtBlock = (read: BlockReadInput, block: ResolvedBlock): RpcRequest => {
+  switch (block.kind) {
+    case "pending":
+    case "tagUnavailable":
+      return uncached(read, requestedBlock(read));
+    case "hash":
+      return atHash(read);
+    case "aboveHead":
+      throw headerNotFound();
+    case "outsideRing":
+      return atNumber(read, formatQuantity(block.number), "never", block);
+    case "final": {
+      const { parameter } = read;
+      const value = canonicalOnly(parameter) ? formatBlockParameter(parameter) : formatQuantity(block.number);
+      return atNumber(read, value, "final", block);
     }
-    return source === "latest"
-      ? readLatest()
-      : readNodePending(spec, heads, () => readAt({ kind: "pending" }), readLatest);
+    case "recent":
+      return atRecent(read, block);
+  }
+};
+
+const canonicalOnly = (block: BlockParameter): boolean => "hash" in block && block.requireCanonical;
+
+const requestedBlock = ({ values, position }: BlockReadInput): CanonicalJson => values[position] ?? null;
+
+/** A request with this block parameter whose response is never cached. */
+const uncached = ({ spec, values, position, canonicalParams }: BlockReadInput, value: CanonicalJson): RpcRequest => ({
+  method: spec.name,
+  params: values.with(position, value),
+  retention: "never",
+  canonicalParams,
+});
+
+/** Without spreads, because each miss of a read at a block creates one. */
+const atNumber = (
+  { spec, values, position, canonicalParams }: BlockReadInput,
+  value: CanonicalJson,
+  retention: RetentionClass,
+  block: RequestBlock,
+): RpcRequest => {
+  const request: Writable<RpcRequest> = {
+    method: spec.name,
+    params: values.with(position, value),
+    retention,
+    canonicalParams,
+    block,
   };
-  return withPendingMode(pending.mode, respond(), input.context);
+  if (spec.blockField !== undefined) {
+    request.blockField = spec.blockField;
+  }
+  if (spec.nullIsError === true) {
+    request.nullIsError = true;
+  }
+  return request;
 };
 
-/**
- * Answers a read by the hash of a pending block that was shown in the last 10 s, from the view of that moment.
- * Returns undefined if there is none: nodes answer then.
- */
-const atPendingHash = (
-  spec: BlockReadSpec,
-  input: MethodInput,
-  values: readonly CanonicalJson[],
-  { hash, readAt }: { readonly hash: Hash; readonly readAt: (block: ResolvedBlock) => Promise<RpcResponse> },
-): Promise<RpcResponse> | undefined => {
-  const { pending: current, heads } = input.context.view;
-  if (current === undefined || spec.pending === undefined) {
-    return undefined;
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** A read at a hash that is not in the block ring. */
+const atHash = (read: BlockReadInput): RpcRequest => {
+  const { spec, values, position, parameter } = read;
+  const request = uncached(read, requestedBlock(read));
+  // A read with requireCanonical has no result once the block is not canonical any more.
+  if (spec.kind === "state" || canonicalOnly(parameter)) {
+    return request;
   }
-  if (spec.kind === "block") {
-    const block = current.byHash(hash);
-    return block && withPendingMode(current.mode, receiptsOfBlock(block), input.context);
-  }
-  const pending = current.atHash(hash);
-  if (pending === undefined) {
-    return undefined;
-  }
-  const base = { hash: pending.base.hash, requireCanonical: false };
-  const atBase = () => readAt(resolveBlock(base, heads));
-  return withPendingMode(current.mode, spec.pending({ input, values, pending, atBase }), input.context);
+  const canonicalParams = JSON.stringify([spec.name, values.with(position, formatBlockParameter(parameter))]);
+  return { ...request, retention: "byHash", canonicalParams };
 };
 
-const receiptsOfBlock = async (block: PendingBlock): Promise<RpcResponse> => {
-  const body = block.receipts();
-  if (body === undefined) {
-    throw unknownReceipts(block);
+const atRecent = (read: BlockReadInput, block: Extract<ResolvedBlock, { readonly kind: "recent" }>): RpcRequest => {
+  const { spec, values, position, parameter } = read;
+  const retention = spec.kind === "state" ? "recentState" : "recent";
+  const request: Writable<RpcRequest> = atNumber(read, formatQuantity(block.number), retention, block);
+  if (spec.byNumberOnly === true) {
+    return request;
   }
-  return viewResponse(body);
-};
-
-/** Reads the node's pending block. If there is none, or it is not above the head, it reads latest instead. */
-const readNodePending = async (
-  spec: BlockReadSpec,
-  heads: Heads,
-  readPending: () => Promise<RpcResponse>,
-  readLatest: () => Promise<RpcResponse>,
-): Promise<RpcResponse> => {
-  const response = await readPending().catch((error: unknown) => {
-    if (error instanceof NodeError && NO_PENDING_BLOCK.has(error.kind)) {
-      return undefined;
-    }
-    throw error;
-  });
-  if (response === undefined || (isNull(response) && !spec.isNullable)) {
-    return readLatest();
-  }
-  const number = spec.blockField === "hash" ? numberIn(response) : undefined;
-  return number !== undefined && number <= heads.latest.number ? readLatest() : response;
-};
-
-const NO_PENDING_BLOCK: ReadonlySet<NodeErrorKind> = new Set(["tagUnsupported", "missingData"]);
-
-const decoder = new TextDecoder();
-/** Returns the `number` of a block response. */
-const numberIn = ({ body }: RpcResponse): bigint | undefined => {
-  if (!(body instanceof Uint8Array)) {
-    return undefined;
-  }
-  const block: unknown = JSON.parse(decoder.decode(body));
-  return isFields(block) && typeof block.number === "string" ? BigInt(block.number) : undefined;
+  request.byHash = spec.byHashMethod
+    ? createCall(spec.byHashMethod, values.with(position, block.hash))
+    : createCall(
+        spec.name,
+        values.with(position, canonicalOnly(parameter) ? formatBlockParameter(parameter) : { blockHash: block.hash }),
+      );
+  return request;
 };

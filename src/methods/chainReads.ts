@@ -9,12 +9,12 @@ import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
 import { isFields } from "../json/fields.ts";
 import { asText } from "../json/jsonBytes.ts";
 import { createCall } from "../jsonrpc/call.ts";
+import { resolveBlock } from "./blockParams.ts";
+import { requestAtBlock, withCanonicalParams } from "./blockRead.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { blockByNumber } from "./eth_getBlockByNumber.ts";
 import { blockReceipts } from "./eth_getBlockReceipts.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
-import { requestAtBlock, withCanonicalParams } from "./requestAtBlock.ts";
-import { resolveBlock } from "./resolveBlock.ts";
 
 const BLOCK = 0;
 

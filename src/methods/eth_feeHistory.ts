@@ -5,11 +5,10 @@ import { asText } from "../json/jsonBytes.ts";
 import { elements, members } from "../json/members.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { blockNumberOrTag } from "./blockParams.ts";
+import { blockNumberOrTag, resolveBlock } from "./blockParams.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import type { Chain, Method } from "./method.ts";
 import { arrayOf, optional, parseParams, readCount, readNumber, required } from "./paramSpec.ts";
-import { resolveBlock } from "./resolveBlock.ts";
 
 const name = "eth_feeHistory";
 const NO_BLOCKS = "0x0";

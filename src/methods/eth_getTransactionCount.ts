@@ -3,10 +3,10 @@ import { formatQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { stateBlock } from "./blockParams.ts";
 import { blockRead } from "./blockRead.ts";
+import { stateRead } from "./blockReadSpec.ts";
 import type { Method, MethodInput } from "./method.ts";
 import { readAddress, required } from "./paramSpec.ts";
 import { nonceIn, pendingNonce, viewResponse } from "./pendingReads.ts";
-import { stateRead } from "./stateRead.ts";
 
 const name = "eth_getTransactionCount";
 

@@ -9,15 +9,14 @@ import { type Call, createCall, paramsTextOf } from "../jsonrpc/call.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { prefetchHintOfPayload } from "../simulation/prefetchHints.ts";
 import type { ExecutionBase } from "../simulation/simulator.ts";
-import { blockOfCanonical, stateBlock } from "./blockParams.ts";
+import { blockOfCanonical, headerNotFound, type ResolvedBlock, resolveBlock, stateBlock } from "./blockParams.ts";
+import { requestAtBlock } from "./blockRead.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import { held, pendingCallBase, pendingSimulationBase, sealedExecutionBase } from "./executions.ts";
 import type { Chain, Method, MethodInput } from "./method.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
 import { withPendingMode } from "./pendingReads.ts";
-import { requestAtBlock } from "./requestAtBlock.ts";
-import { headerNotFound, type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
 
 /** A larger payload is parsed only in the worker, and nothing is prefetched for it. */
 const MAX_PREFETCHED_BYTES = 32 * 1024;

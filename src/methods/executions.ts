@@ -13,9 +13,9 @@ import { pendingState } from "../pending/pendingState.ts";
 import { prefetchHintOfCall } from "../simulation/prefetchHints.ts";
 import { type ParentBlock, parseParent } from "../simulation/simulatedHeader.ts";
 import type { ExecutionBase, Simulator } from "../simulation/simulator.ts";
+import { headerNotFound } from "./blockParams.ts";
 import type { PendingRead } from "./blockReadSpec.ts";
 import type { Chain, MethodInput } from "./method.ts";
-import { headerNotFound } from "./resolveBlock.ts";
 
 type ChainExecution = NonNullable<Chain["execution"]>;
 type StateAt = (block: BlockId, hint: PrefetchHint | undefined) => StateSource;

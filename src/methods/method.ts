@@ -14,7 +14,7 @@ import type { CallCache } from "../state/calls/callCache.ts";
 import type { StateReads } from "../state/stateReads.ts";
 import type { PolledFilters } from "../subscriptions/polledFilters.ts";
 import type { OwnHashes } from "../verification/checkHeader.ts";
-import type { ParsedReads } from "./parsedReads.ts";
+import type { ParsedReads } from "./blockParams.ts";
 
 /** The dependencies of one chain's methods; `app/` provides them. */
 export interface Chain {

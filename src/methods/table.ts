@@ -1,6 +1,7 @@
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { blockNumberOrTag, blockNumberOrTagOrHash, stateBlock } from "./blockParams.ts";
 import { blockRead } from "./blockRead.ts";
+import { stateRead } from "./blockReadSpec.ts";
 import { eth_feeHistory } from "./eth_feeHistory.ts";
 import { eth_getBlockByNumber, fullTransactions } from "./eth_getBlockByNumber.ts";
 import { eth_getBlockReceipts } from "./eth_getBlockReceipts.ts";
@@ -44,10 +45,9 @@ import {
   receiptInView,
   servedBlockRead,
   transactionInView,
+  transactionTrace,
 } from "./plainRead.ts";
 import { readBlockOverrides, readStateOverrides, readTransaction } from "./readTransaction.ts";
-import { stateRead } from "./stateRead.ts";
-import { transactionTrace } from "./transactionTrace.ts";
 
 /** Creates the HTTP form of a WebSocket method: it always throws. */
 const webSocketOnly = (name: string): Method => ({

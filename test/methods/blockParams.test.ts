@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createCall } from "../../src/jsonrpc/call.ts";
-import { type ParsedRead, ParsedReads } from "../../src/methods/parsedReads.ts";
+import { type ParsedRead, ParsedReads } from "../../src/methods/blockParams.ts";
 
 const parsed = (text: string): ParsedRead => ({ values: [], parameter: { tag: "latest" }, canonicalParams: text });
 
