@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { AuthenticatedCaller } from "../access/access.ts";
 import type { InboundRequest } from "../core/context.ts";
+import type { CacheStatus, RpcResponse } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { type Chunk, isStream } from "../jsonrpc/response.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
@@ -103,4 +104,123 @@ export const trackInFlight = (endpoint: Endpoint): TrackedEndpoint => {
     endpoint: { ...endpoint, handle },
     idle: () => (inFlight === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
   };
+};
+
+/** Formats a string of RFC 8941, section 3.3.3, which is printable ASCII. Only `detail` is free text. */
+const formatString = (text: string): string => `"${text.replace(/[^\x20-\x7e]/g, "?").replace(/["\\]/g, "\\$&")}"`;
+
+/** The statuses of a hit, which need no formatting. */
+const HITS: Readonly<Record<NonNullable<CacheStatus["hit"]>, string>> = {
+  memory: "forebay; hit; detail=memory",
+  redis: "forebay; hit; detail=redis",
+  state: "forebay; hit; detail=state",
+  view: "forebay; hit; detail=view",
+  local: "forebay; hit; detail=local",
+};
+
+const formatOne = ({ hit, fwd, stored, collapsed, detail }: CacheStatus): string => {
+  let text = "forebay";
+  if (hit !== undefined) {
+    text = HITS[hit];
+  } else if (fwd !== undefined) {
+    text += `; fwd=${fwd}`;
+  }
+  if (stored === true) {
+    text += "; stored";
+  }
+  if (collapsed === true) {
+    text += "; collapsed";
+  }
+  if (detail !== undefined && hit === undefined) {
+    text += `; detail=${formatString(detail)}`;
+  }
+  return text;
+};
+
+/** A batch is a hit if all its calls are. Otherwise `fwd` has the reason, and `detail` the number of hits. */
+const formatMany = (statuses: readonly CacheStatus[], errors: number): string => {
+  const hits = statuses.filter(({ hit }) => hit !== undefined).length;
+  const calls = statuses.length + errors;
+  const detail = `detail="${hits} of ${calls} hits"`;
+  if (hits === calls) {
+    return `forebay; hit; ${detail}`;
+  }
+  if (hits > 0) {
+    return `forebay; fwd=partial; ${detail}`;
+  }
+  const reasons = new Set(statuses.map(({ fwd }) => fwd ?? "miss"));
+  return `forebay; fwd=${reasons.size === 1 ? [...reasons].join() : "miss"}; ${detail}`;
+};
+
+/** Formats the Cache-Status header (RFC 9211) of one response. `errors` is the number of failed calls of a batch. */
+export const formatCacheStatus = (responses: readonly Pick<RpcResponse, "status">[], errors = 0): string => {
+  const [first] = responses;
+  if (first === undefined) {
+    return errors === 0 ? "forebay" : "forebay; detail=error";
+  }
+  if (responses.length === 1 && errors === 0) {
+    return formatOne(first.status);
+  }
+  return formatMany(
+    responses.map(({ status }) => status),
+    errors,
+  );
+};
+
+export interface Route {
+  /** Path of the request's target, without query and trailing slash. */
+  readonly path: string;
+  /** Endpoint of exactly this path. */
+  readonly endpoint: Endpoint | undefined;
+  /** Proxy for requests that are not JSON-RPC. */
+  readonly passthrough: PassThrough | undefined;
+  /** The name of the chain of endpoint or proxy. */
+  readonly chain: string | undefined;
+  /** Target of the request at the proxy. */
+  readonly target: string;
+}
+
+/** Returns path and query of a target, which may be an absolute URL (RFC 9112, section 3.2.2). */
+const originForm = (target: string): string => {
+  if (target.startsWith("/")) {
+    return target;
+  }
+  if (!URL.canParse(target)) {
+    return "/";
+  }
+  const { pathname, search } = new URL(target);
+  return pathname + search;
+};
+
+/**
+ * Creates the router, which decides by the path alone.
+ * Paths below `/<name>/` use the proxy of that chain, without the prefix.
+ */
+export const createRouter = (routes: ReadonlyMap<string, Endpoint>) => {
+  const parse = (requestTarget: string): Route => {
+    const target = originForm(requestTarget);
+    const [pathWithoutQuery = "/"] = target.split("?", 1);
+    const path =
+      pathWithoutQuery.length > 1 && pathWithoutQuery.endsWith("/") ? pathWithoutQuery.slice(0, -1) : pathWithoutQuery;
+    const chainPath = `/${path.split("/", 2)[1] ?? ""}`;
+    const chainEndpoint = chainPath === "/" ? undefined : routes.get(chainPath);
+    const targetInChain = target.slice(chainPath.length);
+    return chainEndpoint === undefined
+      ? {
+          path,
+          endpoint: routes.get(path),
+          passthrough: routes.get("/")?.passthrough,
+          chain: (routes.get(path) ?? routes.get("/"))?.chain,
+          target,
+        }
+      : {
+          path,
+          endpoint: routes.get(path),
+          passthrough: chainEndpoint.passthrough,
+          chain: chainEndpoint.chain,
+          target: targetInChain.startsWith("/") ? targetInChain : `/${targetInChain}`,
+        };
+  };
+  const parsed = new Map([...routes.keys()].map((path) => [path, parse(path)]));
+  return (target: string): Route => parsed.get(target) ?? parse(target);
 };

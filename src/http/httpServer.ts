@@ -6,14 +6,12 @@ import { listen } from "../core/listen.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { Admission, type AdmissionOptions } from "./admission.ts";
-import { type Cors, createCors } from "./cors.ts";
 import { LastConnections } from "./drain.ts";
-import type { Endpoint, PassThrough } from "./endpoint.ts";
+import { createRouter, type Endpoint, type PassThrough, type Route } from "./endpoint.ts";
 import { HttpTelemetry } from "./httpTelemetry.ts";
-import { InfoPages, type InfoPagesOptions, PLAIN } from "./infoPages.ts";
 import { JsonRpcHandler, type JsonRpcHandlerOptions, type PassedRequest } from "./jsonRpcHandler.ts";
 import { NewestResponses } from "./pipelinedRequests.ts";
-import { createRouter, type Route } from "./router.ts";
+import { createCors, isOurs, PlainResponses, type PlainResponsesOptions } from "./plainResponses.ts";
 import { Upgrades } from "./upgrades.ts";
 
 /** An import of node:http would also load Node's own fetch and WebSocket: 11 MB and 30 ms of each start. */
@@ -22,7 +20,7 @@ const { createServer } = process.getBuiltinModule("node:http");
 export interface HttpServerOptions
   extends Omit<JsonRpcHandlerOptions, "commonHeaders">,
     Omit<AdmissionOptions, "isChainPath">,
-    Pick<InfoPagesOptions, "about" | "page" | "status"> {
+    Pick<PlainResponsesOptions, "about" | "page" | "status"> {
   /** Endpoints by path, without a trailing slash: `/` for a single chain, else `/<name>` and `/<chainId>`. */
   readonly routes: ReadonlyMap<string, Endpoint>;
   readonly host: string;
@@ -51,12 +49,6 @@ const TCP_KEEP_ALIVE_MS = 30_000;
 /** An open connection may still send a request for this time after the listener is closed. */
 const IDLE_LINGER_MS = 1_000;
 
-/** `/` belongs to forebay even without an endpoint: with several chains it has only the info page. */
-const isOurs = ({ path, endpoint }: Route): boolean => endpoint !== undefined || path === "/";
-
-const allowedMethods = ({ path, endpoint }: Route): string =>
-  [endpoint && "POST", path === "/" && "GET, HEAD", "OPTIONS"].filter(Boolean).join(", ");
-
 const isWebSocket = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === "websocket";
 
 const followsCalls = (): RpcError =>
@@ -67,10 +59,8 @@ const followsCalls = (): RpcError =>
 /** The HTTP server of the process. */
 export class HttpServer {
   readonly #options: HttpServerOptions;
-  readonly #telemetry: HttpTelemetry;
-  readonly #cors: Cors;
   readonly #jsonRpc: JsonRpcHandler;
-  readonly #pages: InfoPages;
+  readonly #plain: PlainResponses;
   readonly #server: Server;
   readonly #admission: Admission;
   readonly #upgrades: Upgrades;
@@ -83,19 +73,18 @@ export class HttpServer {
   constructor(options: HttpServerOptions) {
     this.#options = options;
     const telemetry = new HttpTelemetry(options.telemetry);
-    this.#telemetry = telemetry;
     this.#routes = options.routes;
     this.#route = createRouter(options.routes);
     this.#admission = new Admission({ ...options, isChainPath: (path) => this.#routes.has(path) }, telemetry);
-    this.#cors = createCors(options.corsOrigins);
+    const cors = createCors(options.corsOrigins);
     const commonHeaders = (request: IncomingMessage): readonly string[] => {
-      const common = this.#cors.headers(request.headers.origin);
+      const common = cors.headers(request.headers.origin);
       // Node writes no response behind the one that closes the connection.
       const isLast = this.#isDraining && this.#responses.isNewest(request);
       return isLast ? [...common, "Connection", "close"] : common;
     };
     this.#jsonRpc = new JsonRpcHandler({ ...options, commonHeaders }, telemetry);
-    this.#pages = new InfoPages({ ...options, commonHeaders }, telemetry);
+    this.#plain = new PlainResponses({ ...options, commonHeaders, cors }, telemetry);
     this.#upgrades = new Upgrades(
       {
         ...options,
@@ -197,7 +186,7 @@ export class HttpServer {
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
     const { method } = request;
     if (method !== "POST" && this.#isHealthCheck(request)) {
-      this.#sendHealth(request, response);
+      this.#plain.sendHealth(!this.#isDraining && this.#options.isReady?.() !== false, request, response);
       return;
     }
     const admitted = this.#admission.admit(request);
@@ -227,16 +216,16 @@ export class HttpServer {
     const { endpoint, passthrough } = routing;
     if (method === "POST" && endpoint !== undefined) {
       this.#jsonRpc.handle(endpoint, request, response, admitted);
-    } else if (method !== "POST" && this.#pages.serve(routing.path, request, response)) {
+    } else if (method !== "POST" && this.#plain.servePage(routing.path, request, response)) {
       return;
     } else if (method === "OPTIONS" && isOurs(routing)) {
-      this.#sendPreflight(routing, request, response);
+      this.#plain.sendPreflight(routing, request, response);
     } else if (passthrough !== undefined && admitted.payments !== undefined) {
       this.#jsonRpc.reject(needsKey(), request, response);
     } else if (passthrough !== undefined) {
       this.#passThrough(passthrough, routing, { request, response, admitted });
     } else {
-      this.#rejectRequest(routing, request, response);
+      this.#plain.rejectPath(routing, this.#routes.keys(), request, response);
     }
   }
 
@@ -260,38 +249,12 @@ export class HttpServer {
     return healthPath !== undefined && (method === "GET" || method === "HEAD") && url?.split("?", 1)[0] === healthPath;
   }
 
-  #sendHealth(request: IncomingMessage, response: ServerResponse): void {
-    const isReady = !this.#isDraining && this.#options.isReady?.() !== false;
-    const plain = isReady ? { status: 200, text: "ok\n" } : { status: 503, text: "not ready\n" };
-    this.#pages.send(request, response, { ...plain, type: PLAIN });
-  }
-
   /** A CORS preflight carries no key and needs none. It never reaches a target of pass-through. */
   #onRejected(error: RpcError, request: IncomingMessage, response: ServerResponse): void {
     if (request.method === "OPTIONS" && error.status === 401) {
-      this.#sendPreflight(this.#route(request.url ?? "/"), request, response);
+      this.#plain.sendPreflight(this.#route(request.url ?? "/"), request, response);
     } else {
       this.#jsonRpc.reject(error, request, response);
     }
-  }
-
-  #sendPreflight(routing: Route, { headers }: IncomingMessage, response: ServerResponse): void {
-    this.#telemetry.countResponse(204);
-    response.writeHead(204, [...this.#cors.preflight(headers), "Allow", allowedMethods(routing)]).end();
-  }
-
-  #rejectRequest(routing: Route, request: IncomingMessage, response: ServerResponse): void {
-    const isWrongMethod = routing.endpoint !== undefined || (routing.path === "/" && request.method !== "POST");
-    this.#pages.send(
-      request,
-      response,
-      isWrongMethod
-        ? { status: 405, type: PLAIN, text: "JSON-RPC is sent by POST\n", allow: allowedMethods(routing) }
-        : {
-            status: 404,
-            type: PLAIN,
-            text: `nothing is served at this path; chains: ${[...this.#routes.keys()].join(", ")}\n`,
-          },
-    );
   }
 }
