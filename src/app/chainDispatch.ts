@@ -6,9 +6,7 @@ import { createDispatch, type Dispatch, type Outcome } from "../jsonrpc/dispatch
 import { type Handlers, methodLabel } from "../methods/handlers.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
-import { createCallLog } from "../telemetry/callLog.ts";
-import { createCallMetrics } from "../telemetry/callMetrics.ts";
-import { CallTraces } from "../telemetry/callTraces.ts";
+import { CallTraces, createCallLog, createCallMetrics } from "../telemetry/callReports.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { noHead } from "./createPendingViews.ts";

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { NodeError } from "../../src/core/node.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { invalidParams, type RpcError, unavailable } from "../../src/jsonrpc/rpcError.ts";
-import { createCallLog } from "../../src/telemetry/callLog.ts";
+import { createCallLog } from "../../src/telemetry/callReports.ts";
 
 const asker = { caller: { clientId: "203.0.113.1" }, requestId: "r-1" };
 
