@@ -1,5 +1,5 @@
 import { CLOSE_BRACKET, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE, skipSpace } from "../json/jsonBytes.ts";
-import { skipObjectUnchecked } from "../json/skipUnchecked.ts";
+import { skipObjectUnchecked } from "../json/members.ts";
 
 /** `0x` and 32 bytes. */
 const HASH_LENGTH = 66;

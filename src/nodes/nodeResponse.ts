@@ -1,6 +1,5 @@
 import { asText, isNullText, OPEN_BRACE, OPEN_BRACKET, skipSpace } from "../json/jsonBytes.ts";
-import { elements } from "../json/members.ts";
-import { skipObjectUnchecked } from "../json/skipUnchecked.ts";
+import { elements, skipObjectUnchecked } from "../json/members.ts";
 
 /** One JSON-RPC response: the unparsed UTF-8 JSON text of its result or of its error object. */
 export type NodeResponse =

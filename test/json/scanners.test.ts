@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { asText } from "../../src/json/jsonBytes.ts";
-import { elementAt, elements, members } from "../../src/json/members.ts";
-import { skipObjectUnchecked, skipValueUnchecked } from "../../src/json/skipUnchecked.ts";
+import { elementAt, elements, members, skipObjectUnchecked, skipValueUnchecked } from "../../src/json/members.ts";
 import { MAX_DEPTH, skipObject, skipValue, TOO_DEEP } from "../../src/json/skipValue.ts";
 
 const LONG = "x".repeat(200);
