@@ -5,7 +5,7 @@ import { createCall } from "../jsonrpc/call.ts";
 import { isStream } from "../jsonrpc/response.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Handlers } from "../methods/handlers.ts";
-import { createPendingTransactions } from "../nodes/pendingTransactions.ts";
+import { PendingTransactions } from "../nodes/pendingTransactions.ts";
 import { Subscriptions } from "../subscriptions/subscriptions.ts";
 import type { ClientViews } from "./chainSources.ts";
 import type { Shared } from "./shared.ts";
@@ -68,7 +68,7 @@ export const createChainSubscriptions = (options: ChainSubscriptionsOptions): Su
     chain: config.name,
     heads: upstreams.heads,
     pending: views,
-    pool: createPendingTransactions({
+    pool: new PendingTransactions({
       nodes: config.nodes.flatMap(({ wsUrl, headers }) => (wsUrl === undefined ? [] : [{ url: wsUrl, headers }])),
       signal,
     }),

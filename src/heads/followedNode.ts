@@ -1,6 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { parseSealedBlock, readBlock, type SealedBlock } from "../nodes/blockReads.ts";
-import { followSubscription } from "../nodes/nodeSubscription.ts";
+import { NodeSubscription } from "../nodes/nodeSubscription.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { HeadReporter } from "./headReporter.ts";
 import type { HeadActivity } from "./idleHeads.ts";
@@ -27,7 +27,7 @@ const followNewHeads = ({ onHeader, onState, onUnreachable, ...options }: NewHea
       onState(state);
     }
   };
-  const subscription = followSubscription({
+  const subscription = new NodeSubscription({
     ...options,
     params: ["newHeads"],
     onResult: (result) => {

@@ -1,4 +1,5 @@
 import { createRequire } from "node:module";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { WebSocket } from "ws";
 import { connectionFault } from "../core/connectionFault.ts";
 import { parseNodeUrl } from "./nodeConfig.ts";
@@ -20,11 +21,6 @@ export interface NodeSubscriptionOptions {
   readonly onRejected?: () => void;
   /** `fault` is the error of the connection, without the URL; undefined if it was closed without an error. */
   readonly onClosed?: (fault: string | undefined) => void;
-}
-
-export interface NodeSubscription {
-  /** Resets the delay before the next reconnect. Call it after a valid result. */
-  resetBackoff(): void;
 }
 
 const FIRST_BACKOFF_MS = 1_000;
@@ -67,8 +63,11 @@ const pingRegularly = (socket: WebSocket): (() => void) => {
   return () => clearInterval(timer);
 };
 
-/** One subscription on one node, on a WebSocket of its own. */
-class ReconnectingSubscription implements NodeSubscription {
+/**
+ * One subscription on one node, on a WebSocket of its own. It connects at once, and again after each disconnect, until the
+ * signal is aborted.
+ */
+export class NodeSubscription {
   readonly #options: NodeSubscriptionOptions;
   readonly #url: URL;
   readonly #headers: Readonly<Record<string, string>>;
@@ -83,9 +82,15 @@ class ReconnectingSubscription implements NodeSubscription {
     this.#url.password = "";
     this.#headers = parseNodeUrl(options.url, options.headers).headers;
     this.#request = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params: options.params });
+    this.#connect();
   }
 
-  connect(): void {
+  /** Resets the delay before the next reconnect. Call it after a valid result. */
+  resetBackoff(): void {
+    this.#backoffMs = FIRST_BACKOFF_MS;
+  }
+
+  #connect(): void {
     const { signal } = this.#options;
     if (signal.aborted) {
       return;
@@ -115,18 +120,14 @@ class ReconnectingSubscription implements NodeSubscription {
     });
   }
 
-  resetBackoff(): void {
-    this.#backoffMs = FIRST_BACKOFF_MS;
-  }
-
   #onMessage(message: Message): void {
-    const { onResult, onAccepted: onTaken, onRejected: onRefused } = this.#options;
+    const { onResult, onAccepted, onRejected } = this.#options;
     if (message.params?.result !== undefined) {
       onResult(message.params.result);
     } else if (message.error !== undefined) {
-      onRefused?.();
+      onRejected?.();
     } else if (message.id === 1) {
-      onTaken?.();
+      onAccepted?.();
     }
   }
 
@@ -136,15 +137,10 @@ class ReconnectingSubscription implements NodeSubscription {
     if (signal.aborted) {
       return;
     }
-    const timer = setTimeout(() => this.connect(), this.#backoffMs);
-    signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+    sleep(this.#backoffMs, undefined, { signal }).then(
+      () => this.#connect(),
+      () => undefined,
+    );
     this.#backoffMs = Math.min(this.#backoffMs * 2, MAX_BACKOFF_MS);
   }
 }
-
-/** Subscribes on a node's WebSocket, and subscribes again after each disconnect, until the signal is aborted. */
-export const followSubscription = (options: NodeSubscriptionOptions): NodeSubscription => {
-  const subscription = new ReconnectingSubscription(options);
-  subscription.connect();
-  return subscription;
-};

@@ -1,20 +1,11 @@
 import { LRUCache } from "lru-cache";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { followSubscription } from "./nodeSubscription.ts";
+import { NodeSubscription } from "./nodeSubscription.ts";
 
 export interface PendingTransactionsOptions {
   /** Nodes that have a WebSocket. */
   readonly nodes: readonly { readonly url: string; readonly headers: Readonly<Record<string, string>> }[];
   readonly signal: AbortSignal;
-}
-
-/**
- * The transaction pools of all nodes, for any number of listeners.
- * Each node gets one subscription, and none while there is no listener.
- */
-export interface PendingTransactions {
-  /** Sends UTF-8 JSON texts to the listener: hashes, or full transactions. Rejects if no node offers the subscription. */
-  subscribe(isFull: boolean, listener: (body: Uint8Array) => void): Promise<() => void>;
 }
 
 type Listener = (body: Uint8Array) => void;
@@ -41,9 +32,9 @@ class Channel {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const timer = setTimeout(() => reject(notOffered()), ACCEPT_TIMEOUT_MS).unref();
     this.accepted = promise.finally(() => clearTimeout(timer));
-    const rejectedBy = new Set<number>();
-    for (const [index, node] of nodes.entries()) {
-      const subscription = followSubscription({
+    const rejectedBy = new Set<object>();
+    for (const node of nodes) {
+      const subscription = new NodeSubscription({
         ...node,
         params: isFull ? ["newPendingTransactions", true] : ["newPendingTransactions"],
         signal: AbortSignal.any([signal, this.#ending.signal]),
@@ -52,7 +43,7 @@ class Channel {
           resolve();
         },
         onRejected: () => {
-          rejectedBy.add(index);
+          rejectedBy.add(node);
           if (rejectedBy.size === nodes.length) {
             reject(notOffered());
           }
@@ -79,37 +70,48 @@ class Channel {
   }
 }
 
-export const createPendingTransactions = (options: PendingTransactionsOptions): PendingTransactions => {
+/**
+ * The transaction pools of all nodes, for any number of listeners.
+ * Each node gets one subscription, and none while there is no listener.
+ */
+export class PendingTransactions {
+  readonly #options: PendingTransactionsOptions;
   /** By `isFull`. */
-  const channels = new Map<boolean, Channel>();
+  readonly #channels = new Map<boolean, Channel>();
 
-  const close = (isFull: boolean, channel: Channel): void => {
-    channel.close();
-    if (channels.get(isFull) === channel) {
-      channels.delete(isFull);
+  constructor(options: PendingTransactionsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Sends UTF-8 JSON texts to the listener: hashes, or full transactions. Returns a function that ends it. Rejects if no node
+   * offers the subscription.
+   */
+  async subscribe(isFull: boolean, listener: Listener): Promise<() => void> {
+    if (this.#options.nodes.length === 0) {
+      throw notOffered();
     }
-  };
+    const channel = this.#channels.get(isFull) ?? new Channel(this.#options, isFull);
+    this.#channels.set(isFull, channel);
+    try {
+      await channel.accepted;
+    } catch (error) {
+      this.#close(isFull, channel);
+      throw error;
+    }
+    channel.listeners.add(listener);
+    return () => {
+      channel.listeners.delete(listener);
+      if (channel.listeners.size === 0) {
+        this.#close(isFull, channel);
+      }
+    };
+  }
 
-  return {
-    subscribe: async (isFull, listener) => {
-      if (options.nodes.length === 0) {
-        throw notOffered();
-      }
-      const channel = channels.get(isFull) ?? new Channel(options, isFull);
-      channels.set(isFull, channel);
-      try {
-        await channel.accepted;
-      } catch (error) {
-        close(isFull, channel);
-        throw error;
-      }
-      channel.listeners.add(listener);
-      return () => {
-        channel.listeners.delete(listener);
-        if (channel.listeners.size === 0) {
-          close(isFull, channel);
-        }
-      };
-    },
-  };
-};
+  #close(isFull: boolean, channel: Channel): void {
+    channel.close();
+    if (this.#channels.get(isFull) === channel) {
+      this.#channels.delete(isFull);
+    }
+  }
+}

@@ -3,7 +3,7 @@ import { EventEmitter, once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { WebSocketServer } from "ws";
-import { createPendingTransactions } from "../../src/nodes/pendingTransactions.ts";
+import { PendingTransactions } from "../../src/nodes/pendingTransactions.ts";
 
 /** A node's WebSocket that accepts or rejects the subscription, and sends what the test provides. */
 const createPool = async (context: TestContext, response: object = { result: "0x1" }) => {
@@ -61,7 +61,7 @@ test("the streams of several nodes are merged: every listener gets each transact
   const ending = new AbortController();
   context.after(() => ending.abort());
   const [one, two] = [await createPool(context), await createPool(context)];
-  const pool = createPendingTransactions({ nodes: [one.node, two.node], signal: ending.signal });
+  const pool = new PendingTransactions({ nodes: [one.node, two.node], signal: ending.signal });
   const [first, second] = [createListener(), createListener()];
   const both = Promise.all([once(one.events, "subscribed"), once(two.events, "subscribed")]);
   const stop = await pool.subscribe(false, first.listen);
@@ -92,7 +92,7 @@ test("full transactions are requested with the parameter true", async (context) 
   const one = await createPool(context);
   const subscribed = once(one.events, "subscribed");
   const listener = createListener();
-  await createPendingTransactions({ nodes: [one.node], signal: ending.signal }).subscribe(true, listener.listen);
+  await new PendingTransactions({ nodes: [one.node], signal: ending.signal }).subscribe(true, listener.listen);
   assert.deepEqual(await subscribed, [["newPendingTransactions", true]]);
   one.notify({ hash: "0xaa", value: "0x1" });
   one.notify({ hash: "0xaa", value: "0x1" });
@@ -106,14 +106,14 @@ test("one node with the subscription is sufficient, and without any the client g
   context.after(() => ending.abort());
   const [good, bad] = [await createPool(context), await createPool(context, rejection)];
   const listener = createListener();
-  await createPendingTransactions({ nodes: [bad.node, good.node], signal: ending.signal }).subscribe(
+  await new PendingTransactions({ nodes: [bad.node, good.node], signal: ending.signal }).subscribe(
     false,
     listener.listen,
   );
   for (const nodes of [[], [bad.node]]) {
-    await assert.rejects(
-      createPendingTransactions({ nodes, signal: ending.signal }).subscribe(false, listener.listen),
-      { code: -32_601, message: "no node of this chain offers newPendingTransactions" },
-    );
+    await assert.rejects(new PendingTransactions({ nodes, signal: ending.signal }).subscribe(false, listener.listen), {
+      code: -32_601,
+      message: "no node of this chain offers newPendingTransactions",
+    });
   }
 });
