@@ -11,11 +11,11 @@ import { createPendingViews, type PendingViews } from "./createPendingViews.ts";
 import { createReadPipeline } from "./createReadPipeline.ts";
 import { ForwardedReasons } from "./forwardedReasons.ts";
 import type { Shared } from "./shared.ts";
-import { createUpstreams, type Upstreams, type UpstreamsOptions } from "./upstreams.ts";
+import { Upstreams, type UpstreamsOptions } from "./upstreams.ts";
 
 /** Creates the nodes of one chain. With `copy`, another process follows the chain. */
 export const createChainUpstreams = (config: ChainConfig, shared: Shared, copy?: UpstreamsOptions["copy"]): Upstreams =>
-  createUpstreams(
+  new Upstreams(
     {
       chain: config.name,
       nodes: config.nodes.map((node) => ({ ...node, origin: originOf(node) })),

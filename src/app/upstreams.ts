@@ -48,24 +48,6 @@ export interface FollowedChain extends Pick<Upstreams, "heads" | "genesis" | "re
   verifyIdentity(node: UpstreamNode): Promise<IdentityResult>;
 }
 
-/** The nodes of one chain. */
-export interface Upstreams extends NodeSource {
-  readonly nodes: readonly UpstreamNode[];
-  readonly heads: HeadTracker;
-  readonly verifier: Verifier;
-  /** For requests of forebay itself. They do not mark the chain active, so that an idle chain stays idle. */
-  readonly background: NodeSource;
-  /** Known when `ready` has resolved. `hash` changes only if the chain is reset. */
-  readonly genesis: { readonly chainId: bigint; readonly hash: Hash };
-  /** Resolves when chain id, genesis and a first head are known. Rejects only if it is closed before. */
-  readonly ready: Promise<void>;
-  /** Ends all cached values that the node has stated, on all replicas: one of its values was wrong. It suspends nothing. */
-  markLiar(node: string): void;
-  /** Calls the listener with each node that is marked. */
-  onLiar(listener: (node: string) => void): void;
-  close(): Promise<void>;
-}
-
 const byPriority = (nodes: readonly UpstreamNode[]): readonly UpstreamNode[] =>
   [...nodes].sort((one, other) => one.priority - other.priority);
 
@@ -124,11 +106,14 @@ const waitForHead = (chain: string, heads: HeadTracker, signal: AbortSignal): Pr
   return promise;
 };
 
-class ChainUpstreams implements Upstreams {
+/** The nodes of one chain, which are followed from the start. */
+export class Upstreams implements NodeSource {
   readonly nodes: readonly UpstreamNode[];
   readonly heads: HeadTracker;
   readonly verifier: Verifier;
+  /** For requests of forebay itself. They do not mark the chain active, so that an idle chain stays idle. */
   readonly background: NodeSource;
+  /** Resolves when chain id, genesis and a first head are known. Rejects only if it is closed before. */
   readonly ready: Promise<void>;
   readonly #options: UpstreamsOptions;
   readonly #telemetry: Telemetry;
@@ -157,7 +142,8 @@ class ChainUpstreams implements Upstreams {
     this.background = this.#createPool();
   }
 
-  get genesis(): Upstreams["genesis"] {
+  /** Known when `ready` has resolved. `hash` changes only if the chain is reset. */
+  get genesis(): { readonly chainId: bigint; readonly hash: Hash } {
     return this.#chain.genesis;
   }
 
@@ -166,12 +152,14 @@ class ChainUpstreams implements Upstreams {
     return this.background.request(request, context);
   }
 
+  /** Ends all cached values that the node has stated, on all replicas: one of its values was wrong. It suspends nothing. */
   markLiar(node: string): void {
     for (const listener of this.#onLiar) {
       listener(node);
     }
   }
 
+  /** Calls the listener with each node that is marked. */
   onLiar(listener: (node: string) => void): void {
     this.#onLiar.add(listener);
   }
@@ -197,7 +185,3 @@ class ChainUpstreams implements Upstreams {
     return new NodePool(chain, this.nodes, { attempts, hedge }, this.#telemetry);
   }
 }
-
-/** Starts to follow the nodes of one chain. */
-export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry): Upstreams =>
-  new ChainUpstreams(options, telemetry);

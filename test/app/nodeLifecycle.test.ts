@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createUpstreams } from "../../src/app/upstreams.ts";
+import { Upstreams } from "../../src/app/upstreams.ts";
 import { createContext } from "../support/builders/request.ts";
 import { silent } from "../support/builders/silent.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
@@ -30,7 +30,7 @@ test("the log names both chain ids, once", async (t) => {
   const lines: object[] = [];
   const telemetry = silent();
   telemetry.log.error = (line: object) => lines.push(line);
-  const upstreams = createUpstreams({ chain: "test", chainId: 31_337, nodes: [{ url: bad.url }] }, telemetry);
+  const upstreams = new Upstreams({ chain: "test", chainId: 31_337, nodes: [{ url: bad.url }] }, telemetry);
   t.after(async () => {
     await upstreams.close();
     await bad.close();

@@ -1,4 +1,4 @@
-import { createUpstreams, type UpstreamsOptions } from "../../src/app/upstreams.ts";
+import { Upstreams, type UpstreamsOptions } from "../../src/app/upstreams.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import { createRequest } from "../support/builders/request.ts";
 import { silent } from "../support/builders/silent.ts";
@@ -14,7 +14,7 @@ export const startUpstreams = async (
   more: Partial<UpstreamsOptions> = {},
 ) => {
   const telemetry = silent();
-  const upstreams = createUpstreams({ chain: "test", nodes: fakes.map(({ url }) => ({ url })), ...more }, telemetry);
+  const upstreams = new Upstreams({ chain: "test", nodes: fakes.map(({ url }) => ({ url })), ...more }, telemetry);
   t.after(async () => {
     await upstreams.close();
     await Promise.all(fakes.map((fake) => fake.close()));

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createUpstreams, type Upstreams } from "../../src/app/upstreams.ts";
+import { Upstreams } from "../../src/app/upstreams.ts";
 import { silent } from "../support/builders/silent.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
 import { BranchedChain } from "../truth/chain/branchedChain.ts";
@@ -56,7 +56,7 @@ class World {
     this.#chains = chains;
     this.#nodes = nodes;
     const follow = (agree: "auto" | 1): Upstreams =>
-      createUpstreams(
+      new Upstreams(
         {
           ...{ chain: "bench", agree, blockTimeMs: v.blockMs },
           nodes: nodes.map(({ url, wsUrl }) => (v.isPushed ? { url, wsUrl } : { url })),

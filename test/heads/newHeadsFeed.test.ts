@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createUpstreams } from "../../src/app/upstreams.ts";
+import { Upstreams } from "../../src/app/upstreams.ts";
 import type { HeadChange } from "../../src/core/heads.ts";
 import { silent } from "../support/builders/silent.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
@@ -8,7 +8,7 @@ import { createFakeNode } from "../support/fakes/fakeNode.ts";
 test("new heads arrive over the WebSocket without a call per head, and again after a reconnect", async (t) => {
   const fake = await createFakeNode();
   const { url, wsUrl } = fake;
-  const upstreams = createUpstreams({ chain: "test", nodes: [{ url, wsUrl }], blockTimeMs: 60_000 }, silent());
+  const upstreams = new Upstreams({ chain: "test", nodes: [{ url, wsUrl }], blockTimeMs: 60_000 }, silent());
   t.after(async () => {
     await upstreams.close();
     await fake.close();

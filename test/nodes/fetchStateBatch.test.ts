@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createUpstreams } from "../../src/app/upstreams.ts";
+import { Upstreams } from "../../src/app/upstreams.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { createStateFetcher } from "../../src/nodes/fetchStateBatch.ts";
 import { silent } from "../support/builders/silent.ts";
@@ -20,7 +20,7 @@ for (const [form, isSuspended] of [
       [form, "0x5"].map((balance) => createFakeNode({ chain, handlers: { eth_getBalance: () => balance } })),
     );
     const nodes = fakes.map(({ url }, index) => ({ url, name: index === 0 ? "liar" : "honest" }));
-    const upstreams = createUpstreams({ chain: "test", nodes }, silent());
+    const upstreams = new Upstreams({ chain: "test", nodes }, silent());
     t.after(async () => {
       await upstreams.close();
       await Promise.all(fakes.map((fake) => fake.close()));

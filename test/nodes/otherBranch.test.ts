@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { createUpstreams, type Upstreams } from "../../src/app/upstreams.ts";
+import { Upstreams } from "../../src/app/upstreams.ts";
 import type { Context } from "../../src/core/context.ts";
 import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
@@ -23,7 +23,7 @@ const start = async (t: TestContext, served: FakeNodeOptions["handlers"], other:
     createFakeNode({ chain: left, ...(other && { handlers: other }) }),
     createFakeNode({ chain, ...(served && { handlers: served }) }),
   ]);
-  const upstreams = createUpstreams(
+  const upstreams = new Upstreams(
     // Agreement would wait 2 s for the origin of the lower branch.
     {
       chain: "test",

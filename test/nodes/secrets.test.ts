@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { pino } from "pino";
-import { createUpstreams } from "../../src/app/upstreams.ts";
+import { Upstreams } from "../../src/app/upstreams.ts";
 import { NodeError } from "../../src/core/node.ts";
 import { createContext, createRequest } from "../support/builders/request.ts";
 import { silent } from "../support/builders/silent.ts";
@@ -19,7 +19,7 @@ test("credentials are sent to the node only, and occur in no log, error or metri
   stream.on("data", (line) => lines.push(String(line)));
   const telemetry = { ...silent(), log: pino({ level: "trace" }, stream) };
   const url = fake.url.replace("http://", `http://user:${PASSWORD}@`);
-  const upstreams = createUpstreams(
+  const upstreams = new Upstreams(
     {
       chain: "test",
       breaker: { failures: 1, openMs: 10_000 },
