@@ -33,7 +33,6 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
     sharedValues: pipeline.sharedValues,
     slots: shared.logSlots,
     memory: shared.budget,
-    rangesPerNode: ({ name: node }) => upstreams.nodes.find(({ name }) => name === node)?.config.logSpans ?? 1,
     maxResponseBytes: maxResponseBytesOf(server),
     agree: config.logs.agree,
     verifier: new LogVerifier(upstreams.verifier, {

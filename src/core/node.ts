@@ -95,6 +95,8 @@ export interface Node extends NodeSource {
   readonly origin: string;
   /** The tier, 0 first. A later tier gets reads only if no node of an earlier one can take them. */
   readonly priority: number;
+  /** Limit of the ranges of eth_getLogs that it gets at a time. */
+  readonly maxLogRanges: number;
   /** The number of the newest block that the node reported; undefined before its first response. */
   readonly head: bigint | undefined;
   /** True if the node is identified and not suspended. If it is not available then, that ends within seconds. */

@@ -17,8 +17,6 @@ export interface LogsOptions {
   readonly sharedValues?: SharedValues | undefined;
   /** Shared by all chains of the process. */
   readonly slots: FairGate<Node>;
-  /** Limit of fetch ranges in flight on one node. */
-  readonly rangesPerNode: (node: Node) => number;
   /** Timeout of one fetch range on one node. */
   readonly rangeTimeoutMs?: number;
   readonly clock?: Clock;

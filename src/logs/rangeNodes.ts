@@ -10,10 +10,10 @@ import { type FetchContext, otherBranch } from "./requestLogs.ts";
 
 /** Chooses the nodes of fetch ranges, and waits for them. */
 export class RangeNodes {
-  readonly #options: Pick<LogsOptions, "nodes" | "slots" | "rangesPerNode" | "clock">;
+  readonly #options: Pick<LogsOptions, "nodes" | "slots" | "clock">;
   readonly #limits: NodeLimits;
 
-  constructor(options: Pick<LogsOptions, "nodes" | "slots" | "rangesPerNode" | "clock">, limits: NodeLimits) {
+  constructor(options: Pick<LogsOptions, "nodes" | "slots" | "clock">, limits: NodeLimits) {
     this.#options = options;
     this.#limits = limits;
   }
@@ -47,7 +47,7 @@ export class RangeNodes {
    * A later tier is chosen only if no node of an earlier one is available. It prefers the node that accepts more blocks of the range, then the one with fewer requests in flight.
    */
   #choose(range: FetchRange, filterHash: string, failed: FailedNodes): Choice<Node> {
-    const { nodes, slots, rangesPerNode } = this.#options;
+    const { nodes, slots } = this.#options;
     const untried = (range.node === undefined ? nodes : [range.node]).filter(
       (node) => isEligible(node, range) && node.serves("eth_getLogs") && !failed.has(node) && hasBlocks(node, range),
     );
@@ -67,7 +67,7 @@ export class RangeNodes {
     }
     const size = (node: Node) => Math.min(this.#limits.blocks(node, filterHash), blocksOf(range));
     const [best] = available
-      .filter((node) => slots.inFlight(node) < rangesPerNode(node))
+      .filter((node) => slots.inFlight(node) < node.maxLogRanges)
       .toSorted((left, right) => size(right) - size(left) || slots.inFlight(left) - slots.inFlight(right));
     return best ?? "busy";
   }

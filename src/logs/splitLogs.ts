@@ -32,12 +32,12 @@ export class SplitLogs {
   readonly #logsOfBlock: LogsOfBlock;
 
   constructor(options: LogsOptions) {
-    const { nodes, store, memory, rangesPerNode } = options;
+    const { nodes, store, memory } = options;
     this.#options = options;
     this.#limits = new NodeLimits(options);
     const fetchLogs = shareFetches(new RangeFetcher(options, this.#limits).fetch);
     // Not more than the nodes serve at once: a range that is cut later is cut by better known limits.
-    const maxRanges = nodes.reduce((sum, node) => sum + rangesPerNode(node), 0);
+    const maxRanges = nodes.reduce((sum, { maxLogRanges }) => sum + maxLogRanges, 0);
     this.#query = { store, memory, fetchLogs, limits: this.#limits, maxRanges };
     this.#logsOfBlock = new LogsOfBlock(options, fetchLogs);
   }

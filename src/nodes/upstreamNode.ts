@@ -35,6 +35,7 @@ export class UpstreamNode implements Node {
   readonly host: string;
   readonly origin: string;
   readonly priority: number;
+  readonly maxLogRanges: number;
   /** The reason why the node is not identified, from the last check. */
   fault: IdentityFault | undefined;
   readonly #telemetry: Telemetry;
@@ -59,6 +60,7 @@ export class UpstreamNode implements Node {
     this.host = host;
     this.origin = config.origin ?? host;
     this.priority = config.priority ?? 0;
+    this.maxLogRanges = config.logSpans ?? 1;
     this.#telemetry = telemetry;
     this.#labels = { chain, node: name };
     this.#peers = peers ?? (() => [this]);

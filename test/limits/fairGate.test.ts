@@ -99,8 +99,8 @@ test("an aborted request leaves the queue, and a request without a usable node g
 
 test("fetch ranges in flight stay within the limits of node and process, and a small query is not starved", async () => {
   const chain = createFakeChain(Array.from({ length: 60_000 }, () => []));
-  const slow = createFakeLogNode({ chain, latencyMs: 2 });
-  const split = createSplit([slow], { rangesPerNode: () => 4, slots: new FairGate<Node>({ max: 3 }) });
+  const slow = createFakeLogNode({ chain, latencyMs: 2, maxLogRanges: 4 });
+  const split = createSplit([slow], { slots: new FairGate<Node>({ max: 3 }) });
   const heads = fakeHeads(chain, { finalized: 59_999, ring: 1 });
   let isWideDone = false;
   const wide = split.request(ANY, range(0, 59_999), createContext({ heads, clientId: "wide" })).then(() => {

@@ -16,7 +16,6 @@ export const createSplit = (nodes: readonly Node[], options: Partial<LogsOptions
     nodes,
     store: createMemoryStore(),
     slots: new FairGate<Node>({ max: 32 }),
-    rangesPerNode: () => 8,
     clock: { nowMs: () => 0, sleep: () => setImmediate() },
     telemetry: createTelemetry({ level: "silent" }),
     ...options,

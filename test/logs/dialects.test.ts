@@ -101,12 +101,13 @@ for (const dialect of DIALECTS) {
   test(`${dialect.name}: responses are complete, and few requests follow once the limit is known`, async () => {
     const node = createFakeLogNode({
       chain,
+      maxLogRanges: 2,
       onLogs: (request) =>
         blocks(request) > dialect.maxBlocks
           ? nodeError(dialect.message(request), dialect.code, "other", dialect.data)
           : undefined,
     });
-    const split = createSplit([node], { rangesPerNode: () => 2 });
+    const split = createSplit([node]);
     const context = createContext({ heads: fakeHeads(chain, { finalized: BLOCKS - 1, ring: 1 }) });
     assert.deepEqual(await readLogs(await split.request(ANY, FIRST_HALF.blocks, context)), FIRST_HALF.logs);
     const before = node.logsRequests.length;

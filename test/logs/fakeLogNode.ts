@@ -33,6 +33,8 @@ export interface FakeLogNodeOptions {
   onLogs?: (request: LogsRequest) => Error | undefined;
   /** Returns the logs of the response. */
   change?: (logs: readonly unknown[], request: LogsRequest) => readonly unknown[];
+  /** Ranges that it gets at a time; 8 by default. */
+  maxLogRanges?: number;
   available?: () => boolean;
   /** Suspended or not identified if false. */
   usable?: () => boolean;
@@ -135,6 +137,7 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
     name: options.name ?? "fake",
     origin: options.name ?? "fake",
     priority: 0,
+    maxLogRanges: options.maxLogRanges ?? 8,
     accepts: () => true,
     serves: () => true,
     isRejecting: false,

@@ -184,6 +184,7 @@ test("a query ends when its client disconnects, and its fetched segments are cac
   const node = createFakeLogNode({
     chain,
     latencyMs: 1,
+    maxLogRanges: 1,
     onLogs: ({ from }) => {
       if (from >= 3_840) {
         client.abort(new Error("disconnected"));
@@ -191,7 +192,7 @@ test("a query ends when its client disconnects, and its fetched segments are cac
       return undefined;
     },
   });
-  const split = createSplit([node], { rangesPerNode: () => 1 });
+  const split = createSplit([node]);
   const heads = fakeHeads(chain, { finalized: 7_999 });
   const leaving = createContext({ heads, signal: client.signal });
   await assert.rejects(split.request(ANY, range(0, 7_999), leaving), { message: "disconnected" });

@@ -26,7 +26,7 @@ const ERROR_START = '{"jsonrpc":"2.0","id":1,"error"';
 const RESULT_START = '{"jsonrpc":"2.0","id":1,"result":';
 
 /** Creates one node over HTTP whose responses are read whole, as in nodes/. */
-const createNode = ({ nodePort, head }: LogsServerOptions): Node => {
+const createNode = ({ nodePort, head, rangesPerNode }: LogsServerOptions): Node => {
   const pool = new Pool(`http://127.0.0.1:${nodePort}`, { connections: 64 });
   return {
     name: "node",
@@ -36,6 +36,7 @@ const createNode = ({ nodePort, head }: LogsServerOptions): Node => {
     origin: "logs",
     oldest: 0n,
     priority: 0,
+    maxLogRanges: rangesPerNode,
     accepts: () => true,
     serves: () => true,
     isRejecting: false,
@@ -103,7 +104,6 @@ const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
     nodes: [createNode(options)],
     store: createStore(options.storeBytes),
     slots: new FairGate<Node>({ max: 32 }),
-    rangesPerNode: () => options.rangesPerNode,
     telemetry: createTelemetry({ level: "silent" }),
   });
   const server = createServer(async (request, response) => {
