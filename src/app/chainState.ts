@@ -16,6 +16,7 @@ import { StateDifferences, type StateDifferencesOptions } from "../state/stateDi
 import { StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
 import { StateLearner } from "../state/stateLearner.ts";
 import { StateReads } from "../state/stateReads.ts";
+import { ENTRY_BYTES } from "../state/store/entryPages.ts";
 import { ValueStore } from "../state/store/valueStore.ts";
 import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -30,6 +31,10 @@ import { mayGoOn, removedNodes, untilLinked } from "./stateSuccession.ts";
 
 /** The share of `state.cacheBytes` for answers to calls. */
 const ANSWER_SHARE = 0.125;
+/** Executions may cache values of `state.cacheBytes` times this, and as many bytes of codes. */
+const EXECUTION_SHARE = 1 / 4;
+/** Executions need their values even with `state.cacheBytes: 0`: this many requests with all the values that one may read. */
+const MIN_REQUESTS = 4;
 
 const nowMs = (): number => performance.now();
 
@@ -60,6 +65,7 @@ export class ChainState {
   readonly #options: ChainStateOptions;
   /** Whether to follow state. */
   readonly #isWanted: Promise<boolean>;
+  #store: ValueStore;
   #known: Known | undefined;
   #follower: StateFollower | undefined;
   #reads: StateReads | undefined;
@@ -76,12 +82,18 @@ export class ChainState {
 
   constructor(options: ChainStateOptions) {
     this.#options = options;
+    this.#store = this.#createStore();
     this.#isWanted = options.views.ready
       .then(() => this.#decideWanted())
       .catch((err: unknown) => {
         this.#logUnfollowed(err);
         return false;
       });
+  }
+
+  /** The values of the state, those of blocks that are not followed too. */
+  get store(): ValueStore {
+    return this.#store;
   }
 
   /** Undefined if state is not followed. */
@@ -208,9 +220,15 @@ export class ChainState {
     return follow === "auto" ? Math.floor(cacheBytes * ANSWER_SHARE) : 0;
   }
 
+  #createStore(): ValueStore {
+    const { state, simulate } = this.#options.config;
+    const followed = state.follow === false ? 0 : state.cacheBytes - this.#answerBytes;
+    const minimum = MIN_REQUESTS * simulate.maxStateReads * ENTRY_BYTES;
+    return new ValueStore(followed, Math.max(minimum, Math.floor(state.cacheBytes * EXECUTION_SHARE)));
+  }
+
   #createKnown(costs: Costs): Known {
-    const values = new ValueStore(this.#options.config.state.cacheBytes - this.#answerBytes);
-    return { ...costs, values, sourced: new SourcedValues(values) };
+    return { ...costs, values: this.#store, sourced: new SourcedValues(this.#store) };
   }
 
   #follow(sources: readonly WriteSetSource[], known: Known): void {
@@ -218,6 +236,7 @@ export class ChainState {
     const chain = config.name;
     const { cost, trust, values, sourced } = known;
     this.#known = known;
+    this.#store = values;
     this.#sources = sources.map((source) => trust.guard(source));
     const answerBytes = this.#answerBytes;
     const { heads } = upstreams;

@@ -115,7 +115,7 @@ export const createAnswers = (options: AnswersOfChainOptions): { readonly answer
   const callNode = createCallNode(upstreams);
   const defaults = new NodeDefaultsCache({ callNode, headerOf, cost, onOutdated: () => table.clear() });
   const runs = { ...shared, run: createRun(options, lookups), never, checks, ...lookups };
-  const loader = new ValueLoader({ values, follower, reader, fetch, unitsOf });
+  const loader = new ValueLoader({ values, follower, reader, unitsOf });
   const defaultsOf = defaults.get.bind(defaults);
   const learner = new CallLearner({ ...runs, loader, table, defaultsOf, forget });
   const reruns = new CallReruns({ ...runs, knownDefaults: (node, block) => defaults.known(node, block) });

@@ -10,10 +10,6 @@ import { nativeContracts } from "../ethereum/opForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
 import { EngineComparisons } from "../evm/comparison/engineComparisons.ts";
 import type { ModuleKind } from "../evm/fast/fastModule.ts";
-import { createNodeState, type NodeState } from "../evm/reads/nodeState.ts";
-import type { PrefetchHint } from "../evm/reads/prefetch.ts";
-import { VALUE_BYTES } from "../evm/reads/stateValueCache.ts";
-import { storedFetch } from "../evm/reads/storedFetch.ts";
 import type { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { EvmWorkers } from "../evm/runs/evmWorkers.ts";
 import type { SenderCache } from "../evm/senders/senderCache.ts";
@@ -28,8 +24,12 @@ import { createSimulator, type Simulator } from "../simulation/simulator.ts";
 import { createStateReadLimit } from "../simulation/stateReadLimit.ts";
 import type { ExecutionReads } from "../state/executionReads.ts";
 import { createAgreedFetch } from "../state/fetch/agreedFetch.ts";
+import { NodeState } from "../state/fetch/nodeState.ts";
+import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
+import { storedFetch } from "../state/fetch/storedFetch.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
+import type { ValueStore } from "../state/store/valueStore.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Upstreams } from "./upstreams.ts";
 import { workerEntry } from "./workerEntry.ts";
@@ -43,10 +43,6 @@ export interface ChainExecution {
   close(): Promise<void>;
 }
 
-/** Executions may cache values of `state.cacheBytes` times this, and as many bytes of codes. */
-const READ_CACHE_SHARE = 1 / 4;
-/** Executions need their values even with `state.cacheBytes: 0`: this many requests with all the values that one may read. */
-const MIN_REQUESTS = 4;
 const FETCH_TIMEOUT_MS = 5_000;
 /** Parts of state reads at once. Each is up to 100 calls to a node. Clients take turns. */
 const MAX_STATE_READS = 16;
@@ -59,6 +55,8 @@ export interface ChainExecutionOptions {
   readonly upstreams: Upstreams;
   /** Returns the known state, which executions of clients take values from. Undefined if it is not followed. */
   knownState(): ExecutionReads | undefined;
+  /** Returns the values of the chain's state. */
+  store(): ValueStore;
   /** Caches the state of final blocks, for all replicas. */
   readonly stateStore: StateStore;
   readonly stated: StatedValues;
@@ -77,6 +75,7 @@ const createState = ({
   config,
   upstreams,
   knownState,
+  store,
   stateStore,
   stated,
   telemetry,
@@ -87,17 +86,14 @@ const createState = ({
     fetchFrom: (nodes, timeoutMs) => createStateFetcher({ nodes, heads }, timeoutMs),
     disagreements: new Disagreements(config.name, telemetry),
   });
-  const { batch: fetch } = new StateFetcher(agreed, createUnitsOf(config.state.units));
-  return createNodeState({
+  const { fetch } = new StateFetcher(agreed, createUnitsOf(config.state.units));
+  return new NodeState({
     fetch: storedFetch({
       fetch: (...read) => (knownState()?.entered(fetch) ?? fetch)(...read),
       store: stateStore,
       isFinal: ({ number }) => number <= (heads.current()?.finalized?.number ?? -1n),
     }),
-    maxBytes: Math.max(
-      MIN_REQUESTS * config.simulate.maxStateReads * VALUE_BYTES,
-      Math.floor(config.state.cacheBytes * READ_CACHE_SHARE),
-    ),
+    store,
     hashOf: (number) => heads.current()?.at(number)?.hash,
     epoch: () => stated.epoch(Date.now()),
     onFetch: (values) => telemetry.metrics.simulateFetched.inc({ chain: config.name }, values),

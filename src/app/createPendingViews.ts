@@ -46,6 +46,7 @@ export interface PendingViewsOptions {
   readonly upstreams: Upstreams;
   readonly pipeline: Pick<ReadPipeline, "stateStore" | "stated" | "sharedValues">;
   readonly knownState: ChainExecutionOptions["knownState"];
+  readonly store: ChainExecutionOptions["store"];
   /** The threads of all chains. */
   readonly threads: EvmThreads;
   /** Called with the blocks that equal their execution from the feed. */
@@ -127,7 +128,7 @@ class ChainViews implements PendingViews {
   }
 
   async #start(): Promise<void> {
-    const { config, upstreams, pipeline, knownState, threads, budget: memory, telemetry } = this.#options;
+    const { config, upstreams, pipeline, knownState, store, threads, budget: memory, telemetry } = this.#options;
     await upstreams.ready;
     const rules = await this.#watchRules();
     if (this.#isClosed) {
@@ -143,6 +144,7 @@ class ChainViews implements PendingViews {
         rules,
         upstreams,
         knownState,
+        store,
         stateStore,
         stated,
         senders: this.#senders,

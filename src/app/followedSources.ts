@@ -62,6 +62,7 @@ export const createFollowedSources = (config: ChainConfig, shared: Shared, signa
     pipeline,
     onReconciled: feed?.record,
     knownState: () => state.executionReads,
+    store: () => state.store,
     forwarded,
     budget,
     threads,

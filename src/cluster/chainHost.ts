@@ -4,13 +4,13 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import type { HeadTracker } from "../heads/headTracker.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { pendingState } from "../pending/pendingState.ts";
 import type { Simulator } from "../simulation/simulator.ts";
+import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
 import type { RemoteCall } from "../threads/channel.ts";
 import type {

@@ -2,9 +2,9 @@ import type { RequestAdmission, StateReadContext } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
-import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import type { PendingState } from "../pending/pendingState.ts";
 import type { ExecutionBase, ExecutionScope, RunKind, Simulator } from "../simulation/simulator.ts";
+import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import type { MainChannel } from "./chainCopy.ts";
 import type { HostedExecution } from "./chainHost.ts";
 

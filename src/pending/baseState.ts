@@ -4,7 +4,7 @@ import type { StateKeys, StateValues } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import { createKnownState, type KnownState } from "../evm/reads/knownState.ts";
 import { createMissingState } from "../evm/reads/missingState.ts";
-import type { PlainCall } from "../evm/reads/stateCalls.ts";
+import type { PlainCall } from "../state/fetch/prefetch.ts";
 import { predictKeys } from "./predictKeys.ts";
 import { type Layer, type LayerEntry, mergeLayers } from "./stateLayers.ts";
 

@@ -2,7 +2,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { StateKeys, StateValues } from "../core/stateReader.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { EngineKind } from "../evm/engineKind.ts";
-import type { PlainCall } from "../evm/reads/stateCalls.ts";
+import type { PlainCall } from "../state/fetch/prefetch.ts";
 import type { Execution, FlashblockJob } from "./execution.ts";
 
 export interface ExecutorRun {

@@ -1,5 +1,5 @@
-import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import { isFields } from "../json/fields.ts";
+import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 
 /** Returns the calls in the first block of a payload of eth_simulateV1. Nodes can trace them to report what they read. */
 export const prefetchHintOfPayload = (params: readonly unknown[]): PrefetchHint | undefined => {

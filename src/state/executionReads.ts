@@ -1,12 +1,11 @@
 import type { BlockId, Heads } from "../core/heads.ts";
-import type { FoundState, KnownBlockState, StateFetch, StateKeys, StateValues } from "../core/stateReader.ts";
-import { type Address, type Hash, isData, parseData } from "../ethereum/hex.ts";
+import type { FoundState, KnownBlockState, StateKeys, StateValues } from "../core/stateReader.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 import { stripZeros } from "../ethereum/rlp.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import type { Call } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { unitsOfSlot } from "./fetch/stateFetcher.ts";
-import { keyOfCall, methodOf, parseSingle } from "./fetch/stateRequests.ts";
+import { type FetchedValues, unitsOfSlot, type ValueFetch } from "./fetch/stateFetcher.ts";
+import { methodOf } from "./fetch/stateRequests.ts";
 import { resolvesWithin } from "./resolvesWithin.ts";
 import { runSlicedWhile } from "./runSliced.ts";
 import type { StateCost } from "./stateCost.ts";
@@ -30,8 +29,6 @@ export interface ExecutionReadsOptions {
 }
 
 const OLDEST = BigInt(READABLE_BLOCKS);
-/** Of a code, which is hashed in steps of about a microsecond. */
-const BYTES_PER_STEP = 200;
 const ACCOUNT_FIELDS = ["balance", "nonce", "code"] as const;
 
 /** Answers reads of executions from the known state of the newest blocks. The values that nodes return for others become known. */
@@ -51,52 +48,31 @@ export class ExecutionReads {
   }
 
   /** Wraps a fetch of state by block hash. Its values become known, as those of plain reads do, unless a second origin lacks. */
-  entered(fetch: StateFetch): StateFetch {
-    return async (calls, block, onNode, avoidedOrigins) => {
+  entered(fetch: ValueFetch): ValueFetch {
+    return async (...read) => {
       const { follower } = this.#options;
       const { generation } = follower;
-      let node: string | undefined;
-      let mayAdd = true;
-      const onFetched = (name: string | undefined, isConfirmed?: boolean): void => {
-        node = name;
-        mayAdd = isConfirmed !== false;
-        onNode?.(name, isConfirmed);
-      };
-      const outcomes = await fetch(calls, block, onFetched, avoidedOrigins);
-      if (follower.isFollowing && mayAdd) {
-        const steps = this.#add(calls, outcomes, (key, value) => follower.add({ key, value, node }, block, generation));
+      const [, , block] = read;
+      const fetched = await fetch(...read);
+      if (follower.isFollowing && fetched.isConfirmed !== false) {
+        const steps = this.#add(fetched, block, generation);
         void runSlicedWhile(steps, () => generation === follower.generation);
       }
-      return outcomes;
+      return fetched;
     };
   }
 
-  /** Each step takes about a microsecond: a code has several. */
-  *#add(
-    calls: readonly Call[],
-    outcomes: readonly unknown[],
-    add: (key: StateKey, value: string | Uint8Array) => void,
-  ): Generator<void, void> {
-    for (const [index, call] of calls.entries()) {
-      const key = keyOfCall(call);
-      const value = key && parseOutcome(key, outcomes[index]);
-      if (key !== undefined && value !== undefined && !this.#options.never.has(key.address)) {
-        add(key, value);
-        for (let bytes = typeof value === "string" ? 0 : value.length; bytes >= 0; bytes -= BYTES_PER_STEP) {
-          yield;
-        }
+  /** The store has the codes: whoever fetches them stores them there. */
+  *#add({ values, node }: FetchedValues, block: BlockId, generation: number): Generator<void, void> {
+    const { follower, never } = this.#options;
+    for (const [key, value] of values) {
+      if (typeof value === "string" && !never.has(key.address)) {
+        follower.add({ key, value, node }, block, generation);
+        yield;
       }
     }
   }
 }
-
-/** Returns the value of a node's result: 64 digits of hex, or a code. Undefined: it is an error, or has another form. */
-const parseOutcome = (key: StateKey, outcome: unknown): string | Uint8Array | undefined => {
-  if (key.field !== "code") {
-    return parseSingle(key, outcome);
-  }
-  return isData(outcome) ? parseData(outcome) : undefined;
-};
 
 /** The reads of one execution. */
 class BlockReads implements KnownBlockState {

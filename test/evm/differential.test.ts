@@ -8,10 +8,10 @@ import { createEngines } from "../../src/evm/createEngines.ts";
 import type { TransactionResult } from "../../src/evm/engine.ts";
 import { completeRun } from "../../src/evm/reads/complete.ts";
 import { createKnownState } from "../../src/evm/reads/knownState.ts";
-import { createNodeState } from "../../src/evm/reads/nodeState.ts";
 import { parseParent } from "../../src/simulation/simulatedHeader.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { createCallWorld, type PlainCall } from "../support/builders/callWorld.ts";
+import { createNodeState } from "../support/builders/nodeState.ts";
 import { createMessage } from "../support/builders/plainCall.ts";
 import { createRandom } from "../support/builders/randomValues.ts";
 

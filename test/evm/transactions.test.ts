@@ -14,13 +14,13 @@ import type { Engine, TransactionResult } from "../../src/evm/engine.ts";
 import type { ExecutionState } from "../../src/evm/executionState.ts";
 import { completeRun } from "../../src/evm/reads/complete.ts";
 import { createKnownState } from "../../src/evm/reads/knownState.ts";
-import { createNodeState } from "../../src/evm/reads/nodeState.ts";
 import { recoverSender } from "../../src/evm/senders/recoverAddress.ts";
 import { startCalls } from "../../src/evm/systemCalls.ts";
 import { messageOf } from "../../src/evm/transactionMessage.ts";
 import { parseParent } from "../../src/simulation/simulatedHeader.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { compile } from "../support/builders/compile.ts";
+import { createNodeState } from "../support/builders/nodeState.ts";
 import { countedFetch } from "../support/fakes/countedFetch.ts";
 import { deploy } from "../support/servers/deployed.ts";
 

@@ -1,8 +1,5 @@
 import type { BlockId } from "../../core/heads.ts";
-import type { StateFetch } from "../../core/stateReader.ts";
-import { isData, parseData } from "../../ethereum/hex.ts";
 import type { StateFetcher } from "../fetch/stateFetcher.ts";
-import { singleCall } from "../fetch/stateRequests.ts";
 import type { UnitsOf } from "../providerUnits.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { keyName, type StateKey } from "../stateKey.ts";
@@ -11,8 +8,7 @@ import type { ValueStore } from "../store/valueStore.ts";
 export interface ValueLoaderOptions {
   readonly values: Pick<ValueStore, "get" | "code">;
   readonly follower: Pick<StateFollower, "add" | "generation">;
-  readonly reader: Pick<StateFetcher, "unitsFor" | "read">;
-  readonly fetch: StateFetch;
+  readonly reader: Pick<StateFetcher, "unitsFor" | "read" | "fetch">;
   readonly unitsOf: UnitsOf;
 }
 
@@ -67,17 +63,12 @@ export class ValueLoader {
   }
 
   async #loadCodes(keys: readonly StateKey[], block: BlockId, generation: number): Promise<void> {
-    const { fetch, follower } = this.#options;
-    const calls = keys.map((key) => singleCall(key, block.hash));
-    let node: string | undefined;
-    const onNode = (name: string | undefined): void => {
-      node = name;
-    };
-    const outcomes = await fetch(calls, block, onNode).catch(() => []);
-    for (const [index, key] of keys.entries()) {
-      const outcome = outcomes[index];
-      if (isData(outcome)) {
-        follower.add({ key, value: parseData(outcome), node }, block, generation);
+    const { reader, follower } = this.#options;
+    const fetched = await reader.fetch(keys, [], block).catch(() => undefined);
+    for (const [key, hash] of fetched?.values ?? []) {
+      const code = typeof hash === "string" ? fetched?.codes.get(hash) : undefined;
+      if (code !== undefined) {
+        follower.add({ key, value: code, node: fetched?.node }, block, generation);
       }
     }
   }

@@ -1,16 +1,18 @@
 import type { BlockId } from "../../core/heads.ts";
 import { NodeError } from "../../core/node.ts";
 import type { StateFetch } from "../../core/stateReader.ts";
+import { isData, parseData } from "../../ethereum/hex.ts";
 import type { Call } from "../../jsonrpc/call.ts";
+import { unavailable } from "../../jsonrpc/rpcError.ts";
 import type { UnitsOf } from "../providerUnits.ts";
 import type { StateKey } from "../stateKey.ts";
+import { ZERO_VALUE } from "../store/writtenValues.ts";
 import {
   type BulkCall,
   bulkParts,
   codeHashesCall,
   isBulkReadable,
   isBulkUnsupported,
-  keyOfCall,
   parseBulkResult,
   parseProof,
   parseSingle,
@@ -21,6 +23,31 @@ import {
 
 /** Values by key: 64 digits of hex, for a code its hash. A key without a value could not be read. */
 export type ReadValues = ReadonlyMap<StateKey, string>;
+
+/** Values that nodes returned for an execution. */
+export interface FetchedValues {
+  /** As in ReadValues, or the error of each key. */
+  readonly values: ReadonlyMap<StateKey, string | Error>;
+  /** The codes among them by their hash, 64 digits of hex. */
+  readonly codes: ReadonlyMap<string, Uint8Array>;
+  /** Of the further calls, in their order. */
+  readonly outcomes: readonly unknown[];
+  /** The node that gave all values. Undefined if there were several, or if its name is not known. */
+  readonly node: string | undefined;
+  /** Whether a second origin has stated all of them. False: a second origin is required and lacks. */
+  readonly isConfirmed: boolean | undefined;
+}
+
+/**
+ * Reads values for executions after a block, and sends further calls with them. Nodes of `avoidedOrigins` are asked only if no other
+ * node can answer.
+ */
+export type ValueFetch = (
+  keys: readonly StateKey[],
+  further: readonly Call[],
+  block: BlockId,
+  avoidedOrigins?: readonly string[],
+) => Promise<FetchedValues>;
 
 /** A call of which one result has the values of several keys. */
 interface SharedCall {
@@ -108,39 +135,47 @@ export class StateFetcher {
   }
 
   /**
-   * Sends calls as one batch. One eth_call reads all slots of the batch, if that costs fewer units than to read each one.
-   * The outcomes are those of the calls, in their order.
+   * Reads values for an execution: of a code, the bytes too. All calls are one batch, with `further` calls among them. One eth_call reads
+   * all slots, if that costs fewer units than to read each one.
    */
-  readonly batch: StateFetch = async (calls, block, onNode, avoidedOrigins) => {
-    const slots = new Map(calls.flatMap((call) => slotOf(call)));
-    if (!this.#isCheaper(slots.size) || !this.#supports("call")) {
-      return this.#fetch(calls, block, onNode, avoidedOrigins);
-    }
+  readonly fetch: ValueFetch = async (keys, further, block, avoidedOrigins) => {
     const nodes = new AnsweringNodes();
-    const others = calls.filter((call) => !slots.has(call));
-    const bulks = bulkParts([...slots.values()]).map((keys) => slotsAndBalancesCall(keys, block.hash));
-    const sent = [...others, ...bulks.map(({ call }) => call)];
-    const found = await this.#fetch(sent, block, nodes.next(), avoidedOrigins);
-    const outcomes = new Map<Call, unknown>(others.map((call, index) => [call, found[index]]));
-    const bySlot = new Map(bulks.flatMap((bulk, index) => slotOutcomes(bulk, found[others.length + index])));
-    const unread: Call[] = [];
-    for (const [call, key] of slots) {
-      const outcome = bySlot.get(key);
-      if (outcome === undefined) {
-        unread.push(call);
+    const values = new Map<StateKey, string | Error>();
+    const codes = new Map<string, Uint8Array>();
+    const { bulks, single } = this.#planSlots(keys, block);
+    const send = async (calls: readonly Call[]) => this.#fetch(calls, block, nodes.next(), avoidedOrigins);
+    const addSingles = (read: readonly StateKey[], outcomes: readonly unknown[]): void => {
+      for (const [index, key] of read.entries()) {
+        values.set(key, parseOutcome(key, outcomes[index], codes));
       }
-      outcomes.set(call, outcome);
-    }
+    };
+    const calls = single.map((key) => singleCall(key, block.hash));
+    const outcomes = await send([...calls, ...further, ...bulks.map(({ call }) => call)]);
+    addSingles(single, outcomes);
+    const ofBulks = outcomes.slice(single.length + further.length);
+    const unread = bulks.flatMap((bulk, index) => addBulk(values, bulk, ofBulks[index]));
     if (unread.length > 0) {
       this.#markUnsupported("call");
-      const singly = await this.#fetch(unread, block, nodes.next(), avoidedOrigins);
-      for (const [index, call] of unread.entries()) {
-        outcomes.set(call, singly[index]);
-      }
+      addSingles(unread, await send(unread.map((key) => singleCall(key, block.hash))));
     }
-    nodes.report(onNode);
-    return calls.map((call) => outcomes.get(call));
+    const ofFurther = outcomes.slice(single.length, single.length + further.length);
+    return { values, codes, outcomes: ofFurther, node: nodes.only, isConfirmed: nodes.isConfirmed };
   };
+
+  /** Separates slots that one call reads from keys that are read one by one. */
+  #planSlots(
+    keys: readonly StateKey[],
+    { hash }: BlockId,
+  ): { bulks: readonly BulkCall[]; single: readonly StateKey[] } {
+    const isShared = (key: StateKey): boolean => key.field === "slot" && isBulkReadable(key);
+    const slots = keys.filter(isShared);
+    return this.#isCheaper(slots.length) && this.#supports("call")
+      ? {
+          bulks: bulkParts(slots).map((part) => slotsAndBalancesCall(part, hash)),
+          single: keys.filter((key) => !isShared(key)),
+        }
+      : { bulks: [], single: keys };
+  }
 
   /** Returns the calls that read the keys now: most by the best way that may be supported, nonces and a few others one by one. */
   #plan(keys: readonly StateKey[], { hash }: BlockId) {
@@ -213,27 +248,38 @@ class AnsweringNodes {
     return new Set(this.#names).size === 1 ? this.#names[0] : undefined;
   }
 
-  /** Names the node that gave all outcomes, with the weakest evidence of a fetch. Several nodes have no name. */
-  report(onNode: Parameters<StateFetch>[2]): void {
-    const { only } = this;
-    const isConfirmed = this.#confirmed.includes(false) ? false : this.#confirmed[0];
-    if (only !== undefined || isConfirmed === false) {
-      onNode?.(only, isConfirmed);
-    }
+  /** The weakest evidence of a fetch. */
+  get isConfirmed(): boolean | undefined {
+    return this.#confirmed.includes(false) ? false : this.#confirmed[0];
   }
 }
 
-/** Returns a call with the slot that it reads, if an eth_call can read it too. */
-const slotOf = (call: Call): readonly (readonly [Call, StateKey])[] => {
-  const key = keyOfCall(call);
-  return key?.field === "slot" && isBulkReadable(key) ? [[call, key]] : [];
+/** Adds the values of one call. Returns its keys if the nodes do not support it. */
+const addBulk = (values: Map<StateKey, string | Error>, bulk: BulkCall, outcome: unknown): readonly StateKey[] => {
+  const found = parseBulkResult(bulk, outcome);
+  if (found === undefined && isBulkUnsupported(outcome)) {
+    return bulk.keys;
+  }
+  for (const key of bulk.keys) {
+    values.set(key, found?.get(key) ?? (outcome as Error));
+  }
+  return [];
 };
 
-/** Returns the outcome of each slot. Undefined: the nodes do not support the call. */
-const slotOutcomes = (bulk: BulkCall, outcome: unknown): (readonly [StateKey, unknown])[] => {
-  const values = parseBulkResult(bulk, outcome);
-  const failure = isBulkUnsupported(outcome) ? undefined : outcome;
-  return bulk.keys.map((key) => [key, values === undefined ? failure : `0x${values.get(key)}`]);
+/** Returns the value of a result. A code is added to `codes`. */
+const parseOutcome = (key: StateKey, outcome: unknown, codes: Map<string, Uint8Array>): string | Error => {
+  if (outcome instanceof Error) {
+    return outcome;
+  }
+  const value = parseSingle(key, outcome);
+  if (value === undefined) {
+    // Clients see it: it is no fault of forebay.
+    return unavailable(`a node returned an invalid ${key.field === "slot" ? "storage value" : "account"}`);
+  }
+  if (key.field === "code" && value !== ZERO_VALUE && isData(outcome)) {
+    codes.set(value, parseData(outcome));
+  }
+  return value;
 };
 
 const addSingles = (values: Map<StateKey, string>, keys: readonly StateKey[], outcomes: readonly unknown[]): void => {

@@ -1,7 +1,17 @@
 import { NodeError, type NodeErrorKind } from "../../core/node.ts";
-import { type Address, type Data, type Hash, isData, isHash, isQuantity, parseData } from "../../ethereum/hex.ts";
+import {
+  type Address,
+  type Data,
+  type Hash,
+  isData,
+  isHash,
+  isQuantity,
+  parseData,
+  ZERO_HASH,
+} from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../ethereum/keccak.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
+import { unavailable } from "../../jsonrpc/rpcError.ts";
 import type { StateField, StateKey } from "../stateKey.ts";
 import { ZERO_VALUE } from "../store/writtenValues.ts";
 
@@ -14,28 +24,15 @@ const METHODS: Readonly<Record<StateField, string>> = {
   slot: "eth_getStorageAt",
 };
 
-const FIELDS = new Map<string, StateField>([
-  [METHODS.balance, "balance"],
-  [METHODS.nonce, "nonce"],
-  [METHODS.code, "code"],
-  [METHODS.slot, "slot"],
-]);
-
 /** Returns the method that reads the value. */
 export const methodOf = ({ field }: StateKey): string => METHODS[field];
-
-/** Returns the value that a call of `singleCall` reads. Undefined: it is another call. */
-export const keyOfCall = ({ method, params: [address, slot] }: Call): StateKey | undefined => {
-  const field = FIELDS.get(method);
-  return field && { field, address: address as Address, slot: field === "slot" ? (slot as Hash) : undefined };
-};
 
 /** Creates the call that reads one value after a block. */
 export const singleCall = (key: StateKey, block: Hash): Call =>
   createCall(methodOf(key), [key.address, ...(key.slot === undefined ? [] : [key.slot]), { blockHash: block }]);
 
 /** Parses a result: 64 digits of hex, of a code its hash, and zero for no code. Undefined: it has another form. */
-export const parseSingle = ({ field }: StateKey, result: unknown): string | undefined => {
+export const parseSingle = ({ field }: Pick<StateKey, "field">, result: unknown): string | undefined => {
   if (field === "code") {
     return isData(result) ? hashDigits(parseData(result)) : undefined;
   }
@@ -44,6 +41,22 @@ export const parseSingle = ({ field }: StateKey, result: unknown): string | unde
 };
 
 const hashDigits = (code: Uint8Array): string => (code.length === 0 ? ZERO_VALUE : keccak256Hex(code).slice(2));
+
+/** Creates the call that reads a block by number. */
+export const blockHashCall = (number: bigint): Call =>
+  createCall("eth_getBlockByNumber", [`0x${number.toString(16)}`, false]);
+
+/** Parses the block hash from the result of `blockHashCall`. Throws if it has another form, or is zero: the block exists. */
+export const parseBlockHash = (value: unknown): Hash => {
+  if (value instanceof Error) {
+    throw value;
+  }
+  const hash = typeof value === "object" && value !== null ? Reflect.get(value, "hash") : undefined;
+  if (!isHash(hash) || hash === ZERO_HASH) {
+    throw unavailable("a node returned an invalid block");
+  }
+  return hash;
+};
 
 /** Creates code that replaces each word of its input by the result of one opcode (docs/reference/state.md, Bulk reads). */
 const readerCode = (opcode: string): Data => `0x5f5b368110156014578035${opcode}81526020016001565b365ff3`;

@@ -44,13 +44,4 @@ export class ValueGivers {
   isForgotten(number: number): boolean {
     return number !== PROVEN && this.#forgotten.has(number);
   }
-
-  /** Called when no value is known. */
-  clear(): void {
-    this.#numbers.clear();
-    this.#names.clear();
-    this.#forgotten.clear();
-    this.#forgotten.add(FORGOTTEN);
-    this.#newest = FORGOTTEN;
-  }
 }

@@ -8,6 +8,7 @@ import { ClearedStorage } from "./clearedStorage.ts";
 import { ENTRY_BYTES, type Entry } from "./entryPages.ts";
 import { FollowedBlocks } from "./followedBlocks.ts";
 import { FIELD_CODES, KeyEncoder, type TableKey } from "./keyEncoder.ts";
+import { UnfollowedValues } from "./unfollowedValues.ts";
 import { FORGOTTEN, PROVEN, ValueGivers } from "./valueGivers.ts";
 import { FETCHED, KNOWN, ValueTable, WRITTEN } from "./valueTable.ts";
 import { writtenValues, ZERO_VALUE } from "./writtenValues.ts";
@@ -37,8 +38,8 @@ export interface ValueProvenance {
 }
 
 /**
- * State values of the newest canonical blocks, from write sets and from nodes. The readable blocks are a range without gaps:
- * the write sets of all blocks after the first of them are known. So a value holds from its block until the next write.
+ * The state values of one chain. Those of the newest canonical blocks come from write sets and from nodes. The readable blocks are a
+ * range without gaps: the write sets of all blocks after the first of them are known. So a value holds from its block until the next write.
  * Changes are generators: a caller runs them in slices, one change at a time. Reads between two slices are right.
  */
 export class ValueStore {
@@ -48,16 +49,20 @@ export class ValueStore {
   readonly #key = new KeyEncoder();
   readonly #blocks: FollowedBlocks;
   readonly #givers = new ValueGivers();
+  /** Values at other blocks. */
+  readonly unfollowed: UnfollowedValues;
   /** While false, no block is readable. Values that nodes return are compared with the known ones. */
   isTrusted = true;
 
-  constructor(maxBytes: number) {
+  /** `unfollowedBytes`: of values at blocks that are not followed. Their codes have the same amount again. */
+  constructor(maxBytes: number, unfollowedBytes = 0) {
     const codeBytes = Math.floor(maxBytes * CODE_SHARE);
+    this.unfollowed = new UnfollowedValues(unfollowedBytes, this.#givers);
     this.#table = new ValueTable(Math.floor((maxBytes - codeBytes) / (ENTRY_BYTES + ENTRY_OVERHEAD_BYTES)));
     this.#cleared = new ClearedStorage(this.#table);
     this.#blocks = new FollowedBlocks({ table: this.#table, cleared: this.#cleared, maxReadable: READABLE_BLOCKS });
     this.#codes = new LRUCache({
-      maxSize: Math.max(1, codeBytes),
+      maxSize: Math.max(1, codeBytes + unfollowedBytes),
       sizeCalculation: ({ length }) => length + CODE_OVERHEAD_BYTES,
     });
   }
@@ -68,7 +73,7 @@ export class ValueStore {
   }
 
   get bytes(): number {
-    return this.#table.bytes + this.#codes.calculatedSize;
+    return this.#table.bytes + this.unfollowed.bytes + this.#codes.calculatedSize;
   }
 
   /** The newest readable block. */
@@ -195,22 +200,21 @@ export class ValueStore {
 
   /** Adds a code that a node returned for this block's hash. */
   addCode(key: StateKey, block: BlockId, code: Uint8Array, node?: string): AddResult {
-    return this.isApplied(block) ? this.add(key, block, this.#storeCode(code), node) : "refused";
+    return this.isApplied(block) ? this.add(key, block, this.storeCode(code), node) : "refused";
   }
 
-  /** Forgets all values, and makes one block readable. */
+  /** Forgets all values of followed blocks, and makes one block readable. */
   begin(block: BlockId): void {
     this.clear();
     this.#blocks.begin(block);
   }
 
-  /** Forgets all values. No block is readable then. Codes stay, because their hashes name them. */
+  /** Forgets all values of followed blocks. No block is readable then. Codes stay, because their hashes name them. */
   clear(): void {
     this.isTrusted = true;
     this.#table.clear();
     this.#cleared.clear();
     this.#blocks.clear();
-    this.#givers.clear();
   }
 
   /**
@@ -220,7 +224,7 @@ export class ValueStore {
   *apply(writeSet: WriteSet): Generator<void, boolean> {
     const number = this.#blocks.add(writeSet.block.hash);
     const giver = writeSet.node === undefined ? PROVEN : this.#givers.numberOf(writeSet.node);
-    for (const { key, value } of writtenValues(writeSet, (code, hash) => this.#storeCode(code, hash))) {
+    for (const { key, value } of writtenValues(writeSet, (code, hash) => this.storeCode(code, hash))) {
       const entry = this.#add(key, number, WRITTEN);
       if (entry === 0) {
         return false;
@@ -304,7 +308,8 @@ export class ValueStore {
     return true;
   }
 
-  #storeCode(code: Uint8Array, known?: Hash): string {
+  /** Stores a code, and returns the value that names it. A known hash is not computed again. */
+  storeCode(code: Uint8Array, known?: Hash): string {
     if (code.length === 0) {
       return ZERO_VALUE;
     }

@@ -2,15 +2,15 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { NodeError } from "../../../src/core/node.ts";
 import type { StateFetch } from "../../../src/core/stateReader.ts";
-import { type Address, type Hash, parseData } from "../../../src/ethereum/hex.ts";
-import { parseSlot } from "../../../src/evm/reads/stateCalls.ts";
-import { type Call, createCall } from "../../../src/jsonrpc/call.ts";
+import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { StateFetcher, unitsOfSlot } from "../../../src/state/fetch/stateFetcher.ts";
 import { createUnitsOf } from "../../../src/state/providerUnits.ts";
+import type { StateKey } from "../../../src/state/stateKey.ts";
 import { type Anvil, startAnvil } from "../../devnet/anvil.ts";
 import { latestBlock } from "../../devnet/sequencer.ts";
 
-const CONTRACTS: readonly Address[] = [`0x${"c1".repeat(20)}`, `0x${"c2".repeat(20)}`];
+const ONE: Address = `0x${"c1".repeat(20)}`;
+const TWO: Address = `0x${"c2".repeat(20)}`;
 const SLOTS = 20;
 const wordOf = (value: number): Hash => `0x${value.toString(16).padStart(64, "0")}`;
 
@@ -19,7 +19,7 @@ let block: { readonly number: bigint; readonly hash: Hash };
 
 before(async () => {
   anvil = await startAnvil(["--no-mining"]);
-  for (const contract of CONTRACTS) {
+  for (const contract of [ONE, TWO]) {
     await anvil.call("anvil_setBalance", contract, "0x1234567");
     const params = Array.from({ length: SLOTS }, (_, slot) => [contract, wordOf(slot), wordOf(slot * 7 + 1)]);
     await anvil.callAll("anvil_setStorageAt", params);
@@ -31,15 +31,15 @@ before(async () => {
 after(() => anvil.close());
 
 /** Slots of two contracts, one of them unset, between other reads. */
-const reads = (): readonly Call[] => {
-  const at = { blockHash: block.hash };
-  const slots = (contract = CONTRACTS[0]) =>
-    [0, 1, 7, 19, 500].map((slot) => createCall("eth_getStorageAt", [contract, wordOf(slot), at]));
+const reads = (): readonly StateKey[] => {
+  const slots = (address: Address): StateKey[] =>
+    [0, 1, 7, 19, 500].map((slot) => ({ field: "slot", address, slot: wordOf(slot) }));
+  const slot = undefined;
   return [
-    createCall("eth_getBalance", [CONTRACTS[0], at]),
-    ...slots(),
-    createCall("eth_getTransactionCount", [CONTRACTS[0], at]),
-    ...slots(CONTRACTS[1]),
+    { field: "balance", address: ONE, slot },
+    ...slots(ONE),
+    { field: "nonce", address: ONE, slot },
+    ...slots(TWO),
   ];
 };
 
@@ -57,49 +57,57 @@ const createRig = (failure?: NodeError) => {
       ),
     );
   };
-  const { batch: bulk } = new StateFetcher(fetch, createUnitsOf(), () => nowMs);
-  return { ...rig, rig, bulk, plain: fetch };
+  const fetcher = new StateFetcher(fetch, createUnitsOf(), () => nowMs);
+  const bulk = async (keys: readonly StateKey[]) => {
+    const { values } = await fetcher.fetch(keys, [], block);
+    return keys.map((key) => values.get(key));
+  };
+  /** The same values, read one by one. */
+  const plain = async (keys: readonly StateKey[]) => {
+    const values = await fetcher.readSingly(keys, block, () => undefined);
+    return keys.map((key) => values.get(key));
+  };
+  return { ...rig, rig, bulk, plain };
 };
-
-/** Values in one form: a slot has more leading zeros in one way than in the other. */
-const valuesOf = (outcomes: readonly unknown[]) =>
-  outcomes.map((outcome) => Buffer.from(parseSlot(outcome)).toString("hex"));
 
 const unsupported = () => new NodeError("unsupportedMethod", "node", "no overrides");
 
 test("one eth_call reads the slots of a batch, and all outcomes are those of the single reads", async () => {
   const { batches, bulk, plain } = createRig();
-  const outcomes = await bulk(reads(), block);
+  const values = await bulk(reads());
   assert.deepEqual(batches, [["eth_getBalance", "eth_getTransactionCount", "eth_call"]]);
-  assert.deepEqual(valuesOf(outcomes), valuesOf(await plain(reads(), block)));
-  assert.equal(parseData(outcomes[1] as Hash).length, 32);
+  assert.deepEqual(values, await plain(reads()));
+  assert.equal(values[1], wordOf(1).slice(2));
 });
 
 test("slots of precompiles are read alone: their code cannot be replaced", async () => {
   const { bulk, plain } = createRig();
-  const at = { blockHash: block.hash };
-  const calls = [1, 4, 5].map((precompile) =>
-    createCall("eth_getStorageAt", [`0x${precompile.toString(16).padStart(40, "0")}`, wordOf(7), at]),
+  const keys = [1, 4, 5].map(
+    (precompile): StateKey => ({
+      field: "slot",
+      address: `0x${precompile.toString(16).padStart(40, "0")}`,
+      slot: wordOf(7),
+    }),
   );
-  assert.deepEqual(valuesOf(await bulk(calls, block)), valuesOf(await plain(calls, block)));
+  assert.deepEqual(await bulk(keys), await plain(keys));
 });
 
 test("one slot is read alone: an eth_call costs more", async () => {
   const { batches, bulk } = createRig();
-  await bulk(reads().slice(0, 2), block);
+  await bulk(reads().slice(0, 2));
   assert.deepEqual(batches, [["eth_getBalance", "eth_getStorageAt"]]);
 });
 
 test("nodes without overrides are asked for single slots, and for all of them at once after ten minutes again", async () => {
   const { batches, bulk, plain, rig } = createRig(unsupported());
-  const outcomes = await bulk(reads(), block);
-  assert.deepEqual(valuesOf(outcomes), valuesOf(await plain(reads(), block)));
+  const values = await bulk(reads());
+  assert.deepEqual(values, await plain(reads()));
   batches.length = 0;
-  await bulk(reads(), block);
+  await bulk(reads());
   assert.equal(batches.flat().includes("eth_call"), false);
   rig.failure = undefined;
   rig.pass(600_000);
-  await bulk(reads(), block);
+  await bulk(reads());
   assert.equal(batches.at(-1)?.includes("eth_call"), true);
 });
 
@@ -107,11 +115,11 @@ for (const kind of ["timeout", "overloaded", "invalidAnswer", "missingData"] as 
   test(`a failure of kind ${kind} is the outcome of each slot, and the next batch is read in one call again`, async () => {
     const failure = new NodeError(kind, "node", "it failed");
     const { batches, bulk, rig } = createRig(failure);
-    const outcomes = await bulk(reads(), block);
+    const outcomes = await bulk(reads());
     assert.equal(outcomes.filter((outcome) => outcome === failure).length, 10);
     assert.equal(batches.length, 1);
     rig.failure = undefined;
-    assert.equal((await bulk(reads(), block)).includes(failure), false);
+    assert.equal((await bulk(reads())).includes(failure), false);
     assert.equal(batches.at(-1)?.includes("eth_call"), true);
   });
 }
@@ -132,12 +140,10 @@ test("the node that answered is named, unless several did", async () => {
       onNode?.(names.shift() ?? "");
       return calls.map(({ method }) => (method === "eth_call" ? unsupported : "0x1"));
     };
-  const nodesOf = async (fetch: StateFetch): Promise<readonly (string | undefined)[]> => {
-    const nodes: (string | undefined)[] = [];
-    const { batch: bulk } = new StateFetcher(fetch, createUnitsOf(), () => 1);
-    await bulk(reads(), block, (node) => nodes.push(node));
-    return nodes;
+  const nodeOf = async (fetch: StateFetch): Promise<string | undefined> => {
+    const { node } = await new StateFetcher(fetch, createUnitsOf(), () => 1).fetch(reads(), [], block);
+    return node;
   };
-  assert.deepEqual(await nodesOf(named("one", "one")), ["one"]);
-  assert.deepEqual(await nodesOf(named("one", "two")), []);
+  assert.equal(await nodeOf(named("one", "one")), "one");
+  assert.equal(await nodeOf(named("one", "two")), undefined);
 });

@@ -2,11 +2,11 @@ import { workerEntry } from "../../../src/app/workerEntry.ts";
 import type { RpcResponse } from "../../../src/core/rpcSource.ts";
 import type { StateFetch } from "../../../src/core/stateReader.ts";
 import { fixedForks } from "../../../src/ethereum/ethereumForks.ts";
-import { createNodeState } from "../../../src/evm/reads/nodeState.ts";
 import { EvmWorkers } from "../../../src/evm/runs/evmWorkers.ts";
 import { prefetchHintOfCall, prefetchHintOfPayload } from "../../../src/simulation/prefetchHints.ts";
 import type { ParentBlock } from "../../../src/simulation/simulatedHeader.ts";
 import { createSimulator } from "../../../src/simulation/simulator.ts";
+import { createNodeState } from "../builders/nodeState.ts";
 import { createContext } from "../builders/request.ts";
 
 export interface SimulationRig {

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KnownBlockState, StateFetch, StateKeys } from "../../src/core/stateReader.ts";
-import type { Address, Hash } from "../../src/ethereum/hex.ts";
-import { createNodeState } from "../../src/evm/reads/nodeState.ts";
-import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import { FairGate } from "../../src/limits/fairGate.ts";
-import { INTERNAL_OWNER } from "../../src/limits/fairQueue.ts";
+import type { KnownBlockState, StateFetch, StateKeys } from "../../../src/core/stateReader.ts";
+import type { Address, Hash } from "../../../src/ethereum/hex.ts";
+import { RpcError } from "../../../src/jsonrpc/rpcError.ts";
+import { FairGate } from "../../../src/limits/fairGate.ts";
+import { INTERNAL_OWNER } from "../../../src/limits/fairQueue.ts";
+import { createNodeState } from "../../support/builders/nodeState.ts";
 
 const BLOCK = { number: 7n, hash: `0x${"ab".repeat(32)}` } as const;
 const [ONE, TWO]: Address[] = [`0x${"11".repeat(20)}`, `0x${"22".repeat(20)}`];

@@ -1,25 +1,30 @@
 import { NodeError } from "../../core/node.ts";
 import type { StateKeys } from "../../core/stateReader.ts";
-import type { Address, Hash } from "../../ethereum/hex.ts";
-import type { Call } from "../../jsonrpc/call.ts";
+import { type Address, type Data, type Hash, isAddress, isData, parseData } from "../../ethereum/hex.ts";
+import { type Call, createCall } from "../../jsonrpc/call.ts";
 import { CODES, RpcError } from "../../jsonrpc/rpcError.ts";
-import {
-  accessListCall,
-  type Listed,
-  type PlainCall,
-  parseAccessList,
-  parsePrestate,
-  type TracedAccount,
-  traceCall,
-} from "./stateCalls.ts";
+import type { StateField } from "../stateKey.ts";
+import { parseSingle } from "./stateRequests.ts";
 
 const MAX_CALLS = 16;
 const REFUSED = /not (found|available|supported|allowed|enabled|implemented)|unsupported|does not exist|disabled/i;
+
+/** A call object of a payload, as the client wrote it. Prefetch requests to nodes contain it unchanged. */
+export type PlainCall = Readonly<Record<string, unknown>>;
 
 /** Calls that will be executed next, as the client wrote them. */
 export interface PrefetchHint {
   readonly calls: readonly PlainCall[];
   readonly stateOverrides: unknown;
+}
+
+/** An account that a call touched, with its values before the call: 64 digits of hex each. */
+export interface TracedAccount {
+  readonly address: Address;
+  /** Balance, nonce, and the hash of the code. */
+  readonly account: readonly string[];
+  readonly code: Uint8Array;
+  readonly slots: readonly (readonly [Hash, string])[];
 }
 
 /** The state keys that nodes predict. */
@@ -117,3 +122,79 @@ const parseOptional = <T>(outcome: unknown, parse: (value: unknown) => readonly 
     return [];
   }
 };
+
+const at = (block: Hash) => ({ blockHash: block });
+
+/** Returns the call of geth's prestateTracer, which returns the accounts of a call with their values. */
+const traceCall = (block: Hash, call: PlainCall, stateOverrides: unknown): Call =>
+  createCall("debug_traceCall", [
+    call,
+    at(block),
+    { tracer: "prestateTracer", ...(stateOverrides === undefined ? {} : { stateOverrides }) },
+  ]);
+
+/** Returns the call that reads the access list of a call. */
+const accessListCall = (block: Hash, call: PlainCall, stateOverrides: unknown): Call =>
+  createCall(
+    "eth_createAccessList",
+    stateOverrides === undefined ? [call, at(block)] : [call, at(block), stateOverrides],
+  );
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null;
+
+const invalidPrestate = (): Error => new TypeError("a prestate has another form");
+
+/** Parses one value of a prestate. */
+const digitsOf = (field: StateField, value: unknown): string => {
+  const digits = parseSingle({ field }, value);
+  if (digits === undefined) {
+    throw invalidPrestate();
+  }
+  return digits;
+};
+
+/** Parses a result of prestateTracer. It omits values of zero. Throws if the result has another form. */
+const parsePrestate = (value: unknown): readonly TracedAccount[] => {
+  if (!isObject(value)) {
+    throw invalidPrestate();
+  }
+  return Object.entries(value).map(([key, entry]) => {
+    const address = key.toLowerCase();
+    if (!isAddress(address) || !isObject(entry)) {
+      throw invalidPrestate();
+    }
+    const { balance = "0x0", nonce = 0, code = "0x", storage = {} } = entry;
+    if (typeof nonce !== "number" || !isData(code) || !isObject(storage)) {
+      throw invalidPrestate();
+    }
+    return {
+      address,
+      account: [digitsOf("balance", balance), digitsOf("nonce", `0x${nonce.toString(16)}`), digitsOf("code", code)],
+      code: parseData(code),
+      slots: Object.entries(storage).map(([slot, word]) => [`0x${digitsOf("slot", slot)}`, digitsOf("slot", word)]),
+    };
+  });
+};
+
+interface Listed {
+  readonly address: Address;
+  readonly slots: readonly Hash[];
+}
+
+/** Parses a result of `eth_createAccessList`. Addresses and slots are in lower case. Throws if it has another form. */
+const parseAccessList = (value: unknown): readonly Listed[] => {
+  const list = isObject(value) ? Reflect.get(value, "accessList") : undefined;
+  if (!Array.isArray(list)) {
+    throw new TypeError("an access list has another form");
+  }
+  return list.map((entry: unknown) => {
+    const { address, storageKeys } = Object(entry) as Record<string, unknown>;
+    if (!isAddress(address) || !Array.isArray(storageKeys)) {
+      throw new TypeError("an access list has another form");
+    }
+    return { address: lower(address), slots: storageKeys.map((slot) => lower(String(slot) as Data)) };
+  });
+};
+
+const lower = (value: Data): Data => `0x${value.slice(2).toLowerCase()}`;

@@ -1,0 +1,384 @@
+import { isDeepStrictEqual } from "node:util";
+import { LRUCache } from "lru-cache";
+import type { BlockId } from "../../core/heads.ts";
+import type { FoundState, KnownBlockState, StateKeys, StateSource, StateValues } from "../../core/stateReader.ts";
+import type { Address, Hash } from "../../ethereum/hex.ts";
+import { stripZeros } from "../../ethereum/rlp.ts";
+import type { Awaitable } from "../../jsonrpc/awaitable.ts";
+import type { Call } from "../../jsonrpc/call.ts";
+import type { StateKey } from "../stateKey.ts";
+import { accountOfValues } from "../store/accountOfValues.ts";
+import type { Version } from "../store/unfollowedValues.ts";
+import type { ValueStore } from "../store/valueStore.ts";
+import { createPrefetch, type PredictedKeys, type PrefetchHint, type TracedAccount } from "./prefetch.ts";
+import type { FetchedValues, ValueFetch } from "./stateFetcher.ts";
+import { blockHashCall, parseBlockHash } from "./stateRequests.ts";
+
+export interface NodeStateOptions {
+  readonly fetch: ValueFetch;
+  /** Returns the store of the chain. Another chain may take it over. */
+  readonly store: () => ValueStore;
+  /** Returns block hashes that need no request. */
+  readonly hashOf?: (number: bigint) => Hash | undefined;
+  /** Returns a name that changes when stored values must be read again. Default: they are valid until they are evicted. */
+  readonly epoch?: () => string;
+  /** Receives the number of values of each batch. */
+  readonly onFetch?: (values: number) => void;
+}
+
+/** How one execution reads state. */
+export interface StateUse {
+  readonly onRead?: OnStateRead | undefined;
+  /** The values that no node is asked for. Default: none. */
+  readonly known?: KnownBlockState | undefined;
+  /** Runs each part of a read when it is the client's turn. Default: each read is one part, and waits for no turn. */
+  readonly takeTurn?: TakeTurn | undefined;
+}
+
+type TakeTurn = <Result>(task: () => Promise<Result>) => Promise<Result>;
+
+/** Called with the number of calls to nodes before a source sends the first of them. Throws if they are too many. */
+export type OnStateRead = (calls: number) => void;
+
+const MAX_BLOCK_HASHES = 10_000;
+/** One part of a read is 500 slots, which one eth_call can read, or 100 calls of other values. */
+const MAX_PART_WEIGHT = 500;
+const SLOT_WEIGHT = 1;
+const CALL_WEIGHT = 5;
+const ACCOUNT_FIELDS = ["balance", "nonce", "code"] as const;
+
+/** An account or a slot, with the keys of its values. */
+interface Wanted {
+  readonly address: Address;
+  readonly slot: Hash | undefined;
+  readonly keys: readonly StateKey[];
+}
+
+/** The values of an account or a slot, in the order of its keys. */
+interface Found extends Wanted {
+  readonly values: readonly string[];
+  /** Of an account. */
+  readonly code: Uint8Array | undefined;
+}
+
+/** One read of an execution. */
+interface RunningRead extends StateUse {
+  readonly block: BlockId;
+  /** Names the block in this epoch. */
+  readonly name: string;
+  readonly store: ValueStore;
+  readonly version: Version;
+  readonly hint: PrefetchHint | undefined;
+  readonly signal: AbortSignal;
+  /** What the execution gets. All values return together: with a part of them, it would guess the rest and fetch the results of its guesses. */
+  readonly found: Map<string, Found>;
+  readonly blockHashes: Map<bigint, Hash>;
+}
+
+/** Reads state at sealed blocks: known values, then those of the store, then nodes. Equal reads in flight are coalesced. */
+export class NodeState {
+  readonly #options: NodeStateOptions;
+  readonly #blockHashes = new LRUCache<string, Hash>({ max: MAX_BLOCK_HASHES });
+  /** Resolves with what a fetch has found when it ends. Never rejects. */
+  readonly #inFlight = new Map<string, Promise<ReadonlyMap<string, Found>>>();
+  readonly #planPrefetch = createPrefetch();
+
+  constructor(options: NodeStateOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Returns the state after a block. `hint`: calls that will be executed there. Nodes that can do so predict what the calls will
+   * read. Reads reject with a node's error.
+   */
+  at(block: BlockId, hint?: PrefetchHint, use: StateUse = {}): StateSource {
+    const epoch = this.#options.epoch?.() ?? "";
+    const name = block.hash + epoch;
+    let unused = hint;
+    return {
+      id: use.known === undefined ? name : use.known.id + epoch,
+      // Only the first read sends the prefetch hint.
+      read: (keys, signal) => {
+        const current = unused;
+        unused = undefined;
+        const store = this.#options.store();
+        const version = store.unfollowed.versionOf(name);
+        const own = { found: new Map(), blockHashes: new Map() };
+        return this.#read({ ...use, ...own, block, name, store, version, hint: current, signal }, keys);
+      },
+    };
+  }
+
+  async #read(read: RunningRead, keys: StateKeys): Promise<StateValues> {
+    const known = await findKnown({ ...keys, blockHashes: [] }, read);
+    await this.#complete(read, wantedOf(known.missing), this.#findBlockHashes(read, keys.blockHashes));
+    const fetched = stateValuesOf([...read.found.values()]);
+    const { values } = known;
+    return {
+      accounts: [...fetched.accounts, ...values.accounts],
+      codes: [...fetched.codes, ...values.codes],
+      slots: [...fetched.slots, ...values.slots],
+      blockHashes: [...read.blockHashes],
+    };
+  }
+
+  /** Returns the numbers whose hashes a node must return. */
+  #findBlockHashes({ name, blockHashes }: RunningRead, numbers: readonly bigint[]): readonly bigint[] {
+    return numbers.filter((number) => {
+      const hash = this.#options.hashOf?.(number) ?? this.#blockHashes.get(`${name}#${number}`);
+      if (hash !== undefined) {
+        blockHashes.set(number, hash);
+      }
+      return hash === undefined;
+    });
+  }
+
+  /** Finds values in the store and fetches the others. All calls are counted before the first one. */
+  async #complete(read: RunningRead, wanted: readonly Wanted[], numbers: readonly bigint[]): Promise<void> {
+    const { block, name, blockHashes, hint, onRead } = read;
+    const missing = wanted.filter((each) => !this.#takeStored(read, each));
+    const own = missing.filter((each) => !this.#inFlight.has(nameOf(read, each)));
+    const isFetching = own.length + numbers.length > 0;
+    const plan = hint === undefined || !isFetching ? undefined : this.#planPrefetch(block.hash, hint);
+    const further = [...numbers.map(blockHashCall), ...(plan?.calls ?? [])];
+    if (isFetching) {
+      onRead?.(own.flatMap(({ keys }) => keys).length + further.length);
+    }
+    const outcomes = await this.#fetchParts(read, missing, further);
+    for (const [index, number] of numbers.entries()) {
+      const hash = parseBlockHash(outcomes[index]);
+      this.#blockHashes.set(`${name}#${number}`, hash);
+      blockHashes.set(number, hash);
+    }
+    if (plan !== undefined) {
+      await this.#addPredicted(read, plan.read(outcomes.slice(numbers.length)));
+    }
+  }
+
+  /** Fetches in turns. Returns the outcomes of further calls, which are sent with the first part. */
+  async #fetchParts(
+    read: RunningRead,
+    missing: readonly Wanted[],
+    further: readonly Call[],
+  ): Promise<readonly unknown[]> {
+    const { signal, takeTurn } = read;
+    let hasFailed = false;
+    const fetchPart = async (part: readonly Wanted[], index: number): Promise<readonly unknown[]> => {
+      signal.throwIfAborted();
+      try {
+        return hasFailed ? [] : await this.#fetchPart(read, part, index === 0 ? further : []);
+      } catch (error) {
+        hasFailed = true;
+        throw error;
+      }
+    };
+    if (missing.length + further.length === 0) {
+      return [];
+    }
+    const parts = takeTurn === undefined || missing.length === 0 ? [missing] : partsOf(missing);
+    const run = takeTurn ?? atOnce;
+    const [outcomes = []] = await Promise.all(parts.map((part, index) => run(() => fetchPart(part, index))));
+    return outcomes;
+  }
+
+  /** Fetches what is neither stored nor in flight, and waits for what is in flight. Returns the outcomes of further calls. */
+  async #fetchPart(read: RunningRead, part: readonly Wanted[], further: readonly Call[]): Promise<readonly unknown[]> {
+    const missing = part.filter((each) => !this.#takeStored(read, each));
+    const shared = missing.flatMap((each) => {
+      const fetched = this.#inFlight.get(nameOf(read, each));
+      return fetched === undefined ? [] : [{ wanted: each, fetched }];
+    });
+    const others = new Set(shared.map(({ wanted }) => wanted));
+    const outcomes = await this.#fetch(
+      read,
+      missing.filter((each) => !others.has(each)),
+      further,
+    );
+    const failed: Wanted[] = [];
+    for (const { wanted, fetched } of shared) {
+      const name = nameOf(read, wanted);
+      const found = (await fetched).get(name);
+      if (found === undefined) {
+        failed.push(wanted);
+      } else {
+        read.found.set(name, found);
+      }
+    }
+    await this.#fetch(read, failed, []);
+    return outcomes;
+  }
+
+  /** Fetches and stores values in one batch. Other reads of them wait. Returns the outcomes of further calls. */
+  async #fetch(read: RunningRead, wanted: readonly Wanted[], further: readonly Call[]): Promise<readonly unknown[]> {
+    if (wanted.length + further.length === 0) {
+      return [];
+    }
+    const { promise, resolve } = Promise.withResolvers<ReadonlyMap<string, Found>>();
+    const results = new Map<string, Found>();
+    for (const each of wanted) {
+      this.#inFlight.set(nameOf(read, each), promise);
+    }
+    try {
+      this.#options.onFetch?.(wanted.length);
+      const keys = wanted.flatMap((each) => each.keys);
+      const fetched = await this.#options.fetch(keys, further, read.block);
+      for (const each of wanted) {
+        const found = foundIn(fetched, each);
+        results.set(nameOf(read, each), found);
+        this.#enter(read, found, fetched.node);
+      }
+      return fetched.outcomes;
+    } finally {
+      for (const each of wanted) {
+        this.#inFlight.delete(nameOf(read, each));
+      }
+      resolve(results);
+    }
+  }
+
+  /** Stores traced values and fetches listed keys. The execution gets both. */
+  async #addPredicted(read: RunningRead, { traced, listed }: PredictedKeys): Promise<void> {
+    const found = traced.flatMap(foundInTrace);
+    // A trace is used only if it agrees with the values of other requests. The sender is always known, or among those.
+    const { values } = await findKnown(keysOf(found), read);
+    if (contradicts(values, stateValuesOf(found)) || found.some((each) => this.#isContradicted(read, each))) {
+      return;
+    }
+    for (const each of found) {
+      this.#enter(read, each, undefined);
+    }
+    // The execution reads known values without a node.
+    const { missing } = await findKnown(listed, read);
+    await this.#complete({ ...read, hint: undefined }, wantedOf(missing), []);
+  }
+
+  #isContradicted(read: RunningRead, { keys, values }: Found): boolean {
+    const stored = keys.map((key) => read.store.unfollowed.read(key, read.version));
+    return stored.some((value, index) => value !== undefined && value !== values[index]);
+  }
+
+  /** Takes values from the store for the execution. Returns false if one is missing. */
+  #takeStored(read: RunningRead, wanted: Wanted): boolean {
+    const { store, version, found } = read;
+    const values: string[] = [];
+    for (const key of wanted.keys) {
+      const value = store.unfollowed.read(key, version);
+      if (value === undefined) {
+        return false;
+      }
+      values.push(value);
+    }
+    const code = wanted.slot === undefined ? store.code(values.at(-1) ?? "") : undefined;
+    if (wanted.slot === undefined && code === undefined) {
+      return false;
+    }
+    found.set(nameOf(read, wanted), { ...wanted, values, code });
+    return true;
+  }
+
+  #enter(read: RunningRead, each: Found, node: string | undefined): void {
+    const { store, version, found } = read;
+    const { keys, values, code } = each;
+    if (code !== undefined) {
+      store.storeCode(code, `0x${values.at(-1) ?? ""}`);
+    }
+    for (const [index, key] of keys.entries()) {
+      store.unfollowed.enter(key, version, values[index] ?? "", node);
+    }
+    found.set(nameOf(read, each), each);
+  }
+}
+
+const atOnce: TakeTurn = (task) => task();
+
+const nameOf = ({ name }: RunningRead, { address, slot }: Wanted): string => name + address + (slot ?? "");
+
+const wantedAccount = (address: Address): Wanted => {
+  const slot = undefined;
+  return { address, slot, keys: ACCOUNT_FIELDS.map((field) => ({ field, address, slot })) };
+};
+
+const wantedSlot = (address: Address, slot: Hash): Wanted => ({
+  address,
+  slot,
+  keys: [{ field: "slot", address, slot }],
+});
+
+const wantedOf = ({ accounts, slots }: StateKeys): readonly Wanted[] => [
+  ...accounts.map(wantedAccount),
+  ...slots.map(([address, slot]) => wantedSlot(address, slot)),
+];
+
+/** Returns fetched values. Throws the error of the first one that has none. */
+const foundIn = ({ values, codes }: FetchedValues, wanted: Wanted): Found => {
+  const own = wanted.keys.map((key) => {
+    const value = values.get(key);
+    if (typeof value !== "string") {
+      throw value ?? new Error(`no value of ${key.field} was fetched`);
+    }
+    return value;
+  });
+  return { ...wanted, values: own, code: wanted.slot === undefined ? codes.get(own.at(-1) ?? "") : undefined };
+};
+
+const foundInTrace = ({ address, account, code, slots }: TracedAccount): readonly Found[] => [
+  { ...wantedAccount(address), values: account, code },
+  ...slots.map(([slot, value]) => ({ ...wantedSlot(address, slot), values: [value], code: undefined })),
+];
+
+const stateValuesOf = (found: readonly Found[]): StateValues => {
+  const accounts: StateValues["accounts"][number][] = [];
+  const codes = new Map<Hash, Uint8Array>();
+  const slots: StateValues["slots"][number][] = [];
+  for (const { address, slot, values, code } of found) {
+    const [first = "", nonce, codeHash = ""] = values;
+    if (slot !== undefined) {
+      slots.push([address, slot, stripZeros(new Uint8Array(Buffer.from(first, "hex")))]);
+      continue;
+    }
+    accounts.push([address, accountOfValues({ balance: BigInt(`0x${first}`), nonce: BigInt(`0x${nonce}`), codeHash })]);
+    if (code !== undefined && code.length > 0) {
+      codes.set(`0x${codeHash}`, code);
+    }
+  }
+  return { accounts, codes: [...codes], slots, blockHashes: [] };
+};
+
+/** Divides a read into parts of MAX_PART_WEIGHT. */
+const partsOf = (wanted: readonly Wanted[]): readonly (readonly Wanted[])[] => {
+  const parts: Wanted[][] = [];
+  let room = 0;
+  for (const each of wanted) {
+    const weight = each.slot === undefined ? each.keys.length * CALL_WEIGHT : SLOT_WEIGHT;
+    if (weight > room) {
+      parts.push([]);
+      room = MAX_PART_WEIGHT;
+    }
+    parts.at(-1)?.push(each);
+    room -= weight;
+  }
+  return parts;
+};
+
+const NO_VALUES: StateValues = { accounts: [], codes: [], slots: [], blockHashes: [] };
+
+const findKnown = (keys: StateKeys, { known }: StateUse): Awaitable<FoundState> =>
+  known?.find(keys) ?? { values: NO_VALUES, missing: keys };
+
+const keysOf = (found: readonly Found[]): StateKeys => ({
+  accounts: found.flatMap(({ address, slot }) => (slot === undefined ? [address] : [])),
+  slots: found.flatMap(({ address, slot }) => (slot === undefined ? [] : [[address, slot] as const])),
+  blockHashes: [],
+});
+
+/** Whether a traced value differs from a known one. */
+const contradicts = (known: StateValues, traced: StateValues): boolean => {
+  const accounts = new Map(known.accounts);
+  const slots = new Map(known.slots.map(([address, slot, value]) => [address + slot, value]));
+  const differs = <Value>(values: ReadonlyMap<string, Value>, key: string, value: Value): boolean =>
+    values.has(key) && !isDeepStrictEqual(values.get(key), value);
+  return (
+    traced.accounts.some(([address, account]) => differs(accounts, address, account)) ||
+    traced.slots.some(([address, slot, value]) => differs(slots, address + slot, value))
+  );
+};

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { StateKey } from "../../../src/state/stateKey.ts";
+import { ValueStore } from "../../../src/state/store/valueStore.ts";
+import { hashOf } from "../../support/builders/heads.ts";
+import { runAll } from "../../support/builders/runAll.ts";
+import { addressOf } from "../../support/builders/stateModel.ts";
+
+const MAX_BYTES = 8_000_000;
+const MAX_BYTES_OF_VALUE = 130;
+const digits = (value: number): string => value.toString(16).padStart(64, "0");
+const slotKey = (slot: number): StateKey => ({ field: "slot", address: addressOf(0), slot: `0x${digits(slot)}` });
+
+test("a value at one block is not found at another block", () => {
+  const { unfollowed } = new ValueStore(0, MAX_BYTES);
+  const [one, two] = ["one", "two"].map((name) => unfollowed.versionOf(name));
+  assert.ok(one !== undefined && two !== undefined);
+  unfollowed.enter(slotKey(0), one, digits(1), "node");
+  assert.equal(unfollowed.read(slotKey(0), one), digits(1));
+  assert.equal(unfollowed.read(slotKey(0), two), undefined);
+  assert.equal(unfollowed.versionOf("one"), one);
+});
+
+test("values fill their memory with at most 130 bytes each, and the oldest ones are evicted", () => {
+  const { unfollowed } = new ValueStore(0, MAX_BYTES);
+  const count = Math.floor(MAX_BYTES / MAX_BYTES_OF_VALUE);
+  const version = unfollowed.versionOf("block");
+  for (let slot = 0; slot < 3 * count; slot++) {
+    unfollowed.enter(slotKey(slot), version, digits(slot), "node");
+  }
+  const found = Array.from({ length: 3 * count }, (_, slot) => unfollowed.read(slotKey(slot), version));
+  assert.ok(found.filter((value) => value !== undefined).length >= count);
+  assert.equal(found.at(-1), digits(3 * count - 1));
+  assert.ok(unfollowed.bytes < 1.1 * MAX_BYTES, `${unfollowed.bytes} bytes`);
+});
+
+test("a wrong node's values end at all blocks, and a drop of the followed blocks ends no other value", () => {
+  const store = new ValueStore(MAX_BYTES, MAX_BYTES);
+  const { unfollowed } = store;
+  const version = unfollowed.versionOf("block");
+  unfollowed.enter(slotKey(1), version, digits(1), "wrong");
+  unfollowed.enter(slotKey(2), version, digits(2), "right");
+  store.begin({ number: 7n, hash: hashOf(7) });
+  store.forgetNode("wrong");
+  runAll(store.prune());
+  store.clear();
+  assert.equal(unfollowed.read(slotKey(1), version), undefined);
+  assert.equal(unfollowed.read(slotKey(2), version), digits(2));
+});
