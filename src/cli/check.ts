@@ -1,5 +1,5 @@
-import type { PaymentOptions } from "../access/payment/challenge.ts";
 import { createFacilitatorClient, loadX402, X402_VERSION } from "../access/payment/facilitator.ts";
+import type { PaymentOptions } from "../access/payment/paymentHeaders.ts";
 import { createRedisClient, formatHosts, parseRedisUrl, redisFault } from "../cache/redisClient.ts";
 import { originOf } from "../config/providers.ts";
 import type { ChainConfig, Config } from "../config/schema.ts";

@@ -8,9 +8,16 @@ import { ownerOf } from "../../limits/fairQueue.ts";
 import type { PaymentResult } from "../../telemetry/clientMetrics.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 import { type Bill, type BillOf, createBills, isCharged } from "./bill.ts";
-import { createChallenge, EXPOSED, type PaymentOptions, requirementsOf, resourceUrl } from "./challenge.ts";
 import { type Facilitator, paymentsOverloaded, paymentsUnavailable, type X402 } from "./facilitator.ts";
-import { type ReadPayment, readPayment } from "./readPayment.ts";
+import {
+  createChallenge,
+  EXPOSED,
+  type PaymentOptions,
+  type ReadPayment,
+  readPayment,
+  requirementsOf,
+  resourceUrl,
+} from "./paymentHeaders.ts";
 import type { Reservation, Reservations } from "./reservations.ts";
 
 /** A POST of a client without a key. */
