@@ -11,10 +11,8 @@ import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { Message, type MessageSource } from "./message.ts";
-import { MessageFlow } from "./messageFlow.ts";
-import type { MessageTurns } from "./messageTurns.ts";
-import { Pings } from "./pings.ts";
-import { SendQueue } from "./sendQueue.ts";
+import { MessageFlow, type MessageTurns } from "./messageFlow.ts";
+import { Pings, SendQueue } from "./sendQueue.ts";
 
 /** Handles one message. Rejects with RpcError if the whole message is invalid. */
 export type HandleMessage = (

@@ -10,7 +10,7 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { LocalPlaces, type Places } from "../limits/places.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { MessageTurns } from "./messageTurns.ts";
+import { MessageTurns } from "./messageFlow.ts";
 import { type HandleMessage, WebSocketConnection } from "./webSocketConnection.ts";
 
 const require = createRequire(import.meta.url);

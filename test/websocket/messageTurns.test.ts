@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { MessageTurns } from "../../src/websocket/messageTurns.ts";
+import { MessageTurns } from "../../src/websocket/messageFlow.ts";
 
 /** Uses the CPU, as the handling of a large message does. */
 const spin = (ms: number): void => {
