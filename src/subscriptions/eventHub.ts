@@ -1,19 +1,25 @@
 import type { HeadChange, Heads } from "../core/heads.ts";
 import type { PendingChange } from "../core/view.ts";
-import type { Metrics, Telemetry } from "../telemetry/telemetry.ts";
-import { createPoolEvents, EventSubscribers, type PoolEventsOptions, type Registration } from "./eventSubscribers.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import {
+  createPoolEvents,
+  EventSubscribers,
+  type PoolEventsOptions,
+  type Registration,
+  type SubscriptionKind,
+  type SubscriptionRequest,
+} from "./eventSubscribers.ts";
+import { parseLogs, type SubscribedLog } from "./filterIndex.ts";
 import { FlashblockDelivery } from "./flashblocks.ts";
 import { createNewHeads } from "./newHeadsSubscription.ts";
 import { PendingLogs } from "./pendingLogs.ts";
 import { createSealedLogs, type RpcReader, type SealedBlockLogs } from "./sealedLogs.ts";
-import { parseLogs, type SubscribedLog } from "./subscribedLog.ts";
-import { broadcast, createEventCounter, createNotification, type Subscription } from "./subscriber.ts";
-import type { SubscriptionKind, SubscriptionRequest } from "./subscriptionKinds.ts";
+import { broadcast, type Delivered, EventCounter, type Subscription } from "./subscriber.ts";
 
 interface SyncingOptions {
   readonly subscribers: ReadonlySet<Subscription>;
   readonly read: RpcReader;
-  onDelivered(count: number): void;
+  readonly delivered: Delivered;
 }
 
 /** A node synchronises for minutes, so that a longer period is enough. */
@@ -23,7 +29,7 @@ const SYNCING_PERIOD_MS = 10_000;
  * Sends `{syncing: true, status}` or `false` to subscriptions when the state changes, in geth's form.
  * Requests eth_syncing only while there is a subscription.
  */
-export const createSyncing = ({ subscribers, read, onDelivered }: SyncingOptions): { close(): void } => {
+export const createSyncing = ({ subscribers, read, delivered }: SyncingOptions): { close(): void } => {
   let last = "false";
   const poll = async (): Promise<void> => {
     const text = new TextDecoder().decode(await read("eth_syncing", []));
@@ -32,7 +38,7 @@ export const createSyncing = ({ subscribers, read, onDelivered }: SyncingOptions
     }
     last = text;
     const body = text === "false" ? text : `{"syncing":true,"status":${text}}`;
-    onDelivered(broadcast(createNotification(Buffer.from(body)), subscribers));
+    broadcast(Buffer.from(body), subscribers, delivered);
   };
   const timer = setInterval(() => {
     // A failed request does not report a change. The next poll retries.
@@ -62,23 +68,13 @@ export interface EventHubOptions {
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
-/** Returns the function that adds to the metric of delivered events of one kind. */
-const countDelivered = (metrics: Metrics, chain: string) => (kind: SubscriptionKind) => {
-  const delivered = metrics.delivered.series({ chain, kind });
-  return (count: number): void => {
-    if (count > 0) {
-      delivered.inc(count);
-    }
-  };
-};
-
 /** Delivers the events of one chain. Each event is read and formatted once for any number of subscriptions. It reads and polls until it is closed. */
 export class EventHub {
   readonly #options: EventHubOptions;
-  readonly #events = createEventCounter();
+  readonly #events = new EventCounter();
   readonly #subscribers = new EventSubscribers();
   readonly #ending = new AbortController();
-  readonly #countLogs: (count: number) => void;
+  readonly #deliveredLogs: Delivered;
   readonly #sendHeads: (change: HeadChange) => void;
   readonly #readSealedLogs: (change: HeadChange) => void;
   readonly #flashblocks: FlashblockDelivery;
@@ -90,31 +86,30 @@ export class EventHub {
   constructor(options: EventHubOptions) {
     const { heads, read, telemetry } = options;
     const { log } = telemetry;
-    const counter = countDelivered(telemetry.metrics, options.chain);
     this.#options = options;
+    this.#deliveredLogs = this.#deliveredOf("logs");
     this.#lastNumber = heads.current()?.latest.number;
-    this.#countLogs = counter("logs");
     this.#sendHeads = createNewHeads({
       subscribers: this.#subscribers.newHeads,
       read,
-      onDelivered: counter("newHeads"),
+      delivered: this.#deliveredOf("newHeads"),
       log,
     });
-    this.#flashblocks = this.#createFlashblocks(counter);
+    this.#flashblocks = this.#createFlashblocks();
     this.#pendingLogs = new PendingLogs({
       index: this.#subscribers.pendingLogs,
       events: this.#events,
       newest: () => this.#subscribers.newestPendingLogs,
-      onDelivered: counter("pendingLogs"),
+      delivered: this.#deliveredOf("pendingLogs"),
     });
     const syncing = createSyncing({
       subscribers: this.#subscribers.syncing,
       read,
-      onDelivered: counter("syncing"),
+      delivered: this.#deliveredOf("syncing"),
     });
     this.#registerPool = createPoolEvents({
       source: options.pool,
-      onDelivered: counter("newPendingTransactions"),
+      delivered: this.#deliveredOf("newPendingTransactions"),
     });
     this.#readSealedLogs = this.#createSealedLogs();
     this.#stops = [...this.#follow(), () => syncing.close()];
@@ -139,17 +134,19 @@ export class EventHub {
     }
   }
 
-  #createFlashblocks(counter: ReturnType<typeof countDelivered>): FlashblockDelivery {
+  #deliveredOf(kind: SubscriptionKind): Delivered {
+    const { chain, telemetry } = this.#options;
+    return telemetry.metrics.delivered.series({ chain, kind });
+  }
+
+  #createFlashblocks(): FlashblockDelivery {
     const { heads, read, telemetry } = this.#options;
-    const count = {
-      newFlashblocks: counter("newFlashblocks"),
-      newFlashblockTransactions: counter("newFlashblockTransactions"),
-    };
     return new FlashblockDelivery({
       subscribers: this.#subscribers.flashblocks,
       head: () => heads.current()?.latest.number ?? 0n,
       read,
-      onDelivered: (kind, receivers) => count[kind](receivers),
+      deliveredBlocks: this.#deliveredOf("newFlashblocks"),
+      deliveredTransactions: this.#deliveredOf("newFlashblockTransactions"),
       log: telemetry.log,
     });
   }
@@ -217,7 +214,7 @@ export class EventHub {
     for (const log of removed ? logs.toReversed() : logs) {
       const receivers = [...this.#subscribers.logs.match(log)].filter(({ since }) => since < event);
       if (receivers.length > 0) {
-        this.#countLogs(broadcast(createNotification(log.body(removed)), receivers));
+        broadcast(log.body(removed), receivers, this.#deliveredLogs);
       }
     }
   }

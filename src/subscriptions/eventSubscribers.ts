@@ -1,7 +1,76 @@
-import type { LogFilter } from "../ethereum/logFilter.ts";
-import { createFilterIndex, type FilterIndex } from "./filterIndex.ts";
-import { broadcast, createNotification, type Subscription } from "./subscriber.ts";
-import type { SubscriptionRequest } from "./subscriptionKinds.ts";
+import { type LogFilter, type LogFilterLimits, parseLogQuery } from "../ethereum/logFilter.ts";
+import { invalidParams } from "../jsonrpc/rpcError.ts";
+import { FilterIndex } from "./filterIndex.ts";
+import { broadcast, type Delivered, type Subscription } from "./subscriber.ts";
+
+/** The parsed parameters of eth_subscribe. */
+export type SubscriptionRequest =
+  | { readonly kind: "newHeads" | "syncing" | "newFlashblocks" }
+  | { readonly kind: "logs" | "pendingLogs"; readonly filter: LogFilter }
+  | { readonly kind: "newPendingTransactions"; readonly isFull: boolean }
+  | {
+      readonly kind: "newFlashblockTransactions";
+      readonly isFull: boolean;
+      /** Selects transactions with a matching log. */
+      readonly filter?: LogFilter;
+    };
+
+export type SubscriptionKind = SubscriptionRequest["kind"];
+
+const ANY: LogFilter = { addresses: [], topics: [] };
+
+const parseFilter = (value: unknown, limits: LogFilterLimits): LogFilter => {
+  if (value === undefined || value === null) {
+    return ANY;
+  }
+  const { filter, blocks } = parseLogQuery(value, limits);
+  if ("blockHash" in blocks) {
+    throw invalidParams("blockHash: a subscription is to blocks that are to come");
+  }
+  return filter;
+};
+
+const parseFull = (value: unknown): boolean => {
+  if (value === undefined || value === null) {
+    return false;
+  }
+  if (typeof value !== "boolean") {
+    throw invalidParams("expected true for whole transactions, or false for their hashes");
+  }
+  return value;
+};
+
+/** Parses the parameters of eth_subscribe. Throws RpcError for options that have no effect. */
+export const parseSubscription = (params: readonly unknown[], limits: LogFilterLimits): SubscriptionRequest => {
+  const [kind, option, ...more] = params;
+  if (more.length > 0) {
+    throw invalidParams("too many arguments, want at most 2");
+  }
+  switch (kind) {
+    case "newHeads":
+    case "syncing":
+    case "newFlashblocks":
+      if (option !== undefined && option !== null) {
+        throw invalidParams(`${kind} takes no options`);
+      }
+      return { kind };
+    case "logs":
+    case "pendingLogs":
+      return { kind, filter: parseFilter(option, limits) };
+    case "newPendingTransactions":
+      return { kind, isFull: parseFull(option) };
+    case "newFlashblockTransactions":
+      return typeof option === "object" && option !== null
+        ? { kind, isFull: true, filter: parseFilter(option, limits) }
+        : { kind, isFull: parseFull(option) };
+    default:
+      throw invalidParams(
+        typeof kind === "string"
+          ? `no subscription is called "${kind.slice(0, 64)}"`
+          : "expected a subscription's name",
+      );
+  }
+};
 
 /** A request for events of the chain. `newPendingTransactions` are events of the nodes' pools. */
 type ChainEventRequest = Exclude<SubscriptionRequest, { readonly kind: "newPendingTransactions" }>;
@@ -45,10 +114,10 @@ export class EventSubscribers {
     blocks: new Set<Subscription>(),
     hashes: new Set<Subscription>(),
     transactions: new Set<Subscription>(),
-    matching: createFilterIndex<Subscription>(),
+    matching: new FilterIndex<Subscription>(),
   };
-  readonly logs = createFilterIndex<Subscription>();
-  readonly pendingLogs = createFilterIndex<Subscription>();
+  readonly logs = new FilterIndex<Subscription>();
+  readonly pendingLogs = new FilterIndex<Subscription>();
   #newestPendingLogs = 0;
 
   /** `since` of the newest `pendingLogs` subscription; 0 before the first. */
@@ -101,7 +170,7 @@ export class EventSubscribers {
 export interface PoolEventsOptions {
   /** The pools of the nodes. `subscribe` rejects if no node offers the subscription. */
   readonly source: { subscribe(isFull: boolean, listener: (body: Uint8Array) => void): Promise<() => void> };
-  onDelivered(count: number): void;
+  readonly delivered: Delivered;
 }
 
 /** A registration for events. It is made before the client gets its subscription id. */
@@ -122,13 +191,13 @@ interface PoolListener {
  */
 export const createPoolEvents = ({
   source,
-  onDelivered,
+  delivered,
 }: PoolEventsOptions): ((isFull: boolean) => Promise<Registration>) => {
   const listeners = new Map<boolean, PoolListener>();
 
   const listen = (isFull: boolean): PoolListener => {
     const subscribers = new Set<Subscription>();
-    const stop = source.subscribe(isFull, (body) => onDelivered(broadcast(createNotification(body), subscribers)));
+    const stop = source.subscribe(isFull, (body) => broadcast(body, subscribers, delivered));
     return { subscribers, stop, registrations: 0 };
   };
 

@@ -1,21 +1,10 @@
+import type { Body } from "../core/view.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 
 /** The fields of a log that filters compare. Address and topics are in lower case. */
 export interface MatchedLog {
   readonly address: string;
   readonly topics: readonly string[];
-}
-
-/**
- * Finds the subscribers of a log. A log is compared with filters that contain its address or one of its topics.
- * It is also compared with filters that contain no address and no topic.
- */
-export interface FilterIndex<T> {
-  readonly size: number;
-  add(filter: LogFilter, entry: T): void;
-  delete(filter: LogFilter, entry: T): void;
-  /** Returns every entry whose filter matches the log, each once. */
-  match(log: MatchedLog): Iterable<T>;
 }
 
 /** Entries with equal filters. Their filter is compared once for all of them. */
@@ -57,7 +46,11 @@ const compileFilter = ({ addresses, topics }: LogFilter): ((log: MatchedLog) => 
     positions.every((position, at) => position.size === 0 || position.has(log.topics[at] ?? ""));
 };
 
-class BucketLogIndex<T> implements FilterIndex<T> {
+/**
+ * Finds the subscribers of a log. A log is compared with filters that contain its address or one of its topics.
+ * It is also compared with filters that contain no address and no topic.
+ */
+export class FilterIndex<T> {
   readonly #groups = new Map<string, Group<T>>();
   readonly #buckets = new Map<string, Set<Group<T>>>();
   #size = 0;
@@ -88,6 +81,7 @@ class BucketLogIndex<T> implements FilterIndex<T> {
     this.#removeGroup(group);
   }
 
+  /** Returns every entry whose filter matches the log, each once. */
   *match(log: MatchedLog): Generator<T> {
     for (const key of keysOf(log)) {
       for (const group of this.#buckets.get(key) ?? []) {
@@ -131,5 +125,54 @@ class BucketLogIndex<T> implements FilterIndex<T> {
   }
 }
 
-/** Creates an index of log filters. */
-export const createFilterIndex = <T>(): FilterIndex<T> => new BucketLogIndex<T>();
+/** A log that is delivered to subscriptions. */
+export interface SubscribedLog extends MatchedLog {
+  /** The number of its block. */
+  readonly number: bigint;
+  /** Identifies the log among all logs of blocks with that number (see logKey). */
+  readonly key: string;
+  body(removed: boolean): Body;
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+type RpcLog = Readonly<Record<string, unknown>> & { readonly topics: readonly unknown[] };
+
+const isLog = (value: unknown): value is RpcLog =>
+  typeof value === "object" && value !== null && "topics" in value && Array.isArray(value.topics);
+
+const lowerCase = (value: unknown): string => String(value).toLowerCase();
+
+/** Creates the key of a log from its transaction and its index in the block. */
+export const logKey = (transactionHash: unknown, logIndex: unknown): string =>
+  `${lowerCase(transactionHash)}:${Number(logIndex)}`;
+
+/** Parses the fields of a receipt's logs that filters compare. */
+export const matchedLogs = (logs: unknown): readonly MatchedLog[] =>
+  Array.isArray(logs) ? logs.filter(isLog).map(matchedLog) : [];
+
+const matchedLog = (log: RpcLog): MatchedLog => ({
+  address: lowerCase(log.address),
+  topics: log.topics.map(lowerCase),
+});
+
+const parseLog = (value: unknown): SubscribedLog[] => {
+  if (!isLog(value)) {
+    return [];
+  }
+  return [
+    {
+      ...matchedLog(value),
+      number: BigInt(String(value.blockNumber)),
+      key: logKey(value.transactionHash, value.logIndex),
+      body: (removed) => encoder.encode(JSON.stringify({ ...value, removed })),
+    },
+  ];
+};
+
+/** Parses the JSON text of an eth_getLogs result. */
+export const parseLogs = (text: Uint8Array): readonly SubscribedLog[] => {
+  const values: unknown = JSON.parse(decoder.decode(text));
+  return Array.isArray(values) ? values.flatMap(parseLog) : [];
+};

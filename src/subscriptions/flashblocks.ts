@@ -11,7 +11,7 @@ import {
 } from "./fullTransaction.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 import { createSerialQueue } from "./serialQueue.ts";
-import { broadcast, createNotification, type Subscription } from "./subscriber.ts";
+import { broadcast, type Delivered, type Subscription } from "./subscriber.ts";
 
 /** The subscriptions to pending blocks and their transactions. */
 export interface FlashblockSubscribers {
@@ -28,7 +28,8 @@ export interface FlashblocksOptions {
   /** Returns the newest sealed block's number. */
   head(): bigint;
   readonly read: RpcReader;
-  onDelivered(kind: "newFlashblocks" | "newFlashblockTransactions", count: number): void;
+  readonly deliveredBlocks: Delivered;
+  readonly deliveredTransactions: Delivered;
   readonly log: Log;
 }
 
@@ -176,8 +177,8 @@ export class FlashblockDelivery {
   }
 
   #sendBlock(body: Body): void {
-    const { subscribers, onDelivered } = this.#options;
-    onDelivered("newFlashblocks", broadcast(createNotification(body), subscribers.blocks));
+    const { subscribers, deliveredBlocks } = this.#options;
+    broadcast(body, subscribers.blocks, deliveredBlocks);
   }
 
   #sendHash({ hashes }: SentTransactions, hash: string): void {
@@ -222,9 +223,8 @@ export class FlashblockDelivery {
   }
 
   #send(body: Body, receivers: ReadonlySet<Subscription>): void {
-    if (receivers.size === 0) {
-      return;
+    if (receivers.size > 0) {
+      broadcast(body, receivers, this.#options.deliveredTransactions);
     }
-    this.#options.onDelivered("newFlashblockTransactions", broadcast(createNotification(body), receivers));
   }
 }

@@ -1,9 +1,9 @@
 import type { Body, PendingBlock } from "../core/view.ts";
 import { type Hash, isQuantity } from "../ethereum/hex.ts";
+import { type Fields, isFields } from "../json/fields.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
-import type { MatchedLog } from "./filterIndex.ts";
+import { type MatchedLog, matchedLogs } from "./filterIndex.ts";
 import type { RpcReader } from "./sealedLogs.ts";
-import { matchedLogs } from "./subscribedLog.ts";
 
 /** A transaction with its logs and receipt fields, as `newFlashblockTransactions` delivers it. */
 export interface FullTransaction {
@@ -47,8 +47,6 @@ export const formatPendingTransaction = (block: PendingBlock, index: number): Fu
   return formatFullTransaction(JSON.parse(decoder.decode(transaction)), JSON.parse(decoder.decode(receipt)));
 };
 
-type Fields = Readonly<Record<string, unknown>>;
-
 interface SealedTransaction {
   readonly hash: string;
   readonly transaction: Fields;
@@ -62,7 +60,6 @@ interface SealedTransactions {
   readonly transactions: readonly SealedTransaction[];
 }
 
-const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null;
 const parse = (text: Uint8Array): unknown => JSON.parse(decoder.decode(text));
 const listOf = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.filter(isFields) : []);
 

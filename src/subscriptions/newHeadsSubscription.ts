@@ -3,12 +3,12 @@ import type { Log } from "../telemetry/telemetry.ts";
 import { isAbsent } from "../verification/jsonFields.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 import { createSerialQueue } from "./serialQueue.ts";
-import { broadcast, createNotification, type Subscription } from "./subscriber.ts";
+import { broadcast, type Delivered, type Subscription } from "./subscriber.ts";
 
 interface NewHeadsOptions {
   readonly subscribers: ReadonlySet<Subscription>;
   readonly read: RpcReader;
-  onDelivered(count: number): void;
+  readonly delivered: Delivered;
   readonly log: Log;
 }
 
@@ -24,7 +24,7 @@ const decoder = new TextDecoder();
 export const createNewHeads = ({
   subscribers,
   read,
-  onDelivered,
+  delivered,
   log,
 }: NewHeadsOptions): ((change: HeadChange) => void) => {
   const inOrder = createSerialQueue((err) => log.warn({ err }, "a new head could not be delivered"));
@@ -32,7 +32,7 @@ export const createNewHeads = ({
   let waiting = 0;
 
   const send = (header: HeaderFields): void =>
-    onDelivered(broadcast(createNotification(encoder.encode(JSON.stringify(header))), subscribers));
+    broadcast(encoder.encode(JSON.stringify(header)), subscribers, delivered);
 
   const readHeader = async ({ hash }: RingBlock): Promise<HeaderFields> => {
     const { transactions, uncles, withdrawals, ...header } = JSON.parse(

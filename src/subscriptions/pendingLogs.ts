@@ -1,15 +1,14 @@
 import type { PendingChange, PendingExtension } from "../core/view.ts";
-import type { FilterIndex } from "./filterIndex.ts";
+import { type FilterIndex, logKey, parseLogs, type SubscribedLog } from "./filterIndex.ts";
 import type { SealedBlockLogs } from "./sealedLogs.ts";
-import { logKey, parseLogs, type SubscribedLog } from "./subscribedLog.ts";
-import { broadcast, createNotification, type EventCounter, type Subscription } from "./subscriber.ts";
+import { broadcast, type Delivered, type EventCounter, type Subscription } from "./subscriber.ts";
 
 export interface PendingLogsOptions {
   readonly index: FilterIndex<Subscription>;
   readonly events: EventCounter;
   /** Returns `since` of the newest subscription. */
   newest(): number;
-  onDelivered(count: number): void;
+  readonly delivered: Delivered;
 }
 
 /** A log that was sent to all subscriptions older than `event`. */
@@ -105,7 +104,7 @@ export class PendingLogs {
   #send(log: SubscribedLog, removed: boolean, isReceiver: (since: number) => boolean): void {
     const receivers = [...this.#options.index.match(log)].filter(({ since }) => isReceiver(since));
     if (receivers.length > 0) {
-      this.#options.onDelivered(broadcast(createNotification(log.body(removed)), receivers));
+      broadcast(log.body(removed), receivers, this.#options.delivered);
     }
   }
 

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { HeadChange, Heads, RingBlock } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Log } from "../telemetry/telemetry.ts";
+import { parseLogs, type SubscribedLog } from "./filterIndex.ts";
 import { createSerialQueue } from "./serialQueue.ts";
-import { parseLogs, type SubscribedLog } from "./subscribedLog.ts";
 import type { EventCounter } from "./subscriber.ts";
 
 /** Reads through the cache, as for any client. Returns the JSON text of the result. */

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Subscriber } from "../core/context.ts";
 import { formatData } from "../ethereum/hex.ts";
+import type { CounterSeries } from "../telemetry/summedSeries.ts";
 
 export interface Subscription {
   readonly id: string;
@@ -10,20 +11,26 @@ export interface Subscription {
   readonly since: number;
 }
 
+/** The metric of the delivered events of one kind. */
+export type Delivered = Pick<CounterSeries, "inc">;
+
 /** Creates a subscription with an id of 16 random bytes, as geth does. */
 export const createSubscription = (subscriber: Subscriber): Omit<Subscription, "since"> => {
   const id = formatData(randomBytes(16));
   return { id, idBytes: Buffer.from(id, "latin1"), subscriber };
 };
 
-/** Sends one event to all receivers and returns their number. */
-export const broadcast = (message: Notification, receivers: Iterable<Subscription>): number => {
+/** Sends one event to all receivers, and counts them. `body` is the UTF-8 JSON text of the result. */
+export const broadcast = (body: Uint8Array, receivers: Iterable<Subscription>, delivered: Delivered): void => {
+  const message = createNotification(body);
   let count = 0;
   for (const { idBytes, subscriber } of receivers) {
     subscriber.notify(message.render(idBytes));
     count++;
   }
-  return count;
+  if (count > 0) {
+    delivered.inc(count);
+  }
 };
 
 /** The message of one event. It is serialised once; only the subscription's id differs between receivers. */
@@ -50,7 +57,7 @@ const withId = (template: Buffer, id: Buffer): Buffer => {
   return copy;
 };
 
-/** Creates the notification of one event. `body` is the UTF-8 JSON text of the result. */
+/** Creates the notification of one event. */
 export const createNotification = (body: Uint8Array): Notification => {
   if (body.length > SHARED_ABOVE_BYTES) {
     const template = Buffer.concat([HEAD, EMPTY_ID, BEFORE_RESULT]);
@@ -62,22 +69,17 @@ export const createNotification = (body: Uint8Array): Notification => {
 };
 
 /** Numbers the events of a chain, so that a subscription gets only the events after its own start. */
-export interface EventCounter {
-  /** Number of the newest event; 0 before the first. */
-  readonly current: number;
-  /** Counts an event and returns its number. */
-  next(): number;
-}
+export class EventCounter {
+  #current = 0;
 
-export const createEventCounter = (): EventCounter => {
-  let current = 0;
-  return {
-    get current() {
-      return current;
-    },
-    next: () => {
-      current++;
-      return current;
-    },
-  };
-};
+  /** Number of the newest event; 0 before the first. */
+  get current(): number {
+    return this.#current;
+  }
+
+  /** Counts an event and returns its number. */
+  next(): number {
+    this.#current++;
+    return this.#current;
+  }
+}

@@ -6,8 +6,8 @@ import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, invalidParams, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget, MemoryUse } from "../limits/memoryBudget.ts";
 import { EventHub, type EventHubOptions } from "./eventHub.ts";
+import { parseSubscription, type SubscriptionRequest } from "./eventSubscribers.ts";
 import { createSubscription } from "./subscriber.ts";
-import { parseSubscription, type SubscriptionRequest } from "./subscriptionKinds.ts";
 
 /** Objects of a subscription in memory. Measured: 3,100 bytes, and 4,600 with one address. */
 const SUBSCRIPTION_BYTES = 4_096;

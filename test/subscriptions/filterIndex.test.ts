@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { formatQuantity, type Hash } from "../../src/ethereum/hex.ts";
 import { matchesLog, parseLogQuery } from "../../src/ethereum/logFilter.ts";
-import { createFilterIndex } from "../../src/subscriptions/filterIndex.ts";
+import { FilterIndex } from "../../src/subscriptions/filterIndex.ts";
 
 const addressOf = (at: number) => formatQuantity(0xa0 + at).padEnd(42, "0");
 const topicOf = (at: number) => formatQuantity(0xb0 + at).padEnd(66, "0") as Hash;
@@ -25,7 +25,7 @@ test("the index finds exactly the filters that match, each entry once, also afte
       fc.array(logs, { maxLength: 10 }),
       fc.nat(),
       (list, asked, left) => {
-        const index = createFilterIndex<number>();
+        const index = new FilterIndex<number>();
         for (const [entry, filter] of list.entries()) {
           index.add(filter, entry);
         }
@@ -49,7 +49,7 @@ test("the index finds exactly the filters that match, each entry once, also afte
 });
 
 test("ten thousand filters on one address and one event are not all tried on each log", () => {
-  const index = createFilterIndex<number>();
+  const index = new FilterIndex<number>();
   const person = (at: number) => formatQuantity(at + 1).padEnd(66, "0") as Hash;
   for (let entry = 0; entry < 10_000; entry++) {
     const topics = [topicOf(0), null, person(entry)];

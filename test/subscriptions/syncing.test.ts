@@ -31,7 +31,7 @@ test("syncing is sent when it changes, is polled only with a subscription, and i
       }
       return Buffer.from(answer);
     },
-    onDelivered: (count) => assert.equal(count, 1),
+    delivered: { inc: (count) => assert.equal(count, 1) },
   });
   const look = async (next: string | undefined): Promise<void> => {
     answer = next;
