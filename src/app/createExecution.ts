@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { Disagreements } from "../cache/agreedState.ts";
 import type { StatedValues } from "../cache/statedValues.ts";
-import type { StateStore } from "../cache/stateStore.ts";
+import type { StateStore } from "../cache/tieredStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { StateReadContext } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";

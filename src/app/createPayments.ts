@@ -6,7 +6,7 @@ import {
   type Reservations,
 } from "../access/payment/reservations.ts";
 import { connectRedis } from "../cache/redisClient.ts";
-import { createScripts } from "../cache/redisScript.ts";
+import { createScripts } from "../cache/redisCommands.ts";
 import type { Config } from "../config/schema.ts";
 import type { RunScript } from "../core/sharedValues.ts";
 import { createUnitsOf, createUnitTable, type UnitsOf } from "../state/providerUnits.ts";

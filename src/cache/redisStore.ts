@@ -5,10 +5,9 @@ import type { RedisFailure } from "../telemetry/cacheMetrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { CacheEntry } from "./cacheEntry.ts";
 import { connectRedis, type RedisTls } from "./redisClient.ts";
-import { failureReason, RedisHealth } from "./redisHealth.ts";
-import { type RedisLink, RedisReads } from "./redisReads.ts";
-import { createScripts } from "./redisScript.ts";
-import { decodeValue, encodeValue, MAX_PLAIN_BYTES } from "./redisValue.ts";
+import { createScripts, RedisReads, RedisWrites } from "./redisCommands.ts";
+import { RedisHealth } from "./redisHealth.ts";
+import { decodeValue } from "./redisValue.ts";
 
 const PING_MS = 2_000;
 
@@ -165,75 +164,5 @@ export class RedisStore {
       return "overloaded";
     }
     return this.#readHealth.isPaused ? "paused" : undefined;
-  }
-}
-
-const MAX_IN_FLIGHT = 1_024;
-const MAX_BYTES_IN_FLIGHT = 64 * 1024 * 1024;
-/** A longer value would delay the commands behind it on the connection. */
-const MAX_VALUE_BYTES = 8 * 1024 * 1024;
-
-/** Writes entries. Nobody waits for the result. */
-class RedisWrites {
-  readonly #link: RedisLink;
-  #inFlight = 0;
-  #bytesInFlight = 0;
-
-  constructor(link: RedisLink) {
-    this.#link = link;
-  }
-
-  /** Whether a write of this size must wait for others. */
-  isFull(bytes: number): boolean {
-    return this.#inFlight >= MAX_IN_FLIGHT || this.#bytesInFlight + bytes > MAX_BYTES_IN_FLIGHT;
-  }
-
-  /** Writes an entry in the background. Failures are counted. */
-  write(key: string, entry: CacheEntry, seconds: number): void {
-    this.#track(entry.body.byteLength, this.#encodeAndSet(key, entry, seconds));
-  }
-
-  /** Removes an entry in the background. Failures are counted. */
-  remove(key: string): void {
-    const { client } = this.#link;
-    this.#track(
-      0,
-      this.#send(() => client.del(key)),
-    );
-  }
-
-  #track(bytes: number, sent: Promise<void>): void {
-    this.#inFlight += 1;
-    this.#bytesInFlight += bytes;
-    void sent
-      .catch((error: unknown) => this.#link.health.failed(failureReason(error), 1, error))
-      .finally(() => {
-        this.#inFlight -= 1;
-        this.#bytesInFlight -= bytes;
-      });
-  }
-
-  async #encodeAndSet(key: string, entry: CacheEntry, seconds: number): Promise<void> {
-    if (entry.body.byteLength > MAX_PLAIN_BYTES) {
-      return;
-    }
-    const startMs = performance.now();
-    const value = await encodeValue(key, entry);
-    if (value.byteLength <= MAX_VALUE_BYTES) {
-      const { client } = this.#link;
-      await this.#send(() => client.set(key, value, "EX", seconds), startMs);
-    }
-  }
-
-  /** `startMs`: the time from which the operation is measured. */
-  async #send(command: () => Promise<unknown>, startMs?: number): Promise<void> {
-    const { health, timeoutMs } = this.#link;
-    const timer = setTimeout(() => health.failed("timeout", 1), timeoutMs);
-    try {
-      await command();
-      health.succeeded(startMs);
-    } finally {
-      clearTimeout(timer);
-    }
   }
 }

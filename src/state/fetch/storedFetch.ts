@@ -1,4 +1,4 @@
-import type { StateStore, StoredState } from "../../cache/stateStore.ts";
+import type { StateStore, StoredState } from "../../cache/tieredStore.ts";
 import type { BlockId } from "../../core/heads.ts";
 import { type Hash, isData, parseData } from "../../ethereum/hex.ts";
 import type { StateKey } from "../stateKey.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { MemoryStore } from "../../../src/cache/memoryStore.ts";
-import { StateStore, type StoredState } from "../../../src/cache/stateStore.ts";
+import { StateStore, type StoredState } from "../../../src/cache/tieredStore.ts";
 import type { BlockId } from "../../../src/core/heads.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { createCall } from "../../../src/jsonrpc/call.ts";

@@ -1,7 +1,12 @@
+import { hash } from "node:crypto";
 import type { Cluster, Redis } from "ioredis";
+import type { RunScript } from "../core/sharedValues.ts";
 import { FairQueue, INTERNAL_OWNER, type QueueOwner } from "../limits/fairQueue.ts";
 import { FairShares } from "../limits/fairShares.ts";
-import { failureReason, type RedisHealth } from "./redisHealth.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { CacheEntry } from "./cacheEntry.ts";
+import { failureReason, RedisHealth } from "./redisHealth.ts";
+import { encodeValue, MAX_PLAIN_BYTES } from "./redisValue.ts";
 
 /** The keys of one command. */
 const MAX_KEYS_PER_COMMAND = 128;
@@ -163,3 +168,130 @@ export class RedisReads {
     return reads;
   }
 }
+
+const MAX_WRITES_IN_FLIGHT = 1_024;
+const MAX_BYTES_IN_FLIGHT = 64 * 1024 * 1024;
+/** A longer value would delay the commands behind it on the connection. */
+const MAX_VALUE_BYTES = 8 * 1024 * 1024;
+
+/** Writes entries. Nobody waits for the result. */
+export class RedisWrites {
+  readonly #link: RedisLink;
+  #inFlight = 0;
+  #bytesInFlight = 0;
+
+  constructor(link: RedisLink) {
+    this.#link = link;
+  }
+
+  /** Whether a write of this size must wait for others. */
+  isFull(bytes: number): boolean {
+    return this.#inFlight >= MAX_WRITES_IN_FLIGHT || this.#bytesInFlight + bytes > MAX_BYTES_IN_FLIGHT;
+  }
+
+  /** Writes an entry in the background. Failures are counted. */
+  write(key: string, entry: CacheEntry, seconds: number): void {
+    this.#track(entry.body.byteLength, this.#encodeAndSet(key, entry, seconds));
+  }
+
+  /** Removes an entry in the background. Failures are counted. */
+  remove(key: string): void {
+    const { client } = this.#link;
+    this.#track(
+      0,
+      this.#send(() => client.del(key)),
+    );
+  }
+
+  #track(bytes: number, sent: Promise<void>): void {
+    this.#inFlight += 1;
+    this.#bytesInFlight += bytes;
+    void sent
+      .catch((error: unknown) => this.#link.health.failed(failureReason(error), 1, error))
+      .finally(() => {
+        this.#inFlight -= 1;
+        this.#bytesInFlight -= bytes;
+      });
+  }
+
+  async #encodeAndSet(key: string, entry: CacheEntry, seconds: number): Promise<void> {
+    if (entry.body.byteLength > MAX_PLAIN_BYTES) {
+      return;
+    }
+    const startMs = performance.now();
+    const value = await encodeValue(key, entry);
+    if (value.byteLength <= MAX_VALUE_BYTES) {
+      const { client } = this.#link;
+      await this.#send(() => client.set(key, value, "EX", seconds), startMs);
+    }
+  }
+
+  /** `startMs`: the time from which the operation is measured. */
+  async #send(command: () => Promise<unknown>, startMs?: number): Promise<void> {
+    const { health, timeoutMs } = this.#link;
+    const timer = setTimeout(() => health.failed("timeout", 1), timeoutMs);
+    try {
+      await command();
+      health.succeeded(startMs);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** No other source can respond instead, so a script may take longer than a lookup. */
+const SCRIPT_TIMEOUT_MS = 1_000;
+
+const isUnknown = (error: unknown): boolean => error instanceof Error && error.message.startsWith("NOSCRIPT");
+
+/** Runs scripts, each within a second; counts and logs their failures. */
+export const createScripts = (client: Redis | Cluster, telemetry: Telemetry): RunScript => {
+  const health = new RedisHealth("script", telemetry);
+  /** The SHA-1 names of scripts, by their text. */
+  const names = new Map<string, string>();
+
+  const nameOf = (lua: string): string => {
+    const name = names.get(lua) ?? hash("sha1", lua, "hex");
+    names.set(lua, name);
+    return name;
+  };
+
+  /** Sends the whole text to a server that does not know the script yet. */
+  const send: RunScript = async (lua, key, args) => {
+    try {
+      return await client.evalsha(nameOf(lua), 1, key, ...args);
+    } catch (error) {
+      if (!isUnknown(error)) {
+        throw error;
+      }
+      return client.eval(lua, 1, key, ...args);
+    }
+  };
+
+  return (lua, key, args) =>
+    new Promise((resolve, reject) => {
+      const startMs = performance.now();
+      let isLate = false;
+      const timer = setTimeout(() => {
+        isLate = true;
+        const error = new Error(`Redis did not respond to a script within ${SCRIPT_TIMEOUT_MS} ms`);
+        health.failed("timeout", 1, error);
+        reject(error);
+      }, SCRIPT_TIMEOUT_MS);
+      const onReply = (reply: unknown): void => {
+        if (!isLate) {
+          clearTimeout(timer);
+          health.succeeded(startMs);
+          resolve(reply);
+        }
+      };
+      const onError = (error: unknown): void => {
+        if (!isLate) {
+          clearTimeout(timer);
+          health.failed(failureReason(error), 1, error);
+          reject(error);
+        }
+      };
+      send(lua, key, args).then(onReply, onError);
+    });
+};
