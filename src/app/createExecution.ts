@@ -6,7 +6,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import type { StateReadContext } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { StateSource } from "../core/stateReader.ts";
-import { nativeContracts } from "../ethereum/opForks.ts";
+import { nativeContracts } from "../ethereum/chainForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
 import { EngineComparisons } from "../evm/comparison/engineComparisons.ts";
 import type { ModuleKind } from "../evm/fast/fastModule.ts";

@@ -11,8 +11,8 @@ import {
   parseData,
   ZERO_HASH,
 } from "../ethereum/hex.ts";
+import { laterFields } from "../ethereum/nodeRules.ts";
 import { isForkActive, type Rules } from "../ethereum/rules.ts";
-import { laterFields } from "../ethereum/unknownFields.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { quantityOf } from "../verification/jsonFields.ts";
 import type { PlannedBlock } from "./blockPlan.ts";

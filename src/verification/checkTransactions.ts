@@ -1,10 +1,9 @@
-import { encodeDeposit } from "../ethereum/deposit.ts";
 import { type Data, type Hash, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
-import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
+import { DEPOSIT_TYPE, encodeDeposit } from "../ethereum/transaction.ts";
 import type { Fields } from "../json/fields.ts";
 import { type Finding, failed, failIfMalformed, passed, uncomputable } from "./findings.ts";
 import { bytesOf, dataOf, fieldsOf, isAbsent, isSame, listOf, numberOf } from "./jsonFields.ts";

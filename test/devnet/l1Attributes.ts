@@ -1,7 +1,7 @@
-import { encodeDeposit } from "../../src/ethereum/deposit.ts";
 import { type Address, formatData, type Hash, type Hex } from "../../src/ethereum/hex.ts";
 import { keccak256, keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { concatBytes } from "../../src/ethereum/rlp.ts";
+import { encodeDeposit } from "../../src/ethereum/transaction.ts";
 import type { Anvil } from "./anvil.ts";
 
 export const L1_BLOCK: Address = "0x4200000000000000000000000000000000000015";

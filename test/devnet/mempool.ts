@@ -2,8 +2,12 @@ import secp256k1 from "secp256k1";
 import { type Address, formatData, type Hash } from "../../src/ethereum/hex.ts";
 import { keccak256 } from "../../src/ethereum/keccak.ts";
 import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
-import { signatureParts } from "../../src/ethereum/signatureParts.ts";
-import { DEPOSIT_TYPE, InvalidTransaction, type SignedTransaction } from "../../src/ethereum/transaction.ts";
+import {
+  DEPOSIT_TYPE,
+  InvalidTransaction,
+  type SignedTransaction,
+  signatureParts,
+} from "../../src/ethereum/transaction.ts";
 
 export interface HeldTransaction {
   readonly transaction: SignedTransaction;

@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { chainForks } from "../../src/ethereum/chainForks.ts";
-import { fixedForks, genesisForks } from "../../src/ethereum/ethereumForks.ts";
+import { chainForks, fixedForks, genesisForks, nativeContracts } from "../../src/ethereum/chainForks.ts";
 import { ETHEREUM_FORK_TIMES, OP_FORK_TIMES } from "../../src/ethereum/forkTimes.ts";
-import { nativeContracts } from "../../src/ethereum/opForks.ts";
 import {
   type ChainForks,
   ETHEREUM_FORKS,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import { findHeaderDifference, findUnknownFrom, withUnknownFrom } from "../../src/ethereum/nodeRules.ts";
 
 const forks = fixedForks(1n, "prague");

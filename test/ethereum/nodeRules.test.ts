@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ethereumForks } from "../../src/ethereum/ethereumForks.ts";
+import { ethereumForks, opForks } from "../../src/ethereum/chainForks.ts";
 import { ETHEREUM_FORK_TIMES } from "../../src/ethereum/forkTimes.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
 import { findRuleDifference } from "../../src/ethereum/nodeRules.ts";
-import { opForks } from "../../src/ethereum/opForks.ts";
 import { type ChainForks, rulesAt } from "../../src/ethereum/rules.ts";
 
 const MAINNET_GENESIS: Hash = "0xd4e56740f876aef8c010b86a40d5f56745a118d0906a34e69aec8c0db1cb8fa3";

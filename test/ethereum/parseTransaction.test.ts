@@ -4,13 +4,11 @@ import fc from "fast-check";
 import secp256k1 from "secp256k1";
 import { keccak256, parseTransaction as parseByViem, type TransactionSerializable } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { encodeDeposit } from "../../src/ethereum/deposit.ts";
 import { formatTransaction } from "../../src/ethereum/formatTransaction.ts";
 import { type Address, formatData, type Hex, parseData } from "../../src/ethereum/hex.ts";
 import { keccak256 as hash } from "../../src/ethereum/keccak.ts";
 import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
-import { signatureParts } from "../../src/ethereum/signatureParts.ts";
-import { DEPOSIT_TYPE, InvalidTransaction } from "../../src/ethereum/transaction.ts";
+import { DEPOSIT_TYPE, encodeDeposit, InvalidTransaction, signatureParts } from "../../src/ethereum/transaction.ts";
 
 const account = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 const sender = account.address.toLowerCase() as Address;

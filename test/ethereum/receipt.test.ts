@@ -3,10 +3,10 @@ import { test } from "node:test";
 import { RLP } from "@ethereumjs/rlp";
 import fc from "fast-check";
 import { bloomOfLogs } from "../../src/ethereum/bloom.ts";
-import { encodeDeposit } from "../../src/ethereum/deposit.ts";
 import { type Address, formatData, type Hash } from "../../src/ethereum/hex.ts";
 import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
 import { createdAddress, encodeReceipt, formatReceipt, type Receipt } from "../../src/ethereum/receipt.ts";
+import { encodeDeposit } from "../../src/ethereum/transaction.ts";
 
 const sender: Address = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const topic: Hash = `0x${"07".repeat(32)}`;

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { StateReader } from "../../src/core/stateReader.ts";
-import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { createOpForks, fixedForks } from "../../src/ethereum/chainForks.ts";
 import { type Address, type Hash, parseData, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
-import { createOpForks } from "../../src/ethereum/opForks.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { type Comparison, compareEngines, type EngineDifference } from "../../src/evm/comparison/compareEngines.ts";
 import { createEngines, type Engines } from "../../src/evm/createEngines.ts";

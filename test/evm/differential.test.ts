@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { HeaderFields } from "../../src/core/heads.ts";
-import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import { formatData, type Hex, parseData } from "../../src/ethereum/hex.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";

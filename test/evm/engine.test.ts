@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { StateReader } from "../../src/core/stateReader.ts";
-import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { createOpForks, fixedForks } from "../../src/ethereum/chainForks.ts";
 import { type Address, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../src/ethereum/keccak.ts";
-import { createOpForks } from "../../src/ethereum/opForks.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import type { DepositTransaction } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";

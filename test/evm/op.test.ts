@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createOpForks } from "../../src/ethereum/chainForks.ts";
 import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
 import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, l1Cost, OPERATOR_FEE_VAULT } from "../../src/ethereum/opFees.ts";
-import { createOpForks } from "../../src/ethereum/opForks.ts";
 import { type OpFork, rulesAt } from "../../src/ethereum/rules.ts";
 import type { DepositTransaction } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatReads } from "../../src/core/formatReads.ts";
+import { createOpForks } from "../../src/ethereum/chainForks.ts";
 import { type Address, parseData, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { L1_BLOCK } from "../../src/ethereum/opFees.ts";
-import { createOpForks } from "../../src/ethereum/opForks.ts";
 import { createdAddress } from "../../src/ethereum/receipt.ts";
 import { concatBytes } from "../../src/ethereum/rlp.ts";
 import { type EthereumFork, rulesAt } from "../../src/ethereum/rules.ts";

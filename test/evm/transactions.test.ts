@@ -4,7 +4,7 @@ import { after, test } from "node:test";
 import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import type { HeaderFields } from "../../src/core/heads.ts";
-import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import { type Address, parseData } from "../../src/ethereum/hex.ts";
 import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";

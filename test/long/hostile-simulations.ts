@@ -6,7 +6,7 @@ import { p256 } from "@noble/curves/nist.js";
 import secp256k1 from "secp256k1";
 import { Agent, request } from "undici";
 import { workerEntry } from "../../src/app/workerEntry.ts";
-import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import { ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
 import { createSimulator } from "../../src/simulation/simulator.ts";

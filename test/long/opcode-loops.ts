@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { workerEntry } from "../../src/app/workerEntry.ts";
-import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import { type Address, formatData, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
 import { createSimulator, type Simulator } from "../../src/simulation/simulator.ts";

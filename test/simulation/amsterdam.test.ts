@@ -5,7 +5,7 @@ import { after, test } from "node:test";
 import { workerEntry } from "../../src/app/workerEntry.ts";
 import type { HeaderFields } from "../../src/core/heads.ts";
 import { MustForwardError } from "../../src/core/mustForwardError.ts";
-import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import {
   type Address,
   type Data,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createOpForks } from "../../src/ethereum/chainForks.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
-import { createOpForks } from "../../src/ethereum/opForks.ts";
 import { bytes, CODE, forkOf, haltOf, runCode, simulateCall, word } from "./simulateCall.ts";
 
 test("exceptional halts have geth's texts", async () => {

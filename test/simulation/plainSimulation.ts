@@ -1,4 +1,4 @@
-import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import { ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { numberBytes } from "../../src/ethereum/rlp.ts";

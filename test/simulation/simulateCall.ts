@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import type { EthereumFork } from "../../src/ethereum/rules.ts";
 import type { SimulationInput } from "../../src/simulation/runSimulation.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { RLP } from "@ethereumjs/rlp";
-import { type GenesisConfig, genesisForks } from "../../src/ethereum/ethereumForks.ts";
+import { type GenesisConfig, genesisForks } from "../../src/ethereum/chainForks.ts";
 import { type Address, formatData, type Hash, parseData, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { keccak256, keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { stripZeros } from "../../src/ethereum/rlp.ts";

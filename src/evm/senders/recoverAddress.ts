@@ -1,8 +1,7 @@
 import secp256k1 from "secp256k1";
 import { type Address, formatData } from "../../ethereum/hex.ts";
 import { keccak256 } from "../../ethereum/keccak.ts";
-import { type SignatureParts, signatureParts } from "../../ethereum/signatureParts.ts";
-import type { SignedTransaction } from "../../ethereum/transaction.ts";
+import { type SignatureParts, type SignedTransaction, signatureParts } from "../../ethereum/transaction.ts";
 
 const PUBLIC_KEY_AT = 1;
 const ADDRESS_AT = 12;

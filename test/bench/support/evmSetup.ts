@@ -1,6 +1,6 @@
 import { Common, Mainnet } from "@ethereumjs/common";
 import type { Hex } from "viem";
-import { fixedForks } from "../../../src/ethereum/ethereumForks.ts";
+import { fixedForks } from "../../../src/ethereum/chainForks.ts";
 import { type Address, parseData, ZERO_ADDRESS, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { rulesAt } from "../../../src/ethereum/rules.ts";
 import { createEngines } from "../../../src/evm/createEngines.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { workerEntry } from "../../../src/app/workerEntry.ts";
 import type { StateKeys, StateValues } from "../../../src/core/stateReader.ts";
-import { fixedForks } from "../../../src/ethereum/ethereumForks.ts";
+import { fixedForks } from "../../../src/ethereum/chainForks.ts";
 import { type Hash, parseData, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { EvmWorkers } from "../../../src/evm/runs/evmWorkers.ts";

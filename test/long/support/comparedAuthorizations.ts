@@ -1,4 +1,4 @@
-import { fixedForks } from "../../../src/ethereum/ethereumForks.ts";
+import { fixedForks } from "../../../src/ethereum/chainForks.ts";
 import { type Address, type Data, formatQuantity, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { rulesAt } from "../../../src/ethereum/rules.ts";
 import type { Authorization } from "../../../src/ethereum/transaction.ts";

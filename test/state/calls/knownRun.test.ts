@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { workerEntry } from "../../../src/app/workerEntry.ts";
 import type { StateSource } from "../../../src/core/stateReader.ts";
-import { fixedForks } from "../../../src/ethereum/ethereumForks.ts";
+import { fixedForks } from "../../../src/ethereum/chainForks.ts";
 import type { Address } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { EvmWorkers } from "../../../src/evm/runs/evmWorkers.ts";

@@ -1,7 +1,7 @@
 import { workerEntry } from "../../../src/app/workerEntry.ts";
 import type { RpcResponse } from "../../../src/core/rpcSource.ts";
 import type { StateFetch } from "../../../src/core/stateReader.ts";
-import { fixedForks } from "../../../src/ethereum/ethereumForks.ts";
+import { fixedForks } from "../../../src/ethereum/chainForks.ts";
 import { EvmWorkers } from "../../../src/evm/runs/evmWorkers.ts";
 import { prefetchHintOfCall, prefetchHintOfPayload } from "../../../src/simulation/prefetchHints.ts";
 import type { ParentBlock } from "../../../src/simulation/simulatedHeader.ts";

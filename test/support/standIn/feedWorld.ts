@@ -2,7 +2,7 @@ import { encodeFunctionData } from "viem";
 import type { StateChanges } from "../../../src/core/stateReader.ts";
 import type { PendingEnvironment } from "../../../src/core/view.ts";
 import { createBloom, orBloom } from "../../../src/ethereum/bloom.ts";
-import { fixedForks } from "../../../src/ethereum/ethereumForks.ts";
+import { fixedForks } from "../../../src/ethereum/chainForks.ts";
 import { type Data, formatData, formatQuantity, parseData, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
 import { parseTransaction } from "../../../src/ethereum/parseTransaction.ts";

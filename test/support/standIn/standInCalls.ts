@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { StateReader } from "../../../src/core/stateReader.ts";
-import { fixedForks } from "../../../src/ethereum/ethereumForks.ts";
+import { fixedForks } from "../../../src/ethereum/chainForks.ts";
 import {
   type Address,
   type Data,
