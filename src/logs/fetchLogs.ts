@@ -6,14 +6,15 @@ import {
   addMissing,
   type CheckedLogs,
   compareLogs,
+  LogTimestamps,
   planRechecks,
   type Recheck,
   rejectOtherBranch,
   rejectUnfound,
+  type Timestamps,
 } from "./completeness.ts";
 import { FailedNodes, FetchRetries } from "./fetchRetries.ts";
 import type { LogsOptions } from "./logsOptions.ts";
-import { LogTimestamps, type Timestamps } from "./logTimestamps.ts";
 import { formatList, joinLogs, orderLogs } from "./mergeLogs.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
 import {
@@ -25,8 +26,7 @@ import {
   RefusedRange,
   splitFinal,
 } from "./plan.ts";
-import { PrunePoints } from "./prunePoints.ts";
-import { RangeNodes } from "./rangeNodes.ts";
+import { PrunePoints, RangeNodes } from "./rangeNodes.ts";
 import { parseTooLarge, type TooLarge } from "./rangeTooLarge.ts";
 import { dropShortLogs, type FetchContext, type RangeResponse, requestLogs } from "./requestLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
