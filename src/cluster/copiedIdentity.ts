@@ -56,7 +56,7 @@ export class CopiedIdentity {
         node.requireIdentityCheck();
         void this.confirm();
       }
-      if (head !== undefined && node.headHash !== head.hash) {
+      if (head !== undefined && node.health.headHash !== head.hash) {
         node.announce(head);
       }
     }

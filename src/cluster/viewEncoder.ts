@@ -105,7 +105,7 @@ export class ViewEncoder {
   }
 
   #nodeFacts(): readonly NodeFacts[] {
-    return this.#nodes.map(({ name, identified, isCordoned, head, headHash }) => ({
+    return this.#nodes.map(({ name, identified, isCordoned, head, health: { headHash } }) => ({
       name,
       identified,
       isCordoned,

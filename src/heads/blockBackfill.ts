@@ -44,7 +44,10 @@ export const createBlockBackfill = (options: BackfillOptions): void => {
 
   /** Returns whether the node has the blocks below the ring. */
   const fillFrom = async (node: UpstreamNode, ring: BlockRing, missing: number): Promise<boolean> => {
-    const affordable = Math.max(1, Math.floor((node.requestsPerSecond ?? Number.POSITIVE_INFINITY) * BUDGET_SHARE));
+    const affordable = Math.max(
+      1,
+      Math.floor((node.config.requestsPerSecond ?? Number.POSITIVE_INFINITY) * BUDGET_SHARE),
+    );
     const wanted = Math.min(isIdle() ? IDLE_BATCH_BLOCKS : BATCH_BLOCKS, affordable, missing);
     const to = ring.oldest - 1n;
     const from = to - BigInt(wanted) + 1n;

@@ -35,7 +35,7 @@ export const hasBlock = async (
   );
 
 /** Whether the node's newest block is in the ring. */
-export const isLinked = ({ head, headHash }: UpstreamNode, ring: BlockRing): boolean =>
+export const isLinked = ({ health: { head, headHash } }: UpstreamNode, ring: BlockRing): boolean =>
   head !== undefined && ring.at(head)?.hash === headHash;
 
 /** The node whose head is served, and whether it still has it. */

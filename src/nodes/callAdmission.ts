@@ -148,24 +148,22 @@ export class CallAdmission {
   }
 }
 
-export interface SendPermitsOptions {
-  /** The name of the node. */
-  readonly name: string;
-  readonly budget: CallBudget;
-  readonly admission: CallAdmission;
-  readonly counts: Pick<NodeCounts, "addRefusal">;
-}
-
 /** The client of a call that waits if the node is full. Calls of forebay itself have no connection, and never wait. */
 const countedClient = ({ caller }: CallScope): string | undefined =>
   caller?.connection === undefined ? undefined : caller.clientId;
 
 /** Decides when a call may be sent to one node: after the admission of its client's request, and within the node's budget. */
 export class SendPermits {
-  readonly #options: SendPermitsOptions;
+  readonly #node: string;
+  readonly #budget: CallBudget;
+  readonly #admission: CallAdmission;
+  readonly #counts: Pick<NodeCounts, "addRefusal">;
 
-  constructor(options: SendPermitsOptions) {
-    this.#options = options;
+  constructor(node: string, budget: CallBudget, admission: CallAdmission, counts: Pick<NodeCounts, "addRefusal">) {
+    this.#node = node;
+    this.#budget = budget;
+    this.#admission = admission;
+    this.#counts = counts;
   }
 
   /** Returns the time until one call may be sent, in milliseconds, or the error of a call that may not be sent. */
@@ -175,21 +173,19 @@ export class SendPermits {
 
   /** Returns the time until the budget allows the calls, or an error if that is after the deadline. */
   takeBudget(calls: number, { deadlineMs }: CallScope): number | NodeError {
-    const { budget } = this.#options;
-    const { delayMs } = budget;
-    return delayMs > deadlineMs - performance.now() ? this.#budgetError(delayMs) : budget.take(calls);
+    const { delayMs } = this.#budget;
+    return delayMs > deadlineMs - performance.now() ? this.#budgetError(delayMs) : this.#budget.take(calls);
   }
 
   /** Waits for the budget. A call of a client counts as waiting. Resolves early if the client disconnects. */
   async wait(waitMs: number, scope: CallScope): Promise<void> {
-    const { admission } = this.#options;
     const client = countedClient(scope);
     if (client === undefined) {
       return this.waitForBudget(waitMs, scope);
     }
-    admission.beginDelay(client);
+    this.#admission.beginDelay(client);
     await this.waitForBudget(waitMs, scope);
-    admission.endDelay(client);
+    this.#admission.endDelay(client);
   }
 
   /** Resolves early if the client disconnects. */
@@ -201,14 +197,14 @@ export class SendPermits {
   begin(scope: CallScope): void {
     const client = countedClient(scope);
     if (client !== undefined) {
-      this.#options.admission.begin(client);
+      this.#admission.begin(client);
     }
   }
 
   end(scope: CallScope, isAnswered: boolean): void {
     const client = countedClient(scope);
     if (client !== undefined) {
-      this.#options.admission.end(client, isAnswered);
+      this.#admission.end(client, isAnswered);
     }
   }
 
@@ -217,23 +213,21 @@ export class SendPermits {
     if (admission === undefined || admission.isAdmitted) {
       return true;
     }
-    admission.isAdmitted = !this.#options.admission.isRefused(caller?.clientId ?? "", deadlineMs - performance.now());
+    admission.isAdmitted = !this.#admission.isRefused(caller?.clientId ?? "", deadlineMs - performance.now());
     return admission.isAdmitted;
   }
 
   /** A call that is refused at once costs its client less than one that is answered too late. */
   #overloadError(): NodeError {
-    const { name, counts } = this.#options;
-    counts.addRefusal();
-    return new NodeError("overloaded", name, "too many calls are waiting", {
+    this.#counts.addRefusal();
+    return new NodeError("overloaded", this.#node, "too many calls are waiting", {
       status: 503,
       retryAfterSeconds: 1,
     });
   }
 
   #budgetError(delayMs: number): NodeError {
-    const { name } = this.#options;
-    return new NodeError("rateLimited", name, "the budget of calls is exhausted", {
+    return new NodeError("rateLimited", this.#node, "the budget of calls is exhausted", {
       code: CODES.RATE_LIMITED,
       status: 429,
       retryAfterSeconds: Math.ceil(delayMs / 1000),

@@ -3,8 +3,8 @@ import { abortReason, isTimeout, msUntil, offAbort, onAbort } from "../core/lazy
 import { NodeError } from "../core/node.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { isFault } from "./errorKind.ts";
+import type { HttpPost } from "./httpPost.ts";
 import type { NodeEndpoint } from "./nodeEndpoint.ts";
-import type { Post } from "./responseReader.ts";
 
 /** The UTF-8 JSON text of a result, or the error. */
 export type NodeCallOutcome = Uint8Array | NodeError;
@@ -113,7 +113,7 @@ export class Exchange implements CallCarrier {
   readonly #owner: ExchangeOwner;
   readonly #endpoint: Pick<NodeEndpoint, "call" | "batch">;
   readonly #startMs = performance.now();
-  #post: Post | undefined;
+  #post: Pick<HttpPost, "abort"> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #waiting: number;
   #isEnded = false;

@@ -5,6 +5,7 @@ import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { TokenBucket } from "../limits/tokenBucket.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
+import type { ObservedHealth } from "./observedHealth.ts";
 import type { RetryBudget } from "./retryBudget.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
@@ -79,7 +80,10 @@ export interface HedgeOptions {
   readonly maxShare: number;
 }
 
-type HedgedNode = Pick<UpstreamNode, "request" | "available" | "recordLostRace">;
+/** A node, as hedges use it. */
+interface HedgedNode extends Pick<UpstreamNode, "request" | "available"> {
+  readonly health: Pick<ObservedHealth, "recordLatencyAbove">;
+}
 
 const QUANTILE = 0.95;
 /** Limit of the hedges that a time without slow reads saves up. */
@@ -134,7 +138,7 @@ class Race {
     offAbort(this.#context, this.#onDisconnect);
     for (const { node, startedMs } of this.#running) {
       const elapsedMs = performance.now() - startedMs;
-      node.recordLostRace(elapsedMs);
+      node.health.recordLatencyAbove(elapsedMs);
       this.#onDuration(node, elapsedMs);
     }
     this.#abortAll();

@@ -1,3 +1,7 @@
+import type { MemoryBudget } from "../limits/memoryBudget.ts";
+import type { VerifyLevel } from "../verification/verifier.ts";
+import type { BreakerOptions } from "./breaker.ts";
+
 /** `maxWaitMs`: the time that a call waits for others; 0 for one turn of the event loop. */
 export type BatchOptions = "off" | { readonly maxCalls: number; readonly maxWaitMs: number };
 
@@ -19,6 +23,28 @@ export interface NodeConfig {
   readonly batch?: BatchOptions;
   /** Ranges of eth_getLogs in flight. Default: 1. */
   readonly logSpans?: number;
+}
+
+/** What the transports of one chain's nodes share. */
+export interface TransportOptions {
+  /** The chain's name, for metrics and messages. */
+  readonly chain: string;
+  readonly breaker?: Pick<BreakerOptions, "failures" | "openMs">;
+  /** A call of a client that would wait longer for the node is refused. */
+  readonly maxWaitMs?: number;
+  readonly maxResponseBytes?: number;
+  /** Counts the bytes of responses while they are received. Default: they are not counted. */
+  readonly memory?: MemoryBudget | undefined;
+  /** The metric label of a method, from a closed set; default: `other` for all. */
+  readonly methodLabel?: (method: string) => string;
+  /** The units that the provider bills for a call; default: none. */
+  readonly unitsOf?: (method: string) => number;
+  /** Called with each call to a node: whether it is of a client, and its price. */
+  readonly onCall?: ((isOfClient: boolean, units: number) => void) | undefined;
+  /** Whether a method may share an HTTP request to a node with others; default: none. */
+  readonly isQuick?: (method: string) => boolean;
+  /** The responses that are verified. Default: none. */
+  readonly verify?: VerifyLevel;
 }
 
 /** Returns the name of a configured node: its own, or `node` with its position from 1. */

@@ -2,6 +2,7 @@ import type { CallScope } from "../core/context.ts";
 import type { NodeErrorKind } from "../core/node.ts";
 import type { CounterSeries, HistogramSeries } from "../telemetry/summedSeries.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
+import type { TransportOptions } from "./nodeConfig.ts";
 
 type CountedMetrics = Pick<
   Metrics,
@@ -14,14 +15,7 @@ type CountedMetrics = Pick<
   | "upstreamBreaker"
 >;
 
-interface CountedMethods {
-  /** The metric label of a method, from a closed set; default: `other` for all. */
-  readonly methodLabel?: (method: string) => string;
-  /** The units that the provider bills for a call; default: none. */
-  readonly unitsOf?: (method: string) => number;
-  /** Called with each call to a node: whether it is of a client, and its price. */
-  readonly onCall?: ((isOfClient: boolean, units: number) => void) | undefined;
-}
+type CountedMethods = Pick<TransportOptions, "methodLabel" | "unitsOf" | "onCall">;
 
 /** The metrics of the calls to one node. Each series is looked up once. */
 export class NodeCounts {

@@ -1,33 +1,25 @@
+import type { Dispatcher } from "undici";
 import { systemClock } from "../core/clock.ts";
 import type { CallScope } from "../core/context.ts";
 import type { NodeError, NodeErrorKind } from "../core/node.ts";
 import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { HangWatch, LivenessProbe } from "./hangWatch.ts";
-import { parseNodeUrl } from "./nodeConfig.ts";
+import { HttpPost, type HttpReply, type PostError } from "./httpPost.ts";
+import { type NodeConfig, parseNodeUrl, type TransportOptions } from "./nodeConfig.ts";
 import { type BatchOutcomes, ReplyReader } from "./replyReader.ts";
-import { type HttpReply, type OnReply, type Post, PostError, ResponseReader } from "./responseReader.ts";
 import { connectWithin, Pool } from "./undici.ts";
 
-export interface NodeEndpointOptions {
-  /** Name of the node, for errors. */
-  readonly name: string;
-  readonly url: string;
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-  readonly concurrency: number;
-  readonly maxResponseBytes: number;
-  /** Counts the bytes of responses while they are received. */
-  readonly memory?: MemoryBudget | undefined;
-  /** Whether ids, statuses and error objects are checked. */
-  readonly verifies: boolean;
-  /** The node sent Retry-After. */
-  readonly onRetryAfter: (seconds: number) => void;
-  /** The node closed a connection, or none could be opened: the node may have been restarted. */
-  readonly onLost: () => void;
+/** The node, as its endpoint uses it. */
+export interface EndpointOwner {
   /** Whether another node can answer. If not, requests wait for this node even while it hangs. */
-  readonly hasOther: () => boolean;
+  hasOther(): boolean;
+  /** The node sent Retry-After. */
+  onRetryAfter(seconds: number): void;
+  /** The node closed a connection, or none could be opened: the node may have been restarted. */
+  onLost(): void;
   /** The node has begun to hang, or has responded again. */
-  readonly onHang: (isHung: boolean) => void;
+  onHang(isHung: boolean): void;
 }
 
 /** A call of an HTTP request. */
@@ -38,6 +30,11 @@ interface PostedCall {
   readonly isVerified: boolean;
 }
 
+/** The request of a call. An abort calls nobody back. */
+type CancellablePost = Pick<HttpPost, "abort">;
+
+export const DEFAULT_CONCURRENCY = 256;
+const DEFAULT_MAX_RESPONSE_BYTES = 150_000_000;
 const CONNECT_TIMEOUT_MS = 1_000;
 /** The code of undici's error if undici itself closed the connection, for example because it was idle. */
 const CLOSED_BY_CLIENT = "UND_ERR_INFO";
@@ -58,9 +55,9 @@ const encodeBatch = (calls: readonly PostedCall[]): string => {
   return `${text}]`;
 };
 
-const createPool = (origin: string, { concurrency, onLost }: NodeEndpointOptions): Pool => {
+const createPool = (origin: string, connections: number, onLost: () => void): Pool => {
   const pool = new Pool(origin, {
-    connections: concurrency,
+    connections,
     pipelining: 1,
     connect: connectWithin(CONNECT_TIMEOUT_MS),
     // Each call has its own deadline.
@@ -80,28 +77,36 @@ const createPool = (origin: string, { concurrency, onLost }: NodeEndpointOptions
  * call returns, or later. It must be closed.
  */
 export class NodeEndpoint {
-  readonly #options: NodeEndpointOptions;
   readonly #path: string;
   readonly #headers: Readonly<Record<string, string>>;
+  readonly #maxResponseBytes: number;
+  readonly #memory: MemoryBudget | undefined;
+  readonly #owner: EndpointOwner;
   readonly #replies: ReplyReader;
   readonly #pool: Pool;
   readonly #probe: LivenessProbe;
   readonly #hangWatch: HangWatch;
 
-  constructor(options: NodeEndpointOptions) {
-    const url = parseNodeUrl(options.url, options.headers);
-    const { origin, path } = url;
-    this.#options = options;
+  constructor(
+    { name, url, headers, concurrency = DEFAULT_CONCURRENCY }: NodeConfig,
+    { verify = "off", maxResponseBytes = DEFAULT_MAX_RESPONSE_BYTES, memory }: TransportOptions,
+    owner: EndpointOwner,
+  ) {
+    const parsed = parseNodeUrl(url, headers);
+    const { origin, path } = parsed;
     this.#path = path;
-    this.#headers = { ...url.headers, "content-type": "application/json" };
-    this.#replies = new ReplyReader(options.name, url, options.verifies);
-    this.#pool = createPool(origin, options);
+    this.#headers = { ...parsed.headers, "content-type": "application/json" };
+    this.#maxResponseBytes = maxResponseBytes;
+    this.#memory = memory;
+    this.#owner = owner;
+    this.#replies = new ReplyReader(name, parsed, verify !== "off");
+    this.#pool = createPool(origin, concurrency, () => owner.onLost());
     const probe = new LivenessProbe({ origin, path, headers: this.#headers });
     this.#probe = probe;
     this.#hangWatch = new HangWatch({
       probe: () => probe.send(),
-      hasOther: options.hasOther,
-      onChange: options.onHang,
+      hasOther: () => owner.hasOther(),
+      onChange: (isHung) => owner.onHang(isHung),
       clock: systemClock,
     });
   }
@@ -112,28 +117,36 @@ export class NodeEndpoint {
   }
 
   /** Sends one call. Its outcome is the UTF-8 JSON text of the result. */
-  call({ call, scope, isVerified }: PostedCall, onOutcome: (outcome: Uint8Array | NodeError) => void): Post {
-    const onReply = (reply: HttpReply | PostError): void => {
-      this.#readRetryAfter(reply);
-      onOutcome(this.#replies.readOne(reply, SINGLE_ID, isVerified));
-    };
-    const { maxResponseBytes, memory } = this.#options;
-    const { maxBytes = maxResponseBytes, caller } = scope;
-    const limits = { maxBytes: Math.min(maxBytes, maxResponseBytes), memory, clientId: caller?.clientId };
-    const reader = new ResponseReader(call.write === true, limits, this.#hangWatch, onReply);
-    return this.#post(encode(call, SINGLE_ID), scope, reader);
+  call({ call, scope, isVerified }: PostedCall, onOutcome: (outcome: Uint8Array | NodeError) => void): CancellablePost {
+    const { maxBytes = this.#maxResponseBytes, caller } = scope;
+    const post = new HttpPost(
+      {
+        isWrite: call.write === true,
+        maxBytes: Math.min(maxBytes, this.#maxResponseBytes),
+        memory: this.#memory,
+        clientId: caller?.clientId,
+      },
+      this.#hangWatch,
+      (reply) => {
+        this.#readRetryAfter(reply);
+        onOutcome(this.#replies.readOne(reply, SINGLE_ID, isVerified));
+      },
+    );
+    return post.send(this.#pool, this.#request(encode(call, SINGLE_ID), scope));
   }
 
   /** Sends several calls in one HTTP request. The outcome is one error if the node answered no call. */
-  batch(calls: readonly PostedCall[], onOutcomes: (outcomes: BatchOutcomes | NodeError) => void): Post {
-    const onReply: OnReply = (reply) => {
-      this.#readRetryAfter(reply);
-      const isVerified = calls.every((each) => each.isVerified);
-      onOutcomes(this.#replies.readBatch(reply, calls.length, isVerified));
-    };
-    const { maxResponseBytes: maxBytes, memory } = this.#options;
-    const reader = new ResponseReader(false, { maxBytes, memory, clientId: undefined }, this.#hangWatch, onReply);
-    return this.#post(encodeBatch(calls), calls[0]?.scope ?? {}, reader);
+  batch(calls: readonly PostedCall[], onOutcomes: (outcomes: BatchOutcomes | NodeError) => void): CancellablePost {
+    const post = new HttpPost(
+      { isWrite: false, maxBytes: this.#maxResponseBytes, memory: this.#memory, clientId: undefined },
+      this.#hangWatch,
+      (reply) => {
+        this.#readRetryAfter(reply);
+        const isVerified = calls.every((each) => each.isVerified);
+        onOutcomes(this.#replies.readBatch(reply, calls.length, isVerified));
+      },
+    );
+    return post.send(this.#pool, this.#request(encodeBatch(calls), calls[0]?.scope));
   }
 
   createError(kind: NodeErrorKind, message: string): NodeError {
@@ -145,21 +158,16 @@ export class NodeEndpoint {
     await Promise.all([this.#pool.destroy(), this.#probe.close()]);
   }
 
-  /** Uses undici's `dispatch`, because undici's `request` creates a stream and promises for each response. */
-  #post(body: string, { traceHeaders }: PostedCall["scope"], reader: ResponseReader): Post {
+  #request(body: string, scope: PostedCall["scope"] | undefined): Dispatcher.DispatchOptions {
+    const traceHeaders = scope?.traceHeaders;
     const headers = traceHeaders === undefined ? this.#headers : { ...this.#headers, ...traceHeaders };
-    try {
-      this.#pool.dispatch({ path: this.#path, method: "POST", headers, body }, reader);
-    } catch {
-      reader.fail(new PostError("network", "no connection"));
-    }
-    return reader;
+    return { path: this.#path, method: "POST", headers, body };
   }
 
   #readRetryAfter(reply: HttpReply | PostError): void {
     const seconds = this.#replies.retryAfterSeconds(reply);
     if (seconds !== undefined) {
-      this.#options.onRetryAfter(seconds);
+      this.#owner.onRetryAfter(seconds);
     }
   }
 }

@@ -121,7 +121,7 @@ export class NodePool implements NodeSource {
 
   #send({ node, next }: NodeChoice, request: RpcRequest, context: Context): Promise<RpcResponse> {
     const isSentOnce = next === undefined || next.priority > node.priority || isAvoided(next, request);
-    if (!this.#hedge || isSentOnce || !next.available || !hasReached(next, request.block)) {
+    if (!this.#hedge || isSentOnce || !next.available || !hasReached(next.health, request.block)) {
       return node.request(request, context);
     }
     return this.#hedge.request(node, next, request, context);
@@ -277,6 +277,6 @@ class PoolRead {
       return false;
     }
     const { heads } = this.#context.view;
-    return !hasReached(node, neededBlock(this.#request, heads)) || !isOnSameBranch(node, heads);
+    return !hasReached(node.health, neededBlock(this.#request, heads)) || !isOnSameBranch(node.health, heads);
   }
 }

@@ -14,9 +14,10 @@ const LATENCY_TOLERANCE_MS = 1;
 
 const NONE: readonly string[] = [];
 
-const cost = (node: UpstreamNode, bestHead: bigint): number => {
-  const lag = node.head === undefined || node.head >= bestHead ? 0 : Number(bestHead - node.head);
-  return (node.latencyMs + LATENCY_TOLERANCE_MS) * (1 + node.inFlight) * (1 + ERROR_COST * node.errorShare) * (1 + lag);
+const cost = ({ health }: UpstreamNode, bestHead: bigint): number => {
+  const { head, latencyMs, inFlight, errorShare } = health;
+  const lag = head === undefined || head >= bestHead ? 0 : Number(bestHead - head);
+  return (latencyMs + LATENCY_TOLERANCE_MS) * (1 + inFlight) * (1 + ERROR_COST * errorShare) * (1 + lag);
 };
 
 /** Returns the block that a node must have to answer the request. */
@@ -29,7 +30,7 @@ const groupOf = (node: UpstreamNode, block: RpcRequest["block"], heads: Heads, i
     // The last resort: a chain's only node gets requests even while its breaker is open.
     return 3;
   }
-  if (!hasReached(node, block) || !isOnSameBranch(node, heads)) {
+  if (!hasReached(node.health, block) || !isOnSameBranch(node.health, heads)) {
     return 2;
   }
   return block !== undefined && block.number < node.oldest ? 1 : 0;

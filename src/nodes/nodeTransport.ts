@@ -4,48 +4,24 @@ import { NodeError } from "../core/node.ts";
 import { NODE_SPAN, traced } from "../core/trace.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
-import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
+import { UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { VerifyLevel } from "../verification/verifier.ts";
-import { Breaker, type BreakerOptions } from "./breaker.ts";
+import { Breaker } from "./breaker.ts";
 import { CallAdmission, SendPermits } from "./callAdmission.ts";
 import { CallBatcher } from "./callBatcher.ts";
 import { isFault } from "./errorKind.ts";
 import { type CancelReason, type NodeCallOutcome, SentCall } from "./exchange.ts";
 import type { IdentityGate } from "./identityGate.ts";
-import type { BatchOptions, NodeConfig } from "./nodeConfig.ts";
+import type { BatchOptions, NodeConfig, TransportOptions } from "./nodeConfig.ts";
 import { NodeCounts } from "./nodeCounts.ts";
-import { NodeEndpoint } from "./nodeEndpoint.ts";
+import { DEFAULT_CONCURRENCY, NodeEndpoint } from "./nodeEndpoint.ts";
 import { factsOf, reasonOf } from "./nodeRefusals.ts";
-import type { ObservedHealth } from "./observedHealth.ts";
+import { ObservedHealth } from "./observedHealth.ts";
 import { budgetError } from "./replyReader.ts";
 import { BatchLimit, CallBudget, RequestLimit } from "./sendLimits.ts";
 
-/** What the transports of one chain's nodes share. */
-export interface TransportOptions {
-  /** The chain's name, for metrics and messages. */
-  readonly chain: string;
-  readonly breaker?: Pick<BreakerOptions, "failures" | "openMs">;
-  /** A call of a client that would wait longer for the node is refused. */
-  readonly maxWaitMs?: number;
-  readonly maxResponseBytes?: number;
-  /** Counts the bytes of responses while they are received. Default: they are not counted. */
-  readonly memory?: MemoryBudget | undefined;
-  /** The metric label of a method, from a closed set; default: `other` for all. */
-  readonly methodLabel?: (method: string) => string;
-  /** The units that the provider bills for a call; default: none. */
-  readonly unitsOf?: (method: string) => number;
-  /** Called with each call to a node: whether it is of a client, and its price. */
-  readonly onCall?: ((isOfClient: boolean, units: number) => void) | undefined;
-  /** Whether a method may share an HTTP request to a node with others; default: none. */
-  readonly isQuick?: (method: string) => boolean;
-  /** The responses that are verified. Default: none. */
-  readonly verify?: VerifyLevel;
-}
-
 /** The parts of the node that its transport uses. */
 interface TransportParts {
-  readonly health: ObservedHealth;
   readonly gate: IdentityGate;
   /** Whether the operator lets the node have this method. */
   serves(method: string): boolean;
@@ -66,12 +42,10 @@ export interface CallOptions {
 const DEFAULT_BATCH: BatchOptions = { maxCalls: 50, maxWaitMs: 0 };
 const DEFAULT_MAX_WAIT_MS = 5_000;
 const DEFAULT_BREAKER = { failures: 5, openMs: 5_000 };
-const DEFAULT_MAX_RESPONSE_BYTES = 150_000_000;
 
 /** The methods that follow a node's heads and check its chain. A node gets them whatever its configuration. */
 const HEAD_METHODS: ReadonlySet<string> = new Set(["eth_chainId", "eth_getBlockByNumber", "eth_getBlockByHash"]);
 
-const DEFAULT_CONCURRENCY = 256;
 /** The pause after a rate limit without Retry-After. */
 const DEFAULT_PAUSE_MS = 1000;
 
@@ -89,8 +63,8 @@ const hasRoom = ({ memory }: CallScope, outcome: NodeCallOutcome): boolean =>
 /** Sends calls to one node within its budget, over HTTP. Each outcome updates breaker, metrics and health. */
 export class NodeTransport {
   readonly name: string;
-  readonly health: ObservedHealth;
-  readonly #config: NodeConfig;
+  readonly health = new ObservedHealth();
+  readonly #host: string;
   readonly #parts: TransportParts;
   readonly #telemetry: Telemetry;
   readonly #labels: { readonly chain: string; readonly node: string };
@@ -100,51 +74,47 @@ export class NodeTransport {
   readonly #budget: CallBudget;
   readonly #breaker: Breaker;
   readonly #endpoint: NodeEndpoint;
+  readonly #requestLimit: RequestLimit;
   readonly #batcher: CallBatcher;
   readonly #permits: SendPermits;
-  readonly #requestLimit: RequestLimit;
   #lastFault: NodeError | undefined;
 
   constructor(config: NodeConfig, options: TransportOptions, parts: TransportParts, telemetry: Telemetry) {
     const { name, concurrency = DEFAULT_CONCURRENCY, batch = DEFAULT_BATCH } = config;
-    const { chain, verify = "off", maxResponseBytes = DEFAULT_MAX_RESPONSE_BYTES, isQuick = () => false } = options;
-    const labels = { chain, node: name };
-    const budget = new CallBudget(config.requestsPerSecond);
-    const counts = new NodeCounts(labels, telemetry.metrics, options);
-    const breaker = new Breaker({
+    const { chain, maxWaitMs = DEFAULT_MAX_WAIT_MS, isQuick } = options;
+    this.name = name;
+    this.#host = new URL(config.url).host;
+    this.#parts = parts;
+    this.#telemetry = telemetry;
+    this.#labels = { chain, node: name };
+    this.#isQuick = (batch === "off" ? undefined : isQuick) ?? (() => false);
+    this.#counts = new NodeCounts(this.#labels, telemetry.metrics, options);
+    this.#budget = new CallBudget(config.requestsPerSecond);
+    this.#breaker = new Breaker({
       ...(options.breaker ?? DEFAULT_BREAKER),
       onChange: (isOpen) => this.#onBreaker(isOpen),
     });
-    const requestLimit = new RequestLimit(requestsOfClients(concurrency));
-    const batchLimit = new BatchLimit(batch === "off" ? 1 : batch.maxCalls);
-    const endpoint = new NodeEndpoint({
-      ...{ name, url: config.url, headers: config.headers, concurrency, maxResponseBytes, memory: options.memory },
-      verifies: verify !== "off",
-      hasOther: parts.hasOther,
-      onRetryAfter: (seconds) => budget.pause(seconds * 1000),
+    this.#endpoint = new NodeEndpoint(config, options, {
+      hasOther: () => parts.hasOther(),
+      onRetryAfter: (seconds) => this.#budget.pause(seconds * 1000),
       onLost: () => parts.gate.requireCheck(),
       onHang: (isHung) => this.#onHang(isHung),
     });
-    const { health } = parts;
-    const batcher = new CallBatcher(
-      { endpoint, breaker, budget, counts, health, requestLimit, batchLimit },
+    this.#requestLimit = new RequestLimit(requestsOfClients(concurrency));
+    this.#batcher = new CallBatcher(
+      {
+        endpoint: this.#endpoint,
+        breaker: this.#breaker,
+        budget: this.#budget,
+        counts: this.#counts,
+        health: this.health,
+        requestLimit: this.#requestLimit,
+        batchLimit: new BatchLimit(batch === "off" ? 1 : batch.maxCalls),
+      },
       batch === "off" ? 0 : batch.maxWaitMs,
     );
-    const admission = new CallAdmission(batcher, requestLimit, options.maxWaitMs ?? DEFAULT_MAX_WAIT_MS);
-    this.name = name;
-    this.health = health;
-    this.#config = config;
-    this.#parts = parts;
-    this.#telemetry = telemetry;
-    this.#labels = labels;
-    this.#isQuick = batch === "off" ? () => false : isQuick;
-    this.#counts = counts;
-    this.#budget = budget;
-    this.#breaker = breaker;
-    this.#endpoint = endpoint;
-    this.#batcher = batcher;
-    this.#requestLimit = requestLimit;
-    this.#permits = new SendPermits({ name, budget, admission, counts });
+    const admission = new CallAdmission(this.#batcher, this.#requestLimit, maxWaitMs);
+    this.#permits = new SendPermits(name, this.#budget, admission, this.#counts);
   }
 
   #onHang(isHung: boolean): void {
@@ -161,7 +131,7 @@ export class NodeTransport {
 
   #onBreaker(isOpen: boolean): void {
     this.#counts.setBreaker(isOpen);
-    const fields = { ...this.#labels, host: new URL(this.#config.url).host };
+    const fields = { ...this.#labels, host: this.#host };
     if (isOpen) {
       const facts = this.#lastFault && factsOf(this.#lastFault);
       this.#telemetry.log.warn({ ...fields, ...facts }, "node is not used: it failed too often");

@@ -58,28 +58,33 @@ export class ObservedHealth {
     return this.#head?.number;
   }
 
+  /** Hash of the block at `head`. */
   get headHash(): Hash | undefined {
     return this.#head?.hash;
   }
 
-  /** The highest head that was reported within ANNOUNCED_MS. */
+  /** The highest head that was reported within ANNOUNCED_MS: one of the node's machines has that block, even if `head` is lower. */
   get announced(): bigint | undefined {
     const highest = this.#highestHead;
     return highest && performance.now() - highest.atMs <= ANNOUNCED_MS ? highest.number : this.head;
   }
 
+  /** The lowest block whose data the node may have. */
   get oldest(): bigint {
     return this.#horizon.oldest(this.head);
   }
 
+  /** Moving average of the duration of good responses. */
   get latencyMs(): number {
     return this.#latencyMs;
   }
 
+  /** Moving average of the share of faults, 0 to 1. */
   get errorShare(): number {
     return this.#errorShare;
   }
 
+  /** Calls in flight. */
   get inFlight(): number {
     return this.#inFlight;
   }
@@ -113,7 +118,7 @@ export class ObservedHealth {
     this.#inFlight -= 1;
   }
 
-  /** Records a response that did not arrive within `elapsedMs`. It has no effect on a node that is slower as a rule. */
+  /** Records that another node responded first, this long after the request to this one. No effect on a node that is slower as a rule. */
   recordLatencyAbove(elapsedMs: number): void {
     if (elapsedMs > this.#latencyMs) {
       this.#recordLatency(elapsedMs);

@@ -3,9 +3,9 @@ import { asText } from "../json/jsonBytes.ts";
 import { CODES, overBudget } from "../jsonrpc/rpcError.ts";
 import { isJson } from "../verification/checkBody.ts";
 import { errorKind, plainTextKind } from "./errorKind.ts";
+import { type HttpReply, PostError } from "./httpPost.ts";
 import type { NodeUrl } from "./nodeConfig.ts";
 import { type NodeResponse, parseBatchResponse, parseNodeResponse } from "./nodeResponse.ts";
-import { type HttpReply, PostError } from "./responseReader.ts";
 
 /** The outcomes of a batch, in the order of its calls; undefined for a call that has no response. */
 export type BatchOutcomes = readonly (Uint8Array | NodeError | undefined)[];

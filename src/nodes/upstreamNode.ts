@@ -2,17 +2,16 @@ import { createMethodRules } from "../access/methodRules.ts";
 import type { CallScope, Context } from "../core/context.ts";
 import { type Node, NodeError, UnverifiedError } from "../core/node.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
-import type { Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import { isClientFault } from "./errorKind.ts";
 import { type IdentityFault, IdentityGate, type IdentityResult } from "./identityGate.ts";
-import type { NodeConfig } from "./nodeConfig.ts";
+import type { NodeConfig, TransportOptions } from "./nodeConfig.ts";
 import { NodeRefusals } from "./nodeRefusals.ts";
 import { NodeRequests } from "./nodeRequests.ts";
-import { type CallOptions, NodeTransport, type TransportOptions } from "./nodeTransport.ts";
-import { type AnnouncedBlock, ObservedHealth } from "./observedHealth.ts";
+import { type CallOptions, NodeTransport } from "./nodeTransport.ts";
+import type { AnnouncedBlock, ObservedHealth } from "./observedHealth.ts";
 import { WrongAnswers } from "./wrongAnswers.ts";
 
 /** What the nodes of one chain share. */
@@ -36,12 +35,13 @@ export class UpstreamNode implements Node {
   readonly origin: string;
   readonly priority: number;
   readonly maxLogRanges: number;
+  /** What was observed of the node. */
+  readonly health: ObservedHealth;
   /** The reason why the node is not identified, from the last check. */
   fault: IdentityFault | undefined;
   readonly #telemetry: Telemetry;
   readonly #labels: { readonly chain: string; readonly node: string };
   readonly #peers: () => readonly UpstreamNode[];
-  readonly #health = new ObservedHealth();
   readonly #wrongAnswers: WrongAnswers;
   readonly #gate: IdentityGate;
   readonly #refusals: NodeRefusals;
@@ -79,7 +79,6 @@ export class UpstreamNode implements Node {
       config,
       options,
       {
-        health: this.#health,
         gate: this.#gate,
         serves: (method) => this.serves(method),
         hasOther: () => this.#hasOther(),
@@ -90,11 +89,8 @@ export class UpstreamNode implements Node {
       },
       telemetry,
     );
+    this.health = this.#transport.health;
     this.#requests = new NodeRequests(this.#transport, options.verifier);
-  }
-
-  get requestsPerSecond(): number | undefined {
-    return this.config.requestsPerSecond;
   }
 
   /** True if the node's chain id and genesis block are the chain's. Until then only `probe` sends requests. */
@@ -107,35 +103,11 @@ export class UpstreamNode implements Node {
   }
 
   get head(): bigint | undefined {
-    return this.#health.head;
-  }
-
-  /** Hash of the block at `head`. */
-  get headHash(): Hash | undefined {
-    return this.#health.headHash;
-  }
-
-  /** The highest head that the node reported within 10 s: one of its machines has that block, even if `head` is lower. */
-  get announced(): bigint | undefined {
-    return this.#health.announced;
+    return this.health.head;
   }
 
   get oldest(): bigint {
-    return this.#health.oldest;
-  }
-
-  /** Moving average of the duration of good responses. */
-  get latencyMs(): number {
-    return this.#health.latencyMs;
-  }
-
-  /** Moving average of the share of faults, 0 to 1. */
-  get errorShare(): number {
-    return this.#health.errorShare;
-  }
-
-  get inFlight(): number {
-    return this.#health.inFlight;
+    return this.health.oldest;
   }
 
   /** A further call would wait, for one of the calls in flight or for the budget of calls. */
@@ -250,23 +222,13 @@ export class UpstreamNode implements Node {
     this.#transport.recordOverload();
   }
 
-  /** Another node responded first, this long after the request to this node. */
-  recordLostRace(elapsedMs: number): void {
-    this.#health.recordLatencyAbove(elapsedMs);
-  }
-
   recordPruned(number: bigint): void {
-    this.#health.recordPruned(number);
-  }
-
-  /** Returns the hash of a recent block of the node's chain, if it announced the block or its child. */
-  hashAt(number: bigint): Hash | undefined {
-    return this.#health.hashAt(number);
+    this.health.recordPruned(number);
   }
 
   /** Records the newest block that the node reported. */
   announce(head: AnnouncedBlock): void {
-    this.#health.recordHead(head);
+    this.health.recordHead(head);
     this.#telemetry.metrics.upstreamHead.set(this.#labels, Number(head.number));
   }
 

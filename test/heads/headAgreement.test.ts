@@ -358,7 +358,7 @@ test("an origin without a vote has one again with the block that another one has
   Object.assign(back, { height, available: false });
   setup.chain.mine();
   await pause(2_500);
-  assert.equal(first.headHash, setup.chain.latest.hash);
+  assert.equal(first.health.headHash, setup.chain.latest.hash);
   assert.equal(setup.heads.current()?.latest.number, BigInt(height), "the others are awaited");
   Object.assign(back, { height: undefined, available: true });
   await pause(1_000);

@@ -122,7 +122,7 @@ test("late blocks of a liar replace no block that two origins have by then", asy
     }
     const head = heads.current();
     const isForged = head !== undefined && chain.byHash(head.latest.hash) === undefined;
-    const areEqual = [first, other].every(({ headHash }) => headHash === chain.latest.hash);
+    const areEqual = [first, other].every(({ health }) => health.headHash === chain.latest.hash);
     forgedMs += ms > 121_000 && isForged && areEqual ? STEP_MS : 0;
   }
   assert.equal(forgedMs, 0);

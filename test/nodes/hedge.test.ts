@@ -16,7 +16,7 @@ const createNode = () => {
     lostMs: [] as number[],
     requests: 0,
     waiting,
-    recordLostRace: (elapsedMs: number) => node.lostMs.push(elapsedMs),
+    health: { recordLatencyAbove: (elapsedMs: number) => node.lostMs.push(elapsedMs) },
     nextRequest: () => new Promise<void>((resolve) => asked.push(resolve)),
     request: (_request: unknown, context: Context) => {
       node.requests += 1;

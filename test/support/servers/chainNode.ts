@@ -1,8 +1,6 @@
 import type { CallScope, Context } from "../../../src/core/context.ts";
-import type { BlockId } from "../../../src/core/heads.ts";
 import { NodeError } from "../../../src/core/node.ts";
 import type { RpcRequest, RpcResponse } from "../../../src/core/rpcSource.ts";
-import type { Hash } from "../../../src/ethereum/hex.ts";
 import type { Call } from "../../../src/jsonrpc/call.ts";
 import { UpstreamNode } from "../../../src/nodes/upstreamNode.ts";
 import { silent } from "../builders/silent.ts";
@@ -23,7 +21,6 @@ export class ChainNode extends UpstreamNode {
   height: number | undefined;
   down = false;
   #isAvailable = true;
-  #head: BlockId | undefined;
 
   constructor(name: string, chain: FakeChain, origin: string) {
     super({ name, origin, url: `http://${name}.test:8545` }, { chain: "test" }, silent());
@@ -44,26 +41,6 @@ export class ChainNode extends UpstreamNode {
 
   override get usable(): boolean {
     return true;
-  }
-
-  override get head(): bigint | undefined {
-    return this.#head?.number;
-  }
-
-  override get headHash(): Hash | undefined {
-    return this.#head?.hash;
-  }
-
-  override get announced(): bigint | undefined {
-    return this.#head?.number;
-  }
-
-  override hashAt(number: bigint): Hash | undefined {
-    return this.#head?.number === number ? this.#head.hash : undefined;
-  }
-
-  override announce({ number, hash }: BlockId): void {
-    this.#head = { number, hash };
   }
 
   override recordWrongAnswer(): void {}

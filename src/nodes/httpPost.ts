@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { HangWatch, RequestInFlight } from "./hangWatch.ts";
+import type { Pool } from "./undici.ts";
 
 /** Copying this many bytes into new memory takes about 0.3 ms. */
 const SLICE_BYTES = 512 * 1024;
@@ -42,19 +43,15 @@ export class PostError extends Error {
   }
 }
 
-/** A request that is in flight. */
-export interface Post {
-  /** Aborts the request. Its callback is not called afterwards. */
-  abort(): void;
-}
-
 /** A longer response is joined from its chunks. A node that announces more than it sends gets at most this much address space. */
 const MAX_WHOLE_BYTES = 16 * 1024 * 1024;
 
 /** Called once, unless the request is aborted. */
 export type OnReply = (reply: HttpReply | PostError) => void;
 
-export interface ReaderLimits {
+export interface HttpPostOptions {
+  /** A write is not ended if the node hangs. */
+  readonly isWrite: boolean;
   readonly maxBytes: number;
   /** Counts the bytes of a response while it is received. */
   readonly memory: MemoryBudget | undefined;
@@ -76,11 +73,10 @@ const ENDED = new Error("the request has ended");
 
 const noRoom = (): PostError => new PostError("overBudget", "no room for the response");
 
-/** Reads the response of one request into memory, and calls back once, unless the request is aborted. */
-export class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFlight {
-  readonly isWrite: boolean;
+/** One HTTP request to a node. It reads the response into memory, and calls back once, unless it is aborted. */
+export class HttpPost implements Dispatcher.DispatchHandler, RequestInFlight {
+  readonly #options: HttpPostOptions;
   readonly #hangWatch: HangWatch;
-  readonly #limits: ReaderLimits;
   #memory: MemoryUse | undefined;
   readonly #chunks: Buffer[] = [];
   /** Receives a large body of known length, so that its chunks are freed one by one. */
@@ -92,17 +88,31 @@ export class ResponseReader implements Dispatcher.DispatchHandler, Post, Request
   #status = 0;
   #retryAfter: string | undefined;
 
-  constructor(isWrite: boolean, limits: ReaderLimits, hangWatch: HangWatch, onReply: OnReply) {
-    this.isWrite = isWrite;
-    this.#limits = limits;
+  constructor(options: HttpPostOptions, hangWatch: HangWatch, onReply: OnReply) {
+    this.#options = options;
     this.#hangWatch = hangWatch;
     this.#onReply = onReply;
     hangWatch.begin(this);
   }
 
+  get isWrite(): boolean {
+    return this.#options.isWrite;
+  }
+
+  /** Sends the request. Uses undici's `dispatch`, because undici's `request` creates a stream and promises for each response. */
+  send(pool: Pool, request: Dispatcher.DispatchOptions): this {
+    try {
+      pool.dispatch(request, this);
+    } catch {
+      this.#fail(new PostError("network", "no connection"));
+    }
+    return this;
+  }
+
+  /** Aborts the request. Its callback is not called afterwards. */
   abort(): void {
     this.#onReply = undefined;
-    this.fail(new PostError("aborted", "aborted: no caller is waiting"));
+    this.#fail(new PostError("aborted", "aborted: no caller is waiting"));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -147,31 +157,31 @@ export class ResponseReader implements Dispatcher.DispatchHandler, Post, Request
 
   /** Whether a response of this length can be received. It takes no room: the node may never send it. */
   #canFit(length: number): boolean {
-    const { memory, clientId } = this.#limits;
-    if (length > this.#limits.maxBytes) {
-      this.fail(this.#tooLarge());
+    const { memory, clientId } = this.#options;
+    if (length > this.#options.maxBytes) {
+      this.#fail(this.#tooLarge());
     } else if (memory?.refuse("upstream", clientId, length) !== undefined) {
-      this.fail(noRoom());
+      this.#fail(noRoom());
     }
     return this.#failure === undefined;
   }
 
   /** Counts the bytes that have arrived. Ends the request if they are too many. */
   #isAllowed(): boolean {
-    if (this.#bytes > this.#limits.maxBytes) {
-      this.fail(this.#tooLarge());
+    if (this.#bytes > this.#options.maxBytes) {
+      this.#fail(this.#tooLarge());
     } else if (this.#bytes > UNCOUNTED_BYTES && !this.#hasRoom()) {
-      this.fail(noRoom());
+      this.#fail(noRoom());
     }
     return this.#failure === undefined;
   }
 
   #tooLarge(): PostError {
-    return new PostError("tooLarge", `response exceeds the limit of ${this.#limits.maxBytes} bytes`);
+    return new PostError("tooLarge", `response exceeds the limit of ${this.#options.maxBytes} bytes`);
   }
 
   #hasRoom(): boolean {
-    const { memory, clientId } = this.#limits;
+    const { memory, clientId } = this.#options;
     this.#memory ??= memory?.open("upstream", clientId);
     return this.#memory?.trySet(this.#bytes) !== false;
   }
@@ -200,11 +210,11 @@ export class ResponseReader implements Dispatcher.DispatchHandler, Post, Request
   }
 
   onHang(): void {
-    this.fail(new PostError("timeout", "the node does not respond"));
+    this.#fail(new PostError("timeout", "the node does not respond"));
   }
 
   /** Ends the request with this error. */
-  fail(error: PostError): void {
+  #fail(error: PostError): void {
     this.#failure = error;
     this.#chunks.length = 0;
     this.#whole = undefined;
