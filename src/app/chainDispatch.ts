@@ -5,7 +5,6 @@ import type { Call } from "../jsonrpc/call.ts";
 import { createDispatch, type Dispatch, type Outcome } from "../jsonrpc/dispatch.ts";
 import { type Handlers, methodLabel } from "../methods/handlers.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
-import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { CallTraces, createCallLog, createCallMetrics } from "../telemetry/callReports.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
@@ -13,8 +12,8 @@ import { noHead } from "./createPendingViews.ts";
 
 /** The JSON-RPC dispatchers of one chain. */
 export interface ChainDispatch {
-  readonly http: Dispatch<Context, RpcResponse>;
-  readonly webSocket: Dispatch<Context, RpcResponse>;
+  /** Handles calls over HTTP and WebSockets. */
+  readonly inView: Dispatch<Context, RpcResponse>;
   /** Rejects each call by its own id, because there is no view yet. */
   readonly beforeHead: Dispatch<InboundRequest, RpcResponse>;
 }
@@ -23,7 +22,6 @@ export interface ChainDispatchOptions {
   readonly config: Pick<ChainConfig, "name" | "state">;
   readonly server: Config["server"];
   readonly handlers: Handlers;
-  readonly subscriptions: Subscriptions;
   readonly usages: Pick<UsageLedger, "addresses">;
   readonly telemetry: Telemetry;
 }
@@ -66,21 +64,14 @@ const memoryOf = ({ memory }: Context): Context["memory"] => memory;
 
 /** Creates the dispatchers of one chain. */
 export const createChainDispatch = (options: ChainDispatchOptions): ChainDispatch => {
-  const { config, handlers, subscriptions } = options;
+  const { config, handlers } = options;
   const { lookup, forward } = handlers;
   const { traces, ...common } = createCommonOptions(options);
   const traced = traces && {
     beginCall: (call: Call, context: Context): Context => traces.begin(call, context),
   };
   return {
-    http: createDispatch<Context, RpcResponse>({ ...common, ...traced, memoryOf, lookup, forward }),
-    webSocket: createDispatch<Context, RpcResponse>({
-      ...common,
-      ...traced,
-      memoryOf,
-      lookup: (method) => subscriptions.lookup(method) ?? lookup(method),
-      forward,
-    }),
+    inView: createDispatch<Context, RpcResponse>({ ...common, ...traced, memoryOf, lookup, forward }),
     beforeHead: createDispatch<InboundRequest, RpcResponse>({
       ...common,
       lookup: () => undefined,

@@ -67,7 +67,7 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     }
     const first = heads.current();
     const context = contextOf(request);
-    const result = context === undefined ? dispatch.beforeHead(body, request) : dispatch.http(body, context);
+    const result = context === undefined ? dispatch.beforeHead(body, request) : dispatch.inView(body, context);
     return whenKnown(result, (known) =>
       toEndpointResponse(known, headLabel(first, heads.current()), request.admission),
     );
@@ -82,7 +82,7 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
           await held;
         }
         const context = contextOf(message);
-        return context === undefined ? dispatch.beforeHead(body, message) : dispatch.webSocket(body, context);
+        return context === undefined ? dispatch.beforeHead(body, message) : dispatch.inView(body, context);
       },
     );
 

@@ -44,10 +44,9 @@ class ChainRuntime implements ServedChain {
     const { server, telemetry } = shared;
     const { signal } = ending;
     const { upstreams, views, gate } = sources;
-    const chain = createMethodChain({ ...sources, config, server, shared });
+    const chain = createMethodChain({ ...sources, config, server, shared, subscriptions: () => this.#subscriptions });
     const handlers = createHandlers(chain, config.allowNamespaces);
-    const subscriptions = createChainSubscriptions({ config, shared, upstreams, views, handlers, signal });
-    const dispatch = createChainDispatch({ config, server, handlers, subscriptions, usages: shared.usages, telemetry });
+    const dispatch = createChainDispatch({ config, server, handlers, usages: shared.usages, telemetry });
     const { name, passthrough: target, upstream } = config;
     const passthrough =
       target === undefined
@@ -59,7 +58,7 @@ class ChainRuntime implements ServedChain {
     this.forwarded = sources.forwarded;
     this.knownState = sources.knownState;
     this.#ending = ending;
-    this.#subscriptions = subscriptions;
+    this.#subscriptions = createChainSubscriptions({ config, shared, upstreams, views, handlers, signal });
     this.#sources = sources;
     this.#passthrough = passthrough;
     this.endpoint = createChainEndpoint({ config, shared, upstreams, views, dispatch, passthrough, gate });

@@ -23,6 +23,8 @@ export interface MethodChainOptions {
   readonly views: ClientViews;
   readonly state: ChainSources["state"];
   readonly filters: FilterStore;
+  /** They read through the methods of the chain. */
+  subscriptions(): Chain["subscriptions"];
 }
 
 const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChainOptions): Chain["logs"] =>
@@ -80,6 +82,9 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     heads: upstreams.heads,
     logs,
     filters: createChainFilters(options, logs),
+    get subscriptions() {
+      return options.subscriptions();
+    },
     logLimits: { ...logLimits, maxBlocks: maxBlocks === "none" ? undefined : maxBlocks },
     get execution() {
       return config.simulate.enabled ? views.execution : undefined;

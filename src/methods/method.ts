@@ -13,6 +13,7 @@ import type { CallCache } from "../state/calls/callCache.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import type { StateReads } from "../state/stateReads.ts";
 import type { PolledFilters } from "../subscriptions/polledFilters.ts";
+import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import type { OwnHashes } from "../verification/checkHeader.ts";
 import type { ParsedReads } from "./blockParams.ts";
 
@@ -38,6 +39,7 @@ export interface Chain {
   };
   readonly logs: Pick<SplitLogs, "request">;
   readonly filters: PolledFilters;
+  readonly subscriptions: Pick<Subscriptions, "subscribe" | "unsubscribe">;
   readonly logLimits: LogFilterLimits & { readonly maxBlocks: number | undefined };
   /** Executes calls in forebay. Undefined if the chain's rules are unknown or execution is disabled; then nodes answer. */
   readonly execution:

@@ -1,4 +1,3 @@
-import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { blockNumberOrTag, blockNumberOrTagOrHash, stateBlock } from "./blockParams.ts";
 import { blockRead } from "./blockRead.ts";
 import { stateRead } from "./blockReadSpec.ts";
@@ -49,15 +48,7 @@ import {
 } from "./plainRead.ts";
 import { readBlockOverrides, readStateOverrides, readTransaction } from "./readTransaction.ts";
 
-/** Creates the HTTP form of a WebSocket method: it always throws. */
-const webSocketOnly = (name: string): Method => ({
-  name,
-  retention: "never",
-  atPending: "none",
-  handle: async () => {
-    throw new RpcError(CODES.METHOD_NOT_FOUND, `${name} needs a WebSocket connection`);
-  },
-});
+const uncached = { retention: "never", atPending: "none" } as const;
 
 const spec: ByHashRead = {
   name: "eth_getBlockByHash",
@@ -120,8 +111,16 @@ export const table: readonly Method[] = [
   eth_sendRawTransaction,
   eth_sendRawTransactionSync,
   ...filterMethods,
-  webSocketOnly("eth_subscribe"),
-  webSocketOnly("eth_unsubscribe"),
+  {
+    name: "eth_subscribe",
+    ...uncached,
+    handle: ({ chain, call, context }) => chain.subscriptions.subscribe(call, context),
+  },
+  {
+    name: "eth_unsubscribe",
+    ...uncached,
+    handle: ({ chain, call, context }) => chain.subscriptions.unsubscribe(call, context),
+  },
 
   eth_chainId,
   net_version,

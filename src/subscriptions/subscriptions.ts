@@ -2,7 +2,6 @@ import type { Context, InboundRequest, Subscriber } from "../core/context.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { LogFilter, LogFilterLimits } from "../ethereum/logFilter.ts";
 import { type Call, paramsTextOf } from "../jsonrpc/call.ts";
-import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, invalidParams, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget, MemoryUse } from "../limits/memoryBudget.ts";
 import { EventHub, type EventHubOptions } from "./eventHub.ts";
@@ -128,23 +127,12 @@ class ActiveSubscribers {
   }
 }
 
-const subscriberOf = ({ subscriber }: InboundRequest): Subscriber => {
+/** Throws RpcError for a request over HTTP. */
+const subscriberOf = ({ method }: Call, { subscriber }: InboundRequest): Subscriber => {
   if (subscriber === undefined) {
-    throw new RpcError(CODES.METHOD_NOT_FOUND, "subscriptions need a WebSocket connection");
+    throw new RpcError(CODES.METHOD_NOT_FOUND, `${method} needs a WebSocket connection`);
   }
   return subscriber;
-};
-
-const unsubscribe: Handler<Context, RpcResponse> = async ({ params: [id] }, { request }) => {
-  if (typeof id !== "string") {
-    throw invalidParams("expected a subscription's id");
-  }
-  const end = subscriberOf(request).subscriptions.get(id);
-  if (end === undefined) {
-    throw new RpcError(CODES.SERVER, "subscription not found");
-  }
-  end();
-  return formatLocal(true);
 };
 
 /** Returns the result of `take`. If it throws, the registration ends. */
@@ -163,44 +151,19 @@ export class Subscriptions {
   readonly #subscribers: ActiveSubscribers;
   readonly #events: EventHub;
   readonly #clientBytes: ClientBytes;
-  readonly #handlers: ReadonlyMap<string, Handler<Context, RpcResponse>>;
 
   constructor(options: SubscriptionsOptions) {
     this.#options = options;
     this.#subscribers = new ActiveSubscribers(() => options.heads.markActive());
     this.#events = new EventHub({ ...options, onMissed: (blocks) => this.#closeAll(blocks) });
     this.#clientBytes = new ClientBytes(options.maxBytesPerClient, options.memory);
-    this.#handlers = new Map<string, Handler<Context, RpcResponse>>([
-      ["eth_subscribe", (call, context) => this.#subscribe(call, context)],
-      ["eth_unsubscribe", unsubscribe],
-    ]);
   }
 
-  /** Returns the handler of eth_subscribe or eth_unsubscribe, undefined for any other method. */
-  lookup(method: string): Handler<Context, RpcResponse> | undefined {
-    return this.#handlers.get(method);
-  }
-
-  close(): void {
-    this.#subscribers.close();
-    this.#events.close();
-  }
-
-  #closeAll(missed: bigint): void {
-    const { chain, telemetry } = this.#options;
-    const { connections } = this.#subscribers;
-    if (connections.length > 0) {
-      telemetry.log.warn({ chain, blocks: Number(missed) }, "closing subscribers: blocks were missed");
-    }
-    for (const subscriber of connections) {
-      subscriber.close(TRY_AGAIN_LATER, `${missed} blocks were missed`);
-    }
-  }
-
-  async #subscribe(call: Call, { request: inbound, caller: { clientId } }: Context): Promise<RpcResponse> {
+  /** Handles eth_subscribe. */
+  async subscribe(call: Call, { request: inbound, caller: { clientId } }: Context): Promise<RpcResponse> {
     const { limits, maxSubscriptions } = this.#options;
+    const subscriber = subscriberOf(call, inbound);
     const request = parseSubscription(call.params, limits);
-    const subscriber = subscriberOf(inbound);
     const { subscriptions } = subscriber;
     const registration = await this.#events.register(request);
     const releaseBytes = takeOrEnd(registration, () => this.#clientBytes.take(clientId, call, request));
@@ -238,6 +201,37 @@ export class Subscriptions {
       }
     });
     return formatLocal(id);
+  }
+
+  /** Handles eth_unsubscribe. */
+  async unsubscribe(call: Call, { request }: Context): Promise<RpcResponse> {
+    const { subscriptions } = subscriberOf(call, request);
+    const [id] = call.params;
+    if (typeof id !== "string") {
+      throw invalidParams("expected a subscription's id");
+    }
+    const end = subscriptions.get(id);
+    if (end === undefined) {
+      throw new RpcError(CODES.SERVER, "subscription not found");
+    }
+    end();
+    return formatLocal(true);
+  }
+
+  close(): void {
+    this.#subscribers.close();
+    this.#events.close();
+  }
+
+  #closeAll(missed: bigint): void {
+    const { chain, telemetry } = this.#options;
+    const { connections } = this.#subscribers;
+    if (connections.length > 0) {
+      telemetry.log.warn({ chain, blocks: Number(missed) }, "closing subscribers: blocks were missed");
+    }
+    for (const subscriber of connections) {
+      subscriber.close(TRY_AGAIN_LATER, `${missed} blocks were missed`);
+    }
   }
 
   /** Counts a subscription that begins or ends. */

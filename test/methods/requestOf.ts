@@ -47,6 +47,10 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
     blocksBelow: async () => [],
     local: new LocalFilters({ maxPerClient: 9, maxBytesPerClient: 1_000_000 }),
   }),
+  subscriptions: {
+    subscribe: () => assert.fail("no subscriptions"),
+    unsubscribe: () => assert.fail("no subscriptions"),
+  },
   logLimits: { maxAddresses: 9, maxTopics: 9, maxBlocks: 9 },
   heads: { blockTimeMs: 2_000, refresh },
 });

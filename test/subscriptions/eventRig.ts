@@ -105,7 +105,7 @@ export const createRig = () => {
       const begin: (() => void)[] = [];
       const inbound = createInbound({ subscriber, afterResponse: (then) => begin.push(then) });
       const context = new Context(inbound, { heads }, 0);
-      const reply = await subscriptions.lookup("eth_subscribe")?.(createCall("eth_subscribe", params), context);
+      const reply = await subscriptions.subscribe(createCall("eth_subscribe", params), context);
       const id = reply?.body instanceof Uint8Array ? JSON.parse(Buffer.from(reply.body).toString()) : "";
       for (const then of begin) {
         then();

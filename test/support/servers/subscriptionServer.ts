@@ -52,7 +52,10 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
     telemetry,
   });
   const dispatch = createDispatch<Context, RpcResponse>({
-    lookup: (method) => subscriptions.lookup(method),
+    lookup: (method) =>
+      method === "eth_subscribe"
+        ? (call, context) => subscriptions.subscribe(call, context)
+        : (call, context) => subscriptions.unsubscribe(call, context),
     forward: refuse,
     maxBatch: 100,
     maxResponseBytes: 1_000_000,
