@@ -20,7 +20,7 @@ import { ENTRY_BYTES } from "../state/store/entryPages.ts";
 import { ValueStore } from "../state/store/valueStore.ts";
 import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { createAnswers } from "./createAnswers.ts";
+import { createCallCache } from "./createCallCache.ts";
 import { createOriginComparison } from "./createOriginComparison.ts";
 import type { PendingViews } from "./createPendingViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
@@ -73,7 +73,7 @@ export class ChainState {
   #checks: StateChecks | undefined;
   #learner: StateLearner | undefined;
   #differences: StateDifferences | undefined;
-  #answers: ReturnType<typeof createAnswers> | undefined;
+  #callCache: ReturnType<typeof createCallCache> | undefined;
   readonly #onDropped = new Set<() => void>();
   #sources: readonly WriteSetSource[] = [];
   /** The sources that no node supports. */
@@ -107,8 +107,8 @@ export class ChainState {
   }
 
   /** Undefined if calls are not answered from earlier answers. */
-  get answers(): CallCache | undefined {
-    return this.#answers?.answers;
+  get callCache(): CallCache | undefined {
+    return this.#callCache?.callCache;
   }
 
   /** Calls the listener when known values or answers are dropped. Returns the function that ends this. */
@@ -139,7 +139,7 @@ export class ChainState {
 
   #closeLearning(): void {
     this.#checks?.close();
-    this.#answers?.close();
+    this.#callCache?.close();
   }
 
   #logUnfollowed(err: unknown): void {
@@ -267,8 +267,8 @@ export class ChainState {
     const never = new Set(config.state.never.map((address): Address => `0x${address.slice(2).toLowerCase()}`));
     const execution = config.simulate.enabled ? views.execution : undefined;
     if (execution !== undefined && answerBytes > 0) {
-      const ofAnswers = { ...this.#options, ...parts, execution, never, maxBytes: answerBytes };
-      this.#answers = createAnswers({ ...ofAnswers, onDropped: () => this.#publishDropped() });
+      const ofCallCache = { ...this.#options, ...parts, execution, never, maxBytes: answerBytes };
+      this.#callCache = createCallCache({ ...ofCallCache, onDropped: () => this.#publishDropped() });
     }
     const { waitMs } = config.state;
     const shared = { ...checked, follower, never, waitMs, blockTimeMs: () => heads.blockTimeMs };

@@ -76,8 +76,8 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     get state() {
       return state.reads;
     },
-    get answers() {
-      return state.answers;
+    get callCache() {
+      return state.callCache;
     },
     heads: upstreams.heads,
     logs,

@@ -116,8 +116,8 @@ export const createServingSources = (
       get reads() {
         return copy.info.followsState ? state.reads : undefined;
       },
-      get answers() {
-        return copy.info.answersCalls ? state.answers : undefined;
+      get callCache() {
+        return copy.info.answersCalls ? state.callCache : undefined;
       },
     },
     filters: createRemoteFilters(key, link.channel),

@@ -240,7 +240,7 @@ export class ChainHost {
       isKnown: this.#isKnown,
       executes: views.execution !== undefined,
       followsState: state.reads !== undefined,
-      answersCalls: state.answers !== undefined,
+      answersCalls: state.callCache !== undefined,
     };
   }
 

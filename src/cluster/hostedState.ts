@@ -10,7 +10,7 @@ import type { RemoteAnswerCall, RemoteRead, RemoteStateRead, StateOutcome } from
 /** The known state of one chain in the main process. */
 export interface ChainKnownState {
   readonly reads: Pick<StateReads, "request" | "forget"> | undefined;
-  readonly answers: Pick<CallCache, "request"> | undefined;
+  readonly callCache: Pick<CallCache, "request"> | undefined;
   /** Calls the listener when known values or answers are dropped. Returns the function that ends this. */
   subscribeDropped(listener: () => void): () => void;
 }
@@ -33,12 +33,12 @@ const toOutcome = ({ body }: RpcResponse): StateOutcome => (body instanceof Uint
 
 /** Answers reads and calls of serving processes from what is known. Their responses of nodes become known too. */
 export class HostedState {
-  readonly #known: Pick<ChainKnownState, "reads" | "answers">;
+  readonly #known: Pick<ChainKnownState, "reads" | "callCache">;
   readonly #heads: Pick<HeadTracker, "current">;
   readonly #open = new Map<number, OpenRead>();
   #lastAsked = 0;
 
-  constructor(known: Pick<ChainKnownState, "reads" | "answers">, heads: Pick<HeadTracker, "current">) {
+  constructor(known: Pick<ChainKnownState, "reads" | "callCache">, heads: Pick<HeadTracker, "current">) {
     this.#known = known;
     this.#heads = heads;
   }
@@ -49,8 +49,8 @@ export class HostedState {
   }
 
   call(call: RemoteAnswerCall): Awaitable<StateOutcome> {
-    const { answers } = this.#known;
-    return this.#request(call, answers && ((context, ask) => answers.request({ ...call, context }, ask)));
+    const { callCache } = this.#known;
+    return this.#request(call, callCache && ((context, ask) => callCache.request({ ...call, context }, ask)));
   }
 
   /** Takes the response of a node. Undefined: the node did not respond, or its response is too large. */

@@ -27,7 +27,7 @@ const isEntered = ({ body }: RpcResponse): boolean => body instanceof Uint8Array
 /** The known state of the main process. Answers that it gave for a block answer equal requests for this block here. */
 export class RemoteState {
   readonly reads: Pick<StateReads, "request" | "forget">;
-  readonly answers: Pick<CallCache, "request">;
+  readonly callCache: Pick<CallCache, "request">;
   readonly #options: RemoteStateOptions;
   readonly #bodies = new KnownBodies();
 
@@ -40,7 +40,7 @@ export class RemoteState {
         options.main.notify("forgetState", { chain: options.chain });
       },
     };
-    this.answers = { request: (call, ask) => this.#call(call, ask) };
+    this.callCache = { request: (call, ask) => this.#call(call, ask) };
   }
 
   /** Forgets all answers, because the main process has dropped what it knew. */

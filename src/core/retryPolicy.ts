@@ -1,4 +1,4 @@
-import type { NodeErrorKind } from "./node.ts";
+import type { NodeError, NodeErrorKind } from "./node.ts";
 
 /**
  * The cause of a retry: the kind of a node's error, or a response that is not usable.
@@ -225,3 +225,20 @@ export const RETRY_LIMITS = {
   /** One request of a client: in this many views; each of the delays once, for `waitForView`. Each retry refreshes heads. */
   view: { maxViews: 3, delaysMs: [50, 100, 200, 400], maxRefreshMs: 500 },
 } as const;
+
+/**
+ * Whether a message says that the block itself is not there (yet), in contrast to pruned state or history. EIP-1474's
+ * "resource not found" is anvil's error for a hash that a reorganisation replaced. It must not count as pruned data.
+ */
+export const isMissingBlock = (message: string): boolean =>
+  /header (for hash )?not found|request beyond head block|unknown block|could not find block|block .*not found|resource not found|block ?out ?of ?range/i.test(
+    message,
+  );
+
+/** Returns the row of RETRY_RULES for a node's error. */
+export const retryCause = ({ kind, message }: NodeError): RetryCause => {
+  if (kind !== "missingData") {
+    return kind;
+  }
+  return isMissingBlock(message) ? "missingBlock" : "prunedData";
+};

@@ -1,6 +1,5 @@
 import { type Node, NodeError } from "../core/node.ts";
-import { retryCause } from "../core/retryCause.ts";
-import { RETRY_LIMITS, RETRY_RULES } from "../core/retryPolicy.ts";
+import { RETRY_LIMITS, RETRY_RULES, retryCause } from "../core/retryPolicy.ts";
 
 /** Counts the retries of one fetch range. */
 export class FetchRetries {

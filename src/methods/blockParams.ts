@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
-import { isMissingBlock } from "../core/retryCause.ts";
+import { isMissingBlock } from "../core/retryPolicy.ts";
 import { type BlockParameter, parseBlockNumberOrTag, parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
 import { formatQuantity, type Hash } from "../ethereum/hex.ts";
 import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";

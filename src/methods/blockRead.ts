@@ -70,7 +70,7 @@ const requestState = (
   if (!isInRing(block)) {
     return ask();
   }
-  const { state, answers } = chain;
+  const { state, callCache } = chain;
   if (stateRead !== undefined) {
     const { method, keyOf } = stateRead;
     return state?.request({ method, key: keyOf(read.values), block, context: current }, ask) ?? ask();
@@ -78,7 +78,7 @@ const requestState = (
   if (cachedCall === undefined || read.isLasting !== true) {
     return ask();
   }
-  return answers?.request({ method: cachedCall, key: read.canonicalParams, block, context: current }, ask) ?? ask();
+  return callCache?.request({ method: cachedCall, key: read.canonicalParams, block, context: current }, ask) ?? ask();
 };
 
 /** Reads at a block that the view has. */

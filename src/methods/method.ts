@@ -30,8 +30,8 @@ export interface Chain {
   readonly ownHashes: OwnHashes;
   /** Known state values. Undefined if they are not followed. */
   readonly state?: Pick<StateReads, "request" | "forget"> | undefined;
-  /** Answers to calls of earlier blocks. Undefined if nodes answer all calls. */
-  readonly answers?: Pick<CallCache, "request"> | undefined;
+  /** Responses to calls that hold for later blocks. Undefined if nodes answer all calls. */
+  readonly callCache?: Pick<CallCache, "request"> | undefined;
   readonly heads: {
     /** Requests the head of all nodes now. Simultaneous calls share the requests, which take up to 500 ms. */
     refresh(): Promise<Heads>;

@@ -1,6 +1,5 @@
 import type { NodeError, NodeErrorKind } from "../core/node.ts";
-import { retryCause } from "../core/retryCause.ts";
-import { RETRY_RULES } from "../core/retryPolicy.ts";
+import { RETRY_RULES, retryCause } from "../core/retryPolicy.ts";
 
 interface Rule {
   readonly kind: NodeErrorKind;

@@ -1,6 +1,5 @@
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
-import { retryCause } from "../core/retryCause.ts";
-import { RETRY_RULES } from "../core/retryPolicy.ts";
+import { RETRY_RULES, retryCause } from "../core/retryPolicy.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { Breaker } from "./breaker.ts";
 

@@ -41,12 +41,12 @@ const createKnown = () => {
       },
     );
   };
-  const known: Pick<ChainKnownState, "reads" | "answers"> = {
+  const known: Pick<ChainKnownState, "reads" | "callCache"> = {
     reads: {
       request: ({ key, context }, ask) => request(key.address, context.caller.clientId, ask),
       forget: () => bodies.clear(),
     },
-    answers: { request: ({ key, context }, ask) => request(key, context.caller.clientId, ask) },
+    callCache: { request: ({ key, context }, ask) => request(key, context.caller.clientId, ask) },
   };
   return { known, log };
 };
@@ -100,7 +100,7 @@ const createRig = () => {
     state.reads.request({ method: "eth_getBalance", key: balanceOf(address), block, context: context() }, ask);
   const call = async (key = CALL_KEY): Promise<RpcResponse> => {
     const block = heads.current().latest;
-    return state.answers.request({ method: "eth_call", key, block, context: context() }, ask);
+    return state.callCache.request({ method: "eth_call", key, block, context: context() }, ask);
   };
   return { heads, main, sends, log, hits, state, node, balance, call };
 };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatReads } from "../../src/core/formatReads.ts";
+import { formatReads } from "../../src/core/readSet.ts";
 import { createOpForks } from "../../src/ethereum/chainForks.ts";
 import { type Address, parseData, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../src/ethereum/keccak.ts";

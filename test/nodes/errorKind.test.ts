@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeError, type NodeErrorKind } from "../../src/core/node.ts";
-import { isMissingBlock } from "../../src/core/retryCause.ts";
+import { isMissingBlock } from "../../src/core/retryPolicy.ts";
 import { errorKind, isRetryable, plainTextKind } from "../../src/nodes/errorKind.ts";
 
 /** Errors of nodes and providers (docs/reference/providers.md): code, message, HTTP status. */

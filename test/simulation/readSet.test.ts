@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { workerEntry } from "../../src/app/workerEntry.ts";
-import { formatReads } from "../../src/core/formatReads.ts";
+import { formatReads } from "../../src/core/readSet.ts";
 import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../src/ethereum/keccak.ts";

@@ -1,4 +1,4 @@
-import { formatReads } from "../../core/formatReads.ts";
+import { formatReads } from "../../core/readSet.ts";
 import type { StateReader } from "../../core/stateReader.ts";
 import { formatData, type Hash } from "../../ethereum/hex.ts";
 import type { Rules } from "../../ethereum/rules.ts";

@@ -1,5 +1,4 @@
-import { formatReads } from "../../../src/core/formatReads.ts";
-import type { ReadSet } from "../../../src/core/readSet.ts";
+import { formatReads, type ReadSet } from "../../../src/core/readSet.ts";
 import { formatData } from "../../../src/ethereum/hex.ts";
 import type { Engine, TransactionContext, TransactionResult } from "../../../src/evm/engine.ts";
 import { ReadRecorder } from "../../../src/evm/readRecorder.ts";

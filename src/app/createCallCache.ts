@@ -23,7 +23,7 @@ import type { ChainExecution } from "./createExecution.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { Upstreams } from "./upstreams.ts";
 
-export interface AnswersOfChainOptions {
+export interface ChainCallCacheOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
   readonly pipeline: Pick<ReadPipeline, "forget">;
@@ -66,7 +66,7 @@ const createBlockLookups = ({ heads }: Upstreams) => {
 type BlockLookups = ReturnType<typeof createBlockLookups>;
 
 const createRun =
-  ({ execution, signal }: AnswersOfChainOptions, { headerOf }: BlockLookups): RunCall =>
+  ({ execution, signal }: ChainCallCacheOptions, { headerOf }: BlockLookups): RunCall =>
   async ({ method, paramsText, block, source, gasCap }) => {
     const header = headerOf(block);
     if (header === undefined) {
@@ -93,7 +93,7 @@ const createCallNode =
 
 /** Returns the function that removes a node's response to a call from the cache. */
 const createForget =
-  ({ upstreams, pipeline }: AnswersOfChainOptions) =>
+  ({ upstreams, pipeline }: ChainCallCacheOptions) =>
   ({ key, block }: { readonly key: string; readonly block: BlockId }): void => {
     const heads = upstreams.heads.current();
     if (heads !== undefined) {
@@ -102,7 +102,7 @@ const createForget =
   };
 
 /** Creates the answers to calls of one chain. `close` ends their learning. */
-export const createAnswers = (options: AnswersOfChainOptions): { readonly answers: CallCache; close(): void } => {
+export const createCallCache = (options: ChainCallCacheOptions): { readonly callCache: CallCache; close(): void } => {
   const { config, upstreams, values, follower, cost, fetch, differences, never, telemetry } = options;
   const { unitsOf } = cost;
   const lookups = createBlockLookups(upstreams);
@@ -121,6 +121,6 @@ export const createAnswers = (options: AnswersOfChainOptions): { readonly answer
   const reruns = new CallReruns({ ...runs, knownDefaults: (node, block) => defaults.known(node, block) });
   const { waitMs } = config.state;
   const blockTimeMs = (): number => upstreams.heads.blockTimeMs;
-  const answers = new CallCache({ ...shared, table, learner, reruns, checks, waitMs, blockTimeMs });
-  return { answers, close: () => learner.close() };
+  const callCache = new CallCache({ ...shared, table, learner, reruns, checks, waitMs, blockTimeMs });
+  return { callCache, close: () => learner.close() };
 };
