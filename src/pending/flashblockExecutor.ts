@@ -5,9 +5,10 @@ import type { Hash } from "../ethereum/hex.ts";
 import { type LeafCache, orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
+import { complete } from "../evm/reads/complete.ts";
 import { BaseState, type BaseStateOptions } from "./baseState.ts";
 import { BlockRun } from "./blockRun.ts";
-import { overwritten } from "./blockState.ts";
+import { layered, overwritten } from "./blockState.ts";
 import { EngineQueue, type EngineTurns } from "./engineQueue.ts";
 import { appendExecuted, type ExecutedFlashblock, findMismatch } from "./executedFlashblock.ts";
 import { ExecutedJobs, layersOf } from "./executedJobs.ts";
@@ -33,27 +34,17 @@ interface PreState {
   readonly layers: readonly Layer[];
 }
 
-/** A job that runs, with the layers below it. */
-interface RunningJob {
-  readonly run: BlockRun;
-  readonly layers: readonly Layer[];
-  /** All layers after that number of transactions. */
-  written?: { readonly count: number; readonly layers: readonly Layer[] };
-}
-
 /** The result of one job's execution. */
 interface Attempt extends Pick<Execution, "outcome" | "unverified" | "cause"> {
   /** Present if the outcome is verified. */
   readonly executed?: ExecutedFlashblock;
 }
 
-/** The state, the jobs and the pace of a new executor. */
+/** The state and the jobs of a new executor. */
 interface ExecutorStart {
   readonly base: BaseState;
   readonly executed: ExecutedJobs;
   readonly engineQueue: EngineTurns;
-  /** Calls and transactions that run without a pause. */
-  readonly maxSteps: number;
 }
 
 export const createFlashblockExecutor = (options: FlashblockExecutorOptions, base: BlockId): FlashblockExecutor =>
@@ -61,7 +52,6 @@ export const createFlashblockExecutor = (options: FlashblockExecutorOptions, bas
     base: new BaseState(options, base),
     executed: new ExecutedJobs(),
     engineQueue: new EngineQueue(),
-    maxSteps: Number.POSITIVE_INFINITY,
   });
 
 /** Executes jobs one after another, each on the outcome of another. It keeps the base's values from block to block. */
@@ -70,23 +60,22 @@ export class FlashblockExecutor {
   readonly #base: BaseState;
   readonly #engineQueue: EngineTurns;
   readonly #executed: ExecutedJobs;
-  readonly #maxSteps: number;
   readonly #jobs: PreparedJobs;
   /** A block's root is computed again for each of its messages. */
   readonly #leaves: LeafCache = new WeakMap();
-  #current: RunningJob | undefined;
+  /** Everything that the running job and those below it have written, newest first. */
+  #written: readonly Layer[] | undefined;
 
-  constructor(options: FlashblockExecutorOptions, { base, executed, engineQueue, maxSteps }: ExecutorStart) {
+  constructor(options: FlashblockExecutorOptions, { base, executed, engineQueue }: ExecutorStart) {
     this.#options = options;
     this.#base = base;
     this.#executed = executed;
     this.#engineQueue = engineQueue;
-    this.#maxSteps = maxSteps;
     this.#jobs = new PreparedJobs({
       base: this.#base,
       engine: options.engine,
       engineQueue: this.#engineQueue,
-      written: () => this.#written(),
+      written: () => this.#written ?? this.#executed.layers(),
       onRetry: (job, error) => options.onRetry?.(job, error),
       isCancelled: (job) => options.isCancelled?.(job) ?? false,
       deadlineMs: (job) => options.deadlineMs?.(job),
@@ -120,7 +109,7 @@ export class FlashblockExecutor {
     const { idle } = this.#engineQueue;
     return new FlashblockExecutor(
       { engine, fetch, codes, isNative, deadlineMs: () => deadlineMs },
-      { base: this.#base.fork(), executed: this.#executed.fork(), engineQueue: { urgent: idle, idle }, maxSteps: 1 },
+      { base: this.#base.fork(), executed: this.#executed.fork(), engineQueue: { urgent: idle, idle } },
     );
   }
 
@@ -191,28 +180,31 @@ export class FlashblockExecutor {
     if (job.index === 0) {
       this.#base.known.add(overwritten(job.environment));
     }
+    const { known } = this.#base;
     const run = new BlockRun({
       job,
       engine,
-      known: this.#base.known,
-      layers,
       ancestors: parentHashes([job, ...ancestors]),
       transactions,
       gasUsed: job.index === 0 ? 0n : (ancestors[0]?.gasUsed ?? 0n),
     });
-    this.#current = { run, layers };
     try {
-      await run.complete({ queue: this.#engineQueue.urgent, maxSteps: this.#maxSteps }, (missing) =>
-        this.#jobs.wait(rounds.fetch(missing, run.executed.length)),
-      );
+      const { result, state } = await complete(run, {
+        readerOf: (missing) => layered(known.reader(missing), layers),
+        turn: this.#engineQueue.urgent,
+        fetch: async (missing, progress) => {
+          this.#written = [layerFromChanges(progress.state.changes()), ...layers];
+          await this.#jobs.wait(rounds.fetch(missing, run.executed.length));
+        },
+      });
+      return {
+        receipts: result.map(({ receipt }) => receipt),
+        extras: result.map(({ extra }) => extra),
+        changes: state.changes(),
+      };
     } finally {
-      this.#current = undefined;
+      this.#written = undefined;
     }
-    return {
-      receipts: run.executed.map(({ receipt }) => receipt),
-      extras: run.executed.map(({ extra }) => extra),
-      changes: run.changes(),
-    };
   }
 
   #layerOf(changes: StateChanges): Layer {
@@ -223,19 +215,6 @@ export class FlashblockExecutor {
       }
     }
     return layerFromChanges(changes);
-  }
-
-  /** Everything that was written until now: it is below a transaction that runs on guesses. */
-  #written(): readonly Layer[] {
-    const current = this.#current;
-    if (current === undefined) {
-      return this.#executed.layers();
-    }
-    const count = current.run.executed.length;
-    if (current.written?.count !== count) {
-      current.written = { count, layers: [layerFromChanges(current.run.changes()), ...current.layers] };
-    }
-    return current.written.layers;
   }
 }
 

@@ -5,7 +5,7 @@ import type { ReadRecorder } from "../readRecorder.ts";
 import { Exploration } from "./exploration.ts";
 import { IncompleteState } from "./incompleteState.ts";
 import type { KnownState } from "./knownState.ts";
-import { createMissingState, createStrictState } from "./missingState.ts";
+import { createMissingState, createStrictState, type MissingState } from "./missingState.ts";
 import type { SteppedRun } from "./steppedRun.ts";
 
 /** Values that one run may fetch. Each needs one to three calls to a node. */
@@ -23,6 +23,47 @@ export interface CompletedRun<T> {
   readonly rounds: number;
 }
 
+/** What a run in steps has done before it lacks a value. */
+export interface RunProgress {
+  /** Of the steps that have ended, in their order. */
+  readonly results: readonly unknown[];
+  /** The state after these steps. */
+  readonly state: ExecutionState;
+}
+
+/** How a run in steps gets the values that it lacks. */
+export interface StepCompletion {
+  /** Returns a reader of what is known now. It notes in `missing` what is not. */
+  readerOf(missing: MissingState): StateReader;
+  /** Makes missing values known. */
+  fetch(missing: StateKeys, progress: RunProgress): Promise<void>;
+  /** Executes a step when the engine is free. Default: at once. */
+  turn?<R>(execute: () => Promise<R>): Promise<R>;
+  readonly reads?: ReadRecorder | undefined;
+}
+
+/**
+ * Executes a run in steps once, on known values alone, and returns its result and the state after it. A step that lacks a value
+ * is executed again after a fetch, and earlier steps are not.
+ */
+export const complete = async <T>(
+  run: SteppedRun<T>,
+  { readerOf, fetch, turn = (execute) => execute(), reads }: StepCompletion,
+): Promise<{ readonly result: T; readonly state: ExecutionState }> => {
+  const reader = new IncompleteState(createStrictState, readerOf);
+  const state = run.createState(reader);
+  const results: unknown[] = [];
+  const step = async <R>(execute: (state: ExecutionState) => R | Promise<R>): Promise<R> => {
+    const result = await reader.complete(
+      () => turn(async () => execute(state)),
+      (missing) => fetch(missing, { results, state }),
+    );
+    results.push(result);
+    return result;
+  };
+  return { result: await run.execute({ step, reader, reads }), state };
+};
+
 /** Runs on guesses for the missing values, fetches these values, and runs again. The caller's deadline limits the time. */
 export const completeRun = async <T>(
   run: (state: StateReader) => Promise<T>,
@@ -37,33 +78,23 @@ export const completeRun = async <T>(
   return { result, rounds: rounds.count };
 };
 
-/**
- * Executes the run once. A step that lacks a value is executed again after a fetch, and earlier steps are not. The fetch has
- * the values that the step and those after it lack on guesses.
- */
+/** Completes a run in steps. Each fetch has the values that the step and those after it lack on guesses. */
 export const completeSteps = async <T>(
   run: SteppedRun<T>,
   { known, fetch }: FetchedState,
   reads?: ReadRecorder | undefined,
 ): Promise<CompletedRun<T>> => {
   const rounds = new FetchRounds(known, fetch);
-  const reader = new IncompleteState(createStrictState, (missing) => known.reader(missing));
-  const state = run.createState(reader);
   const exploration = new Exploration(known, run);
-  const results: unknown[] = [];
-  const step = async <R>(execute: (state: ExecutionState) => R | Promise<R>): Promise<R> => {
-    const result = await reader.complete(
-      () => execute(state),
-      async (missing) => {
-        const keys = await exploration.missingKeys(results, state.changes());
-        keys.add(missing);
-        await rounds.fetch(keys.keys());
-      },
-    );
-    results.push(result);
-    return result;
-  };
-  const result = await run.execute({ step, reader, reads });
+  const { result } = await complete(run, {
+    readerOf: (missing) => known.reader(missing),
+    fetch: async (missing, { results, state }) => {
+      const keys = await exploration.missingKeys(results, state.changes());
+      keys.add(missing);
+      await rounds.fetch(keys.keys());
+    },
+    reads,
+  });
   return { result, rounds: rounds.count };
 };
 
