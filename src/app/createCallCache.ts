@@ -11,7 +11,7 @@ import { CallReruns } from "../state/calls/callReruns.ts";
 import type { RunCall } from "../state/calls/callRun.ts";
 import { CallTable } from "../state/calls/callTable.ts";
 import { NodeDefaultsCache } from "../state/calls/nodeDefaults.ts";
-import { ValueLoader } from "../state/calls/valueLoader.ts";
+import { ValueLoader } from "../state/calls/valueLoads.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import type { StateCost } from "../state/stateCost.ts";
 import type { StateDifferences } from "../state/stateDifferences.ts";

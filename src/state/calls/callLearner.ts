@@ -2,7 +2,7 @@ import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { Address } from "../../ethereum/hex.ts";
 import { resolvesWithin } from "../resolvesWithin.ts";
 import type { StateFollower } from "../stateFollower.ts";
-import type { StateKey } from "../stateKey.ts";
+import { keyName, type StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import type { CallChecks } from "./callChecks.ts";
 import { isRepeatableCall } from "./callReruns.ts";
@@ -41,23 +41,14 @@ const MAX_VALUES = 1_000;
 const decoder = new TextDecoder();
 
 /** One answer that is being learned. */
-interface Attempt {
+interface Attempt extends WantedValues {
   readonly candidate: LearnCandidate;
   readonly defaults: NodeDefaults;
-  readonly loaded: Set<string>;
+  /** The names of all keys that it lacked. */
+  readonly lacked: Set<string>;
+  /** The keys that the last execution lacked. None: the attempt has ended. */
+  keys: readonly StateKey[];
 }
-
-interface LackingAttempt extends WantedValues {
-  readonly attempt: Attempt;
-}
-
-/** The result of one execution: what it lacks, or its end. */
-type Round =
-  | { readonly missing: readonly StateKey[] }
-  | { readonly refusal: Refusal }
-  | { readonly answer: CallResult };
-
-const nameOf = ({ field, address, slot }: StateKey): string => field + address + (slot ?? "");
 
 /**
  * Learns in the background what calls read: executes them here, at the block of the node's answer. An answer is learned only if
@@ -129,40 +120,29 @@ export class CallLearner {
     const { values } = this.#options;
     // A source on probation has no values for executions.
     if (!values.isReadable(block)) {
-      this.#refuseAll(batch, "late");
+      for (const candidate of batch) {
+        this.#options.table.refuse(candidate, "late");
+      }
       return;
     }
     let attempts = await this.#begin(batch);
     for (let round = 0; round < MAX_ROUNDS && attempts.length > 0; round++) {
-      const lacking: LackingAttempt[] = [];
       for (const attempt of attempts) {
-        const keys = await this.#attempt(attempt);
-        if (keys.length > 0) {
-          lacking.push({ attempt, clientId: attempt.candidate.clientId, keys });
-        }
+        attempt.keys = await this.#attempt(attempt);
       }
-      attempts = await this.#load(lacking, block);
+      const lacking = attempts.filter(({ keys }) => keys.length > 0);
+      attempts = this.#loads.affordable(lacking, block);
+      this.#refuseAll(
+        lacking.filter((each) => !attempts.includes(each)),
+        "budget",
+      );
+      await this.#loads.load(attempts, block);
     }
-    this.#refuseAll(
-      attempts.map(({ candidate }) => candidate),
-      "unknown",
-    );
+    this.#refuseAll(attempts, "unknown");
   }
 
-  /** Loads what the attempts lack. Returns those that the budget allows, and refuses the others. */
-  async #load(lacking: readonly LackingAttempt[], block: BlockId): Promise<readonly Attempt[]> {
-    const loaded = this.#loads.affordable(lacking, block);
-    const refused = lacking.filter((each) => !loaded.includes(each));
-    this.#refuseAll(
-      refused.map(({ attempt }) => attempt.candidate),
-      "budget",
-    );
-    await this.#loads.load(loaded, block);
-    return loaded.map(({ attempt }) => attempt);
-  }
-
-  #refuseAll(candidates: readonly LearnCandidate[], refusal: Refusal): void {
-    for (const candidate of candidates) {
+  #refuseAll(attempts: readonly Pick<Attempt, "candidate">[], refusal: Refusal): void {
+    for (const { candidate } of attempts) {
       this.#options.table.refuse(candidate, refusal);
     }
   }
@@ -173,7 +153,7 @@ export class CallLearner {
     for (const candidate of batch) {
       const defaults = await defaultsOf(candidate.node, candidate.block);
       if (defaults?.hasZeroSender === true) {
-        attempts.push({ candidate, defaults, loaded: new Set() });
+        attempts.push({ candidate, clientId: candidate.clientId, defaults, lacked: new Set(), keys: [] });
       } else {
         table.refuse(candidate, "defaults");
       }
@@ -181,70 +161,63 @@ export class CallLearner {
     return attempts;
   }
 
-  /** Executes once. Returns the keys that must be loaded before the next try; none if the attempt has ended. */
-  async #attempt(attempt: Attempt): Promise<readonly StateKey[]> {
+  /** Executes once. Returns the keys that must be loaded before the next execution; none if the attempt has ended. */
+  async #attempt({ candidate, defaults, lacked }: Attempt): Promise<readonly StateKey[]> {
     const { table } = this.#options;
-    const { candidate, loaded } = attempt;
-    const round = await this.#execute(attempt);
-    if ("answer" in round) {
-      table.learn(candidate, round.answer);
-      return [];
-    }
-    const refusal = "refusal" in round ? round.refusal : this.#refuse(round.missing, loaded);
-    if (refusal !== undefined) {
-      table.refuse(candidate, refusal);
-      return [];
-    }
-    return "missing" in round ? round.missing : [];
-  }
-
-  /** Returns a refusal if a value is still missing after it was loaded, or if there are too many. */
-  #refuse(missing: readonly StateKey[], loaded: Set<string>): Refusal | undefined {
-    const before = loaded.size;
-    for (const key of missing) {
-      loaded.add(nameOf(key));
-    }
-    const isProgress = loaded.size > before || missing.some(({ field }) => field === "code");
-    return missing.length === 0 || !isProgress || loaded.size > MAX_VALUES ? "unknown" : undefined;
-  }
-
-  async #execute({ candidate, defaults }: Attempt): Promise<Round> {
     const run = await runOnKnownState(this.#options, { ...candidate, gasCap: defaults.gas });
-    switch (run.kind) {
-      case "done":
-        return this.#judge(candidate, run.outcome);
-      case "missing":
-        return { missing: run.keys };
-      case "failed":
-        return { refusal: "failed" };
+    if (run.kind === "missing" && isProgress(run.keys, lacked)) {
+      return run.keys;
     }
+    if (run.kind === "done") {
+      const result = this.#judge(candidate, run.outcome);
+      if (typeof result === "object") {
+        table.learn(candidate, result);
+      } else {
+        table.refuse(candidate, result);
+      }
+    } else {
+      table.refuse(candidate, run.kind === "failed" ? "failed" : "unknown");
+    }
+    return [];
   }
 
-  #judge(candidate: LearnCandidate, { result, holdsWithLessGas, reads: readSet }: CallOutcome): Round {
+  /** Returns the result to learn, or why it is not learned. */
+  #judge(candidate: LearnCandidate, { result, holdsWithLessGas, reads: readSet }: CallOutcome): CallResult | Refusal {
     const { follower, values, never, checks, headerOf, forget } = this.#options;
     const { key, method, body, block, generation, node } = candidate;
     const header = resultHeader(headerOf(block));
     if (header === undefined || generation !== follower.generation || !values.isReadable(block)) {
-      return { refusal: "late" };
+      return "late";
     }
     if (decoder.decode(body).toLowerCase() !== JSON.stringify(result)) {
       if (readSet.blockHashes.length > 0) {
         // The node's bytes may be of a BLOCKHASH that was zero (CallChecks).
         forget(candidate);
       }
-      return { refusal: "mismatch" };
+      return "mismatch";
     }
     if (checks.isForwarded(key, block)) {
-      return { refusal: "forwarded" };
+      return "forwarded";
     }
     if (!holdsWithLessGas) {
-      return { refusal: "gas" };
+      return "gas";
     }
     const reads = callReads(readSet);
     if (never.size > 0 && [...reads.addresses].some((address) => never.has(address))) {
-      return { refusal: "never" };
+      return "never";
     }
     const isRepeatable = method === "eth_call" && isRepeatableCall(key, body, result);
-    return { answer: { body, block, reads, header, generation, node, isRepeatable } };
+    return { body, block, reads, header, generation, node, isRepeatable };
   }
 }
+
+/** Adds the keys that an execution lacks. Returns false if it lacked all of them before, or if they are too many. */
+const isProgress = (missing: readonly StateKey[], lacked: Set<string>): boolean => {
+  const before = lacked.size;
+  for (const key of missing) {
+    lacked.add(keyName(key));
+  }
+  // A code is loaded after its hash.
+  const hasNew = lacked.size > before || missing.some(({ field }) => field === "code");
+  return missing.length > 0 && hasNew && lacked.size <= MAX_VALUES;
+};
