@@ -9,7 +9,7 @@ import { createFeed } from "../feed/feedClient.ts";
 import { createRecentFlashblocks, type RecentFlashblocks } from "../feed/recentFlashblocks.ts";
 import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
-import { noExecutor } from "../pending/noExecutor.ts";
+import { noExecutor } from "../pending/execution.ts";
 import { createPending, type Pending } from "../pending/pending.ts";
 import type { PendingOptions } from "../pending/pendingParts.ts";
 import { parseSubmitted } from "../pending/submittedTransaction.ts";

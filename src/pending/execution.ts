@@ -4,6 +4,7 @@ import type { PendingEnvironment } from "../core/view.ts";
 import type { Address, Data, Hash } from "../ethereum/hex.ts";
 import type { Receipt } from "../ethereum/receipt.ts";
 import type { Senders } from "../evm/senders/senderRecovery.ts";
+import type { WriteSetFailure } from "../state/writeSet.ts";
 
 /** Why a message's state is not verified. It is a label value of the metric. */
 export type UnverifiedReason =
@@ -48,7 +49,7 @@ export interface Execution {
 }
 
 /** State that a message reads or writes, according to the feed's access list. */
-export interface Accessed {
+interface Accessed {
   readonly address: Address;
   readonly slots: readonly Hash[];
 }
@@ -88,3 +89,43 @@ export interface Executor {
   rebase(base: BlockId, through: number | undefined): void;
   close(): Promise<void>;
 }
+
+const refuse = () => Promise.reject(new Error("this chain is not executed here"));
+
+/** Executes nothing, for a chain whose rules are not known. The view has the feed's data, and the node answers state reads. */
+export const noExecutor: Executor = {
+  execute: refuse,
+  executeRest: refuse,
+  rebase: () => undefined,
+  close: () => Promise.resolve(),
+};
+
+const WRONG: ReadonlySet<UnverifiedReason> = new Set([
+  "gas",
+  "bloom",
+  "receiptsRoot",
+  "undecodable",
+  "foreignChain",
+  "rejected",
+]);
+
+/** Whether the reason is in the message itself. Otherwise it may be right, and could not be executed here. */
+export const isWrongMessage = (unverified: UnverifiedReason | undefined): boolean =>
+  unverified !== undefined && WRONG.has(unverified);
+
+/** These happen to single messages. Each of the others would happen to every block again, or has been waited for. */
+const SINGLE: ReadonlySet<UnverifiedReason> = new Set(["failed", "unreadable", "tooMuchState"]);
+
+/**
+ * Whether the message and those after it stay hidden behind verified ones. The state of these is true, and a node's may be older.
+ * A message that this version cannot execute is shown, because such a chain would have no pre-confirmations otherwise.
+ * So is a late one: a block time has passed, in which the verified ones were shown.
+ */
+export const isHiddenBehindVerified = (unverified: UnverifiedReason | undefined): boolean =>
+  unverified !== undefined && (WRONG.has(unverified) || SINGLE.has(unverified));
+
+const MISMATCHES: ReadonlySet<UnverifiedReason> = new Set(["gas", "bloom", "receiptsRoot"]);
+
+/** Returns why an execution without an outcome gives no write set. */
+export const writeSetFailureOf = (unverified: UnverifiedReason | undefined): WriteSetFailure =>
+  unverified !== undefined && MISMATCHES.has(unverified) ? "mismatch" : "error";

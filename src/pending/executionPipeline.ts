@@ -6,8 +6,13 @@ import type { BlockMessages, Verdict } from "../feed/sequenceState.ts";
 import { AppliedChain, type MessageForm } from "./appliedChain.ts";
 import { type ExtraBlockFields, environmentOf, type PendingChain } from "./applyFlashblock.ts";
 import type { KnownSender } from "./decode.ts";
-import type { Execution, Executor, FlashblockJob } from "./execution.ts";
-import { isHiddenBehindVerified, isWrongMessage } from "./executionFailure.ts";
+import {
+  type Execution,
+  type Executor,
+  type FlashblockJob,
+  isHiddenBehindVerified,
+  isWrongMessage,
+} from "./execution.ts";
 import { createJob, decodeMessage, type FeedMessage, type QueuedMessage, withoutChanges } from "./queuedMessage.ts";
 
 export interface ExecutionPipelineOptions {

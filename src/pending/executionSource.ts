@@ -5,8 +5,7 @@ import { composeChanges } from "../state/sources/executedWrites.ts";
 import { type BlockContentOptions, readBlockContent, withinScope } from "../state/sources/readBlockContent.ts";
 import { scopeWithin } from "../state/sources/sourceNodes.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../state/writeSet.ts";
-import type { Execution, Executor, FlashblockJob } from "./execution.ts";
-import { writeSetFailureOf } from "./executionFailure.ts";
+import { type Execution, type Executor, type FlashblockJob, writeSetFailureOf } from "./execution.ts";
 
 export interface ExecutionSourceOptions extends BlockContentOptions {
   readonly executor: Executor;

@@ -5,18 +5,18 @@ import type { Hash } from "../ethereum/hex.ts";
 import { type LeafCache, orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
+import { NotExecutableError } from "../evm/notExecutableError.ts";
 import { complete } from "../evm/reads/complete.ts";
+import { TransactionError } from "../evm/transactionError.ts";
 import { BaseState, type BaseStateOptions } from "./baseState.ts";
 import { BlockRun } from "./blockRun.ts";
 import { layered, overwritten } from "./blockState.ts";
 import { EngineQueue, type EngineTurns } from "./engineQueue.ts";
-import { appendExecuted, type ExecutedFlashblock, findMismatch } from "./executedFlashblock.ts";
-import { ExecutedJobs, layersOf } from "./executedJobs.ts";
-import type { Execution, ExecutionOutcome, FlashblockJob } from "./execution.ts";
+import { appendExecuted, type ExecutedFlashblock, ExecutedJobs, findMismatch, layersOf } from "./executedJobs.ts";
+import type { Execution, ExecutionOutcome, FlashblockJob, UnverifiedReason } from "./execution.ts";
 import { type PreparedJob, PreparedJobs } from "./preparedJobs.ts";
 import { type Layer, layerFromChanges } from "./stateLayers.ts";
-import { JobCancelledError } from "./stateRounds.ts";
-import { unverifiedReasonOf } from "./unverifiedReason.ts";
+import { JobCancelledError, UnreadableStateError } from "./stateRounds.ts";
 
 export interface FlashblockExecutorOptions extends BaseStateOptions {
   readonly engine: (rules: Rules) => Engine;
@@ -223,3 +223,14 @@ const rawsOf = ({ decoded }: PreparedJob): readonly Uint8Array[] => decoded.map(
 /** Hashes of blocks that are not sealed here yet, by number: the block that follows has the hash of its parent. */
 const parentHashes = (jobs: readonly { readonly environment: PendingEnvironment }[]): ReadonlyMap<bigint, Hash> =>
   new Map(jobs.map(({ environment: { number, parentHash } }) => [number - 1n, parentHash]));
+
+/** Returns why an error of an execution leaves a message without verified state. */
+const unverifiedReasonOf = (error: unknown): UnverifiedReason => {
+  if (error instanceof NotExecutableError) {
+    return "unexecutable";
+  }
+  if (error instanceof UnreadableStateError) {
+    return error.reason;
+  }
+  return error instanceof TransactionError ? "rejected" : "failed";
+};

@@ -7,8 +7,7 @@ import type { FeedIntake } from "./feedIntake.ts";
 import type { TransactionFields } from "./nodeTransactionFields.ts";
 import { extraBlockFieldsOf } from "./pendingHeads.ts";
 import { type Passed, type ReconcileOptions, reconcile } from "./reconcile.ts";
-import { sealedExecutions } from "./sealedExecutions.ts";
-import { createPartialExecution } from "./sealedRest.ts";
+import { createPartialExecution, sealedExecutions } from "./sealedExecutions.ts";
 
 export interface HeadReconciliationOptions extends ReconcileOptions {
   /** Label of metrics. */

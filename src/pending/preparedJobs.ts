@@ -6,7 +6,7 @@ import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";
 import type { EngineTurns } from "./engineQueue.ts";
 import type { Prepared } from "./executeTransactions.ts";
 import type { FlashblockJob } from "./execution.ts";
-import { ReadSets } from "./readSets.ts";
+import { ReadSets } from "./speculation.ts";
 import type { Layer } from "./stateLayers.ts";
 import { StateRounds } from "./stateRounds.ts";
 

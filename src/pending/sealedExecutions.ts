@@ -1,11 +1,15 @@
 import type { BlockId, HeaderFields, Heads } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
-import { isQuantity } from "../ethereum/hex.ts";
+import { type Data, isQuantity } from "../ethereum/hex.ts";
 import type { Flashblock } from "../feed/flashblock.ts";
-import type { SealedExecution } from "../state/sources/feedSource.ts";
+import type { BlockContent } from "../state/sources/blockContent.ts";
+import type { PartialExecution, SealedExecution } from "../state/sources/feedSource.ts";
+import type { WriteSetFailure } from "../state/writeSet.ts";
 import { isAbsent } from "../verification/jsonFields.ts";
 import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
+import { writeSetFailureOf } from "./execution.ts";
+import type { ExecutionPipeline } from "./executionPipeline.ts";
 import { isWhollyExecuted, type Passed, type ReconcileOptions } from "./reconcile.ts";
 
 const isNumber = (value: unknown, expected: bigint): boolean => isQuantity(value) && BigInt(value) === expected;
@@ -27,19 +31,19 @@ const hasEnvironment = (
   (isAbsent(header.parentBeaconBlockRoot) || isHex(header.parentBeaconBlockRoot, environment.parentBeaconBlockRoot));
 
 /** A sealed block with other transactions than its pending block, which has its environment and its parent. */
-export interface DifferingBlock {
+interface DifferingBlock {
   readonly sealed: BlockId;
   readonly pending: PendingBlockState;
 }
 
-export interface SealedExecutions {
+interface SealedExecutions {
   /** The blocks that equal their execution, oldest first. */
   readonly executed: readonly SealedExecution[];
   /** The first block that differs, if only its transactions do. */
   readonly differing: DifferingBlock | undefined;
 }
 
-export interface SealedExecutionsOptions extends ReconcileOptions {
+interface SealedExecutionsOptions extends ReconcileOptions {
   /** Resolves with the changes of a message whose execution is late. Undefined: they are not verified. */
   changesOf(message: Flashblock): Promise<StateChanges | undefined>;
 }
@@ -94,4 +98,72 @@ export const sealedExecutions = (
     parent = sealed;
   }
   return { executed, differing: undefined };
+};
+
+/** One message of the feed that was executed. */
+interface ExecutedPart {
+  readonly job: number;
+  readonly transactions: readonly Data[];
+  readonly changes: StateChanges;
+}
+
+const isSame = (one: Data | undefined, other: Data): boolean => one?.toLowerCase() === other.toLowerCase();
+
+/** Returns the messages whose transactions begin the sealed block. */
+const commonParts = (parts: readonly ExecutedPart[], transactions: readonly Data[]): readonly ExecutedPart[] => {
+  let count = 0;
+  const differing = parts.findIndex((part) => {
+    const first = count;
+    count += part.transactions.length;
+    return !part.transactions.every((raw, position) => isSame(transactions[first + position], raw));
+  });
+  return differing < 0 ? parts : parts.slice(0, differing);
+};
+
+/** Returns the executed messages of the pending block, up to the first whose state is not verified. */
+const executedParts = ({ pending }: DifferingBlock, pipeline: Pick<ExecutionPipeline, "jobOf">): ExecutedPart[] => {
+  const parts: ExecutedPart[] = [];
+  for (const { message, changes } of pending.parts) {
+    const job = pipeline.jobOf(message);
+    if (job === undefined || changes === undefined) {
+      break;
+    }
+    parts.push({ job, transactions: message.diff.transactions, changes });
+  }
+  return parts;
+};
+
+/**
+ * Returns the execution of a sealed block that has other transactions at its end than the feed brought. The messages are not
+ * executed again. Must be called before the base changes. Gas, bloom and receipts root of the whole block are checked.
+ */
+export const createPartialExecution = (
+  differing: DifferingBlock,
+  pipeline: Pick<ExecutionPipeline, "jobOf" | "executeRest">,
+  { skipsReceiptsRoot }: ReconcileOptions,
+): PartialExecution => {
+  const { environment } = differing.pending;
+  const { number, hash } = differing.sealed;
+  const parts = executedParts(differing, pipeline);
+  const complete = async (content: BlockContent): Promise<readonly StateChanges[] | WriteSetFailure> => {
+    const common = commonParts(parts, content.transactions);
+    const last = common.at(-1);
+    if (last === undefined) {
+      return "incomplete";
+    }
+    const { gasUsed, logsBloom, receiptsRoot } = content;
+    const { outcome, unverified } = await pipeline.executeRest({
+      before: last.job,
+      environment,
+      index: common.length,
+      transactions: content.transactions.slice(common.reduce((sum, { transactions }) => sum + transactions.length, 0)),
+      accessList: [],
+      hasPostExec: false,
+      expected: { gasUsed, logsBloom, receiptsRoot: skipsReceiptsRoot ? undefined : receiptsRoot },
+    });
+    return outcome === undefined
+      ? writeSetFailureOf(unverified)
+      : [...common.map(({ changes }) => changes), outcome.changes];
+  };
+  return { block: { number, hash }, complete };
 };

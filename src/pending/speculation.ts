@@ -1,6 +1,8 @@
+import { LRUCache } from "lru-cache";
 import type { StateKeys, StateReader } from "../core/stateReader.ts";
 import { type Address, formatData, formatQuantity } from "../ethereum/hex.ts";
 import { createdAddress } from "../ethereum/receipt.ts";
+import type { Transaction } from "../ethereum/transaction.ts";
 import type { BlockEnvironment, Engine } from "../evm/engine.ts";
 import { createLikelyGuesses, type GuessedValues, largeGuesses } from "../evm/reads/guesses.ts";
 import { createMissingState, type MissingState } from "../evm/reads/missingState.ts";
@@ -8,7 +10,6 @@ import { StateKeySet } from "../evm/reads/stateKeySet.ts";
 import type { PlainCall } from "../state/fetch/prefetch.ts";
 import type { EngineTurns } from "./engineQueue.ts";
 import { executeTransaction, type Prepared } from "./executeTransactions.ts";
-import type { ReadSets } from "./readSets.ts";
 
 /** Time limit for the guesses of one round. Then the round fetches the values that are missing so far. */
 const ROUND_MS = 60;
@@ -22,7 +23,7 @@ const MAX_HINTS = 16;
 const CHECKS = { nonce: false, sender: false, freeGas: false };
 const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
 
-export interface SpeculationOptions {
+interface SpeculationOptions {
   readonly engine: Engine;
   readonly engineQueue: EngineTurns;
   readonly readSets: ReadSets;
@@ -191,3 +192,38 @@ const callOfPrepared = (prepared: Prepared): PlainCall => {
     ...("authorizationList" in transaction ? { authorizationList: transaction.authorizationList } : {}),
   };
 };
+
+const MAX_CALLS = 4_000;
+/** Limit for one contract and selector. */
+const MAX_KEYS = 512;
+const SELECTOR_BYTES = 4;
+
+const callOf = ({ to, input }: Transaction): string | undefined =>
+  to === null ? undefined : `${to}${formatData(input.subarray(0, SELECTOR_BYTES))}`;
+
+/** The keys that earlier transactions read, by contract and selector. Values change from block to block, keys rarely do. */
+export class ReadSets {
+  readonly #sets = new LRUCache<string, StateKeySet>({ max: MAX_CALLS });
+
+  /** `omitted`: contracts and selectors whose keys are left out. This one is added to it. */
+  of(transaction: Transaction, omitted: Set<string>): StateKeys | undefined {
+    const call = callOf(transaction);
+    if (call === undefined || omitted.has(call)) {
+      return undefined;
+    }
+    omitted.add(call);
+    return this.#sets.get(call)?.keys();
+  }
+
+  learn(transaction: Transaction, keys: StateKeys): void {
+    const call = callOf(transaction);
+    if (call === undefined) {
+      return;
+    }
+    const readSet = this.#sets.get(call) ?? new StateKeySet();
+    if (readSet.size < MAX_KEYS) {
+      readSet.add(keys);
+    }
+    this.#sets.set(call, readSet);
+  }
+}

@@ -11,8 +11,7 @@ import { blockOf, layered } from "./blockState.ts";
 import type { EngineTurns } from "./engineQueue.ts";
 import type { Prepared } from "./executeTransactions.ts";
 import type { FlashblockJob, UnverifiedReason } from "./execution.ts";
-import type { ReadSets } from "./readSets.ts";
-import { Speculation } from "./speculation.ts";
+import { type ReadSets, Speculation } from "./speculation.ts";
 import type { Layer } from "./stateLayers.ts";
 
 /** Values that one message may fetch. A cold slot costs 2,100 gas, so a block of 100M gas reads fewer. */

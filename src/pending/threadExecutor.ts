@@ -6,7 +6,7 @@ import type { SenderRecovery } from "../evm/senders/senderRecovery.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import { type WorkerEntry, WorkerThread } from "../threads/workerThread.ts";
 import type { Execution, Executor, FlashblockJob } from "./execution.ts";
-import type { ExecutorData, ExecutorFunctions, ExecutorHost } from "./executorMessages.ts";
+import type { ExecutorData, ExecutorFunctions, ExecutorHost } from "./executorTask.ts";
 
 export interface ExecutorOptions {
   readonly entry: WorkerEntry;

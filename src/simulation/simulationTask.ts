@@ -1,9 +1,11 @@
-import { type Address, type Data, formatData, type Hash } from "../ethereum/hex.ts";
-import type { AccessListEntry } from "../ethereum/transaction.ts";
+import { type Address, type Data, formatData, type Hash, parseData } from "../ethereum/hex.ts";
+import { parseTransaction } from "../ethereum/parseTransaction.ts";
+import { type AccessListEntry, DEPOSIT_TYPE, InvalidTransaction } from "../ethereum/transaction.ts";
 import { runSteps, type SteppedRun, type Steps } from "../evm/reads/steppedRun.ts";
 import { evmTask } from "../evm/runs/evmTask.ts";
 import type { WorkerContext } from "../evm/runs/workerContext.ts";
-import { runRecoverSenders } from "../evm/senders/recoverSendersRun.ts";
+import { recoverSender } from "../evm/senders/recoverAddress.ts";
+import type { Senders } from "../evm/senders/senderRecovery.ts";
 import { type CallExecution, type CallInput, callError, prepareExecution } from "./callExecution.ts";
 import { estimateGas } from "./estimateGas.ts";
 import { runSimulation } from "./runSimulation.ts";
@@ -95,6 +97,20 @@ const mergeAccessLists = (
 
 const countEntries = (list: readonly AccessListEntry[]): number =>
   list.reduce((sum, { storageKeys }) => sum + 1 + storageKeys.length, 0);
+
+/** The run of a thread that recovers senders. A transaction that is a deposit or invalid has none. */
+const runRecoverSenders = async (raws: readonly Data[]): Promise<Senders> =>
+  raws.map((raw) => {
+    try {
+      const transaction = parseTransaction(parseData(raw));
+      return transaction.type === DEPOSIT_TYPE ? undefined : recoverSender(transaction);
+    } catch (error) {
+      if (error instanceof InvalidTransaction) {
+        return undefined;
+      }
+      throw error;
+    }
+  });
 
 /** The task of a thread that simulates, and recovers senders between simulations. */
 export const simulationTask = evmTask({

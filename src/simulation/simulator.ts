@@ -1,4 +1,4 @@
-import type { Caller, CallScope } from "../core/context.ts";
+import type { Caller, CallScope, StateReadContext } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import { MustForwardError } from "../core/mustForwardError.ts";
 import type { ReadSet } from "../core/readSet.ts";
@@ -9,7 +9,7 @@ import { type Data, formatQuantity, type Quantity } from "../ethereum/hex.ts";
 import { missingFields, unknownFields } from "../ethereum/nodeRules.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
 import type { EvmWorkers } from "../evm/runs/evmWorkers.ts";
-import { overBudget } from "../jsonrpc/rpcError.ts";
+import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import { INTERNAL_OWNER, ownerOf } from "../limits/fairQueue.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { CallInput } from "./callExecution.ts";
@@ -40,7 +40,7 @@ export interface SimulatorOptions {
   readonly onRun?: (kind: RunKind, run: RunReport) => void;
 }
 
-export interface RunReport {
+interface RunReport {
   /** `forwarded`: the run cannot be done here, so a node answers. */
   readonly outcome: "ok" | "error" | "forwarded";
   /** Rounds of state fetching. Undefined unless the outcome is `ok`. */
@@ -75,7 +75,7 @@ export interface Simulator {
   trace(request: TraceRequest): Promise<TracedRun>;
 }
 
-export interface TraceRequest {
+interface TraceRequest {
   readonly kind: "repeatedCall" | "estimateGas";
   readonly paramsText: Uint8Array;
   readonly base: ExecutionBase;
@@ -84,7 +84,7 @@ export interface TraceRequest {
   readonly signal: AbortSignal;
 }
 
-export interface TracedRun {
+interface TracedRun {
   /** Bytes of the call, or the estimate as a quantity. */
   readonly result: Data;
   /** False: with half of the gas, the call returns other bytes. */
@@ -230,3 +230,28 @@ const formatOutput = (output: Output): Data | Quantity | object => {
 
 /** Converts to seconds, because the timestamps of headers are whole seconds. */
 const stepSeconds = (blockTimeMs: number): bigint => BigInt(Math.max(1, Math.round(blockTimeMs / 1_000)));
+
+interface StateReadLimitOptions {
+  /** Maximum of calls to nodes by which one request reads state. */
+  readonly maxStateReads: number;
+  /** The client's request, with all items of a batch. `charge` counts the calls against the client's rate limits. */
+  readonly context: Pick<StateReadContext, "admission" | "caller">;
+  /** Called with a request above the limit. */
+  onExceeded(): void;
+}
+
+/** Creates the function that is called before an execution reads state from nodes. It throws RpcError above the limit. */
+export const createStateReadLimit = ({ maxStateReads, context, onExceeded }: StateReadLimitOptions) => {
+  const request = context.admission ?? { stateReads: 0 };
+  return (calls: number): void => {
+    if (request.stateReads + calls > maxStateReads) {
+      onExceeded();
+      throw new RpcError(
+        CODES.SERVER,
+        `execution aborted: the request reads more than ${maxStateReads} state values from nodes (simulate.maxStateReads)`,
+      );
+    }
+    request.stateReads += calls;
+    context.caller.charge?.(calls, "stateReads");
+  };
+};

@@ -1,9 +1,10 @@
-import { Common, Mainnet } from "@ethereumjs/common";
+import { Common, type CustomCrypto, Mainnet } from "@ethereumjs/common";
 import { getActivePrecompiles } from "@ethereumjs/evm";
 import type { RunTxResult } from "@ethereumjs/vm";
 import type { StateReader } from "../../core/stateReader.ts";
 import { larger } from "../../ethereum/bigintOrder.ts";
 import { type Address, formatData } from "../../ethereum/hex.ts";
+import { keccak256 } from "../../ethereum/keccak.ts";
 import { isForkActive, type Rules } from "../../ethereum/rules.ts";
 import { CONSENSUS_CHECKS, type Cost, checkTransaction } from "../checks/checkTransaction.ts";
 import { isDelegation, MAX_NONCE } from "../checks/transactionChecks.ts";
@@ -20,7 +21,7 @@ import { BN254_POINT_BYTES, describeBn254 } from "../halts/precompileFault.ts";
 import { NotExecutableError } from "../notExecutableError.ts";
 import type { ReadRecorder } from "../readRecorder.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
-import { libraryCrypto } from "./libraryCrypto.ts";
+import { verifyKzgProof } from "./kzg.ts";
 import { formatHalt } from "./libraryHalt.ts";
 import { LibraryVm } from "./libraryVm.ts";
 import { ReferenceState } from "./referenceState.ts";
@@ -204,3 +205,23 @@ const resultOf = (result: RunTxResult, message: TransactionMessage, cost: Cost):
     ...(createdAddress && { created: formatData(createdAddress.bytes) }),
   };
 };
+
+/** Replaces functions that only create or verify blobs. The point evaluation precompile needs `verifyProof` alone. */
+const unsupported = (): never => {
+  throw new Error("unsupported KZG function: only verifyProof is available");
+};
+
+/** The cryptography that the library takes from its user: a fast hash, and the verification that it does not have. */
+export const libraryCrypto = {
+  keccak256,
+  kzg: {
+    verifyProof: verifyKzgProof,
+    blobToKzgCommitment: unsupported,
+    computeBlobProof: unsupported,
+    verifyBlobProofBatch: unsupported,
+    computeCells: unsupported,
+    computeCellsAndProofs: unsupported,
+    recoverCellsAndProofs: unsupported,
+    verifyCellKzgProofBatch: unsupported,
+  },
+} satisfies CustomCrypto;

@@ -11,9 +11,10 @@ import { compareEngines } from "../comparison/compareEngines.ts";
 import { withoutCodes } from "../comparison/forwardedCode.ts";
 import { createEngines, type Engines } from "../createEngines.ts";
 import { DeadlineError } from "../deadlineError.ts";
+import type { EngineKind } from "../engineKind.ts";
+import type { ModuleKind } from "../fast/fastModule.ts";
 import { NotExecutableError } from "../notExecutableError.ts";
 import { createKnownState, type KnownState } from "../reads/knownState.ts";
-import { LoadedEngines } from "./loadedEngines.ts";
 import { RunHost } from "./runHost.ts";
 import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
 import type { WorkerContext } from "./workerContext.ts";
@@ -153,3 +154,19 @@ const outcomeOfError = (error: unknown): EvmRunOutput => {
     ? new MustForwardError(error.message)
     : error;
 };
+
+/** The engines of one thread, by kind. Chains with different kinds share the thread. */
+class LoadedEngines {
+  readonly #load: (kind: EngineKind, module: ModuleKind) => Promise<Engines>;
+  readonly #engines = new Map<EngineKind, Promise<Engines>>();
+
+  constructor(load: (kind: EngineKind, module: ModuleKind) => Promise<Engines>) {
+    this.#load = load;
+  }
+
+  of({ engine, module }: EvmTaskData): Promise<Engines> {
+    const engines = this.#engines.get(engine) ?? this.#load(engine, module);
+    this.#engines.set(engine, engines);
+    return engines;
+  }
+}
