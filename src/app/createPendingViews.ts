@@ -10,7 +10,7 @@ import { createRecentFlashblocks, type RecentFlashblocks } from "../feed/recentF
 import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { noExecutor } from "../pending/execution.ts";
-import { createPending, type Pending } from "../pending/pending.ts";
+import { Pending } from "../pending/pending.ts";
 import type { PendingOptions } from "../pending/pendingParts.ts";
 import { parseSubmitted } from "../pending/submittedTransaction.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -192,7 +192,7 @@ class ChainViews implements PendingViews {
     const { config, upstreams, pipeline, telemetry } = this.#options;
     const { feeds, mode, maxDepth } = config.pending;
     const hasFeed = feeds.length > 0;
-    return createPending({
+    return new Pending({
       chain: config.name,
       mode,
       maxDepth,

@@ -1,28 +1,52 @@
-import type { Address, Data, Hash } from "../ethereum/hex.ts";
-import { parseData } from "../ethereum/hex.ts";
+import { type Address, type Data, type Hash, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
-import { DEPOSIT_TYPE, InvalidTransaction } from "../ethereum/transaction.ts";
+import { DEPOSIT_TYPE, InvalidTransaction, type SignedTransaction } from "../ethereum/transaction.ts";
+import type { Prepared } from "./executeTransactions.ts";
 import type { DecodedTransaction, Execution, UnverifiedReason } from "./execution.ts";
 
-/** Returns the sender of a transaction if it was recovered before. */
-export type KnownSender = (hash: Hash) => Address | undefined;
+/** A decoded transaction of a flashblock, before its execution. */
+export interface Decoded {
+  readonly raw: Uint8Array;
+  readonly identity: DecodedTransaction;
+  readonly prepared: Prepared | undefined;
+  readonly unverified: UnverifiedReason | undefined;
+}
 
-/** Returns a transaction's hash, and its sender if it is a deposit or the sender is known. Invalid bytes have a hash too. */
-const identify = (raw: Data, senderOf: KnownSender): DecodedTransaction => {
-  const bytes = parseData(raw);
+/**
+ * Decodes a transaction for a chain. `senderOf` returns the sender of a transaction that is no deposit. Invalid bytes have only a
+ * hash, and are `undecodable`.
+ */
+export const decodeTransaction = (
+  raw: Uint8Array,
+  chainId: bigint | undefined,
+  senderOf: (transaction: SignedTransaction) => Address | undefined,
+): Decoded => {
   try {
-    const transaction = parseTransaction(bytes);
+    const transaction = parseTransaction(raw);
     const { hash } = transaction;
-    return { hash, sender: transaction.type === DEPOSIT_TYPE ? transaction.from : senderOf(hash) };
+    if (transaction.type === DEPOSIT_TYPE) {
+      return { raw, identity: { hash, sender: transaction.from }, prepared: { transaction }, unverified: undefined };
+    }
+    const sender = senderOf(transaction);
+    if (sender === undefined) {
+      return { raw, identity: { hash, sender }, prepared: undefined, unverified: "undecodable" };
+    }
+    const isForeign = transaction.chainId !== undefined && transaction.chainId !== chainId;
+    const unverified = isForeign ? "foreignChain" : undefined;
+    return { raw, identity: { hash, sender }, prepared: { transaction, sender }, unverified };
   } catch (error) {
     if (!(error instanceof InvalidTransaction)) {
       throw error;
     }
-    return { hash: keccak256Hex(bytes), sender: undefined };
+    const identity = { hash: keccak256Hex(raw), sender: undefined };
+    return { raw, identity, prepared: undefined, unverified: "undecodable" };
   }
 };
+
+/** Returns the sender of a transaction if it was recovered before. */
+export type KnownSender = (hash: Hash) => Address | undefined;
 
 /**
  * Decodes a flashblock without executing it, while its execution is late or has failed.
@@ -34,10 +58,10 @@ export const decodeOnly = (
   unverified: UnverifiedReason,
   senderOf: KnownSender = () => undefined,
 ): Execution => ({
-  transactions: transactions.map((raw) => identify(raw, senderOf)),
-  transactionsRoot: transactionsRootOf(blockTransactions),
+  transactions: transactions.map(
+    (raw) => decodeTransaction(parseData(raw), undefined, ({ hash }) => senderOf(hash)).identity,
+  ),
+  transactionsRoot: orderedTrieRoot(blockTransactions.map(parseData)),
   outcome: undefined,
   unverified,
 });
-
-const transactionsRootOf = (raws: readonly Data[]): Hash => orderedTrieRoot(raws.map(parseData));

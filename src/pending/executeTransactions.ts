@@ -2,12 +2,7 @@ import { bloomOfLogs } from "../ethereum/bloom.ts";
 import type { Address } from "../ethereum/hex.ts";
 import type { Receipt } from "../ethereum/receipt.ts";
 import { isOpForkActive } from "../ethereum/rules.ts";
-import {
-  DEPOSIT_TYPE,
-  type DepositTransaction,
-  type SignedTransaction,
-  type Transaction,
-} from "../ethereum/transaction.ts";
+import type { DepositTransaction, SignedTransaction, Transaction } from "../ethereum/transaction.ts";
 import type { Engine, EngineLog, ExecutionContext, TransactionChecks } from "../evm/engine.ts";
 import { l1AttributesOf } from "../evm/opChainFees.ts";
 import { messageOf } from "../evm/transactionMessage.ts";
@@ -73,6 +68,3 @@ export const executeTransaction = async (
   const extra = l1 ? opReceiptExtra(rules, l1, raw) : {};
   return { receipt: receiptOf(transaction, result, gasUsed + result.gasUsed), extra };
 };
-
-export const isDepositTransaction = (transaction: Transaction): transaction is DepositTransaction =>
-  transaction.type === DEPOSIT_TYPE;

@@ -62,7 +62,7 @@ export class HeadReconciliation {
     const { name, passed, isExecuted } = reconcile(pending, { heads: head, from: replaced, to: [] }, this.#options);
     const { executed, differing } = sealedExecutions(pending, head, passed, {
       ...this.#options,
-      changesOf: (message) => pipeline.changesOf(message),
+      changesOf: async (message) => pipeline.record(message)?.untilExecuted(),
     });
     const partial = differing && createPartialExecution(differing, pipeline, this.#options);
     this.#options.onReconciled?.(head, executed, partial);
@@ -102,8 +102,8 @@ export class HeadReconciliation {
 }
 
 /** Returns the part of a pending block that clients have seen. The messages after it were not executed, or were wrong. */
-const publishedPart = (passed: Passed, pipeline: Pick<ExecutionPipeline, "wasShown">): readonly Passed[] => {
-  const parts = passed.block.parts.filter(({ message }) => pipeline.wasShown(message));
+const publishedPart = (passed: Passed, pipeline: Pick<ExecutionPipeline, "record">): readonly Passed[] => {
+  const parts = passed.block.parts.filter(({ message }) => pipeline.record(message)?.isShown);
   const newest = parts.at(-1)?.message;
   return newest === undefined ? [] : [{ ...passed, block: { ...passed.block, parts, newest } }];
 };

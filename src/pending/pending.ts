@@ -6,25 +6,12 @@ import { unavailable } from "../jsonrpc/rpcError.ts";
 import { needsNode } from "./mode.ts";
 import { createPendingParts, type PendingOptions, type PendingParts } from "./pendingParts.ts";
 
-/** The pending state of one chain. */
-export interface Pending {
-  /** Returns the view that one request reads everything from. Throws RpcError (503) before the first head. */
-  view(): View;
-  /** Calls the listener synchronously with each new view. */
-  subscribe(listener: (change: PendingChange) => void): () => void;
-  /** Records a transaction that a node accepted through forebay. The sender's pending nonce counts it. */
-  recordSubmitted(hash: Hash, sender: Address, nonce: bigint): void;
-  /** Advances `nonce` past the sender's consecutive transactions that a node accepted through this or another replica. */
-  advanceNonce(sender: Address, nonce: bigint): Promise<bigint>;
-  close(): Promise<void>;
-}
-
 const CHECK_MS = 250;
 /** The heads are refreshed after this silence of a live feed: the chain may have ended its feed for sub-second blocks. */
 const QUIET_MS = 500;
 
-/** Turns heads and messages of the feed into immutable views. */
-class PendingTracker implements Pending {
+/** The pending state of one chain: turns heads and messages of the feed into immutable views. */
+export class Pending {
   readonly #options: PendingOptions;
   readonly #parts: PendingParts;
   readonly #stops: (() => void)[] = [];
@@ -51,6 +38,7 @@ class PendingTracker implements Pending {
     this.#stops.push(() => clearInterval(timer));
   }
 
+  /** Returns the view that one request reads everything from. Throws RpcError (503) before the first head. */
   view(): View {
     const { probe, publication } = this.#parts;
     probe.markUsed();
@@ -60,15 +48,18 @@ class PendingTracker implements Pending {
     return publication.current;
   }
 
+  /** Calls the listener synchronously with each new view. */
   subscribe(listener: (change: PendingChange) => void): () => void {
     return this.#parts.publication.subscribe(listener);
   }
 
+  /** Records a transaction that a node accepted through forebay. The sender's pending nonce counts it. */
   recordSubmitted(hash: Hash, sender: Address, nonce: bigint): void {
     const { shared, local } = this.#parts;
     (shared ?? local).recordSubmitted(hash, sender, nonce);
   }
 
+  /** Advances `nonce` past the sender's consecutive transactions that a node accepted through this or another replica. */
   async advanceNonce(sender: Address, nonce: bigint): Promise<bigint> {
     const { shared, local } = this.#parts;
     return (shared ?? local).advance(sender, nonce);
@@ -191,6 +182,3 @@ class PendingTracker implements Pending {
     telemetry.log.debug({ chain, ...fields }, message);
   }
 }
-
-/** Creates the pending state of one chain. */
-export const createPending = (options: PendingOptions): Pending => new PendingTracker(options);

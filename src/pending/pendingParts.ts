@@ -5,7 +5,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { KnownSender } from "./decode.ts";
 import { DroppedTransactions } from "./droppedTransactions.ts";
 import type { Executor } from "./execution.ts";
-import { createExecutionPipeline, type ExecutionPipelineOptions } from "./executionPipeline.ts";
+import { ExecutionPipeline, type ExecutionPipelineOptions } from "./executionPipeline.ts";
 import { FeedIntake } from "./feedIntake.ts";
 import { HeadReconciliation, type HeadReconciliationOptions } from "./headReconciliation.ts";
 import type { PendingBackend } from "./mode.ts";
@@ -85,7 +85,7 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
   /** While a message executes, the view shows the message before it. The deadline is one block time after its arrival. */
   const deadlineMsOf = ({ receivedMs = now() }: Flashblock): number =>
     Math.max(blockTimeMs() - (now() - receivedMs), MIN_EXECUTION_MS);
-  const pipeline = createExecutionPipeline({
+  const pipeline = new ExecutionPipeline({
     executor,
     senderOf: options.senderOf,
     deadlineMsOf,
@@ -93,7 +93,7 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
     onExecuted,
   });
   const probe = createPendingSupportProbe({ read, now, onChange: onChange.probed });
-  const verdictOf = (message: Flashblock) => pipeline.verdictOf(message);
+  const verdictOf = (message: Flashblock) => pipeline.record(message)?.verdict ?? "open";
   const feed = new FeedIntake({ ...options, blockTimeMs, verdictOf, metrics, now });
   const decision = new ServingDecision({
     ...options,

@@ -1,8 +1,9 @@
 import { parseData } from "../ethereum/hex.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
+import { recoverSender } from "../evm/senders/recoverAddress.ts";
 import type { BaseState } from "./baseState.ts";
-import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";
+import { type Decoded, decodeTransaction } from "./decode.ts";
 import type { EngineTurns } from "./engineQueue.ts";
 import type { Prepared } from "./executeTransactions.ts";
 import type { FlashblockJob } from "./execution.ts";
@@ -61,7 +62,11 @@ export class PreparedJobs {
     const { base, engineQueue, written, onRetry, isCancelled, deadlineMs } = this.#options;
     const engine = this.#options.engine(rules);
     const decoded = job.transactions.map((raw, at) =>
-      decodeTransaction(parseData(raw), rules.chainId, job.senders?.[at]),
+      decodeTransaction(
+        parseData(raw),
+        rules.chainId,
+        (transaction) => job.senders?.[at] ?? recoverSender(transaction),
+      ),
     );
     const transactions = decoded.flatMap((each) => each.prepared ?? []);
     const rounds = new StateRounds({

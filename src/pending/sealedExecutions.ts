@@ -121,10 +121,10 @@ const commonParts = (parts: readonly ExecutedPart[], transactions: readonly Data
 };
 
 /** Returns the executed messages of the pending block, up to the first whose state is not verified. */
-const executedParts = ({ pending }: DifferingBlock, pipeline: Pick<ExecutionPipeline, "jobOf">): ExecutedPart[] => {
+const executedParts = ({ pending }: DifferingBlock, pipeline: Pick<ExecutionPipeline, "record">): ExecutedPart[] => {
   const parts: ExecutedPart[] = [];
   for (const { message, changes } of pending.parts) {
-    const job = pipeline.jobOf(message);
+    const job = pipeline.record(message)?.job?.id;
     if (job === undefined || changes === undefined) {
       break;
     }
@@ -139,7 +139,7 @@ const executedParts = ({ pending }: DifferingBlock, pipeline: Pick<ExecutionPipe
  */
 export const createPartialExecution = (
   differing: DifferingBlock,
-  pipeline: Pick<ExecutionPipeline, "jobOf" | "executeRest">,
+  pipeline: Pick<ExecutionPipeline, "record" | "executeRest">,
   { skipsReceiptsRoot }: ReconcileOptions,
 ): PartialExecution => {
   const { environment } = differing.pending;

@@ -3,7 +3,7 @@ import type { HeadChange, HeaderFields, Heads, RingBlock } from "../../src/core/
 import { isHash, isQuantity, parseData } from "../../src/ethereum/hex.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { createFeed, type Feed } from "../../src/feed/feedClient.ts";
-import { createPending, type Pending } from "../../src/pending/pending.ts";
+import { Pending } from "../../src/pending/pending.ts";
 import type { PendingOptions } from "../../src/pending/pendingParts.ts";
 import { ThreadExecutor } from "../../src/pending/threadExecutor.ts";
 import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
@@ -115,7 +115,7 @@ export const createDevnetPending = async (
     },
     onFailure: (error) => failures.push(error),
   });
-  const pending = createPending({
+  const pending = new Pending({
     chain: "devnet",
     mode: "auto",
     maxDepth: 5,

@@ -3,7 +3,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import type { PendingChange, PendingView } from "../../src/core/view.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
 import type { Flashblock } from "../../src/feed/flashblock.ts";
-import { createPending } from "../../src/pending/pending.ts";
+import { Pending } from "../../src/pending/pending.ts";
 import type { PendingOptions } from "../../src/pending/pendingParts.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/flashblocks.ts";
@@ -32,7 +32,7 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
   const asked: string[] = [];
   const answers = new Map<string, unknown>();
   let deliver: (message: Flashblock) => void = () => {};
-  const pending = createPending({
+  const pending = new Pending({
     chain: "test",
     mode: "auto",
     maxDepth: 5,

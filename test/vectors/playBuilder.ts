@@ -4,7 +4,7 @@ import type { View } from "../../src/core/view.ts";
 import { type Address, type Data, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import type { Flashblock } from "../../src/feed/flashblock.ts";
 import { parseMessage } from "../../src/feed/parseMessage.ts";
-import { createPending } from "../../src/pending/pending.ts";
+import { Pending } from "../../src/pending/pending.ts";
 import { type Layer, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createNodeState } from "../support/builders/nodeState.ts";
@@ -118,7 +118,7 @@ export const play = async (
   });
   const telemetry = createTelemetry({ level: "silent" });
   let deliver: (message: Flashblock) => void = () => {};
-  const pending = createPending({
+  const pending = new Pending({
     chain: "recorded",
     mode: "auto",
     maxDepth: 5,

@@ -6,9 +6,10 @@ import type { StateChanges } from "../../src/core/stateReader.ts";
 import { formatData, formatQuantity, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
+import { recoverSender } from "../../src/evm/senders/recoverAddress.ts";
 import type { Flashblock } from "../../src/feed/flashblock.ts";
 import { parseMessage } from "../../src/feed/parseMessage.ts";
-import { decodeTransaction } from "../../src/pending/decodeTransaction.ts";
+import { decodeTransaction } from "../../src/pending/decode.ts";
 import type { Execution, FlashblockJob } from "../../src/pending/execution.ts";
 import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import { type Layer, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";
@@ -139,7 +140,7 @@ const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOp
 };
 
 const callOf = (raw: Uint8Array, chainId: bigint) => {
-  const { prepared } = decodeTransaction(raw, chainId);
+  const { prepared } = decodeTransaction(raw, chainId, recoverSender);
   assert.ok(prepared);
   const { to, value, input } = prepared.transaction;
   return {

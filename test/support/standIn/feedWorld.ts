@@ -8,12 +8,13 @@ import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
 import { parseTransaction } from "../../../src/ethereum/parseTransaction.ts";
 import { encodeReceipt, type Receipt } from "../../../src/ethereum/receipt.ts";
 import { rulesAt } from "../../../src/ethereum/rules.ts";
+import { DEPOSIT_TYPE } from "../../../src/ethereum/transaction.ts";
 import { createEngines } from "../../../src/evm/createEngines.ts";
 import type { Engine } from "../../../src/evm/engine.ts";
 import type { ExecutionState } from "../../../src/evm/executionState.ts";
 import { startCalls } from "../../../src/evm/systemCalls.ts";
 import { blockOf } from "../../../src/pending/blockState.ts";
-import { executeTransaction, isDepositTransaction } from "../../../src/pending/executeTransactions.ts";
+import { executeTransaction } from "../../../src/pending/executeTransactions.ts";
 import type { Flashblock, FlashblockBase } from "../../devnet/flashblock.ts";
 import { CodeHashes, stateReaderAt } from "./standInCalls.ts";
 import { BASE_FEE, CHAIN_ID, GAS_LIMIT, type StandInChain, type StandInTransaction } from "./standInChain.ts";
@@ -100,7 +101,7 @@ export class FeedWorld {
     open.waiting = open.waiting.slice(count);
     for (const each of next) {
       const transaction = parseTransaction(each.raw);
-      if (isDepositTransaction(transaction)) {
+      if (transaction.type === DEPOSIT_TYPE) {
         throw new Error("a wallet sends no deposit");
       }
       const gasUsed = open.receipts.at(-1)?.cumulativeGasUsed ?? 0n;

@@ -1,0 +1,154 @@
+import type { BlockId } from "../core/heads.ts";
+import type { StateChanges } from "../core/stateReader.ts";
+import type { PendingEnvironment } from "../core/view.ts";
+import type { Flashblock } from "../feed/flashblock.ts";
+import type { BlockMessages, Verdict } from "../feed/sequenceState.ts";
+import type { AppliedExecution, PendingChain } from "./applyFlashblock.ts";
+import { decodeOnly, type KnownSender } from "./decode.ts";
+import type { Execution, FlashblockJob, UnverifiedReason } from "./execution.ts";
+
+/** A message as it is shown. While a copy of it executes that has replaced it, the message is still the old one. */
+export interface MessageForm {
+  readonly message: Flashblock;
+  readonly execution: AppliedExecution;
+}
+
+interface MessageJob {
+  readonly id: number;
+  /** The base at the start of the execution. */
+  readonly base: BlockId;
+  /** The result, also if it is late. */
+  readonly result: Promise<Execution>;
+}
+
+/** All that is known of one message of the feed above the base. */
+export class MessageRecord {
+  readonly message: Flashblock;
+  readonly block: BlockMessages;
+  readonly #environment: PendingEnvironment;
+  /** The newest execution. Undefined if the message has to be executed again. */
+  job: MessageJob | undefined;
+  /** Undefined while it executes for the first time. */
+  form: MessageForm | undefined;
+  /** A view contained the message. It keeps that form until it is executed again. */
+  isShown = false;
+  /** The pending chain up to this message. Undefined until the form is applied. */
+  chain: PendingChain | undefined;
+  /** Of the deadline of its first execution. */
+  timer: NodeJS.Timeout | undefined;
+
+  constructor(block: BlockMessages, message: Flashblock, environment: PendingEnvironment) {
+    this.block = block;
+    this.message = message;
+    this.#environment = environment;
+  }
+
+  get number(): bigint {
+    return this.block.number;
+  }
+
+  /** Present if the message is executed and verified. */
+  get changes(): StateChanges | undefined {
+    return this.form?.execution.outcome?.changes;
+  }
+
+  /** Why the state after it is not verified. */
+  get unverified(): UnverifiedReason | undefined {
+    return this.form?.execution.unverified;
+  }
+
+  /** Whether its execution has shown that it is right or wrong. */
+  get verdict(): Verdict {
+    if (this.changes !== undefined) {
+      return "verified";
+    }
+    return this.isWrong ? "wrong" : "open";
+  }
+
+  /** Whether the fault is in the message itself. Otherwise it may be right, and could not be executed here. */
+  get isWrong(): boolean {
+    return this.unverified !== undefined && WRONG.has(this.unverified);
+  }
+
+  get isLate(): boolean {
+    return this.unverified === "late";
+  }
+
+  /**
+   * Whether the message and those after it stay hidden behind verified ones. The state of these is true, and a node's may be older.
+   * A message that this version cannot execute is shown, because such a chain would have no pre-confirmations otherwise.
+   * So is a late one: a block time has passed, in which the verified ones were shown.
+   */
+  get isHidden(): boolean {
+    return !this.isShown && (this.isWrong || (this.unverified !== undefined && SINGLE.has(this.unverified)));
+  }
+
+  /** Resolves with its changes, also after its deadline. Undefined: they are not verified. */
+  async untilExecuted(): Promise<StateChanges | undefined> {
+    return this.job?.result.then(
+      ({ outcome }) => outcome?.changes,
+      () => undefined,
+    );
+  }
+
+  /** Takes the place of an earlier record of the same part of the block, as clients have seen it. */
+  replace(earlier: MessageRecord): void {
+    if (earlier.isShown) {
+      this.form = earlier.form && withoutChanges(earlier.form);
+      this.isShown = this.form !== undefined;
+    }
+  }
+
+  /** Discards the execution. A message that was shown keeps its form without state until it is executed again. */
+  repeat(): void {
+    this.endDeadline();
+    this.job = undefined;
+    this.form = this.isShown && this.form ? withoutChanges(this.form) : undefined;
+  }
+
+  endDeadline(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+
+  /** Creates the job that executes it. `before`: the id of the job before. */
+  createJob(id: number, before: number | undefined): FlashblockJob {
+    const { index, diff, accessList } = this.message;
+    const { transactions, gasUsed, logsBloom, receiptsRoot, postExecTransaction } = diff;
+    return {
+      id,
+      before,
+      environment: this.#environment,
+      index,
+      transactions,
+      accessList,
+      hasPostExec: postExecTransaction !== undefined,
+      expected: { gasUsed, logsBloom, receiptsRoot },
+    };
+  }
+
+  /** Decodes the message, to show it without state. */
+  decode(unverified: "late" | "failed", senderOf: KnownSender | undefined): Execution {
+    const { block, message } = this;
+    const blockTransactions = block.messages.slice(0, message.index + 1).flatMap(({ diff }) => diff.transactions);
+    return decodeOnly(blockTransactions, message.diff.transactions, unverified, senderOf);
+  }
+}
+
+const WRONG: ReadonlySet<UnverifiedReason> = new Set([
+  "gas",
+  "bloom",
+  "receiptsRoot",
+  "undecodable",
+  "foreignChain",
+  "rejected",
+]);
+
+/** These happen to single messages. Each of the others would happen to every block again, or has been waited for. */
+const SINGLE: ReadonlySet<UnverifiedReason> = new Set(["failed", "unreadable", "tooMuchState"]);
+
+/** Removes the changes of an execution on another base. */
+const withoutChanges = ({ message, execution }: MessageForm): MessageForm => {
+  const outcome = execution.outcome && { ...execution.outcome, changes: undefined };
+  return { message, execution: { ...execution, outcome, unverified: "late" } };
+};
