@@ -1,11 +1,11 @@
 import { NodeError, type NodeErrorKind, type NodeReply, UnverifiedError } from "../core/node.ts";
-import { asText } from "../json/jsonBytes.ts";
+import { asText, isNullText, OPEN_BRACE, OPEN_BRACKET, skipSpace } from "../json/jsonBytes.ts";
+import { elements, skipObjectUnchecked } from "../json/members.ts";
 import { CODES, overBudget } from "../jsonrpc/rpcError.ts";
 import { isJson } from "../verification/checkBody.ts";
 import { errorKind, plainTextKind } from "./errorKind.ts";
 import { type HttpReply, PostError } from "./httpPost.ts";
 import type { NodeUrl } from "./nodeConfig.ts";
-import { type NodeResponse, parseBatchResponse, parseNodeResponse } from "./nodeResponse.ts";
 
 /** The outcomes of a batch, in the order of its calls; undefined for a call that has no response. */
 export type BatchOutcomes = readonly (Uint8Array | NodeError | undefined)[];
@@ -207,3 +207,99 @@ export class ReplyReader {
     return this.createError(kind, message);
   }
 }
+
+/** One JSON-RPC response: the unparsed UTF-8 JSON text of its result or of its error object. */
+type NodeResponse =
+  | { readonly id: string; readonly result: Uint8Array }
+  | { readonly id: string; readonly error: Uint8Array };
+
+/** Smaller responses are scanned whole. For larger ones that would block the event loop for milliseconds (1.5 ms a MiB). */
+const SCAN_MAX_BYTES = 1024 * 1024;
+
+/** The same limit for a result that is verified afterwards: verification reads it to its end, often in a thread. */
+const VERIFIED_SCAN_MAX_BYTES = 8 * 1024;
+
+/** Whether the member's name, quotes included, is `name`. A name of a JSON-RPC response contains no escape. */
+const isNamed = (bytes: Uint8Array, keyAt: number, keyEnd: number, name: string): boolean => {
+  if (keyEnd - keyAt !== name.length + 2) {
+    return false;
+  }
+  for (let index = 0; index < name.length; index++) {
+    if (bytes[keyAt + 1 + index] !== name.charCodeAt(index)) {
+      return false;
+    }
+  }
+  return true;
+};
+
+const fromMembers = (bytes: Uint8Array): NodeResponse | undefined => {
+  let id = "null";
+  let result: Uint8Array | undefined;
+  let error: Uint8Array | undefined;
+  const start = skipSpace(bytes, 0);
+  if (bytes[start] !== OPEN_BRACE) {
+    return undefined;
+  }
+  const end = skipObjectUnchecked(bytes, start, (keyAt, keyEnd, valueAt, valueEnd) => {
+    const value = bytes.subarray(valueAt, valueEnd);
+    if (isNamed(bytes, keyAt, keyEnd, "id")) {
+      id = asText(value);
+    } else if (isNamed(bytes, keyAt, keyEnd, "result")) {
+      result = value;
+    } else if (isNamed(bytes, keyAt, keyEnd, "error") && !isNullText(value)) {
+      error = value;
+    }
+  });
+  if (end < 0) {
+    return undefined;
+  }
+  if (error) {
+    return { id, error };
+  }
+  return result ? { id, result } : undefined;
+};
+
+/** Matches every order in which nodes write the members around the result of a call with the id 1. */
+const HEAD = /^\s*\{\s*(?:"(?:jsonrpc"\s*:\s*"2\.0"|id"\s*:\s*1)\s*,\s*)*"result"\s*:\s*/;
+const TAIL = /(?:\s*,\s*"(?:jsonrpc"\s*:\s*"2\.0"|id"\s*:\s*1))*\s*\}\s*$/;
+const EDGE_BYTES = 128;
+
+const OPENERS = new Set([0x22, 0x5b, 0x7b]);
+
+/**
+ * Cuts a large result out of its envelope by matching the first and the last bytes only.
+ * Returns undefined if the envelope has an unexpected form.
+ * A JSON-RPC 2.0 response has three members: if the other two are in the edges, the rest is the result.
+ * Source: https://www.jsonrpc.org/specification#response_object
+ */
+const fromEdges = (bytes: Uint8Array): NodeResponse | undefined => {
+  const head = HEAD.exec(asText(bytes.subarray(0, EDGE_BYTES)));
+  const edge = bytes.length - EDGE_BYTES;
+  // In Latin-1 one character is one byte, even if the edge splits a UTF-8 character.
+  const tail = TAIL.exec(Buffer.from(bytes.buffer, bytes.byteOffset + edge, EDGE_BYTES).toString("latin1"));
+  if (!head || !tail) {
+    return undefined;
+  }
+  const start = head[0].length;
+  const end = edge + tail.index;
+  // In ASCII the code of a closing bracket is the code of the opening one plus two.
+  const first = bytes[start] ?? 0;
+  const last = bytes[end - 1] ?? 0;
+  const closes = first === 0x22 ? last === 0x22 : last === first + 2;
+  const outside = head[0] + tail[0];
+  const isWhole = outside.includes("jsonrpc") && outside.includes("id");
+  return isWhole && OPENERS.has(first) && closes ? { id: "1", result: bytes.subarray(start, end) } : undefined;
+};
+
+/**
+ * Parses one response; returns undefined if it is not a JSON-RPC response.
+ * `isVerified`: the caller rejects a result that is not one JSON value.
+ */
+export const parseNodeResponse = (bytes: Uint8Array, isVerified = false): NodeResponse | undefined => {
+  const maxScanned = isVerified ? VERIFIED_SCAN_MAX_BYTES : SCAN_MAX_BYTES;
+  return (bytes.length > maxScanned ? fromEdges(bytes) : undefined) ?? fromMembers(bytes);
+};
+
+/** Parses the responses of a batch, in the order of the node; returns undefined if the text is not a list. */
+export const parseBatchResponse = (bytes: Uint8Array): (NodeResponse | undefined)[] | undefined =>
+  bytes[skipSpace(bytes, 0)] === OPEN_BRACKET ? Array.from(elements(bytes), fromMembers) : undefined;

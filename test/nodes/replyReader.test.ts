@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { parseBatchResponse, parseNodeResponse } from "../../src/nodes/nodeResponse.ts";
+import { parseBatchResponse, parseNodeResponse } from "../../src/nodes/replyReader.ts";
 import { readResponseBlock } from "../../src/verification/responseBlock.ts";
 
 const extract = (text: string): string | undefined => {
