@@ -156,3 +156,20 @@ export const isRetryable = (error: NodeError): boolean => RETRY_RULES[retryCause
 
 /** Whether the same request may succeed on the same node after a delay. */
 export const isTransient = (error: NodeError): boolean => RETRY_RULES[retryCause(error)].pool === "sameNodeLater";
+
+const MAX_TEXT = 200;
+
+/** The facts of an error for a log line. */
+export const factsOf = ({ kind, code, message, reply }: NodeError) => ({
+  cause: kind,
+  code,
+  ...(reply && { status: reply.status }),
+  text: (reply?.text ?? message).slice(0, MAX_TEXT),
+});
+
+/** The cause of an error as text, without the words of the node, which may name an account. */
+export const reasonOf = (error: NodeError): string => {
+  const { meaning } = RETRY_RULES[retryCause(error)];
+  const { reply } = error;
+  return reply === undefined ? meaning : `${meaning} (HTTP status ${reply.status}, code ${error.code})`;
+};

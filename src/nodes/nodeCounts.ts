@@ -12,7 +12,6 @@ type CountedMetrics = Pick<
   | "upstreamUnits"
   | "upstreamRefused"
   | "upstreamSeconds"
-  | "upstreamBreaker"
 >;
 
 type CountedMethods = Pick<TransportOptions, "methodLabel" | "unitsOf" | "onCall">;
@@ -42,11 +41,6 @@ export class NodeCounts {
     this.#refused = metrics.upstreamRefused.series(labels);
     this.#requests = metrics.upstreamHttpRequests.series(labels);
     this.#seconds = metrics.upstreamSeconds.series(labels);
-    this.setBreaker(false);
-  }
-
-  setBreaker(isOpen: boolean): void {
-    this.#metrics.upstreamBreaker.set(this.#labels, isOpen ? 1 : 0);
   }
 
   /** Counts an HTTP request. */

@@ -1,7 +1,7 @@
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
-import { RETRY_RULES, retryCause } from "../core/retryPolicy.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { Breaker } from "./breaker.ts";
+import { factsOf, reasonOf } from "./errorKind.ts";
 
 export interface NodeRefusalsOptions {
   readonly chain: string;
@@ -26,7 +26,6 @@ const LAST_NODE_MS = 10_000;
 const LAST_RESORT_MS = 1_000;
 /** A rate limit counts once in this time, which is the pause after one: the calls in flight at a limit are one refusal. */
 const RATE_LIMIT_MS = 1_000;
-const MAX_TEXT = 200;
 
 /** The errors of a node that rejects its user, whatever the call. */
 const REFUSALS: ReadonlySet<NodeErrorKind> = new Set(["billing", "unauthorized", "rateLimited"]);
@@ -36,21 +35,6 @@ export const isRefusal = ({ kind }: NodeError): boolean => REFUSALS.has(kind);
 
 /** A refusal that names a method is one of this method: the node may answer others. */
 const NAMES_METHOD = /\b(?:methods?|modules?|namespaces?)\b|\b(?:eth|debug|trace|net|txpool|erigon|ots)_[a-z]/i;
-
-/** The facts of an error for a log line. */
-export const factsOf = ({ kind, code, message, reply }: NodeError) => ({
-  cause: kind,
-  code,
-  ...(reply && { status: reply.status }),
-  text: (reply?.text ?? message).slice(0, MAX_TEXT),
-});
-
-/** The cause of an error as text, without the words of the node, which may name an account. */
-export const reasonOf = (error: NodeError): string => {
-  const { meaning } = RETRY_RULES[retryCause(error)];
-  const { reply } = error;
-  return reply === undefined ? meaning : `${meaning} (HTTP status ${reply.status}, code ${error.code})`;
-};
 
 /**
  * Decides whether a node that rejects requests is out. After three refusals in a row it is tried again after the time that it

@@ -6,16 +6,14 @@ import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import { UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { Breaker } from "./breaker.ts";
 import { CallAdmission, SendPermits } from "./callAdmission.ts";
 import { CallBatcher } from "./callBatcher.ts";
-import { isFault } from "./errorKind.ts";
 import { type CancelReason, type NodeCallOutcome, SentCall } from "./exchange.ts";
 import type { IdentityGate } from "./identityGate.ts";
 import type { BatchOptions, NodeConfig, TransportOptions } from "./nodeConfig.ts";
 import { NodeCounts } from "./nodeCounts.ts";
 import { DEFAULT_CONCURRENCY, NodeEndpoint } from "./nodeEndpoint.ts";
-import { factsOf, reasonOf } from "./nodeRefusals.ts";
+import { NodeFailures } from "./nodeFailures.ts";
 import { ObservedHealth } from "./observedHealth.ts";
 import { budgetError } from "./replyReader.ts";
 import { BatchLimit, CallBudget, RequestLimit } from "./sendLimits.ts";
@@ -41,7 +39,6 @@ export interface CallOptions {
 /** Most providers allow this number of calls. */
 const DEFAULT_BATCH: BatchOptions = { maxCalls: 50, maxWaitMs: 0 };
 const DEFAULT_MAX_WAIT_MS = 5_000;
-const DEFAULT_BREAKER = { failures: 5, openMs: 5_000 };
 
 /** The methods that follow a node's heads and check its chain. A node gets them whatever its configuration. */
 const HEAD_METHODS: ReadonlySet<string> = new Set(["eth_chainId", "eth_getBlockByNumber", "eth_getBlockByHash"]);
@@ -64,7 +61,6 @@ const hasRoom = ({ memory }: CallScope, outcome: NodeCallOutcome): boolean =>
 export class NodeTransport {
   readonly name: string;
   readonly health = new ObservedHealth();
-  readonly #host: string;
   readonly #parts: TransportParts;
   readonly #telemetry: Telemetry;
   readonly #labels: { readonly chain: string; readonly node: string };
@@ -72,28 +68,24 @@ export class NodeTransport {
   readonly #isQuick: (method: string) => boolean;
   readonly #counts: NodeCounts;
   readonly #budget: CallBudget;
-  readonly #breaker: Breaker;
+  readonly #failures: NodeFailures;
   readonly #endpoint: NodeEndpoint;
   readonly #requestLimit: RequestLimit;
   readonly #batcher: CallBatcher;
   readonly #permits: SendPermits;
-  #lastFault: NodeError | undefined;
 
   constructor(config: NodeConfig, options: TransportOptions, parts: TransportParts, telemetry: Telemetry) {
     const { name, concurrency = DEFAULT_CONCURRENCY, batch = DEFAULT_BATCH } = config;
     const { chain, maxWaitMs = DEFAULT_MAX_WAIT_MS, isQuick } = options;
     this.name = name;
-    this.#host = new URL(config.url).host;
     this.#parts = parts;
     this.#telemetry = telemetry;
     this.#labels = { chain, node: name };
     this.#isQuick = (batch === "off" ? undefined : isQuick) ?? (() => false);
     this.#counts = new NodeCounts(this.#labels, telemetry.metrics, options);
     this.#budget = new CallBudget(config.requestsPerSecond);
-    this.#breaker = new Breaker({
-      ...(options.breaker ?? DEFAULT_BREAKER),
-      onChange: (isOpen) => this.#onBreaker(isOpen),
-    });
+    const { host } = new URL(config.url);
+    this.#failures = new NodeFailures({ chain, name, host, breaker: options.breaker }, telemetry);
     this.#endpoint = new NodeEndpoint(config, options, {
       hasOther: () => parts.hasOther(),
       onRetryAfter: (seconds) => this.#budget.pause(seconds * 1000),
@@ -104,7 +96,7 @@ export class NodeTransport {
     this.#batcher = new CallBatcher(
       {
         endpoint: this.#endpoint,
-        breaker: this.#breaker,
+        breaker: this.#failures.breaker,
         budget: this.#budget,
         counts: this.#counts,
         health: this.health,
@@ -129,20 +121,9 @@ export class NodeTransport {
     }
   }
 
-  #onBreaker(isOpen: boolean): void {
-    this.#counts.setBreaker(isOpen);
-    const fields = { ...this.#labels, host: this.#host };
-    if (isOpen) {
-      const facts = this.#lastFault && factsOf(this.#lastFault);
-      this.#telemetry.log.warn({ ...fields, ...facts }, "node is not used: it failed too often");
-    } else {
-      this.#telemetry.log.warn(fields, "node is used again");
-    }
-  }
-
   /** True if the breaker is not open and the node did not ask for a pause. */
   get isReady(): boolean {
-    return this.#breaker.available && !this.#budget.paused;
+    return !this.#failures.isOut && !this.#budget.paused;
   }
 
   /** True if a further call would wait, for one of the calls in flight or for the budget of calls. */
@@ -152,7 +133,7 @@ export class NodeTransport {
 
   /** The breaker is open. */
   get isBroken(): boolean {
-    return !this.#breaker.available;
+    return this.#failures.isOut;
   }
 
   /** Records a sign that the node has too much load. It then gets fewer requests at once. */
@@ -162,12 +143,7 @@ export class NodeTransport {
 
   /** Why the node gets no requests; undefined if it does. */
   get unusedReason(): string | undefined {
-    if (!this.#breaker.available) {
-      return this.#lastFault === undefined
-        ? "it failed too often"
-        : `it failed too often: ${reasonOf(this.#lastFault)}`;
-    }
-    return this.#budget.paused ? "it limits the rate" : undefined;
+    return this.#failures.reason ?? (this.#budget.paused ? "it limits the rate" : undefined);
   }
 
   get isHung(): boolean {
@@ -310,9 +286,7 @@ export class NodeTransport {
     if (!isError) {
       return;
     }
-    if (isFault(outcome)) {
-      this.#lastFault = outcome;
-    }
+    this.#failures.recordError(outcome);
     if (outcome.kind === "rateLimited") {
       this.recordOverload();
       this.#budget.pause(DEFAULT_PAUSE_MS);
