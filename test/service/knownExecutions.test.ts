@@ -35,7 +35,9 @@ const stateCalls = ({ calls }: StandInNode): number =>
 const startRig = async (
   t: TestContext,
   state: ServiceChain["state"] = {},
-  source: Pick<StandInNodeOptions, "traces" | "hasAccessLists" | "delayMs"> = { hasAccessLists: true },
+  source: Pick<StandInNodeOptions, "traces" | "hasAccessLists" | "delayMs" | "beforeResponse"> = {
+    hasAccessLists: true,
+  },
 ) => {
   const written = new WrittenChain(source.traces === undefined ? "amsterdam" : "prague");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
@@ -114,6 +116,38 @@ test("a simulation that is repeated at each head reads its values from a node a 
     assert.equal(await simulate(service), balance);
   }
   assert.equal(stateCalls(node), before);
+});
+
+test("values that a simulation read at a block that was undone meanwhile answer no later read", async (t) => {
+  const held = Promise.withResolvers<void>();
+  let isHeld = false;
+  const beforeResponse = (method: string) => {
+    const isFirst = isHeld && method === "eth_getBalance";
+    isHeld &&= !isFirst;
+    return isFirst ? held.promise : undefined;
+  };
+  const rig = await startRig(t, {}, { hasAccessLists: true, beforeResponse });
+  await learn(rig);
+  const { node, service, mine, written } = rig;
+  const unknown = addressOf(50);
+  await mine([[unknown, 5n]]);
+  await mine();
+  isHeld = true;
+  const before = stateCalls(node);
+  const call = { from: SENDER, to: unknown, gas: "0x186a0" };
+  const late = rpc(service.url, "eth_simulateV1", [{ blockStateCalls: [{ calls: [call] }] }, "latest"]);
+  await until(() => stateCalls(node) > before, "the simulation asks the node");
+  written.chain.rewind(2);
+  for (let count = 0; count < 3; count++) {
+    written.mine();
+  }
+  await mine();
+  // It waits for the write set of the new head.
+  assert.equal((await rpc(service.url, "eth_getBalance", [ALICE, "latest"])).body.result, "0x1");
+  held.resolve();
+  const { body, text } = await late;
+  assert.equal(body.error, undefined, text);
+  assert.equal((await rpc(service.url, "eth_getBalance", [unknown, "latest"])).body.result, "0x0");
 });
 
 test("a simulation at an orphan reads the orphan's own state", async (t) => {

@@ -22,6 +22,8 @@ export interface StandInNodeOptions {
   readonly pushes?: boolean | undefined;
   /** Time until the node answers a method. Default: at once. */
   readonly delayMs?: Readonly<Record<string, number>> | undefined;
+  /** Called with each method before the node sends its response, which waits for the promise. */
+  readonly beforeResponse?: ((method: string) => Promise<void> | undefined) | undefined;
 }
 
 interface TraceOptions {
@@ -176,7 +178,9 @@ export class StandInNode {
     if (handler === undefined) {
       throw methodNotFound(method);
     }
-    return handler(params);
+    const result = await handler(params);
+    await this.#options.beforeResponse?.(method);
+    return result;
   }
 }
 
