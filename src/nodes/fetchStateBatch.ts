@@ -1,9 +1,10 @@
 import type { Heads } from "../core/heads.ts";
+import { DeadlineSignal } from "../core/lazySignal.ts";
 import { NodeError, UnverifiedError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateFetch } from "../core/stateReader.ts";
 import type { Call } from "../jsonrpc/call.ts";
-import { unavailable, upstreamTimeout } from "../jsonrpc/rpcError.ts";
+import { unavailable } from "../jsonrpc/rpcError.ts";
 import { checkForm } from "../verification/resultForms.ts";
 import { isRetryable } from "./errorKind.ts";
 import { rankNodes } from "./nodeSelection.ts";
@@ -65,9 +66,9 @@ export const createStateFetcher =
     if (heads === undefined) {
       throw unavailable("no upstream node has reported a head yet");
     }
-    const ending = new AbortController();
-    const timer = setTimeout(() => ending.abort(upstreamTimeout(`no node answered within ${timeoutMs} ms`)), timeoutMs);
-    const scope = { signal: ending.signal, deadlineMs: performance.now() + timeoutMs };
+    const deadlineMs = performance.now() + timeoutMs;
+    const ending = new DeadlineSignal(deadlineMs);
+    const scope = { signal: ending.signal, lazySignal: ending, deadlineMs };
     let best: Batch | undefined;
     try {
       for (const node of rankNodes(nodesFor(upstreams.nodes, calls), heads.latest, heads, { avoidedOrigins })) {
@@ -80,7 +81,7 @@ export const createStateFetcher =
         }
       }
     } finally {
-      clearTimeout(timer);
+      ending.end();
     }
     if (best === undefined) {
       throw unavailable("no upstream node is available for state");
