@@ -8,7 +8,7 @@ import type { AccessListEntry } from "../ethereum/transaction.ts";
 import type { BlockEnvironment, Engine, TransactionChecks, TransactionResult } from "../evm/engine.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
 import type { ReadRecorder } from "../evm/readRecorder.ts";
-import type { WorkerContext } from "../evm/runs/workerContext.ts";
+import type { WorkerContext } from "../evm/reads/steppedRun.ts";
 import { TransactionError } from "../evm/transactionError.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
 import { type CallRequest, parseCall } from "./callRequest.ts";

@@ -1,8 +1,7 @@
 import type { Hash } from "../ethereum/hex.ts";
 import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
-import { runSteps, type SteppedRun, type Steps } from "../evm/reads/steppedRun.ts";
-import type { WorkerContext } from "../evm/runs/workerContext.ts";
+import { runSteps, type SteppedRun, type Steps, type WorkerContext } from "../evm/reads/steppedRun.ts";
 import { type PlannedBlock, planBlocks } from "./blockPlan.ts";
 import { type ErrorShape, type FormatOptions, formatBlock } from "./formatBlock.ts";
 import { type Payload, parsePayload } from "./payload.ts";

@@ -1,9 +1,8 @@
 import { type Address, type Data, formatData, type Hash, parseData } from "../ethereum/hex.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { type AccessListEntry, DEPOSIT_TYPE, InvalidTransaction } from "../ethereum/transaction.ts";
-import { runSteps, type SteppedRun, type Steps } from "../evm/reads/steppedRun.ts";
+import { runSteps, type SteppedRun, type Steps, type WorkerContext } from "../evm/reads/steppedRun.ts";
 import { evmTask } from "../evm/runs/evmTask.ts";
-import type { WorkerContext } from "../evm/runs/workerContext.ts";
 import { recoverSender } from "../evm/senders/recoverAddress.ts";
 import type { Senders } from "../evm/senders/senderRecovery.ts";
 import { type CallExecution, type CallInput, callError, prepareExecution } from "./callExecution.ts";

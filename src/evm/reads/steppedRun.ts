@@ -1,4 +1,6 @@
 import type { StateReader } from "../../core/stateReader.ts";
+import type { Rules } from "../../ethereum/rules.ts";
+import type { Engine } from "../engine.ts";
 import type { ExecutionState } from "../executionState.ts";
 import type { ReadRecorder } from "../readRecorder.ts";
 
@@ -22,7 +24,9 @@ export interface SteppedRun<T> {
   execute(steps: Steps): Promise<T>;
 }
 
-export interface StepHost {
+/** The part of a thread that a run uses. */
+export interface WorkerContext {
+  engine(rules: Rules): Engine;
   /** Repeats the run until the state has all values that it reads. `reads` is empty each time, and absent unless requested. */
   withState<T>(run: (reader: StateReader, reads?: ReadRecorder) => Promise<T>): Promise<T>;
   /** Repeats only a step that lacks a value. Absent if the run is compared: an engine is observed over a whole run. */
@@ -30,10 +34,10 @@ export interface StepHost {
 }
 
 /** Completes a run over several transactions. */
-export const runSteps = <T>(host: StepHost, run: SteppedRun<T>): Promise<T> =>
-  host.withSteps
-    ? host.withSteps(run)
-    : host.withState((reader, reads) => {
+export const runSteps = <T>(context: Pick<WorkerContext, "withState" | "withSteps">, run: SteppedRun<T>): Promise<T> =>
+  context.withSteps
+    ? context.withSteps(run)
+    : context.withState((reader, reads) => {
         const state = run.createState(reader);
         return run.execute({ step: async (execute) => execute(state), reader, reads });
       });

@@ -1,8 +1,9 @@
 import { LRUCache } from "lru-cache";
 import { MustForwardError } from "../../core/mustForwardError.ts";
-import type { StateValues } from "../../core/stateReader.ts";
+import type { ReadSet } from "../../core/readSet.ts";
+import type { StateReader, StateValues } from "../../core/stateReader.ts";
 import type { Hash } from "../../ethereum/hex.ts";
-import { UnknownRules } from "../../ethereum/rules.ts";
+import { type Rules, UnknownRules } from "../../ethereum/rules.ts";
 import { RpcError } from "../../jsonrpc/rpcError.ts";
 import { Channel, type RemoteCall } from "../../threads/channel.ts";
 import type { ThreadTask } from "../../threads/threadTask.ts";
@@ -11,13 +12,15 @@ import { compareEngines } from "../comparison/compareEngines.ts";
 import { withoutCodes } from "../comparison/forwardedCode.ts";
 import { createEngines, type Engines } from "../createEngines.ts";
 import { DeadlineError } from "../deadlineError.ts";
+import type { Engine } from "../engine.ts";
 import type { EngineKind } from "../engineKind.ts";
 import type { ModuleKind } from "../fast/fastModule.ts";
 import { NotExecutableError } from "../notExecutableError.ts";
+import { ReadRecorder } from "../readRecorder.ts";
+import { type CompletedRun, completeRun, completeSteps, type FetchedState } from "../reads/complete.ts";
 import { createKnownState, type KnownState } from "../reads/knownState.ts";
-import { RunHost } from "./runHost.ts";
+import type { SteppedRun, WorkerContext } from "../reads/steppedRun.ts";
 import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
-import type { WorkerContext } from "./workerContext.ts";
 
 /** A thread caches the state of the newest blocks, so that a repeated call fetches nothing. */
 const MAX_STATES = 8;
@@ -168,5 +171,57 @@ class LoadedEngines {
     const engines = this.#engines.get(engine) ?? this.#load(engine, module);
     this.#engines.set(engine, engines);
     return engines;
+  }
+}
+
+interface RunHostOptions extends FetchedState {
+  readonly engines: Engines;
+  readonly tracesReads: boolean;
+}
+
+/** The part of the thread that one run uses. It counts the rounds of state fetching, and collects what the run reads. */
+class RunHost implements WorkerContext {
+  readonly #options: RunHostOptions;
+  readonly #reads: ReadRecorder | undefined;
+  #rounds = 0;
+
+  constructor(options: RunHostOptions) {
+    this.#options = options;
+    this.#reads = options.tracesReads ? new ReadRecorder() : undefined;
+  }
+
+  get rounds(): number {
+    return this.#rounds;
+  }
+
+  /** Undefined unless requested. */
+  get reads(): ReadSet | undefined {
+    return this.#reads?.readSet();
+  }
+
+  engine(rules: Rules): Engine {
+    return this.#options.engines(rules);
+  }
+
+  async withState<T>(run: (reader: StateReader, reads?: ReadRecorder) => Promise<T>): Promise<T> {
+    let reads: ReadRecorder | undefined;
+    const completed = await completeRun((reader) => {
+      reads = this.#reads && new ReadRecorder();
+      return run(reader, reads);
+    }, this.#options);
+    return this.#resultOf(completed, reads);
+  }
+
+  async withSteps<T>(run: SteppedRun<T>): Promise<T> {
+    const reads = this.#reads && new ReadRecorder();
+    return this.#resultOf(await completeSteps(run, this.#options, reads), reads);
+  }
+
+  #resultOf<T>({ result, rounds }: CompletedRun<T>, reads: ReadRecorder | undefined): T {
+    this.#rounds += rounds;
+    if (reads !== undefined) {
+      this.#reads?.add(reads.readSet());
+    }
+    return result;
   }
 }
