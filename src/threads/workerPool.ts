@@ -1,6 +1,5 @@
 import type { ResourceLimits } from "node:worker_threads";
-import { type PoolJob, type QueuedJob, WorkerPoolError } from "./jobQueue.ts";
-import { type LaneOptions, PoolLane } from "./poolLane.ts";
+import { type LaneOptions, type PoolJob, PoolLane, type QueuedJob, WorkerPoolError } from "./poolLane.ts";
 import { WorkerSlot, type WorkerSlotOptions } from "./workerSlot.ts";
 import type { WorkerEntry } from "./workerThread.ts";
 

@@ -2,7 +2,7 @@ import type { ResourceLimits } from "node:worker_threads";
 import { MustForwardError } from "../core/mustForwardError.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import type { RemoteCall } from "./channel.ts";
-import { type QueuedJob, WorkerPoolError, watchJob } from "./jobQueue.ts";
+import { type QueuedJob, WorkerPoolError, watchJob } from "./poolLane.ts";
 import { type WorkerEntry, WorkerThread } from "./workerThread.ts";
 
 /** A thread that ends before it is loaded would probably do so again. The next one starts after this pause. */

@@ -1,4 +1,4 @@
-import { WorkerPoolError } from "../../threads/jobQueue.ts";
+import { WorkerPoolError } from "../../threads/poolLane.ts";
 import { WorkerPool } from "../../threads/workerPool.ts";
 import type { WorkerEntry } from "../../threads/workerThread.ts";
 import type { WriteSetJob, WriteSetJobOutput } from "./writeSetJobs.ts";
