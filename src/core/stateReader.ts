@@ -45,7 +45,8 @@ export interface AccountChange {
   readonly code?: Uint8Array;
   /** All slots outside `slots` are zero, because the account was created or destroyed. */
   readonly isCleared: boolean;
-  readonly slots: readonly (readonly [Hash, Uint8Array])[];
+  /** Values without leading zero bytes. Zero is empty. */
+  readonly slots: ReadonlyMap<Hash, Uint8Array>;
 }
 
 /** The write set of transactions. It is plain data, so that threads can send it. The view stacks write sets. */

@@ -1,12 +1,12 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../core/heads.ts";
-import type { StateKeys, StateValues } from "../core/stateReader.ts";
+import type { AccountChange, StateChanges, StateKeys, StateValues } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import { createKnownState, type KnownState } from "../evm/reads/knownState.ts";
 import { createMissingState } from "../evm/reads/missingState.ts";
 import type { PlainCall } from "../state/fetch/prefetch.ts";
 import { predictKeys } from "./predictKeys.ts";
-import { type Layer, type LayerEntry, mergeLayers } from "./stateLayers.ts";
+import { mergeChanges } from "./stateLayers.ts";
 
 /** Fetches state at a sealed block. `hint`: calls that will run soon. Some nodes can trace them and return what they read. */
 export type FetchState = (base: BlockId, keys: StateKeys, hint?: readonly PlainCall[]) => Promise<StateValues>;
@@ -79,14 +79,14 @@ export class BaseState {
   }
 
   /** Moves to the next block. `layers`: all writes of that block, oldest first. Other values are those of the old base. */
-  advance(base: BlockId, layers: readonly Layer[]): void {
-    const written = [...mergeLayers(layers)];
+  advance(base: BlockId, layers: readonly StateChanges[]): void {
+    const written = [...mergeChanges(layers)];
     if (this.#known.size > MAX_KNOWN_VALUES || written.some((entry) => this.#isRecreated(entry))) {
       this.reset(base);
     }
     this.#base = base;
     this.#known.add({
-      accounts: written.map(([address, entry]) => [address, entry.written.account]),
+      accounts: written.map(([address, { account }]) => [address, account]),
       codes: [],
       slots: written.flatMap(([address, { slots }]) =>
         [...slots].map(([slot, value]) => [address, slot, value] as const),
@@ -102,8 +102,8 @@ export class BaseState {
   }
 
   /** Whether an account that existed was created again: cached slots of it may be wrong now. */
-  #isRecreated([address, { written }]: readonly [Address, LayerEntry]): boolean {
-    if (!written.isCleared) {
+  #isRecreated([address, { isCleared }]: readonly [Address, AccountChange]): boolean {
+    if (!isCleared) {
       return false;
     }
     const missing = createMissingState();

@@ -1,9 +1,9 @@
-import type { StateReader, StateValues } from "../core/stateReader.ts";
+import type { StateChanges, StateReader, StateValues } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { BlockEnvironment } from "../evm/engine.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS } from "../evm/systemCalls.ts";
-import { findAccount, findSlot, type Layer } from "./stateLayers.ts";
+import { findAccount, findSlot } from "./stateLayers.ts";
 
 const BLOB_BASE_FEE_WITHOUT_BLOBS = 1n;
 
@@ -24,7 +24,7 @@ export const blockOf = (
 });
 
 /** Reads state from the layers, newest first, then from the base. */
-export const layered = (base: StateReader, layers: readonly Layer[]): StateReader => ({
+export const layered = (base: StateReader, layers: readonly StateChanges[]): StateReader => ({
   account: (address) => {
     const written = findAccount(layers, address);
     return written ? written.account : base.account(address);

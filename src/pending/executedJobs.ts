@@ -1,10 +1,10 @@
+import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { createBloom, orBloom } from "../ethereum/bloom.ts";
 import { formatData } from "../ethereum/hex.ts";
 import { type LeafCache, orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeReceipt, type Receipt } from "../ethereum/receipt.ts";
 import type { FlashblockJob, UnverifiedReason } from "./execution.ts";
-import type { Layer } from "./stateLayers.ts";
 
 /** The jobs that were executed above the base block. */
 export class ExecutedJobs {
@@ -44,7 +44,7 @@ export class ExecutedJobs {
   }
 
   /** Returns the layers of all jobs, newest first, or no layer if one is unknown. */
-  layers(): readonly Layer[] {
+  layers(): readonly StateChanges[] {
     return layersOf([...this.#executed.values()].reverse()) ?? [];
   }
 
@@ -60,7 +60,7 @@ export class ExecutedJobs {
 }
 
 /** Returns the layers of jobs in the same order, or `undefined` if one is unknown. */
-export const layersOf = (jobs: readonly ExecutedFlashblock[]): readonly Layer[] | undefined => {
+export const layersOf = (jobs: readonly ExecutedFlashblock[]): readonly StateChanges[] | undefined => {
   const layers = jobs.flatMap(({ layer }) => layer ?? []);
   return layers.length === jobs.length ? layers : undefined;
 };
@@ -76,7 +76,7 @@ export interface ExecutedFlashblock {
   readonly bloom: Uint8Array;
   readonly gasUsed: bigint;
   /** Undefined if the state after it is not known. No job can be executed after it then. */
-  readonly layer: Layer | undefined;
+  readonly layer: StateChanges | undefined;
 }
 
 /** A block's root is computed again for each of its messages. */

@@ -15,7 +15,6 @@ import { EngineQueue, type EngineTurns } from "./engineQueue.ts";
 import { appendExecuted, type ExecutedFlashblock, ExecutedJobs, findMismatch, layersOf } from "./executedJobs.ts";
 import type { Execution, ExecutionOutcome, FlashblockJob, UnverifiedReason } from "./execution.ts";
 import { type PreparedJob, PreparedJobs } from "./preparedJobs.ts";
-import { type Layer, layerFromChanges } from "./stateLayers.ts";
 import { JobCancelledError, UnreadableStateError } from "./stateRounds.ts";
 
 export interface FlashblockExecutorOptions extends BaseStateOptions {
@@ -31,7 +30,7 @@ export interface FlashblockExecutorOptions extends BaseStateOptions {
 /** The state on which one job executes: its ancestors and their layers, newest first. */
 interface PreState {
   readonly ancestors: readonly ExecutedFlashblock[];
-  readonly layers: readonly Layer[];
+  readonly layers: readonly StateChanges[];
 }
 
 /** The result of one job's execution. */
@@ -64,7 +63,7 @@ export class FlashblockExecutor {
   /** A block's root is computed again for each of its messages. */
   readonly #leaves: LeafCache = new WeakMap();
   /** Everything that the running job and those below it have written, newest first. */
-  #written: readonly Layer[] | undefined;
+  #written: readonly StateChanges[] | undefined;
 
   constructor(options: FlashblockExecutorOptions, { base, executed, engineQueue }: ExecutorStart) {
     this.#options = options;
@@ -162,8 +161,8 @@ export class FlashblockExecutor {
       if (unverified) {
         return { outcome: undefined, unverified, cause: undefined };
       }
-      const layer = this.#layerOf(outcome.changes);
-      return { executed: { ...executed, layer }, outcome, unverified, cause: undefined };
+      this.#storeCodes(outcome.changes);
+      return { executed: { ...executed, layer: outcome.changes }, outcome, unverified, cause: undefined };
     } catch (error) {
       if (error instanceof JobCancelledError) {
         throw error;
@@ -193,7 +192,7 @@ export class FlashblockExecutor {
         readerOf: (missing) => layered(known.reader(missing), layers),
         turn: this.#engineQueue.urgent,
         fetch: async (missing, progress) => {
-          this.#written = [layerFromChanges(progress.state.changes()), ...layers];
+          this.#written = [progress.state.changes(), ...layers];
           await this.#jobs.wait(rounds.fetch(missing, run.executed.length));
         },
       });
@@ -207,14 +206,13 @@ export class FlashblockExecutor {
     }
   }
 
-  #layerOf(changes: StateChanges): Layer {
+  #storeCodes(changes: StateChanges): void {
     const { codes } = this.#options;
     for (const { account, code } of changes.values()) {
       if (account && code) {
         codes.set(account.codeHash, code);
       }
     }
-    return layerFromChanges(changes);
   }
 }
 

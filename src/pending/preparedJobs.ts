@@ -1,3 +1,4 @@
+import type { StateChanges } from "../core/stateReader.ts";
 import { parseData } from "../ethereum/hex.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
@@ -8,7 +9,6 @@ import type { EngineTurns } from "./engineQueue.ts";
 import type { Prepared } from "./executeTransactions.ts";
 import type { FlashblockJob } from "./execution.ts";
 import { ReadSets } from "./speculation.ts";
-import type { Layer } from "./stateLayers.ts";
 import { StateRounds } from "./stateRounds.ts";
 
 /** A job with its decoded transactions and the rounds that fetch its state. */
@@ -26,7 +26,7 @@ export interface PreparedJobsOptions {
   readonly engine: (rules: Rules) => Engine;
   readonly engineQueue: EngineTurns;
   /** Returns the layers that are known to be below the next job, newest first. */
-  readonly written: () => readonly Layer[];
+  readonly written: () => readonly StateChanges[];
   readonly onRetry: (job: FlashblockJob, error: Error) => void;
   readonly isCancelled: (job: FlashblockJob) => boolean;
   readonly deadlineMs: (job: FlashblockJob) => number | undefined;

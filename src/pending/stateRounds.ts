@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { StateKeys } from "../core/stateReader.ts";
+import type { StateChanges, StateKeys } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../ethereum/opFees.ts";
 import type { Rules } from "../ethereum/rules.ts";
@@ -12,7 +12,6 @@ import type { EngineTurns } from "./engineQueue.ts";
 import type { Prepared } from "./executeTransactions.ts";
 import type { FlashblockJob, UnverifiedReason } from "./execution.ts";
 import { type ReadSets, Speculation } from "./speculation.ts";
-import type { Layer } from "./stateLayers.ts";
 
 /** Values that one message may fetch. A cold slot costs 2,100 gas, so a block of 100M gas reads fewer. */
 const MAX_FETCHED = 50_000;
@@ -49,7 +48,7 @@ export interface StateRoundsOptions {
   readonly readSets: ReadSets;
   readonly transactions: readonly Prepared[];
   /** Returns the layers that are known to be below the transactions, newest first. */
-  readonly written: () => readonly Layer[];
+  readonly written: () => readonly StateChanges[];
   readonly onRetry: (error: Error) => void;
   readonly isCancelled: () => boolean;
   /** On the clock of `performance`. */

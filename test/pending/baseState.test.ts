@@ -6,7 +6,6 @@ import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
 import { createStrictState } from "../../src/evm/reads/missingState.ts";
 import { BaseState } from "../../src/pending/baseState.ts";
-import { layerFromChanges } from "../../src/pending/stateLayers.ts";
 
 const ALICE: Address = `0x${"a1".repeat(20)}`;
 const BOB: Address = `0x${"b0".repeat(20)}`;
@@ -23,7 +22,7 @@ const valuesAt = (balance: bigint, { accounts, slots }: StateKeys): StateValues 
 const balanceOf = (base: BaseState, address: Address) =>
   base.known.reader(createStrictState()).account(address)?.balance;
 const wrote = (address: Address, balance: bigint) =>
-  layerFromChanges(new Map([[address, { account: account(balance), isCleared: false, slots: [] }]]));
+  new Map([[address, { account: account(balance), isCleared: false, slots: new Map() }]]);
 
 const create = (fetch: (base: BlockId, keys: StateKeys) => Promise<StateValues>) =>
   new BaseState({ fetch, codes: new Map(), isNative: () => false }, block(1n));

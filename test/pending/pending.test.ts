@@ -12,10 +12,10 @@ test("each message creates one view, and its writes are read from that view", as
   const change = (balance: bigint) => ({
     account: account(1n, balance),
     isCleared: false,
-    slots: [[SLOT, Uint8Array.of(5)]] as const,
+    slots: new Map([[SLOT, Uint8Array.of(5)]]),
   });
   rig.fake.say("101-0", { changes: [[ALICE, change(10n)]] });
-  rig.fake.say("101-1", { changes: [[ALICE, { ...change(20n), slots: [] }]] });
+  rig.fake.say("101-1", { changes: [[ALICE, { ...change(20n), slots: new Map() }]] });
   await rig.send(flashblock(0, { transactions: [raw(1)] }));
   const first = rig.view();
   await rig.send(flashblock(1, { transactions: [raw(2)] }));
@@ -53,7 +53,7 @@ test("the state by a block's hash is that of its prefix, also of messages that n
   const rig = createRig(t);
   const messages = [0, 1, 2].map((index) => flashblock(index, { transactions: [raw(index + 1)] }));
   for (const { index } of messages) {
-    const change = { account: account(BigInt(index + 1), 5n), isCleared: false, slots: [] };
+    const change = { account: account(BigInt(index + 1), 5n), isCleared: false, slots: new Map() };
     rig.fake.say(`101-${index}`, { changes: [[ALICE, change]] });
   }
   const release = rig.fake.hold();

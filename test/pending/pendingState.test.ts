@@ -17,8 +17,8 @@ test("writes of pending blocks hide the base, and only other values are requeste
   const rig = createRig(t);
   rig.fake.say("101-0", {
     changes: [
-      [WRITTEN, { account: account(7n), isCleared: false, slots: [[hashOf(1), Uint8Array.of(9)]] }],
-      [CREATED, { account: account(1n, hashOf(6)), code: CODE, isCleared: true, slots: [] }],
+      [WRITTEN, { account: account(7n), isCleared: false, slots: new Map([[hashOf(1), Uint8Array.of(9)]]) }],
+      [CREATED, { account: account(1n, hashOf(6)), code: CODE, isCleared: true, slots: new Map() }],
     ],
   });
   await rig.send(flashblock(0));
@@ -75,7 +75,7 @@ test("writes of pending blocks hide the base, and only other values are requeste
 test("extra values of the base do not replace the writes of pending blocks", async (t) => {
   const rig = createRig(t);
   rig.fake.say("101-0", {
-    changes: [[WRITTEN, { account: account(7n), isCleared: false, slots: [[hashOf(1), Uint8Array.of(9)]] }]],
+    changes: [[WRITTEN, { account: account(7n), isCleared: false, slots: new Map([[hashOf(1), Uint8Array.of(9)]]) }]],
   });
   await rig.send(flashblock(0));
   const base: StateSource = {
@@ -97,7 +97,7 @@ test("extra values of the base do not replace the writes of pending blocks", asy
 
 test("a read of written values sends no request", async (t) => {
   const rig = createRig(t);
-  rig.fake.say("101-0", { changes: [[CREATED, { account: undefined, isCleared: true, slots: [] }]] });
+  rig.fake.say("101-0", { changes: [[CREATED, { account: undefined, isCleared: true, slots: new Map() }]] });
   await rig.send(flashblock(0));
   const base: StateSource = { id: "base", read: () => Promise.reject(new Error("asked")) };
   const values = await pendingState(rig.view(), base).read(

@@ -16,7 +16,7 @@ const HEAD = { number: 101n, hash: hashOf(101n) };
 /** A change of one account's balance. */
 const change = (address: number, balance: bigint): readonly [Address, AccountChange] => [
   `0x${address.toString(16).padStart(40, "0")}`,
-  { account: { balance, nonce: 0n, codeHash: EMPTY_CODE_HASH }, isCleared: false, slots: [] },
+  { account: { balance, nonce: 0n, codeHash: EMPTY_CODE_HASH }, isCleared: false, slots: new Map() },
 ];
 
 const header = (transactions: readonly Data[]): HeaderFields => ({

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { AccountChange } from "../../src/core/stateReader.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
-import { findAccount, findSlot, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";
+import { findAccount, findSlot, mergeChanges } from "../../src/pending/stateLayers.ts";
 import { hashOf } from "../support/builders/flashblocks.ts";
 
 const address: Address = `0x${"aa".repeat(20)}`;
@@ -32,7 +32,9 @@ const change = fc
         account: exists ? { nonce: 0n, balance, codeHash: hashOf(code ?? codeBefore) } : undefined,
         ...(code === undefined ? {} : { code: Uint8Array.of(code) }),
         isCleared: isCleared || !exists,
-        slots: slots.map(([slot, value]) => [hashOf(slot), value === 0 ? new Uint8Array(0) : Uint8Array.of(value)]),
+        slots: new Map(
+          slots.map(([slot, value]) => [hashOf(slot), value === 0 ? new Uint8Array(0) : Uint8Array.of(value)]),
+        ),
       }),
     }),
   );
@@ -42,12 +44,12 @@ test("merged layers return the same values as the stack", () => {
     fc.property(fc.array(change, { minLength: 1, maxLength: 6 }), (made) => {
       let code = 0;
       const stack = made.map((each) => {
-        const layer = layerFromChanges(new Map([[address, each.change(code)]]));
+        const layer = new Map([[address, each.change(code)]]);
         code = each.code ?? code;
         return layer;
       });
       const newestFirst = stack.toReversed();
-      const one = [mergeLayers(stack)];
+      const one = [mergeChanges(stack)];
       assert.deepEqual(findAccount(one, address)?.account, findAccount(newestFirst, address)?.account);
       assert.deepEqual(findAccount(one, address)?.isCleared, findAccount(newestFirst, address)?.isCleared);
       for (let slot = 0; slot <= 4; slot++) {
@@ -58,24 +60,22 @@ test("merged layers return the same values as the stack", () => {
 });
 
 test("a slot of a cleared account is zero, whatever older layers contain", () => {
-  const older = layerFromChanges(
-    new Map([[address, { account: undefined, isCleared: false, slots: [[hashOf(1), Uint8Array.of(1)]] }]]),
-  );
-  const newer = layerFromChanges(new Map([[address, { account: undefined, isCleared: true, slots: [] }]]));
+  const older = new Map([
+    [address, { account: undefined, isCleared: false, slots: new Map([[hashOf(1), Uint8Array.of(1)]]) }],
+  ]);
+  const newer = new Map([[address, { account: undefined, isCleared: true, slots: new Map() }]]);
   assert.deepEqual(findSlot([newer, older], address, hashOf(1)), new Uint8Array(0));
   assert.deepEqual(findSlot([older], address, hashOf(2)), undefined);
 });
 
 test("code that an older layer wrote is returned", () => {
   const account = { nonce: 0n, balance: 0n, codeHash: hashOf(1) };
-  const older = layerFromChanges(new Map([[address, { account, code: Uint8Array.of(1), isCleared: true, slots: [] }]]));
-  const newer = layerFromChanges(
-    new Map([[address, { account: { ...account, balance: 9n }, isCleared: false, slots: [] }]]),
-  );
+  const older = new Map([[address, { account, code: Uint8Array.of(1), isCleared: true, slots: new Map() }]]);
+  const newer = new Map([[address, { account: { ...account, balance: 9n }, isCleared: false, slots: new Map() }]]);
   assert.deepEqual(findAccount([newer, older], address), {
     account: { ...account, balance: 9n },
     code: Uint8Array.of(1),
     isCleared: true,
   });
-  assert.deepEqual(findAccount([mergeLayers([older, newer])], address), findAccount([newer, older], address));
+  assert.deepEqual(findAccount([mergeChanges([older, newer])], address), findAccount([newer, older], address));
 });

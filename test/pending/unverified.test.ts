@@ -6,7 +6,7 @@ import { ALICE, account, createRig } from "./pendingRig.ts";
 import { type Rig, sealed } from "./sealBlock.ts";
 
 const nonceOf = (nonce: bigint) => ({
-  changes: [[ALICE, { account: account(nonce, nonce), isCleared: false, slots: [] }]] as const,
+  changes: [[ALICE, { account: account(nonce, nonce), isCleared: false, slots: new Map() }]] as const,
 });
 
 test("a message that cannot be executed is shown, and the node answers state reads", async (t) => {

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
+import type { StateChanges } from "../../src/core/stateReader.ts";
 import type { View } from "../../src/core/view.ts";
 import { type Address, type Data, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import type { Flashblock } from "../../src/feed/flashblock.ts";
 import { parseMessage } from "../../src/feed/parseMessage.ts";
 import { Pending } from "../../src/pending/pending.ts";
-import { type Layer, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";
+import { mergeChanges } from "../../src/pending/stateLayers.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createNodeState } from "../support/builders/nodeState.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
@@ -197,7 +198,7 @@ const toAccount = (account: { readonly nonce: bigint; readonly balance: bigint }
 export const executeRecording = async (
   recording: Recording,
   fetch: ReturnType<typeof createWitnessFetch>,
-): Promise<readonly Layer[]> => {
+): Promise<readonly StateChanges[]> => {
   const { parent, forks } = recording;
   const { executor } = createRunnerExecutor({
     forks,
@@ -205,7 +206,7 @@ export const executeRecording = async (
     delayMs: 0,
   });
   executor.rebase({ number: BigInt(parent.number), hash: parent.hash }, undefined);
-  const layers: Layer[] = [];
+  const layers: StateChanges[] = [];
   let base: Flashblock["base"];
   for (const [position, message] of messagesOf(recording).entries()) {
     base = message.base ?? base;
@@ -223,20 +224,20 @@ export const executeRecording = async (
       expected: { gasUsed, logsBloom, receiptsRoot },
     });
     assert.ok(outcome, `${number}-${message.index}: ${unverified}`);
-    layers.push(layerFromChanges(outcome.changes));
+    layers.push(outcome.changes);
   }
   return layers;
 };
 
 export const findTruth = async (recording: Recording, fetch: ReturnType<typeof createWitnessFetch>): Promise<Truth> => {
   const layers = await executeRecording(recording, fetch);
-  const written = mergeLayers(layers);
+  const written = mergeChanges(layers);
   const start = await readBase(fetch, recording, [...written.keys()]);
   const truth: ReadonlyMap<Address, Account>[] = [start];
   for (const layer of layers) {
     const next = new Map<Address, Account>(truth.at(-1));
     for (const [address, entry] of layer) {
-      next.set(address, toAccount(entry.written.account));
+      next.set(address, toAccount(entry.account));
     }
     truth.push(next);
   }

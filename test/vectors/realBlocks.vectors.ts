@@ -12,7 +12,7 @@ import { parseMessage } from "../../src/feed/parseMessage.ts";
 import { decodeTransaction } from "../../src/pending/decode.ts";
 import type { Execution, FlashblockJob } from "../../src/pending/execution.ts";
 import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
-import { type Layer, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";
+import { mergeChanges } from "../../src/pending/stateLayers.ts";
 import { ThreadExecutor } from "../../src/pending/threadExecutor.ts";
 import { createNodeState } from "../support/builders/nodeState.ts";
 import { type RealBlocks, readBaseSepolia, readRecordedBuilder } from "./realBlocks.ts";
@@ -50,11 +50,6 @@ const jobsOf = (messages: readonly Flashblock[], firstId = 10): readonly Flashbl
   });
 };
 
-const changesOf = (layers: readonly Layer[]): StateChanges =>
-  new Map(
-    [...mergeLayers(layers)].map(([address, { written, slots }]) => [address, { ...written, slots: [...slots] }]),
-  );
-
 test("a recorded builder: every message verifies, each block's writes give its state root", async () => {
   const real = readRecordedBuilder();
   const { parent } = real;
@@ -68,19 +63,19 @@ test("a recorded builder: every message verifies, each block's writes give its s
     },
     { number: BigInt(parent.number), hash: parent.hash },
   );
-  const layers = new Map<bigint, Layer[]>();
+  const layers = new Map<bigint, StateChanges[]>();
   for (const job of jobsOf(messagesOf(real))) {
     const { number, timestamp } = job.environment;
     const { unverified, outcome } = await runner.run(job, rulesAt(real.forks, number, timestamp));
     assert.equal(unverified, undefined, `${number}-${job.index}`);
     assert.ok(outcome);
-    layers.set(number, [...(layers.get(number) ?? []), layerFromChanges(outcome.changes)]);
+    layers.set(number, [...(layers.get(number) ?? []), outcome.changes]);
   }
   for (const [number, written] of layers) {
     const at = real.blocks.findIndex((block) => BigInt(block.number) === number);
     const before = real.states.get(real.blocks[at - 1]?.hash ?? "0x");
     assert.ok(before);
-    assert.equal(await before.rootAfter(changesOf(written)), real.blocks[at]?.stateRoot);
+    assert.equal(await before.rootAfter(mergeChanges(written)), real.blocks[at]?.stateRoot);
   }
 });
 
@@ -152,10 +147,10 @@ const callOf = (raw: Uint8Array, chainId: bigint) => {
 };
 
 const changesOfAll = (executions: readonly Execution[]): StateChanges =>
-  changesOf(
+  mergeChanges(
     executions.map(({ outcome, unverified, cause }, index) => {
       assert.ok(outcome, `message ${index}: ${unverified} ${cause}`);
-      return layerFromChanges(outcome.changes);
+      return outcome.changes;
     }),
   );
 
@@ -245,7 +240,7 @@ test("base sepolia 37312300 with an access list in each message: two round trips
     assert.ok(outcome);
     const accessList = [...outcome.changes].map(([address, { slots }]) => ({
       address,
-      slots: slots.map(([slot]) => slot),
+      slots: [...slots.keys()],
     }));
     listed.push({ ...job, accessList });
   }

@@ -1,5 +1,6 @@
+import type { StateChanges } from "../../src/core/stateReader.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
-import { type Layer, mergeLayers } from "../../src/pending/stateLayers.ts";
+import { mergeChanges } from "../../src/pending/stateLayers.ts";
 import {
   type Account,
   createWitnessFetch,
@@ -53,7 +54,7 @@ const SLOTS = 6;
 const quantity = (value: bigint): string => `0x${value.toString(16)}`;
 const word = (value: Uint8Array): string => `0x${Buffer.from(value).toString("hex").padStart(64, "0")}`;
 
-const watch = (truth: Truth, layers: readonly Layer[]): Watched => {
+const watch = (truth: Truth, layers: readonly StateChanges[]): Watched => {
   const accounts = new Map<string, { key: Address; count: number }>();
   for (const [position, after] of truth.entries()) {
     for (const [key, account] of after) {
@@ -77,7 +78,7 @@ const slotValues = async (
   fetch: ReturnType<typeof createWitnessFetch>,
   { parent }: Recording,
   slots: Watched["slots"],
-  layers: readonly Layer[],
+  layers: readonly StateChanges[],
 ): Promise<readonly (readonly string[])[]> => {
   const base = { number: BigInt(parent.number), hash: parent.hash };
   const read = await fetch.stateAt(base).read({ accounts: [], slots, blockHashes: [] }, AbortSignal.timeout(60_000));
@@ -87,7 +88,7 @@ const slotValues = async (
   });
   const values = [start];
   for (const [at] of layers.entries()) {
-    const merged = mergeLayers(layers.slice(0, at + 1));
+    const merged = mergeChanges(layers.slice(0, at + 1));
     values.push(
       slots.map(([address, slot], position) => {
         const written = merged.get(address)?.slots.get(slot);

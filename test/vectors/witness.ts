@@ -163,7 +163,7 @@ const encodeAccount = async (
 ): Promise<Uint8Array> => {
   const oldRoot = isCleared ? EMPTY_ROOT : (before?.storageRoot ?? EMPTY_ROOT);
   let storageRoot = oldRoot;
-  if (slots.length > 0) {
+  if (slots.size > 0) {
     const trie = await trieOf(nodes, oldRoot);
     for (const [slot, value] of slots) {
       const key = keccak256(parseData(slot));

@@ -188,7 +188,7 @@ const changedFields = (
   [...state.changes()].flatMap(([address, { account, isCleared, slots }]) =>
     [
       [`account ${address}`, formatAccount(account), formatAccount(reader?.account(address))] as const,
-      ...slots.map(([slot, value]) => {
+      ...[...slots].map(([slot, value]) => {
         const before = isCleared ? "0x" : formatData(reader?.storage(address, slot) ?? new Uint8Array(0));
         return [`slot ${address} ${slot}`, formatData(value), before] as const;
       }),

@@ -152,11 +152,11 @@ const readChange = (memory: ModuleMemory, start: number): readonly [Address, Acc
   const codeLength = memory.uint32(start + CHANGE_HEAD_BYTES - 4);
   const code = flags & HAS_CODE ? { code: memory.bytes(start + CHANGE_HEAD_BYTES, codeLength) } : {};
   let at = start + CHANGE_HEAD_BYTES + codeLength;
-  const slots: (readonly [Hash, Uint8Array])[] = [];
+  const slots = new Map<Hash, Uint8Array>();
   const count = memory.uint32(at);
   at += 4;
   for (let index = 0; index < count; index++) {
-    slots.push([memory.hash(at), memory.shortWord(at + WORD_BYTES)]);
+    slots.set(memory.hash(at), memory.shortWord(at + WORD_BYTES));
     at += 2 * WORD_BYTES;
   }
   const change = {

@@ -137,7 +137,7 @@ export class ReferenceState implements ExecutionState {
         const account = this.accountOf(address);
         const { isCleared = false, slots = new Map<Hash, Uint8Array>() } = this.#storage.get(address) ?? {};
         const code = account && this.#codes.get(formatData(account.codeHash));
-        const values = [...slots].filter(([, value]) => !isCleared || value.length > 0);
+        const values = new Map(slots.entries().filter(([, value]) => !isCleared || value.length > 0));
         return [address, { account: account && plain(account), ...(code && { code }), isCleared, slots: values }];
       }),
     );
