@@ -2,7 +2,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import { ownContext } from "../core/context.ts";
 import type { View } from "../core/view.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import { isStream } from "../jsonrpc/response.ts";
+import { readWhole } from "../jsonrpc/response.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Handlers } from "../methods/handlers.ts";
 import { PendingTransactions } from "../nodes/pendingTransactions.ts";
@@ -39,14 +39,7 @@ const internalCall =
       createCall(method, params),
       ownContext("subscriptions", current, { signal, deadlineMs }),
     );
-    if (!isStream(body)) {
-      return body;
-    }
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of body) {
-      chunks.push(chunk);
-    }
-    return Buffer.concat(chunks);
+    return readWhole(body);
   };
 
 export interface ChainSubscriptionsOptions {

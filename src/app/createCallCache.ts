@@ -2,6 +2,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId, HeaderFields } from "../core/heads.ts";
 import type { StateFetch } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
+import { parseJson } from "../json/jsonBytes.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { parseParent } from "../simulation/simulatedHeader.ts";
 import { CallCache } from "../state/calls/callCache.ts";
@@ -44,7 +45,6 @@ export interface ChainCallCacheOptions {
 }
 
 const PROBE_TIMEOUT_MS = 5_000;
-const decoder = new TextDecoder();
 
 /** Returns the headers and hashes of canonical blocks. */
 const createBlockLookups = ({ heads }: Upstreams) => {
@@ -87,7 +87,7 @@ const createCallNode =
     const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS);
     const outcomes = await node?.batch(calls, { signal, deadlineMs: performance.now() + PROBE_TIMEOUT_MS });
     return (outcomes ?? []).map((outcome) =>
-      "body" in outcome && outcome.body instanceof Uint8Array ? JSON.parse(decoder.decode(outcome.body)) : outcome,
+      "body" in outcome && outcome.body instanceof Uint8Array ? parseJson(outcome.body) : outcome,
     );
   };
 

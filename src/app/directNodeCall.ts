@@ -1,10 +1,10 @@
 import { ownContext } from "../core/context.ts";
 import type { View } from "../core/view.ts";
+import { parseJson } from "../json/jsonBytes.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 const TIMEOUT_MS = 5_000;
-const decoder = new TextDecoder();
 
 /**
  * Creates the call function of forebay itself. Its calls go to a node, without method table and cache.
@@ -25,5 +25,5 @@ export const directNodeCall =
     if (!(body instanceof Uint8Array)) {
       throw new Error(`the response to ${method} is a stream`);
     }
-    return JSON.parse(decoder.decode(body));
+    return parseJson(body);
   };

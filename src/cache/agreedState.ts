@@ -2,6 +2,7 @@ import type { Context } from "../core/context.ts";
 import { NodeError, type NodeErrorKind, UnverifiedError } from "../core/node.ts";
 import { RETENTION } from "../core/retention.ts";
 import type { RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import { asText } from "../json/jsonBytes.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
@@ -60,8 +61,6 @@ interface Statement {
   readonly node: OriginNode;
 }
 
-const decoder = new TextDecoder();
-
 /** The errors that every node would return for the call. */
 const FAILURES: ReadonlySet<NodeErrorKind> = new Set(["revert", "rejected", "executionFailed", "invalidParams"]);
 
@@ -88,11 +87,7 @@ const isSame = (method: string, { outcome: one }: Statement, { outcome: other }:
 };
 
 const textOf = (outcome: RpcResponse | NodeError): string =>
-  outcome instanceof NodeError
-    ? outcome.message
-    : outcome.body instanceof Uint8Array
-      ? decoder.decode(outcome.body)
-      : "";
+  outcome instanceof NodeError ? outcome.message : outcome.body instanceof Uint8Array ? asText(outcome.body) : "";
 
 const resultOf = ({ outcome }: Statement, isConfirmed: boolean): RpcResponse => {
   if (outcome instanceof NodeError) {

@@ -1,4 +1,5 @@
 import { isQuantity } from "../ethereum/hex.ts";
+import { parseJson } from "../json/jsonBytes.ts";
 import { isNumeric } from "../verification/resultForms.ts";
 
 /** Single values of the state. The nodes of a chain have one of them, so that a node with another one is wrong. */
@@ -57,11 +58,9 @@ const formatObject = (object: Readonly<Record<string, unknown>>): string => {
 /** Larger results must have equal bytes, because parsing them would block the event loop. */
 const MAX_PARSED_BYTES = 64 * 1024;
 
-const decoder = new TextDecoder();
-
 const parse = (body: Uint8Array): unknown => {
   try {
-    return JSON.parse(decoder.decode(body));
+    return parseJson(body);
   } catch {
     return undefined;
   }

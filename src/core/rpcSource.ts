@@ -1,3 +1,4 @@
+import { parseJson } from "../json/jsonBytes.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call, Reply } from "../jsonrpc/call.ts";
 import type { Context } from "./context.ts";
@@ -68,6 +69,10 @@ export interface RpcSource {
 export interface NodeSource extends RpcSource {
   request(request: RpcRequest, context: Context): Promise<RpcResponse>;
 }
+
+/** Returns the parsed result of a response. Undefined for a stream. */
+export const parsedResult = ({ body }: Pick<RpcResponse, "body">): unknown =>
+  body instanceof Uint8Array ? parseJson(body) : undefined;
 
 /** Reports whether a response's result is `null`: the object does not exist, or the node does not have it. */
 export const isNull = ({ body }: Pick<RpcResponse, "body">): boolean =>

@@ -16,6 +16,14 @@ const decoder = new TextDecoder();
 
 export const asText = (bytes: Uint8Array): string => decoder.decode(bytes);
 
+/** Parses a JSON text. Throws SyntaxError. */
+export const parseJson = (text: Uint8Array): unknown => JSON.parse(decoder.decode(text));
+
+const encoder = new TextEncoder();
+
+/** Returns the JSON text of a value. */
+export const formatJson = (value: unknown): Uint8Array => encoder.encode(JSON.stringify(value));
+
 /** Whether the text of a JSON value, without space around it, is `null`. */
 export const isNullText = (value: Uint8Array): boolean => value.length === 4 && value[0] === LETTER_N;
 

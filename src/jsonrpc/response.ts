@@ -157,6 +157,18 @@ export const readFirstChunk = async (
   return { [Symbol.asyncIterator]: () => ({ next, return: end }) };
 };
 
+/** Returns a body as one buffer. Reads a stream to its end. */
+export const readWhole = async (body: Chunk): Promise<Uint8Array> => {
+  if (!isStream(body)) {
+    return body;
+  }
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body) {
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+};
+
 /** Discards a stream that nobody will read. Reads one chunk, because a generator that never ran does not clean up. */
 export const discardStream = async (stream: AsyncIterable<Uint8Array>): Promise<void> => {
   for await (const _ of stream) {

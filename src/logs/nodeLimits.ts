@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Node } from "../core/node.ts";
 import { type Fields, isFields } from "../json/fields.ts";
+import { formatJson, parseJson } from "../json/jsonBytes.ts";
 import type { LogsOptions } from "./logsOptions.ts";
 import { MAX_RANGE_BLOCKS, rangeBlocksFor } from "./plan.ts";
 import type { TooLarge } from "./rangeTooLarge.ts";
@@ -181,12 +182,9 @@ const sharedKey = ({ name }: Node): string => `log-limits:${name}`;
 /** The limits of a node that are single numbers; Infinity if they are not known. */
 const NUMBERS = ["addresses", "topics", "results", "bytes"] as const;
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
-
 const parseFields = (bytes: Uint8Array): Fields => {
   try {
-    const value: unknown = JSON.parse(decoder.decode(bytes));
+    const value = parseJson(bytes);
     return isFields(value) ? value : {};
   } catch {
     return {};
@@ -204,7 +202,7 @@ class LearnedLimits {
   /** Formats the limits for another process. */
   save(): Uint8Array {
     const numbers = NUMBERS.filter((name) => Number.isFinite(this[name])).map((name) => [name, this[name]]);
-    return encoder.encode(JSON.stringify({ ...this.blocks.save(), ...Object.fromEntries(numbers) }));
+    return formatJson({ ...this.blocks.save(), ...Object.fromEntries(numbers) });
   }
 
   /** Reads the limits that another process saved. The lower of two numbers is used. */

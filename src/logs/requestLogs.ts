@@ -2,7 +2,7 @@ import { Context, type ContextChanges } from "../core/context.ts";
 import { type Node, NodeError } from "../core/node.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
 import { formatLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
-import { CLOSE_BRACKET, QUOTE } from "../json/jsonBytes.ts";
+import { CLOSE_BRACKET, parseJson, QUOTE } from "../json/jsonBytes.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import type { ResultMemory } from "../jsonrpc/response.ts";
 import type { SlotOwner } from "../limits/fairGate.ts";
@@ -109,8 +109,6 @@ export const requestLogs = async (
   return { logs, bytes: text.length };
 };
 
-const decoder = new TextDecoder();
-
 /** Sends one call to this node only, and returns the parsed result. For small results: their bytes are not counted. */
 export const requestJson = async (
   node: Node,
@@ -118,9 +116,9 @@ export const requestJson = async (
   params: readonly unknown[],
   context: Context,
 ): Promise<unknown> => {
-  const text = decoder.decode(await request(node, createCall(method, params), context));
+  const text = await request(node, createCall(method, params), context);
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (cause) {
     throw new NodeError("invalidAnswer", node.name, `${method}: not JSON`, { cause });
   }

@@ -3,11 +3,10 @@ import type { BlockId, Heads, LinkedBlock } from "../core/heads.ts";
 import { isAborted } from "../core/lazySignal.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import { NodeError } from "../core/node.ts";
-import { isNull, type RpcRequest, type RpcSource } from "../core/rpcSource.ts";
+import { isNull, parsedResult, type RpcRequest, type RpcSource } from "../core/rpcSource.ts";
 import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
 import { isFields } from "../json/fields.ts";
-import { asText } from "../json/jsonBytes.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { resolveBlock } from "./blockParams.ts";
 import { requestAtBlock, withCanonicalParams } from "./blockRead.ts";
@@ -29,8 +28,8 @@ export const blocksByNumber =
       const parameter = { number };
       const values = [formatQuantity(number), false];
       const read = withCanonicalParams({ spec: blockByNumber, values, position: BLOCK, parameter });
-      const { body } = await reads.request(requestAtBlock(read, resolveBlock(parameter, context.view.heads)), context);
-      const block: unknown = body instanceof Uint8Array ? JSON.parse(asText(body)) : null;
+      const resolved = resolveBlock(parameter, context.view.heads);
+      const block = parsedResult(await reads.request(requestAtBlock(read, resolved), context));
       return isFields(block) && isHash(block.hash) && isHash(block.parentHash)
         ? [{ number, hash: block.hash, parentHash: block.parentHash }]
         : [];
@@ -58,11 +57,11 @@ export const headerOf =
     const values = [hash, false] as const;
     const call = createCall(NAME, values);
     try {
-      const { body } = await reads.request(
+      const response = await reads.request(
         { ...call, retention: "byHash", canonicalParams: JSON.stringify([NAME, values]), blockField: "hash" },
         context,
       );
-      const block: unknown = body instanceof Uint8Array ? JSON.parse(asText(body)) : null;
+      const block = parsedResult(response);
       return isFields(block) ? block : undefined;
     } catch (error) {
       if (error instanceof NodeError && error.kind === "missingData") {

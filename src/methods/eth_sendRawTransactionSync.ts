@@ -1,4 +1,4 @@
-import type { RpcResponse } from "../core/rpcSource.ts";
+import { parsedResult, type RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { type Hash, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
@@ -10,8 +10,6 @@ import { optional, type Parser, parseParams, readData, readQuantity, required } 
 import { viewResponse } from "./pendingReads.ts";
 
 const MIN_TIMEOUT_MS = 6_000;
-
-const decoder = new TextDecoder();
 
 /** Parses milliseconds, a number or a quantity. */
 const readTimeout: Parser<number> = (value, name) => {
@@ -60,8 +58,7 @@ const findReceipt = async (input: MethodInput, hash: Hash): Promise<RpcResponse 
   return inView(view, hash) ?? readSealedReceipt(input, hash, view).catch(() => undefined);
 };
 
-const hashIn = ({ body }: RpcResponse): string =>
-  body instanceof Uint8Array ? String(JSON.parse(decoder.decode(body))) : "";
+const hashIn = (response: RpcResponse): string => String(parsedResult(response) ?? "");
 
 const inView = ({ pending }: View, hash: Hash): RpcResponse | undefined => {
   const location = pending?.find(hash);
@@ -79,10 +76,7 @@ const readSealedReceipt = async (
   const request = { ...call, retention: "never", canonicalParams: "" } as const;
   // The transaction is sent: without room in the memory budget, its receipt is read all the same.
   const response = await chain.nodes.request(request, context.with({ view, bypassCache: true }));
-  if (!(response.body instanceof Uint8Array)) {
-    return undefined;
-  }
-  const receipt: unknown = JSON.parse(decoder.decode(response.body));
+  const receipt = parsedResult(response);
   return isFields(receipt) && typeof receipt.blockHash === "string" ? response : undefined;
 };
 

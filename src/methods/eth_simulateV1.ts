@@ -3,6 +3,7 @@ import { MustForwardError } from "../core/mustForwardError.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { PendingView } from "../core/view.ts";
 import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
+import { parseJson } from "../json/jsonBytes.ts";
 import { elementAt } from "../json/members.ts";
 import { type Call, createCall, paramsTextOf } from "../jsonrpc/call.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
@@ -20,7 +21,6 @@ import { withPendingMode } from "./pendingReads.ts";
 
 /** A larger payload is parsed only in the worker, and nothing is prefetched for it. */
 const MAX_PREFETCHED_BYTES = 32 * 1024;
-const decoder = new TextDecoder();
 
 /**
  * Simulates on any block and on `pending` (docs/service.md, eth_simulateV1).
@@ -111,7 +111,7 @@ const baseOf = async (
     throw missingPayload();
   }
   const text = elementAt(paramsText, 1);
-  const parameter: unknown = text === undefined ? undefined : JSON.parse(decoder.decode(text));
+  const parameter = text === undefined ? undefined : parseJson(text);
   const block = parseBlockNumberOrTagOrHash(parameter ?? "latest", "block");
   const hint: PrefetchHint | undefined =
     paramsText.length <= MAX_PREFETCHED_BYTES ? prefetchHintOfPayload(call.params) : undefined;

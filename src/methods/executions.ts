@@ -1,7 +1,7 @@
 import type { Context } from "../core/context.ts";
 import type { BlockId, HeaderFields } from "../core/heads.ts";
 import { MustForwardError } from "../core/mustForwardError.ts";
-import type { RpcResponse } from "../core/rpcSource.ts";
+import { parsedResult, type RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PendingBlock, PendingView } from "../core/view.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
@@ -19,8 +19,6 @@ import type { Chain, MethodInput } from "./method.ts";
 
 type ChainExecution = NonNullable<Chain["execution"]>;
 type StateAt = (block: BlockId, hint: PrefetchHint | undefined) => StateSource;
-
-const decoder = new TextDecoder();
 
 /** A block by number or by hash. A hash alone may be on any branch. */
 type BlockReference = { readonly number: bigint; readonly hash?: BlockId["hash"] } | { readonly hash: BlockId["hash"] };
@@ -41,11 +39,11 @@ const readHeader = async ({ chain, context }: Input, block: BlockReference): Pro
   const retention = hash === undefined ? "final" : "byHash";
   const canonicalParams = JSON.stringify([call.method, call.params]);
   const number = "number" in block ? { block: { number: block.number } } : {};
-  const { body } = await chain.reads.request(
+  const response = await chain.reads.request(
     { ...call, ...number, retention, canonicalParams, blockField: "hash" },
     context,
   );
-  const header: unknown = body instanceof Uint8Array ? JSON.parse(decoder.decode(body)) : null;
+  const header = parsedResult(response);
   if (!isFields(header)) {
     throw headerNotFound();
   }

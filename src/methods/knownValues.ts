@@ -1,8 +1,7 @@
 import { formatQuantity } from "../ethereum/hex.ts";
+import { formatJson } from "../json/jsonBytes.ts";
 import type { Method } from "./method.ts";
 import { parseParams } from "./paramSpec.ts";
-
-const encoder = new TextEncoder();
 
 /** Returns the head of the request's view; no request is sent. */
 export const eth_blockNumber: Method = {
@@ -13,7 +12,7 @@ export const eth_blockNumber: Method = {
     parseParams(call.params, []);
     const { number, hash } = context.view.heads.latest;
     return {
-      body: encoder.encode(JSON.stringify(formatQuantity(number))),
+      body: formatJson(formatQuantity(number)),
       status: { hit: "view" },
       block: { number, hash },
     };
@@ -27,7 +26,7 @@ const fromIdentity = (name: string, format: (chainId: bigint) => string): Method
   atPending: "none",
   handle: async ({ chain, call }) => {
     parseParams(call.params, []);
-    return { body: encoder.encode(JSON.stringify(format(chain.chainId))), status: { hit: "view" } };
+    return { body: formatJson(format(chain.chainId)), status: { hit: "view" } };
   },
 });
 

@@ -1,15 +1,13 @@
 import type { Heads } from "../core/heads.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
-import type { RpcRequest } from "../core/rpcSource.ts";
+import { parsedResult, type RpcRequest } from "../core/rpcSource.ts";
 import { isHash, isQuantity, type Quantity, ZERO_HASH } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter, matchesLog } from "../ethereum/logFilter.ts";
 import { isFields } from "../json/fields.ts";
+import { formatJson } from "../json/jsonBytes.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { MethodInput } from "./method.ts";
-
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
 
 interface NodeLog {
   readonly address: string;
@@ -42,8 +40,8 @@ const readPending = async (
   request: Pick<RpcRequest, "canonicalParams" | "onlyNode">,
 ): Promise<{ readonly result: unknown; readonly node: string | undefined }> => {
   try {
-    const { body, node } = await chain.reads.request({ ...call, ...request, retention: "never" }, context);
-    return { result: body instanceof Uint8Array ? JSON.parse(decoder.decode(body)) : undefined, node };
+    const response = await chain.reads.request({ ...call, ...request, retention: "never" }, context);
+    return { result: parsedResult(response), node: response.node };
   } catch (error) {
     if (error instanceof NodeError && !FAULTS.has(error.kind)) {
       return NOTHING;
@@ -108,5 +106,5 @@ export const nodePendingLogs = async (
   if (!continuesHead(block, heads) || above.some(({ blockNumber }) => BigInt(blockNumber) > heads.latest.number + 1n)) {
     throw notContinued(node ?? "a node");
   }
-  return above.filter((log) => matchesLog(filter, log)).map((log) => encoder.encode(JSON.stringify(log)));
+  return above.filter((log) => matchesLog(filter, log)).map((log) => formatJson(log));
 };

@@ -1,10 +1,11 @@
 import type { Context } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
-import { isNull, type RpcResponse } from "../core/rpcSource.ts";
+import { isNull, parsedResult, type RpcResponse } from "../core/rpcSource.ts";
 import type { PendingBlock, PendingMode } from "../core/view.ts";
 import { formatData, formatQuantity, type Hash, isQuantity } from "../ethereum/hex.ts";
 import { isFields } from "../json/fields.ts";
+import { asText, formatJson } from "../json/jsonBytes.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type ResolvedBlock, resolveBlock } from "./blockParams.ts";
@@ -12,12 +13,9 @@ import type { BlockReadSpec, PendingRead } from "./blockReadSpec.ts";
 import type { MethodInput } from "./method.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
-
 /** Creates a response from the view, from a value or from a formatted body. */
 export const viewResponse = (value: CanonicalJson | Uint8Array): RpcResponse => ({
-  body: value instanceof Uint8Array ? value : encoder.encode(JSON.stringify(value)),
+  body: value instanceof Uint8Array ? value : formatJson(value),
   status: { hit: "view" },
 });
 
@@ -59,8 +57,8 @@ const unknownReceipts = ({ number }: PendingBlock): RpcError =>
   );
 
 /** Whether a node's receipts are those of these transactions. Its pending block may be another one, or have fewer transactions. */
-const hasReceiptsOf = ({ body }: RpcResponse, hashes: readonly Hash[]): boolean => {
-  const receipts: unknown = body instanceof Uint8Array ? JSON.parse(decoder.decode(body)) : undefined;
+const hasReceiptsOf = (response: RpcResponse, hashes: readonly Hash[]): boolean => {
+  const receipts = parsedResult(response);
   return (
     Array.isArray(receipts) &&
     receipts.length === hashes.length &&
@@ -96,8 +94,8 @@ export const pendingNonce = async ({ values, pending, atBase }: PendingRead): Pr
 };
 
 /** Returns the nonce of a response, or zero if it has none. */
-export const nonceIn = ({ body }: RpcResponse): bigint => {
-  const nonce: unknown = body instanceof Uint8Array ? JSON.parse(decoder.decode(body)) : undefined;
+export const nonceIn = (response: RpcResponse): bigint => {
+  const nonce = parsedResult(response);
   return isQuantity(nonce) ? BigInt(nonce) : 0n;
 };
 
@@ -110,7 +108,7 @@ export const pendingStorageValues = async ({ values, pending, atBase }: PendingR
   const complete = written.every((list) => list.every((value) => value !== undefined));
   const base = complete ? undefined : await atBase();
   const baseValues: Readonly<Record<string, readonly string[]>> =
-    base?.body instanceof Uint8Array ? JSON.parse(decoder.decode(base.body)) : {};
+    base?.body instanceof Uint8Array ? JSON.parse(asText(base.body)) : {};
   const merged = slots.map(([address, positions], at): [string, CanonicalJson] => [
     address,
     positions.map((_, index) => {
@@ -224,10 +222,7 @@ const readNodePending = async (
 const NO_PENDING_BLOCK: ReadonlySet<NodeErrorKind> = new Set(["tagUnsupported", "missingData"]);
 
 /** Returns the `number` of a block response. */
-const numberIn = ({ body }: RpcResponse): bigint | undefined => {
-  if (!(body instanceof Uint8Array)) {
-    return undefined;
-  }
-  const block: unknown = JSON.parse(decoder.decode(body));
+const numberIn = (response: RpcResponse): bigint | undefined => {
+  const block = parsedResult(response);
   return isFields(block) && typeof block.number === "string" ? BigInt(block.number) : undefined;
 };

@@ -1,6 +1,6 @@
 import type { Heads } from "../core/heads.ts";
 import type { RetentionClass } from "../core/retention.ts";
-import { isNull, type RpcRequest, type RpcResponse } from "../core/rpcSource.ts";
+import { isNull, parsedResult, type RpcRequest, type RpcResponse } from "../core/rpcSource.ts";
 import type { PendingView } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { isFields } from "../json/fields.ts";
@@ -127,12 +127,10 @@ export const servedBlockRead = (spec: PlainRead): Method => {
   };
 };
 
-const decoder = new TextDecoder();
-
 /** Reads the number of a transaction's block from a node; undefined if it has none. */
 const readBlockNumber = async ({ chain, context }: MethodInput, hash: string): Promise<bigint | undefined> => {
   const name = "eth_getTransactionByHash";
-  const { body } = await chain.reads.request(
+  const response = await chain.reads.request(
     {
       ...createCall(name, [hash]),
       retention: "byTransaction",
@@ -141,10 +139,7 @@ const readBlockNumber = async ({ chain, context }: MethodInput, hash: string): P
     },
     context,
   );
-  if (!(body instanceof Uint8Array)) {
-    return undefined;
-  }
-  const transaction: unknown = JSON.parse(decoder.decode(body));
+  const transaction = parsedResult(response);
   return isFields(transaction) && typeof transaction.blockNumber === "string"
     ? BigInt(transaction.blockNumber)
     : undefined;

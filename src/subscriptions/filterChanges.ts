@@ -4,6 +4,8 @@ import type { BlockRange } from "../core/logRange.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { LogQuery } from "../ethereum/logFilter.ts";
+import { asText, formatJson } from "../json/jsonBytes.ts";
+import { readWhole } from "../jsonrpc/response.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import { formatList, joinLogs } from "../logs/mergeLogs.ts";
 import { scanLogs } from "../logs/scanLogs.ts";
@@ -146,7 +148,7 @@ export class FilterChanges {
     }
     const { response, added } = query
       ? await this.#readLogs(query, step, context)
-      : { response: localResponse(encoder.encode(JSON.stringify(blocks.map(({ hash }) => hash)))), added: NO_LOGS };
+      : { response: localResponse(formatJson(blocks.map(({ hash }) => hash))), added: NO_LOGS };
     if (step.gone.length === 0 && blocks.length === 0) {
       return { response, advance: undefined };
     }
@@ -242,24 +244,12 @@ export class FilterChanges {
   }
 }
 
-const decoder = new TextDecoder();
-
 /** Reads the logs of a response to its end, in the form of `joinLogs`. */
-const readFilterLogs = async ({ body }: RpcResponse): Promise<Uint8Array> => {
-  const chunks: Uint8Array[] = [];
-  if (body instanceof Uint8Array) {
-    chunks.push(body);
-  } else {
-    for await (const chunk of body) {
-      chunks.push(chunk);
-    }
-  }
-  return joinLogs(scanLogs(Buffer.concat(chunks)));
-};
+const readFilterLogs = async ({ body }: RpcResponse): Promise<Uint8Array> => joinLogs(scanLogs(await readWhole(body)));
 
 /** Adds `removed: true` to each log. Takes and returns the form of `joinLogs`. */
 const markRemoved = (logs: Uint8Array): Uint8Array => {
-  const parsed: readonly object[] = JSON.parse(decoder.decode(formatList([logs])));
+  const parsed: readonly object[] = JSON.parse(asText(formatList([logs])));
   return encoder.encode(parsed.map((log) => `,${JSON.stringify({ ...log, removed: true })}`).join(""));
 };
 

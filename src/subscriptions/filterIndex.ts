@@ -1,5 +1,6 @@
 import type { Body } from "../core/view.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
+import { formatJson, parseJson } from "../json/jsonBytes.ts";
 
 /** The fields of a log that filters compare. Address and topics are in lower case. */
 export interface MatchedLog {
@@ -134,9 +135,6 @@ export interface SubscribedLog extends MatchedLog {
   body(removed: boolean): Body;
 }
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
-
 type RpcLog = Readonly<Record<string, unknown>> & { readonly topics: readonly unknown[] };
 
 const isLog = (value: unknown): value is RpcLog =>
@@ -166,13 +164,13 @@ const parseLog = (value: unknown): SubscribedLog[] => {
       ...matchedLog(value),
       number: BigInt(String(value.blockNumber)),
       key: logKey(value.transactionHash, value.logIndex),
-      body: (removed) => encoder.encode(JSON.stringify({ ...value, removed })),
+      body: (removed) => formatJson({ ...value, removed }),
     },
   ];
 };
 
 /** Parses the JSON text of an eth_getLogs result. */
 export const parseLogs = (text: Uint8Array): readonly SubscribedLog[] => {
-  const values: unknown = JSON.parse(decoder.decode(text));
+  const values = parseJson(text);
   return Array.isArray(values) ? values.flatMap(parseLog) : [];
 };

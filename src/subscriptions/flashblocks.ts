@@ -1,5 +1,6 @@
 import type { HeadChange, RingBlock } from "../core/heads.ts";
 import type { Body, PendingBlock, PendingChange, PendingExtension } from "../core/view.ts";
+import { formatJson } from "../json/jsonBytes.ts";
 import type { Log } from "../telemetry/telemetry.ts";
 import type { FilterIndex, MatchedLog } from "./filterIndex.ts";
 import {
@@ -43,7 +44,6 @@ interface SentTransactions {
 const MAX_BLOCKS = 128n;
 /** Pending blocks wait for the sealed ones below them. If more would wait, those that are read later are not sent. */
 const MAX_HELD = 64;
-const encoder = new TextEncoder();
 
 /** The delivery of `newFlashblocks` and `newFlashblockTransactions`. Each transaction is sent once. */
 export class FlashblockDelivery {
@@ -188,7 +188,7 @@ export class FlashblockDelivery {
     hashes.add(hash);
     const receivers = this.#options.subscribers.hashes;
     if (receivers.size > 0) {
-      this.#send(encoder.encode(`"${hash}"`), receivers);
+      this.#send(formatJson(hash), receivers);
     }
   }
 

@@ -1,6 +1,7 @@
 import type { Body, PendingBlock } from "../core/view.ts";
 import { type Hash, isQuantity } from "../ethereum/hex.ts";
 import { type Fields, isFields } from "../json/fields.ts";
+import { asText, formatJson, parseJson } from "../json/jsonBytes.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import { type MatchedLog, matchedLogs } from "./filterIndex.ts";
 import type { RpcReader } from "./sealedLogs.ts";
@@ -10,9 +11,6 @@ export interface FullTransaction {
   readonly body: Body;
   readonly logs: readonly MatchedLog[];
 }
-
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
 
 /** Selects the receipt fields that a full transaction contains. */
 const receiptFields = ({
@@ -33,7 +31,7 @@ const receiptFields = ({
 
 /** Merges a transaction and its receipt. */
 export const formatFullTransaction = (transaction: object, receipt: Record<string, unknown>): FullTransaction => ({
-  body: encoder.encode(JSON.stringify({ ...transaction, ...receiptFields(receipt) })),
+  body: formatJson({ ...transaction, ...receiptFields(receipt) }),
   logs: matchedLogs(receipt.logs),
 });
 
@@ -44,7 +42,7 @@ export const formatPendingTransaction = (block: PendingBlock, index: number): Fu
   if (!transaction || !receipt) {
     return undefined;
   }
-  return formatFullTransaction(JSON.parse(decoder.decode(transaction)), JSON.parse(decoder.decode(receipt)));
+  return formatFullTransaction(JSON.parse(asText(transaction)), JSON.parse(asText(receipt)));
 };
 
 interface SealedTransaction {
@@ -60,14 +58,13 @@ interface SealedTransactions {
   readonly transactions: readonly SealedTransaction[];
 }
 
-const parse = (text: Uint8Array): unknown => JSON.parse(decoder.decode(text));
 const listOf = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.filter(isFields) : []);
 
 /** Parses number and transactions of a node's block. The number is undefined if the block is `null`. */
 export const parseTransactions = (
   body: Body,
 ): { readonly number: bigint | undefined; readonly transactions: readonly Fields[] } => {
-  const block = parse(body);
+  const block = parseJson(body);
   if (!isFields(block)) {
     return { number: undefined, transactions: [] };
   }
@@ -80,13 +77,13 @@ export const parseTransactions = (
 /** Reads the receipts by transaction hash. Reads only their logs if the node does not support eth_getBlockReceipts. */
 const readReceipts = async (read: RpcReader, blockHash: Hash): Promise<ReadonlyMap<unknown, Fields>> => {
   try {
-    const receipts = listOf(parse(await read("eth_getBlockReceipts", [blockHash])));
+    const receipts = listOf(parseJson(await read("eth_getBlockReceipts", [blockHash])));
     return new Map(receipts.map((receipt) => [receipt.transactionHash, receipt]));
   } catch (error) {
     if (!(error instanceof RpcError)) {
       throw error;
     }
-    const logs = listOf(parse(await read("eth_getLogs", [{ blockHash }])));
+    const logs = listOf(parseJson(await read("eth_getLogs", [{ blockHash }])));
     return new Map(
       Map.groupBy(logs, ({ transactionHash }) => transactionHash)
         .entries()

@@ -1,4 +1,5 @@
 import type { HeadChange, HeaderFields, RingBlock } from "../core/heads.ts";
+import { asText, formatJson } from "../json/jsonBytes.ts";
 import type { Log } from "../telemetry/telemetry.ts";
 import { isAbsent } from "../verification/jsonFields.ts";
 import type { RpcReader } from "./sealedLogs.ts";
@@ -14,9 +15,6 @@ interface NewHeadsOptions {
 
 const hasSize = ({ size }: HeaderFields): boolean => !isAbsent(size);
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
-
 /**
  * Creates the delivery of `newHeads`: header and size of every new block, oldest first.
  * After a reorganisation, the blocks of the new branch follow.
@@ -31,12 +29,11 @@ export const createNewHeads = ({
   /** Heads in the queue. A later head must not overtake them. */
   let waiting = 0;
 
-  const send = (header: HeaderFields): void =>
-    broadcast(encoder.encode(JSON.stringify(header)), subscribers, delivered);
+  const send = (header: HeaderFields): void => broadcast(formatJson(header), subscribers, delivered);
 
   const readHeader = async ({ hash }: RingBlock): Promise<HeaderFields> => {
     const { transactions, uncles, withdrawals, ...header } = JSON.parse(
-      decoder.decode(await read("eth_getBlockByHash", [hash, false])),
+      asText(await read("eth_getBlockByHash", [hash, false])),
     );
     return header;
   };

@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { isFields } from "../json/fields.ts";
+import { parseJson } from "../json/jsonBytes.ts";
 import type { BlockTransactions, VerifiedReceipts } from "./blockRows.ts";
 import { checkBody } from "./checkBody.ts";
 import { checkHeader } from "./checkHeader.ts";
@@ -51,11 +52,9 @@ export class KnownBlocks {
   }
 }
 
-const decoder = new TextDecoder();
-
 /** Reads the header fields for the check of receipts from the JSON text of a block; undefined if it is no block. */
 const readReceiptsHeader = (body: Uint8Array): ReceiptsHeader | undefined => {
-  const block: unknown = JSON.parse(decoder.decode(body));
+  const block = parseJson(body);
   if (!isFields(block)) {
     return undefined;
   }
