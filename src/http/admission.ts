@@ -7,48 +7,78 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { LocalPlaces, type Places } from "../limits/places.ts";
 import type { HttpTelemetry } from "./httpTelemetry.ts";
 
-interface ConnectionLimitOptions {
-  /** Maximum of open connections of one client address. */
-  readonly maxPerAddress: number;
-  /** Default: those of this process alone. */
-  readonly places?: Places | undefined;
-  /** Whether connections from this address are not counted: a proxy has those of many clients. */
-  isTrustedProxy(address: string): boolean;
-}
-
 /** Time to return an error on a connection above the limit. */
 const REFUSED_MS = 2_000;
 
-/** Counts the connections of a server by client address. A connection above the limit may read one error. */
-class ConnectionLimit {
-  readonly #options: ConnectionLimitOptions;
+export interface AdmissionOptions {
+  /** Maximum of connections of one client address. */
+  readonly maxConnectionsPerAddress: number;
+  /** Counts the connections. Default: those of this process alone. */
+  readonly places?: Places | undefined;
+  /** Whether connections from this address are not counted: a proxy has those of many clients. Default: all are counted. */
+  isTrustedProxy?(address: string): boolean;
+  /** Authenticates a request. Throws or rejects with RpcError if the client may call nothing. Default: anybody may call everything. */
+  admit?(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedCaller>;
+  isChainPath(path: string): boolean;
+}
+
+/**
+ * Decides which requests may be routed: by their connection, then by their key.
+ * It counts the connections by client address. A connection above the limit may read one error.
+ */
+export class Admission {
+  readonly #options: AdmissionOptions;
   readonly #telemetry: HttpTelemetry;
   readonly #places: Places;
   readonly #refused = new WeakSet<Socket>();
   #refusedCount = 0;
 
-  constructor(options: ConnectionLimitOptions, telemetry: HttpTelemetry) {
+  constructor(options: AdmissionOptions, telemetry: HttpTelemetry) {
     this.#options = options;
     this.#telemetry = telemetry;
     this.#places = options.places ?? new LocalPlaces();
   }
 
+  /** Counts the connections of a server. */
   watch(server: Server): void {
     server.on("connection", (socket: Socket) => this.#onConnection(socket));
   }
 
-  /** Whether requests of this connection must be rejected. */
-  isRefused(socket: Socket): boolean {
-    return this.#refusedCount > 0 && this.#refused.has(socket);
+  /** Returns the error of a client that is not admitted. */
+  admit(request: IncomingMessage): Awaitable<AuthenticatedCaller | RpcError> {
+    const { admit = allowEveryone, maxConnectionsPerAddress, isChainPath } = this.#options;
+    if (this.#refusedCount > 0 && this.#refused.has(request.socket)) {
+      const message = `too many connections: at most ${maxConnectionsPerAddress} from one address`;
+      return new RpcError(CODES.RATE_LIMITED, message, { status: 429, retryAfterSeconds: 1 });
+    }
+    try {
+      const admitted = admit(request, isChainPath);
+      return admitted instanceof Promise ? admitted.catch((error: unknown) => this.#toRejection(error)) : admitted;
+    } catch (error) {
+      if (!(error instanceof RpcError)) {
+        throw error;
+      }
+      return error;
+    }
+  }
+
+  /** Any other error than RpcError is a fault of forebay. */
+  #toRejection(error: unknown): RpcError {
+    if (error instanceof RpcError) {
+      return error;
+    }
+    this.#telemetry.logBroken(error, "authentication");
+    return new RpcError(CODES.INTERNAL, "Internal error");
   }
 
   #onConnection(socket: Socket): void {
+    const { maxConnectionsPerAddress: max, isTrustedProxy } = this.#options;
     const remote = socket.remoteAddress;
-    if (remote === undefined || this.#options.isTrustedProxy(remote)) {
+    if (remote === undefined || isTrustedProxy?.(remote) === true) {
       return;
     }
     const name = `connections of ${clientOfAddress(remote)}`;
-    const full = this.#places.take([{ name, max: this.#options.maxPerAddress }]);
+    const full = this.#places.take([{ name, max }]);
     if (full instanceof Promise) {
       // The connection is served until the main process has counted it.
       full.then(
@@ -82,64 +112,5 @@ class ConnectionLimit {
       clearTimeout(timer);
       this.#refusedCount--;
     });
-  }
-}
-
-export interface AdmissionOptions {
-  /** Maximum of connections of one client address. */
-  readonly maxConnectionsPerAddress: number;
-  /** Counts the connections. Default: those of this process alone. */
-  readonly places?: Places | undefined;
-  /** Whether connections from this address are those of many clients. Default: none is. */
-  isTrustedProxy?(address: string): boolean;
-  /** Authenticates a request. Throws or rejects with RpcError if the client may call nothing. Default: anybody may call everything. */
-  admit?(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedCaller>;
-  isChainPath(path: string): boolean;
-}
-
-/** Decides which requests may be routed: by their connection, then by their key. */
-export class Admission {
-  readonly #options: AdmissionOptions;
-  readonly #telemetry: HttpTelemetry;
-  readonly #connectionLimit: ConnectionLimit;
-
-  constructor(options: AdmissionOptions, telemetry: HttpTelemetry) {
-    const { maxConnectionsPerAddress: maxPerAddress, places } = options;
-    const isTrustedProxy = (address: string) => options.isTrustedProxy?.(address) === true;
-    this.#options = options;
-    this.#telemetry = telemetry;
-    this.#connectionLimit = new ConnectionLimit({ maxPerAddress, places, isTrustedProxy }, telemetry);
-  }
-
-  /** Counts the connections of a server. */
-  watch(server: Server): void {
-    this.#connectionLimit.watch(server);
-  }
-
-  /** Returns the error of a client that is not admitted. */
-  admit(request: IncomingMessage): Awaitable<AuthenticatedCaller | RpcError> {
-    const { admit = allowEveryone, maxConnectionsPerAddress, isChainPath } = this.#options;
-    if (this.#connectionLimit.isRefused(request.socket)) {
-      const message = `too many connections: at most ${maxConnectionsPerAddress} from one address`;
-      return new RpcError(CODES.RATE_LIMITED, message, { status: 429, retryAfterSeconds: 1 });
-    }
-    try {
-      const admitted = admit(request, isChainPath);
-      return admitted instanceof Promise ? admitted.catch((error: unknown) => this.#toRejection(error)) : admitted;
-    } catch (error) {
-      if (!(error instanceof RpcError)) {
-        throw error;
-      }
-      return error;
-    }
-  }
-
-  /** Any other error than RpcError is a fault of forebay. */
-  #toRejection(error: unknown): RpcError {
-    if (error instanceof RpcError) {
-      return error;
-    }
-    this.#telemetry.logBroken(error, "authentication");
-    return new RpcError(CODES.INTERNAL, "Internal error");
   }
 }

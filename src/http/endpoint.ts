@@ -4,7 +4,7 @@ import type { AuthenticatedCaller } from "../access/access.ts";
 import type { InboundRequest } from "../core/context.ts";
 import type { CacheStatus, RpcResponse } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import { type Chunk, isStream } from "../jsonrpc/response.ts";
+import { type Chunk, isStream, isWhole } from "../jsonrpc/response.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import type { PassedMessages } from "./passedMessages.ts";
 
@@ -76,7 +76,7 @@ export const trackInFlight = (endpoint: Endpoint): TrackedEndpoint => {
     throw error;
   };
   const onResponse = (response: EndpointResponse): EndpointResponse => {
-    if (!response.chunks.some(isStream)) {
+    if (isWhole(response.chunks)) {
       end();
       return response;
     }

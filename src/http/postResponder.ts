@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import { errorResult } from "../jsonrpc/response.ts";
+import { errorResult, isWhole } from "../jsonrpc/response.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { EndpointResponse } from "./endpoint.ts";
 import type { HttpRequest } from "./httpRequest.ts";
 import type { HttpTelemetry } from "./httpTelemetry.ts";
-import { isWhole, writeResponse } from "./writeResponse.ts";
+import { writeResponse } from "./writeResponse.ts";
 
 /**
  * Creates a function that runs tasks when this turn of the event loop has read all sockets.

@@ -4,7 +4,7 @@ import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
 import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from "node:zlib";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import { type Chunk, discardStream, isStream } from "../jsonrpc/response.ts";
+import { type Chunk, discardStream, isStream, isWhole } from "../jsonrpc/response.ts";
 
 type Encoding = "br" | "gzip";
 
@@ -58,9 +58,6 @@ const MAX_JOINED_BYTES = 1024 * 1024;
 
 /** Up to this size, header and body are one string: one system call instead of a vector of buffers. */
 const MAX_STRING_BYTES = 64 * 1024;
-
-/** Whether no chunk is a stream. */
-export const isWhole = (chunks: readonly Chunk[]): chunks is readonly Uint8Array[] => !chunks.some(isStream);
 
 const lengthOf = (chunks: readonly Uint8Array[]): number => {
   let bytes = 0;

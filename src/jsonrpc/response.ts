@@ -12,6 +12,9 @@ const END = Buffer.from("}");
 
 export const isStream = (chunk: Chunk): chunk is AsyncIterable<Uint8Array> => !(chunk instanceof Uint8Array);
 
+/** Whether no chunk is a stream. */
+export const isWhole = (chunks: readonly Chunk[]): chunks is readonly Uint8Array[] => !chunks.some(isStream);
+
 /** Formats a success response. The result's bytes are inserted unchanged. */
 const formatResult = (id: Uint8Array, body: Chunk): readonly Chunk[] => [HEAD, id, RESULT, body, END];
 

@@ -1,11 +1,10 @@
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { PendingView } from "../core/view.ts";
-import type { Hash } from "../ethereum/hex.ts";
 import type { CallMethod } from "../state/calls/callRun.ts";
 import type { StateField, StateKey } from "../state/stateKey.ts";
 import type { StateMethod } from "../state/stateReads.ts";
 import type { MethodInput } from "./method.ts";
-import type { CanonicalJson, ParamSpec } from "./paramSpec.ts";
+import { type CanonicalJson, hexOf, type ParamSpec } from "./paramSpec.ts";
 
 /** `block`: data of the block itself, which its hash commits to. `state`: the state after the block. */
 type BlockReadKind = "block" | "state";
@@ -47,10 +46,8 @@ export interface PendingRead {
   atBase(): Promise<RpcResponse>;
 }
 
-const hex = (value: CanonicalJson | undefined): Hash => `0x${String(value).slice(2)}`;
-
 /** Returns the state value that a method reads. Its first parameter is the address, and that of a slot the second. */
 export const stateRead = (method: StateMethod, field: StateField): NonNullable<BlockReadSpec["stateRead"]> => ({
   method,
-  keyOf: (values) => ({ field, address: hex(values[0]), slot: field === "slot" ? hex(values[1]) : undefined }),
+  keyOf: (values) => ({ field, address: hexOf(values[0]), slot: field === "slot" ? hexOf(values[1]) : undefined }),
 });

@@ -6,7 +6,7 @@ import { isFields } from "../json/fields.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
 import { forwarded, type Method, type MethodInput } from "./method.ts";
-import { optional, type Parser, parseParams, readData, readQuantity, required } from "./paramSpec.ts";
+import { hexOf, optional, type Parser, parseParams, readData, readQuantity, required } from "./paramSpec.ts";
 import { viewResponse } from "./pendingReads.ts";
 
 const MIN_TIMEOUT_MS = 6_000;
@@ -40,7 +40,7 @@ export const eth_sendRawTransactionSync: Method = {
     try {
       sent = await forwarded(request);
     } catch (error) {
-      const known = await findReceipt(input, keccak256Hex(parseData(`0x${String(raw).slice(2)}`)));
+      const known = await findReceipt(input, keccak256Hex(parseData(hexOf(raw))));
       if (known === undefined) {
         throw error;
       }

@@ -1,4 +1,4 @@
-import { isAddress, isData, isHash, isQuantity, lowerPrefix } from "../ethereum/hex.ts";
+import { type Hex, isAddress, isData, isHash, isQuantity, lowerPrefix } from "../ethereum/hex.ts";
 import { isFields } from "../json/fields.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 
@@ -10,6 +10,9 @@ export type CanonicalJson =
   | string
   | readonly CanonicalJson[]
   | { readonly [key: string]: CanonicalJson };
+
+/** Returns a value that a parser of hex has read. */
+export const hexOf = (value: CanonicalJson | undefined): Hex => `0x${String(value).slice(2)}`;
 
 /** Returns a parameter's canonical value, or throws -32602 with `name` in the message. */
 export type Parser<T extends CanonicalJson = CanonicalJson> = (value: unknown, name: string) => T;

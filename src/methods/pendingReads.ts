@@ -11,15 +11,13 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type ResolvedBlock, resolveBlock } from "./blockParams.ts";
 import type { BlockReadSpec, PendingRead } from "./blockReadSpec.ts";
 import type { MethodInput } from "./method.ts";
-import type { CanonicalJson } from "./paramSpec.ts";
+import { type CanonicalJson, hexOf } from "./paramSpec.ts";
 
 /** Creates a response from the view, from a value or from a formatted body. */
 export const viewResponse = (value: CanonicalJson | Uint8Array): RpcResponse => ({
   body: value instanceof Uint8Array ? value : formatJson(value),
   status: { hit: "view" },
 });
-
-const hex = (value: CanonicalJson | undefined): Hash => `0x${String(value).slice(2)}`;
 
 /** Returns the newest pending block, with number and hash (docs/service.md, Block object). */
 export const pendingBlock = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> =>
@@ -67,12 +65,12 @@ const hasReceiptsOf = (response: RpcResponse, hashes: readonly Hash[]): boolean 
 };
 
 export const pendingBalance = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
-  const written = pending.account(hex(values[0]));
+  const written = pending.account(hexOf(values[0]));
   return written ? viewResponse(formatQuantity(written.account?.balance ?? 0n)) : atBase();
 };
 
 export const pendingCode = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
-  const written = pending.account(hex(values[0]));
+  const written = pending.account(hexOf(values[0]));
   if (written?.code) {
     return viewResponse(formatData(written.code));
   }
@@ -83,14 +81,16 @@ const formatSlot = (value: Uint8Array): string => `0x${formatData(value).slice(2
 
 /** Returns a slot's value. A slot that the pending blocks have not written has its value at the view's base block. */
 export const pendingStorage = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
-  const value = pending.storage(hex(values[0]), hex(values[1]));
+  const value = pending.storage(hexOf(values[0]), hexOf(values[1]));
   return value === undefined ? atBase() : viewResponse(formatSlot(value));
 };
 
 /** Returns the nonce after all pre-confirmed transactions. The method adds accepted transactions itself. */
 export const pendingNonce = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
-  const written = pending.account(hex(values[0]));
-  return written ? viewResponse(formatQuantity(pending.nonce(hex(values[0]), written.account?.nonce ?? 0n))) : atBase();
+  const written = pending.account(hexOf(values[0]));
+  return written
+    ? viewResponse(formatQuantity(pending.nonce(hexOf(values[0]), written.account?.nonce ?? 0n)))
+    : atBase();
 };
 
 /** Returns the nonce of a response, or zero if it has none. */
@@ -103,7 +103,7 @@ export const nonceIn = (response: RpcResponse): bigint => {
 export const pendingStorageValues = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   const slots = Object.entries(values[0] as Readonly<Record<string, readonly string[]>>);
   const written = slots.map(([address, positions]) =>
-    positions.map((position) => pending.storage(hex(address), hex(position))),
+    positions.map((position) => pending.storage(hexOf(address), hexOf(position))),
   );
   const complete = written.every((list) => list.every((value) => value !== undefined));
   const base = complete ? undefined : await atBase();

@@ -9,7 +9,7 @@ import { createCall } from "../jsonrpc/call.ts";
 import { headerNotFound } from "./blockParams.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import type { Method, MethodInput } from "./method.ts";
-import { type CanonicalJson, type ParamSpec, parseParams } from "./paramSpec.ts";
+import { type CanonicalJson, hexOf, type ParamSpec, parseParams } from "./paramSpec.ts";
 import { viewResponse } from "./pendingReads.ts";
 
 interface PlainRead {
@@ -61,7 +61,7 @@ export const byHashRead = (spec: ByHashRead, sealed: Method = plainRead(spec)): 
         return sealed.handle(input);
       }
       const values = parseParams(input.call.params, spec.params);
-      const body = spec.inView(pending, `0x${String(values[0]).slice(2)}`, values);
+      const body = spec.inView(pending, hexOf(values[0]), values);
       return body === undefined ? sealed.handle(input) : { ...viewResponse(body), pending: pending.mode };
     },
   };

@@ -12,26 +12,12 @@ export interface FullTransaction {
   readonly logs: readonly MatchedLog[];
 }
 
-/** Selects the receipt fields that a full transaction contains. */
-const receiptFields = ({
-  logs,
-  gasUsed,
-  status,
-  cumulativeGasUsed,
-  contractAddress,
-  logsBloom,
-}: Record<string, unknown>) => ({
-  logs,
-  gasUsed,
-  status,
-  cumulativeGasUsed,
-  contractAddress,
-  logsBloom,
-});
+/** The fields of its receipt that a full transaction has. */
+const RECEIPT_FIELDS = ["logs", "gasUsed", "status", "cumulativeGasUsed", "contractAddress", "logsBloom"];
 
 /** Merges a transaction and its receipt. */
 export const formatFullTransaction = (transaction: object, receipt: Record<string, unknown>): FullTransaction => ({
-  body: formatJson({ ...transaction, ...receiptFields(receipt) }),
+  body: formatJson({ ...transaction, ...Object.fromEntries(RECEIPT_FIELDS.map((name) => [name, receipt[name]])) }),
   logs: matchedLogs(receipt.logs),
 });
 

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
-import { type Chunk, isStream } from "../jsonrpc/response.ts";
+import { type Chunk, isStream, isWhole } from "../jsonrpc/response.ts";
 import { type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 
 interface SendQueueOptions {
@@ -36,8 +36,6 @@ const LAST = { ...TEXT, fin: true };
 const INTERNAL_ERROR = 1011;
 
 const NOTHING_SENT = Promise.resolve();
-
-const isWhole = (chunks: readonly Chunk[]): chunks is readonly Uint8Array[] => !chunks.some(isStream);
 
 /** Sends the events and responses of one connection. */
 export class SendQueue {

@@ -6,7 +6,7 @@ import type { InboundRequest, Subscriber } from "../core/context.ts";
 import { LazySignal } from "../core/lazySignal.ts";
 import { isNoCache, readTraceHeaders } from "../http/httpRequest.ts";
 import { RequestMemory } from "../http/requestMemory.ts";
-import { type Chunk, errorResult, isStream } from "../jsonrpc/response.ts";
+import { type Chunk, errorResult, isStream, isWhole } from "../jsonrpc/response.ts";
 import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -260,7 +260,7 @@ export class WebSocketConnection {
     if (chunks.length === 0 || this.#socket.readyState !== this.#socket.OPEN) {
       return;
     }
-    if (!chunks.some(isStream)) {
+    if (isWhole(chunks)) {
       // From now on the unsent bytes count.
       memory?.release();
     }
