@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../core/context.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type ApiKey, createApiKeys, hasWrongKey, type KeyedTarget, RequestKeys, removeKeyHeaders } from "./apiKeys.ts";
 import { clientOfAddress, createTrustedProxies } from "./clientAddress.ts";

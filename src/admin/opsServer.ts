@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { isIPv4 } from "node:net";
 import type { Registry } from "prom-client";
 import { listen } from "../core/listen.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 
 /** An import of node:http would also load Node's own fetch and WebSocket: 11 MB and 30 ms of each start. */
 const { createServer } = process.getBuiltinModule("node:http");

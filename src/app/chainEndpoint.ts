@@ -3,7 +3,7 @@ import { Context, type InboundRequest, type RequestAdmission } from "../core/con
 import type { Heads } from "../core/heads.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { type Endpoint, type EndpointResponse, formatCacheStatus, type PassThrough } from "../http/endpoint.ts";
-import { whenKnown } from "../jsonrpc/awaitable.ts";
+import { whenKnown } from "../jsonrpc/call.ts";
 import type { DispatchResult } from "../jsonrpc/response.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
 import type { ChainSources, ClientViews } from "./chainSources.ts";

@@ -3,8 +3,7 @@ import { NodeError, type NodeErrorKind, UnverifiedError } from "../core/node.ts"
 import { RETENTION } from "../core/retention.ts";
 import type { RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import { asText } from "../json/jsonBytes.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import type { Call } from "../jsonrpc/call.ts";
+import type { Awaitable, Call } from "../jsonrpc/call.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { hasSeveralOrigins, type OriginNode, OtherOrigins, type Read } from "./otherOrigins.ts";

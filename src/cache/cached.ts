@@ -1,10 +1,9 @@
 import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
-import type { RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
-import { isNull } from "../core/rpcSource.ts";
+import { isNull, type RpcRequest, type RpcResponse, type RpcSource } from "../core/rpcSource.ts";
 import { traced } from "../core/trace.ts";
-import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
+import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
 import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";

@@ -1,7 +1,7 @@
 import type { Context } from "../core/context.ts";
 import type { HeadChange, Heads } from "../core/heads.ts";
 import type { RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 import type { Log } from "../telemetry/telemetry.ts";
 
 /** Prefetch stops if no client has read the newest block or its receipts in this time. Reads of state are no such read. */

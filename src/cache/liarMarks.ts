@@ -1,4 +1,4 @@
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 import type { ValueSource } from "./cacheEntry.ts";
 import type { RedisStore } from "./redisStore.ts";
 

@@ -1,6 +1,5 @@
-import type { RpcResponse } from "../core/rpcSource.ts";
-import { isNull } from "../core/rpcSource.ts";
-import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
+import { isNull, type RpcResponse } from "../core/rpcSource.ts";
+import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { CacheEntry, ChainKeys, ValueSource } from "./cacheEntry.ts";

@@ -5,7 +5,7 @@ import type { StateSource } from "../core/stateReader.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { HeadTracker } from "../heads/headTracker.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { pendingState } from "../pending/pendingState.ts";

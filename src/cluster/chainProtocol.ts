@@ -2,7 +2,7 @@ import type { Limit, LimitedBy } from "../access/rateLimits.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 import type { Place } from "../limits/places.ts";
 import type { ParentBlock } from "../simulation/simulatedHeader.ts";
 import type { RunKind } from "../simulation/simulator.ts";

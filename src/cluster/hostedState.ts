@@ -1,7 +1,7 @@
 import { type Context, ownContext } from "../core/context.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { HeadTracker } from "../heads/headTracker.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
 import type { StateReads } from "../state/stateReads.ts";

@@ -1,6 +1,6 @@
 import type { Context } from "../core/context.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
-import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
+import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import { type CacheableCall, type CallCache, MAX_KEY_CHARACTERS } from "../state/calls/callCache.ts";
 import type { CallMethod } from "../state/calls/callRun.ts";
 import type { StateMethod, StateRead, StateReads } from "../state/stateReads.ts";

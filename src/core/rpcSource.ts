@@ -1,6 +1,5 @@
 import { parseJson } from "../json/jsonBytes.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import type { Call, Reply } from "../jsonrpc/call.ts";
+import type { Awaitable, Call, Reply } from "../jsonrpc/call.ts";
 import type { Context } from "./context.ts";
 import type { BlockId } from "./heads.ts";
 import type { RequestBlock, RetentionClass } from "./retention.ts";

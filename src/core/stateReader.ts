@@ -1,6 +1,5 @@
 import type { Address, Hash } from "../ethereum/hex.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import type { Call } from "../jsonrpc/call.ts";
+import type { Awaitable, Call } from "../jsonrpc/call.ts";
 import type { BlockId } from "./heads.ts";
 
 /** An account at one moment. An account that does not exist is `undefined`. */

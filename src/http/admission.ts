@@ -2,7 +2,7 @@ import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
 import { type AuthenticatedCaller, allowEveryone } from "../access/access.ts";
 import { clientOfAddress } from "../access/clientAddress.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { LocalPlaces, type Places } from "../limits/places.ts";
 import type { HttpTelemetry } from "./httpTelemetry.ts";

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import type { AuthenticatedCaller } from "../access/access.ts";
 import type { InboundRequest } from "../core/context.ts";
 import type { CacheStatus, RpcResponse } from "../core/rpcSource.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 import { type Chunk, isStream, isWhole } from "../jsonrpc/response.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import type { PassedMessages } from "./passedMessages.ts";

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AuthenticatedCaller } from "../access/access.ts";
 import type { Payments } from "../access/payment/payment.ts";
 import { PaymentError } from "../access/payment/paymentHeaders.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 import { NULL_ID, parseEnvelope } from "../jsonrpc/envelope.ts";
 import { isJsonRpc } from "../jsonrpc/isJsonRpc.ts";
 import { errorResult } from "../jsonrpc/response.ts";

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 import { errorResult, isWhole } from "../jsonrpc/response.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";

@@ -3,7 +3,7 @@ import { Readable, type Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
 import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from "node:zlib";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 import { type Chunk, discardStream, isStream, isWhole } from "../jsonrpc/response.ts";
 
 type Encoding = "br" | "gzip";

@@ -1,5 +1,4 @@
-import { type Awaitable, whenKnown } from "./awaitable.ts";
-import type { Reply } from "./call.ts";
+import { type Awaitable, type Reply, whenKnown } from "./call.ts";
 import type { Item } from "./envelope.ts";
 import {
   ARRAY_END,

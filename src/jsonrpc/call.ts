@@ -37,3 +37,10 @@ export const paramsJsonOf = (call: Call): string => {
   }
   return call.paramsText === undefined ? JSON.stringify(call.params) : asText(call.paramsText);
 };
+
+/** A value that is known now, or later. A function that returns it awaits nothing if nothing has to be awaited. */
+export type Awaitable<T> = T | Promise<T>;
+
+/** Applies a function to a value: at once if the value is known, else when it is. */
+export const whenKnown = <T, U>(value: Awaitable<T>, apply: (value: T) => U): Awaitable<U> =>
+  value instanceof Promise ? value.then(apply) : apply(value);

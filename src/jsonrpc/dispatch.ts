@@ -1,6 +1,5 @@
-import { type Awaitable, whenKnown } from "./awaitable.ts";
 import { runBatch } from "./batch.ts";
-import type { Call, Reply } from "./call.ts";
+import { type Awaitable, type Call, type Reply, whenKnown } from "./call.ts";
 import { type Envelope, type Item, parseEnvelope } from "./envelope.ts";
 import {
   type Chunk,

@@ -1,4 +1,4 @@
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 
 /** One limited place, such as a connection of one address. */
 export interface Place {

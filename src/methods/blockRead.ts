@@ -4,8 +4,7 @@ import { isNull, type RpcRequest, type RpcResponse } from "../core/rpcSource.ts"
 import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { isFields } from "../json/fields.ts";
-import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
-import { type Call, createCall } from "../jsonrpc/call.ts";
+import { type Awaitable, type Call, createCall, whenKnown } from "../jsonrpc/call.ts";
 import {
   blockOfCanonical,
   formatBlockParameter,

@@ -4,7 +4,7 @@ import type { Heads } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
 import { RETRY_LIMITS, RETRY_RULES, type RetryRule, retryCause } from "../core/retryPolicy.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Chain } from "./method.ts";
 

@@ -4,8 +4,7 @@ import { isNull, parsedResult, type RpcRequest, type RpcResponse } from "../core
 import type { PendingView } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { isFields } from "../json/fields.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import { createCall } from "../jsonrpc/call.ts";
+import { type Awaitable, createCall } from "../jsonrpc/call.ts";
 import { headerNotFound } from "./blockParams.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import type { Method, MethodInput } from "./method.ts";

@@ -3,8 +3,7 @@ import type { Context } from "../core/context.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
 import { ZERO_ADDRESS } from "../ethereum/hex.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
-import { createCall } from "../jsonrpc/call.ts";
+import { type Awaitable, createCall } from "../jsonrpc/call.ts";
 import type { VerifiedNode } from "../verification/verifier.ts";
 
 /** Only one of several machines behind the URL may lack support, so that the mark expires. */

@@ -2,7 +2,7 @@ import type { BlockId, Heads } from "../core/heads.ts";
 import type { FoundState, KnownBlockState, StateKeys, StateValues } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import { stripZeros } from "../ethereum/rlp.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { type FetchedValues, unitsOfSlot, type ValueFetch } from "./fetch/stateFetcher.ts";
 import { methodOf } from "./fetch/stateRequests.ts";

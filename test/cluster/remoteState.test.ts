@@ -6,7 +6,7 @@ import { type ChainKnownState, HostedState } from "../../src/cluster/hostedState
 import { RemoteState } from "../../src/cluster/remoteState.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
-import type { Awaitable } from "../../src/jsonrpc/awaitable.ts";
+import type { Awaitable } from "../../src/jsonrpc/call.ts";
 import { Channel } from "../../src/threads/channel.ts";
 import { createContext, createResponse } from "../support/builders/request.ts";
 import { until } from "../support/clients/until.ts";

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { PaymentRequirements } from "@x402/core/types";
 import type { InboundRequest } from "../../core/context.ts";
-import type { Awaitable } from "../../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../../jsonrpc/call.ts";
 import { type Chunk, isStream, type ResultMemory } from "../../jsonrpc/response.ts";
 import { CODES, overBudget, RpcError } from "../../jsonrpc/rpcError.ts";
 import { ownerOf } from "../../limits/fairQueue.ts";

@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import type { BlockId } from "../../core/heads.ts";
 import type { CacheStatus, RpcResponse } from "../../core/rpcSource.ts";
-import { type Awaitable, whenKnown } from "../../jsonrpc/awaitable.ts";
+import { type Awaitable, whenKnown } from "../../jsonrpc/call.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 import { isFreshFromNode } from "../isFreshFromNode.ts";
 import { resolvesWithin } from "../resolvesWithin.ts";

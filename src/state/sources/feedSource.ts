@@ -1,7 +1,7 @@
 import type { BlockId, Heads } from "../../core/heads.ts";
 import type { StateChanges } from "../../core/stateReader.ts";
 import type { Hash } from "../../ethereum/hex.ts";
-import type { Awaitable } from "../../jsonrpc/awaitable.ts";
+import type { Awaitable } from "../../jsonrpc/call.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
 import type { BlockContent } from "./blockContent.ts";
 import { composeChanges } from "./executedWrites.ts";
