@@ -9,7 +9,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["state"],
   ["evm", "heads"],
   ["logs", "feed", "cache", "nodes", "http", "admin"],
-  ["verification"],
+  ["verification", "storage"],
   ["threads", "access"],
   ["limits", "telemetry"],
   ["core"],

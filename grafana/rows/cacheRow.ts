@@ -20,7 +20,7 @@ export const cacheRow: Row = {
     },
     {
       title: "Look-ups by outcome",
-      description: "memory and redis are hits, absent is a cached null, miss is a request to a node.",
+      description: "memory, disk and redis are hits, absent is a cached null, miss is a request to a node.",
       unit: "ops",
       stacked: true,
       queries: [rates("cache_lookups_total", CHAIN, "outcome")],
@@ -63,6 +63,43 @@ export const cacheRow: Row = {
         "Age of entries when they were served. Reads near the head have low ages, reads of old blocks high ages.",
       unit: "s",
       queries: [0.5, 0.9].map((share) => quantile(share, "cache_hit_age_seconds", INSTANCE)),
+    },
+    {
+      title: "Data folder",
+      description:
+        "1 while the data folder can be used, and its failures by reason: each one is a cache miss, and no request fails.",
+      unit: "short",
+      queries: [
+        named("{{instance}} up", value("min", "disk_up", INSTANCE, "instance")),
+        rates("disk_errors_total", INSTANCE, "reason"),
+      ],
+    },
+    {
+      title: "Data folder, reads",
+      description: "Reads of the data folder by outcome. A miss goes to Redis or to a node.",
+      unit: "ops",
+      queries: [rates("disk_reads_total", INSTANCE, "outcome")],
+    },
+    {
+      title: "Data folder, bytes",
+      description: "Bytes of the files, and bytes that wait to be written. cache.diskBytes limits the files.",
+      unit: "bytes",
+      queries: [
+        named("{{instance}} files", value("sum", "disk_bytes", INSTANCE, "instance")),
+        named("{{instance}} waiting", value("sum", "disk_queue_bytes", INSTANCE, "instance")),
+      ],
+    },
+    {
+      title: "Data folder, entries",
+      description: "Entries in the data folder of each process. The oldest are removed for room.",
+      unit: "short",
+      queries: [value("sum", "disk_entries", INSTANCE, "instance")],
+    },
+    {
+      title: "Data folder latency, 99th percentile",
+      description: "By operation. set is a batch of entries, and nobody waits for it.",
+      unit: "s",
+      queries: [quantile(0.99, "disk_seconds", INSTANCE, "operation")],
     },
     {
       title: "Redis",

@@ -101,7 +101,7 @@ export interface StatusOptions {
 /** The counters are read at most once in this time, whatever the number of viewers. */
 const MIN_PERIOD_MS = 900;
 
-const HITS: ReadonlySet<unknown> = new Set(["memory", "redis", "absent"]);
+const HITS: ReadonlySet<unknown> = new Set(["memory", "disk", "redis", "absent"]);
 
 /** The age is null if the block is older than the block ring. */
 const headStatus = (heads: Heads, block: BlockId | undefined): HeadStatus | null => {

@@ -1,7 +1,8 @@
 import { agreedState, Disagreements } from "../cache/agreedState.ts";
 import { cached } from "../cache/cached.ts";
-import { ChainKeys } from "../cache/cacheEntry.ts";
+import { ChainKeys, type EntryStore } from "../cache/cacheEntry.ts";
 import { corroborated } from "../cache/corroborated.ts";
+import type { DiskStore } from "../cache/diskStore.ts";
 import { HeadPrefetch } from "../cache/headPrefetch.ts";
 import type { LiarMarks } from "../cache/liarMarks.ts";
 import type { MemoryStore } from "../cache/memoryStore.ts";
@@ -24,6 +25,7 @@ import type { Upstreams } from "./upstreams.ts";
 export interface CacheTiers {
   readonly memory: MemoryStore;
   readonly redis: RedisStore | undefined;
+  readonly disk: DiskStore | undefined;
   readonly liarMarks: LiarMarks;
   readonly unconfirmedMs: number;
   readonly budget: MemoryBudget;
@@ -48,9 +50,17 @@ export interface ReadPipeline {
   readonly negativeCache: NegativeCache;
   /** Undefined without Redis. */
   readonly sharedValues: SharedValues | undefined;
+  /** For what was learned of nodes: in Redis, or else on disk. */
+  readonly learnedValues: SharedValues | undefined;
+  readonly keys: ChainKeys;
   /** Runs scripts on keys of this chain; undefined without Redis. */
   readonly runScript: RunScript | undefined;
 }
+
+const valuesIn = (store: EntryStore, keys: ChainKeys): SharedValues => ({
+  get: async (key) => (await store.get(keys.prefix + key))?.body,
+  set: (key, body, seconds) => store.set(keys.prefix + key, { body, isFinal: false, storedAtMs: Date.now() }, seconds),
+});
 
 /** Creates the path of a read: prefetch, cache, coalescing, nodes. */
 export const createReadPipeline = (
@@ -59,7 +69,7 @@ export const createReadPipeline = (
   upstreams: Upstreams,
   signal: AbortSignal,
 ): ReadPipeline => {
-  const { memory, redis, budget, telemetry, negativeCache = new NegativeCache() } = tiers;
+  const { memory, redis, disk, budget, telemetry, negativeCache = new NegativeCache() } = tiers;
   const keys = new ChainKeys(upstreams);
   const stated = new StatedValues({
     ...{ chain: config.name, keys, telemetry, nodes: upstreams.nodes, marks: tiers.liarMarks },
@@ -74,7 +84,7 @@ export const createReadPipeline = (
     negativeCache,
     stated,
     telemetry,
-    ...(redis && { redis }),
+    stores: [...(disk ? [disk] : []), ...(redis ? [redis] : [])],
   };
   const { nodes, verifier } = upstreams;
   const stateReads = agreedState(admitted(coalesced(upstreams), budget), {
@@ -93,11 +103,7 @@ export const createReadPipeline = (
     log: telemetry.log,
   });
   upstreams.heads.subscribe((change) => reads.onChange(change));
-  const sharedValues = redis && {
-    get: async (key: string) => (await redis.get(keys.prefix + key))?.body,
-    set: (key: string, body: Uint8Array, seconds: number) =>
-      redis.set(keys.prefix + key, { body, isFinal: false, storedAtMs: Date.now() }, seconds),
-  };
+  const sharedValues = redis && valuesIn(redis, keys);
   const runScript: RunScript | undefined = redis && ((script, key, args) => redis.run(script, keys.prefix + key, args));
   return {
     reads,
@@ -105,6 +111,7 @@ export const createReadPipeline = (
     forget: (read, current) => forgetStateRead(cacheOptions, read, current),
     store: new TieredStore(cacheOptions),
     stateStore: new StateStore(cacheOptions, stated),
-    ...{ stated, negativeCache, sharedValues, runScript },
+    ...{ keys, stated, negativeCache, sharedValues, runScript },
+    learnedValues: sharedValues ?? (disk && valuesIn(disk, keys)),
   };
 };

@@ -1,15 +1,21 @@
+import { StoredChain } from "../cache/storedChain.ts";
 import { originOf } from "../config/providers.ts";
 import type { ChainConfig } from "../config/schema.ts";
+import type { Heads } from "../core/heads.ts";
+import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
+import { isFields } from "../json/fields.ts";
 import { isQuickMethod, methodLabel } from "../methods/handlers.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { FeedSource } from "../state/sources/feedSource.ts";
+import { DataStorage } from "../storage/dataStorage.ts";
 import { LocalFilters } from "../subscriptions/localFilters.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
 import type { ChainSources } from "./chainSources.ts";
 import { ChainState } from "./chainState.ts";
 import { createPendingViews, type PendingViews } from "./createPendingViews.ts";
-import { createReadPipeline } from "./createReadPipeline.ts";
-import { ForwardedReasons } from "./forwardedReasons.ts";
+import { createReadPipeline, type ReadPipeline } from "./createReadPipeline.ts";
+import { directNodeCall } from "./directNodeCall.ts";
+import { ForwardedReasons, isDevelopmentNode } from "./forwardedReasons.ts";
 import type { Shared } from "./shared.ts";
 import { Upstreams, type UpstreamsOptions } from "./upstreams.ts";
 
@@ -49,11 +55,56 @@ export interface FollowedSources extends ChainSources {
   readonly state: ChainState;
 }
 
+interface StoredParts {
+  readonly config: ChainConfig;
+  readonly shared: Shared;
+  readonly upstreams: Upstreams;
+  readonly pipeline: ReadPipeline;
+  readonly signal: AbortSignal;
+}
+
+/** Opens the entries of the chain in the data folder when the chain is known. */
+const storeChain = ({ config, shared, upstreams, pipeline, signal }: StoredParts): void => {
+  const { storage, liarMarks: marks, diskMode, telemetry } = shared;
+  const { heads } = upstreams;
+  if (!(storage instanceof DataStorage)) {
+    return;
+  }
+  const begin = (current: Heads): void => {
+    const callNode = directNodeCall(upstreams, () => ({ heads: heads.current() ?? current }));
+    const stored = new StoredChain({
+      ...{ chain: config.name, storage, keys: pipeline.keys, marks, telemetry, signal },
+      isStored: async () =>
+        diskMode === "always" || !isDevelopmentNode(await callNode("web3_clientVersion", []).catch(() => undefined)),
+      hashAt: async (number) => {
+        const known = heads.current()?.at(number)?.hash;
+        return known ?? hashOfBlock(await callNode("eth_getBlockByNumber", [formatQuantity(number), false]));
+      },
+    });
+    stored.onHeads(current);
+    heads.subscribe((change) => stored.onHeads(change.heads));
+  };
+  upstreams.ready.then(
+    () => {
+      const current = heads.current();
+      if (current !== undefined) {
+        begin(current);
+      }
+    },
+    // It was closed before.
+    () => undefined,
+  );
+};
+
+const hashOfBlock = (block: unknown): Hash | undefined =>
+  isFields(block) && isHash(block.hash) ? block.hash : undefined;
+
 /** Follows a chain: its nodes, its feed and its state. */
 export const createFollowedSources = (config: ChainConfig, shared: Shared, signal: AbortSignal): FollowedSources => {
   const { telemetry, budget, evmThreads: threads, writeSetThread: thread } = shared;
   const upstreams = createChainUpstreams(config, shared);
   const pipeline = createReadPipeline(config, shared, upstreams, signal);
+  storeChain({ config, shared, upstreams, pipeline, signal });
   const feed = config.pending.feeds.length > 0 ? new FeedSource() : undefined;
   const forwarded = new ForwardedReasons(config.name, telemetry);
   const views: PendingViews = createPendingViews({

@@ -8,6 +8,7 @@ import { formatMasked } from "../config/maskConfig.ts";
 import { changedFixedOptions } from "../config/reload.ts";
 import type { Config } from "../config/schema.ts";
 import { drain } from "../http/drain.ts";
+import { DataStorage } from "../storage/dataStorage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
 import { AccessControl } from "./accessControl.ts";
@@ -263,6 +264,10 @@ class RunningForebay implements Forebay {
     await this.#telemetry.tracer?.close();
     this.#shared.liarMarks.close();
     this.#shared.redis?.close();
+    await this.#shared.disk?.close();
+    if (this.#shared.storage instanceof DataStorage) {
+      await this.#shared.storage.close();
+    }
     await this.#ops?.close();
   }
 }
@@ -273,11 +278,14 @@ export const createForebay = async (
   telemetry: Telemetry,
   role: ProcessRole = singleProcess,
 ): Promise<Forebay> => {
-  telemetry.series.beginProcess(new Set(config.cache.redis === undefined ? [] : ["redis"]));
+  const storage = role.openStorage(config, telemetry);
+  telemetry.series.beginProcess(
+    new Set([...(config.cache.redis === undefined ? [] : ["redis" as const]), ...(storage ? ["disk" as const] : [])]),
+  );
   telemetry.metrics.buildInfo.set({ version: readVersion(), node_version: process.version }, 1);
   const { topKeys } = config.usage;
   const usages = role.usages ?? new UsageLedger({ topKeys, metrics: telemetry.metrics });
-  const shared = createShared(role.share(config), telemetry, usages, role.places);
+  const shared = createShared(role.share(config), telemetry, usages, { places: role.places, storage });
   const payments = createPaymentSource(telemetry, shared.redis?.run);
   await payments.load(config);
   const forebay = new RunningForebay(config, telemetry, { role, shared, payments });

@@ -8,6 +8,7 @@ import { ProcessCounts, valuesOf } from "../cluster/processCounts.ts";
 import { ProcessGroup } from "../cluster/processGroup.ts";
 import type { Config } from "../config/schema.ts";
 import type { HttpServerOptions } from "../http/httpServer.ts";
+import { OPEN_PART } from "../storage/dataStorage.ts";
 import { aggregateMetrics } from "../telemetry/promClient.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
@@ -16,6 +17,7 @@ import { createFollowedSources } from "./followedSources.ts";
 import { createForebay, type Forebay } from "./main.ts";
 import type { ClientPort, ProcessRole } from "./processRole.ts";
 import { chainKey, countProcesses, shareOfMain } from "./processShare.ts";
+import { openStorage } from "./shared.ts";
 
 /** The entry has the extension of this file: `.ts` in the repository, `.js` in the package. */
 const ENTRY = new URL(`servingEntry${extname(import.meta.url)}`, import.meta.url);
@@ -30,6 +32,7 @@ class MainProcess implements ProcessRole {
   readonly #hosts = new Map<string, ChainHost>();
   readonly group: ProcessGroup;
   readonly usages: UsageLedger;
+  readonly openStorage: ProcessRole["openStorage"];
   readonly #limits: MachineLimits;
   readonly #counts: ProcessCounts;
   #status: HttpServerOptions["status"];
@@ -41,6 +44,8 @@ class MainProcess implements ProcessRole {
     this.#counts = new ProcessCounts(telemetry.metrics.processResponses);
     this.usages = new UsageLedger({ topKeys: config.usage.topKeys, metrics: telemetry.metrics });
     this.#limits = new MachineLimits(new RateLimits({ telemetry }));
+    const storage = openStorage(config, telemetry);
+    this.openStorage = () => storage;
     this.group = new ProcessGroup({
       entry: ENTRY,
       processes: this.#processes,
@@ -48,7 +53,11 @@ class MainProcess implements ProcessRole {
       status: async () => (await this.#status?.()) ?? "{}",
       host: (chain) => this.#hosts.get(chain),
       connect: (channel) => {
-        channel.offer({ addUsage: (changes) => this.usages.add(changes) });
+        channel.offer({
+          addUsage: (changes) => this.usages.add(changes),
+          readEntries: (keys) => (storage?.isOpen(OPEN_PART) ? storage.read(keys) : undefined),
+          writeEntries: (changes) => storage?.write(changes),
+        });
         return this.#limits.offerTo(channel);
       },
       telemetry,

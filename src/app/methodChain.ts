@@ -32,7 +32,7 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
     chain: config.name,
     nodes: upstreams.nodes,
     store: pipeline.store,
-    sharedValues: pipeline.sharedValues,
+    sharedValues: pipeline.learnedValues,
     slots: shared.logSlots,
     memory: shared.budget,
     maxResponseBytes: maxResponseBytesOf(server),

@@ -4,9 +4,11 @@ import type { StatusOptions } from "../admin/status.ts";
 import type { Config } from "../config/schema.ts";
 import { HttpServer, type HttpServerOptions } from "../http/httpServer.ts";
 import type { Places } from "../limits/places.ts";
+import type { EntryStorage } from "../storage/dataStorage.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { createChainRuntime, type ServedChain } from "./chainRuntime.ts";
-import type { Shared } from "./shared.ts";
+import { openStorage, type Shared } from "./shared.ts";
 
 /** The port for clients: of this process, or of the serving processes. */
 export type ClientPort = Pick<HttpServer, "port" | "setRoutes" | "reauthorize" | "startDraining" | "close">;
@@ -21,6 +23,8 @@ export interface ProcessRole {
   readonly rates?: Pick<RateLimits, "take">;
   /** Counts connections against their limits. Default: those of this process alone. */
   readonly places?: Places;
+  /** Returns the data folder of this process, or that of the main process. Undefined if no entries are stored there. */
+  openStorage(config: Config, telemetry: Telemetry): EntryStorage | undefined;
   createChain(config: Config["chains"][number], shared: Shared): ServedChain;
   /** Returns the counters of all processes, for the status page. */
   statusMetrics(own: StatusOptions["metrics"]): StatusOptions["metrics"];
@@ -33,6 +37,7 @@ export interface ProcessRole {
 /** One process that does everything. */
 export const singleProcess: ProcessRole = {
   share: (config) => config,
+  openStorage,
   createChain: createChainRuntime,
   statusMetrics: (own) => own,
   openHttp: HttpServer.listen,

@@ -2,6 +2,7 @@ import process from "node:process";
 import type { MainFunctions, ServingFunctions } from "../cluster/chainProtocol.ts";
 import { MainLink } from "../cluster/mainLink.ts";
 import { createRemotePlaces, createRemoteRates } from "../cluster/remoteLimits.ts";
+import { RemoteStorage } from "../cluster/remoteStorage.ts";
 import { LoopWatch } from "../cluster/viewGate.ts";
 import type { Config } from "../config/schema.ts";
 import { HttpServer } from "../http/httpServer.ts";
@@ -14,6 +15,7 @@ import { createForebay, type Forebay, readVersion } from "./main.ts";
 import type { ProcessRole } from "./processRole.ts";
 import { shareOfServing } from "./processShare.ts";
 import { createServingSources } from "./servingSources.ts";
+import { storesEntries } from "./shared.ts";
 
 type MainProcess = Channel<MainFunctions, ServingFunctions>;
 
@@ -32,6 +34,7 @@ const createServingRole = (link: MainLink, usages: UsageLedger, processes: numbe
     usages,
     rates: createRemoteRates(link.channel),
     places: createRemotePlaces(link.channel),
+    openStorage: (config) => (storesEntries(config) ? new RemoteStorage(link.channel) : undefined),
     createChain: (config, shared) =>
       createChainRuntime(config, shared, (...args) => {
         const sources = createServingSources(...args, link);

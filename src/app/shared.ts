@@ -1,4 +1,5 @@
-import { LiarMarks } from "../cache/liarMarks.ts";
+import { DiskStore } from "../cache/diskStore.ts";
+import { LiarMarks, type MarkStore } from "../cache/liarMarks.ts";
 import { MemoryStore } from "../cache/memoryStore.ts";
 import { RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
@@ -8,6 +9,7 @@ import { FairGate } from "../limits/fairGate.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Places } from "../limits/places.ts";
 import { WriteSetThread } from "../state/sources/writeSetThread.ts";
+import { DataStorage, type EntryStorage, OPEN_PART } from "../storage/dataStorage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { VerifyThreads } from "../verification/verifyThreads.ts";
@@ -21,6 +23,11 @@ export interface Shared {
   /** The bytes that requests may hold beside the caches. */
   readonly budget: MemoryBudget;
   readonly redis: RedisStore | undefined;
+  /** The data folder, or that of the main process. Undefined if no entries are stored there. */
+  readonly storage: EntryStorage | undefined;
+  readonly disk: DiskStore | undefined;
+  /** See `cache.disk`. */
+  readonly diskMode: Config["cache"]["disk"];
   /** The nodes whose cached values have ended. */
   readonly liarMarks: LiarMarks;
   /** See `cache.unconfirmedMs`. */
@@ -48,22 +55,53 @@ const createRedis = ({ redis: url, redisTimeoutMs: timeoutMs }: Config["cache"],
 
 export type ProcessParts = Omit<Shared, "onWrongChain">;
 
+/** Whether entries are stored in the data folder. */
+export const storesEntries = ({ server: { dataDir }, cache: { disk, redis } }: Config): boolean =>
+  dataDir !== undefined && (disk === "always" || (disk === "auto" && redis === undefined));
+
+/** Opens the data folder, if entries are stored there. */
+export const openStorage = (config: Config, telemetry: Telemetry): DataStorage | undefined => {
+  const { dataDir } = config.server;
+  return dataDir !== undefined && storesEntries(config)
+    ? new DataStorage({
+        ...{ folder: dataDir, maxBytes: config.cache.diskBytes },
+        ...{ entry: workerEntry("storage"), telemetry },
+      })
+    : undefined;
+};
+
+/** Marks in the data folder can be read before a chain's entries are used. */
+const marksOnDisk = (disk: DiskStore): MarkStore => ({
+  get: (key) => disk.get(OPEN_PART + key),
+  set: (key, entry, seconds) => disk.set(OPEN_PART + key, entry, seconds),
+});
+
+/** What another process may have. */
+interface ProcessLinks {
+  readonly places: Places | undefined;
+  readonly storage: EntryStorage | undefined;
+}
+
 /** Creates the parts that all chains share. */
 export const createShared = (
   config: Config,
   telemetry: Telemetry,
   usages: UsageLedger,
-  places: Places | undefined,
+  { places, storage }: ProcessLinks,
 ): ProcessParts => {
   const { server, cache, usage } = config;
   const { log, metrics } = telemetry;
   const budget = createMemoryBudget(config, telemetry);
   const redis = createRedis(cache, telemetry);
+  const disk = storage && new DiskStore(storage, cache.diskBytes, telemetry);
   return {
     memory: new MemoryStore(cache.memoryBytes, telemetry),
     budget,
     redis,
-    liarMarks: new LiarMarks({ redis }),
+    storage,
+    disk,
+    diskMode: cache.disk,
+    liarMarks: new LiarMarks([...(redis ? [redis] : []), ...(disk ? [marksOnDisk(disk)] : [])]),
     unconfirmedMs: cache.unconfirmedMs,
     logSlots: new FairGate<Node>({ max: server.logSpans }),
     webSockets: new WebSockets({

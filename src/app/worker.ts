@@ -7,6 +7,7 @@ const TASKS = {
   simulation: async () => (await import("../simulation/simulationTask.ts")).simulationTask,
   pending: async () => (await import("../pending/executorTask.ts")).executorTask,
   writeSets: async () => (await import("../state/sources/writeSetTask.ts")).writeSetTask,
+  storage: async () => (await import("../storage/storageTask.ts")).storageTask,
   verification: async () => (await import("../verification/verificationTask.ts")).verificationTask,
 };
 

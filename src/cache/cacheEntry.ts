@@ -3,6 +3,7 @@ import type { BlockId, Heads } from "../core/heads.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
+import type { QueueOwner } from "../limits/fairQueue.ts";
 
 /** The node that stated a value which no hash proves. All values that it stated for a chain share the object. */
 export interface ValueSource {
@@ -26,6 +27,17 @@ export interface CacheEntry {
   readonly source?: ValueSource | undefined;
   /** Whether a node of another origin has stated the same value. */
   readonly isConfirmed?: boolean | undefined;
+}
+
+/** A tier below the memory. A failure of any kind is a miss. */
+export interface EntryStore {
+  readonly name: "disk" | "redis";
+  /** Returns an entry, or undefined after a short deadline. Never rejects. Default of `owner`: no client. */
+  get(key: string, owner?: QueueOwner): Promise<CacheEntry | undefined>;
+  /** Writes an entry in the background. */
+  set(key: string, entry: CacheEntry, seconds: number): void;
+  /** Removes an entry in the background. */
+  delete(key: string): void;
 }
 
 /**

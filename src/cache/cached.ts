@@ -8,11 +8,11 @@ import { ownerOf } from "../limits/fairQueue.ts";
 import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { isProvenByHash } from "../verification/checksOfCall.ts";
-import { type CacheEntry, isCanonical, isValid, requestKey } from "./cacheEntry.ts";
+import { type CacheEntry, type EntryStore, isCanonical, isValid, requestKey } from "./cacheEntry.ts";
 import { type NegativeCache, scanTransactionHashes } from "./negativeCache.ts";
 import { needsAgreement } from "./sameResult.ts";
 import { isStated, type StatedEntry, type StatedValues } from "./statedValues.ts";
-import { type ChainTiers, storeEntry } from "./tieredStore.ts";
+import { type ChainTiers, type FoundEntry, findStored, storeEntry } from "./tieredStore.ts";
 
 export interface CachedOptions extends ChainTiers {
   /** Name of the chain, for metrics. */
@@ -66,7 +66,7 @@ class CachedSource implements RpcSource {
     return !isStated(entry) || stated.isServed(entry, nowMs, stated.mustAgree && needsAgreement(method));
   }
 
-  #countHit(retention: RetentionClass, tier: "memory" | "redis", entry: CacheEntry, nowMs: number): void {
+  #countHit(retention: RetentionClass, tier: "memory" | EntryStore["name"], entry: CacheEntry, nowMs: number): void {
     this.#count(retention, tier);
     this.#options.telemetry.metrics.cacheAgeSeconds.observe((nowMs - entry.storedAtMs) / 1000);
   }
@@ -82,31 +82,31 @@ class CachedSource implements RpcSource {
   /** `inMemory`: an entry in memory that is not served any more. */
   #readOrFetch(key: string, request: RpcRequest, context: Context, inMemory?: CacheEntry): Awaitable<RpcResponse> {
     const { retention } = request;
-    const { memory, redis } = this.#options;
-    if (redis === undefined || RETENTION[retention].redisSeconds === undefined) {
+    if (this.#options.stores.length === 0 || RETENTION[retention].redisSeconds === undefined) {
       return this.#fetchOrConfirm(key, request, context, inMemory);
     }
-    return this.#findInRedis(redis, key, request, context).then((entry) => {
-      const nowMs = Date.now();
-      if (entry === undefined || !this.#isServed(entry, request, nowMs)) {
-        return this.#fetchOrConfirm(key, request, context, entry ?? inMemory);
+    return this.#find(key, request, context).then((found) => {
+      if (found === undefined || !found.isServed) {
+        return this.#fetchOrConfirm(key, request, context, found?.entry ?? inMemory);
       }
-      memory.set(key, entry);
-      this.#countHit(retention, "redis", entry, nowMs);
-      return { body: entry.body, status: { hit: "redis" }, ...(entry.block && { block: entry.block }) };
+      const { entry, store } = found;
+      this.#countHit(retention, store.name, entry, Date.now());
+      return { body: entry.body, status: { hit: store.name }, ...(entry.block && { block: entry.block }) };
     });
   }
 
-  async #findInRedis(
-    redis: NonNullable<ChainTiers["redis"]>,
-    key: string,
-    { method, retention }: RpcRequest,
-    context: Context,
-  ): Promise<CacheEntry | undefined> {
-    const entry = await traced(context.span, "redis get", {}, () => redis.get(key, ownerOf(context.caller)));
-    return entry === undefined || !isValid(entry, retention, context.view.heads)
-      ? undefined
-      : this.#options.stated.adopt(entry, isProvenByHash(method));
+  /** Reads the tiers below the memory. */
+  #find(key: string, request: RpcRequest, context: Context): Promise<FoundEntry | undefined> {
+    const { method, retention } = request;
+    const read = async (store: EntryStore): Promise<CacheEntry | undefined> => {
+      const get = () => store.get(key, ownerOf(context.caller));
+      const entry = await traced(context.span, `${store.name} get`, {}, get);
+      return entry === undefined || !isValid(entry, retention, context.view.heads)
+        ? undefined
+        : this.#options.stated.adopt(entry, isProvenByHash(method));
+    };
+    const isServed = (entry: CacheEntry) => this.#isServed(entry, request, Date.now());
+    return findStored(this.#options, key, { retention, read, isServed });
   }
 
   #fetchOrConfirm(
@@ -185,7 +185,7 @@ class CachedSource implements RpcSource {
 }
 
 /**
- * Wraps a source with the cache: memory first, then Redis, then `source`. Caches responses by their retention class.
+ * Wraps a source with the cache: memory first, then disk and Redis, then `source`. Caches responses by their retention class.
  * See docs/architecture.md, invariant 1.
  */
 export const cached = (source: RpcSource, options: CachedOptions): RpcSource => new CachedSource(source, options);
@@ -254,7 +254,7 @@ const listsTransactions = ({ blockField }: RpcRequest, body: Uint8Array): boolea
   (blockField === "hash" || blockField === "firstBlockHash") && body.byteLength <= MAX_LISTED_BYTES;
 
 /** The outcome of a look-up. */
-type Outcome = "memory" | "redis" | "absent" | "miss" | "bypass";
+type Outcome = "memory" | EntryStore["name"] | "absent" | "miss" | "bypass";
 
 /** Creates the look-up counters. Each series is created on first use. */
 const createLookupCounters = ({ chain, telemetry }: CachedOptions) => {

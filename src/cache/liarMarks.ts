@@ -1,11 +1,8 @@
 import type { Awaitable } from "../jsonrpc/call.ts";
-import type { ValueSource } from "./cacheEntry.ts";
-import type { RedisStore } from "./redisStore.ts";
+import type { EntryStore, ValueSource } from "./cacheEntry.ts";
 
-export interface LiarMarksOptions {
-  /** Replicas share the marks through it. Undefined: the marks are of this process alone. */
-  readonly redis: Pick<RedisStore, "get" | "set"> | undefined;
-}
+/** Where marks are stored. */
+export type MarkStore = Pick<EntryStore, "get" | "set">;
 
 /** The time in which a mark reaches the other replicas. */
 const POLL_MS = 1_000;
@@ -25,14 +22,15 @@ const MARK = new Uint8Array();
  * replicas. Nothing is scanned: each value has the object of its node, and compares two times.
  */
 export class LiarMarks {
-  readonly #redis: LiarMarksOptions["redis"];
-  /** By the key of the mark in Redis. */
+  readonly #stores: readonly MarkStore[];
+  /** By the key of the mark in the stores. */
   readonly #sources = new Map<string, ValueSource>();
   readonly #timer: NodeJS.Timeout | undefined;
 
-  constructor({ redis }: LiarMarksOptions) {
-    this.#redis = redis;
-    this.#timer = redis && setInterval(() => this.#exchangeAll(), POLL_MS).unref();
+  /** `stores`: replicas share the marks through Redis, and the data folder has them after a restart. */
+  constructor(stores: readonly MarkStore[]) {
+    this.#stores = stores;
+    this.#timer = stores.length === 0 ? undefined : setInterval(() => void this.exchangeAll(), POLL_MS).unref();
   }
 
   /** Returns the shared object of a node of this process. `prefix` is that of the chain's keys. */
@@ -41,7 +39,7 @@ export class LiarMarks {
     return this.#sources.get(key) ?? this.#add(key, node, origin);
   }
 
-  /** Returns the shared object of the node that stated a value in Redis; undefined if there are too many nodes. */
+  /** Returns the shared object of the node that stated a stored value; undefined if there are too many nodes. */
   find(prefix: string, { node, origin }: Pick<ValueSource, "node" | "origin">): Awaitable<ValueSource | undefined> {
     const key = keyOf(prefix, node, origin);
     const known = this.#sources.get(key);
@@ -65,6 +63,11 @@ export class LiarMarks {
     return true;
   }
 
+  /** Exchanges the marks of all known nodes with the stores. */
+  async exchangeAll(): Promise<void> {
+    await Promise.all([...this.#sources].map(([key, source]) => this.#exchange(key, source)));
+  }
+
   close(): void {
     clearInterval(this.#timer);
   }
@@ -75,24 +78,20 @@ export class LiarMarks {
     return source;
   }
 
-  #exchangeAll(): void {
-    for (const [key, source] of this.#sources) {
-      void this.#exchange(key, source);
-    }
-  }
-
-  /** Takes the later of the marks here and in Redis, for both. A write may have been lost. */
+  /** Takes the latest of the marks here and in the stores, for all. A write may have been lost. Never rejects. */
   async #exchange(key: string, source: ValueSource): Promise<void> {
-    const { storedAtMs = 0 } = (await this.#redis?.get(key)) ?? {};
-    if (storedAtMs > source.liedAtMs) {
-      source.liedAtMs = storedAtMs;
-    } else if (source.liedAtMs > storedAtMs) {
+    const marks = await Promise.all(this.#stores.map((store) => store.get(key)));
+    const times = marks.map((mark) => mark?.storedAtMs ?? 0);
+    source.liedAtMs = Math.max(source.liedAtMs, ...times);
+    if (times.some((time) => time < source.liedAtMs)) {
       this.#write(key, source);
     }
   }
 
   #write(key: string, { liedAtMs }: ValueSource): void {
-    this.#redis?.set(key, { body: MARK, isFinal: true, storedAtMs: liedAtMs }, MARK_SECONDS);
+    for (const store of this.#stores) {
+      store.set(key, { body: MARK, isFinal: true, storedAtMs: liedAtMs }, MARK_SECONDS);
+    }
   }
 }
 

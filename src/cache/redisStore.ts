@@ -3,11 +3,11 @@ import type { RunScript } from "../core/sharedValues.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
 import type { RedisFailure } from "../telemetry/cacheMetrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { CacheEntry } from "./cacheEntry.ts";
+import type { BatchedReads } from "./batchedReads.ts";
+import type { CacheEntry, EntryStore } from "./cacheEntry.ts";
 import { connectRedis, type RedisTls } from "./redisClient.ts";
-import { createScripts, RedisReads, RedisWrites } from "./redisCommands.ts";
+import { createRedisReads, createScripts, RedisWrites } from "./redisCommands.ts";
 import { RedisHealth } from "./redisHealth.ts";
-import { decodeValue } from "./redisValue.ts";
 
 const PING_MS = 2_000;
 
@@ -52,16 +52,15 @@ export interface RedisStoreOptions {
 const RECONNECT_MS = 1_000;
 
 /** Entries that replicas share. A failure of any kind is a cache miss. It connects in the background. */
-export class RedisStore {
+export class RedisStore implements EntryStore {
+  readonly name = "redis";
   readonly run: RunScript;
   readonly #telemetry: Telemetry;
   readonly #client: Redis | Cluster;
   readonly #readHealth: RedisHealth;
   readonly #writeHealth: RedisHealth;
-  readonly #reads: RedisReads;
+  readonly #reads: BatchedReads;
   readonly #writes: RedisWrites;
-  /** Concurrent reads of a key share one. */
-  readonly #readsByKey = new Map<string, Promise<CacheEntry | undefined>>();
   readonly #endPing: () => void;
   #isClosed = false;
   #reconnectTimer: NodeJS.Timeout | undefined;
@@ -73,7 +72,7 @@ export class RedisStore {
     this.#client = client;
     this.#readHealth = new RedisHealth("get", telemetry);
     this.#writeHealth = new RedisHealth("set", telemetry);
-    this.#reads = new RedisReads({ client, timeoutMs, health: this.#readHealth });
+    this.#reads = createRedisReads({ client, timeoutMs, health: this.#readHealth }, telemetry);
     this.#writes = new RedisWrites({ client, timeoutMs, health: this.#writeHealth });
     this.run = createScripts(client, telemetry);
     metrics.redisUp.set(0);
@@ -87,7 +86,7 @@ export class RedisStore {
 
   /** Returns an entry, or undefined after the deadline. Never rejects. Default of `owner`: no client. */
   get(key: string, owner?: QueueOwner): Promise<CacheEntry | undefined> {
-    const pending = this.#readsByKey.get(key);
+    const pending = this.#reads.pending(key);
     if (pending !== undefined) {
       return pending;
     }
@@ -96,9 +95,7 @@ export class RedisStore {
       this.#readHealth.failed(reason, 1);
       return Promise.resolve(undefined);
     }
-    const entry = this.#read(key, owner).finally(() => this.#readsByKey.delete(key));
-    this.#readsByKey.set(key, entry);
-    return entry;
+    return this.#reads.read(key, owner);
   }
 
   /** Writes an entry in the background. */
@@ -133,18 +130,6 @@ export class RedisStore {
         .catch((err: unknown) => this.#telemetry.log.debug({ err }, "Redis is not connected again yet"));
     };
     this.#reconnectTimer = setTimeout(reconnect, RECONNECT_MS).unref();
-  }
-
-  async #read(key: string, owner: QueueOwner | undefined): Promise<CacheEntry | undefined> {
-    const value = await this.#reads.read(key, owner);
-    if (value === undefined) {
-      return undefined;
-    }
-    const entry = await decodeValue(key, value).catch(() => undefined);
-    if (entry === undefined) {
-      this.#telemetry.metrics.redisErrors.inc({ reason: "corrupt" });
-    }
-    return entry;
   }
 
   #mayWrite(bytes: number): boolean {

@@ -1,32 +1,77 @@
 import type { BlockId, Heads } from "../core/heads.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
-import { type CacheEntry, type ChainKeys, redisSeconds, requestKey } from "./cacheEntry.ts";
+import { type CacheEntry, type ChainKeys, type EntryStore, redisSeconds, requestKey } from "./cacheEntry.ts";
 import type { MemoryStore } from "./memoryStore.ts";
-import type { RedisStore } from "./redisStore.ts";
 import { isStated, type StatedValues } from "./statedValues.ts";
 
 /** The tiers of the cache, with the keys of one chain. */
 export interface ChainTiers {
   readonly keys: Pick<ChainKeys, "prefix">;
   readonly memory: MemoryStore;
-  readonly redis?: Pick<RedisStore, "get" | "set" | "delete">;
+  /** Disk, then Redis, as far as they are configured. */
+  readonly stores: readonly EntryStore[];
 }
 
-/** Caches an entry in memory, and in Redis if its retention class is shared. Returns whether it is cached. */
+/** Caches an entry in memory, and in the other tiers if its retention class is shared. Returns whether it is cached. */
 export const storeEntry = (
-  { memory, redis }: Omit<ChainTiers, "keys">,
+  { memory, stores }: Omit<ChainTiers, "keys">,
   key: string,
   entry: CacheEntry,
   retention: RetentionClass,
 ): boolean => {
   const inMemory = memory.set(key, entry);
-  const seconds = redis && redisSeconds(entry, retention);
-  if (seconds === undefined) {
+  const seconds = redisSeconds(entry, retention);
+  if (seconds === undefined || stores.length === 0) {
     return inMemory;
   }
-  redis?.set(key, entry, seconds);
+  for (const store of stores) {
+    store.set(key, entry, seconds);
+  }
   return true;
+};
+
+/** An entry, and the tier that had it. */
+export interface FoundEntry {
+  readonly entry: CacheEntry;
+  readonly store: EntryStore;
+  /** Whether it may be used now. */
+  readonly isServed: boolean;
+}
+
+export interface StoreLookup {
+  readonly retention: RetentionClass;
+  readonly read: (store: EntryStore) => Promise<CacheEntry | undefined>;
+  /** Default: any. */
+  readonly isServed?: (entry: CacheEntry) => boolean;
+}
+
+/**
+ * Asks the tiers below the memory, one after the other, until one has an entry that may be used. An entry is copied into memory and
+ * into the tiers before its own. Without one, returns an entry that may not be used, if there is one.
+ */
+export const findStored = async (
+  { memory, stores }: Omit<ChainTiers, "keys">,
+  key: string,
+  { retention, read, isServed = () => true }: StoreLookup,
+): Promise<FoundEntry | undefined> => {
+  let unserved: FoundEntry | undefined;
+  for (const [index, store] of stores.entries()) {
+    const entry = await read(store);
+    if (entry === undefined) {
+      continue;
+    }
+    if (isServed(entry)) {
+      memory.set(key, entry);
+      const seconds = redisSeconds(entry, retention);
+      for (const faster of seconds === undefined ? [] : stores.slice(0, index)) {
+        faster.set(key, entry, seconds ?? 0);
+      }
+      return { entry, store, isServed: true };
+    }
+    unserved = { entry, store, isServed: false };
+  }
+  return unserved;
 };
 
 /** A read of state at a block, by its canonical params without the block. */
@@ -39,16 +84,18 @@ export interface StateReadAt {
 const STATE_CLASSES = ["recentState", "final"] as const;
 
 /**
- * Removes the cached response to a read of state at a block, in memory and Redis. Other processes keep it in memory. The key of a
+ * Removes the cached response to a read of state at a block, in all tiers. Other processes keep it in memory. The key of a
  * recent block ends when the block is final. No mark of the node ends it earlier: that would end all its values for one wrong hash.
  */
-export const forgetStateRead = ({ keys, memory, redis }: ChainTiers, read: StateReadAt, heads: Heads): void => {
+export const forgetStateRead = ({ keys, memory, stores }: ChainTiers, read: StateReadAt, heads: Heads): void => {
   for (const retention of STATE_CLASSES) {
     const key = requestKey(keys.prefix, { ...read, retention }, heads);
     if (key !== undefined) {
       memory.delete(key);
       if (RETENTION[retention].redisSeconds !== undefined) {
-        redis?.delete(key);
+        for (const store of stores) {
+          store.delete(key);
+        }
       }
     }
   }
@@ -56,10 +103,10 @@ export const forgetStateRead = ({ keys, memory, redis }: ChainTiers, read: State
 
 interface Stored {
   readonly bytes: Uint8Array;
-  readonly from: "memory" | "redis";
+  readonly from: "memory" | EntryStore["name"];
 }
 
-/** Reads memory, then Redis, by key. For callers that validate entries themselves, such as the segments of logs. */
+/** Reads memory, then the other tiers, by key. For callers that validate entries themselves, such as the segments of logs. */
 export class TieredStore {
   readonly #tiers: ChainTiers;
 
@@ -73,7 +120,7 @@ export class TieredStore {
     return Promise.all(keys.map((key) => this.#getOne(prefix + key, owner)));
   }
 
-  /** Caches a value, in Redis too if its retention class is shared. */
+  /** Caches a value, in the other tiers too if its retention class is shared. */
   set(key: string, body: Uint8Array, retention: RetentionClass, block: BlockId | undefined): void {
     const { isCached, finality } = RETENTION[retention];
     if (isCached) {
@@ -84,17 +131,13 @@ export class TieredStore {
   }
 
   async #getOne(key: string, owner: QueueOwner | undefined): Promise<Stored | undefined> {
-    const { memory, redis } = this.#tiers;
-    const inMemory = memory.get(key);
+    const inMemory = this.#tiers.memory.get(key);
     if (inMemory !== undefined) {
       return { bytes: inMemory.body, from: "memory" };
     }
-    const entry = await redis?.get(key, owner);
-    if (entry === undefined) {
-      return undefined;
-    }
-    memory.set(key, entry);
-    return { bytes: entry.body, from: "redis" };
+    const read = (store: EntryStore) => store.get(key, owner);
+    const found = await findStored(this.#tiers, key, { retention: "final", read });
+    return found && { bytes: found.entry.body, from: found.store.name };
   }
 }
 
@@ -124,20 +167,26 @@ export class StateStore {
 
   /** Returns undefined for a value that was evicted or cannot be read. */
   async get(name: string): Promise<StoredState | undefined> {
-    const { keys, memory, redis } = this.#tiers;
+    const { keys, memory } = this.#tiers;
     const key = keys.prefix + name;
     const inMemory = memory.get(key);
     const known = inMemory && this.#toStored(inMemory);
     if (known?.isServed === true) {
       return known;
     }
-    const inRedis = await redis?.get(key);
-    const entry = inRedis && (await this.#stated.adopt(inRedis, false));
-    if (entry === undefined) {
+    const found = await findStored(this.#tiers, key, {
+      retention: "final",
+      read: async (store) => {
+        const entry = await store.get(key);
+        return entry && this.#stated.adopt(entry, false);
+      },
+      isServed: (entry) => this.#toStored(entry)?.isServed === true,
+    });
+    if (found === undefined) {
       return known;
     }
-    memory.set(key, entry);
-    return this.#toStored(entry);
+    memory.set(key, found.entry);
+    return this.#toStored(found.entry);
   }
 
   /** Stores a value in the background. `isConfirmed`: nodes of two origins have stated it. */

@@ -9,6 +9,7 @@ import type { RunKind } from "../simulation/simulator.ts";
 import type { CacheableCall } from "../state/calls/callCache.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import type { StateRead } from "../state/stateReads.ts";
+import type { EntryChange } from "../storage/entryDatabase.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
 import type { UsageChange } from "../telemetry/usageLedger.ts";
 import type { RemoteCall } from "../threads/channel.ts";
@@ -133,6 +134,10 @@ export type MainFunctions = {
   /** Takes each of these places, or none. Returns the name of the first that is full. */
   readonly takePlaces: (places: readonly Place[]) => string | undefined;
   readonly releasePlaces: (names: readonly string[]) => void;
+  /** Reads entries of the data folder: see EntryStorage. Undefined while the main process cannot use it. */
+  readonly readEntries: (keys: readonly string[]) => Promise<readonly (Uint8Array | undefined)[]> | undefined;
+  /** Resolves when the changes are written, or lost. */
+  readonly writeEntries: (changes: readonly EntryChange[]) => Promise<void> | undefined;
   /** Adds to the usage by key. */
   readonly addUsage: (changes: readonly UsageChange[]) => void;
   /** Sends the views of a chain from now on. Resolves when the first one is committed. Resolves at once if the chain has no view yet. */

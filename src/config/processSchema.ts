@@ -56,6 +56,8 @@ const paymentSchema = z.strictObject({
     .describe("Redis of the reservations, which the cache cannot fill; applies at a restart; default: `cache.redis`"),
 });
 
+const MIN_DISK_BYTES = 16 * 1024 * 1024;
+
 /** The options of the cache: `cache`. */
 export const cacheSchema = z.strictObject({
   memoryBytes: z
@@ -66,6 +68,18 @@ export const cacheSchema = z.strictObject({
     .describe("Size of the memory cache in bytes; 0 disables it"),
   redis: z.string().optional().describe("redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2"),
   redisTimeoutMs: milliseconds(50).describe("Deadline of Redis; a later response is a cache miss"),
+  disk: z
+    .union([z.enum(["auto", "always"]), z.literal(false)])
+    .default("auto")
+    .describe(
+      "Whether entries are stored in `server.dataDir`: `auto` without Redis, and not of development nodes; `always`; false",
+    ),
+  diskBytes: z
+    .number()
+    .int()
+    .min(MIN_DISK_BYTES)
+    .default(2 * 1024 * 1024 * 1024)
+    .describe("Size of the files in `server.dataDir`; the oldest entries are removed. At least 16 MiB"),
   unconfirmedMs: milliseconds(600_000).describe(
     "Life of a cached value that nodes of one provider stated and no hash proves, if the chain has nodes of others",
   ),
@@ -85,6 +99,11 @@ export const serverSchema = z.strictObject({
       "Bearer token of `POST /nodes/<chain>/<node>/cordon` on the ops port, at least 16 characters; default: no such path",
     ),
   opsPort: z.number().int().min(0).max(65_535).default(9545).describe("/metrics, /healthz, /readyz, /usage, /config"),
+  dataDir: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Folder on a local disk for what survives a restart (docs/production.md); none by default"),
   healthPath: z
     .string()
     .regex(/^\/[\w./-]+$/, "a path such as /healthz")

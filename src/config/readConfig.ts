@@ -36,6 +36,7 @@ const OPTIONS = {
   chain: { type: "string", multiple: true },
   feed: { type: "string", multiple: true },
   redis: { type: "string" },
+  "data-dir": { type: "string" },
   host: { type: "string" },
   port: { type: "string" },
   "ops-host": { type: "string" },
@@ -212,6 +213,7 @@ export const readConfig = (args: Arguments, environment: Environment): Config =>
       port: values.port,
       opsHost: values["ops-host"],
       opsPort: values["ops-port"],
+      dataDir: values["data-dir"],
     },
     cache: { redis: values.redis },
     log: { level: values["log-level"] },
@@ -236,6 +238,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   "server.port": "port",
   "server.opsHost": "ops-host",
   "server.opsPort": "ops-port",
+  "server.dataDir": "data-dir",
   "cache.redis": "redis",
   "log.level": "log-level",
 };

@@ -33,7 +33,7 @@ export interface RpcRequest extends Call {
 /** Parameters of Cache-Status (RFC 9211). */
 export interface CacheStatus {
   /** The source of a response that no node was asked for. */
-  readonly hit?: "memory" | "redis" | "state" | "view" | "local";
+  readonly hit?: "memory" | "disk" | "redis" | "state" | "view" | "local";
   /** The reason why the request was sent to a node. */
   readonly fwd?: "miss" | "bypass" | "method" | "partial" | "request";
   readonly stored?: boolean;

@@ -112,6 +112,7 @@ const formatString = (text: string): string => `"${text.replace(/[^\x20-\x7e]/g,
 /** The statuses of a hit, which need no formatting. */
 const HITS: Readonly<Record<NonNullable<CacheStatus["hit"]>, string>> = {
   memory: "forebay; hit; detail=memory",
+  disk: "forebay; hit; detail=disk",
   redis: "forebay; hit; detail=redis",
   state: "forebay; hit; detail=state",
   view: "forebay; hit; detail=view",

@@ -10,7 +10,7 @@ import { type ScannedLog, scanLogs } from "./scanLogs.ts";
 
 export interface Segment {
   readonly bytes: Uint8Array;
-  readonly from: "memory" | "redis";
+  readonly from: "memory" | "disk" | "redis";
 }
 
 /**

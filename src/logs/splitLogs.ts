@@ -233,7 +233,8 @@ const statusOf = (
   bypassCache: boolean,
 ): CacheStatus => {
   if (found.segments === segments) {
-    return { hit: found.from.has("redis") ? "redis" : "memory" };
+    const slowest = (["redis", "disk"] as const).find((tier) => found.from.has(tier));
+    return { hit: slowest ?? "memory" };
   }
   const detail = `${found.segments}/${segments} segments`;
   const fwd = bypassCache ? "request" : found.segments > 0 ? "partial" : "miss";

@@ -4,7 +4,7 @@ import { CHAIN, type MetricFactory, NODE, SECONDS } from "./metricFactory.ts";
 const isCached = (name: string): name is RetentionClass => RETENTION[name as RetentionClass].isCached;
 /** The retention classes whose responses are cached. */
 const CLASSES = Object.keys(RETENTION).filter(isCached);
-const LOOKUPS = ["memory", "redis", "absent", "miss", "bypass"] as const;
+const LOOKUPS = ["memory", "disk", "redis", "absent", "miss", "bypass"] as const;
 const CONFIRMATIONS = ["equal", "different", "unanswered"] as const;
 const AGE_SECONDS = [0.1, 1, 10, 60, 600, 3600, 86_400, 604_800];
 
@@ -25,9 +25,15 @@ const REDIS_FAILURES = [
 
 export type RedisFailure = (typeof REDIS_FAILURES)[number];
 
-/** Declares the metrics of the cache, in memory and in Redis. */
+/** Why an operation on the data folder failed; a metric label. `corrupt`: the database, or a value that was read. */
+const DISK_FAILURES = ["timeout", "overloaded", "corrupt", "full", "readonly", "removed", "other"] as const;
+
+export type DiskFailure = (typeof DISK_FAILURES)[number];
+
+/** Declares the metrics of the cache, in memory, on disk and in Redis. */
 export const cacheMetrics = (metrics: MetricFactory) => {
   const redis = metrics.with("redis");
+  const disk = metrics.with("disk");
   const memoryCaches = new Set<{ readonly bytes: number; readonly entries: number }>();
   const sum = (field: "bytes" | "entries"): number => [...memoryCaches].reduce((total, each) => total + each[field], 0);
   return {
@@ -53,6 +59,17 @@ export const cacheMetrics = (metrics: MetricFactory) => {
     cacheEntries: metrics.level("cache_entries", "Entries in the memory cache", (gauge) => gauge.set(sum("entries"))),
     cacheEvictions: metrics.counter("cache_evictions_total", "Entries evicted from memory", {}),
     cacheAgeSeconds: metrics.distribution("cache_hit_age_seconds", "Age of an entry when it was served", AGE_SECONDS),
+    diskUp: disk.absentLevel("disk_up", "1 while the data folder can be used; absent without one", "min"),
+    diskBytes: disk.absentLevel("disk_bytes", "Bytes of the data folder's files"),
+    diskEntries: disk.absentLevel("disk_entries", "Entries in the data folder"),
+    diskQueueBytes: disk.absentLevel("disk_queue_bytes", "Bytes that wait to be written to the data folder"),
+    diskReads: disk.counter("disk_reads_total", "Reads of the data folder by outcome", { outcome: ["hit", "miss"] }),
+    diskErrors: disk.counter("disk_errors_total", "Operations on the data folder that failed, by reason", {
+      reason: DISK_FAILURES,
+    }),
+    diskSeconds: disk.histogram("disk_seconds", "Duration of an operation on the data folder", SECONDS, {
+      operation: ["get", "set"],
+    }),
     // An alert takes 0 for a fault.
     redisUp: redis.absentLevel("redis_up", "1 while Redis answers within its deadline; absent without Redis", "min"),
     redisErrors: redis.counter("redis_errors_total", "Redis operations that failed, by reason", {

@@ -57,7 +57,7 @@ interface LabelledHistogram<L extends Labels> extends Pick<Histogram, "get"> {
 type Combination = "sum" | "max" | "min";
 
 /** A part of the process or of a chain that is configured or absent. Without it, its metrics have no series. */
-type Part = "redis" | "feed";
+type Part = "redis" | "disk" | "feed";
 
 /** A chain whose series begin. */
 export interface MeasuredChain {

@@ -26,6 +26,7 @@ const wrap = (source: RpcSource) => {
       chain: "test",
       keys: { prefix },
       memory,
+      stores: [],
       negativeCache,
       stated: createStated(),
       telemetry,

@@ -40,14 +40,14 @@ const startReplica = async (t: TestContext, server: RedisServer, options: Replic
     chain: "test",
     keys: { prefix },
     memory,
-    redis,
+    stores: [redis],
     negativeCache: new NegativeCache(),
     stated: createStated({ keys: { prefix }, redis }),
     telemetry,
   };
   return {
     source: cached(options.source, wrapped),
-    store: new TieredStore({ keys: { prefix }, memory, redis }),
+    store: new TieredStore({ keys: { prefix }, memory, stores: [redis] }),
     prefix,
   };
 };

@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { cached } from "../../src/cache/cached.ts";
-import type { CacheEntry } from "../../src/cache/cacheEntry.ts";
+import type { CacheEntry, EntryStore } from "../../src/cache/cacheEntry.ts";
 import { MemoryStore } from "../../src/cache/memoryStore.ts";
 import { NegativeCache } from "../../src/cache/negativeCache.ts";
-import type { ChainTiers } from "../../src/cache/tieredStore.ts";
 import type { Heads } from "../../src/core/heads.ts";
 import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
@@ -67,9 +66,10 @@ const responseFrom = ({ node, number, kind }: Step, request: RpcRequest): RpcRes
 };
 
 /** A store that both replicas share, and that never fails. */
-const createSharedMap = (): NonNullable<ChainTiers["redis"]> => {
+const createSharedMap = (): EntryStore => {
   const entries = new Map<string, CacheEntry>();
   return {
+    name: "redis",
     get: async (key) => entries.get(key),
     set: (key, entry) => {
       entries.set(key, entry);
@@ -94,7 +94,7 @@ test("with two replicas, nodes on other forks and one Redis, every hit belongs t
           ...{
             chain: "test",
             keys: { prefix: "" },
-            redis,
+            stores: [redis],
             negativeCache: new NegativeCache(),
             stated: createStated(),
             telemetry,

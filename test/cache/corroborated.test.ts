@@ -75,6 +75,7 @@ const createChain = (states: readonly (string | undefined)[]) => {
     chain: "test",
     keys: { prefix: "" },
     memory,
+    stores: [],
     negativeCache,
     stated,
     telemetry: silent(),

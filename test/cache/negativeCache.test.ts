@@ -33,6 +33,7 @@ test("a null is not cached for a transaction that a cached block lists", async (
     chain: "test",
     keys: { prefix: "" },
     memory,
+    stores: [],
     negativeCache,
     stated: createStated(),
     telemetry,

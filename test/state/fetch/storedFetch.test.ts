@@ -89,7 +89,7 @@ const withClock = (t: TestContext, statementOf: (origin: string, method: string)
   );
   const stored = storedFetch({
     fetch: fetcher.fetch,
-    store: new StateStore({ keys: { prefix: "test:" }, memory }, stated),
+    store: new StateStore({ keys: { prefix: "test:" }, memory, stores: [] }, stated),
     isFinal: () => true,
   });
   /** Returns the value, of a code the code. */

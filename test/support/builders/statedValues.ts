@@ -1,4 +1,4 @@
-import { LiarMarks, type LiarMarksOptions } from "../../../src/cache/liarMarks.ts";
+import { LiarMarks, type MarkStore } from "../../../src/cache/liarMarks.ts";
 import { StatedValues, type StatedValuesOptions } from "../../../src/cache/statedValues.ts";
 import { silent } from "./silent.ts";
 
@@ -6,10 +6,10 @@ import { silent } from "./silent.ts";
 export const createStated = ({
   redis,
   ...options
-}: Partial<StatedValuesOptions> & Partial<LiarMarksOptions> = {}): StatedValues =>
+}: Partial<StatedValuesOptions> & { readonly redis?: MarkStore | undefined } = {}): StatedValues =>
   new StatedValues({
     chain: "test",
-    marks: new LiarMarks({ redis }),
+    marks: new LiarMarks(redis === undefined ? [] : [redis]),
     keys: { prefix: "test:" },
     nodes: [{ name: "node1", origin: "one", priority: 0 }],
     unconfirmedMs: 600_000,

@@ -1,0 +1,189 @@
+import type { QueueOwner } from "../limits/fairQueue.ts";
+import type { EntryStorage } from "../storage/dataStorage.ts";
+import { type EntryChange, partOf } from "../storage/entryDatabase.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import { BatchedReads } from "./batchedReads.ts";
+import type { CacheEntry, EntryStore } from "./cacheEntry.ts";
+import { encodeValue, MAX_PLAIN_BYTES } from "./redisValue.ts";
+
+/** Deadline of a read. A node takes no longer, and a disk that is this slow is busy. */
+const TIMEOUT_MS = 50;
+/** The disk counts as slow after this many reads in a row that had no response in time. Then nothing is read for a while. */
+const TIMEOUTS_TO_PAUSE = 8;
+const PAUSE_MS = 500;
+
+/** Entries are written together after this time, or at this size. A killed process loses them. */
+const WRITE_DELAY_MS = 100;
+const BATCH_BYTES = 256 * 1024;
+/** Bytes that wait to be written. Further entries are not stored. */
+const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
+const MAX_VALUE_BYTES = 8 * 1024 * 1024;
+/** An entry is at most this part of the folder, so that it does not evict most of the others. */
+const MAX_SHARE = 1 / 32;
+
+/** The entries of the data folder, in the format of Redis. A failure of any kind is a miss. */
+export class DiskStore implements EntryStore {
+  readonly name = "disk";
+  readonly #storage: EntryStorage;
+  readonly #telemetry: Telemetry;
+  readonly #reads: BatchedReads;
+  readonly #writes: DiskWrites;
+  #timeouts = 0;
+  #pausedUntilMs = 0;
+
+  constructor(storage: EntryStorage, maxBytes: number, telemetry: Telemetry) {
+    const { diskSeconds, diskErrors } = telemetry.metrics;
+    this.#storage = storage;
+    this.#telemetry = telemetry;
+    this.#reads = new BatchedReads(
+      {
+        send: (keys) => [{ keys: keys.length, values: storage.read(keys) }],
+        timeoutMs: TIMEOUT_MS,
+        onTimeout: (reads) => this.#onTimeout(reads),
+        onSuccess: (startMs) => {
+          diskSeconds.observe({ operation: "get" }, (performance.now() - startMs) / 1000);
+          this.#onSuccess();
+        },
+        onError: (_, reads) => diskErrors.inc({ reason: "other" }, reads),
+      },
+      () => diskErrors.inc({ reason: "corrupt" }),
+    );
+    this.#writes = new DiskWrites(storage, Math.min(MAX_VALUE_BYTES, maxBytes * MAX_SHARE), telemetry);
+  }
+
+  async get(key: string, owner?: QueueOwner): Promise<CacheEntry | undefined> {
+    const { diskErrors, diskReads } = this.#telemetry.metrics;
+    const pending = this.#reads.pending(key);
+    if (pending !== undefined) {
+      return pending;
+    }
+    if (!this.#storage.isOpen(partOf(key)) || performance.now() < this.#pausedUntilMs) {
+      return undefined;
+    }
+    if (this.#reads.isFull(owner)) {
+      diskErrors.inc({ reason: "overloaded" });
+      return undefined;
+    }
+    const entry = await this.#reads.read(key, owner);
+    diskReads.inc({ outcome: entry === undefined ? "miss" : "hit" });
+    return entry;
+  }
+
+  set(key: string, entry: CacheEntry, seconds: number): void {
+    if (this.#storage.isOpen(partOf(key))) {
+      this.#writes.add(key, entry, seconds);
+    }
+  }
+
+  delete(key: string): void {
+    this.#writes.remove(key);
+  }
+
+  /** Resolves when the entries that wait are written. */
+  close(): Promise<void> {
+    return this.#writes.flush();
+  }
+
+  #onTimeout(reads: number): void {
+    const { metrics, log } = this.#telemetry;
+    metrics.diskErrors.inc({ reason: "timeout" }, reads);
+    this.#timeouts++;
+    if (this.#timeouts < TIMEOUTS_TO_PAUSE) {
+      return;
+    }
+    this.#pausedUntilMs = performance.now() + PAUSE_MS;
+    if (this.#timeouts === TIMEOUTS_TO_PAUSE) {
+      log.warn({ timeoutMs: TIMEOUT_MS }, "the data folder is slow: continuing without it");
+    }
+  }
+
+  #onSuccess(): void {
+    if (this.#timeouts >= TIMEOUTS_TO_PAUSE) {
+      this.#telemetry.log.info("the data folder responds in time again");
+    }
+    this.#timeouts = 0;
+  }
+}
+
+interface QueuedChange {
+  /** Undefined: an entry that is not stored after all. */
+  readonly change: Promise<EntryChange | undefined> | EntryChange;
+  readonly bytes: number;
+}
+
+/** Writes entries in batches, in the order of the calls. Nobody waits for the result. */
+class DiskWrites {
+  readonly #storage: EntryStorage;
+  readonly #maxValueBytes: number;
+  readonly #telemetry: Telemetry;
+  #queue: QueuedChange[] = [];
+  /** Of the queue, and of the batch that is written now. */
+  #queuedBytes = 0;
+  #batchBytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #written = Promise.resolve();
+
+  constructor(storage: EntryStorage, maxValueBytes: number, telemetry: Telemetry) {
+    this.#storage = storage;
+    this.#maxValueBytes = maxValueBytes;
+    this.#telemetry = telemetry;
+  }
+
+  add(key: string, entry: CacheEntry, seconds: number): void {
+    const bytes = entry.body.byteLength;
+    if (bytes > MAX_PLAIN_BYTES) {
+      return;
+    }
+    if (this.#queuedBytes + bytes > MAX_QUEUED_BYTES) {
+      this.#telemetry.metrics.diskErrors.inc({ reason: "overloaded" });
+      return;
+    }
+    this.#enqueue({ change: this.#encode(key, entry, Date.now() + seconds * 1000), bytes });
+  }
+
+  remove(key: string): void {
+    this.#enqueue({ change: { key, value: undefined, expiresMs: 0 }, bytes: 0 });
+  }
+
+  /** Writes the queue. Resolves when it is written. */
+  flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const batch = this.#queue;
+    this.#queue = [];
+    this.#batchBytes = 0;
+    if (batch.length > 0) {
+      this.#written = this.#written.then(() => this.#write(batch));
+    }
+    return this.#written;
+  }
+
+  #enqueue(queued: QueuedChange): void {
+    this.#queue.push(queued);
+    this.#count(queued.bytes);
+    this.#batchBytes += queued.bytes;
+    if (this.#batchBytes >= BATCH_BYTES) {
+      void this.flush();
+    } else {
+      this.#timer ??= setTimeout(() => void this.flush(), WRITE_DELAY_MS).unref();
+    }
+  }
+
+  async #encode(key: string, entry: CacheEntry, expiresMs: number): Promise<EntryChange | undefined> {
+    const value = await encodeValue(key, entry).catch(() => undefined);
+    return value !== undefined && value.byteLength <= this.#maxValueBytes ? { key, value, expiresMs } : undefined;
+  }
+
+  async #write(batch: readonly QueuedChange[]): Promise<void> {
+    const startMs = performance.now();
+    const changes = (await Promise.all(batch.map(({ change }) => change))).filter((change) => change !== undefined);
+    await this.#storage.write(changes);
+    this.#telemetry.metrics.diskSeconds.observe({ operation: "set" }, (performance.now() - startMs) / 1000);
+    this.#count(-batch.reduce((sum, { bytes }) => sum + bytes, 0));
+  }
+
+  #count(bytes: number): void {
+    this.#queuedBytes += bytes;
+    this.#telemetry.metrics.diskQueueBytes.set(this.#queuedBytes);
+  }
+}

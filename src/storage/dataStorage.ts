@@ -1,0 +1,261 @@
+import type { DiskFailure } from "../telemetry/cacheMetrics.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import { type WorkerEntry, WorkerThread } from "../threads/workerThread.ts";
+import { type EntryChange, type FinalBlock, partOf, type StorageSize } from "./entryDatabase.ts";
+import type { OpenFolder, StorageFunctions, StorageOutcome } from "./storageTask.ts";
+
+/** The entries of the data folder. */
+export interface EntryStorage {
+  /** Whether entries of this part can be read and written now. It may be true in a process that does not own the folder. */
+  isOpen(part: string): boolean;
+  /** Returns one value per key. Never rejects: after a failure there are no values. */
+  read(keys: readonly string[]): Promise<readonly (Uint8Array | undefined)[]>;
+  /** Resolves when the changes are written, or lost. Never rejects. */
+  write(changes: readonly EntryChange[]): Promise<void>;
+}
+
+export interface DataStorageOptions extends OpenFolder {
+  /** The entry of `storageTask`. */
+  readonly entry: WorkerEntry;
+  readonly telemetry: Pick<Telemetry, "log" | "metrics">;
+}
+
+/** Another process has the lock, for example the one before a rolling restart. */
+const LOCKED_RETRY_MS = 500;
+/** The pause after a failure. */
+const RETRY_MS = 10_000;
+const MAX_HEAP_MIB = 128;
+const YOUNG_HEAP_MIB = 4;
+/** Limit for the last writes at the end of the process. */
+const CLOSE_MS = 2_000;
+
+/** The part of values that hold whatever the blocks of a chain are. It is always open. */
+export const OPEN_PART = "forebay:any:any:";
+
+type StorageWorker = WorkerThread<StorageFunctions, Record<string, never>>;
+
+/**
+ * The data folder of this process, in a thread. While another process has it, nothing is stored. The entries of one chain are a part.
+ * It is closed until somebody has compared it with the chain.
+ */
+export class DataStorage implements EntryStorage {
+  readonly #options: DataStorageOptions;
+  readonly #listeners = new Set<() => void>();
+  /** The parts that were opened since the folder was. */
+  readonly #parts = new Set<string>();
+  /** Parts with an entry that must be removed, and could not be. */
+  readonly #mustEmpty = new Set<string>();
+  #thread: StorageWorker;
+  #isOpen = false;
+  /** The number of times that the folder was opened. */
+  #openings = 0;
+  #retry: NodeJS.Timeout | undefined;
+  #writesPausedUntilMs = 0;
+  /** A failure was logged, and no success since. */
+  #isReported = false;
+  #isClosed = false;
+
+  constructor(options: DataStorageOptions) {
+    this.#options = options;
+    this.#thread = this.#startThread();
+    options.telemetry.metrics.diskUp.set(0);
+    void this.#open();
+  }
+
+  isOpen(part: string): boolean {
+    return this.#isOpen && (part === OPEN_PART || this.#parts.has(part));
+  }
+
+  async read(keys: readonly string[]): Promise<readonly (Uint8Array | undefined)[]> {
+    const openings = this.#openings;
+    if (!keys.some((key) => this.isOpen(partOf(key)))) {
+      return [];
+    }
+    const outcome = await this.#run((channel) => channel.call("read", keys));
+    return openings === this.#openings && outcome !== undefined
+      ? outcome.value.map((value, index) => (this.isOpen(partOf(keys[index] ?? "")) ? value : undefined))
+      : [];
+  }
+
+  async write(changes: readonly EntryChange[]): Promise<void> {
+    const allowed = changes.filter(({ key }) => this.isOpen(partOf(key)));
+    if (allowed.length === 0) {
+      return;
+    }
+    const isPaused = performance.now() < this.#writesPausedUntilMs;
+    const outcome = isPaused ? undefined : await this.#run((channel) => channel.call("write", allowed));
+    if (outcome === undefined) {
+      this.#closeParts(allowed);
+    } else {
+      this.#measure(outcome.value);
+      this.#reportUp();
+    }
+  }
+
+  /** Calls the listener whenever the folder is opened or works again, and now if it is open. Returns the function that ends this. */
+  onOpened(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    if (this.#isOpen) {
+      listener();
+    }
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Opens a part. It is emptied before if `isRight` refuses the newest final block that it has. Rejects with the error of `isRight`. */
+  async openPart(part: string, isRight: (block: FinalBlock) => Promise<boolean>): Promise<void> {
+    if (!this.#isOpen || this.isOpen(part)) {
+      return;
+    }
+    const openings = this.#openings;
+    const known = await this.#run((channel) => channel.call("finalBlock", part));
+    if (known === undefined) {
+      return;
+    }
+    if (this.#mustEmpty.has(part) || (known.value !== undefined && !(await isRight(known.value)))) {
+      const emptied = await this.#run((channel) => channel.call("clear", part));
+      if (emptied === undefined) {
+        return;
+      }
+      this.#mustEmpty.delete(part);
+      this.#options.telemetry.log.warn({ part, block: known.value }, "stored entries are not of this chain: emptied");
+    }
+    if (this.#isOpen && openings === this.#openings) {
+      this.#parts.add(part);
+    }
+  }
+
+  /** Records the newest final block of an open part. */
+  setFinalBlock(part: string, block: FinalBlock): void {
+    if (this.isOpen(part)) {
+      void this.#run((channel) => channel.call("setFinalBlock", { part, block }));
+    }
+  }
+
+  /** Releases the folder after the writes that were sent. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#retry);
+    const signal = AbortSignal.timeout(CLOSE_MS);
+    await this.#thread.channel.call("close", null, { signal }).catch(() => undefined);
+    this.#setClosed();
+    await this.#thread.end();
+  }
+
+  #startThread(): StorageWorker {
+    return new WorkerThread({
+      entry: this.#options.entry,
+      limits: { maxOldGenerationSizeMb: MAX_HEAP_MIB, maxYoungGenerationSizeMb: YOUNG_HEAP_MIB },
+      functions: {},
+      onLost: (error) => {
+        this.#fail({ fault: "other", text: String(error), isClosed: true });
+        this.#thread = this.#startThread();
+      },
+    });
+  }
+
+  async #open(): Promise<void> {
+    const { folder, maxBytes, telemetry } = this.#options;
+    const opened = await this.#thread.channel.call("open", { folder, maxBytes }).catch(() => undefined);
+    if (opened === undefined || this.#isClosed) {
+      return;
+    }
+    if (!("value" in opened)) {
+      this.#fail(opened);
+      return;
+    }
+    if (opened.value === "locked") {
+      this.#report("locked", undefined);
+      this.#openLater(LOCKED_RETRY_MS);
+      return;
+    }
+    this.#measure(opened.value);
+    telemetry.log.info({ folder, ...opened.value }, "data folder opened");
+    this.#reportUp();
+    this.#isOpen = true;
+    this.#openings++;
+    this.#publish();
+  }
+
+  #publish(): void {
+    for (const listener of this.#listeners) {
+      listener();
+    }
+  }
+
+  #openLater(delayMs: number): void {
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => void this.#open(), delayMs).unref();
+  }
+
+  /** Runs an operation on the open folder. Returns undefined after a failure. */
+  async #run<T>(
+    operate: (channel: StorageWorker["channel"]) => Promise<StorageOutcome<T>>,
+  ): Promise<{ readonly value: T } | undefined> {
+    const { channel } = this.#thread;
+    const outcome = await operate(channel).catch(() => undefined);
+    if (outcome === undefined || "value" in outcome) {
+      return outcome;
+    }
+    // Later operations than the one that closed the folder fail too.
+    if (this.#isOpen) {
+      this.#fail(outcome);
+    }
+    return undefined;
+  }
+
+  #fail({ fault, text, isClosed }: Extract<StorageOutcome<never>, { readonly fault: unknown }>): void {
+    this.#options.telemetry.metrics.diskErrors.inc({ reason: fault });
+    this.#report(fault, text);
+    if (!isClosed) {
+      this.#writesPausedUntilMs = performance.now() + RETRY_MS;
+    } else if (!this.#isClosed) {
+      this.#setClosed();
+      this.#openLater(RETRY_MS);
+    }
+  }
+
+  #setClosed(): void {
+    this.#isOpen = false;
+    this.#parts.clear();
+    this.#options.telemetry.metrics.diskUp.set(0);
+  }
+
+  /** Closes the parts with entries that must be removed and are still there. */
+  #closeParts(changes: readonly EntryChange[]): void {
+    for (const { key, value } of changes) {
+      const part = partOf(key);
+      if (value === undefined && part !== OPEN_PART) {
+        this.#parts.delete(part);
+        this.#mustEmpty.add(part);
+      }
+    }
+  }
+
+  /** Logs the first failure after a success. */
+  #report(reason: DiskFailure | "locked", text: string | undefined): void {
+    const { folder, telemetry } = this.#options;
+    telemetry.metrics.diskUp.set(0);
+    if (!this.#isReported) {
+      this.#isReported = true;
+      telemetry.log.warn({ folder, reason, text }, "the data folder cannot be used: continuing without it");
+    }
+  }
+
+  #reportUp(): void {
+    const { folder, telemetry } = this.#options;
+    telemetry.metrics.diskUp.set(1);
+    if (this.#isReported) {
+      this.#isReported = false;
+      telemetry.log.info({ folder }, "the data folder works again");
+      if (this.#isOpen) {
+        this.#publish();
+      }
+    }
+  }
+
+  #measure({ bytes, entries }: StorageSize): void {
+    const { diskBytes, diskEntries } = this.#options.telemetry.metrics;
+    diskBytes.set(bytes);
+    diskEntries.set(entries);
+  }
+}

@@ -1,0 +1,144 @@
+import { setImmediate as turn } from "node:timers/promises";
+import type { Transferable } from "node:worker_threads";
+import { Channel, Moved } from "../threads/channel.ts";
+import type { ThreadTask } from "../threads/threadTask.ts";
+import { type EntryChange, EntryDatabase, type FinalBlock, type StorageSize } from "./entryDatabase.ts";
+import { type StorageFault, storageFault } from "./storageFault.ts";
+
+/** The result of an operation, or why it failed. After a failure that closed the folder, `open` must be called again. */
+export type StorageOutcome<T> =
+  | { readonly value: T }
+  | { readonly fault: StorageFault; readonly text: string; readonly isClosed: boolean };
+
+export interface OpenFolder {
+  readonly folder: string;
+  readonly maxBytes: number;
+}
+
+/** The functions that the storage thread offers. */
+export type StorageFunctions = {
+  /** Opens the folder. `locked`: another process uses it. */
+  readonly open: (body: OpenFolder) => StorageOutcome<StorageSize | "locked">;
+  /** Returns one value per key. A key without an entry has none. */
+  readonly read: (keys: readonly string[]) => Moved<StorageOutcome<Values>>;
+  /** Writes all changes, or none. */
+  readonly write: (changes: readonly EntryChange[]) => StorageOutcome<StorageSize>;
+  readonly finalBlock: (part: string) => StorageOutcome<FinalBlock | undefined>;
+  readonly setFinalBlock: (body: { readonly part: string; readonly block: FinalBlock }) => StorageOutcome<null>;
+  /** Ends all entries of a part. */
+  readonly clear: (part: string) => StorageOutcome<null>;
+  /** Closes the folder, so that another process can use it. */
+  readonly close: (body: null) => StorageOutcome<null>;
+};
+
+type Values = readonly (Uint8Array | undefined)[];
+
+/** The folder is open for reads, although nothing can be written now. */
+const ONLY_WRITES: ReadonlySet<StorageFault> = new Set(["full", "readonly"]);
+
+/** The database of the thread, if the folder is open. */
+class OpenDatabase {
+  #database: EntryDatabase | undefined;
+  #isEvicting = false;
+
+  open({ folder, maxBytes }: OpenFolder): StorageOutcome<StorageSize | "locked"> {
+    try {
+      this.#database ??= EntryDatabase.open(folder, maxBytes);
+      return { value: this.#database?.size ?? "locked" };
+    } catch (error) {
+      return { fault: storageFault(error), text: String(error), isClosed: true };
+    }
+  }
+
+  /** Runs an operation. A damaged database is replaced by an empty one. */
+  run<T>(operate: (database: EntryDatabase) => T): StorageOutcome<T> {
+    const database = this.#database;
+    if (database === undefined) {
+      return { fault: "other", text: "the data folder is not open", isClosed: true };
+    }
+    try {
+      return { value: operate(database) };
+    } catch (error) {
+      const fault = storageFault(error);
+      if (!ONLY_WRITES.has(fault)) {
+        this.#abandon(database, fault);
+      }
+      return { fault, text: String(error), isClosed: this.#database === undefined };
+    }
+  }
+
+  write(changes: readonly EntryChange[]): StorageOutcome<StorageSize> {
+    const outcome = this.run((database) => {
+      database.write(changes);
+      return database.size;
+    });
+    void this.#evict();
+    return outcome;
+  }
+
+  /** Removes old entries in small steps. Reads come in between. */
+  async #evict(): Promise<void> {
+    if (this.#isEvicting) {
+      return;
+    }
+    this.#isEvicting = true;
+    try {
+      for (let isDone = false; !isDone; await turn()) {
+        const outcome = this.run((database) => database.evict());
+        isDone = !("value" in outcome && outcome.value);
+      }
+    } finally {
+      this.#isEvicting = false;
+    }
+  }
+
+  /** Closes the database, after it was removed if its file is damaged. */
+  #abandon(database: EntryDatabase, fault: StorageFault): void {
+    this.#database = undefined;
+    try {
+      database.close(fault === "corrupt");
+    } catch {
+      // Its file may be gone. The caller has the fault that came first.
+      return;
+    }
+  }
+
+  close(): StorageOutcome<null> {
+    const outcome = this.run((database) => {
+      database.close(false);
+      return null;
+    });
+    this.#database = undefined;
+    return outcome;
+  }
+}
+
+const moved = (outcome: StorageOutcome<Values>): Moved<StorageOutcome<Values>> => {
+  const values = "value" in outcome ? outcome.value : [];
+  const transfer = values.flatMap((value): Transferable[] =>
+    value?.buffer instanceof ArrayBuffer ? [value.buffer] : [],
+  );
+  return new Moved(outcome, transfer);
+};
+
+/** The code of the storage thread. */
+export const storageTask: ThreadTask = (port) => {
+  const open = new OpenDatabase();
+  Channel.onPort<Record<string, never>, StorageFunctions>(port, {
+    open: (body) => open.open(body),
+    read: (keys) => moved(open.run((database) => database.read(keys))),
+    write: (changes) => open.write(changes),
+    finalBlock: (part) => open.run((database) => database.finalBlock(part)),
+    setFinalBlock: ({ part, block }) =>
+      open.run((database) => {
+        database.setFinalBlock(part, block);
+        return null;
+      }),
+    clear: (part) =>
+      open.run((database) => {
+        database.clear(part);
+        return null;
+      }),
+    close: () => open.close(),
+  });
+};

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { readdir, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import { askAll, isHit } from "../support/clients/askAll.ts";
+import { metric } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createDataFolder, FINAL_CALLS, written } from "../support/servers/dataFolder.ts";
+
+test("a restart without Redis serves final blocks, receipts and logs without calls to the node", async (t) => {
+  const { start, asked, folder } = await createDataFolder(t);
+  const before = await start();
+  const first = await askAll(before.url, FINAL_CALLS);
+  await written(before);
+  await before.close();
+
+  const calls = asked();
+  const after = await start();
+  const second = await askAll(after.url, FINAL_CALLS);
+  assert.deepEqual(
+    second.map(({ result }) => result),
+    first.map(({ result }) => result),
+  );
+  assert.equal(asked(), calls);
+  assert.ok(
+    second.every((each) => isHit(each, "disk")),
+    second.map(({ cacheStatus }) => cacheStatus).join("\n"),
+  );
+  assert.ok((await askAll(after.url, FINAL_CALLS)).every((each) => isHit(each, "memory")));
+
+  const modes = await Promise.all([folder, join(folder, "forebay.db")].map(async (path) => (await stat(path)).mode));
+  assert.deepEqual(
+    modes.map((mode) => (mode & 0o777).toString(8)),
+    ["700", "600"],
+  );
+});
+
+test("a chain with another final block, or a lower head, gets nothing that was stored", async (t) => {
+  const { start, node } = await createDataFolder(t);
+  const before = await start();
+  await askAll(before.url, FINAL_CALLS);
+  await written(before);
+  await before.close();
+
+  node.chain.rewind(20);
+  const after = await start();
+  const answers = await askAll(after.url, FINAL_CALLS);
+  assert.ok(answers.every((each) => each.result !== undefined && !isHit(each)));
+});
+
+test("a second process serves without the folder, and takes it over when it is free", async (t) => {
+  const { start, asked } = await createDataFolder(t);
+  const first = await start();
+  const second = await start({ mayFail: true });
+  await askAll(first.url, FINAL_CALLS);
+  await written(first);
+  assert.equal(await metric(second.opsUrl, "forebay_disk_up"), 0);
+  await first.close();
+  await until(async () => (await metric(second.opsUrl, "forebay_disk_up")) === 1, "the second process has the folder");
+  const calls = asked();
+  // The chain's part is compared first.
+  await until(async () => isHit((await askAll(second.url, FINAL_CALLS.slice(0, 1)))[0] ?? assert.fail()), "it is used");
+  await askAll(second.url, FINAL_CALLS);
+  assert.equal(asked(), calls);
+});
+
+const damage: Readonly<Record<string, (folder: string) => Promise<void>>> = {
+  "a file of other bytes": (folder) => writeFile(join(folder, "forebay.db"), Buffer.alloc(20_000, "no database")),
+  "an empty file": (folder) => writeFile(join(folder, "forebay.db"), ""),
+  "another schema": async (folder) => {
+    const database = new DatabaseSync(join(folder, "forebay.db"));
+    database.exec("PRAGMA user_version = 99");
+    database.close();
+  },
+  "values that were changed": async (folder) => {
+    const database = new DatabaseSync(join(folder, "forebay.db"));
+    database.exec("UPDATE entries SET value = substr(value, 1, length(value) - 3) || x'303030'");
+    database.close();
+  },
+  "values of other keys": async (folder) => {
+    const database = new DatabaseSync(join(folder, "forebay.db"));
+    database.exec("UPDATE entries SET value = (SELECT value FROM entries ORDER BY id LIMIT 1)");
+    database.close();
+  },
+};
+
+for (const [what, change] of Object.entries(damage)) {
+  test(`after a restart with ${what}, all answers are right, and are stored again`, async (t) => {
+    const { start, folder } = await createDataFolder(t);
+    const before = await start();
+    const truth = await askAll(before.url, FINAL_CALLS);
+    await written(before);
+    await before.close();
+    await change(folder);
+
+    const after = await start({ mayFail: true });
+    const answers = await askAll(after.url, FINAL_CALLS);
+    assert.deepEqual(
+      answers.map(({ result }) => result),
+      truth.map(({ result }) => result),
+    );
+    const files = await readdir(folder);
+    assert.ok(files.includes("forebay.db"));
+  });
+}

@@ -1,0 +1,81 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { metric } from "../clients/rpc.ts";
+import { until } from "../clients/until.ts";
+import { createFakeChain, type FakeChain } from "../fakes/fakeChain.ts";
+import { createFakeNode, type FakeNode } from "../fakes/fakeNode.ts";
+import type { ChainCall } from "./sealedChain.ts";
+import { createService, type Service } from "./service.ts";
+
+/** The reads of a page about old blocks: blocks, receipts and logs. */
+export const FINAL_CALLS: readonly ChainCall[] = [
+  ...[1, 2, 3].map((number) => ({ method: "eth_getBlockByNumber", params: [`0x${number}`, false] })),
+  ...[1, 2, 3].map((number) => ({ method: "eth_getBlockReceipts", params: [`0x${number}`] })),
+  { method: "eth_getLogs", params: [{ fromBlock: "0x1", toBlock: "0x5" }] },
+];
+
+const HEIGHT = 40;
+
+export interface FolderFixture {
+  readonly folder: string;
+  readonly node: FakeNode;
+  /** Starts a forebay on the folder. It ends with the test. */
+  start(options?: FolderOptions): Promise<Service>;
+  /** The calls of `FINAL_CALLS` that the node got. */
+  asked(): number;
+}
+
+interface FolderOptions {
+  readonly cache?: { readonly disk?: "auto" | "always" | false; readonly diskBytes?: number; readonly redis?: string };
+  readonly chain?: FakeChain;
+  /** Does not wait until the folder can be used. */
+  readonly mayFail?: boolean;
+}
+
+/** Creates a folder in the folder of temporary files, and a node with final blocks. Both end with the test. */
+export const createDataFolder = async (t: TestContext): Promise<FolderFixture> => {
+  const parent = await mkdtemp(join(tmpdir(), "forebay-data-"));
+  const folder = join(parent, "data");
+  const node = await createFakeNode({
+    chain: createFakeChain({ height: HEIGHT }),
+    handlers: { eth_getBlockReceipts: () => [] },
+  });
+  const services: Service[] = [];
+  t.after(async () => {
+    await Promise.all(services.map((service) => service.close()));
+    await node.close();
+    await rm(parent, { recursive: true, force: true });
+  });
+  return {
+    folder,
+    node,
+    start: async ({ cache = {}, mayFail = false } = {}) => {
+      const service = await createService(
+        { nodes: [{ url: node.url, name: "own" }], pending: { mode: "node" }, state: { follow: false } },
+        { cache, server: { dataDir: folder } },
+      );
+      services.push(service);
+      await until(
+        async () => (await metric(service.opsUrl, "forebay_head{", 'tag="finalized"')) > 0,
+        "the finalized head is known",
+      );
+      if (!mayFail) {
+        await until(async () => (await metric(service.opsUrl, "forebay_disk_up")) === 1, "the folder is open");
+      }
+      return service;
+    },
+    asked: () => node.count("eth_getBlockReceipts", "eth_getLogs"),
+  };
+};
+
+/** Waits until all entries are written. */
+export const written = async ({ opsUrl }: Service, entries = FINAL_CALLS.length): Promise<void> => {
+  await until(
+    async () =>
+      (await metric(opsUrl, "forebay_disk_entries")) >= entries &&
+      (await metric(opsUrl, "forebay_disk_queue_bytes")) === 0,
+    "the entries are written",
+  );
+};
