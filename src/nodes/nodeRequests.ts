@@ -13,13 +13,14 @@ import {
   anchorBlock,
   type BlockPresence,
   BlockPresences,
+  ByHashSupport,
   decideBranch,
   hasReached,
+  isByHashRequest,
   isOnSameBranch,
   lacksReceipts,
   matchesView,
 } from "./branchCheck.ts";
-import { ByHashSupport, isByHashRequest } from "./byHashSupport.ts";
 import type { CallOptions } from "./nodeTransport.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
 
