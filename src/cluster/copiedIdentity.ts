@@ -57,7 +57,7 @@ export class CopiedIdentity {
         void this.confirm();
       }
       if (head !== undefined && node.health.headHash !== head.hash) {
-        node.announce(head);
+        node.health.recordHead(head);
       }
     }
   }

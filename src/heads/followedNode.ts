@@ -147,7 +147,7 @@ export class FollowedNode {
     // A pushed head may be the first message of a node that was restarted.
     await node.confirm();
     const isNew = node.head === undefined || head.block.number > node.head;
-    node.announce(head.block);
+    node.health.recordHead(head.block);
     if (isNew) {
       this.#newHeadMs = this.#options.clock.nowMs();
       this.#foundByFirstPoll = this.#pollsSinceHead <= 1;

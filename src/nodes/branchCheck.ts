@@ -9,10 +9,10 @@ import { type Awaitable, createCall } from "../jsonrpc/call.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
 import type { VerifiedNode } from "../verification/verifier.ts";
 import { type BlockReader, readBlock } from "./blockReads.ts";
-import type { ObservedHealth } from "./observedHealth.ts";
+import type { NodeHealth } from "./nodeHealth.ts";
 
 /** The newest blocks that a node has announced. */
-type NodeBranch = Pick<ObservedHealth, "head" | "headHash" | "hashAt">;
+type NodeBranch = Pick<NodeHealth, "head" | "headHash" | "hashAt">;
 
 /** Whether the node has announced the block, or one above it. */
 export const hasReached = ({ head }: NodeBranch, block: RpcRequest["block"]): boolean =>

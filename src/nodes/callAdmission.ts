@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { CallScope } from "../core/context.ts";
 import { NodeError } from "../core/node.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
-import type { NodeCounts } from "./nodeCounts.ts";
+import type { NodeHealth } from "./nodeHealth.ts";
 import type { CallBudget, RequestLimit } from "./sendLimits.ts";
 
 /** The periods of a window. */
@@ -157,13 +157,13 @@ export class SendPermits {
   readonly #node: string;
   readonly #budget: CallBudget;
   readonly #admission: CallAdmission;
-  readonly #counts: Pick<NodeCounts, "addRefusal">;
+  readonly #health: NodeHealth;
 
-  constructor(node: string, budget: CallBudget, admission: CallAdmission, counts: Pick<NodeCounts, "addRefusal">) {
+  constructor(node: string, budget: CallBudget, admission: CallAdmission, health: NodeHealth) {
     this.#node = node;
     this.#budget = budget;
     this.#admission = admission;
-    this.#counts = counts;
+    this.#health = health;
   }
 
   /** Returns the time until one call may be sent, in milliseconds, or the error of a call that may not be sent. */
@@ -219,7 +219,7 @@ export class SendPermits {
 
   /** A call that is refused at once costs its client less than one that is answered too late. */
   #overloadError(): NodeError {
-    this.#counts.addRefusal();
+    this.#health.countRefusal();
     return new NodeError("overloaded", this.#node, "too many calls are waiting", {
       status: 503,
       retryAfterSeconds: 1,

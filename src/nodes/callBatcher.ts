@@ -2,9 +2,8 @@ import type { NodeError } from "../core/node.ts";
 import { FairQueue, ownerOf, type QueueOwner } from "../limits/fairQueue.ts";
 import type { Breaker } from "./breaker.ts";
 import { type CallCarrier, Exchange, type ExchangeEnd, type ExchangeOwner, type SentCall } from "./exchange.ts";
-import type { NodeCounts } from "./nodeCounts.ts";
 import type { NodeEndpoint } from "./nodeEndpoint.ts";
-import type { ObservedHealth } from "./observedHealth.ts";
+import type { NodeHealth } from "./nodeHealth.ts";
 import { type BatchLimit, type CallBudget, isBatchRefusal, type RequestLimit } from "./sendLimits.ts";
 
 const FOREBAY = { clientId: "" };
@@ -86,8 +85,7 @@ export interface BatcherParts {
   readonly endpoint: Pick<NodeEndpoint, "call" | "batch">;
   readonly breaker: Breaker;
   readonly budget: CallBudget;
-  readonly counts: NodeCounts;
-  readonly health: ObservedHealth;
+  readonly health: NodeHealth;
   /** HTTP requests in flight. Above it, the calls of clients wait. */
   readonly requestLimit: RequestLimit;
   readonly batchLimit: BatchLimit;
@@ -212,7 +210,7 @@ export class CallBatcher implements ExchangeOwner {
         breaker.succeeded();
         requestLimit.recordResponse();
       }
-      health.recordOutcome(durationMs, end === "fault");
+      health.recordRequest(durationMs, end === "fault");
     }
     if (this.#waiting.size > 0) {
       setImmediate(() => this.#startWaiting());
@@ -226,10 +224,10 @@ export class CallBatcher implements ExchangeOwner {
 
   /** Sends the calls again, singly. */
   onMissing(calls: readonly SentCall[]): void {
-    const { budget, counts } = this.#parts;
+    const { budget, health } = this.#parts;
     for (const call of calls) {
       budget.take(1);
-      counts.addCall(call.call.method, call.scope);
+      health.countCall(call.call.method, call.scope);
       this.#start([call]);
     }
   }
@@ -270,9 +268,9 @@ export class CallBatcher implements ExchangeOwner {
   }
 
   #start(calls: readonly SentCall[], lateMs?: number): void {
-    const { endpoint, counts, breaker } = this.#parts;
+    const { endpoint, health, breaker } = this.#parts;
     this.#inFlight++;
-    counts.addRequest();
+    health.countRequest();
     breaker.begin();
     new Exchange(calls, endpoint, this).start(lateMs);
   }

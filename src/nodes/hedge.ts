@@ -5,7 +5,7 @@ import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { TokenBucket } from "../limits/tokenBucket.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
-import type { ObservedHealth } from "./observedHealth.ts";
+import type { NodeHealth } from "./nodeHealth.ts";
 import type { RetryBudget } from "./retryBudget.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
@@ -82,7 +82,7 @@ export interface HedgeOptions {
 
 /** A node, as hedges use it. */
 interface HedgedNode extends Pick<UpstreamNode, "request" | "available"> {
-  readonly health: Pick<ObservedHealth, "recordLatencyAbove">;
+  readonly health: Pick<NodeHealth, "recordLatencyAbove">;
 }
 
 const QUANTILE = 0.95;

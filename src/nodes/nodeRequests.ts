@@ -21,13 +21,13 @@ import {
   lacksReceipts,
   matchesView,
 } from "./branchCheck.ts";
+import type { NodeHealth } from "./nodeHealth.ts";
 import type { CallOptions } from "./nodeTransport.ts";
-import type { ObservedHealth } from "./observedHealth.ts";
 
 /** The node that requests are sent to. */
 export interface RequestedNode {
   readonly name: string;
-  readonly health: Pick<ObservedHealth, "head" | "headHash" | "hashAt" | "announced">;
+  readonly health: Pick<NodeHealth, "head" | "headHash" | "hashAt" | "announced">;
   /** Sends one call once. */
   send(call: Call, scope: CallScope, options?: CallOptions): Promise<Uint8Array>;
 }

@@ -12,9 +12,8 @@ import { CallBatcher } from "./callBatcher.ts";
 import { type CancelReason, type NodeCallOutcome, SentCall } from "./exchange.ts";
 import type { IdentityGate } from "./identityGate.ts";
 import type { BatchOptions, NodeConfig, TransportOptions } from "./nodeConfig.ts";
-import { NodeCounts } from "./nodeCounts.ts";
 import { DEFAULT_CONCURRENCY, NodeEndpoint } from "./nodeEndpoint.ts";
-import { ObservedHealth } from "./observedHealth.ts";
+import { NodeHealth } from "./nodeHealth.ts";
 import { budgetError } from "./replyReader.ts";
 import { BatchLimit, CallBudget, RequestLimit } from "./sendLimits.ts";
 
@@ -60,13 +59,12 @@ const hasRoom = ({ memory }: CallScope, outcome: NodeCallOutcome): boolean =>
 /** Sends calls to one node within its budget, over HTTP. Each outcome updates breaker, metrics and health. */
 export class NodeTransport {
   readonly name: string;
-  readonly health = new ObservedHealth();
+  readonly health: NodeHealth;
   readonly #parts: TransportParts;
   readonly #telemetry: Telemetry;
   readonly #labels: { readonly chain: string; readonly node: string };
   /** Whether a method may share an HTTP request with others. */
   readonly #isQuick: (method: string) => boolean;
-  readonly #counts: NodeCounts;
   readonly #budget: CallBudget;
   readonly #failures: NodeFailures;
   readonly #endpoint: NodeEndpoint;
@@ -82,7 +80,7 @@ export class NodeTransport {
     this.#telemetry = telemetry;
     this.#labels = { chain, node: name };
     this.#isQuick = (batch === "off" ? undefined : isQuick) ?? (() => false);
-    this.#counts = new NodeCounts(this.#labels, telemetry.metrics, options);
+    this.health = new NodeHealth(this.#labels, telemetry.metrics, options);
     this.#budget = new CallBudget(config.requestsPerSecond);
     const { host } = new URL(config.url);
     this.#failures = new NodeFailures({ chain, name, host, breaker: options.breaker }, telemetry);
@@ -98,7 +96,6 @@ export class NodeTransport {
         endpoint: this.#endpoint,
         breaker: this.#failures.breaker,
         budget: this.#budget,
-        counts: this.#counts,
         health: this.health,
         requestLimit: this.#requestLimit,
         batchLimit: new BatchLimit(batch === "off" ? 1 : batch.maxCalls),
@@ -106,7 +103,7 @@ export class NodeTransport {
       batch === "off" ? 0 : batch.maxWaitMs,
     );
     const admission = new CallAdmission(this.#batcher, this.#requestLimit, maxWaitMs);
-    this.#permits = new SendPermits(name, this.#budget, admission, this.#counts);
+    this.#permits = new SendPermits(name, this.#budget, admission, this.health);
   }
 
   #onHang(isHung: boolean): void {
@@ -254,8 +251,7 @@ export class NodeTransport {
     isVerified: boolean,
     onOutcome: (outcome: NodeCallOutcome) => void,
   ): SentCall {
-    this.#counts.addCall(call.method, scope);
-    this.health.recordStart();
+    this.health.beginCall(call.method, scope);
     return new SentCall(call, scope, isVerified, (sent, outcome) => onOutcome(this.#complete(sent, outcome)));
   }
 
@@ -272,7 +268,7 @@ export class NodeTransport {
     const { call, scope, startMs } = sent;
     const isCancelled = typeof outcome === "string";
     const final = isCancelled ? this.#cancelError(outcome, sent) : outcome;
-    this.health.recordEnd();
+    this.health.endCall();
     this.#permits.end(scope, !isCancelled && isAnswer(final));
     if (outcome !== "disconnected") {
       this.#countOutcome(call, final, startMs);
@@ -282,7 +278,7 @@ export class NodeTransport {
 
   #countOutcome(call: Call, outcome: NodeCallOutcome, startMs: number): void {
     const isError = outcome instanceof NodeError;
-    this.#counts.addOutcome(isError ? outcome.kind : "ok", performance.now() - startMs);
+    this.health.countOutcome(isError ? outcome.kind : "ok", performance.now() - startMs);
     if (!isError) {
       return;
     }

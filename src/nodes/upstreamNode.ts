@@ -8,10 +8,10 @@ import type { Verifier } from "../verification/verifier.ts";
 import { isClientFault } from "./errorKind.ts";
 import { type IdentityFault, IdentityGate, type IdentityResult } from "./identityGate.ts";
 import type { NodeConfig, TransportOptions } from "./nodeConfig.ts";
+import type { NodeHealth } from "./nodeHealth.ts";
 import { NodeRefusals } from "./nodeRefusals.ts";
 import { NodeRequests } from "./nodeRequests.ts";
 import { type CallOptions, NodeTransport } from "./nodeTransport.ts";
-import type { AnnouncedBlock, ObservedHealth } from "./observedHealth.ts";
 import { WrongAnswers } from "./wrongAnswers.ts";
 
 /** What the nodes of one chain share. */
@@ -36,7 +36,7 @@ export class UpstreamNode implements Node {
   readonly priority: number;
   readonly maxLogRanges: number;
   /** What was observed of the node. */
-  readonly health: ObservedHealth;
+  readonly health: NodeHealth;
   /** The reason why the node is not identified, from the last check. */
   fault: IdentityFault | undefined;
   readonly #telemetry: Telemetry;
@@ -224,12 +224,6 @@ export class UpstreamNode implements Node {
 
   recordPruned(number: bigint): void {
     this.health.recordPruned(number);
-  }
-
-  /** Records the newest block that the node reported. */
-  announce(head: AnnouncedBlock): void {
-    this.health.recordHead(head);
-    this.#telemetry.metrics.upstreamHead.set(this.#labels, Number(head.number));
   }
 
   /** Sends one call unchanged and without retries. Returns the UTF-8 JSON text of its result. Rejects with NodeError. */

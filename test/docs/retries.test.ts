@@ -89,7 +89,7 @@ const start = ({ outcomes, moves, nodes, attempts, byHash }: Script) => {
   };
   const chainNodes = Array.from({ length: nodes }, (_, index): UpstreamNode => {
     const node = createChainNode(`node${index}`, createFakeChain({ height: 1 }));
-    node.announce(latest);
+    node.health.recordHead(latest);
     const requests = new NodeRequests({ name: node.name, health: node.health, send }, undefined, clock);
     node.request = (request, context) => requests.request(request, context);
     return node;

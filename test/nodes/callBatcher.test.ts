@@ -6,8 +6,7 @@ import { createCall } from "../../src/jsonrpc/call.ts";
 import { Breaker } from "../../src/nodes/breaker.ts";
 import { CallBatcher } from "../../src/nodes/callBatcher.ts";
 import { SentCall } from "../../src/nodes/exchange.ts";
-import { NodeCounts } from "../../src/nodes/nodeCounts.ts";
-import { ObservedHealth } from "../../src/nodes/observedHealth.ts";
+import { NodeHealth } from "../../src/nodes/nodeHealth.ts";
 import { BatchLimit, CallBudget, RequestLimit } from "../../src/nodes/sendLimits.ts";
 import { silent } from "../support/builders/silent.ts";
 
@@ -32,11 +31,10 @@ const createRecorded = () => {
       requestLimit: new RequestLimit(10),
       breaker: new Breaker({ failures: 1, openMs: 1 }),
       budget: new CallBudget(undefined),
-      counts: new NodeCounts({ chain: "chain", node: "node" }, silent().metrics, {
+      health: new NodeHealth({ chain: "chain", node: "node" }, silent().metrics, {
         methodLabel: () => "other",
         unitsOf: () => 0,
       }),
-      health: new ObservedHealth(),
     },
     0,
   );

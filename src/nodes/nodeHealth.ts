@@ -1,0 +1,217 @@
+import type { CallScope } from "../core/context.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { NodeErrorKind } from "../core/node.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import type { CounterSeries, HistogramSeries } from "../telemetry/summedSeries.ts";
+import type { Metrics } from "../telemetry/telemetry.ts";
+import type { TransportOptions } from "./nodeConfig.ts";
+
+/** The record expires, because a node may be replaced by one with more data. */
+const FORGET_AFTER_MS = 600_000;
+
+/** Learns a pruned node's prune horizon as a distance in blocks: the horizon moves with the node's head. */
+class PruneHorizon {
+  #blocks: bigint | undefined;
+  #learnedAtMs = 0;
+
+  /** Records that the node does not have the data of this block. */
+  recordPruned(number: bigint, head: bigint | undefined): void {
+    const distance = (head ?? number) - number;
+    if (distance > 0n && (this.#blocks === undefined || distance < this.#blocks)) {
+      this.#blocks = distance;
+      this.#learnedAtMs = performance.now();
+    }
+  }
+
+  /** Returns the lowest block whose data the node may have. */
+  oldest(head: bigint | undefined): bigint {
+    if (this.#blocks !== undefined && performance.now() - this.#learnedAtMs > FORGET_AFTER_MS) {
+      this.#blocks = undefined;
+    }
+    return this.#blocks === undefined || head === undefined || head < this.#blocks ? 0n : head - this.#blocks + 1n;
+  }
+}
+
+/** The longest time that one machine of a node may be behind another. */
+const ANNOUNCED_MS = 10_000;
+const AVERAGE_WEIGHT = 0.1;
+/** With blocks of 200 ms, these are those of the time that another origin may need for the same head. */
+const RECENT_BLOCKS = 16;
+
+/** A block that a node announced. */
+export interface AnnouncedBlock extends BlockId {
+  readonly parentHash?: Hash;
+}
+
+type CountedMetrics = Pick<
+  Metrics,
+  | "upstreamHead"
+  | "upstreamRequests"
+  | "upstreamHttpRequests"
+  | "upstreamCalls"
+  | "upstreamUnits"
+  | "upstreamRefused"
+  | "upstreamSeconds"
+>;
+
+type CountedMethods = Pick<TransportOptions, "methodLabel" | "unitsOf" | "onCall">;
+
+/**
+ * What is observed of one node, with its metrics: calls, requests and outcomes, and for the selection of nodes its heads, prune
+ * horizon, latency, share of faults and load.
+ */
+export class NodeHealth {
+  readonly #labels: { readonly chain: string; readonly node: string };
+  readonly #metrics: CountedMetrics;
+  readonly #methods: CountedMethods;
+  /** Calls by metric label of their method. Each series is looked up once. */
+  readonly #calls = new Map<string, CounterSeries>();
+  readonly #outcomes = new Map<NodeErrorKind | "ok", CounterSeries>();
+  readonly #requests: CounterSeries;
+  readonly #units: CounterSeries;
+  readonly #refused: CounterSeries;
+  readonly #seconds: HistogramSeries;
+  readonly #horizon = new PruneHorizon();
+  #head: BlockId | undefined;
+  /** The newest announced blocks and their parents, in ascending order. */
+  #recent: readonly BlockId[] = [];
+  #highestHead: { readonly number: bigint; readonly atMs: number } | undefined;
+  #latencyMs = 0;
+  #errorShare = 0;
+  #inFlight = 0;
+
+  constructor(
+    labels: { readonly chain: string; readonly node: string },
+    metrics: CountedMetrics,
+    methods: CountedMethods,
+  ) {
+    this.#labels = labels;
+    this.#metrics = metrics;
+    this.#methods = methods;
+    this.#units = metrics.upstreamUnits.series(labels);
+    this.#refused = metrics.upstreamRefused.series(labels);
+    this.#requests = metrics.upstreamHttpRequests.series(labels);
+    this.#seconds = metrics.upstreamSeconds.series(labels);
+  }
+
+  get head(): bigint | undefined {
+    return this.#head?.number;
+  }
+
+  /** Hash of the block at `head`. */
+  get headHash(): Hash | undefined {
+    return this.#head?.hash;
+  }
+
+  /** The highest head that was reported within ANNOUNCED_MS: one of the node's machines has that block, even if `head` is lower. */
+  get announced(): bigint | undefined {
+    const highest = this.#highestHead;
+    return highest && performance.now() - highest.atMs <= ANNOUNCED_MS ? highest.number : this.head;
+  }
+
+  /** The lowest block whose data the node may have. */
+  get oldest(): bigint {
+    return this.#horizon.oldest(this.head);
+  }
+
+  /** Moving average of the duration of good responses. */
+  get latencyMs(): number {
+    return this.#latencyMs;
+  }
+
+  /** Moving average of the share of faults, 0 to 1. */
+  get errorShare(): number {
+    return this.#errorShare;
+  }
+
+  /** Calls in flight. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** Returns the hash of a recent block of the node's chain, if it announced the block or its child. */
+  hashAt(number: bigint): Hash | undefined {
+    return this.#recent.find((block) => block.number === number)?.hash;
+  }
+
+  /** Records the newest block that the node reported. */
+  recordHead({ number, hash, parentHash }: AnnouncedBlock): void {
+    const { announced } = this;
+    if (announced === undefined || number >= announced) {
+      this.#highestHead = { number, atMs: performance.now() };
+    }
+    this.#head = { number, hash };
+    const parent = parentHash === undefined ? [] : [{ number: number - 1n, hash: parentHash }];
+    const lowest = parent[0]?.number ?? number;
+    const below = this.#recent.filter((block) => block.number < lowest);
+    this.#recent = [...below, ...parent, this.#head].slice(-RECENT_BLOCKS);
+    this.#metrics.upstreamHead.set(this.#labels, Number(number));
+  }
+
+  recordPruned(number: bigint): void {
+    this.#horizon.recordPruned(number, this.head);
+  }
+
+  /** Records a call until `endCall`. */
+  beginCall(method: string, scope: Pick<CallScope, "caller">): void {
+    this.#inFlight += 1;
+    this.countCall(method, scope);
+  }
+
+  endCall(): void {
+    this.#inFlight -= 1;
+  }
+
+  /** Counts a call that is sent. A call without a connection is one of forebay itself. */
+  countCall(method: string, { caller }: Pick<CallScope, "caller">): void {
+    const label = this.#methods.methodLabel?.(method) ?? "other";
+    let calls = this.#calls.get(label);
+    if (calls === undefined) {
+      calls = this.#metrics.upstreamCalls.series({ ...this.#labels, method: label });
+      this.#calls.set(label, calls);
+    }
+    calls.inc();
+    const units = this.#methods.unitsOf?.(method) ?? 0;
+    this.#units.inc(units);
+    this.#methods.onCall?.(caller?.connection !== undefined, units);
+  }
+
+  countOutcome(outcome: NodeErrorKind | "ok", durationMs: number): void {
+    let outcomes = this.#outcomes.get(outcome);
+    if (outcomes === undefined) {
+      outcomes = this.#metrics.upstreamRequests.series({ ...this.#labels, outcome });
+      this.#outcomes.set(outcome, outcomes);
+    }
+    outcomes.inc();
+    this.#seconds.observe(durationMs / 1000);
+  }
+
+  /** Counts a call that was not sent, because too many calls wait. */
+  countRefusal(): void {
+    this.#refused.inc();
+  }
+
+  /** Counts an HTTP request. */
+  countRequest(): void {
+    this.#requests.inc();
+  }
+
+  /** Records that another node responded first, this long after the request to this one. No effect on a node that is slower as a rule. */
+  recordLatencyAbove(elapsedMs: number): void {
+    if (elapsedMs > this.#latencyMs) {
+      this.#recordLatency(elapsedMs);
+    }
+  }
+
+  /** Updates the averages by an HTTP request. Durations of faults do not count: a timeout says nothing about the usual latency. */
+  recordRequest(durationMs: number, isFault: boolean): void {
+    this.#errorShare += AVERAGE_WEIGHT * ((isFault ? 1 : 0) - this.#errorShare);
+    if (!isFault && durationMs > 0) {
+      this.#recordLatency(durationMs);
+    }
+  }
+
+  #recordLatency(durationMs: number): void {
+    this.#latencyMs += (this.#latencyMs === 0 ? 1 : AVERAGE_WEIGHT) * (durationMs - this.#latencyMs);
+  }
+}
