@@ -1,7 +1,6 @@
 import type { BlockId, Heads } from "../core/heads.ts";
-import type { FoundState, KnownBlockState, StateKeys, StateValues } from "../core/stateReader.ts";
+import type { FoundState, KnownBlockState, StateKeys } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import { stripZeros } from "../ethereum/rlp.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { type FetchedValues, unitsOfSlot, type ValueFetch } from "./fetch/stateFetcher.ts";
@@ -11,7 +10,7 @@ import { runSlicedWhile } from "./runSliced.ts";
 import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateField, StateKey } from "./stateKey.ts";
-import { accountOfValues } from "./store/accountOfValues.ts";
+import { StateValuesBuilder } from "./store/stateValuesBuilder.ts";
 import { READABLE_BLOCKS, type ValueStore } from "./store/valueStore.ts";
 
 export interface ExecutionReadsOptions {
@@ -120,28 +119,22 @@ class BlockReads implements KnownBlockState {
   }
 
   #find({ accounts, slots, blockHashes }: StateKeys): FoundState {
-    const found: Found = { accounts: [], codes: [], slots: [] };
+    const found = new StateValuesBuilder();
     const missingAccounts = accounts.filter((address) => !this.#findAccount(address, found));
     const { chain, cost, telemetry } = this.#options;
     const slotUnits = unitsOfSlot(slots.length, cost.unitsOf);
     const missingSlots = slots.filter(([address, slot]) => !this.#findSlot(address, slot, found, slotUnits));
-    telemetry.metrics.simulateKnown.inc({ chain }, found.accounts.length + found.slots.length);
-    return {
-      values: { ...found, blockHashes: [] },
-      missing: { accounts: missingAccounts, slots: missingSlots, blockHashes },
-    };
+    telemetry.metrics.simulateKnown.inc({ chain }, found.size);
+    return { values: found.values, missing: { accounts: missingAccounts, slots: missingSlots, blockHashes } };
   }
 
-  #findAccount(address: Address, found: Found): boolean {
+  #findAccount(address: Address, found: StateValuesBuilder): boolean {
     const [balance, nonce, codeHash] = ACCOUNT_FIELDS.map((field) => this.#get(keyOf(address, field)));
     const code = codeHash === undefined ? undefined : this.#options.values.code(codeHash);
     const isFound = balance !== undefined && nonce !== undefined && codeHash !== undefined && code !== undefined;
     if (isFound) {
-      const fields = { balance: BigInt(`0x${balance}`), nonce: BigInt(`0x${nonce}`), codeHash };
-      found.accounts.push([address, accountOfValues(fields)]);
-      if (code.length > 0) {
-        found.codes.push([`0x${codeHash}`, code]);
-      }
+      found.addAccount(address, balance, nonce, codeHash);
+      found.addCode(codeHash, code);
     }
     for (const field of ACCOUNT_FIELDS) {
       this.#count(keyOf(address, field), isFound);
@@ -149,11 +142,11 @@ class BlockReads implements KnownBlockState {
     return isFound;
   }
 
-  #findSlot(address: Address, slot: Hash, found: Found, units: number): boolean {
+  #findSlot(address: Address, slot: Hash, found: StateValuesBuilder, units: number): boolean {
     const key = keyOfSlot(address, slot);
     const value = this.#get(key);
     if (value !== undefined) {
-      found.slots.push([address, slot, stripZeros(new Uint8Array(Buffer.from(value, "hex")))]);
+      found.addSlot(address, slot, value);
     }
     this.#count(key, value !== undefined, units);
     return value !== undefined;
@@ -175,9 +168,3 @@ class BlockReads implements KnownBlockState {
 
 const keyOf = (address: Address, field: StateField): StateKey => ({ field, address, slot: undefined });
 const keyOfSlot = (address: Address, slot: Hash): StateKey => ({ field: "slot", address, slot });
-
-interface Found {
-  readonly accounts: StateValues["accounts"][number][];
-  readonly codes: StateValues["codes"][number][];
-  readonly slots: StateValues["slots"][number][];
-}

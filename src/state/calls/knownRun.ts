@@ -3,8 +3,7 @@ import { type Address, isAddress, ZERO_ADDRESS } from "../../ethereum/hex.ts";
 import type { StateKey } from "../stateKey.ts";
 import type { CallReads } from "./callResult.ts";
 import { type CallMethod, type CallOutcome, paramsOfKey, type RunCall } from "./callRun.ts";
-import { type ExpectedReads, KnownSource, type KnownValues } from "./knownSource.ts";
-import { MissingValuesError } from "./missingValuesError.ts";
+import { type ExpectedReads, KnownSource, type KnownValues, MissingValuesError } from "./knownSource.ts";
 
 const encoder = new TextEncoder();
 

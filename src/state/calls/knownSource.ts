@@ -1,13 +1,22 @@
 import type { BlockId } from "../../core/heads.ts";
 import type { ReadSet } from "../../core/readSet.ts";
-import type { AccountState, StateKeys, StateSource, StateValues } from "../../core/stateReader.ts";
+import type { StateKeys, StateSource, StateValues } from "../../core/stateReader.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
-import { stripZeros } from "../../ethereum/rlp.ts";
 import type { StateKey } from "../stateKey.ts";
-import { accountOfValues } from "../store/accountOfValues.ts";
+import { StateValuesBuilder } from "../store/stateValuesBuilder.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import { ZERO_VALUE } from "../store/writtenValues.ts";
-import { MissingValuesError } from "./missingValuesError.ts";
+
+/** A run needs values that are not known. */
+export class MissingValuesError extends Error {
+  override readonly name = "MissingValuesError";
+  readonly keys: readonly StateKey[];
+
+  constructor(keys: readonly StateKey[]) {
+    super(`${keys.length} values are not known`);
+    this.keys = keys;
+  }
+}
 
 /** The state and the block hashes that need no node. */
 export interface KnownValues {
@@ -25,7 +34,6 @@ export interface ExpectedReads {
 }
 
 const keyOf = (address: Address, field: StateKey["field"]): StateKey => ({ field, address, slot: undefined });
-const bytesOf = (value: string): Uint8Array => stripZeros(new Uint8Array(Buffer.from(value, "hex")));
 
 /**
  * The state of one run, from known values alone. `read` rejects with MissingValuesError if a value is not known. A balance or
@@ -53,7 +61,7 @@ export class KnownSource implements StateSource {
 
   async read({ accounts, slots, blockHashes }: StateKeys): Promise<StateValues> {
     const missing: StateKey[] = [];
-    const found: Found = { accounts: [], codes: [], slots: [] };
+    const found = new StateValuesBuilder();
     for (const address of accounts) {
       this.#findAccount(address, found, missing);
     }
@@ -67,7 +75,7 @@ export class KnownSource implements StateSource {
     if (missing.length > 0 || hashes.length < blockHashes.length) {
       throw new MissingValuesError(missing);
     }
-    return { ...found, blockHashes: hashes };
+    return { ...found.values, blockHashes: hashes };
   }
 
   /** Returns the keys that a run read and that were guesses. If there is one, the result is worthless. */
@@ -83,7 +91,7 @@ export class KnownSource implements StateSource {
     return this.#values.get(key, this.#block);
   }
 
-  #findAccount(address: Address, found: Found, missing: StateKey[]): void {
+  #findAccount(address: Address, found: StateValuesBuilder, missing: StateKey[]): void {
     const codeKey = keyOf(address, "code");
     const codeHash = this.#get(codeKey);
     if (codeHash === undefined) {
@@ -96,57 +104,47 @@ export class KnownSource implements StateSource {
         missing.push(codeKey);
         return;
       }
-      found.codes.push([`0x${codeHash}`, code]);
+      found.addCode(codeHash, code);
     }
     this.#sent.add(address);
-    found.accounts.push([address, this.#accountOf(address, codeHash)]);
-  }
-
-  #accountOf(address: Address, codeHash: string): AccountState | undefined {
-    const balance = this.#numberOf(address, "balance");
-    const nonce = this.#numberOf(address, "nonce");
-    const hasCode = codeHash !== ZERO_VALUE;
-    if (!hasCode && balance === 0n && nonce === 0n && this.#guessed.has(address)) {
+    const balance = this.#getOrGuess(address, "balance");
+    const nonce = this.#getOrGuess(address, "nonce");
+    const isEmpty = [codeHash, balance, nonce].every((value) => value === ZERO_VALUE);
+    if (isEmpty && this.#guessed.has(address)) {
       this.#guessedEmpty.add(address);
     }
-    return accountOfValues({ balance, nonce, codeHash });
+    found.addAccount(address, balance, nonce, codeHash);
   }
 
-  #numberOf(address: Address, field: GuessedField): bigint {
+  #getOrGuess(address: Address, field: GuessedField): string {
     const value = this.#get(keyOf(address, field));
     if (value !== undefined) {
-      return BigInt(`0x${value}`);
+      return value;
     }
     const guessed = this.#guessed.get(address) ?? new Set();
     this.#guessed.set(address, guessed.add(field));
-    return 0n;
+    return ZERO_VALUE;
   }
 
-  #findSlot(address: Address, slot: Hash, found: Found, missing: StateKey[]): void {
+  #findSlot(address: Address, slot: Hash, found: StateValuesBuilder, missing: StateKey[]): void {
     const key: StateKey = { field: "slot", address, slot };
     const value = this.#get(key);
     if (value === undefined) {
       missing.push(key);
     } else {
-      found.slots.push([address, slot, bytesOf(value)]);
+      found.addSlot(address, slot, value);
     }
   }
 
   /** Values that are not known are left to the run, which may not read them. */
   #findExpected({ accounts, slots }: ExpectedReads): StateValues {
-    const found: Found = { accounts: [], codes: [], slots: [] };
+    const found = new StateValuesBuilder();
     for (const address of accounts) {
       this.#findAccount(address, found, []);
     }
     for (const [address, slot] of slots) {
       this.#findSlot(address, slot, found, []);
     }
-    return { ...found, blockHashes: [] };
+    return found.values;
   }
-}
-
-interface Found {
-  readonly accounts: (readonly [Address, AccountState | undefined])[];
-  readonly codes: (readonly [Hash, Uint8Array])[];
-  readonly slots: (readonly [Address, Hash, Uint8Array])[];
 }

@@ -3,10 +3,9 @@ import { LRUCache } from "lru-cache";
 import type { BlockId } from "../../core/heads.ts";
 import type { FoundState, KnownBlockState, StateKeys, StateSource, StateValues } from "../../core/stateReader.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
-import { stripZeros } from "../../ethereum/rlp.ts";
 import type { Awaitable, Call } from "../../jsonrpc/call.ts";
 import type { StateKey } from "../stateKey.ts";
-import { accountOfValues } from "../store/accountOfValues.ts";
+import { StateValuesBuilder } from "../store/stateValuesBuilder.ts";
 import type { Version } from "../store/unfollowedValues.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import { createPrefetch, type PredictedKeys, type PrefetchHint, type TracedAccount } from "./prefetch.ts";
@@ -70,7 +69,7 @@ interface RunningRead extends StateUse {
   readonly hint: PrefetchHint | undefined;
   readonly signal: AbortSignal;
   /** What the execution gets. All values return together: with a part of them, it would guess the rest and fetch the results of its guesses. */
-  readonly found: Map<string, Found>;
+  readonly found: Found[];
   readonly blockHashes: Map<bigint, Hash>;
 }
 
@@ -102,7 +101,7 @@ export class NodeState {
         unused = undefined;
         const store = this.#options.store();
         const version = store.unfollowed.versionOf(name);
-        const own = { found: new Map(), blockHashes: new Map() };
+        const own = { found: [], blockHashes: new Map() };
         return this.#read({ ...use, ...own, block, name, store, version, hint: current, signal }, keys);
       },
     };
@@ -111,7 +110,7 @@ export class NodeState {
   async #read(read: RunningRead, keys: StateKeys): Promise<StateValues> {
     const known = await findKnown({ ...keys, blockHashes: [] }, read);
     await this.#complete(read, wantedOf(known.missing), this.#findBlockHashes(read, keys.blockHashes));
-    const fetched = stateValuesOf([...read.found.values()]);
+    const fetched = stateValuesOf(read.found);
     const { values } = known;
     return {
       accounts: [...fetched.accounts, ...values.accounts],
@@ -182,7 +181,8 @@ export class NodeState {
 
   /** Fetches what is neither stored nor in flight, and waits for what is in flight. Returns the outcomes of further calls. */
   async #fetchPart(read: RunningRead, part: readonly Wanted[], further: readonly Call[]): Promise<readonly unknown[]> {
-    const missing = part.filter((each) => !this.#takeStored(read, each));
+    // Another read may have stored them before the turn of this one.
+    const missing = read.takeTurn === undefined ? part : part.filter((each) => !this.#takeStored(read, each));
     const shared = missing.flatMap((each) => {
       const fetched = this.#inFlight.get(nameOf(read, each));
       return fetched === undefined ? [] : [{ wanted: each, fetched }];
@@ -200,7 +200,7 @@ export class NodeState {
       if (found === undefined) {
         failed.push(wanted);
       } else {
-        read.found.set(name, found);
+        read.found.push(found);
       }
     }
     await this.#fetch(read, failed, []);
@@ -243,12 +243,14 @@ export class NodeState {
     if (contradicts(values, stateValuesOf(found)) || found.some((each) => this.#isContradicted(read, each))) {
       return;
     }
-    for (const each of found) {
+    const names = new Set(read.found.map((each) => nameOf(read, each)));
+    const isNew = (each: Wanted): boolean => !names.has(nameOf(read, each));
+    for (const each of found.filter(isNew)) {
       this.#enter(read, each, undefined);
     }
     // The execution reads known values without a node.
     const { missing } = await findKnown(listed, read);
-    await this.#complete({ ...read, hint: undefined }, wantedOf(missing), []);
+    await this.#complete({ ...read, hint: undefined }, wantedOf(missing).filter(isNew), []);
   }
 
   #isContradicted(read: RunningRead, { keys, values }: Found): boolean {
@@ -271,7 +273,7 @@ export class NodeState {
     if (wanted.slot === undefined && code === undefined) {
       return false;
     }
-    found.set(nameOf(read, wanted), { ...wanted, values, code });
+    found.push({ address: wanted.address, slot: wanted.slot, keys: wanted.keys, values, code });
     return true;
   }
 
@@ -284,7 +286,7 @@ export class NodeState {
     for (const [index, key] of keys.entries()) {
       store.unfollowed.enter(key, version, values[index] ?? "", node);
     }
-    found.set(nameOf(read, each), each);
+    found.push(each);
   }
 }
 
@@ -326,21 +328,19 @@ const foundInTrace = ({ address, account, code, slots }: TracedAccount): readonl
 ];
 
 const stateValuesOf = (found: readonly Found[]): StateValues => {
-  const accounts: StateValues["accounts"][number][] = [];
-  const codes = new Map<Hash, Uint8Array>();
-  const slots: StateValues["slots"][number][] = [];
+  const builder = new StateValuesBuilder();
   for (const { address, slot, values, code } of found) {
-    const [first = "", nonce, codeHash = ""] = values;
+    const [first = "", nonce = "", codeHash = ""] = values;
     if (slot !== undefined) {
-      slots.push([address, slot, stripZeros(new Uint8Array(Buffer.from(first, "hex")))]);
+      builder.addSlot(address, slot, first);
       continue;
     }
-    accounts.push([address, accountOfValues({ balance: BigInt(`0x${first}`), nonce: BigInt(`0x${nonce}`), codeHash })]);
-    if (code !== undefined && code.length > 0) {
-      codes.set(`0x${codeHash}`, code);
+    builder.addAccount(address, first, nonce, codeHash);
+    if (code !== undefined) {
+      builder.addCode(codeHash, code);
     }
   }
-  return { accounts, codes: [...codes], slots, blockHashes: [] };
+  return builder.values;
 };
 
 /** Divides a read into parts of MAX_PART_WEIGHT. */

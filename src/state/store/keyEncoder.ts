@@ -1,4 +1,5 @@
 import { randomInt } from "node:crypto";
+import type { Address } from "../../ethereum/hex.ts";
 import type { StateField, StateKey } from "../stateKey.ts";
 
 /** `storage` names all slots of an account at once: it has an entry in a block that cleared them. */
@@ -28,6 +29,7 @@ export class KeyEncoder {
   /** Clients choose keys. With a secret seed, they cannot choose keys of one hash. */
   readonly #seed = randomInt(2 ** 32);
   #hash = 0;
+  #address: Address | undefined;
 
   /** The hash of the key, a signed integer of 32 bits. */
   get hash(): number {
@@ -37,7 +39,11 @@ export class KeyEncoder {
   /** Encodes a key. Returns this encoder, whose content changes with the next key. */
   encode({ address, field, slot }: TableKey): this {
     const { words } = this;
-    this.#bytes.write(address.slice(2), 0, "hex");
+    // Most keys follow one of the same account.
+    if (address !== this.#address) {
+      this.#bytes.write(address.slice(2), 0, "hex");
+      this.#address = address;
+    }
     words[FIELD_WORD] = FIELD_CODES[field];
     if (slot === undefined) {
       this.#bytes.fill(0, SLOT_START);
