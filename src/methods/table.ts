@@ -11,7 +11,6 @@ import { eth_sendRawTransactionSync } from "./eth_sendRawTransactionSync.ts";
 import { eth_simulateV1 } from "./eth_simulateV1.ts";
 import { pendingAccessList, pendingCall, pendingEstimate } from "./executions.ts";
 import { filterMethods } from "./filterMethods.ts";
-import { eth_blockNumber, eth_chainId, net_version } from "./knownValues.ts";
 import type { Method } from "./method.ts";
 import {
   arrayOf,
@@ -40,6 +39,9 @@ import {
   type ByHashRead,
   blockInView,
   byHashRead,
+  eth_blockNumber,
+  eth_chainId,
+  net_version,
   plainRead,
   receiptInView,
   servedBlockRead,

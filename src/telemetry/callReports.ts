@@ -6,9 +6,8 @@ import type { Call } from "../jsonrpc/call.ts";
 import type { Outcome } from "../jsonrpc/dispatch.ts";
 import { CODES, type RpcError } from "../jsonrpc/rpcError.ts";
 import type { OutcomeLabel } from "./clientMetrics.ts";
-import { LineSampler } from "./lineSampler.ts";
 import type { CounterSeries, HistogramSeries } from "./summedSeries.ts";
-import type { Log, Metrics } from "./telemetry.ts";
+import { LineSampler, type Log, type Metrics } from "./telemetry.ts";
 
 /** Reads the signal only after an error, because the signal is created on first use. */
 const outcomeLabel = (error: RpcError | undefined, context: Pick<InboundRequest, "signal">): OutcomeLabel => {

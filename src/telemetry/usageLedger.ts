@@ -205,13 +205,13 @@ export class UsageLedger {
     const nodes = this.#rowsOf(NODES);
     const ofClients = [...sorted, ...addresses.map(([, , usage]) => usage)];
     const bill = sumOf(nodes.map(([, , usage]) => usage));
-    const rest = sorted.slice(top);
+    const others = sorted.slice(top);
     return JSON.stringify(
       {
         since: this.#since.toISOString(),
         prices,
         keys: sorted.slice(0, top).map((usage) => ({ key: usage.key, ...formatAmounts(usage) })),
-        ...(rest.length > 0 && { others: { keys: rest.length, ...formatAmounts(sumOf(rest)) } }),
+        ...(others.length > 0 && { others: { keys: others.length, ...formatAmounts(sumOf(others)) } }),
         addresses: addresses.map(([chain, addressClass, usage]) => ({
           chain,
           class: addressClass,
