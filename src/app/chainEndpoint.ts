@@ -1,10 +1,7 @@
 import type { ChainConfig } from "../config/schema.ts";
-import { Context, type InboundRequest, type RequestAdmission } from "../core/context.ts";
-import type { Heads } from "../core/heads.ts";
-import type { RpcResponse } from "../core/rpcSource.ts";
-import { type Endpoint, type EndpointResponse, formatCacheStatus, type PassThrough } from "../http/endpoint.ts";
+import { Context, type InboundRequest } from "../core/context.ts";
+import { type Endpoint, type PassThrough, toEndpointResponse } from "../http/endpoint.ts";
 import { whenKnown } from "../jsonrpc/call.ts";
-import type { DispatchResult } from "../jsonrpc/response.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
 import type { ChainSources, ClientViews } from "./chainSources.ts";
 import type { Shared } from "./shared.ts";
@@ -19,22 +16,6 @@ export interface ChainEndpointOptions {
   readonly passthrough: PassThrough | undefined;
   readonly gate: ChainSources["gate"];
 }
-
-/** The weaker of two views: the request's, and the current one, because a call can be repeated in a later view. */
-const headLabel = (first: Heads | undefined, last: Heads | undefined): EndpointResponse["head"] =>
-  first === undefined ? undefined : first.isAgreed && last?.isAgreed === true ? "agreed" : "linked";
-
-const toEndpointResponse = (
-  result: DispatchResult<RpcResponse>,
-  head: EndpointResponse["head"],
-  request: RequestAdmission | undefined,
-): EndpointResponse => {
-  const { status, retryAfterSeconds, chunks, replies, errors } = result;
-  const mode = replies.find(({ pending }) => pending !== undefined)?.pending;
-  const pending = mode ?? (errors.length > 0 ? request?.failedPending : undefined);
-  const cacheStatus = formatCacheStatus(replies, errors.length);
-  return { status, retryAfterSeconds, chunks, cacheStatus, pending, head, errors };
-};
 
 const BYPASS = { bypassCache: true };
 
@@ -68,9 +49,7 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     const first = heads.current();
     const context = contextOf(request);
     const result = context === undefined ? dispatch.beforeHead(body, request) : dispatch.inView(body, context);
-    return whenKnown(result, (known) =>
-      toEndpointResponse(known, headLabel(first, heads.current()), request.admission),
-    );
+    return whenKnown(result, (known) => toEndpointResponse(known, request, first, heads.current()));
   };
 
   const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) =>

@@ -2,9 +2,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { AuthenticatedCaller } from "../access/access.ts";
 import type { InboundRequest } from "../core/context.ts";
+import type { Heads } from "../core/heads.ts";
 import type { CacheStatus, RpcResponse } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
-import { type Chunk, isStream, isWhole } from "../jsonrpc/response.ts";
+import { type Chunk, type DispatchResult, isStream, isWhole } from "../jsonrpc/response.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import type { PassedMessages } from "./passedMessages.ts";
 
@@ -23,6 +24,24 @@ export interface EndpointResponse {
   /** Names and values of further headers, in one flat list. */
   readonly headers?: readonly string[] | undefined;
 }
+
+/**
+ * Creates the response of an endpoint. The head is that of the weaker of two views: the request's, and the current one, because a
+ * call can be repeated in a later view.
+ */
+export const toEndpointResponse = (
+  { status, retryAfterSeconds, chunks, replies, errors }: DispatchResult<RpcResponse>,
+  { admission }: InboundRequest,
+  first: Heads | undefined,
+  last: Heads | undefined,
+): EndpointResponse => {
+  const mode = replies.find(({ pending }) => pending !== undefined)?.pending;
+  const pending = mode ?? (errors.length > 0 ? admission?.failedPending : undefined);
+  const cacheStatus = formatCacheStatus(replies, errors.length);
+  const isAgreed = first?.isAgreed === true && last?.isAgreed === true;
+  const head = first === undefined ? undefined : isAgreed ? "agreed" : "linked";
+  return { status, retryAfterSeconds, chunks, cacheStatus, pending, head, errors };
+};
 
 /** Passes requests through that are not JSON-RPC. */
 export interface PassThrough {
