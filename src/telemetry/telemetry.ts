@@ -1,10 +1,10 @@
 import process from "node:process";
 import { type DestinationStream, type LoggerOptions, pino } from "pino";
 import type { Tracer } from "../core/trace.ts";
+import { cacheMetrics } from "./cacheMetrics.ts";
 import { feedMetrics, headMetrics, logMetrics, pendingMetrics, simulationMetrics } from "./chainMetrics.ts";
 import { accessMetrics, paymentMetrics, requestMetrics, subscriptionMetrics, usageMetrics } from "./clientMetrics.ts";
 import { MetricFactory } from "./metricFactory.ts";
-import { cacheMetrics } from "./cacheMetrics.ts";
 import { clusterMetrics, runtimeMetrics } from "./processMetrics.ts";
 import { Registry } from "./promClient.ts";
 import { stateMetrics, stateUnitMetrics } from "./stateMetrics.ts";
