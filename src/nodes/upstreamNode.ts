@@ -65,7 +65,7 @@ export class UpstreamNode implements Node {
     this.#labels = { chain, node: name };
     this.#peers = peers ?? (() => [this]);
     this.#serves = createMethodRules({ allow: methods?.only, deny: methods?.never });
-    this.#wrongAnswers = new WrongAnswers({ chain, name, onLie: () => onLie?.(name) }, telemetry);
+    this.#wrongAnswers = new WrongAnswers(this.#labels, () => onLie?.(name), telemetry);
     this.#gate = new IdentityGate(name, verifyIdentity && (() => verifyIdentity(this)));
     this.#refusals = new NodeRefusals(
       {
