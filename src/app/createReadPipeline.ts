@@ -17,7 +17,7 @@ import type { RpcSource } from "../core/rpcSource.ts";
 import type { RunScript, SharedValues } from "../core/sharedValues.ts";
 import { admitted, type MemoryBudget } from "../limits/memoryBudget.ts";
 import { prefetchRequests, receiptsOf } from "../methods/chainReads.ts";
-import { coalesced } from "../nodes/requestCoalescer.ts";
+import { coalesced } from "../nodes/coalesced.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Upstreams } from "./upstreams.ts";
 

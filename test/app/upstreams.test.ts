@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeError } from "../../src/core/node.ts";
-import { coalesced } from "../../src/nodes/requestCoalescer.ts";
+import { coalesced } from "../../src/nodes/coalesced.ts";
 import { createContext, createRequest } from "../support/builders/request.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";

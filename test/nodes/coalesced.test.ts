@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Context } from "../../src/core/context.ts";
 import { NodeError } from "../../src/core/node.ts";
 import type { NodeSource, RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
-import { coalesced } from "../../src/nodes/requestCoalescer.ts";
+import { coalesced } from "../../src/nodes/coalesced.ts";
 import { createHeads } from "../support/builders/heads.ts";
 import { createContext, createRequest } from "../support/builders/request.ts";
 
