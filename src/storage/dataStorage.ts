@@ -22,8 +22,9 @@ export interface DataStorageOptions extends OpenFolder {
 
 /** Another process has the lock, for example the one before a rolling restart. */
 const LOCKED_RETRY_MS = 500;
-/** The pause after a failure. */
+/** The pause after a failure. A damaged database was removed, so that an empty one can be opened soon. */
 const RETRY_MS = 10_000;
+const DAMAGED_RETRY_MS = 500;
 const MAX_HEAP_MIB = 128;
 const YOUNG_HEAP_MIB = 4;
 /** Limit for the last writes at the end of the process. */
@@ -210,7 +211,7 @@ export class DataStorage implements EntryStorage {
       this.#writesPausedUntilMs = performance.now() + RETRY_MS;
     } else if (!this.#isClosed) {
       this.#setClosed();
-      this.#openLater(RETRY_MS);
+      this.#openLater(fault === "corrupt" ? DAMAGED_RETRY_MS : RETRY_MS);
     }
   }
 

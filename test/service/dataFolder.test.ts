@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdir, stat, writeFile } from "node:fs/promises";
+import { readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
@@ -95,12 +95,58 @@ for (const [what, change] of Object.entries(damage)) {
     await change(folder);
 
     const after = await start({ mayFail: true });
+    let newest = 4;
     const answers = await askAll(after.url, FINAL_CALLS);
     assert.deepEqual(
       answers.map(({ result }) => result),
       truth.map(({ result }) => result),
     );
-    const files = await readdir(folder);
-    assert.ok(files.includes("forebay.db"));
+    await until(async () => (await metric(after.opsUrl, "forebay_disk_up")) === 1, "the folder works again");
+    await until(async () => {
+      await askAll(after.url, [{ method: "eth_getBlockReceipts", params: [`0x${(newest++).toString(16)}`] }]);
+      return (await metric(after.opsUrl, "forebay_disk_entries")) > 0;
+    }, "entries are stored again");
   });
 }
+
+test("a folder that is removed costs no request, and is noticed", async (t) => {
+  const { start, folder } = await createDataFolder(t);
+  const service = await start();
+  const truth = await askAll(service.url, FINAL_CALLS);
+  await written(service);
+  await rm(folder, { recursive: true });
+  const more = Array.from({ length: 20 }, (_, index) => ({
+    method: "eth_getBlockReceipts",
+    params: [`0x${(index + 4).toString(16)}`],
+  }));
+  const answers = await askAll(service.url, [...more, ...FINAL_CALLS]);
+  assert.ok(answers.every(({ result }) => result !== undefined));
+  assert.deepEqual(
+    answers.slice(more.length).map(({ result }) => result),
+    truth.map(({ result }) => result),
+  );
+  await until(
+    async () => (await metric(service.opsUrl, "forebay_disk_errors_total", '"removed"')) > 0,
+    "it is noticed",
+  );
+  assert.equal(await metric(service.opsUrl, "forebay_disk_up"), 0);
+});
+
+test("a folder that cannot be created costs no request", async (t) => {
+  const { start, folder } = await createDataFolder(t);
+  await writeFile(folder, "a file");
+  const service = await start({ mayFail: true });
+  const answers = await askAll(service.url, FINAL_CALLS);
+  assert.ok(answers.every(({ result }) => result !== undefined));
+  await until(async () => (await metric(service.opsUrl, "forebay_disk_errors_total")) > 0, "it is counted");
+  assert.equal(await metric(service.opsUrl, "forebay_disk_up"), 0);
+});
+
+test("nothing is stored with cache.disk false, or with Redis by default", async (t) => {
+  const { start, folder } = await createDataFolder(t);
+  for (const cache of [{ disk: false }, { redis: "redis://127.0.0.1:1" }] as const) {
+    const service = await start({ cache, mayFail: true });
+    await askAll(service.url, FINAL_CALLS);
+    await assert.rejects(readdir(folder), /ENOENT/);
+  }
+});

@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { type EntryChange, EntryDatabase } from "../../src/storage/entryDatabase.ts";
+
+const MAX_BYTES = 16 * 1024 * 1024;
+const PART = "forebay1:1:00:";
+
+const createFolder = async (t: TestContext) => {
+  const folder = await mkdtemp(join(tmpdir(), "forebay-entries-"));
+  const opened: EntryDatabase[] = [];
+  t.after(async () => {
+    for (const database of opened) {
+      database.close(false);
+    }
+    await rm(folder, { recursive: true, force: true });
+  });
+  return {
+    folder,
+    open: (): EntryDatabase => {
+      const database = EntryDatabase.open(folder, MAX_BYTES) ?? assert.fail("it is locked");
+      opened.push(database);
+      return database;
+    },
+    close: (database: EntryDatabase): void => {
+      opened.splice(opened.indexOf(database), 1);
+      database.close(false);
+    },
+  };
+};
+
+const entry = (name: string, bytes = 10, expiresMs = Date.now() + 60_000): EntryChange => ({
+  key: PART + name,
+  value: Buffer.alloc(bytes, name),
+  expiresMs,
+});
+
+const has = (database: EntryDatabase, name: string): boolean => database.read([PART + name])[0] !== undefined;
+
+test("entries are read in the order of the keys, also after they were written again", async (t) => {
+  const { open, close } = await createFolder(t);
+  const database = open();
+  database.write([entry("a"), entry("b")]);
+  database.write([{ ...entry("b"), value: Buffer.from("new") }]);
+  close(database);
+  const again = open();
+  const values = again
+    .read([`${PART}b`, `${PART}c`, `${PART}a`])
+    .map((value) => value && Buffer.from(value).toString());
+  assert.deepEqual(values, ["new", undefined, "aaaaaaaaaa"]);
+  assert.equal(again.size.entries, 2);
+});
+
+test("an entry that has expired, or was removed, is a miss", async (t) => {
+  const { open } = await createFolder(t);
+  const database = open();
+  database.write([entry("old", 10, Date.now() - 1), entry("gone"), entry("here")]);
+  database.write([{ key: `${PART}gone`, value: undefined, expiresMs: 0 }]);
+  assert.deepEqual(
+    ["old", "gone", "here"].map((name) => has(database, name)),
+    [false, false, true],
+  );
+});
+
+test("the entries of a part end together, and those of others stay", async (t) => {
+  const { open, close } = await createFolder(t);
+  const database = open();
+  database.write([entry("a"), { ...entry("a"), key: "forebay1:2:00:a" }]);
+  database.setFinalBlock(PART, { number: "7", hash: "0x07" });
+  database.clear(PART);
+  assert.deepEqual([has(database, "a"), database.read(["forebay1:2:00:a"])[0] !== undefined], [false, true]);
+  assert.equal(database.finalBlock(PART), undefined);
+  database.write([entry("b")]);
+  close(database);
+  const again = open();
+  assert.deepEqual([has(again, "a"), has(again, "b")], [false, true]);
+});
+
+test("the files stay below the limit, and the newest entries stay", async (t) => {
+  const { open, folder } = await createFolder(t);
+  const database = open();
+  for (let batch = 0; batch < 80; batch++) {
+    database.write(Array.from({ length: 50 }, (_, index) => entry(`${batch * 50 + index}`, 8_000)));
+    while (database.evict()) {
+      assert.ok(database.size.entries > 0);
+    }
+    const files = await readdir(folder);
+    const sizes = await Promise.all(files.map(async (name) => (await stat(join(folder, name))).size));
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    assert.ok(bytes <= MAX_BYTES, `${bytes} bytes`);
+  }
+  assert.equal(has(database, "0"), false);
+  assert.ok(has(database, "3999"));
+  assert.ok(database.size.entries > 800, `${database.size.entries} entries`);
+});
+
+test("an entry that is read while it is old outlives those that are not", async (t) => {
+  const { open } = await createFolder(t);
+  const database = open();
+  for (let batch = 0; batch < 80; batch++) {
+    database.write(Array.from({ length: 50 }, (_, index) => entry(`${batch * 50 + index}`, 8_000)));
+    assert.ok(has(database, "0"));
+    while (database.evict()) {
+      assert.ok(database.size.entries > 0);
+    }
+  }
+  assert.equal(has(database, "1"), false);
+});
+
+test("a second user of the folder gets nothing until the first one has ended", async (t) => {
+  const { open, close, folder } = await createFolder(t);
+  const database = open();
+  assert.equal(EntryDatabase.open(folder, MAX_BYTES), undefined);
+  close(database);
+  assert.ok(open());
+});
