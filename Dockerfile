@@ -23,19 +23,20 @@ ENV MALLOC_ARENA_MAX=1 \
 ENV NODE_ENV=production \
     NODE_COMPILE_CACHE=/app/.compile-cache \
     FOREBAY_HOST=0.0.0.0 \
+    FOREBAY_DATA_DIR=/var/lib/forebay/data \
     FOREBAY_OPS_HOST=0.0.0.0
 COPY --from=build /build/dist/package.json ./
 COPY --from=build /build/node_modules ./node_modules
 COPY --from=build /build/dist/lib ./lib
 # Loads every module once, so that a container starts from compiled code. Run it as the final user: the cache depends on the uid.
-RUN install -d -o node .compile-cache
+RUN install -d -o node .compile-cache && install -d -o node -m 0700 /var/lib/forebay
 # A number, so that Kubernetes can see that it is not root.
 USER 1000
 # The entry of a serving process ends at once, because no main process has started it.
 RUN node lib/cli/bin.js --version \
  && node lib/app/servingEntry.js \
  && node --input-type=module -e 'for (const name of ["http-proxy", "ioredis", "rate-limiter-flexible", "ws", "yaml"]) { await import(name); }' \
- && node --input-type=module -e 'for (const task of ["simulation/simulationTask", "pending/executorTask", "verification/verificationTask", "app/mainProcess"]) { await import(`/app/lib/${task}.js`); }'
+ && node --input-type=module -e 'for (const task of ["simulation/simulationTask", "pending/executorTask", "verification/verificationTask", "storage/storageTask", "app/mainProcess"]) { await import(`/app/lib/${task}.js`); }'
 EXPOSE 8545 9545
 # It finds the ops port in the arguments and the configuration of process 1.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=10s CMD ["node", "/app/lib/cli/bin.js", "health"]

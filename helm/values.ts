@@ -38,6 +38,9 @@ export const valuesSchema = z.strictObject({
     pullPolicy: z.enum(["Always", "IfNotPresent", "Never"]),
   }),
   imagePullSecrets: z.array(z.strictObject({ name: text })),
+  storage: z
+    .strictObject({ enabled: z.boolean(), size: text.min(1), existingClaim: text })
+    .describe("The data folder: an emptyDir of this size, or a volume of one replica"),
   nameOverride: text,
   fullnameOverride: text,
   commonLabels: texts,

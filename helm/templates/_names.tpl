@@ -73,6 +73,9 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.parentRefs: a route needs one or more gateways" -}}
 {{- end -}}
+{{- if and .Values.storage.existingClaim (or (ne (int .Values.replicaCount) 1) .Values.autoscaling.enabled) -}}
+{{- fail "storage.existingClaim: replicas cannot share a data folder: set replicaCount to 1" -}}
+{{- end -}}
 {{- if and .Values.redis.url .Values.redis.existingSecret.name -}}
 {{- fail "redis: set url or existingSecret, not both" -}}
 {{- end -}}

@@ -1,3 +1,6 @@
+import { constants } from "node:fs";
+import { access, stat, statfs } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
 import { createFacilitatorClient, loadX402, X402_VERSION } from "../access/payment/facilitator.ts";
 import type { PaymentOptions } from "../access/payment/paymentHeaders.ts";
 import { createRedisClient, formatHosts, parseRedisUrl, redisFault } from "../cache/redisClient.ts";
@@ -63,10 +66,16 @@ const checkChain = async (chain: ChainConfig): Promise<readonly CheckResult[]> =
   return [...own, ...(await checkForwarded(chain, nodes))];
 };
 
-/** Checks every node (HTTP, WebSocket), feed, Redis and the facilitator of a configuration. Never rejects. */
-export const checkConfig = async ({ chains, cache, access: { payment } }: Config): Promise<readonly CheckResult[]> => {
+/** Checks every node (HTTP, WebSocket), feed, data folder, Redis and the facilitator of a configuration. Never rejects. */
+export const checkConfig = async ({
+  chains,
+  cache,
+  server,
+  access: { payment },
+}: Config): Promise<readonly CheckResult[]> => {
   const results = await Promise.all([
     ...chains.map(checkChain),
+    ...(server.dataDir === undefined ? [] : [checkFolder(server.dataDir, cache).then((result) => [result])]),
     ...(cache.redis === undefined ? [] : [checkRedis(cache.redis).then((result) => [result])]),
     ...(payment?.redis === undefined
       ? []
@@ -74,6 +83,42 @@ export const checkConfig = async ({ chains, cache, access: { payment } }: Config
     ...(payment === undefined ? [] : [checkFacilitator(payment).then((result) => [result])]),
   ]);
   return results.flat();
+};
+
+const GIB = 1024 ** 3;
+const ACCESS_OF_OTHERS = 0o077;
+
+/** Returns the folder, or the nearest one above it that exists. */
+const existingFolder = async (folder: string): Promise<string> => {
+  const found = await stat(folder).catch(() => undefined);
+  if (found === undefined && dirname(folder) !== folder) {
+    return existingFolder(dirname(folder));
+  }
+  if (found?.isDirectory() !== true) {
+    throw new Error(`${folder} is not a folder`);
+  }
+  return folder;
+};
+
+/** Looks at the data folder. It creates nothing, because forebay may run as another user. Never rejects. */
+const checkFolder = (folder: string, { disk, diskBytes, redis }: Config["cache"]): Promise<CheckResult> => {
+  const run = async (): Promise<Omit<CheckResult, "subject">> => {
+    const existing = await existingFolder(resolve(folder));
+    await access(existing, constants.W_OK);
+    const { bavail, bsize } = await statfs(existing);
+    const { mode } = await stat(existing);
+    const isUsed = disk === "always" || (disk === "auto" && redis === undefined);
+    const limit = `up to ${(diskBytes / GIB).toFixed(1)} GiB`;
+    if (isUsed && bavail * bsize < diskBytes) {
+      const free = `${((bavail * bsize) / GIB).toFixed(1)} GiB are free`;
+      return { level: "warn", text: `${folder}: ${free}, and it takes ${limit}` };
+    }
+    if (existing === resolve(folder) && (mode & ACCESS_OF_OTHERS) !== 0) {
+      return { level: "warn", text: `${folder}: other users can open it; who writes to it can forge values` };
+    }
+    return { level: "ok", text: `${folder}: ${isUsed ? limit : "no entries are stored (cache.disk)"}` };
+  };
+  return checked("data folder", run, (error) => `${folder}: ${error instanceof Error ? error.message : String(error)}`);
 };
 
 /** Connects to Redis and sends PING. Never rejects. Throws an error without the URL if the URL is invalid. */

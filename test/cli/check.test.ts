@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { checkConfig } from "../../src/cli/check.ts";
 import { formatCheckResult } from "../../src/cli/checkResult.ts";
@@ -23,8 +26,8 @@ const startFeed = async (t: TestContext) => {
 };
 
 /** Checks one chain. Returns the printed lines, with times and ports replaced. */
-const check = async (chain: object, cache: object = {}): Promise<readonly string[]> => {
-  const results = await checkConfig(configSchema.parse({ chains: [{ name: "op", ...chain }], cache }));
+const check = async (chain: object, cache: object = {}, server: object = {}): Promise<readonly string[]> => {
+  const results = await checkConfig(configSchema.parse({ chains: [{ name: "op", ...chain }], cache, server }));
   return results.map((result) =>
     formatCheckResult(result)
       .replaceAll(/\d+ ms/g, "N ms")
@@ -174,4 +177,29 @@ test("a chain whose state is followed and executed forwards only what is not kno
   t.after(() => node.close());
   const lines = await check({ chainId: 31337, forks: "prague", nodes: [{ url: node.url }] });
   assert.deepEqual(lines.slice(2), [ONE_ORIGIN, "ok    op: forwarded to nodes: only what is not known here"]);
+});
+
+test("the data folder: its limit, who can open it, and a folder that cannot be written", async (t) => {
+  const node = await startNode(t);
+  const parent = await mkdtemp(join(tmpdir(), "forebay-check-"));
+  t.after(() => rm(parent, { recursive: true }));
+  const chain = { chainId: 31337, nodes: [{ url: node.url }] };
+  const cache = { diskBytes: 16 * 1024 * 1024 };
+  const lineOf = async (dataDir: string, more: object = {}): Promise<string | undefined> => {
+    const lines = await check(chain, { ...cache, ...more }, { dataDir });
+    return lines.find((line) => line.includes("data folder"))?.replaceAll(parent, "PARENT");
+  };
+  assert.equal(await lineOf(join(parent, "data")), "ok    data folder: PARENT/data: up to 0.0 GiB");
+  assert.deepEqual(await readdir(parent), []);
+  assert.equal(await lineOf(parent, { disk: false }), "ok    data folder: PARENT: no entries are stored (cache.disk)");
+  await mkdir(join(parent, "shared"), { mode: 0o755 });
+  assert.equal(
+    await lineOf(join(parent, "shared")),
+    "warn  data folder: PARENT/shared: other users can open it; who writes to it can forge values",
+  );
+  await writeFile(join(parent, "file"), "");
+  assert.equal(
+    await lineOf(join(parent, "file", "data")),
+    "fault data folder: PARENT/file/data: PARENT/file is not a folder",
+  );
 });
