@@ -1,6 +1,7 @@
 import type { NodeError } from "../core/node.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { factsOf, isFault, reasonOf } from "./errorKind.ts";
+import type { NodeLabels, TransportOptions } from "./nodeConfig.ts";
 
 export interface BreakerOptions {
   /** Consecutive failures that open the breaker. */
@@ -96,26 +97,23 @@ export class Breaker {
 
 const DEFAULT_BREAKER = { failures: 5, openMs: 5_000 };
 
-export interface NodeFailuresOptions {
-  readonly chain: string;
-  /** The node's name. */
-  readonly name: string;
-  /** Host and port, for log lines. */
-  readonly host: string;
-  readonly breaker?: Pick<BreakerOptions, "failures" | "openMs"> | undefined;
-}
-
 /** Decides whether a node that fails gets no requests: it does not respond, or its responses are not JSON-RPC. */
 export class NodeFailures {
   /** Counts HTTP requests. All calls of one request count once. */
   readonly breaker: Breaker;
-  readonly #labels: { readonly chain: string; readonly node: string };
+  readonly #labels: NodeLabels;
   readonly #host: string;
   readonly #telemetry: Telemetry;
   #last: NodeError | undefined;
 
-  constructor({ chain, name, host, breaker = DEFAULT_BREAKER }: NodeFailuresOptions, telemetry: Telemetry) {
-    this.#labels = { chain, node: name };
+  /** `host`: host and port, for log lines. */
+  constructor(
+    labels: NodeLabels,
+    host: string,
+    breaker: NonNullable<TransportOptions["breaker"]> = DEFAULT_BREAKER,
+    telemetry: Telemetry,
+  ) {
+    this.#labels = labels;
     this.#host = host;
     this.#telemetry = telemetry;
     this.breaker = new Breaker({ ...breaker, onChange: (isOut) => this.#onChange(isOut) });

@@ -1,9 +1,14 @@
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { VerifyLevel } from "../verification/verifier.ts";
-import type { BreakerOptions } from "./breaker.ts";
 
 /** `maxWaitMs`: the time that a call waits for others; 0 for one turn of the event loop. */
 export type BatchOptions = "off" | { readonly maxCalls: number; readonly maxWaitMs: number };
+
+/** The metric labels of a node, which are the fields of its log lines too. */
+export interface NodeLabels {
+  readonly chain: string;
+  readonly node: string;
+}
 
 /** One configured node. */
 export interface NodeConfig {
@@ -29,7 +34,7 @@ export interface NodeConfig {
 export interface TransportOptions {
   /** The chain's name, for metrics and messages. */
   readonly chain: string;
-  readonly breaker?: Pick<BreakerOptions, "failures" | "openMs">;
+  readonly breaker?: { readonly failures: number; readonly openMs: number };
   /** A call of a client that would wait longer for the node is refused. */
   readonly maxWaitMs?: number;
   readonly maxResponseBytes?: number;

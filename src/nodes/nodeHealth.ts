@@ -4,7 +4,7 @@ import type { NodeErrorKind } from "../core/node.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { CounterSeries, HistogramSeries } from "../telemetry/summedSeries.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
-import type { TransportOptions } from "./nodeConfig.ts";
+import type { NodeLabels, TransportOptions } from "./nodeConfig.ts";
 
 /** The record expires, because a node may be replaced by one with more data. */
 const FORGET_AFTER_MS = 600_000;
@@ -61,7 +61,7 @@ type CountedMethods = Pick<TransportOptions, "methodLabel" | "unitsOf" | "onCall
  * horizon, latency, share of faults and load.
  */
 export class NodeHealth {
-  readonly #labels: { readonly chain: string; readonly node: string };
+  readonly #labels: NodeLabels;
   readonly #metrics: CountedMetrics;
   readonly #methods: CountedMethods;
   /** Calls by metric label of their method. Each series is looked up once. */
@@ -80,11 +80,7 @@ export class NodeHealth {
   #errorShare = 0;
   #inFlight = 0;
 
-  constructor(
-    labels: { readonly chain: string; readonly node: string },
-    metrics: CountedMetrics,
-    methods: CountedMethods,
-  ) {
+  constructor(labels: NodeLabels, metrics: CountedMetrics, methods: CountedMethods) {
     this.#labels = labels;
     this.#metrics = metrics;
     this.#methods = methods;

@@ -2,11 +2,10 @@ import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { Breaker } from "./breaker.ts";
 import { factsOf, reasonOf } from "./errorKind.ts";
+import type { NodeLabels } from "./nodeConfig.ts";
 
 export interface NodeRefusalsOptions {
-  readonly chain: string;
-  /** The node's name. */
-  readonly name: string;
+  readonly labels: NodeLabels;
   /** Host and port, for log lines. */
   readonly host: string;
   /** Whether all nodes of the chain reject requests. */
@@ -42,7 +41,7 @@ const NAMES_METHOD = /\b(?:methods?|modules?|namespaces?)\b|\b(?:eth|debug|trace
  */
 export class NodeRefusals {
   readonly #options: NodeRefusalsOptions;
-  readonly #labels: { readonly chain: string; readonly node: string };
+  readonly #labels: NodeLabels;
   readonly #telemetry: Telemetry;
   readonly #nowMs: () => number;
   readonly #breaker: Breaker;
@@ -61,7 +60,7 @@ export class NodeRefusals {
 
   constructor(options: NodeRefusalsOptions, telemetry: Telemetry) {
     this.#options = options;
-    this.#labels = { chain: options.chain, node: options.name };
+    this.#labels = options.labels;
     this.#telemetry = telemetry;
     this.#nowMs = options.nowMs ?? (() => performance.now());
     this.#breaker = this.#createBreaker((isOut) => this.#onChange(isOut));
@@ -201,7 +200,7 @@ export class NodeRefusals {
   #refusedError(): NodeError {
     const { kind = "unauthorized" } = this.#last ?? {};
     const reason = this.#last && reasonOf(this.#last);
-    return new NodeError(kind, this.#options.name, `no node can answer now: ${reason ?? "requests are rejected"}`, {
+    return new NodeError(kind, this.#labels.node, `no node can answer now: ${reason ?? "requests are rejected"}`, {
       status: 503,
       retryAfterSeconds: LAST_NODE_MS / 1000,
     });

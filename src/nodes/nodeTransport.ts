@@ -11,7 +11,7 @@ import { CallAdmission, SendPermits } from "./callAdmission.ts";
 import { CallBatcher } from "./callBatcher.ts";
 import { type CancelReason, type NodeCallOutcome, SentCall } from "./exchange.ts";
 import type { IdentityGate } from "./identityGate.ts";
-import type { BatchOptions, NodeConfig, TransportOptions } from "./nodeConfig.ts";
+import type { BatchOptions, NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
 import { DEFAULT_CONCURRENCY, NodeEndpoint } from "./nodeEndpoint.ts";
 import { NodeHealth } from "./nodeHealth.ts";
 import { budgetError } from "./replyReader.ts";
@@ -62,7 +62,7 @@ export class NodeTransport {
   readonly health: NodeHealth;
   readonly #parts: TransportParts;
   readonly #telemetry: Telemetry;
-  readonly #labels: { readonly chain: string; readonly node: string };
+  readonly #labels: NodeLabels;
   /** Whether a method may share an HTTP request with others. */
   readonly #isQuick: (method: string) => boolean;
   readonly #budget: CallBudget;
@@ -82,8 +82,7 @@ export class NodeTransport {
     this.#isQuick = (batch === "off" ? undefined : isQuick) ?? (() => false);
     this.health = new NodeHealth(this.#labels, telemetry.metrics, options);
     this.#budget = new CallBudget(config.requestsPerSecond);
-    const { host } = new URL(config.url);
-    this.#failures = new NodeFailures({ chain, name, host, breaker: options.breaker }, telemetry);
+    this.#failures = new NodeFailures(this.#labels, new URL(config.url).host, options.breaker, telemetry);
     this.#endpoint = new NodeEndpoint(config, options, {
       hasOther: () => parts.hasOther(),
       onRetryAfter: (seconds) => this.#budget.pause(seconds * 1000),

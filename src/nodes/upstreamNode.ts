@@ -7,7 +7,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import { isClientFault } from "./errorKind.ts";
 import { type IdentityFault, IdentityGate, type IdentityResult } from "./identityGate.ts";
-import type { NodeConfig, TransportOptions } from "./nodeConfig.ts";
+import type { NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
 import type { NodeHealth } from "./nodeHealth.ts";
 import { NodeRefusals } from "./nodeRefusals.ts";
 import { NodeRequests } from "./nodeRequests.ts";
@@ -40,7 +40,7 @@ export class UpstreamNode implements Node {
   /** The reason why the node is not identified, from the last check. */
   fault: IdentityFault | undefined;
   readonly #telemetry: Telemetry;
-  readonly #labels: { readonly chain: string; readonly node: string };
+  readonly #labels: NodeLabels;
   readonly #peers: () => readonly UpstreamNode[];
   readonly #wrongAnswers: WrongAnswers;
   readonly #gate: IdentityGate;
@@ -69,7 +69,7 @@ export class UpstreamNode implements Node {
     this.#gate = new IdentityGate(name, verifyIdentity && (() => verifyIdentity(this)));
     this.#refusals = new NodeRefusals(
       {
-        ...{ chain, name, host },
+        ...{ labels: this.#labels, host },
         isEachOut: () => this.#peers().every(({ isRejecting }) => isRejecting),
         hasOther: () => this.#hasOther(),
       },

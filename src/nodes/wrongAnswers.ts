@@ -1,5 +1,6 @@
 import { type Check, UnverifiedError } from "../core/node.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { NodeLabels } from "./nodeConfig.ts";
 
 /** After a wrong response, a node is used only if no other node can be used, for this time. */
 const SUSPENDED_MS = 30_000;
@@ -9,7 +10,7 @@ const FORM_CHECKS: ReadonlySet<Check> = new Set(["json", "id", "status", "form"]
 
 /** Counts the responses of one node that failed verification, and suspends the node. */
 export class WrongAnswers {
-  readonly #labels: { readonly chain: string; readonly node: string };
+  readonly #labels: NodeLabels;
   readonly #onLie: () => void;
   readonly #telemetry: Telemetry;
   readonly #counted = new WeakSet<UnverifiedError>();
@@ -17,7 +18,7 @@ export class WrongAnswers {
   #timer: NodeJS.Timeout | undefined;
 
   /** `onLie`: called if the content of a response was wrong, so that other values of the node may be wrong too. */
-  constructor(labels: { readonly chain: string; readonly node: string }, onLie: () => void, telemetry: Telemetry) {
+  constructor(labels: NodeLabels, onLie: () => void, telemetry: Telemetry) {
     this.#labels = labels;
     this.#onLie = onLie;
     this.#telemetry = telemetry;

@@ -10,7 +10,7 @@ const createRefusals = () => {
   const node = { isEachOut: false, hasOther: false };
   const refusals = new NodeRefusals(
     {
-      ...{ chain: "chain", name: "one", host: "one.test", nowMs: () => time.ms },
+      ...{ labels: { chain: "chain", node: "one" }, host: "one.test", nowMs: () => time.ms },
       isEachOut: () => node.isEachOut,
       hasOther: () => node.hasOther,
     },
