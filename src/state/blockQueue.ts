@@ -1,0 +1,208 @@
+import type { BlockId, Heads } from "../core/heads.ts";
+import type { DropReason } from "../telemetry/stateMetrics.ts";
+import {
+  type AwaitedBlock,
+  AwaitedBlocks,
+  isCanonicalIn,
+  type NodeValue,
+  type OnWriteSetRead,
+  type SourcedWriteSet,
+} from "./awaitedBlocks.ts";
+import type { StateDifference } from "./originComparison.ts";
+import { runSlicedWhile } from "./runSliced.ts";
+import type { SourcedValues } from "./sourcedValues.ts";
+import type { ValueStore } from "./store/valueStore.ts";
+
+export interface BlockQueueOptions {
+  readonly heads: { current(): Heads | undefined };
+  readonly values: ValueStore;
+  readonly sourced: SourcedValues;
+  readonly onRead: OnWriteSetRead;
+  /** Called when a block's write set is applied, with the time since its head. */
+  onApplied(seconds: number): void;
+  onDropped(reason: DropReason): void;
+  /** Called if a node returned another value than the known one. */
+  onDifference(difference: StateDifference): void;
+  /** Called with an unexpected error of a change. */
+  onError(error: unknown): void;
+}
+
+/** Of a code, which is hashed in steps of about a microsecond. */
+const BYTES_PER_STEP = 200;
+
+/** Applies the write sets of awaited blocks to the known values, one after the other, and undoes blocks that are not canonical. */
+export class BlockQueue {
+  /** The first is the child of the newest applied block that is canonical. */
+  readonly awaited = new AwaitedBlocks();
+  readonly #options: BlockQueueOptions;
+  #running: Promise<void> | undefined;
+  #epoch = 0;
+  #generation = 0;
+
+  constructor(options: BlockQueueOptions) {
+    this.#options = options;
+  }
+
+  /** Changes when all known values were dropped because of a node. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /** Changes when known values were dropped because of a node. A value that was requested before must not be added. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  /** Resolves when no change is running. */
+  get idle(): Promise<void> | undefined {
+    return this.#running;
+  }
+
+  /** Adds a value that a node returned for the hash of an applied block. */
+  addNow(value: NodeValue, block: BlockId): void {
+    const difference = this.#options.sourced.add(value, block);
+    if (difference !== undefined) {
+      this.#options.onDifference(difference);
+    }
+  }
+
+  /** Begins to apply awaited blocks, unless that is running. */
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** Values that were requested before must not be added. Running changes go on. */
+  endGeneration(): void {
+    this.#generation++;
+  }
+
+  /** Ends running changes. Values that were requested before must not be added. */
+  endEpoch(): void {
+    this.#epoch++;
+    this.#generation++;
+  }
+
+  /** Drops what is known and awaited, and begins at the head. */
+  restart(latest: BlockId, reason: DropReason | undefined): void {
+    this.endEpoch();
+    this.awaited.cancelAll();
+    this.#options.sourced.begin(latest);
+    if (reason !== undefined) {
+      this.#options.onDropped(reason);
+    }
+  }
+
+  /** Applies awaited blocks, one after the other. Never rejects. */
+  async #run(): Promise<void> {
+    try {
+      do {
+        const next = await this.#prepareNext();
+        if (next !== undefined) {
+          await this.#applyNext(next);
+        }
+      } while (this.awaited.first !== undefined || this.#findUndo() !== undefined);
+    } catch (error) {
+      this.#options.onError(error);
+    } finally {
+      this.#running = undefined;
+    }
+  }
+
+  /** Undoes applied blocks that are not canonical. Returns the next block to apply, the child of the newest applied one. */
+  async #prepareNext(): Promise<AwaitedBlock | undefined> {
+    const { values } = this.#options;
+    for (let orphan = this.#findUndo(); orphan !== undefined; orphan = this.#findUndo()) {
+      await this.#change(values.undoTo(orphan));
+    }
+    // A reorganisation can bring back a block whose write set was being applied.
+    while (this.awaited.first !== undefined && values.isApplied(this.awaited.first.block)) {
+      await this.#finish(this.awaited.first);
+    }
+    return this.awaited.first;
+  }
+
+  /** Returns the number of the newest applied block that is canonical, if a newer one is not. */
+  #findUndo(): bigint | undefined {
+    const { heads, values } = this.#options;
+    const current = heads.current();
+    const ancestor = current && values.findNewest(isCanonicalIn(current));
+    return ancestor !== undefined && ancestor.hash !== values.head?.hash ? ancestor.number : undefined;
+  }
+
+  async #applyNext(next: AwaitedBlock): Promise<void> {
+    const { values, onRead } = this.#options;
+    this.awaited.readNext(onRead);
+    const read = await next.read(onRead);
+    if (read !== undefined) {
+      this.#options.sourced.noteBlock(read.source, read.writeSet);
+    }
+    // A reorganisation removed the block, or all values were dropped.
+    if (this.awaited.first !== next || this.#findUndo() !== undefined) {
+      return;
+    }
+    if (values.head?.hash !== next.block.parentHash) {
+      this.restart(next.block, "gap");
+      return;
+    }
+    if (read === undefined) {
+      await this.#beginAt(next, next.hasNewRules ? "fork" : "noWriteSet");
+    } else if (!this.#options.sourced.canContinue(read.source, read.writeSet)) {
+      await this.#beginAt(next, "probation");
+    } else {
+      await this.#apply(next, read);
+    }
+  }
+
+  async #apply(next: AwaitedBlock, { source, writeSet }: SourcedWriteSet): Promise<void> {
+    const { values, onApplied } = this.#options;
+    const isApplied = await this.#change(this.#options.sourced.apply(source, writeSet));
+    if (isApplied === undefined) {
+      return;
+    }
+    if (!isApplied) {
+      await this.#beginAt(next, "noRoom");
+      return;
+    }
+    onApplied((performance.now() - next.startMs) / 1_000);
+    await this.#finish(next);
+    await this.#change(values.prune());
+  }
+
+  /** Runs a change of the values. Returns undefined if all values were dropped during it. */
+  #change<T>(steps: Generator<unknown, T>): Promise<T | undefined> {
+    const epoch = this.#epoch;
+    return runSlicedWhile(steps, () => epoch === this.#epoch);
+  }
+
+  /** Ends the known values at this block, and begins with its own state. */
+  #beginAt(awaited: AwaitedBlock, reason: DropReason): Promise<void> {
+    this.#options.sourced.begin(awaited.block);
+    this.#options.onDropped(reason);
+    return this.#finish(awaited);
+  }
+
+  /** Adds the buffered values of a block. Reads of the block go on afterwards. */
+  async #finish(awaited: AwaitedBlock): Promise<void> {
+    this.awaited.shift(awaited);
+    try {
+      await this.#change(this.#addBuffered(awaited));
+    } finally {
+      awaited.settle();
+    }
+  }
+
+  *#addBuffered({ block, bufferedValues }: AwaitedBlock): Generator<void, void> {
+    const epoch = this.#epoch;
+    const generation = this.#generation;
+    for (const buffered of bufferedValues) {
+      const { value } = buffered;
+      if (epoch !== this.#epoch || generation !== this.#generation) {
+        return;
+      }
+      this.addNow(buffered, block);
+      for (let bytes = typeof value === "string" ? 0 : value.length; bytes >= 0; bytes -= BYTES_PER_STEP) {
+        yield;
+      }
+    }
+  }
+}
