@@ -7,8 +7,7 @@ import { createRedisClient, formatHosts, parseRedisUrl, redisFault } from "../ca
 import { originOf } from "../config/providers.ts";
 import type { ChainConfig, Config } from "../config/schema.ts";
 import { connectionFault, connectionHint } from "../core/connectionFault.ts";
-import { connectFeed } from "../feed/feedConnection.ts";
-import { decodeFrame } from "../feed/frame.ts";
+import { connectFeed, decodeFrame } from "../feed/feedConnection.ts";
 import { parseMessage } from "../feed/parseMessage.ts";
 import { requiredOrigins } from "../heads/decideHead.ts";
 import { checkForwarded } from "./checkForwarded.ts";

@@ -1,8 +1,7 @@
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { connectFeed, type EndReason } from "./feedConnection.ts";
+import { connectFeed, decodeFrame, type EndReason, type Frame } from "./feedConnection.ts";
 import type { Flashblock } from "./flashblock.ts";
-import { decodeFrame, type Frame } from "./frame.ts";
 import { parseMessage } from "./parseMessage.ts";
 
 export interface FeedOptions {

@@ -7,7 +7,7 @@ import { parseJson } from "../json/jsonBytes.ts";
 import { elementAt } from "../json/members.ts";
 import { type Call, createCall, paramsTextOf } from "../jsonrpc/call.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
-import { prefetchHintOfPayload } from "../simulation/prefetchHints.ts";
+import { prefetchHintOfPayload } from "../simulation/payload.ts";
 import type { ExecutionBase } from "../simulation/simulator.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import { blockOfCanonical, headerNotFound, type ResolvedBlock, resolveBlock, stateBlock } from "./blockParams.ts";

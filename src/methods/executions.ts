@@ -9,7 +9,7 @@ import { isFields } from "../json/fields.ts";
 import { createCall, paramsTextOf } from "../jsonrpc/call.ts";
 import { overBudget } from "../jsonrpc/rpcError.ts";
 import { pendingState } from "../pending/pendingState.ts";
-import { prefetchHintOfCall } from "../simulation/prefetchHints.ts";
+import { prefetchHintOfCall } from "../simulation/payload.ts";
 import { type ParentBlock, parseParent } from "../simulation/simulatedHeader.ts";
 import type { ExecutionBase, Simulator } from "../simulation/simulator.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";

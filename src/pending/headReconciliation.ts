@@ -1,11 +1,11 @@
-import type { Heads, RingBlock } from "../core/heads.ts";
+import type { HeadChange, Heads, RingBlock } from "../core/heads.ts";
 import type { PartialExecution, SealedExecution } from "../state/sources/feedSource.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { ExtraBlockFields } from "./applyFlashblock.ts";
 import type { DroppedTransactions } from "./droppedTransactions.ts";
 import type { ExecutionPipeline } from "./executionPipeline.ts";
 import type { FeedIntake } from "./feedIntake.ts";
 import type { TransactionFields } from "./nodeTransactionFields.ts";
-import { extraBlockFieldsOf } from "./pendingHeads.ts";
 import { type Passed, type ReconcileOptions, reconcile } from "./reconcile.ts";
 import { createPartialExecution, sealedExecutions } from "./sealedExecutions.ts";
 
@@ -106,4 +106,22 @@ const publishedPart = (passed: Passed, pipeline: Pick<ExecutionPipeline, "record
   const parts = passed.block.parts.filter(({ message }) => pipeline.record(message)?.isShown);
   const newest = parts.at(-1)?.message;
   return newest === undefined ? [] : [{ ...passed, block: { ...passed.block, parts, newest } }];
+};
+
+/** The heads of a chain, as the head tracker publishes them. */
+export interface HeadSource {
+  current(): Heads | undefined;
+  /** Calls the listener synchronously when the heads change. */
+  subscribe(listener: (change: HeadChange) => void): () => void;
+  /** Polls the nodes now. Concurrent calls share one poll. */
+  refresh(): Promise<Heads>;
+  /** In native mode, sealed blocks answer at `pending`. The heads are then polled once a block. */
+  setNative(native: boolean): void;
+  readonly blockTimeMs: number;
+}
+
+/** Returns the extra fields of the newest sealed block. */
+const extraBlockFieldsOf = (heads: Heads): ExtraBlockFields => {
+  const totalDifficulty = heads.header(heads.latest.number)?.totalDifficulty;
+  return typeof totalDifficulty === "string" ? { block: { totalDifficulty } } : {};
 };

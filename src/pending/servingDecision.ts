@@ -4,8 +4,8 @@ import { isAbsent } from "../verification/jsonFields.ts";
 import type { PendingBlockState } from "./applyFlashblock.ts";
 import type { UnverifiedReason } from "./execution.ts";
 import type { FeedIntake } from "./feedIntake.ts";
+import type { HeadSource } from "./headReconciliation.ts";
 import { decideBackend, decideServing, type PendingBackend, type Serving } from "./mode.ts";
-import type { HeadSource } from "./pendingHeads.ts";
 
 interface ServingDecisionOptions {
   /** Label of metrics. */

@@ -1,6 +1,5 @@
 import { RpcError } from "../jsonrpc/rpcError.ts";
-import { SIMULATE_CODES } from "./codes.ts";
-import type { BlockStateCalls } from "./payload.ts";
+import { type BlockStateCalls, SIMULATE_CODES } from "./payload.ts";
 
 /** A block to simulate, with its number and timestamp. */
 export interface PlannedBlock extends BlockStateCalls {

@@ -1,8 +1,7 @@
 import { formatHeader } from "../ethereum/blockHeader.ts";
 import { formatData, formatQuantity, type Quantity } from "../ethereum/hex.ts";
 import { bytesLength, listLength } from "../ethereum/rlp.ts";
-import { SIMULATE_CODES } from "./codes.ts";
-import type { Withdrawal } from "./payload.ts";
+import { SIMULATE_CODES, type Withdrawal } from "./payload.ts";
 import { revertReason } from "./revertReason.ts";
 import { encodeWithdrawal, type SimulatedBlock } from "./simulateBlock.ts";
 import type { SimulatedCall } from "./simulateCall.ts";

@@ -1,8 +1,8 @@
 import type { Address, Hash } from "../ethereum/hex.ts";
-import type { Fields } from "../json/fields.ts";
+import { type Fields, isFields } from "../json/fields.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
+import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import { type CallRequest, parseCall } from "./callRequest.ts";
-import { SIMULATE_CODES } from "./codes.ts";
 import {
   parseAddress,
   parseBytes,
@@ -14,6 +14,23 @@ import {
   parseUint256,
   parseWord,
 } from "./payloadFields.ts";
+
+/** The error codes of eth_simulateV1. Sources: execution-apis, src/eth/execute.yaml; geth, internal/ethapi/errors.go. */
+export const SIMULATE_CODES = {
+  REVERTED: 3,
+  VM_ERROR: -32015,
+  NONCE_TOO_LOW: -38010,
+  NONCE_TOO_HIGH: -38011,
+  FEE_CAP_TOO_LOW: -38012,
+  INTRINSIC_GAS: -38013,
+  INSUFFICIENT_FUNDS: -38014,
+  BLOCK_GAS_LIMIT: -38015,
+  BLOCK_NUMBER: -38020,
+  BLOCK_TIMESTAMP: -38021,
+  SENDER_NOT_EOA: -38024,
+  INIT_CODE_SIZE: -38025,
+  CLIENT_LIMIT: -38026,
+} as const;
 
 export interface AccountOverride {
   readonly nonce?: bigint | undefined;
@@ -59,7 +76,7 @@ export interface Payload {
   readonly returnsFullTransactions: boolean;
 }
 
-export interface PayloadLimits {
+interface PayloadLimits {
   readonly maxBlocks: number;
   /** Calls in one block. */
   readonly maxCalls: number;
@@ -192,3 +209,18 @@ const parseSlots = (value: unknown, path: string): ReadonlyMap<Hash, Hash> | und
   }
   return new Map(Object.entries(fields).map(([slot, word]) => [parseWord(slot, path), parseWord(word, path)]));
 };
+
+/** Returns the calls in the first block of a payload of eth_simulateV1. Nodes can trace them to report what they read. */
+export const prefetchHintOfPayload = (params: readonly unknown[]): PrefetchHint | undefined => {
+  const [payload] = params;
+  const blocks = isFields(payload) ? payload.blockStateCalls : undefined;
+  const [block]: unknown[] = Array.isArray(blocks) ? blocks : [];
+  if (!isFields(block) || !Array.isArray(block.calls)) {
+    return undefined;
+  }
+  return { calls: block.calls.filter(isFields), stateOverrides: block.stateOverrides ?? undefined };
+};
+
+/** Returns the call of an eth_call and its overrides. */
+export const prefetchHintOfCall = ([call, , stateOverrides]: readonly unknown[]): PrefetchHint | undefined =>
+  isFields(call) ? { calls: [call], stateOverrides: stateOverrides ?? undefined } : undefined;

@@ -8,7 +8,7 @@ import type { TransactionMessage } from "../evm/transactionMessage.ts";
 import { tooLarge } from "../jsonrpc/response.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { CallRequest } from "./callRequest.ts";
-import { SIMULATE_CODES } from "./codes.ts";
+import { SIMULATE_CODES } from "./payload.ts";
 import { typeOf } from "./simulatedTransaction.ts";
 
 const CODE_OF: Partial<Record<TransactionFault, number>> = {

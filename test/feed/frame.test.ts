@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { brotliCompressSync } from "node:zlib";
-import { decodeFrame } from "../../src/feed/frame.ts";
+import { decodeFrame } from "../../src/feed/feedConnection.ts";
 
 const MAX_BYTES = 1_000;
 const bytes = (text: string) => new TextEncoder().encode(text);

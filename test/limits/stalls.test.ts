@@ -4,7 +4,7 @@ import { brotliCompressSync } from "node:zlib";
 import { RedisStore } from "../../src/cache/redisStore.ts";
 import { decodeValue, encodeValue } from "../../src/cache/redisValue.ts";
 import type { BlockId } from "../../src/core/heads.ts";
-import { decodeFrame } from "../../src/feed/frame.ts";
+import { decodeFrame } from "../../src/feed/feedConnection.ts";
 import { receive } from "../../src/feed/sequence.ts";
 import { emptySequence, type SequenceState } from "../../src/feed/sequenceState.ts";
 import { parseEnvelope } from "../../src/jsonrpc/envelope.ts";

@@ -1,5 +1,5 @@
 import { brotliCompressSync } from "node:zlib";
-import { decodeFrame } from "../../../src/feed/frame.ts";
+import { decodeFrame } from "../../../src/feed/feedConnection.ts";
 import { parseMessage } from "../../../src/feed/parseMessage.ts";
 import { follow, receive } from "../../../src/feed/sequence.ts";
 import { emptySequence, type SequenceState } from "../../../src/feed/sequenceState.ts";

@@ -3,7 +3,7 @@ import type { RpcResponse } from "../../../src/core/rpcSource.ts";
 import type { StateFetch } from "../../../src/core/stateReader.ts";
 import { fixedForks } from "../../../src/ethereum/chainForks.ts";
 import { EvmWorkers } from "../../../src/evm/runs/evmWorkers.ts";
-import { prefetchHintOfCall, prefetchHintOfPayload } from "../../../src/simulation/prefetchHints.ts";
+import { prefetchHintOfCall, prefetchHintOfPayload } from "../../../src/simulation/payload.ts";
 import type { ParentBlock } from "../../../src/simulation/simulatedHeader.ts";
 import { createSimulator } from "../../../src/simulation/simulator.ts";
 import { createNodeState } from "../builders/nodeState.ts";
