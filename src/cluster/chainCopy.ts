@@ -9,7 +9,7 @@ import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { PendingChain } from "../pending/applyFlashblock.ts";
 import { PendingBlocks } from "../pending/pendingBlock.ts";
 import { createView } from "../pending/pendingView.ts";
-import { createRecentHashes } from "../pending/recentPendingHashes.ts";
+import { RecentPendingHashes } from "../pending/recentPendingHashes.ts";
 import type { Channel } from "../threads/channel.ts";
 import type { ChainInfo, MainFunctions, NodeFacts, ServingFunctions, ViewUpdate } from "./chainProtocol.ts";
 import { type HeadsUpdate, headsOfRing, updateRing } from "./headsUpdate.ts";
@@ -52,7 +52,7 @@ export class ChainCopy implements HeadTracker {
   readonly #viewListeners = new Set<(change: PendingChange) => void>();
   readonly #decoder = new PendingDecoder();
   readonly #formatted = new PendingBlocks();
-  readonly #recent = createRecentHashes(this.#formatted, () => performance.now());
+  readonly #recent = new RecentPendingHashes(this.#formatted, () => performance.now());
   readonly #known = Promise.withResolvers<void>();
   #info = UNKNOWN;
   #ring: BlockRing | undefined;

@@ -9,9 +9,9 @@ import { ExecutionPipeline, type ExecutionPipelineOptions } from "./executionPip
 import { FeedIntake } from "./feedIntake.ts";
 import { HeadReconciliation, type HeadReconciliationOptions, type HeadSource } from "./headReconciliation.ts";
 import type { PendingBackend } from "./mode.ts";
-import { createTransactionFields } from "./nodeTransactionFields.ts";
+import { TransactionFields } from "./nodeTransactionFields.ts";
 import { PendingBlocks } from "./pendingBlock.ts";
-import { createPendingSupportProbe } from "./pendingSupportProbe.ts";
+import { PendingSupportProbe } from "./pendingSupportProbe.ts";
 import { ServingDecision } from "./servingDecision.ts";
 import { SharedNonces, SubmittedNonces } from "./submittedNonces.ts";
 import { ViewPublication } from "./viewPublication.ts";
@@ -91,7 +91,7 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
     onChange: onChange.executed,
     onExecuted,
   });
-  const probe = createPendingSupportProbe({ read, now, onChange: onChange.probed });
+  const probe = new PendingSupportProbe({ read, now, onChange: onChange.probed });
   const verdictOf = (message: Flashblock) => pipeline.record(message)?.verdict ?? "open";
   const feed = new FeedIntake({ ...options, blockTimeMs, verdictOf, metrics, now });
   const decision = new ServingDecision({
@@ -100,7 +100,7 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
     feed,
     nodeBuildsPending: probe.nodeBuildsPending,
   });
-  const transactionFields = createTransactionFields(read, now);
+  const transactionFields = new TransactionFields(read, now);
   const reconciliation = new HeadReconciliation({ ...options, feed, pipeline, transactionFields, dropped });
   const publication = new ViewPublication({
     advanceNonce: (address, nonce) => nonces.local.advance(address, nonce),

@@ -1,6 +1,6 @@
 import { isQuantity } from "../ethereum/hex.ts";
 
-export interface NodeProbeOptions {
+interface NodeProbeOptions {
   readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
@@ -16,7 +16,11 @@ const isAbove = (block: unknown, head: bigint): boolean =>
   isQuantity(block.number) &&
   BigInt(block.number) > head;
 
-class PendingSupportProbe {
+/**
+ * Reads whether the node builds a pending block.
+ * If it does not, the node's `pending` is its `latest`, or `null`.
+ */
+export class PendingSupportProbe {
   readonly #options: NodeProbeOptions;
   #buildsPending = false;
   #usedAtMs = Number.NEGATIVE_INFINITY;
@@ -62,10 +66,3 @@ class PendingSupportProbe {
     }
   }
 }
-
-/**
- * Creates the probe whether the node builds a pending block.
- * If it does not, the node's `pending` is its `latest`, or `null`.
- */
-export const createPendingSupportProbe = (options: NodeProbeOptions): PendingSupportProbe =>
-  new PendingSupportProbe(options);

@@ -10,7 +10,7 @@ interface PublishedPart {
   readonly block: PendingBlockState;
 }
 
-export interface Announcement {
+interface Announcement {
   readonly extended: readonly PendingExtension[];
   readonly removed: readonly Body[];
   /** Published flashblocks above the head that are not in the pending blocks any more. */
@@ -32,21 +32,48 @@ export const removedLogs = (block: PendingBlock, transactions: readonly AppliedT
     .map((log) => block.formatLog(log, true));
 };
 
-/** Creates the record of published pre-confirmations: each transaction and log is published once, and removed once. */
-export const createPublishedPreconfirmations = (formatted: PendingBlocks) => {
-  let published = new Map<Flashblock, PublishedPart>();
+/** The record of published pre-confirmations: each transaction and log is published once, and removed once. */
+export class PublishedPreconfirmations {
+  readonly #formatted: PendingBlocks;
+  #published = new Map<Flashblock, PublishedPart>();
 
-  const isNew = (part: FlashblockPart): boolean => !published.has(part.message);
-  /** Whether the part was published without receipts and has them now. */
-  const hasNewReceipts = (part: FlashblockPart): boolean => {
-    const before = published.get(part.message);
-    return before !== undefined && !hasReceipts(before.part) && hasReceipts(part);
-  };
+  constructor(formatted: PendingBlocks) {
+    this.#formatted = formatted;
+  }
 
-  const extend = (block: PendingBlockState): PendingExtension[] =>
-    [
-      { parts: block.parts.filter(hasNewReceipts), kind: "logs" } as const,
-      { parts: block.parts.filter(isNew), kind: "transactions" } as const,
+  /** Compares the current pending blocks, all above `head`, with the published ones. */
+  next(blocks: readonly PendingBlockState[], head: bigint): Announcement {
+    const extended = blocks.flatMap((block) => this.#extend(block));
+    const current = new Map<Flashblock, PublishedPart>();
+    for (const block of blocks) {
+      for (const part of block.parts) {
+        // Logs are published with the block hash of this flashblock, so that the record has the block of that time.
+        const before = this.#published.get(part.message);
+        current.set(part.message, before && hasReceipts(before.part) === hasReceipts(part) ? before : { part, block });
+      }
+    }
+    const dropped = [...this.#published]
+      .filter(([message, { block }]) => !current.has(message) && block.environment.number > head)
+      .map(([, entry]) => entry);
+    this.#published = current;
+    // A copy of the flashblock may have replaced it, with the same transactions.
+    const kept = new Set(dropped.length === 0 ? [] : blocks.flatMap(hashesOf));
+    return {
+      extended,
+      removed: dropped.flatMap(({ part, block }) =>
+        removedLogs(
+          this.#formatted.format(block),
+          part.transactions.filter(({ hash }) => !kept.has(hash)),
+        ),
+      ),
+      dropped: dropped.map(({ part, block }) => ({ number: block.environment.number, part })),
+    };
+  }
+
+  #extend(block: PendingBlockState): PendingExtension[] {
+    return [
+      { parts: block.parts.filter((part) => this.#hasNewReceipts(part)), kind: "logs" } as const,
+      { parts: block.parts.filter(({ message }) => !this.#published.has(message)), kind: "transactions" } as const,
     ].flatMap(({ parts, kind }): PendingExtension[] => {
       const [first] = parts;
       const last = parts.at(-1);
@@ -54,40 +81,13 @@ export const createPublishedPreconfirmations = (formatted: PendingBlocks) => {
         return [];
       }
       const toTransaction = last.firstTransaction + last.transactions.length;
-      return [{ block: formatted.format(block), fromTransaction: first.firstTransaction, toTransaction, kind }];
+      return [{ block: this.#formatted.format(block), fromTransaction: first.firstTransaction, toTransaction, kind }];
     });
+  }
 
-  return {
-    /** Compares the current pending blocks, all above `head`, with the published ones. */
-    next: (blocks: readonly PendingBlockState[], head: bigint): Announcement => {
-      const extended = blocks.flatMap(extend);
-      const current = new Map<Flashblock, PublishedPart>();
-      for (const block of blocks) {
-        for (const part of block.parts) {
-          // Logs are published with the block hash of this flashblock, so that the record has the block of that time.
-          const before = published.get(part.message);
-          current.set(
-            part.message,
-            before && hasReceipts(before.part) === hasReceipts(part) ? before : { part, block },
-          );
-        }
-      }
-      const dropped = [...published]
-        .filter(([message, { block }]) => !current.has(message) && block.environment.number > head)
-        .map(([, entry]) => entry);
-      published = current;
-      // A copy of the flashblock may have replaced it, with the same transactions.
-      const kept = new Set(dropped.length === 0 ? [] : blocks.flatMap(hashesOf));
-      return {
-        extended,
-        removed: dropped.flatMap(({ part, block }) =>
-          removedLogs(
-            formatted.format(block),
-            part.transactions.filter(({ hash }) => !kept.has(hash)),
-          ),
-        ),
-        dropped: dropped.map(({ part, block }) => ({ number: block.environment.number, part })),
-      };
-    },
-  };
-};
+  /** Whether the part was published without receipts and has them now. */
+  #hasNewReceipts(part: FlashblockPart): boolean {
+    const before = this.#published.get(part.message);
+    return before !== undefined && !hasReceipts(before.part) && hasReceipts(part);
+  }
+}

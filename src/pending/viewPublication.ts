@@ -6,8 +6,8 @@ import type { DroppedTransactions } from "./droppedTransactions.ts";
 import type { Serving } from "./mode.ts";
 import type { PendingBlocks } from "./pendingBlock.ts";
 import { createView } from "./pendingView.ts";
-import { createPublishedPreconfirmations } from "./publishedPreconfirmations.ts";
-import { createRecentHashes } from "./recentPendingHashes.ts";
+import { PublishedPreconfirmations } from "./publishedPreconfirmations.ts";
+import { RecentPendingHashes } from "./recentPendingHashes.ts";
 
 export interface ViewPublicationOptions {
   /** Advances a nonce past the transactions that were sent through forebay. */
@@ -31,14 +31,14 @@ const isSame = (a: WholeView, b: WholeView): boolean =>
 export class ViewPublication {
   readonly #options: ViewPublicationOptions;
   readonly #listeners = new Set<(change: PendingChange) => void>();
-  readonly #published: ReturnType<typeof createPublishedPreconfirmations>;
-  readonly #recent: ReturnType<typeof createRecentHashes>;
+  readonly #published: PublishedPreconfirmations;
+  readonly #recent: RecentPendingHashes;
   #current: WholeView | undefined;
 
   constructor(options: ViewPublicationOptions) {
     this.#options = options;
-    this.#published = createPublishedPreconfirmations(options.formatted);
-    this.#recent = createRecentHashes(options.formatted, options.now);
+    this.#published = new PublishedPreconfirmations(options.formatted);
+    this.#recent = new RecentPendingHashes(options.formatted, options.now);
   }
 
   get current(): WholeView | undefined {

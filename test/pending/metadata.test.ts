@@ -5,7 +5,7 @@ import { formatData, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { parseL1Attributes } from "../../src/ethereum/opFees.ts";
 import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
-import { createTransactionFields } from "../../src/pending/nodeTransactionFields.ts";
+import { TransactionFields } from "../../src/pending/nodeTransactionFields.ts";
 import { opReceiptExtra } from "../../src/pending/opReceipt.ts";
 import { encodeL1Attributes } from "../devnet/l1Attributes.ts";
 import { flashblock, hashOf } from "../support/builders/flashblocks.ts";
@@ -177,7 +177,7 @@ test("after an empty block the transaction fields are read from the next block, 
 
   let nowMs = 0;
   let reads = 0;
-  const fields = createTransactionFields(
+  const fields = new TransactionFields(
     async () => {
       reads++;
       return null;
