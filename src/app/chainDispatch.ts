@@ -8,7 +8,7 @@ import { createUnitsOf } from "../state/providerUnits.ts";
 import { CallTraces, createCallLog, createCallMetrics } from "../telemetry/callReports.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
-import { noHead } from "./createPendingViews.ts";
+import { noHead } from "./pendingViews.ts";
 
 /** The JSON-RPC dispatchers of one chain. */
 export interface ChainDispatch {

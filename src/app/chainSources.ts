@@ -1,9 +1,9 @@
 import type { Chain } from "../methods/method.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
 import type { ChainState } from "./chainState.ts";
-import type { PendingViews } from "./createPendingViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { ForwardedReasons } from "./forwardedReasons.ts";
+import type { PendingViews } from "./pendingViews.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 /** The views of one chain, as far as requests of clients use them. */

@@ -14,10 +14,9 @@ import { TraceSource } from "../state/sources/traceSource.ts";
 import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { SourceTrust } from "../state/sourceTrust.ts";
 import type { StateCost } from "../state/stateCost.ts";
-import type { WriteSetSource } from "../state/writeSet.ts";
-import { selectWriteSetSources } from "../state/writeSet.ts";
-import type { PendingViews } from "./createPendingViews.ts";
+import { selectWriteSetSources, type WriteSetSource } from "../state/writeSet.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
+import type { PendingViews } from "./pendingViews.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 export interface WriteSetSourcesOptions {

@@ -12,10 +12,10 @@ import { LocalFilters } from "../subscriptions/localFilters.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
 import type { ChainSources } from "./chainSources.ts";
 import { ChainState } from "./chainState.ts";
-import { createPendingViews, type PendingViews } from "./createPendingViews.ts";
 import { createReadPipeline, type ReadPipeline } from "./createReadPipeline.ts";
 import { directNodeCall } from "./directNodeCall.ts";
 import { ForwardedReasons, isDevelopmentNode } from "./forwardedReasons.ts";
+import { PendingViews } from "./pendingViews.ts";
 import type { Shared } from "./shared.ts";
 import { Upstreams, type UpstreamsOptions } from "./upstreams.ts";
 
@@ -107,7 +107,7 @@ export const createFollowedSources = (config: ChainConfig, shared: Shared, signa
   storeChain({ config, shared, upstreams, pipeline, signal });
   const feed = config.pending.feeds.length > 0 ? new FeedSource() : undefined;
   const forwarded = new ForwardedReasons(config.name, telemetry);
-  const views: PendingViews = createPendingViews({
+  const views: PendingViews = new PendingViews({
     config,
     upstreams,
     pipeline,

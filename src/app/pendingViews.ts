@@ -6,7 +6,7 @@ import { RulesWatch, resolveForks } from "../evm/chainRules.ts";
 import type { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { SenderCache } from "../evm/senders/senderCache.ts";
 import { createFeed } from "../feed/feedClient.ts";
-import { createRecentFlashblocks, type RecentFlashblocks } from "../feed/recentFlashblocks.ts";
+import { createRecentFlashblocks } from "../feed/recentFlashblocks.ts";
 import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { noExecutor } from "../pending/execution.ts";
@@ -19,27 +19,6 @@ import type { ReadPipeline } from "./createReadPipeline.ts";
 import { directNodeCall } from "./directNodeCall.ts";
 import type { ForwardedReasons } from "./forwardedReasons.ts";
 import type { Upstreams } from "./upstreams.ts";
-
-/** The views of one chain, and the execution on them. Both begin when the nodes have identified the chain. */
-export interface PendingViews {
-  /** Rejects if the nodes are of different chains. */
-  readonly ready: Promise<void>;
-  /** Returns the current view. Throws RpcError (503) before the first head. */
-  view(): View;
-  readonly execution: ChainExecution | undefined;
-  /** Undefined while the rules of the chain are not known. */
-  readonly forks: ChainForks | undefined;
-  /** The system contracts that a node reported. */
-  readonly systemContracts: readonly Address[];
-  /** The newest messages of the feed, for the status page. */
-  readonly flashblocks: RecentFlashblocks;
-  subscribe(listener: (change: PendingChange) => void): () => void;
-  /** Records a raw transaction that a node accepted, for the pending nonce of its sender. Returns its hash. */
-  recordSubmitted(raw: string): Hash | undefined;
-  /** Returns `nonce` increased by the consecutive accepted transactions of the sender, of all replicas. */
-  advanceNonce(sender: Address, nonce: bigint): Promise<bigint>;
-  close(): Promise<void>;
-}
 
 export interface PendingViewsOptions {
   readonly config: ChainConfig;
@@ -59,8 +38,11 @@ export interface PendingViewsOptions {
 export const noHead = (chain: string): RpcError =>
   unavailable(`chain "${chain}": no upstream node has reported a head yet`);
 
-class ChainViews implements PendingViews {
+/** The views of one chain, and the execution on them. Both begin when the nodes have identified the chain. */
+export class PendingViews {
+  /** Rejects if the nodes are of different chains. */
   readonly ready: Promise<void>;
+  /** The newest messages of the feed, for the status page. */
   readonly flashblocks = createRecentFlashblocks();
   readonly #options: PendingViewsOptions;
   readonly #senders = new SenderCache();
@@ -81,14 +63,17 @@ class ChainViews implements PendingViews {
     return this.#execution;
   }
 
+  /** Undefined while the rules of the chain are not known. */
   get forks(): ChainForks | undefined {
     return this.#rules?.forks;
   }
 
+  /** The system contracts that a node reported. */
   get systemContracts(): readonly Address[] {
     return this.#rules?.systemContracts ?? [];
   }
 
+  /** Returns the current view. Throws RpcError (503) before the first head. */
   view(): View {
     return this.#pending?.view() ?? this.#sealedView();
   }
@@ -98,6 +83,7 @@ class ChainViews implements PendingViews {
     return () => this.#listeners.delete(listener);
   }
 
+  /** Records a raw transaction that a node accepted, for the pending nonce of its sender. Returns its hash. */
   recordSubmitted(raw: string): Hash | undefined {
     const transaction = parseSubmitted(raw, this.#senders);
     if (transaction?.sent !== undefined) {
@@ -107,6 +93,7 @@ class ChainViews implements PendingViews {
     return transaction?.hash;
   }
 
+  /** Returns `nonce` increased by the consecutive accepted transactions of the sender, of all replicas. */
   async advanceNonce(sender: Address, nonce: bigint): Promise<bigint> {
     return this.#pending?.advanceNonce(sender, nonce) ?? nonce;
   }
@@ -224,6 +211,3 @@ class ChainViews implements PendingViews {
     });
   };
 }
-
-/** Creates the views of one chain. They follow its nodes, and its feed if there is one. */
-export const createPendingViews = (options: PendingViewsOptions): PendingViews => new ChainViews(options);
