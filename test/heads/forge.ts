@@ -9,10 +9,13 @@ export interface ForgeOptions extends Pick<FakeChainOptions, "secondsPerBlock"> 
 export const forge = (
   { blocks }: FakeChain,
   count: number,
-  { depth = 0, ...options }: ForgeOptions = {},
+  { depth = 0, secondsPerBlock = 2 }: ForgeOptions = {},
 ): FakeChain => {
   const startSeconds = Number(blocks[0]?.timestamp);
-  const forged = createFakeChain({ height: blocks.length - 1, startSeconds, ...options });
+  const height = blocks.length - 1;
+  // With another block time, all blocks get other times.
+  const hasSameTimes = Number(blocks[height]?.timestamp) === startSeconds + Math.floor(height * secondsPerBlock);
+  const forged = createFakeChain({ height, startSeconds, secondsPerBlock, base: hasSameTimes ? blocks : [] });
   forged.reorg(depth, count);
   return forged;
 };

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash as digest } from "node:crypto";
 
 export interface FakeBlock {
   readonly number: bigint;
@@ -17,6 +17,8 @@ export interface FakeChainOptions {
   readonly startSeconds?: number;
   /** Chains of different seeds have different blocks from genesis on. */
   readonly seed?: string;
+  /** The first blocks. `height` may be higher. Default: none. */
+  readonly base?: readonly FakeBlock[];
 }
 
 /** A generated chain that several fake nodes may share; listeners get every change with the new blocks. */
@@ -35,43 +37,58 @@ export interface FakeChain {
 }
 
 const quantity = (value: bigint | number): string => `0x${value.toString(16)}`;
-const hashOf = (text: string): `0x${string}` => `0x${createHash("sha256").update(text).digest("hex")}`;
+const hashOf = (text: string): `0x${string}` => `0x${digest("sha256", text)}`;
 const zeros = (bytes: number): string => `0x${"00".repeat(bytes)}`;
 
+/** The members that all blocks share. */
+const FIXED = {
+  logsBloom: zeros(256),
+  miner: zeros(20),
+  gasLimit: quantity(30_000_000),
+  gasUsed: "0x0",
+  baseFeePerGas: "0x7",
+  extraData: "0x",
+  nonce: zeros(8),
+  mixHash: zeros(32),
+  sha3Uncles: hashOf("uncles"),
+  difficulty: "0x0",
+  size: "0x200",
+  transactions: [],
+  uncles: [],
+} as const;
+
+const formatBlock = ({ number, hash, parentHash, timestamp }: Omit<FakeBlock, "json">) => ({
+  ...{ hash, number: quantity(number), parentHash, timestamp: quantity(timestamp) },
+  stateRoot: hashOf(`state:${hash}`),
+  receiptsRoot: hashOf(`receipts:${hash}`),
+  transactionsRoot: hashOf(`transactions:${hash}`),
+  ...FIXED,
+});
+
+/** Creates a block. Most are never read, so that it is formatted when it is. */
+const createBlock = (fields: Omit<FakeBlock, "json">): FakeBlock => {
+  let json: FakeBlock["json"] | undefined;
+  return {
+    ...fields,
+    get json() {
+      json ??= formatBlock(fields);
+      return json;
+    },
+  };
+};
+
 export const createFakeChain = (options: FakeChainOptions = {}): FakeChain => {
-  const { secondsPerBlock = 2, startSeconds = 1_700_000_000, seed = "seed", height = 10 } = options;
+  const { secondsPerBlock = 2, startSeconds = 1_700_000_000, seed = "seed", base = [], height = 10 } = options;
   const listeners = new Set<(blocks: readonly FakeBlock[]) => void>();
-  const blocks: FakeBlock[] = [];
-  const known = new Map<unknown, FakeBlock>();
+  const blocks = [...base];
+  const known = new Map<unknown, FakeBlock>(base.map((block) => [block.hash, block]));
   let branch = 0;
 
   const block = (number: number): FakeBlock => {
     const parentHash = blocks[number - 1]?.hash ?? `0x${"0".repeat(64)}`;
     const hash = hashOf(`${seed}:${branch}:${number}:${parentHash}`);
     const timestamp = BigInt(startSeconds + Math.floor(number * secondsPerBlock));
-    const json = {
-      hash,
-      number: quantity(number),
-      parentHash,
-      timestamp: quantity(timestamp),
-      logsBloom: zeros(256),
-      stateRoot: hashOf(`state:${hash}`),
-      receiptsRoot: hashOf(`receipts:${hash}`),
-      transactionsRoot: hashOf(`transactions:${hash}`),
-      miner: zeros(20),
-      gasLimit: quantity(30_000_000),
-      gasUsed: "0x0",
-      baseFeePerGas: "0x7",
-      extraData: "0x",
-      nonce: zeros(8),
-      mixHash: zeros(32),
-      sha3Uncles: hashOf("uncles"),
-      difficulty: "0x0",
-      size: "0x200",
-      transactions: [],
-      uncles: [],
-    };
-    return { number: BigInt(number), hash, parentHash, timestamp, json };
+    return createBlock({ number: BigInt(number), hash, parentHash, timestamp });
   };
 
   const grow = (count: number): void => {
@@ -86,7 +103,7 @@ export const createFakeChain = (options: FakeChainOptions = {}): FakeChain => {
     }
   };
 
-  grow(height + 1);
+  grow(height + 1 - base.length);
   return {
     chainId: options.chainId ?? 31_337,
     blocks,
