@@ -1,3 +1,5 @@
+import { request } from "undici";
+
 /** One JSON-RPC response with its text, for tests that compare bytes. */
 export interface RpcAnswer {
   readonly status: number;
@@ -12,13 +14,15 @@ export const rpc = async (
   params: readonly unknown[] = [],
   headers: Readonly<Record<string, string>> = {},
 ): Promise<RpcAnswer> => {
-  const response = await fetch(url, {
+  // `fetch` takes four times as long: its bodies are web streams.
+  const response = await request(url, {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
   });
-  const text = await response.text();
-  return { status: response.status, headers: response.headers, text, body: text === "" ? {} : JSON.parse(text) };
+  const text = await response.body.text();
+  const answered = new Headers(Object.entries(response.headers).map(([name, value]) => [name, String(value)]));
+  return { status: response.statusCode, headers: answered, text, body: text === "" ? {} : JSON.parse(text) };
 };
 
 /** Cuts the text of `result` out of an envelope in which it is the last member. */
@@ -30,7 +34,7 @@ export const resultText = (text: string): string => {
 
 /** Reads the value of one metric from /metrics; 0 if it has no series. */
 export const metric = async (opsUrl: string, name: string, ...labels: readonly string[]): Promise<number> => {
-  const text = await (await fetch(`${opsUrl}/metrics`)).text();
+  const text = await (await request(`${opsUrl}/metrics`)).body.text();
   return text
     .split("\n")
     .filter((line) => line.startsWith(name) && labels.every((label) => line.includes(label)))
