@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Address, encodeDeployData, encodeFunctionData, getContractAddress, type Hex } from "viem";
-import { mnemonicToAccount } from "viem/accounts";
+import { privateKeyToAccount } from "viem/accounts";
 import { TOKEN_ABI, TOKEN_BYTECODE } from "./token.ts";
 
 export type TrafficKind = "transfer" | "token" | "create" | "revert" | "store";
@@ -31,8 +31,19 @@ interface SendOptions {
   readonly gas: bigint;
 }
 
-const MNEMONIC = "test test test test test test test test test test test junk";
-const DEV_ACCOUNTS = 10;
+/** The published private keys of anvil's accounts, of the mnemonic "test test ... junk". To derive them takes half a second. */
+const DEV_KEYS = [
+  "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+  "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
+  "0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
+  "0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
+  "0x47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a",
+  "0x8b3a350cf5c34c9194ca85829a2df0ec3153be0318b5e2d3348e872092edffba",
+  "0x92db14e403b83dfe3df233f83dfa3a0d7096f21ca9b0d6d6b8d88b2b4ec1564e",
+  "0x4bbbf85ce3377467afe5d46f804f221813b2bb87f24d81f60f1fcdbf7cbf4356",
+  "0xdbda1821b80551c9d65939329250298aa3472ba22feea921c0cf5d620ea67b97",
+  "0x2a871d0798f97d79848a013d4936a73bf4cc922c825d33c1cf7073dff6d409c6",
+] as const;
 const SUPPLY_EACH = 10n ** 24n;
 const MAX_FEE = 20n * 10n ** 9n;
 const ALL_KINDS: readonly TrafficKind[] = [
@@ -49,9 +60,7 @@ const ALL_KINDS: readonly TrafficKind[] = [
 const TINY_CREATION: Hex = "0x600160005360016000f3";
 
 /** The accounts of anvil, each with 10,000 ether. */
-export const devAccounts = Array.from({ length: DEV_ACCOUNTS }, (_, addressIndex) =>
-  mnemonicToAccount(MNEMONIC, { addressIndex }),
-);
+export const devAccounts = DEV_KEYS.map((key) => privateKeyToAccount(key));
 
 type DevAccount = (typeof devAccounts)[number];
 
@@ -107,7 +116,7 @@ export const startTraffic = async (options: TrafficOptions): Promise<Traffic> =>
   const token = getContractAddress({ from: deployer.address, nonce: BigInt(nonce) });
 
   const sendOne = (kind: TrafficKind, at: number): Promise<number> => {
-    const account = devAccounts[at % DEV_ACCOUNTS] ?? deployer;
+    const account = devAccounts[at % DEV_KEYS.length] ?? deployer;
     const to = recipientOf(at);
     const call = (data: Hex) => send(account, { to: token, data, gas: 200_000n });
     const value = BigInt(at + 1);
