@@ -8,6 +8,9 @@ import { execPath } from "node:process";
 import { createInterface } from "node:readline";
 import { type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { checkConfig } from "../../src/cli/check.ts";
+import { formatCheckResult } from "../../src/cli/checkResult.ts";
+import { readArguments, readConfig } from "../../src/config/readConfig.ts";
 import { readRepositoryFile } from "../docs/repositoryFiles.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
@@ -111,12 +114,10 @@ const startProcess = async (t: TestContext, file: string) => {
   return { lines, opsUrl: opsUrl() ?? "" };
 };
 
+/** Returns whether `forebay check` finds a fault, and its lines. */
 const runCheck = async (file: string) => {
-  const child = spawn(execPath, [BIN, "check", "--config", file], { stdio: ["ignore", "pipe", "inherit"] });
-  const chunks: Buffer[] = [];
-  child.stdout.on("data", (chunk: Buffer) => chunks.push(chunk));
-  const [code] = await once(child, "close");
-  return { code, text: Buffer.concat(chunks).toString() };
+  const results = await checkConfig(readConfig(readArguments(["check", "--config", file], {}), {}));
+  return { hasFault: results.some(({ level }) => level === "fault"), lines: results.map(formatCheckResult) };
 };
 
 /** Whether one series of the metric meets the condition of the row. */
@@ -142,15 +143,31 @@ for (const [fault, configOf] of Object.entries(FAULTS)) {
     const isLogged = () => lines.some((line) => row.log.every((part) => line.includes(part)));
     await until(() => Promise.resolve(isLogged()), `${row.log.join()} is logged`);
     await until(() => isMet(opsUrl, row), `${row.metric} ${row.condition}`);
-    const { code, text } = await runCheck(file);
-    assert.equal(code, 1);
+    const checked = await runCheck(file);
+    assert.ok(checked.hasFault, "the command fails");
     assert.ok(
-      text.split("\n").some((line) => row.check.every((part) => line.includes(part))),
-      text,
+      checked.lines.some((line) => row.check.every((part) => line.includes(part))),
+      checked.lines.join("\n"),
     );
     assert.ok(alertText(row.alert).includes(row.metric), row.alert);
   });
 }
+
+test('the command "check" prints a fault, and ends with 1', async (t) => {
+  const file = await writeConfig(t, await withRedis(t, `redis://${DEAD}`));
+  const child = spawn(execPath, [BIN, "check", "--config", file], { stdio: ["ignore", "pipe", "inherit"] });
+  const chunks: Buffer[] = [];
+  child.stdout.on("data", (chunk: Buffer) => chunks.push(chunk));
+  const [code] = await once(child, "close");
+  assert.equal(code, 1);
+  const check = rows.get("Redis: nothing listens")?.check ?? [];
+  assert.ok(check.length > 0);
+  const text = Buffer.concat(chunks).toString();
+  assert.ok(
+    text.split("\n").some((line) => check.every((part) => line.includes(part))),
+    text,
+  );
+});
 
 test("every row of the page is a tested fault", () => {
   assert.deepEqual([...rows.keys()], Object.keys(FAULTS));
