@@ -5,7 +5,7 @@ import { ANY, createSplit, range, readLogs } from "./askLogs.ts";
 import { createFakeChain, fakeAddress, fakeHeads, plainScan } from "./fakeChain.ts";
 import { createFakeLogNode, type LogsRequest, nodeError } from "./fakeLogNode.ts";
 
-const BLOCKS = 40_000;
+const BLOCKS = 20_000;
 /** forebay learns the limit from the first half. The test counts the requests for the second half. */
 const HALF = BLOCKS / 2;
 
