@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** The clock of the head tracker; tests replace it. */
+/** A monotonic clock. Tests replace it. */
 export interface Clock {
   nowMs(): number;
   /** Resolves early when the signal is aborted. */

@@ -23,6 +23,13 @@ import { type CanonicalJson, parseParams } from "./paramSpec.ts";
 import { atPending, atPendingHash } from "./pendingReads.ts";
 import { hasKnownFields } from "./readTransaction.ts";
 
+/** One call of a block read. */
+interface BlockReadInput extends ParsedRead {
+  readonly spec: BlockReadSpec;
+  /** Index of the block parameter in `values`. */
+  readonly position: number;
+}
+
 const NULL = Buffer.from("null");
 
 /** The execution API returns null for an unknown block. Methods of geth's debug namespace return an error. */
@@ -152,13 +159,6 @@ export const blockRead = (spec: BlockReadSpec): Method => {
     },
   };
 };
-
-/** One call of a block read. */
-interface BlockReadInput extends ParsedRead {
-  readonly spec: BlockReadSpec;
-  /** Index of the block parameter in `values`. */
-  readonly position: number;
-}
 
 /** Adds the canonical params, without the block, to the parsed parameters. */
 export const withCanonicalParams = (read: Omit<BlockReadInput, "canonicalParams">): BlockReadInput => ({

@@ -20,7 +20,7 @@ export interface LocalFiltersOptions {
   readonly memory?: MemoryBudget | undefined;
   readonly maxFilters?: number;
   readonly expiryMs?: number;
-  readonly now?: () => number;
+  readonly nowMs?: () => number;
 }
 
 interface Filter extends Pick<NewFilter, "clientId" | "query"> {
@@ -118,14 +118,14 @@ const heldBytes = ({ query, weight, blocks }: Pick<Filter, "query" | "weight" | 
 /** Stores filters in this process. Another replica does not have them. */
 export class LocalFilters implements FilterStore {
   readonly #options: LocalFiltersOptions;
-  readonly #now: () => number;
+  readonly #nowMs: () => number;
   /** In the order of their expiry. */
   readonly #filters = new Map<string, Filter>();
   readonly #counts = new FilterCounts();
 
   constructor(options: LocalFiltersOptions) {
     this.#options = options;
-    this.#now = options.now ?? Date.now;
+    this.#nowMs = options.nowMs ?? Date.now;
   }
 
   async add(id: string, { clientId, query, blocks }: NewFilter): Promise<boolean> {
@@ -181,7 +181,7 @@ export class LocalFilters implements FilterStore {
 
   /** Evicts expired filters, then returns the filter with this id. */
   #find(id: string): Filter | undefined {
-    const atMs = this.#now();
+    const atMs = this.#nowMs();
     for (const [each, { expiresAtMs }] of this.#filters) {
       if (expiresAtMs > atMs) {
         break;
@@ -194,7 +194,7 @@ export class LocalFilters implements FilterStore {
   #store(id: string, filter: Filter): void {
     const { expiryMs = FILTER_EXPIRY_MS } = this.#options;
     this.#filters.delete(id);
-    this.#filters.set(id, { ...filter, expiresAtMs: this.#now() + expiryMs });
+    this.#filters.set(id, { ...filter, expiresAtMs: this.#nowMs() + expiryMs });
   }
 
   /** Makes room for a client: removes the filter of the largest network that was not polled for the longest time. */

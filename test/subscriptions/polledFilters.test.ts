@@ -187,7 +187,7 @@ test("in this process: filters expire, and another replica does not know them", 
     maxBytesPerClient: MAX_BYTES,
     maxFilters: 2,
     expiryMs: 1_000,
-    now: () => nowMs,
+    nowMs: () => nowMs,
   });
   const { filters } = createReplica({ local });
   const context = at(chain, 50);

@@ -90,7 +90,7 @@ interface Entry {
 const SWEEP_INTERVAL = 1_000;
 
 /** Creates reservations of this process alone. */
-export const createLocalReservations = (now: () => number = () => performance.now()): Reservations => {
+export const createLocalReservations = (nowMs: () => number = () => performance.now()): Reservations => {
   const entries = new Map<string, Entry>();
   let count = 0;
   const sweep = (): void => {
@@ -99,7 +99,7 @@ export const createLocalReservations = (now: () => number = () => performance.no
       return;
     }
     for (const [id, { expiresAtMs }] of entries) {
-      if (expiresAtMs <= now()) {
+      if (expiresAtMs <= nowMs()) {
         entries.delete(id);
       }
     }
@@ -108,11 +108,11 @@ export const createLocalReservations = (now: () => number = () => performance.no
     reserve: async ({ id, digest, seconds }) => {
       sweep();
       const known = entries.get(id);
-      const isKnown = known !== undefined && known.expiresAtMs > now();
+      const isKnown = known !== undefined && known.expiresAtMs > nowMs();
       if (isKnown && (known.value === "held" || known.value.openTo !== digest)) {
         return undefined;
       }
-      const entry: Entry = isKnown ? known : { value: "held", expiresAtMs: now() + seconds * 1_000 };
+      const entry: Entry = isKnown ? known : { value: "held", expiresAtMs: nowMs() + seconds * 1_000 };
       entry.value = "held";
       entries.set(id, entry);
       const suspend = async (): Promise<void> => {
