@@ -1,9 +1,8 @@
 import { blockNumberOrTag, blockNumberOrTagOrHash, stateBlock } from "./blockParams.ts";
 import { blockRead } from "./blockRead.ts";
 import { stateRead } from "./blockReadSpec.ts";
+import { blockByNumber, blockReceipts, fullTransactions } from "./chainReads.ts";
 import { eth_feeHistory } from "./eth_feeHistory.ts";
-import { eth_getBlockByNumber, fullTransactions } from "./eth_getBlockByNumber.ts";
-import { eth_getBlockReceipts } from "./eth_getBlockReceipts.ts";
 import { eth_getLogs } from "./eth_getLogs.ts";
 import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
 import { eth_sendRawTransaction } from "./eth_sendRawTransaction.ts";
@@ -104,7 +103,7 @@ const slotsByAddress = mapOf(readAddress, arrayOf(readSlot));
 export const table: readonly Method[] = [
   eth_blockNumber,
   eth_feeHistory,
-  eth_getBlockByNumber,
+  blockRead(blockByNumber),
   eth_getLogs,
   eth_simulateV1,
   eth_getStorageAt,
@@ -179,7 +178,7 @@ export const table: readonly Method[] = [
     ]),
   ),
   blockRead(block("eth_getHeaderByNumber", "eth_getHeaderByHash")),
-  eth_getBlockReceipts,
+  blockRead(blockReceipts),
   blockRead({ name: "debug_getRawBlock", params: [blockNumberOrTagOrHash], kind: "block", isSlow: true }),
   blockRead({ name: "debug_getRawHeader", params: [blockNumberOrTagOrHash], kind: "block" }),
   blockRead({ name: "debug_getRawReceipts", params: [blockNumberOrTagOrHash], kind: "block", isSlow: true }),
