@@ -79,9 +79,6 @@ export interface ExecutedFlashblock {
   readonly layer: StateChanges | undefined;
 }
 
-/** A block's root is computed again for each of its messages. */
-const receiptLeaves: LeafCache = new WeakMap();
-
 /** Appends transactions and receipts to those of `before`, if it belongs to the same block. */
 export const appendExecuted = (
   job: FlashblockJob,
@@ -110,6 +107,7 @@ export const appendExecuted = (
 export const findMismatch = (
   job: FlashblockJob,
   executed: Pick<ExecutedFlashblock, "gasUsed" | "bloom" | "encodedReceipts">,
+  leaves: LeafCache,
 ): UnverifiedReason | undefined => {
   if (executed.gasUsed !== job.expected.gasUsed) {
     return "gas";
@@ -118,7 +116,7 @@ export const findMismatch = (
     return "bloom";
   }
   const { receiptsRoot } = job.expected;
-  return receiptsRoot === undefined || orderedTrieRoot(executed.encodedReceipts, receiptLeaves) === receiptsRoot
+  return receiptsRoot === undefined || orderedTrieRoot(executed.encodedReceipts, leaves) === receiptsRoot
     ? undefined
     : "receiptsRoot";
 };

@@ -4,6 +4,7 @@ import type { PendingEnvironment } from "../core/view.ts";
 import type { Address, Data, Hash } from "../ethereum/hex.ts";
 import type { Receipt } from "../ethereum/receipt.ts";
 import type { Senders } from "../evm/senders/senderRecovery.ts";
+import type { ListedAccount } from "../feed/flashblock.ts";
 import type { WriteSetFailure } from "../state/writeSet.ts";
 
 /** Why a message's state is not verified. It is a label value of the metric. */
@@ -48,12 +49,6 @@ export interface Execution {
   readonly cause?: string | undefined;
 }
 
-/** State that a message reads or writes, according to the feed's access list. */
-interface Accessed {
-  readonly address: Address;
-  readonly slots: readonly Hash[];
-}
-
 /** One message to execute. It is plain data, because threads send it to each other. */
 export interface FlashblockJob {
   readonly id: number;
@@ -65,7 +60,7 @@ export interface FlashblockJob {
   /** Of `transactions`, as far as they are known. */
   readonly senders?: Senders;
   /** A hint for prefetching, which is not verified. Empty if the feed has none. */
-  readonly accessList: readonly Accessed[];
+  readonly accessList: readonly ListedAccount[];
   /** Subblocks: another transaction will end the block and change the fees of these. The state cannot be computed. */
   readonly hasPostExec: boolean;
   /** The message's fields of the block up to this message. The result of the execution must match them. */

@@ -60,7 +60,7 @@ export class FlashblockExecutor {
   readonly #engineQueue: EngineTurns;
   readonly #executed: ExecutedJobs;
   readonly #jobs: PreparedJobs;
-  /** A block's root is computed again for each of its messages. */
+  /** The roots of a block are computed again for each of its messages. */
   readonly #leaves: LeafCache = new WeakMap();
   /** Everything that the running job and those below it have written, newest first. */
   #written: readonly StateChanges[] | undefined;
@@ -157,7 +157,7 @@ export class FlashblockExecutor {
     try {
       const outcome = await this.#execute(prepared, preState);
       const executed = appendExecuted(job, preState.ancestors[0], rawsOf(prepared), outcome.receipts);
-      const unverified = findMismatch(job, executed);
+      const unverified = findMismatch(job, executed, this.#leaves);
       if (unverified) {
         return { outcome: undefined, unverified, cause: undefined };
       }
