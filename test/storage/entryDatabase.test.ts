@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import type { CacheEntry } from "../../src/cache/cacheEntry.ts";
+import { decodeValue, encodeValue } from "../../src/cache/redisValue.ts";
 import { type EntryChange, EntryDatabase } from "../../src/storage/entryDatabase.ts";
+import { storageFault } from "../../src/storage/storageFault.ts";
 
 const MAX_BYTES = 16 * 1024 * 1024;
 const PART = "forebay1:1:00:";
@@ -115,4 +118,42 @@ test("a second user of the folder gets nothing until the first one has ended", a
   assert.equal(EntryDatabase.open(folder, MAX_BYTES), undefined);
   close(database);
   assert.ok(open());
+});
+
+const DAMAGED_BYTES = 64;
+
+test("a damaged page gives misses or an error, and never a wrong value", async (t) => {
+  const { open, close, folder } = await createFolder(t);
+  const first = open();
+  const names = Array.from({ length: 300 }, (_, index) => `${index}`);
+  const entryOf = (name: string): CacheEntry => ({ body: Buffer.from(`"${name}"`), isFinal: true, storedAtMs: 1 });
+  const values = await Promise.all(names.map((name) => encodeValue(PART + name, entryOf(name))));
+  first.write(names.map((name, index) => ({ ...entry(name), value: values[index] })));
+  close(first);
+  const path = join(folder, "forebay.db");
+  const whole = await readFile(path);
+  let right = 0;
+  for (let at = 200; at < whole.length; at += 1_024) {
+    const damaged = Buffer.from(whole);
+    damaged.fill(0xa5, at, at + DAMAGED_BYTES);
+    await writeFile(path, damaged);
+    for (const name of ["forebay.db-wal", "forebay.db-shm"]) {
+      await rm(join(folder, name), { force: true });
+    }
+    let database: EntryDatabase | undefined;
+    try {
+      database = EntryDatabase.open(folder, MAX_BYTES);
+      for (const name of names) {
+        const [value] = database?.read([PART + name]) ?? [];
+        const decoded = value && (await decodeValue(PART + name, Buffer.from(value)).catch(() => undefined));
+        assert.ok(decoded === undefined || Buffer.from(decoded.body).toString() === `"${name}"`, name);
+        right += decoded === undefined ? 0 : 1;
+      }
+    } catch (error) {
+      assert.ok(["corrupt", "other"].includes(storageFault(error)), String(error));
+    } finally {
+      database?.close(false);
+    }
+  }
+  assert.ok(right > 1_000, `${right} values were read`);
 });

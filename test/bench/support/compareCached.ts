@@ -20,7 +20,7 @@ export interface CachedShape {
 }
 
 export const HEIGHT = 1_100;
-const COMPILE_MS = 4_000;
+export const COMPILE_MS = 4_000;
 
 export const startCached = async (
   options: CachedServerOptions,

@@ -9,6 +9,8 @@ export interface Server {
   /** One more header of each request. */
   readonly header?: string | undefined;
   readonly pids: readonly number[];
+  /** The only thread whose CPU time counts: see `mainThreadOf`. */
+  readonly thread?: string;
   end(): Promise<void>;
 }
 
@@ -31,8 +33,9 @@ export const median = (values: readonly number[]): number => {
 export const spread = (values: readonly number[]): number =>
   (Math.max(...values) - Math.min(...values)) / median(values);
 
-export const measure = async ({ port, path, header, pids }: Server, shape: LoadShape): Promise<Measured> => {
-  const cpu = (): number => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0);
+export const measure = async ({ port, path, header, pids, thread }: Server, shape: LoadShape): Promise<Measured> => {
+  const counted: readonly (number | string)[] = thread === undefined ? pids : [thread];
+  const cpu = (): number => counted.reduce<number>((sum, each) => sum + cpuSeconds(each), 0);
   const load = startChild("load.ts");
   try {
     load.send({ ...shape, port, path, header });

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { workerEntry } from "../../src/app/workerEntry.ts";
+import { DataStorage } from "../../src/storage/dataStorage.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+
+const MAX_BYTES = 16 * 1024 * 1024;
+const PART = "forebay1:1:00:";
+const KEY = `${PART}a`;
+const LATER = Date.now() + 600_000;
+
+const open = async (t: TestContext) => {
+  const folder = await mkdtemp(join(tmpdir(), "forebay-storage-"));
+  const telemetry = createTelemetry({ level: "silent" });
+  const storage = new DataStorage({ folder, maxBytes: MAX_BYTES, entry: workerEntry("storage"), telemetry });
+  t.after(async () => {
+    await storage.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+  const opened = Promise.withResolvers<void>();
+  t.after(storage.onOpened(opened.resolve));
+  await opened.promise;
+  const read = async (): Promise<string | undefined> => {
+    const [value] = await storage.read([KEY]);
+    return value && Buffer.from(value).toString();
+  };
+  return { storage, read, metrics: telemetry.metrics };
+};
+
+const write = (storage: DataStorage, value: Uint8Array | undefined, key = KEY): Promise<void> =>
+  storage.write([{ key, value, expiresMs: LATER }]);
+
+test("a part is neither read nor written before it is open", async (t) => {
+  const { storage, read } = await open(t);
+  await write(storage, Buffer.from("early"));
+  await storage.openPart(PART, async () => assert.fail("no block is known"));
+  assert.equal(await read(), undefined);
+  await write(storage, Buffer.from("right"));
+  storage.setFinalBlock(PART, { number: "7", hash: "0x07" });
+  assert.equal(await read(), "right");
+});
+
+test("a full folder is read on, and an entry that must be removed is not served", async (t) => {
+  const { storage, read, metrics } = await open(t);
+  await storage.openPart(PART, async () => true);
+  await write(storage, Buffer.from("old"));
+  assert.equal(await read(), "old");
+  await write(storage, Buffer.alloc(2 * MAX_BYTES), `${PART}large`);
+  const { values } = await metrics.diskErrors.get();
+  assert.equal(values.find(({ labels }) => labels.reason === "full")?.value, 1);
+  assert.equal(await read(), "old");
+  await write(storage, undefined);
+  assert.equal(await read(), undefined);
+  assert.equal(storage.isOpen(PART), false);
+});
