@@ -1,10 +1,9 @@
 import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
-import type { CacheStatus, RpcResponse } from "../core/rpcSource.ts";
+import { type CacheStatus, isFreshFromNode, type RpcResponse } from "../core/rpcSource.ts";
 import type { Address } from "../ethereum/hex.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { isFreshFromNode } from "./isFreshFromNode.ts";
 import { resolvesWithin } from "./resolvesWithin.ts";
 import type { StateChecks } from "./stateChecks.ts";
 import type { StateCost } from "./stateCost.ts";

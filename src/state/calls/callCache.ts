@@ -1,9 +1,8 @@
 import type { Context } from "../../core/context.ts";
 import type { BlockId } from "../../core/heads.ts";
-import type { CacheStatus, RpcResponse } from "../../core/rpcSource.ts";
+import { type CacheStatus, isFreshFromNode, type RpcResponse } from "../../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../../jsonrpc/call.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
-import { isFreshFromNode } from "../isFreshFromNode.ts";
 import { resolvesWithin } from "../resolvesWithin.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
