@@ -15,7 +15,7 @@ import { ownContext } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
 import type { RunScript, SharedValues } from "../core/sharedValues.ts";
-import { admitted, type MemoryBudget } from "../limits/memoryBudget.ts";
+import { type MemoryBudget, withinBudget } from "../limits/memoryBudget.ts";
 import { prefetchRequests, receiptsOf } from "../methods/chainReads.ts";
 import { coalesced } from "../nodes/coalesced.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -62,7 +62,7 @@ const valuesIn = (store: EntryStore, keys: ChainKeys): SharedValues => ({
   set: (key, body, seconds) => store.set(keys.prefix + key, { body, isFinal: false, storedAtMs: Date.now() }, seconds),
 });
 
-/** Creates the path of a read: prefetch, cache, coalescing, nodes. */
+/** Creates the path of a read: see the picture of a request in docs/architecture.md. */
 export const createReadPipeline = (
   config: ChainConfig,
   tiers: CacheTiers,
@@ -87,7 +87,7 @@ export const createReadPipeline = (
     stores: [...(disk ? [disk] : []), ...(redis ? [redis] : [])],
   };
   const { nodes, verifier } = upstreams;
-  const stateReads = agreedState(admitted(coalesced(upstreams), budget), {
+  const stateReads = agreedState(withinBudget(coalesced(upstreams), budget), {
     ...{ nodes, agree: config.state.agree },
     disagreements: new Disagreements(config.name, telemetry),
   });

@@ -111,10 +111,14 @@ export class Upstreams implements NodeSource {
   readonly heads: HeadTracker;
   readonly verifier: Verifier;
   /** For requests of forebay itself. They do not mark the chain active, so that an idle chain stays idle. */
-  readonly background: NodeSource;
+  get background(): NodeSource {
+    return this.#pool;
+  }
+
   /** Resolves when chain id, genesis and a first head are known. Rejects only if it is closed before. */
   readonly ready: Promise<void>;
   readonly #options: UpstreamsOptions;
+  readonly #pool: NodePool;
   readonly #telemetry: Telemetry;
   readonly #verifyPool: VerifyThreads;
   readonly #chain: FollowedChain;
@@ -138,7 +142,7 @@ export class Upstreams implements NodeSource {
     this.#chain = options.copy ?? followNodes(options, this.nodes, telemetry, this.#ending.signal);
     this.heads = this.#chain.heads;
     this.ready = this.#chain.ready;
-    this.background = this.#createPool();
+    this.#pool = this.#createPool();
   }
 
   /** Known when `ready` has resolved. `hash` changes only if the chain is reset. */
@@ -148,7 +152,7 @@ export class Upstreams implements NodeSource {
 
   request(request: RpcRequest, context: Context): Promise<RpcResponse> {
     this.heads.markActive();
-    return this.background.request(request, context);
+    return this.#pool.request(request, context);
   }
 
   /** Ends all cached values that the node has stated, on all replicas: one of its values was wrong. It suspends nothing. */
@@ -179,7 +183,7 @@ export class Upstreams implements NodeSource {
     return new Verifier(verify, evidence, this.#verifyPool);
   }
 
-  #createPool(): NodeSource {
+  #createPool(): NodePool {
     const { chain, attempts = RETRY_LIMITS.pool.defaultAttempts, hedge } = this.#options;
     return new NodePool(chain, this.nodes, { attempts, hedge }, this.#telemetry);
   }

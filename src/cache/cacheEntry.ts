@@ -57,9 +57,9 @@ export const isValid = (entry: CacheEntry, retention: RetentionClass, heads: Hea
   RETENTION[retention].blockFrom === "request" ||
   (entry.block !== undefined && isCanonical(entry.block, entry.isFinal, heads));
 
-/** Returns the time to live in Redis in seconds, or undefined if the entry is cached in memory only. */
-export const redisSeconds = ({ isFinal }: CacheEntry, retention: RetentionClass): number | undefined => {
-  const seconds = RETENTION[retention].redisSeconds;
+/** Returns the time to live on disk and in Redis in seconds, or undefined if the entry is cached in memory only. */
+export const storedSeconds = ({ isFinal }: CacheEntry, retention: RetentionClass): number | undefined => {
+  const seconds = RETENTION[retention].storedSeconds;
   return isFinal ? seconds?.final : seconds?.recent;
 };
 

@@ -82,7 +82,7 @@ class CachedSource implements RpcSource {
   /** `inMemory`: an entry in memory that is not served any more. */
   #readOrFetch(key: string, request: RpcRequest, context: Context, inMemory?: CacheEntry): Awaitable<RpcResponse> {
     const { retention } = request;
-    if (this.#options.stores.length === 0 || RETENTION[retention].redisSeconds === undefined) {
+    if (this.#options.stores.length === 0 || RETENTION[retention].storedSeconds === undefined) {
       return this.#fetchOrConfirm(key, request, context, inMemory);
     }
     return this.#find(key, request, context).then((found) => {

@@ -1,7 +1,7 @@
 import type { BlockId, Heads } from "../core/heads.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
-import { type CacheEntry, type ChainKeys, type EntryStore, redisSeconds, requestKey } from "./cacheEntry.ts";
+import { type CacheEntry, type ChainKeys, type EntryStore, requestKey, storedSeconds } from "./cacheEntry.ts";
 import type { MemoryStore } from "./memoryStore.ts";
 import { isStated, type StatedValues } from "./statedValues.ts";
 
@@ -21,7 +21,7 @@ export const storeEntry = (
   retention: RetentionClass,
 ): boolean => {
   const inMemory = memory.set(key, entry);
-  const seconds = redisSeconds(entry, retention);
+  const seconds = storedSeconds(entry, retention);
   if (seconds === undefined || stores.length === 0) {
     return inMemory;
   }
@@ -63,7 +63,7 @@ export const findStored = async (
     }
     if (isServed(entry)) {
       memory.set(key, entry);
-      const seconds = redisSeconds(entry, retention);
+      const seconds = storedSeconds(entry, retention);
       for (const faster of seconds === undefined ? [] : stores.slice(0, index)) {
         faster.set(key, entry, seconds ?? 0);
       }
@@ -92,7 +92,7 @@ export const forgetStateRead = ({ keys, memory, stores }: ChainTiers, read: Stat
     const key = requestKey(keys.prefix, { ...read, retention }, heads);
     if (key !== undefined) {
       memory.delete(key);
-      if (RETENTION[retention].redisSeconds !== undefined) {
+      if (RETENTION[retention].storedSeconds !== undefined) {
         for (const store of stores) {
           store.delete(key);
         }

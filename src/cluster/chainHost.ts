@@ -157,9 +157,9 @@ export class ChainHost {
     if (execution === undefined) {
       throw unavailable("the rules of the chain are not known");
     }
-    return this.#requests.run(state, (admission) => {
+    return this.#requests.run(state, (progress) => {
       const caller = { clientId, connection: call, charge: (calls: number) => call.report(calls) };
-      const context = { caller, admission, bypassCache: state.bypassCache, noCache: false };
+      const context = { caller, progress, bypassCache: state.bypassCache, noCache: false };
       const source = this.#stateOf(execution, state, context);
       const base = { block, source, ...(firstTimestamp !== undefined && { firstTimestamp }) };
       return execution.simulator[kind](paramsText, base, { signal: call.signal, caller });

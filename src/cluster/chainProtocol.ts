@@ -60,7 +60,7 @@ export interface RemoteRunBase {
   readonly viewId: string | undefined;
   /** Identifies the client's request among those of all serving processes. The items of a batch have one. */
   readonly requestId: string;
-  /** See RequestAdmission. */
+  /** See RequestProgress. */
   readonly stateReads: number;
   /** No known value may be used. */
   readonly bypassCache: boolean;

@@ -1,4 +1,4 @@
-import type { RequestAdmission, StateReadContext } from "../core/context.ts";
+import type { RequestProgress, StateReadContext } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
@@ -39,10 +39,10 @@ const splitState = (source: StateSource): { readonly state: RemoteBlockState; re
 
 /** Gives each request of a client an id, which no other process uses. */
 class RequestIds {
-  readonly #ids = new WeakMap<RequestAdmission, string>();
+  readonly #ids = new WeakMap<RequestProgress, string>();
   #count = 0;
 
-  idOf(request: RequestAdmission): string {
+  idOf(request: RequestProgress): string {
     const known = this.#ids.get(request);
     if (known !== undefined) {
       return known;
@@ -62,9 +62,9 @@ export const createRemoteExecution = (chain: string, main: MainChannel): HostedE
     async (paramsText: Uint8Array, base: ExecutionBase, { signal, caller }: ExecutionScope): Promise<RpcResponse> => {
       const { state, viewId } = splitState(base.source);
       const { block, firstTimestamp } = base;
-      const { caller: reader, bypassCache, noCache, admission = { isAdmitted: false, stateReads: 0 } } = state.context;
+      const { caller: reader, bypassCache, noCache, progress = { isAdmitted: false, stateReads: 0 } } = state.context;
       const onReport = (calls: unknown): void => {
-        admission.stateReads += Number(calls);
+        progress.stateReads += Number(calls);
         reader.charge?.(Number(calls), "stateReads");
       };
       return main.call(
@@ -78,7 +78,7 @@ export const createRemoteExecution = (chain: string, main: MainChannel): HostedE
           firstTimestamp,
           state: {
             ...{ base: state.base, hint: state.hint, viewId, bypassCache: bypassCache || noCache },
-            ...{ requestId: requests.idOf(admission), stateReads: admission.stateReads },
+            ...{ requestId: requests.idOf(progress), stateReads: progress.stateReads },
           },
         },
         { signal, onReport },

@@ -1,8 +1,8 @@
-import type { RequestAdmission } from "../core/context.ts";
+import type { RequestProgress } from "../core/context.ts";
 import type { RemoteRunBase } from "./chainProtocol.ts";
 
 interface RunningRequest {
-  readonly admission: RequestAdmission;
+  readonly progress: RequestProgress;
   runs: number;
 }
 
@@ -12,13 +12,13 @@ export class RunningRequests {
 
   async run<T>(
     { requestId, stateReads }: Pick<RemoteRunBase, "requestId" | "stateReads">,
-    task: (admission: RequestAdmission) => Promise<T>,
+    task: (progress: RequestProgress) => Promise<T>,
   ): Promise<T> {
-    const running = this.#requests.get(requestId) ?? { admission: { isAdmitted: false, stateReads }, runs: 0 };
+    const running = this.#requests.get(requestId) ?? { progress: { isAdmitted: false, stateReads }, runs: 0 };
     this.#requests.set(requestId, running);
     running.runs++;
     try {
-      return await task(running.admission);
+      return await task(running.progress);
     } finally {
       running.runs--;
       if (running.runs === 0) {

@@ -48,7 +48,7 @@ export interface Subscriber {
 }
 
 /** The state of a request. If its first call to a node is admitted, no further call of it is refused for the node's load. */
-export interface RequestAdmission {
+export interface RequestProgress {
   isAdmitted: boolean;
   /** The calls to nodes by which its executions read state, of all items of a batch. */
   stateReads: number;
@@ -73,7 +73,7 @@ export interface InboundRequest extends Abortable {
   /** Counts the bytes that the request holds until its response is written. Undefined: they are not counted. */
   readonly memory?: ResultMemory | undefined;
   /** Undefined for requests of forebay itself. */
-  readonly admission?: RequestAdmission | undefined;
+  readonly progress?: RequestProgress | undefined;
   /** The connection of a WebSocket message. */
   readonly subscriber?: Subscriber | undefined;
   /** Calls `then` after the response to a WebSocket message is sent, so that a subscription's events follow its id. */
@@ -88,7 +88,7 @@ export interface CallScope extends Abortable {
   readonly caller?: Caller | undefined;
   readonly traceHeaders?: TraceHeaders | undefined;
   readonly span?: Span | undefined;
-  readonly admission?: RequestAdmission | undefined;
+  readonly progress?: RequestProgress | undefined;
   readonly memory?: ResultMemory | undefined;
   /** A larger response is an error of the kind `tooLarge`. Default: the limit of the node. */
   readonly maxBytes?: number;
@@ -163,8 +163,8 @@ export class Context implements CallScope {
     return this.request.memory;
   }
 
-  get admission(): RequestAdmission | undefined {
-    return this.request.admission;
+  get progress(): RequestProgress | undefined {
+    return this.request.progress;
   }
 
   /** Returns a context of the same request with some fields replaced. */
@@ -182,7 +182,7 @@ export class Context implements CallScope {
 }
 
 /** The context of an execution that reads state. */
-export type StateReadContext = Pick<Context, "caller" | "admission" | "noCache" | "bypassCache">;
+export type StateReadContext = Pick<Context, "caller" | "progress" | "noCache" | "bypassCache">;
 
 /** Creates the context of a request of forebay itself. `clientId` names its purpose. */
 export const ownContext = (

@@ -15,8 +15,8 @@ export interface RetentionRule {
   readonly isCoalesced: boolean;
   /** Returns the part of the cache key that names what the response depends on, or undefined if it must not be cached. */
   keyAnchor(block: RequestBlock | undefined, heads: Heads): string | undefined;
-  /** Time to live in Redis. Undefined: cached in memory only. */
-  readonly redisSeconds: { readonly final: number; readonly recent: number } | undefined;
+  /** Time to live on disk and in Redis. Undefined: cached in memory only. */
+  readonly storedSeconds: { readonly final: number; readonly recent: number } | undefined;
   /** Whether the block of a cached response is final. `ofBlock`: the finalized head of the request's view decides. */
   readonly finality: "final" | "recent" | "ofBlock";
   /** Cache only a response that is verified to be of the block whose hash is in the key. */
@@ -36,12 +36,12 @@ export interface RetentionRule {
   readonly listsNewTransactions: boolean;
 }
 
-const REDIS_SECONDS = { final: 7 * 86_400, recent: 3_600 };
+const STORED_SECONDS = { final: 7 * 86_400, recent: 3_600 };
 
 const UNBOUND = {
   isCached: true,
   isCoalesced: true,
-  redisSeconds: undefined,
+  storedSeconds: undefined,
   finality: "recent",
   requiresVerification: false,
   blockFrom: "request",
@@ -72,11 +72,11 @@ const RULES = {
   /** Never changes while the process runs. */
   constant: { ...UNBOUND, keyAnchor: () => "constant" },
   /** The request contains the hash of its block. */
-  byHash: { ...UNBOUND, redisSeconds: REDIS_SECONDS, finality: "final", keyAnchor: () => "byHash" },
+  byHash: { ...UNBOUND, storedSeconds: STORED_SECONDS, finality: "final", keyAnchor: () => "byHash" },
   /** A block at or below the finalized head. */
   final: {
     ...UNBOUND,
-    redisSeconds: REDIS_SECONDS,
+    storedSeconds: STORED_SECONDS,
     finality: "final",
     boundTo: "block",
     branchAnchor: "finalized",
@@ -85,7 +85,7 @@ const RULES = {
   /** The content of one block above the finalized head. */
   recent: {
     ...ONE_BLOCK,
-    redisSeconds: REDIS_SECONDS,
+    storedSeconds: STORED_SECONDS,
     listsNewTransactions: true,
     keyAnchor: (block) => blockAnchor("recent", block),
   },
@@ -101,7 +101,7 @@ const RULES = {
   /** Cached by transaction hash with the block that contains the transaction. */
   byTransaction: {
     ...UNBOUND,
-    redisSeconds: REDIS_SECONDS,
+    storedSeconds: STORED_SECONDS,
     finality: "ofBlock",
     blockFrom: "response",
     boundTo: "view",
@@ -116,5 +116,5 @@ const RULES = {
 /** How long a response is valid, given the request's view. */
 export type RetentionClass = keyof typeof RULES;
 
-/** The one rule of each retention class. No other code distinguishes the classes. */
+/** The one rule of each retention class. Nothing else that answers distinguishes the classes. */
 export const RETENTION: Readonly<Record<RetentionClass, RetentionRule>> = RULES;

@@ -5,7 +5,7 @@ import type { AccountChange } from "./stateReader.ts";
 /** The snapshot from which one request (a whole batch) reads everything. It is immutable and replaced as a whole. */
 export interface View {
   readonly heads: Heads;
-  /** Absent if the chain has no pending state (tests, tools). Requests at `pending` are then answered as for `latest`. */
+  /** Absent for a read at one sealed block, and until the rules of the chain are known. Requests at `pending` are then answered as for `latest`. */
   readonly pending?: PendingView | undefined;
 }
 

@@ -31,12 +31,12 @@ export interface EndpointResponse {
  */
 export const toEndpointResponse = (
   { status, retryAfterSeconds, chunks, replies, errors }: DispatchResult<RpcResponse>,
-  { admission }: InboundRequest,
+  { progress }: InboundRequest,
   first: Heads | undefined,
   last: Heads | undefined,
 ): EndpointResponse => {
   const mode = replies.find(({ pending }) => pending !== undefined)?.pending;
-  const pending = mode ?? (errors.length > 0 ? admission?.failedPending : undefined);
+  const pending = mode ?? (errors.length > 0 ? progress?.failedPending : undefined);
   const cacheStatus = formatCacheStatus(replies, errors.length);
   const isAgreed = first?.isAgreed === true && last?.isAgreed === true;
   const head = first === undefined ? undefined : isAgreed ? "agreed" : "linked";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { AuthenticatedCaller } from "../access/access.ts";
-import type { InboundRequest, RequestAdmission } from "../core/context.ts";
+import type { InboundRequest, RequestProgress } from "../core/context.ts";
 import { LazySignal } from "../core/lazySignal.ts";
 import type { TraceHeaders } from "../core/trace.ts";
 import type { ResultMemory } from "../jsonrpc/response.ts";
@@ -55,10 +55,10 @@ const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
 export const isNoCache = (header: string | undefined): boolean => header !== undefined && NO_CACHE.test(header);
 
 /**
- * One HTTP request from its headers to its response. It is its own memory and admission, so that a cache hit needs no other object.
+ * One HTTP request from its headers to its response. It is its own memory and progress, so that a cache hit needs no other object.
  * A class because of its getters: see LazyCall in jsonrpc/envelope.ts.
  */
-export class HttpRequest implements InboundRequest, RequestAdmission, ResultMemory, BodyMemory {
+export class HttpRequest implements InboundRequest, RequestProgress, ResultMemory, BodyMemory {
   readonly message: IncomingMessage;
   readonly response: ServerResponse;
   readonly caller: AuthenticatedCaller;
@@ -68,7 +68,7 @@ export class HttpRequest implements InboundRequest, RequestAdmission, ResultMemo
   readonly lazySignal = new LazySignal();
   isAdmitted = false;
   stateReads = 0;
-  failedPending: RequestAdmission["failedPending"];
+  failedPending: RequestProgress["failedPending"];
   readonly #budget: MemoryBudget | undefined;
   #held: RequestMemory | undefined;
   #isDetached = false;
@@ -99,7 +99,7 @@ export class HttpRequest implements InboundRequest, RequestAdmission, ResultMemo
     return this.lazySignal.signal;
   }
 
-  get admission(): this {
+  get progress(): this {
     return this;
   }
 

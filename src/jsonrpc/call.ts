@@ -10,7 +10,7 @@ export interface Call {
   readonly paramsBytes?: number | undefined;
   /** The same as text. */
   readonly paramsJson?: string | undefined;
-  /** A write, or a method outside the table. It is never coalesced, retried or hedged. */
+  /** A write, or a method outside the table. It is never coalesced or hedged, and sent again only if a node refused it for its load. */
   readonly write?: boolean;
 }
 

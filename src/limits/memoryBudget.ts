@@ -142,7 +142,7 @@ export class MemoryBudget {
 }
 
 /** Refuses requests of clients that have no room in the memory budget. Requests of forebay itself always pass. */
-export const admitted = (source: RpcSource, budget: MemoryBudget): RpcSource => ({
+export const withinBudget = (source: RpcSource, budget: MemoryBudget): RpcSource => ({
   request: (request, context) => {
     const { clientId, connection } = context.caller;
     const error = connection === undefined ? undefined : budget.refuse("requests", clientId);

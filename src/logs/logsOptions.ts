@@ -13,7 +13,7 @@ export interface LogsOptions {
   readonly chain: string;
   readonly nodes: readonly Node[];
   readonly store: SegmentStore;
-  /** Other processes read the learned limits of nodes there; `undefined` without Redis. */
+  /** Other processes, or the next one, read the learned limits of nodes there; `undefined` without Redis and disk. */
   readonly sharedValues?: SharedValues | undefined;
   /** Shared by all chains of the process. */
   readonly slots: FairGate<Node>;

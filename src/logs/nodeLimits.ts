@@ -22,8 +22,8 @@ interface Density {
 }
 
 /**
- * The limits of the nodes of one chain, learned from their own errors and responses. They live as long as the process.
- * Other processes read them from Redis, so that they need no refused request.
+ * The limits of the nodes of one chain, learned from their own errors and responses. Other processes read them
+ * from Redis, or the next one from disk, so that they need no refused request.
  */
 export class NodeLimits {
   readonly #options: Pick<LogsOptions, "chain" | "nodes" | "sharedValues" | "telemetry">;

@@ -95,7 +95,7 @@ export interface Method {
   handle(input: MethodInput): Awaitable<RpcResponse>;
 }
 
-/** Forwards a call unchanged. It is never cached, coalesced or retried. */
+/** Forwards a call unchanged. It is never cached or coalesced. */
 export const forwarded = ({
   chain,
   call: { method, params, paramsText },

@@ -123,13 +123,13 @@ export const pendingStorageValues = async ({ values, pending, atBase }: PendingR
 export const withPendingMode = async (
   mode: PendingMode,
   response: Promise<RpcResponse>,
-  { admission }: Pick<Context, "admission">,
+  { progress }: Pick<Context, "progress">,
 ): Promise<RpcResponse> => {
   try {
     return { ...(await response), pending: mode };
   } catch (error) {
-    if (admission !== undefined) {
-      admission.failedPending ??= mode;
+    if (progress !== undefined) {
+      progress.failedPending ??= mode;
     }
     throw error;
   }

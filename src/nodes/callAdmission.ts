@@ -209,12 +209,12 @@ export class SendPermits {
   }
 
   /** Only the first call of a client's request can be refused: the others are part of work that was admitted. */
-  #isAdmitted({ admission, caller, deadlineMs }: CallScope): boolean {
-    if (admission === undefined || admission.isAdmitted) {
+  #isAdmitted({ progress, caller, deadlineMs }: CallScope): boolean {
+    if (progress === undefined || progress.isAdmitted) {
       return true;
     }
-    admission.isAdmitted = !this.#admission.isRefused(caller?.clientId ?? "", deadlineMs - performance.now());
-    return admission.isAdmitted;
+    progress.isAdmitted = !this.#admission.isRefused(caller?.clientId ?? "", deadlineMs - performance.now());
+    return progress.isAdmitted;
   }
 
   /** A call that is refused at once costs its client less than one that is answered too late. */

@@ -29,7 +29,7 @@ export class SentCall {
   readonly call: Call;
   readonly scope: CallScope;
   /** The caller rejects a result that is not one JSON value. */
-  readonly isVerified: boolean;
+  readonly isCheckedLater: boolean;
   readonly startMs = performance.now();
   readonly #onComplete: OnComplete;
   readonly #onAbort = (): void => this.#cancel(isTimeout(abortReason(this.scope)) ? "timeout" : "disconnected");
@@ -38,11 +38,11 @@ export class SentCall {
   #second: CallCarrier | undefined;
   #isComplete = false;
 
-  constructor(call: Call, scope: CallScope, isVerified: boolean, onComplete: OnComplete) {
+  constructor(call: Call, scope: CallScope, isCheckedLater: boolean, onComplete: OnComplete) {
     const { deadlineMs, lazySignal } = scope;
     this.call = call;
     this.scope = scope;
-    this.isVerified = isVerified;
+    this.isCheckedLater = isCheckedLater;
     this.#onComplete = onComplete;
     onAbort(scope, this.#onAbort);
     if (deadlineMs < (lazySignal?.deadlineMs ?? Number.POSITIVE_INFINITY)) {

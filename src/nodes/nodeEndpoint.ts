@@ -27,7 +27,7 @@ interface PostedCall {
   readonly call: Call;
   readonly scope: Pick<CallScope, "traceHeaders" | "maxBytes" | "caller">;
   /** The caller rejects a result that is not one JSON value. */
-  readonly isVerified: boolean;
+  readonly isCheckedLater: boolean;
 }
 
 /** The request of a call. An abort calls nobody back. */
@@ -117,7 +117,10 @@ export class NodeEndpoint {
   }
 
   /** Sends one call. Its outcome is the UTF-8 JSON text of the result. */
-  call({ call, scope, isVerified }: PostedCall, onOutcome: (outcome: Uint8Array | NodeError) => void): CancellablePost {
+  call(
+    { call, scope, isCheckedLater }: PostedCall,
+    onOutcome: (outcome: Uint8Array | NodeError) => void,
+  ): CancellablePost {
     const { maxBytes = this.#maxResponseBytes, caller } = scope;
     const post = new HttpPost(
       {
@@ -129,7 +132,7 @@ export class NodeEndpoint {
       this.#hangWatch,
       (reply) => {
         this.#readRetryAfter(reply);
-        onOutcome(this.#replies.readOne(reply, SINGLE_ID, isVerified));
+        onOutcome(this.#replies.readOne(reply, SINGLE_ID, isCheckedLater));
       },
     );
     return post.send(this.#pool, this.#request(encode(call, SINGLE_ID), scope));
@@ -142,8 +145,8 @@ export class NodeEndpoint {
       this.#hangWatch,
       (reply) => {
         this.#readRetryAfter(reply);
-        const isVerified = calls.every((each) => each.isVerified);
-        onOutcomes(this.#replies.readBatch(reply, calls.length, isVerified));
+        const isCheckedLater = calls.every((each) => each.isCheckedLater);
+        onOutcomes(this.#replies.readBatch(reply, calls.length, isCheckedLater));
       },
     );
     return post.send(this.#pool, this.#request(encodeBatch(calls), calls[0]?.scope));

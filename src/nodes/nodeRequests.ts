@@ -257,7 +257,7 @@ export class NodeRequests {
       }
       throw error;
     };
-    const options = { isVerified: verifier !== undefined, isShared: request.write !== true };
+    const options = { isCheckedLater: verifier !== undefined, isShared: request.write !== true };
     return node.send(call, context, options).then((received) => {
       const verified = verifier?.verify({ node, call, request, context }, received) ?? received;
       return verified instanceof Uint8Array ? toAttempt(verified) : verified.then(toAttempt, onError);

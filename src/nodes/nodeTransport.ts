@@ -30,7 +30,7 @@ interface TransportParts {
 
 export interface CallOptions {
   /** The caller rejects a result that is not one JSON value, so that a large one need not be scanned. */
-  readonly isVerified?: boolean;
+  readonly isCheckedLater?: boolean;
   /** The call is a read that may share an HTTP request with others, if its method may. */
   readonly isShared?: boolean;
 }
@@ -223,13 +223,17 @@ export class NodeTransport {
     return this.#endpoint.close();
   }
 
-  #startCall(call: Call, scope: CallScope, { isVerified = false, isShared = false }: CallOptions): Promise<Uint8Array> {
+  #startCall(
+    call: Call,
+    scope: CallScope,
+    { isCheckedLater = false, isShared = false }: CallOptions,
+  ): Promise<Uint8Array> {
     if (isAborted(scope)) {
       return Promise.reject(this.#cancelError("disconnected"));
     }
     this.#permits.begin(scope);
     return new Promise((resolve, reject) => {
-      const sent = this.#createCall(call, scope, isVerified, (outcome) => {
+      const sent = this.#createCall(call, scope, isCheckedLater, (outcome) => {
         if (outcome instanceof NodeError) {
           reject(outcome);
         } else {
@@ -247,11 +251,11 @@ export class NodeTransport {
   #createCall(
     call: Call,
     scope: CallScope,
-    isVerified: boolean,
+    isCheckedLater: boolean,
     onOutcome: (outcome: NodeCallOutcome) => void,
   ): SentCall {
     this.health.beginCall(call.method, scope);
-    return new SentCall(call, scope, isVerified, (sent, outcome) => onOutcome(this.#complete(sent, outcome)));
+    return new SentCall(call, scope, isCheckedLater, (sent, outcome) => onOutcome(this.#complete(sent, outcome)));
   }
 
   /** Creates the error of a call whose caller disconnected, or whose deadline has passed. */

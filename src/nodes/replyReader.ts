@@ -92,15 +92,15 @@ export class ReplyReader {
     return refuses ? parseRetryAfter(reply.retryAfter) : undefined;
   }
 
-  /** Returns the result of the call with that id. `isVerified`: the caller rejects a result that is not one JSON value. */
-  readOne(reply: HttpReply | PostError, id: number, isVerified: boolean): Uint8Array | NodeError {
+  /** Returns the result of the call with that id. `isCheckedLater`: the caller rejects a result that is not one JSON value. */
+  readOne(reply: HttpReply | PostError, id: number, isCheckedLater: boolean): Uint8Array | NodeError {
     return reply instanceof PostError
       ? this.#postFailure(reply)
-      : this.#read(parseNodeResponse(reply.body, isVerified), reply, id);
+      : this.#read(parseNodeResponse(reply.body, isCheckedLater), reply, id);
   }
 
   /** Returns the outcomes of the calls with the ids 0 to `calls - 1`, or one error if the node answered none of them. */
-  readBatch(reply: HttpReply | PostError, calls: number, isVerified: boolean): BatchOutcomes | NodeError {
+  readBatch(reply: HttpReply | PostError, calls: number, isCheckedLater: boolean): BatchOutcomes | NodeError {
     if (reply instanceof PostError) {
       return this.#postFailure(reply);
     }
@@ -118,7 +118,7 @@ export class ReplyReader {
       }
       const outcome = this.#read(response, reply, index);
       // The results of a batch are small, so that each is scanned whole.
-      return !this.#verifies || isVerified || outcome instanceof NodeError || isJson(outcome)
+      return !this.#verifies || isCheckedLater || outcome instanceof NodeError || isJson(outcome)
         ? outcome
         : new UnverifiedError(this.#name, "json", true);
     });
@@ -293,10 +293,10 @@ const fromEdges = (bytes: Uint8Array): NodeResponse | undefined => {
 
 /**
  * Parses one response; returns undefined if it is not a JSON-RPC response.
- * `isVerified`: the caller rejects a result that is not one JSON value.
+ * `isCheckedLater`: the caller rejects a result that is not one JSON value.
  */
-export const parseNodeResponse = (bytes: Uint8Array, isVerified = false): NodeResponse | undefined => {
-  const maxScanned = isVerified ? VERIFIED_SCAN_MAX_BYTES : SCAN_MAX_BYTES;
+export const parseNodeResponse = (bytes: Uint8Array, isCheckedLater = false): NodeResponse | undefined => {
+  const maxScanned = isCheckedLater ? VERIFIED_SCAN_MAX_BYTES : SCAN_MAX_BYTES;
   return (bytes.length > maxScanned ? fromEdges(bytes) : undefined) ?? fromMembers(bytes);
 };
 

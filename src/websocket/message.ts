@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { AuthenticatedCaller } from "../access/access.ts";
-import type { InboundRequest, RequestAdmission, Subscriber } from "../core/context.ts";
+import type { InboundRequest, RequestProgress, Subscriber } from "../core/context.ts";
 import type { LazySignal } from "../core/lazySignal.ts";
 import type { TraceHeaders } from "../core/trace.ts";
 import type { RequestMemory } from "../http/requestMemory.ts";
@@ -17,12 +17,12 @@ export interface MessageSource {
 }
 
 /** One message of a client, until its response is sent. */
-export class Message implements InboundRequest, RequestAdmission {
+export class Message implements InboundRequest, RequestProgress {
   readonly caller: AuthenticatedCaller;
   readonly memory: RequestMemory | undefined;
   isAdmitted = false;
   stateReads = 0;
-  failedPending: RequestAdmission["failedPending"];
+  failedPending: RequestProgress["failedPending"];
   readonly #source: MessageSource;
   readonly #afterwards: (() => void)[] = [];
 
@@ -60,7 +60,7 @@ export class Message implements InboundRequest, RequestAdmission {
     return this.#source.lazySignal;
   }
 
-  get admission(): this {
+  get progress(): this {
     return this;
   }
 

@@ -14,7 +14,7 @@ const inbound = createInbound({
   traceHeaders: { traceparent: "00-0-0-00" },
   noCache: true,
   memory: { holdCalls: () => true, hold: () => true, drop: () => {}, holdResponse: () => true },
-  admission: { isAdmitted: true, stateReads: 1 },
+  progress: { isAdmitted: true, stateReads: 1 },
   lazySignal: new LazySignal(),
 });
 

@@ -17,12 +17,12 @@ test("no code outside RETENTION distinguishes retention classes", () => {
 
 test("replicas share only responses whose key or entry names the block", () => {
   for (const name of classes) {
-    const { redisSeconds, boundTo, blockFrom, finality } = RETENTION[name];
-    if (redisSeconds === undefined) {
+    const { storedSeconds, boundTo, blockFrom, finality } = RETENTION[name];
+    if (storedSeconds === undefined) {
       continue;
     }
     assert.ok(boundTo !== "view" || blockFrom === "response", name);
-    assert.ok(redisSeconds.recent < redisSeconds.final, name);
+    assert.ok(storedSeconds.recent < storedSeconds.final, name);
     if (blockFrom === "response") {
       assert.equal(finality, "ofBlock", name);
     }

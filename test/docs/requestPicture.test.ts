@@ -16,17 +16,22 @@ const exported = new Set(
     .map(([, name = ""]) => name),
 );
 
-test("each name in the picture of a request is exported by src", () => {
-  const [, section = ""] = readRepositoryFile("docs/architecture.md").split("\n## A request\n");
-  const [, picture = ""] = section.split("```");
-  const lines = picture.trim().split("\n");
-  const names = lines.flatMap((line) => {
-    const [, name = "", note = ""] = LINE.exec(line) ?? assert.fail(`no name: ${line}`);
-    return [...(name === "" ? [] : [name]), ...(note.match(NAME) ?? [])];
+for (const [heading, minNames] of [
+  ["A request", 30],
+  ["The feed", 15],
+] as const) {
+  test(`each name in the picture of "${heading}" is exported by src`, () => {
+    const [, section = ""] = readRepositoryFile("docs/architecture.md").split(`\n## ${heading}\n`);
+    const [, picture = ""] = section.split("```");
+    const lines = picture.trim().split("\n");
+    const names = lines.flatMap((line) => {
+      const [, name = "", note = ""] = LINE.exec(line) ?? assert.fail(`no name: ${line}`);
+      return [...(name === "" ? [] : [name]), ...(note.match(NAME) ?? [])];
+    });
+    assert.ok(names.length >= minNames, `${names.length} names`);
+    assert.deepEqual(
+      names.filter((name) => !exported.has(name) && !OTHERS.has(name)),
+      [],
+    );
   });
-  assert.ok(names.length >= 30, `${names.length} names`);
-  assert.deepEqual(
-    names.filter((name) => !exported.has(name) && !OTHERS.has(name)),
-    [],
-  );
-});
+}

@@ -12,7 +12,7 @@ import type { WriteSetFailure } from "../writeSet.ts";
 export interface SourceNode {
   readonly name: string;
   /** See UpstreamNode. */
-  send(call: Call, scope: CallScope, options?: { readonly isVerified?: boolean }): Promise<Uint8Array>;
+  send(call: Call, scope: CallScope, options?: { readonly isCheckedLater?: boolean }): Promise<Uint8Array>;
 }
 
 /** The nodes of one chain, as its sources use them. */
@@ -101,7 +101,7 @@ export const askSourceNode = async (
 ): Promise<Uint8Array | WriteSetFailure> => {
   const delays = RETRY_LIMITS.node.delaysMs.values();
   for (;;) {
-    const outcome = await node.send(call, scope, { isVerified: true }).catch((error: unknown) => error);
+    const outcome = await node.send(call, scope, { isCheckedLater: true }).catch((error: unknown) => error);
     if (!isMissing(outcome)) {
       return outcome instanceof Uint8Array ? outcome : failureOf(outcome, scope);
     }

@@ -20,7 +20,7 @@ export interface ContextOptions
   readonly connection?: object;
 }
 
-type Optional = "signal" | "lazySignal" | "requestId" | "traceHeaders" | "noCache" | "memory" | "admission";
+type Optional = "signal" | "lazySignal" | "requestId" | "traceHeaders" | "noCache" | "memory" | "progress";
 
 /** A request as a transport receives it. */
 export const createInbound = (fields: Partial<InboundRequest> = {}): InboundRequest => ({
