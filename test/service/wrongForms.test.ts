@@ -105,12 +105,13 @@ const suspended = ({ service }: Stage): Promise<number> =>
   metric(service.opsUrl, "forebay_upstream_suspended", 'node="liar"');
 
 describe("a result of a wrong form", { concurrency: 4 }, () => {
-  for (const row of ROWS) {
+  for (const [at, row] of ROWS.entries()) {
     const { method, params, right, wrong, isNullable = false } = row;
     const lies = isNullable ? wrong : [null, ...wrong];
     test(`${method}: the other node's result is served and cached`, async (t) => {
       const redis = await startRedis(t);
-      for (const lie of lies) {
+      // Each needs a service of its own. The test of the only node has all forms, and rows of one kind have different ones here.
+      for (const lie of lies.filter((_, index) => index === 0 || index % 3 === at % 3)) {
         await redis.admin.flushall();
         const stage = await start(t, row, true, redis.url);
         stage.lie = lie;
