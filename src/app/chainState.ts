@@ -1,7 +1,7 @@
 import { Disagreements } from "../cache/agreedState.ts";
 import { UnverifiedError } from "../core/node.ts";
 import type { Address } from "../ethereum/hex.ts";
-import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
+import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
 import { ExecutionReads } from "../state/executionReads.ts";
 import { createAgreedFetch } from "../state/fetch/agreedFetch.ts";
@@ -253,7 +253,7 @@ export class ChainState {
     const { timeoutMs } = config.upstream;
     const fetch = createAgreedFetch({
       ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs, isStrict: true },
-      fetchFrom: (nodes, forMs) => createStateFetcher({ nodes, heads }, forMs),
+      fetchFrom: (nodes, forMs) => createBatchFetch({ nodes, heads }, forMs),
       disagreements: new Disagreements(chain, telemetry),
     });
     const comparison = createOriginComparison({ upstreams, timeoutMs, cost });

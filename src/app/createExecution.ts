@@ -17,9 +17,9 @@ import { SenderRecovery } from "../evm/senders/senderRecovery.ts";
 import { FairGate } from "../limits/fairGate.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
-import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
+import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
 import type { Executor } from "../pending/execution.ts";
-import { ThreadExecutor } from "../pending/threadExecutor.ts";
+import { ExecutorClient } from "../pending/executorClient.ts";
 import { createSimulator, createStateReadLimit, type Simulator } from "../simulation/simulator.ts";
 import type { ExecutionReads } from "../state/executionReads.ts";
 import { createAgreedFetch } from "../state/fetch/agreedFetch.ts";
@@ -82,7 +82,7 @@ const createState = ({
   const { heads } = upstreams;
   const agreed = createAgreedFetch({
     ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs: FETCH_TIMEOUT_MS },
-    fetchFrom: (nodes, timeoutMs) => createStateFetcher({ nodes, heads }, timeoutMs),
+    fetchFrom: (nodes, timeoutMs) => createBatchFetch({ nodes, heads }, timeoutMs),
     disagreements: new Disagreements(config.name, telemetry),
   });
   const { fetch } = new StateFetcher(agreed, createUnitsOf(config.state.units));
@@ -174,7 +174,7 @@ const createFeedExecutor = (
 ): Executor => {
   const { name: chain, simulate } = config;
   const { log, metrics } = telemetry;
-  return new ThreadExecutor({
+  return new ExecutorClient({
     entry: workerEntry("pending"),
     engine: simulate.engine,
     forks: () => rules.forks,

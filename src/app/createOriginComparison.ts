@@ -1,4 +1,4 @@
-import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
+import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
@@ -26,7 +26,7 @@ export const createOriginComparison = (parts: OriginComparisonParts): OriginComp
         get available() {
           return node.available;
         },
-        reader: new StateFetcher(createStateFetcher({ nodes: [node], heads }, timeoutMs), unitsOf),
+        reader: new StateFetcher(createBatchFetch({ nodes: [node], heads }, timeoutMs), unitsOf),
       },
     ]),
   );

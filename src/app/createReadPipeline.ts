@@ -87,11 +87,11 @@ export const createReadPipeline = (
     stores: [...(disk ? [disk] : []), ...(redis ? [redis] : [])],
   };
   const { nodes, verifier } = upstreams;
-  const stateReads = agreedState(withinBudget(coalesced(upstreams), budget), {
+  const agreed = agreedState(withinBudget(coalesced(upstreams), budget), {
     ...{ nodes, agree: config.state.agree },
     disagreements: new Disagreements(config.name, telemetry),
   });
-  const nodeReads = corroborated(stateReads, {
+  const nodeReads = corroborated(agreed, {
     ...{ nodes, verifier, stated, negativeCache },
     receiptsOf: receiptsOf({ request: (request, context) => source.request(request, context) }),
   });

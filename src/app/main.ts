@@ -192,7 +192,7 @@ class RunningForebay implements Forebay {
       telemetry: this.#telemetry,
       about: () => formatAbout({ current: this.#chains.current, isKnown }),
       ...(server.statusPage && { page: statusPage(), status: () => status.read() }),
-      admit: this.#access.authenticate,
+      authenticate: this.#access.authenticate,
       isTrustedProxy: this.#access.isTrustedProxy,
       isReady: () => this.#readiness.report(undefined).status === 200,
     });

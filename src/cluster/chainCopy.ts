@@ -7,7 +7,7 @@ import { HeadListeners } from "../heads/headListeners.ts";
 import type { HeadTracker } from "../heads/headTracker.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { PendingChain } from "../pending/applyFlashblock.ts";
-import { PendingBlocks } from "../pending/pendingBlock.ts";
+import { BlockFormatter } from "../pending/pendingBlock.ts";
 import { createView } from "../pending/pendingView.ts";
 import { RecentPendingHashes } from "../pending/recentPendingHashes.ts";
 import type { Channel } from "../threads/channel.ts";
@@ -51,7 +51,7 @@ export class ChainCopy implements HeadTracker {
   readonly #headListeners: HeadListeners;
   readonly #viewListeners = new Set<(change: PendingChange) => void>();
   readonly #decoder = new PendingDecoder();
-  readonly #formatted = new PendingBlocks();
+  readonly #formatted = new BlockFormatter();
   readonly #recent = new RecentPendingHashes(this.#formatted, () => performance.now());
   readonly #known = Promise.withResolvers<void>();
   #info = UNKNOWN;

@@ -18,7 +18,7 @@ export interface AdmissionOptions {
   /** Whether connections from this address are not counted: a proxy has those of many clients. Default: all are counted. */
   isTrustedProxy?(address: string): boolean;
   /** Authenticates a request. Throws or rejects with RpcError if the client may call nothing. Default: anybody may call everything. */
-  admit?(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedCaller>;
+  authenticate?(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedCaller>;
   isChainPath(path: string): boolean;
 }
 
@@ -46,13 +46,13 @@ export class Admission {
 
   /** Returns the error of a client that is not admitted. */
   admit(request: IncomingMessage): Awaitable<AuthenticatedCaller | RpcError> {
-    const { admit = allowEveryone, maxConnectionsPerAddress, isChainPath } = this.#options;
+    const { authenticate = allowEveryone, maxConnectionsPerAddress, isChainPath } = this.#options;
     if (this.#refusedCount > 0 && this.#refused.has(request.socket)) {
       const message = `too many connections: at most ${maxConnectionsPerAddress} from one address`;
       return new RpcError(CODES.RATE_LIMITED, message, { status: 429, retryAfterSeconds: 1 });
     }
     try {
-      const admitted = admit(request, isChainPath);
+      const admitted = authenticate(request, isChainPath);
       return admitted instanceof Promise ? admitted.catch((error: unknown) => this.#toRejection(error)) : admitted;
     } catch (error) {
       if (!(error instanceof RpcError)) {

@@ -59,7 +59,7 @@ const nodesFor = (nodes: readonly UpstreamNode[], calls: readonly Call[]): reado
  * It retries on the next node if a read fails or the node does not have the block. The node with the fewest failures counts.
  * It returns one value or error per read, in order. It rejects with RpcError (503) if no node is available.
  */
-export const createStateFetcher =
+export const createBatchFetch =
   (upstreams: StateNodes, timeoutMs: number): StateFetch =>
   async (calls, _block, onNode, avoidedOrigins) => {
     const heads = upstreams.heads.current();

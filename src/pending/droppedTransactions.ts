@@ -2,14 +2,14 @@ import type { Heads } from "../core/heads.ts";
 import type { Body } from "../core/view.ts";
 import { type Hash, isHash } from "../ethereum/hex.ts";
 import type { FlashblockPart } from "./applyFlashblock.ts";
-import type { PendingBlocks } from "./pendingBlock.ts";
+import type { BlockFormatter } from "./pendingBlock.ts";
 import { removedLogs } from "./publishedPreconfirmations.ts";
 import type { Passed } from "./reconcile.ts";
 
 interface DroppedTransactionsOptions {
   /** Returns the parsed result of one call from a node. Rejects if no node answers. */
   readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
-  readonly formatted: PendingBlocks;
+  readonly formatted: BlockFormatter;
   /** Called with the number of dropped transactions, and with their logs as removed logs. */
   readonly onDropped: (count: number, removed: readonly Body[]) => void;
   /** Called if a sealed block does not begin with the transactions of its pending block. */

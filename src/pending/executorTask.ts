@@ -36,7 +36,7 @@ const runJob = async (executor: FlashblockExecutor, { job, rules, isExecutable }
 };
 
 /** The executor's side in the worker thread. It takes jobs and changes of base in the order of their messages. */
-class ExecutorThread {
+class ExecutorServer {
   readonly #executor: FlashblockExecutor;
   /** Jobs up to this one start from a base that was replaced. They are not run. */
   #cancelledThrough = 0;
@@ -122,7 +122,7 @@ export const executorTask: ThreadTask = async (port, workerData) => {
   const data = workerData as ExecutorData;
   const engines = await createEngines(data.engine);
   const host: Host = Channel.onPort(port, {});
-  const thread = new ExecutorThread(host, engines, data);
+  const thread = new ExecutorServer(host, engines, data);
   host.offer({
     execute: (run) => thread.execute(run),
     executeRest: (run) => thread.executeRest(run),

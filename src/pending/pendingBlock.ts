@@ -178,7 +178,7 @@ export const pendingBlockState = (block: PendingBlock): PendingBlockState => {
 };
 
 /** The formatted pending blocks of a chain. All views share the bodies of a block. */
-export class PendingBlocks {
+export class BlockFormatter {
   readonly #formatter = new TransactionFormatter();
   readonly #formatted = new WeakMap<PendingBlockState, PendingBlock>();
 

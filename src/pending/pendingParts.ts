@@ -10,7 +10,7 @@ import { FeedIntake } from "./feedIntake.ts";
 import { HeadReconciliation, type HeadReconciliationOptions, type HeadSource } from "./headReconciliation.ts";
 import type { PendingBackend } from "./mode.ts";
 import { TransactionFields } from "./nodeTransactionFields.ts";
-import { PendingBlocks } from "./pendingBlock.ts";
+import { BlockFormatter } from "./pendingBlock.ts";
 import { PendingSupportProbe } from "./pendingSupportProbe.ts";
 import { ServingDecision } from "./servingDecision.ts";
 import { SharedNonces, SubmittedNonces } from "./submittedNonces.ts";
@@ -62,7 +62,7 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
   const now = options.now ?? (() => performance.now());
   const blockTimeMs = (): number => heads.blockTimeMs;
   const nonces = createNonces(options);
-  const formatted = new PendingBlocks();
+  const formatted = new BlockFormatter();
   const dropped = new DroppedTransactions({
     read,
     formatted,

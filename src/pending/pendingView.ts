@@ -2,7 +2,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { PendingBlock, PendingMode, PendingSource, PendingView } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { PendingChain } from "./applyFlashblock.ts";
-import type { PendingBlocks } from "./pendingBlock.ts";
+import type { BlockFormatter } from "./pendingBlock.ts";
 import { findAccount, findSlot, stackLayers } from "./stateLayers.ts";
 
 export interface ViewParts {
@@ -10,7 +10,7 @@ export interface ViewParts {
   readonly blocksFrom: PendingSource;
   readonly stateFrom: PendingSource;
   readonly chain: PendingChain;
-  readonly formatted: PendingBlocks;
+  readonly formatted: BlockFormatter;
   /** Returns a chain by the hash of its newest block that a client received (recentPendingHashes). */
   readonly chainAt: (hash: Hash) => PendingChain | undefined;
   /** Advances a nonce past the transactions that were sent through forebay (submittedNonces). */

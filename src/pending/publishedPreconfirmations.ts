@@ -2,7 +2,7 @@ import type { Body, PendingBlock, PendingExtension } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Flashblock } from "../feed/flashblock.ts";
 import type { AppliedTransaction, FlashblockPart, PendingBlockState } from "./applyFlashblock.ts";
-import type { PendingBlocks } from "./pendingBlock.ts";
+import type { BlockFormatter } from "./pendingBlock.ts";
 
 /** A flashblock that was published to subscribers, and the block of which it was the newest part. */
 interface PublishedPart {
@@ -34,10 +34,10 @@ export const removedLogs = (block: PendingBlock, transactions: readonly AppliedT
 
 /** The record of published pre-confirmations: each transaction and log is published once, and removed once. */
 export class PublishedPreconfirmations {
-  readonly #formatted: PendingBlocks;
+  readonly #formatted: BlockFormatter;
   #published = new Map<Flashblock, PublishedPart>();
 
-  constructor(formatted: PendingBlocks) {
+  constructor(formatted: BlockFormatter) {
     this.#formatted = formatted;
   }
 

@@ -1,7 +1,7 @@
 import type { Hash } from "../ethereum/hex.ts";
 import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
 import type { UnverifiedReason } from "./execution.ts";
-import type { PendingBlocks } from "./pendingBlock.ts";
+import type { BlockFormatter } from "./pendingBlock.ts";
 
 /** The execution shows that a field of a message is wrong. The hash may be that of another block. */
 const CONTRADICTED: ReadonlySet<UnverifiedReason | undefined> = new Set(["gas", "bloom", "receiptsRoot"]);
@@ -14,13 +14,13 @@ const MAX_BLOCKS = 1_024;
 
 /** Pending chains by the hashes of their newest blocks that clients received recently. Each hash belongs to one prefix of a block. */
 export class RecentPendingHashes {
-  readonly #formatted: PendingBlocks;
+  readonly #formatted: BlockFormatter;
   readonly #now: () => number;
   /** In order of time. */
   readonly #cached = new Map<Hash, { readonly chain: PendingChain; readonly addedAtMs: number }>();
 
   /** `now` returns milliseconds of a monotonic clock. */
-  constructor(formatted: PendingBlocks, now: () => number) {
+  constructor(formatted: BlockFormatter, now: () => number) {
     this.#formatted = formatted;
     this.#now = now;
   }

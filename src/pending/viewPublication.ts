@@ -4,7 +4,7 @@ import type { Address } from "../ethereum/hex.ts";
 import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
 import type { DroppedTransactions } from "./droppedTransactions.ts";
 import type { Serving } from "./mode.ts";
-import type { PendingBlocks } from "./pendingBlock.ts";
+import type { BlockFormatter } from "./pendingBlock.ts";
 import { createView } from "./pendingView.ts";
 import { PublishedPreconfirmations } from "./publishedPreconfirmations.ts";
 import { RecentPendingHashes } from "./recentPendingHashes.ts";
@@ -13,7 +13,7 @@ export interface ViewPublicationOptions {
   /** Advances a nonce past the transactions that were sent through forebay. */
   readonly advanceNonce: (address: Address, nonce: bigint) => bigint;
   readonly dropped: Pick<DroppedTransactions, "markMissing" | "unmark">;
-  readonly formatted: PendingBlocks;
+  readonly formatted: BlockFormatter;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
 }

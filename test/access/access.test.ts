@@ -48,7 +48,7 @@ const start = async (
   const server = await startHttpServer(
     { ...endpoint, passthrough },
     {
-      admit: (...args) => access.authenticate(...args),
+      authenticate: (...args) => access.authenticate(...args),
       status: async () => "{}",
       telemetry,
       ...http,

@@ -16,7 +16,7 @@ test("the health path follows readiness and draining, and needs no key", async (
   const { url, startDraining, close } = await startHttpServer(createTestEndpoint({ methods: {} }), {
     healthPath: "/healthz",
     isReady: () => isReady,
-    admit: () => {
+    authenticate: () => {
       throw new RpcError(-32001, "an API key is needed", { status: 401 });
     },
   });

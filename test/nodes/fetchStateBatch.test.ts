@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Upstreams } from "../../src/app/upstreams.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
-import { createStateFetcher } from "../../src/nodes/fetchStateBatch.ts";
+import { createBatchFetch } from "../../src/nodes/fetchStateBatch.ts";
 import { silent } from "../support/builders/silent.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
@@ -38,10 +38,10 @@ for (const [form, isSuspended] of [
       createCall("eth_getStorageAt", [ADDRESS, "0x0", "0x5"]),
     ];
     const block = { number: 5n, hash: chain.blocks[5]?.hash ?? "0x" } as const;
-    const [alone] = await createStateFetcher(ranked, TIMEOUT_MS)(calls, block);
+    const [alone] = await createBatchFetch(ranked, TIMEOUT_MS)(calls, block);
     assert.ok(alone instanceof Error, "no other node is left");
     assert.equal(liar.suspended, isSuspended);
-    const both = await createStateFetcher(upstreams, TIMEOUT_MS)(calls, block);
+    const both = await createBatchFetch(upstreams, TIMEOUT_MS)(calls, block);
     assert.deepEqual(both, ["0x5", chain.blocks[5]?.hash]);
   });
 }

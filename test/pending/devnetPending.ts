@@ -3,9 +3,9 @@ import type { HeadChange, HeaderFields, Heads, RingBlock } from "../../src/core/
 import { isHash, isQuantity, parseData } from "../../src/ethereum/hex.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { createFeed, type Feed } from "../../src/feed/feedClient.ts";
+import { ExecutorClient } from "../../src/pending/executorClient.ts";
 import { Pending } from "../../src/pending/pending.ts";
 import type { PendingOptions } from "../../src/pending/pendingParts.ts";
-import { ThreadExecutor } from "../../src/pending/threadExecutor.ts";
 import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
 import type { Devnet } from "../devnet/devnet.ts";
 import { until } from "../support/clients/until.ts";
@@ -105,7 +105,7 @@ export const createDevnetPending = async (
   let reads = 0;
   let feed: Feed | undefined;
   const urls = options.feedUrls ?? (devnet.feedUrl ? [devnet.feedUrl] : []);
-  const executor = new ThreadExecutor({
+  const executor = new ExecutorClient({
     entry: workerEntry("pending"),
     forks: () => options.forks,
     nativeContracts: [],

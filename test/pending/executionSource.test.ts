@@ -10,7 +10,7 @@ import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { ExecutionSource } from "../../src/pending/executionSource.ts";
-import { ThreadExecutor } from "../../src/pending/threadExecutor.ts";
+import { ExecutorClient } from "../../src/pending/executorClient.ts";
 import { WriteSetThread } from "../../src/state/sources/writeSetThread.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { createAsk, nodeState } from "../support/fakes/nodeState.ts";
@@ -61,7 +61,7 @@ const start = async (t: TestContext, isExecutable = true) => {
   const failures: Error[] = [];
   const onFailure = (error: Error) => failures.push(error);
   const bases: bigint[] = [];
-  const executor = new ThreadExecutor({
+  const executor = new ExecutorClient({
     entry: workerEntry("pending"),
     forks: () => ISTHMUS,
     nativeContracts: [],

@@ -4,7 +4,7 @@ import { workerEntry } from "../../src/app/workerEntry.ts";
 import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import type { Senders } from "../../src/evm/senders/senderRecovery.ts";
 import type { FlashblockJob } from "../../src/pending/execution.ts";
-import { ThreadExecutor } from "../../src/pending/threadExecutor.ts";
+import { ExecutorClient } from "../../src/pending/executorClient.ts";
 
 const ACCOUNT: Address = `0x${"ab".repeat(20)}`;
 const BASE = { number: 0n, hash: ZERO_HASH };
@@ -34,7 +34,7 @@ const createJob = (id: number): FlashblockJob => ({
 test("a change of base stays behind a job that waits for its senders, and a later job behind the change", async (t) => {
   const waiting = Promise.withResolvers<Senders>();
   const senders = [waiting.promise, [], []];
-  const executor = new ThreadExecutor({
+  const executor = new ExecutorClient({
     entry: workerEntry("pending"),
     // No rules are known, so that the thread decodes only.
     forks: () => ({ chainId: 901n, activations: [], blobs: {}, unknownFrom: 0n }),

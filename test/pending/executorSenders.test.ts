@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { workerEntry } from "../../src/app/workerEntry.ts";
 import { type Address, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import type { DecodedTransaction, FlashblockJob } from "../../src/pending/execution.ts";
-import { ThreadExecutor } from "../../src/pending/threadExecutor.ts";
+import { ExecutorClient } from "../../src/pending/executorClient.ts";
 import { devAccounts } from "../devnet/traffic.ts";
 
 /** Not the signer: an execution that shows this sender did not recover it again. */
@@ -11,7 +11,7 @@ const KNOWN: Address = `0x${"ab".repeat(20)}`;
 
 test("the executing thread takes the senders that were recovered before, and reports the others", async (t) => {
   const reported: DecodedTransaction[] = [];
-  const executor = new ThreadExecutor({
+  const executor = new ExecutorClient({
     entry: workerEntry("pending"),
     // No rules are known, so that the thread decodes only.
     forks: () => ({ chainId: 901n, activations: [], blobs: {}, unknownFrom: 0n }),

@@ -11,9 +11,9 @@ import type { Flashblock } from "../../src/feed/flashblock.ts";
 import { parseMessage } from "../../src/feed/parseMessage.ts";
 import { decodeTransaction } from "../../src/pending/decode.ts";
 import type { Execution, FlashblockJob } from "../../src/pending/execution.ts";
+import { ExecutorClient } from "../../src/pending/executorClient.ts";
 import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import { mergeChanges } from "../../src/pending/stateLayers.ts";
-import { ThreadExecutor } from "../../src/pending/threadExecutor.ts";
 import { createNodeState } from "../support/builders/nodeState.ts";
 import { type RealBlocks, readBaseSepolia, readRecordedBuilder } from "./realBlocks.ts";
 import { createWitnessNode, type WitnessNodeOptions } from "./witnessNode.ts";
@@ -98,7 +98,7 @@ const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOp
   });
   const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
   const failures: string[] = [];
-  const executor = new ThreadExecutor({
+  const executor = new ExecutorClient({
     entry: workerEntry("pending"),
     forks: () => forks,
     nativeContracts: [],

@@ -34,7 +34,7 @@ const NO_LONGER_RUN = "the base is another block now";
 type Thread = WorkerThread<ExecutorFunctions, ExecutorHost>;
 
 /** Executes in a thread of its own, which requests missing state from this one. A thread that ends by itself is replaced. */
-export class ThreadExecutor implements Executor {
+export class ExecutorClient implements Executor {
   readonly #options: ExecutorOptions;
   readonly #closing = new AbortController();
   #base: BlockId | undefined;
