@@ -1,5 +1,5 @@
 import { DiskStore } from "../cache/diskStore.ts";
-import { LiarMarks, type MarkStore } from "../cache/liarMarks.ts";
+import { LiarMarks } from "../cache/liarMarks.ts";
 import { MemoryStore } from "../cache/memoryStore.ts";
 import { RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
@@ -9,7 +9,7 @@ import { FairGate } from "../limits/fairGate.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Places } from "../limits/places.ts";
 import { WriteSetThread } from "../state/sources/writeSetThread.ts";
-import { DataStorage, type EntryStorage, OPEN_PART } from "../storage/dataStorage.ts";
+import { DataStorage, type EntryStorage } from "../storage/dataStorage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { VerifyThreads } from "../verification/verifyThreads.ts";
@@ -70,12 +70,6 @@ export const openStorage = (config: Config, telemetry: Telemetry): DataStorage |
     : undefined;
 };
 
-/** Marks in the data folder can be read before a chain's entries are used. */
-const marksOnDisk = (disk: DiskStore): MarkStore => ({
-  get: (key) => disk.get(OPEN_PART + key),
-  set: (key, entry, seconds) => disk.set(OPEN_PART + key, entry, seconds),
-});
-
 /** What another process may have. */
 interface ProcessLinks {
   readonly places: Places | undefined;
@@ -101,7 +95,7 @@ export const createShared = (
     storage,
     disk,
     diskMode: cache.disk,
-    liarMarks: new LiarMarks([...(redis ? [redis] : []), ...(disk ? [marksOnDisk(disk)] : [])]),
+    liarMarks: new LiarMarks([...(redis ? [redis] : []), ...(disk ? [disk.marks] : [])]),
     unconfirmedMs: cache.unconfirmedMs,
     logSlots: new FairGate<Node>({ max: server.logSpans }),
     webSockets: new WebSockets({

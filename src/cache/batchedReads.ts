@@ -30,6 +30,10 @@ export interface BatchSource {
   onError(error: unknown, reads: number): void;
 }
 
+/** Returns a Buffer of the same memory. */
+export const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
+  Buffer.from(buffer, byteOffset, byteLength);
+
 interface Read {
   readonly key: string;
   readonly clientId: string;
@@ -97,7 +101,7 @@ class ReadBatch {
     this.#source.onSuccess(this.#startMs);
     reads.forEach(({ finish }, index) => {
       const value = values[index];
-      finish(value ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : undefined);
+      finish(value ? asBuffer(value) : undefined);
     });
   }
 
