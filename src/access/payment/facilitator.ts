@@ -104,6 +104,13 @@ export const paymentsOverloaded = (): RpcError => unavailable(OVERLOADED, RETRY_
 export const paymentsUnavailable = (part: string): RpcError =>
   unavailable(`payments are not available: ${part} does not answer, and nothing was charged`, RETRY_AFTER_SECONDS);
 
+/** Creates the error of a settlement without an outcome. */
+export const paymentOpen = (): RpcError =>
+  unavailable(
+    "the facilitator did not confirm the payment: send the same request with the same payment again. It is charged once",
+    RETRY_AFTER_SECONDS,
+  );
+
 /** Other texts of a facilitator may name its own nodes. */
 const forClient = ({ success, transaction, network, payer, amount }: SettleResponse): SettleResponse => ({
   ...{ success, transaction, network },

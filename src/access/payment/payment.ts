@@ -3,12 +3,12 @@ import type { PaymentRequirements } from "@x402/core/types";
 import type { InboundRequest } from "../../core/context.ts";
 import type { Awaitable } from "../../jsonrpc/call.ts";
 import { type Chunk, isStream, type ResultMemory } from "../../jsonrpc/response.ts";
-import { CODES, overBudget, RpcError } from "../../jsonrpc/rpcError.ts";
+import { overBudget, RpcError } from "../../jsonrpc/rpcError.ts";
 import { ownerOf } from "../../limits/fairQueue.ts";
 import type { PaymentResult } from "../../telemetry/clientMetrics.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 import { type Bill, type BillOf, createBills, isCharged } from "./bill.ts";
-import { type Facilitator, paymentsOverloaded, paymentsUnavailable, type X402 } from "./facilitator.ts";
+import { type Facilitator, paymentOpen, paymentsOverloaded, paymentsUnavailable, type X402 } from "./facilitator.ts";
 import {
   createChallenge,
   EXPOSED,
@@ -249,15 +249,6 @@ export class Payments {
     this.#options.telemetry.metrics.payments.inc({ result });
   }
 }
-
-const RETRY_AFTER_SECONDS = 5;
-
-const paymentOpen = (): RpcError =>
-  new RpcError(
-    CODES.INTERNAL,
-    "the facilitator did not confirm the payment: send the same request with the same payment again. It is charged once",
-    { status: 503, retryAfterSeconds: RETRY_AFTER_SECONDS },
-  );
 
 /** Reads the streams of a response into memory. Rejects if a stream fails, or with RpcError (503) without room. */
 const collectChunks = async (
