@@ -26,8 +26,8 @@ export interface EndpointResponse {
 }
 
 /**
- * Creates the response of an endpoint. The head is that of the weaker of two views: the request's, and the current one, because a
- * call can be repeated in a later view.
+ * Creates the response of an endpoint. A call can be repeated in a later view. So the head is that of the weaker of two views:
+ * the request's and the current one.
  */
 export const toEndpointResponse = (
   { status, retryAfterSeconds, chunks, replies, errors }: DispatchResult<RpcResponse>,

@@ -57,8 +57,8 @@ type CountedMetrics = Pick<
 type CountedMethods = Pick<TransportOptions, "methodLabel" | "unitsOf" | "onCall">;
 
 /**
- * What is observed of one node, with its metrics: calls, requests and outcomes, and for the selection of nodes its heads, prune
- * horizon, latency, share of faults and load.
+ * What is observed of one node, with its metrics: calls, requests and outcomes. For the selection of nodes it also has heads,
+ * prune horizon, latency, share of faults and load.
  */
 export class NodeHealth {
   readonly #labels: NodeLabels;
