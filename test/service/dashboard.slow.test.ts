@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
 import { selectAll } from "../../grafana/queries.ts";
@@ -49,6 +52,8 @@ test("a real Prometheus scrapes a forebay under traffic: data for every panel an
   skip: !hasPrometheus && "no prometheus",
 }, async (t) => {
   const redis = await startRedis(t);
+  const dataDir = await mkdtemp(join(tmpdir(), "forebay-dashboard-"));
+  t.after(() => rm(dataDir, { recursive: true }));
   const devnet = await createDevnet({ network: "optimism" });
   const { anvilUrl, feedUrl = "" } = devnet;
   const service = await createService(
@@ -58,7 +63,7 @@ test("a real Prometheus scrapes a forebay under traffic: data for every panel an
       pending: { feeds: [feedUrl] },
       quirks: { anvilDepositNonce: true },
     },
-    { cache: { redis: redis.url } },
+    { cache: { redis: redis.url, disk: "always" }, server: { dataDir } },
   );
   const prometheus = await startPrometheus(new URL(service.opsUrl).host, RULES);
   t.after(async () => {
