@@ -51,7 +51,5 @@ test(`${ABSENT} fires when the only process has ended`, { skip: !hasPrometheus &
 test("processes of each kind without a fault raise no alert, not even a pending one", {
   skip: !hasPrometheus && "no prometheus",
 }, async (t) => {
-  const { raised, scrapes } = await watchAlerts(t, { divisor: QUIET_SCALE, seconds: QUIET_SECONDS });
-  assert.deepEqual(raised, []);
-  assert.ok(scrapes >= QUIET_SECONDS, `${scrapes} scrapes`);
+  assert.deepEqual(await watchAlerts(t, { divisor: QUIET_SCALE, seconds: QUIET_SECONDS }), []);
 });
