@@ -65,7 +65,7 @@ interface StoredParts {
 
 /** Opens the entries of the chain in the data folder when the chain is known. */
 const storeChain = ({ config, shared, upstreams, pipeline, signal }: StoredParts): void => {
-  const { storage, liarMarks: marks, diskMode, telemetry } = shared;
+  const { storage, liarMarks, diskMode, telemetry } = shared;
   const { heads } = upstreams;
   if (!(storage instanceof DataStorage)) {
     return;
@@ -73,9 +73,15 @@ const storeChain = ({ config, shared, upstreams, pipeline, signal }: StoredParts
   const begin = (current: Heads): void => {
     const callNode = directNodeCall(upstreams, () => ({ heads: heads.current() ?? current }));
     const stored = new StoredChain({
-      ...{ chain: config.name, storage, keys: pipeline.keys, marks, telemetry, signal },
+      ...{ chain: config.name, storage, keys: pipeline.keys, telemetry, signal },
       isStored: async () =>
         diskMode === "always" || !isDevelopmentNode(await callNode("web3_clientVersion", []).catch(() => undefined)),
+      readMarks: async () => {
+        for (const { name } of upstreams.nodes) {
+          pipeline.stated.sourceOf(name);
+        }
+        await liarMarks.exchangeAll();
+      },
       hashAt: async (number) => {
         const known = heads.current()?.at(number)?.hash;
         return known ?? hashOfBlock(await callNode("eth_getBlockByNumber", [formatQuantity(number), false]));

@@ -25,6 +25,8 @@ export class LiarMarks {
   readonly #stores: readonly MarkStore[];
   /** By the key of the mark in the stores. */
   readonly #sources = new Map<string, ValueSource>();
+  /** The sources whose mark is being read for the first time. */
+  readonly #reading = new Map<string, Promise<ValueSource>>();
   readonly #timer: NodeJS.Timeout | undefined;
 
   /** `stores`: replicas share the marks through Redis, and the data folder has them after a restart. */
@@ -42,13 +44,10 @@ export class LiarMarks {
   /** Returns the shared object of the node that stated a stored value; undefined if there are too many nodes. */
   find(prefix: string, { node, origin }: Pick<ValueSource, "node" | "origin">): Awaitable<ValueSource | undefined> {
     const key = keyOf(prefix, node, origin);
-    const known = this.#sources.get(key);
-    if (known !== undefined || this.#sources.size >= MAX_SOURCES) {
-      return known;
+    if (!this.#sources.has(key) && this.#sources.size < MAX_SOURCES) {
+      this.#add(key, node, origin);
     }
-    // The node may have a mark that this process has not read.
-    const source = this.#add(key, node, origin);
-    return this.#exchange(key, source).then(() => source);
+    return this.#reading.get(key) ?? this.#sources.get(key);
   }
 
   /** Ends all values that the node has stated. Returns false if that was done within the last second. */
@@ -72,9 +71,17 @@ export class LiarMarks {
     clearInterval(this.#timer);
   }
 
+  /** The node may have a mark that this process has not read: `find` waits for it. */
   #add(key: string, node: string, origin: string): ValueSource {
     const source = { node, origin, liedAtMs: 0 };
     this.#sources.set(key, source);
+    if (this.#stores.length > 0) {
+      const read = this.#exchange(key, source).then(() => {
+        this.#reading.delete(key);
+        return source;
+      });
+      this.#reading.set(key, read);
+    }
     return source;
   }
 

@@ -3,16 +3,16 @@ import type { Hash } from "../ethereum/hex.ts";
 import type { DataStorage } from "../storage/dataStorage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ChainKeys } from "./cacheEntry.ts";
-import type { LiarMarks } from "./liarMarks.ts";
 
 export interface StoredChainOptions {
   /** Name of the chain, for the log. */
   readonly chain: string;
   readonly storage: DataStorage;
   readonly keys: Pick<ChainKeys, "prefix">;
-  readonly marks: Pick<LiarMarks, "exchangeAll">;
   /** Whether entries may be stored: a development node can change its past. Asked once. */
   isStored(): Promise<boolean>;
+  /** Reads the marks of all nodes of the chain. */
+  readMarks(): Promise<void>;
   /** Returns the hash that the nodes have at a number; undefined if they have no block there. */
   hashAt(number: bigint): Promise<Hash | undefined>;
   readonly telemetry: Pick<Telemetry, "log">;
@@ -61,7 +61,7 @@ export class StoredChain {
   }
 
   async #open(): Promise<void> {
-    const { chain, keys, storage, marks, hashAt, telemetry, signal } = this.#options;
+    const { chain, keys, storage, readMarks, hashAt, telemetry, signal } = this.#options;
     clearTimeout(this.#retry);
     const part = keys.prefix;
     this.#part = part;
@@ -71,7 +71,7 @@ export class StoredChain {
     }
     try {
       // Values of a lying node must not be served before its mark is known.
-      await marks.exchangeAll();
+      await readMarks();
       await storage.openPart(part, async ({ number, hash }) => {
         const isRight = (await hashAt(BigInt(number))) === hash;
         this.#newest = isRight ? BigInt(number) : -1n;
