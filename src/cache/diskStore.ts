@@ -60,24 +60,28 @@ export class DiskStore implements EntryStore {
       },
       () => diskErrors.inc({ reason: "corrupt" }),
     );
-    this.#writes = new DiskWrites(storage, Math.min(MAX_VALUE_BYTES, maxBytes * MAX_SHARE), telemetry);
+    this.#writes = new DiskWrites({
+      storage,
+      maxValueBytes: Math.min(MAX_VALUE_BYTES, maxBytes * MAX_SHARE),
+      pendingRead: (key) => this.#reads.pending(key),
+      telemetry,
+    });
   }
 
   async get(key: string, owner?: QueueOwner): Promise<CacheEntry | undefined> {
-    const { diskErrors, diskReads } = this.#telemetry.metrics;
-    const pending = this.#reads.pending(key);
-    if (pending !== undefined) {
-      return pending;
-    }
-    if (!this.#storage.isOpen(partOf(key)) || performance.now() < this.#pausedUntilMs) {
+    if (this.#writes.isRemoving(key)) {
       return undefined;
     }
-    if (this.#reads.isFull(owner)) {
-      diskErrors.inc({ reason: "overloaded" });
+    const shared = this.#reads.pending(key);
+    if (shared === undefined && !this.#canRead(key, owner)) {
       return undefined;
     }
-    const entry = await this.#reads.read(key, owner);
-    diskReads.inc({ outcome: entry === undefined ? "miss" : "hit" });
+    const read = await (shared ?? this.#reads.read(key, owner));
+    // It may have been removed during the read.
+    const entry = this.#writes.isRemoving(key) ? undefined : read;
+    if (shared === undefined) {
+      this.#telemetry.metrics.diskReads.inc({ outcome: entry === undefined ? "miss" : "hit" });
+    }
     return entry;
   }
 
@@ -94,6 +98,17 @@ export class DiskStore implements EntryStore {
   /** Resolves when the entries that wait are written. */
   close(): Promise<void> {
     return this.#writes.flush();
+  }
+
+  #canRead(key: string, owner: QueueOwner | undefined): boolean {
+    if (!this.#storage.isOpen(partOf(key)) || performance.now() < this.#pausedUntilMs) {
+      return false;
+    }
+    const isFull = this.#reads.isFull(owner);
+    if (isFull) {
+      this.#telemetry.metrics.diskErrors.inc({ reason: "overloaded" });
+    }
+    return !isFull;
   }
 
   #onTimeout(reads: number): void {
@@ -123,11 +138,19 @@ interface QueuedChange {
   readonly bytes: number;
 }
 
+interface DiskWritesOptions {
+  readonly storage: EntryStorage;
+  readonly maxValueBytes: number;
+  /** Returns the read of a key that is in flight. */
+  pendingRead(key: string): Promise<unknown> | undefined;
+  readonly telemetry: Telemetry;
+}
+
 /** Writes entries in batches, in the order of the calls. Nobody waits for the result. */
 class DiskWrites {
-  readonly #storage: EntryStorage;
-  readonly #maxValueBytes: number;
-  readonly #telemetry: Telemetry;
+  readonly #options: DiskWritesOptions;
+  /** By key: the removals that are not written, or that a read in flight may have missed. */
+  readonly #removals = new Map<string, number>();
   #queue: QueuedChange[] = [];
   /** Of the queue, and of the batch that is written now. */
   #queuedBytes = 0;
@@ -135,10 +158,13 @@ class DiskWrites {
   #timer: NodeJS.Timeout | undefined;
   #written = Promise.resolve();
 
-  constructor(storage: EntryStorage, maxValueBytes: number, telemetry: Telemetry) {
-    this.#storage = storage;
-    this.#maxValueBytes = maxValueBytes;
-    this.#telemetry = telemetry;
+  constructor(options: DiskWritesOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the value that a read returns may be one that was removed. */
+  isRemoving(key: string): boolean {
+    return this.#removals.has(key);
   }
 
   add(key: string, entry: CacheEntry, seconds: number): void {
@@ -147,13 +173,14 @@ class DiskWrites {
       return;
     }
     if (this.#queuedBytes + bytes > MAX_QUEUED_BYTES) {
-      this.#telemetry.metrics.diskErrors.inc({ reason: "overloaded" });
+      this.#options.telemetry.metrics.diskErrors.inc({ reason: "overloaded" });
       return;
     }
     this.#enqueue({ change: this.#encode(key, entry, Date.now() + seconds * 1000), bytes });
   }
 
   remove(key: string): void {
+    this.#removals.set(key, (this.#removals.get(key) ?? 0) + 1);
     this.#enqueue({ change: { key, value: undefined, expiresMs: 0 }, bytes: 0 });
   }
 
@@ -183,19 +210,35 @@ class DiskWrites {
 
   async #encode(key: string, entry: CacheEntry, expiresMs: number): Promise<EntryChange | undefined> {
     const value = await encodeValue(key, entry).catch(() => undefined);
-    return value !== undefined && value.byteLength <= this.#maxValueBytes ? { key, value, expiresMs } : undefined;
+    return value !== undefined && value.byteLength <= this.#options.maxValueBytes
+      ? { key, value, expiresMs }
+      : undefined;
   }
 
   async #write(batch: readonly QueuedChange[]): Promise<void> {
+    const { storage, telemetry } = this.#options;
     const startMs = performance.now();
     const changes = (await Promise.all(batch.map(({ change }) => change))).filter((change) => change !== undefined);
-    await this.#storage.write(changes);
-    this.#telemetry.metrics.diskSeconds.observe({ operation: "set" }, (performance.now() - startMs) / 1000);
+    await storage.write(changes);
+    for (const { key } of changes.filter(({ value }) => value === undefined)) {
+      void this.#endRemoval(key);
+    }
+    telemetry.metrics.diskSeconds.observe({ operation: "set" }, (performance.now() - startMs) / 1000);
     this.#count(-batch.reduce((sum, { bytes }) => sum + bytes, 0));
+  }
+
+  async #endRemoval(key: string): Promise<void> {
+    await this.#options.pendingRead(key);
+    const others = (this.#removals.get(key) ?? 0) - 1;
+    if (others > 0) {
+      this.#removals.set(key, others);
+    } else {
+      this.#removals.delete(key);
+    }
   }
 
   #count(bytes: number): void {
     this.#queuedBytes += bytes;
-    this.#telemetry.metrics.diskQueueBytes.set(this.#queuedBytes);
+    this.#options.telemetry.metrics.diskQueueBytes.set(this.#queuedBytes);
   }
 }
