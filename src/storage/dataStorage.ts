@@ -51,6 +51,7 @@ export class DataStorage implements EntryStorage {
   /** The number of times that the folder was opened. */
   #openings = 0;
   #retry: NodeJS.Timeout | undefined;
+  #emptying: NodeJS.Timeout | undefined;
   #writesPausedUntilMs = 0;
   /** A failure was logged, and no success since. */
   #isReported = false;
@@ -79,6 +80,7 @@ export class DataStorage implements EntryStorage {
   }
 
   async write(changes: readonly EntryChange[]): Promise<void> {
+    this.#closeParts(changes.filter(({ key }) => !this.isOpen(partOf(key))));
     const allowed = changes.filter(({ key }) => this.isOpen(partOf(key)));
     if (allowed.length === 0) {
       return;
@@ -112,7 +114,9 @@ export class DataStorage implements EntryStorage {
     if (known === undefined) {
       return;
     }
-    if (this.#mustEmpty.has(part) || (known.value !== undefined && !(await isRight(known.value)))) {
+    const isKept = this.#mustEmpty.has(part) || known.value === undefined || (await isRight(known.value));
+    // An entry may have been removed while `isRight` waited.
+    if (!isKept || this.#mustEmpty.has(part)) {
       const emptied = await this.#run((channel) => channel.call("clear", part));
       if (emptied === undefined) {
         return;
@@ -136,6 +140,7 @@ export class DataStorage implements EntryStorage {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#retry);
+    clearTimeout(this.#emptying);
     const signal = AbortSignal.timeout(CLOSE_MS);
     await this.#thread.channel.call("close", null, { signal }).catch(() => undefined);
     this.#setClosed();
@@ -209,6 +214,7 @@ export class DataStorage implements EntryStorage {
     this.#report(fault, text);
     if (!isClosed) {
       this.#writesPausedUntilMs = performance.now() + RETRY_MS;
+      this.#emptyLater();
     } else if (!this.#isClosed) {
       this.#setClosed();
       this.#openLater(fault === "corrupt" ? DAMAGED_RETRY_MS : RETRY_MS);
@@ -228,8 +234,19 @@ export class DataStorage implements EntryStorage {
       if (value === undefined && part !== OPEN_PART) {
         this.#parts.delete(part);
         this.#mustEmpty.add(part);
+        this.#emptyLater();
       }
     }
+  }
+
+  /** A part is emptied when it is opened, for which nothing else may ask: no value is written to closed parts. */
+  #emptyLater(): void {
+    this.#emptying ??= setTimeout(() => {
+      this.#emptying = undefined;
+      if (this.#isOpen && this.#mustEmpty.size > 0) {
+        this.#publish();
+      }
+    }, RETRY_MS).unref();
   }
 
   /** Logs the first failure after a success. */

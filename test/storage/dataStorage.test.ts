@@ -12,14 +12,17 @@ const PART = "forebay1:1:00:";
 const KEY = `${PART}a`;
 const LATER = Date.now() + 600_000;
 
-const open = async (t: TestContext) => {
+const createFolder = async (t: TestContext): Promise<string> => {
   const folder = await mkdtemp(join(tmpdir(), "forebay-storage-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+};
+
+const open = async (t: TestContext, existing?: string) => {
+  const folder = existing ?? (await createFolder(t));
   const telemetry = createTelemetry({ level: "silent" });
   const storage = new DataStorage({ folder, maxBytes: MAX_BYTES, entry: workerEntry("storage"), telemetry });
-  t.after(async () => {
-    await storage.close();
-    await rm(folder, { recursive: true, force: true });
-  });
+  t.after(() => storage.close());
   const opened = Promise.withResolvers<void>();
   t.after(storage.onOpened(opened.resolve));
   await opened.promise;
@@ -55,4 +58,54 @@ test("a full folder is read on, and an entry that must be removed is not served"
   await write(storage, undefined);
   assert.equal(await read(), undefined);
   assert.equal(storage.isOpen(PART), false);
+});
+
+test("an entry that is removed before its part is open is not served", async (t) => {
+  const folder = await createFolder(t);
+  const before = await open(t, folder);
+  await before.storage.openPart(PART, async () => true);
+  await write(before.storage, Buffer.from("wrong"));
+  before.storage.setFinalBlock(PART, { number: "7", hash: "0x07" });
+  await before.storage.close();
+
+  const early = await open(t, folder);
+  await write(early.storage, undefined);
+  await early.storage.openPart(PART, async () => true);
+  assert.equal(await early.read(), undefined);
+  await write(early.storage, Buffer.from("wrong"));
+  early.storage.setFinalBlock(PART, { number: "7", hash: "0x07" });
+  await early.storage.close();
+
+  const during = await open(t, folder);
+  await during.storage.openPart(PART, async () => {
+    await write(during.storage, undefined);
+    return true;
+  });
+  assert.equal(await during.read(), undefined);
+  assert.ok(during.storage.isOpen(PART));
+});
+
+test("a part that a full folder closed is emptied and opened later", async (t) => {
+  const { storage, read } = await open(t);
+  await storage.openPart(PART, async () => true);
+  await write(storage, Buffer.from("wrong"));
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  await write(storage, Buffer.alloc(2 * MAX_BYTES), `${PART}large`);
+  await write(storage, undefined);
+  let opening = Promise.resolve();
+  let calls = 0;
+  t.after(
+    storage.onOpened(() => {
+      calls++;
+      opening = storage.openPart(PART, async () => true);
+    }),
+  );
+  // `onOpened` calls the listener at once: here too the part may be opened again.
+  await opening;
+  assert.deepEqual([calls, storage.isOpen(PART), await read()], [1, true, undefined]);
+  await write(storage, undefined);
+  assert.equal(storage.isOpen(PART), false);
+  t.mock.timers.tick(10_000);
+  await opening;
+  assert.deepEqual([calls, storage.isOpen(PART), await read()], [2, true, undefined]);
 });
