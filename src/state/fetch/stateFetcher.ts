@@ -136,13 +136,13 @@ export class StateFetcher {
 
   /**
    * Reads values for an execution: of a code, the bytes too. All calls are one batch, with `further` calls among them. One eth_call reads
-   * all slots and balances, if that costs fewer units than to read each one.
+   * all slots, if that costs fewer units than to read each one.
    */
   readonly fetch: ValueFetch = async (keys, further, block, avoidedOrigins) => {
     const nodes = new AnsweringNodes();
     const values = new Map<StateKey, string | Error>();
     const codes = new Map<string, Uint8Array>();
-    const { bulks, single } = this.#planFetch(keys, block);
+    const { bulks, single } = this.#planSlots(keys, block);
     const send = async (calls: readonly Call[]) => this.#fetch(calls, block, nodes.next(), avoidedOrigins);
     const addSingles = (read: readonly StateKey[], outcomes: readonly unknown[]): void => {
       for (const [index, key] of read.entries()) {
@@ -162,20 +162,19 @@ export class StateFetcher {
     return { values, codes, outcomes: ofFurther, node: nodes.only, isConfirmed: nodes.isConfirmed };
   };
 
-  /** Separates keys that one call reads from keys that are read one by one. A call that reads slots reads balances at no cost. */
-  #planFetch(
+  /** Separates slots that one call reads from keys that are read one by one. */
+  #planSlots(
     keys: readonly StateKey[],
     { hash }: BlockId,
   ): { bulks: readonly BulkCall[]; single: readonly StateKey[] } {
-    const slots = keys.filter((key) => key.field === "slot" && isBulkReadable(key));
-    if (!this.#isCheaper(slots.length) || !this.#supports("call")) {
-      return { bulks: [], single: keys };
-    }
-    const shared = new Set([...slots, ...keys.filter(({ field }) => field === "balance")]);
-    return {
-      bulks: bulkParts([...shared]).map((part) => slotsAndBalancesCall(part, hash)),
-      single: keys.filter((key) => !shared.has(key)),
-    };
+    const isShared = (key: StateKey): boolean => key.field === "slot" && isBulkReadable(key);
+    const slots = keys.filter(isShared);
+    return this.#isCheaper(slots.length) && this.#supports("call")
+      ? {
+          bulks: bulkParts(slots).map((part) => slotsAndBalancesCall(part, hash)),
+          single: keys.filter((key) => !isShared(key)),
+        }
+      : { bulks: [], single: keys };
   }
 
   /** Returns the calls that read the keys now: most by the best way that may be supported, nonces and a few others one by one. */
