@@ -5,6 +5,7 @@ import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { keyName, type StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
+import { ZERO_VALUE } from "../store/writtenValues.ts";
 
 /** The values that one client's call lacks. */
 export interface WantedValues {
@@ -127,7 +128,7 @@ export class ValueLoader {
     const { reader, follower } = this.#options;
     const fetched = await reader.fetch(keys, [], block).catch(() => undefined);
     for (const [key, hash] of fetched?.values ?? []) {
-      const code = typeof hash === "string" ? fetched?.codes.get(hash) : undefined;
+      const code = hash === ZERO_VALUE ? new Uint8Array(0) : fetched?.codes.get(String(hash));
       if (code !== undefined) {
         follower.add({ key, value: code, node: fetched?.node }, block, generation);
       }

@@ -132,6 +132,7 @@ export class NodeState {
       onRead?.(own.flatMap(({ keys }) => keys).length + further.length);
     }
     const outcomes = await this.#fetchParts(read, missing, further);
+    this.#options.onFetch?.(numbers.length);
     for (const [index, number] of numbers.entries()) {
       const hash = parseBlockHash(outcomes[index]);
       this.#blockHashes.set(`${name}#${number}`, hash);

@@ -7,6 +7,7 @@ import {
   isHash,
   isQuantity,
   parseData,
+  ZERO_ADDRESS,
   ZERO_HASH,
 } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../ethereum/keccak.ts";
@@ -124,11 +125,13 @@ const PRECOMPILE = /^0x0[0-9a-f]0{34}[0-9a-f]{4}$/i;
 
 /**
  * Whether a bulk call can read the key. A precompile runs instead of the code that replaces it,
- * and the codes of the call hide those of its own accounts.
+ * and the codes of the call hide those of its own accounts. Besu gives the sender of a call, the zero address, a balance.
  */
 export const isBulkReadable = ({ address, field }: StateKey): boolean =>
   (field !== "slot" || !PRECOMPILE.test(address)) &&
-  (field === "balance" || ![DISPATCHER, ACCOUNT_READER].includes(address.toLowerCase() as Address));
+  (field === "balance"
+    ? address !== ZERO_ADDRESS
+    : ![DISPATCHER, ACCOUNT_READER].includes(address.toLowerCase() as Address));
 
 /** Returns the keys in parts of one call each. */
 export const bulkParts = (keys: readonly StateKey[]): (readonly StateKey[])[] =>

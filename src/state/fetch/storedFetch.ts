@@ -57,6 +57,8 @@ export const storedFetch =
     const served = reads.filter(isServed);
     return {
       ...fetched,
+      // Other nodes may have stated the stored values.
+      node: served.length === 0 ? fetched.node : undefined,
       values: new Map([
         ...fetched.values,
         ...served.flatMap(({ key, value }) => (value ? [[key, value] as const] : [])),

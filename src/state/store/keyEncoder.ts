@@ -36,8 +36,11 @@ export class KeyEncoder {
     return this.#hash;
   }
 
-  /** Encodes a key. Returns this encoder, whose content changes with the next key. */
-  encode({ address, field, slot }: TableKey): this {
+  /**
+   * Encodes a key. Returns this encoder, whose content changes with the next key. `version`: it is part of the hash, so that a table
+   * need not look through the other versions of the key.
+   */
+  encode({ address, field, slot }: TableKey, version = 0): this {
     const { words } = this;
     // Most keys follow one of the same account.
     if (address !== this.#address) {
@@ -50,7 +53,7 @@ export class KeyEncoder {
     } else {
       this.#bytes.write(slot.slice(2), SLOT_START, "hex");
     }
-    let hash = this.#seed;
+    let hash = this.#seed ^ Math.imul(version, SECOND_FACTOR);
     for (let word = 0; word < KEY_WORDS; word++) {
       hash = Math.imul(hash ^ (words[word] ?? 0), FIRST_FACTOR);
       hash ^= hash >>> 15;

@@ -46,7 +46,7 @@ export class UnfollowedValues {
   /** Returns a value: 64 digits of hex, of a code the hash. The hash of an empty code is zero here. */
   read(key: StateKey, version: Version): string | undefined {
     const table = this.#table;
-    const entry = table.find(this.#key.encode(key), version);
+    const entry = table.find(this.#key.encode(key, version), version);
     if (!table.isOfBlock(entry, version) || !table.has(entry, KNOWN) || this.#givers.isForgotten(table.giver(entry))) {
       return undefined;
     }
@@ -57,7 +57,7 @@ export class UnfollowedValues {
   /** Adds a value. It is dropped if there is no room for a single one. */
   enter(key: StateKey, version: Version, value: string, node: string | undefined): void {
     const table = this.#table;
-    const encoded = this.#key.encode(key);
+    const encoded = this.#key.encode(key, version);
     const found = table.find(encoded, version);
     let entry = table.isOfBlock(found, version) ? found : table.add(encoded, version, 0);
     while (entry === 0 && table.evict(() => false)) {

@@ -73,7 +73,7 @@ export class ValueStore {
   }
 
   get bytes(): number {
-    return this.#table.bytes + this.unfollowed.bytes + this.#codes.calculatedSize;
+    return this.#table.bytes + this.#codes.calculatedSize;
   }
 
   /** The newest readable block. */

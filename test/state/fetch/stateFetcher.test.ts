@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { NodeError } from "../../../src/core/node.ts";
 import type { StateFetch } from "../../../src/core/stateReader.ts";
-import type { Address, Hash } from "../../../src/ethereum/hex.ts";
+import { type Address, type Hash, ZERO_ADDRESS } from "../../../src/ethereum/hex.ts";
 import { StateFetcher } from "../../../src/state/fetch/stateFetcher.ts";
 import { parseSingle, singleCall } from "../../../src/state/fetch/stateRequests.ts";
 import { createUnitsOf } from "../../../src/state/providerUnits.ts";
@@ -112,6 +112,16 @@ test("slots of precompiles, and values of the accounts that the call overrides, 
     list.map((key) => values.get(key)),
     await truth(list),
   );
+});
+
+test("the balance of the zero address has a call of its own: a node may change it for the sender of a call", async () => {
+  const { calls, fetch } = createFetch();
+  const reader = new StateFetcher(fetch, createUnitsOf(), () => 1);
+  const list = [ZERO_ADDRESS, OWN[0] ?? assert.fail()].map(
+    (address): StateKey => ({ field: "balance", address, slot: undefined }),
+  );
+  await reader.read(list, block, () => undefined);
+  assert.deepEqual(Object.fromEntries(calls), { eth_call: 1, eth_getBalance: 1 });
 });
 
 test("without code overrides, eth_getProof reads the values, and later reads begin with it", async () => {

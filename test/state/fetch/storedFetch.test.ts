@@ -63,6 +63,12 @@ test("values of final blocks are stored, errors and traces are not, and results 
   assert.ok(second.values.get(SLOT) instanceof Error);
 });
 
+test("values of the store have no name of a node: another one may have stated them", async () => {
+  const { fetch } = create();
+  assert.equal((await fetch(FINAL)).node, "node1");
+  assert.equal((await fetch(FINAL)).node, undefined);
+});
+
 test("no value of a block that is not final is stored", async () => {
   const { fetch, batches, stored } = create();
   await fetch({ number: 11n, hash });
