@@ -1,3 +1,4 @@
+import { setTimeout as wait } from "node:timers/promises";
 import type { QueueOwner } from "../limits/fairQueue.ts";
 import { type EntryStorage, OPEN_PART } from "../storage/dataStorage.ts";
 import { type EntryChange, partOf } from "../storage/entryDatabase.ts";
@@ -16,6 +17,8 @@ const PAUSE_MS = 500;
 /** Entries are written together after this time, or at this size. A killed process loses them. */
 const WRITE_DELAY_MS = 100;
 const BATCH_BYTES = 256 * 1024;
+/** Limit for the last writes at the end of the process. */
+const CLOSE_MS = 2_000;
 /** Bytes that wait to be written. Further entries are not stored. */
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
 const MAX_VALUE_BYTES = 8 * 1024 * 1024;
@@ -95,9 +98,12 @@ export class DiskStore implements EntryStore {
     this.#writes.remove(key);
   }
 
-  /** Resolves when the entries that wait are written. */
-  close(): Promise<void> {
-    return this.#writes.flush();
+  /** Resolves when the entries that wait are written, or after CLOSE_MS. */
+  async close(): Promise<void> {
+    const written = new AbortController();
+    const timeout = wait(CLOSE_MS, undefined, { signal: written.signal }).catch(() => undefined);
+    await Promise.race([this.#writes.flush(), timeout]);
+    written.abort();
   }
 
   #canRead(key: string, owner: QueueOwner | undefined): boolean {

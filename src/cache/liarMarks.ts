@@ -1,3 +1,4 @@
+import { setTimeout as wait } from "node:timers/promises";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import type { EntryStore, ValueSource } from "./cacheEntry.ts";
 
@@ -14,6 +15,9 @@ const MIN_BETWEEN_MS = 1_000;
 const MARK_SECONDS = 8 * 86_400;
 /** Redis may have values of nodes that the configuration does not name any more. */
 const MAX_SOURCES = 1_000;
+
+/** A value is not used if the mark of its node is not read in this time. */
+const FIND_MS = 250;
 
 const MARK = new Uint8Array();
 
@@ -41,13 +45,19 @@ export class LiarMarks {
     return this.#sources.get(key) ?? this.#add(key, node, origin);
   }
 
-  /** Returns the shared object of the node that stated a stored value; undefined if there are too many nodes. */
+  /**
+   * Returns the shared object of the node that stated a stored value. Undefined if there are too many nodes, or if its mark cannot
+   * be read now.
+   */
   find(prefix: string, { node, origin }: Pick<ValueSource, "node" | "origin">): Awaitable<ValueSource | undefined> {
     const key = keyOf(prefix, node, origin);
     if (!this.#sources.has(key) && this.#sources.size < MAX_SOURCES) {
       this.#add(key, node, origin);
     }
-    return this.#reading.get(key) ?? this.#sources.get(key);
+    const reading = this.#reading.get(key);
+    return reading === undefined
+      ? this.#sources.get(key)
+      : Promise.race([reading, wait(FIND_MS, undefined, { ref: false })]);
   }
 
   /** Ends all values that the node has stated. Returns false if that was done within the last second. */

@@ -1,4 +1,4 @@
-import type { Heads } from "../core/heads.ts";
+import type { BlockId, Heads } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { DataStorage } from "../storage/dataStorage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -20,7 +20,9 @@ export interface StoredChainOptions {
   readonly signal: AbortSignal;
 }
 
-/** No node has answered. */
+type FinalHeads = Pick<Heads, "finalized" | "at">;
+
+/** No node has answered, or none has the block yet. */
 const RETRY_MS = 5_000;
 
 /**
@@ -32,8 +34,9 @@ export class StoredChain {
   readonly #isStored: Promise<boolean>;
   /** The part that was opened, or is being opened. */
   #part: string | undefined;
-  #newest = -1n;
-  #finalized: Heads["finalized"];
+  /** The final block that the part has. */
+  #newest: BlockId | undefined;
+  #heads: FinalHeads | undefined;
   #retry: NodeJS.Timeout | undefined;
 
   constructor(options: StoredChainOptions) {
@@ -47,25 +50,36 @@ export class StoredChain {
     });
   }
 
-  /** Records a new final block. */
-  onHeads({ finalized }: Pick<Heads, "finalized">): void {
+  /** Records a new final block. If the recorded one may have been replaced, it is compared with the nodes again. */
+  onHeads(heads: FinalHeads): void {
     const { keys, storage } = this.#options;
-    this.#finalized = finalized;
+    const { finalized } = heads;
+    const before = this.#heads?.finalized;
+    this.#heads = heads;
     if (this.#part !== keys.prefix) {
       // The chain was reset.
       void this.#open();
-    } else if (finalized !== undefined && finalized.number > this.#newest && storage.isOpen(this.#part)) {
-      this.#newest = finalized.number;
+    } else if (!storage.isOpen(this.#part)) {
+      return;
+    } else if (this.#newest !== undefined && !isKept(this.#newest, before, heads)) {
+      storage.closePart(this.#part);
+      // Entries that wait to be written are lost: they may be of the old block too.
+      this.#openLater();
+    } else if (finalized !== undefined && finalized.number > (this.#newest?.number ?? -1n)) {
+      this.#newest = finalized;
       storage.setFinalBlock(this.#part, { number: String(finalized.number), hash: finalized.hash });
     }
   }
 
   async #open(): Promise<void> {
     const { chain, keys, storage, readMarks, hashAt, telemetry, signal } = this.#options;
-    clearTimeout(this.#retry);
     const part = keys.prefix;
+    if (this.#part === part && storage.isOpen(part)) {
+      return;
+    }
+    clearTimeout(this.#retry);
     this.#part = part;
-    this.#newest = -1n;
+    this.#newest = undefined;
     if (!(await this.#isStored) || signal.aborted) {
       return;
     }
@@ -73,14 +87,30 @@ export class StoredChain {
       // Values of a lying node must not be served before its mark is known.
       await readMarks();
       await storage.openPart(part, async ({ number, hash }) => {
-        const isRight = (await hashAt(BigInt(number))) === hash;
-        this.#newest = isRight ? BigInt(number) : -1n;
-        return isRight;
+        const found = await hashAt(BigInt(number));
+        if (found === undefined) {
+          throw new Error(`no node has block ${number} yet`);
+        }
+        this.#newest = found === hash ? { number: BigInt(number), hash: found } : undefined;
+        return found === hash;
       });
-      this.onHeads({ finalized: this.#finalized });
+      if (this.#heads !== undefined) {
+        this.onHeads(this.#heads);
+      }
     } catch (err) {
       telemetry.log.debug({ err, chain }, "stored entries are not compared with the chain yet");
-      this.#retry = setTimeout(() => void this.#open(), RETRY_MS).unref();
+      this.#openLater();
     }
   }
+
+  #openLater(): void {
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => void this.#open(), RETRY_MS).unref();
+  }
 }
+
+/** Whether no head since `before` says that the newest final block was replaced. */
+const isKept = (newest: BlockId, before: BlockId | undefined, { finalized, at }: FinalHeads): boolean => {
+  const hasMovedBack = before !== undefined && (finalized === undefined || finalized.number < before.number);
+  return !hasMovedBack && (at(newest.number)?.hash ?? newest.hash) === newest.hash;
+};

@@ -26,11 +26,19 @@ export const prepareFolder = (folder: string): void => {
   }
 };
 
-/** Creates a file that only this user may read. SQLite gives its further files the same mode. */
+/**
+ * Creates a file that only this user may read. One of this user that exists is made such a file. SQLite gives its further files
+ * the same mode.
+ */
 export const createPrivateFile = (path: string): void => {
   // Closing a file that SQLite has open would release SQLite's locks (POSIX, fcntl).
   if (!existsSync(path)) {
     closeSync(openSync(path, "a", FILE_MODE));
+    return;
+  }
+  const { mode, uid } = statSync(path);
+  if (uid === process.getuid?.() && (mode & ACCESS_OF_OTHERS) !== 0) {
+    chmodSync(path, FILE_MODE);
   }
 };
 

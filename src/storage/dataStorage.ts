@@ -129,6 +129,11 @@ export class DataStorage implements EntryStorage {
     }
   }
 
+  /** Closes a part until it has been compared again. */
+  closePart(part: string): void {
+    this.#parts.delete(part);
+  }
+
   /** Records the newest final block of an open part. */
   setFinalBlock(part: string, block: FinalBlock): void {
     if (this.isOpen(part)) {

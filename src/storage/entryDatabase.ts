@@ -106,11 +106,10 @@ export class EntryDatabase {
   private constructor(folder: string, maxBytes: number, lock: FolderLock) {
     this.#folder = folder;
     this.#lock = lock;
-    this.#database = openDatabase(folder, maxBytes);
-    this.#statements = prepareStatements(this.#database);
-    const walBytes = Math.min(2 * WAL_BYTES, maxBytes * WAL_SHARE);
-    this.#maxPages = Math.floor((maxBytes - walBytes) / this.#pages().bytes);
-    // A database that was larger before keeps its pages.
+    const { database, maxPages } = openDatabase(folder, maxBytes);
+    this.#database = database;
+    this.#maxPages = maxPages;
+    this.#statements = prepareStatements(database);
     this.#database.exec(`PRAGMA max_page_count = ${this.#maxPages}`);
     const { first, last, entries } = this.#statements.ids.get() ?? {};
     this.#firstId = Number(first ?? 0);
@@ -288,8 +287,13 @@ export class EntryDatabase {
   }
 }
 
-/** Opens the database of a folder. One of another version is replaced by an empty one. */
-const openDatabase = (folder: string, maxBytes: number): DatabaseSync => {
+interface OpenedDatabase {
+  readonly database: DatabaseSync;
+  readonly maxPages: number;
+}
+
+/** Opens the database of a folder. One of another version, or above the limit, is replaced by an empty one. */
+const openDatabase = (folder: string, maxBytes: number): OpenedDatabase => {
   const path = databasePath(folder);
   createPrivateFile(path);
   const database = new DatabaseSync(path, { timeout: 0 });
@@ -302,14 +306,17 @@ const openDatabase = (folder: string, maxBytes: number): DatabaseSync => {
       PRAGMA journal_size_limit = ${Math.floor(Math.min(WAL_BYTES, maxBytes * WAL_SHARE))};
     `);
     const { tables } = database.prepare("SELECT count(*) AS tables FROM sqlite_schema").get() ?? {};
+    const bytes = Number(database.prepare("PRAGMA page_size").get()?.page_size);
+    const walBytes = Math.min(2 * WAL_BYTES, maxBytes * WAL_SHARE);
+    const maxPages = Math.floor((maxBytes - walBytes) / bytes);
     if (tables === 0) {
       database.exec(`BEGIN IMMEDIATE; ${TABLES} COMMIT`);
-    } else if (!isCurrent(database)) {
+    } else if (!isCurrent(database) || pageCount(database) > maxPages) {
       database.close();
       removeDatabase(folder);
       return openDatabase(folder, maxBytes);
     }
-    return database;
+    return { database, maxPages };
   } catch (error) {
     if (database.isOpen) {
       database.close();
@@ -318,8 +325,13 @@ const openDatabase = (folder: string, maxBytes: number): DatabaseSync => {
   }
 };
 
+const pageCount = (database: DatabaseSync): number => Number(database.prepare("PRAGMA page_count").get()?.page_count);
+
+/** Throws if another program has created the database. */
 const isCurrent = (database: DatabaseSync): boolean => {
   const application = database.prepare("PRAGMA application_id").get()?.application_id;
-  const version = database.prepare("PRAGMA user_version").get()?.user_version;
-  return application === APPLICATION_ID && version === SCHEMA_VERSION;
+  if (application !== APPLICATION_ID) {
+    throw new Error(`${database.location()} is a database of another program: choose another folder`);
+  }
+  return database.prepare("PRAGMA user_version").get()?.user_version === SCHEMA_VERSION;
 };

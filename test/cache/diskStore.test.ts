@@ -62,6 +62,15 @@ test("an entry is not found while its removal waits to be written, nor after", a
   assert.deepEqual((await disk.get(KEY))?.body, ENTRY.body);
 });
 
+test("a folder that does not answer holds the end of the process for 2 s at most", async () => {
+  const never = new Promise<never>(() => undefined);
+  const disk = new DiskStore({ isOpen: () => true, read: () => never, write: () => never }, MAX_BYTES, telemetry);
+  disk.delete(KEY);
+  const startMs = performance.now();
+  await disk.close();
+  assert.ok(performance.now() - startMs >= 1_900);
+});
+
 test("a read in flight does not return an entry that is removed meanwhile", async () => {
   const { disk, holdReads } = await createStored();
   const { promise, resolve } = Promise.withResolvers<void>();

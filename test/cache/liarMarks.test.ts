@@ -32,3 +32,9 @@ test("no value is used before the mark of its node is read, whoever asks first",
   assert.equal(ofOwn, own);
   assert.equal(marks.find(PREFIX, LIAR), first);
 });
+
+test("a value is not used while the mark of its node cannot be read", async (t) => {
+  const marks = new LiarMarks([markedAt(1, new Promise(() => undefined))]);
+  t.after(() => marks.close());
+  assert.equal(await marks.find(PREFIX, LIAR), undefined);
+});

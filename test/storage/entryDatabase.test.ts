@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import type { CacheEntry } from "../../src/cache/cacheEntry.ts";
 import { decodeValue, encodeValue } from "../../src/cache/redisValue.ts";
@@ -22,8 +23,8 @@ const createFolder = async (t: TestContext) => {
   });
   return {
     folder,
-    open: (): EntryDatabase => {
-      const database = EntryDatabase.open(folder, MAX_BYTES) ?? assert.fail("it is locked");
+    open: (maxBytes = MAX_BYTES): EntryDatabase => {
+      const database = EntryDatabase.open(folder, maxBytes) ?? assert.fail("it is locked");
       opened.push(database);
       return database;
     },
@@ -118,6 +119,44 @@ test("a second user of the folder gets nothing until the first one has ended", a
   assert.equal(EntryDatabase.open(folder, MAX_BYTES), undefined);
   close(database);
   assert.ok(open());
+});
+
+test("a database above a lowered limit is replaced by an empty one", async (t) => {
+  const { open, close, folder } = await createFolder(t);
+  const large = open(4 * MAX_BYTES);
+  large.write(Array.from({ length: 80 }, (_, index) => entry(`${index}`, 500_000)));
+  close(large);
+  assert.ok((await stat(join(folder, "forebay.db"))).size > MAX_BYTES);
+  const small = open();
+  assert.equal(small.size.entries, 0);
+  assert.ok(small.size.bytes <= MAX_BYTES);
+  small.write([entry("a")]);
+  close(small);
+  assert.ok(has(open(), "a"));
+});
+
+test("a database of another program is kept, and opening it fails", async (t) => {
+  const { folder } = await createFolder(t);
+  const path = join(folder, "forebay.db");
+  const other = new DatabaseSync(path);
+  other.exec("CREATE TABLE notes (text); INSERT INTO notes VALUES ('kept')");
+  other.close();
+  assert.throws(() => EntryDatabase.open(folder, MAX_BYTES), /is a database of another program/);
+  const again = new DatabaseSync(path);
+  t.after(() => again.close());
+  assert.equal(again.prepare("SELECT text FROM notes").get()?.text, "kept");
+});
+
+test("files that exist become private", async (t) => {
+  const { open, folder } = await createFolder(t);
+  const paths = ["forebay.db", "forebay.lock"].map((name) => join(folder, name));
+  for (const path of paths) {
+    await writeFile(path, "");
+    await chmod(path, 0o644);
+  }
+  open();
+  const modes = await Promise.all(paths.map(async (path) => (await stat(path)).mode & 0o777));
+  assert.deepEqual(modes, [0o600, 0o600]);
 });
 
 const DAMAGED_BYTES = 64;
