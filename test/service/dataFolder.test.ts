@@ -6,17 +6,26 @@ import { test } from "node:test";
 import { askAll, isHit } from "../support/clients/askAll.ts";
 import { metric } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
-import { createDataFolder, FINAL_CALLS, written } from "../support/servers/dataFolder.ts";
+import {
+  compared,
+  createDataFolder,
+  FINAL_CALLS,
+  PROBES,
+  storeProbes,
+  written,
+} from "../support/servers/dataFolder.ts";
 
 test("a restart without Redis serves final blocks, receipts and logs without calls to the node", async (t) => {
   const { start, asked, folder } = await createDataFolder(t);
   const before = await start();
+  await storeProbes(before);
   const first = await askAll(before.url, FINAL_CALLS);
-  await written(before);
+  await written(before, PROBES.length + FINAL_CALLS.length);
   await before.close();
 
   const calls = asked();
   const after = await start();
+  await compared(after);
   const second = await askAll(after.url, FINAL_CALLS);
   assert.deepEqual(
     second.map(({ result }) => result),

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { askAll, isHit } from "../clients/askAll.ts";
 import { metric } from "../clients/rpc.ts";
 import { until } from "../clients/until.ts";
 import { createFakeChain, type FakeChain } from "../fakes/fakeChain.ts";
@@ -15,6 +16,11 @@ export const FINAL_CALLS: readonly ChainCall[] = [
   ...[1, 2, 3].map((number) => ({ method: "eth_getBlockReceipts", params: [`0x${number}`] })),
   { method: "eth_getLogs", params: [{ fromBlock: "0x1", toBlock: "0x5" }] },
 ];
+
+/** Further final blocks: each shows once whether stored entries are used, because memory has it after its first read. */
+export const PROBES: readonly ChainCall[] = Array.from({ length: 24 }, (_, index) => index + 6).flatMap((number) =>
+  [false, true].map((isFull) => ({ method: "eth_getBlockByNumber", params: [`0x${number.toString(16)}`, isFull] })),
+);
 
 const HEIGHT = 40;
 
@@ -77,5 +83,20 @@ export const written = async ({ opsUrl }: Service, entries = FINAL_CALLS.length)
       (await metric(opsUrl, "forebay_disk_entries")) >= entries &&
       (await metric(opsUrl, "forebay_disk_queue_bytes")) === 0,
     "the entries are written",
+  );
+};
+
+/** Stores blocks by which `compared` sees that stored entries are used. */
+export const storeProbes = async (service: Service): Promise<void> => {
+  await askAll(service.url, PROBES);
+  await written(service, PROBES.length);
+};
+
+/** Waits until the stored entries of the chain are compared with its node, and used. */
+export const compared = async ({ url }: Service): Promise<void> => {
+  let next = 0;
+  await until(
+    async () => (await askAll(url, PROBES.slice(next, ++next))).some((each) => isHit(each, "disk")),
+    "stored entries are used",
   );
 };
