@@ -3,10 +3,9 @@ import type { ReadinessReport } from "./opsServer.ts";
 interface WatchedNode {
   readonly name: string;
   readonly available: boolean;
-  readonly identified: boolean;
-  readonly fault?: { readonly kind: string; readonly text: string } | undefined;
+  readonly identity: { readonly isIdentified: boolean; readonly fault: { readonly kind: string } | undefined };
   /** Why the node gets no requests; undefined for a node in use. */
-  readonly unusedReason?: string | undefined;
+  readonly unusedReason: string | undefined;
 }
 
 /** The parts of a chain that decide its readiness. */
@@ -35,7 +34,7 @@ const GRACE_MS = 10_000;
 
 /** Returns why no node of a chain is used yet. A wrong chain is more important than a node that cannot be reached. */
 const reasonOfFaults = ({ upstreams }: WatchedChain): string => {
-  const kinds = new Set(upstreams.nodes.map(({ fault }) => fault?.kind));
+  const kinds = new Set(upstreams.nodes.map(({ identity }) => identity.fault?.kind));
   if (kinds.has("wrongChain")) {
     return "wrong chain id or genesis";
   }
@@ -50,7 +49,7 @@ const reasonOf = (chain: WatchedChain, isKnown: boolean): string => {
   if (isKnown) {
     return "no node can be asked now";
   }
-  if (!nodes.some(({ identified }) => identified)) {
+  if (!nodes.some(({ identity }) => identity.isIdentified)) {
     return reasonOfFaults(chain);
   }
   return heads.current() === undefined ? "no head yet" : "rules not read yet";
@@ -59,10 +58,7 @@ const reasonOf = (chain: WatchedChain, isKnown: boolean): string => {
 /** Returns why nodes are not used, by name. */
 const faultsOf = ({ upstreams }: WatchedChain): Readonly<Record<string, string>> =>
   Object.fromEntries(
-    upstreams.nodes.flatMap(({ name, identified, fault, unusedReason }) => {
-      const reason = unusedReason ?? (identified ? undefined : (fault?.text ?? "no response yet"));
-      return reason === undefined ? [] : [[name, reason]];
-    }),
+    upstreams.nodes.flatMap(({ name, unusedReason }) => (unusedReason === undefined ? [] : [[name, unusedReason]])),
   );
 
 /** The readiness of the process. A process that was ready once stays ready until it drains. */

@@ -49,11 +49,11 @@ export class CopiedIdentity {
         // The main process has found it too, and decides from now on.
         this.#trust(node);
       }
-      node.identified = identified && !this.#foreign.has(node);
-      if (node.identified && !this.#used.has(node)) {
+      node.identity.isIdentified = identified && !this.#foreign.has(node);
+      if (node.identity.isIdentified && !this.#used.has(node)) {
         // It may have been restarted since the main process verified it.
         this.#used.add(node);
-        node.requireIdentityCheck();
+        node.identity.requireCheck();
         void this.confirm();
       }
       if (head !== undefined && node.health.headHash !== head.hash) {
@@ -65,9 +65,9 @@ export class CopiedIdentity {
   /** Verifies the nodes whose connection is new or was lost. Resolves when they have responded, or after a second. */
   async confirm(): Promise<void> {
     const checks = this.#nodes()
-      .filter(({ identified }) => identified)
+      .filter(({ identity }) => identity.isIdentified)
       // The node is not used until it responds.
-      .map((node) => node.confirm().catch(() => undefined));
+      .map((node) => node.identity.confirm().catch(() => undefined));
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, MAX_FIRST_CHECK_MS);
     await Promise.race([Promise.all(checks), promise]);
@@ -84,7 +84,7 @@ export class CopiedIdentity {
       if (!isSame) {
         this.#distrust(node);
       }
-      node.identified = isSame;
+      node.identity.isIdentified = isSame;
       return { kind: isSame ? "same" : "other" };
     } catch {
       // No response: the next request checks again.

@@ -105,9 +105,9 @@ export class ViewEncoder {
   }
 
   #nodeFacts(): readonly NodeFacts[] {
-    return this.#nodes.map(({ name, identified, isCordoned, head, health: { headHash } }) => ({
+    return this.#nodes.map(({ name, identity, isCordoned, head, health: { headHash } }) => ({
       name,
-      identified,
+      identified: identity.isIdentified,
       isCordoned,
       head: head === undefined || headHash === undefined ? undefined : { number: head, hash: headHash },
     }));

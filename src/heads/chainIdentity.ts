@@ -145,7 +145,7 @@ export class ChainIdentity {
     try {
       return await this.applyIdentity(node, await readNodeIdentity(node, this.#options.signal));
     } catch (error) {
-      node.fault = identityFault(error);
+      node.identity.fault = identityFault(error);
       return { kind: "unknown" };
     }
   }
@@ -187,7 +187,7 @@ export class ChainIdentity {
   /** Whether another node still has the known genesis block. */
   async #hasGenesisElsewhere(node: UpstreamNode): Promise<boolean> {
     const { nodes, signal } = this.#options;
-    const others = nodes.filter((other) => other !== node && other.identified);
+    const others = nodes.filter((other) => other !== node && other.identity.isIdentified);
     const results = await Promise.all(
       others.map(async (other) => {
         try {
@@ -218,8 +218,8 @@ export class ChainIdentity {
     const { chain, telemetry, onWrongChain } = this.#options;
     const watched = this.#watched.get(node);
     const error = this.#mismatch(node, identity);
-    node.identified = false;
-    node.fault = identityFault(error);
+    node.identity.isIdentified = false;
+    node.identity.fault = identityFault(error);
     telemetry.metrics.upstreamWrongChain.set({ chain, node: node.name }, 1);
     const suspendedFor = `${identity.chainId} ${identity.genesis}`;
     if (watched && watched.suspendedFor !== suspendedFor) {
@@ -240,8 +240,8 @@ export class ChainIdentity {
   #resume(node: UpstreamNode): IdentityResult {
     const { chain, telemetry, onIdentified } = this.#options;
     const watched = this.#watched.get(node);
-    node.identified = true;
-    node.fault = undefined;
+    node.identity.isIdentified = true;
+    node.identity.fault = undefined;
     if (watched?.suspendedFor !== undefined) {
       watched.suspendedFor = undefined;
       telemetry.metrics.upstreamWrongChain.set({ chain, node: node.name }, 0);
@@ -264,7 +264,7 @@ export class ChainIdentity {
       const { kind } = await this.verify(node);
       if (!watched.isFollowed && kind === "unknown" && performance.now() >= logAtMs && !signal.aborted) {
         logAtMs = performance.now() + UNREACHED_LOG_MS;
-        const fields = { chain, node: name, host, reason: node.fault?.text };
+        const fields = { chain, node: name, host, reason: node.identity.fault?.text };
         telemetry.log.warn(fields, "node cannot be reached; trying again until it can");
       }
       if (isUnreached && kind !== "unknown") {

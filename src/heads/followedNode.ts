@@ -118,7 +118,7 @@ export class FollowedNode {
   async #pollOnSchedule(): Promise<void> {
     const { clock, signal, activity } = this.#options;
     while (!signal.aborted) {
-      const waitMs = this.node.identified ? this.#nextPollMs() - clock.nowMs() : SUSPENDED_STEP_MS;
+      const waitMs = this.node.identity.isIdentified ? this.#nextPollMs() - clock.nowMs() : SUSPENDED_STEP_MS;
       if (waitMs > 0) {
         await activity.pause(waitMs);
       } else {
@@ -145,7 +145,7 @@ export class FollowedNode {
   async #onHead(head: SealedBlock): Promise<boolean> {
     const { node } = this;
     // A pushed head may be the first message of a node that was restarted.
-    await node.confirm();
+    await node.identity.confirm();
     const isNew = node.head === undefined || head.block.number > node.head;
     node.health.recordHead(head.block);
     if (isNew) {
@@ -174,7 +174,7 @@ export class FollowedNode {
         if (isPushed) {
           return;
         }
-        this.node.requireIdentityCheck();
+        this.node.identity.requireCheck();
         this.#resumePolls();
       },
     });

@@ -186,7 +186,7 @@ export class FollowedOrigins {
   /** Returns the origins that can be reached, with or without a vote. */
   reachable(): ReadonlySet<string> {
     const nodes = [...this.#heads.keys()].filter(
-      ({ identified, suspended, available }) => identified && !suspended && available,
+      ({ identity, suspended, available }) => identity.isIdentified && !suspended && available,
     );
     return new Set(nodes.map(({ origin }) => origin));
   }
@@ -223,7 +223,10 @@ export class FollowedOrigins {
   #voting(): readonly FollowedHead[] {
     return [...this.#heads.values()].filter(
       ({ node, newHeadMs, excluded }) =>
-        node.identified && !node.suspended && excluded === undefined && newHeadMs !== Number.NEGATIVE_INFINITY,
+        node.identity.isIdentified &&
+        !node.suspended &&
+        excluded === undefined &&
+        newHeadMs !== Number.NEGATIVE_INFINITY,
     );
   }
 

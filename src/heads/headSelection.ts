@@ -84,7 +84,7 @@ export class HeadSelection {
       if (path === "unchanged") {
         return true;
       }
-      if (!node.identified) {
+      if (!node.identity.isIdentified) {
         return false;
       }
       if (path && canonical.ring === base) {

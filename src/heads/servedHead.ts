@@ -53,7 +53,7 @@ export class HeadLeader {
 
   /** Undefined if no head is served, or its node is suspended. */
   get node(): UpstreamNode | undefined {
-    return this.#node?.identified ? this.#node : undefined;
+    return this.#node?.identity.isIdentified ? this.#node : undefined;
   }
 
   /** Makes the node the leader: its head is served, or it has the served head. */

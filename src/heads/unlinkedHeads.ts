@@ -102,7 +102,7 @@ export class FirstHeads {
   async offer(node: UpstreamNode, head: SealedBlock): Promise<void> {
     const { clock, signal, nodes } = this.#options;
     this.#heads.set(node, head);
-    const isMissing = nodes.some((other) => !this.#heads.has(other) && other.fault === undefined);
+    const isMissing = nodes.some((other) => !this.#heads.has(other) && other.identity.fault === undefined);
     if (!isMissing) {
       await this.#serve();
     } else if (this.#waiting === undefined) {
@@ -119,7 +119,7 @@ export class FirstHeads {
     const { canonical, selection, agree, clock, nodes, signal } = this.#options;
     const offered = nodes.flatMap((node) => {
       const head = this.#heads.get(node);
-      return node.identified && head !== undefined ? [{ node, head }] : [];
+      return node.identity.isIdentified && head !== undefined ? [{ node, head }] : [];
     });
     this.#waiting?.abort();
     this.#waiting = undefined;
@@ -235,7 +235,7 @@ export class DetachedHeads {
     if (block.number >= ring.oldest) {
       return ring.at(block.number)?.hash === block.hash;
     }
-    const others = this.#options.nodes.filter((node) => node.identified && !nodes.includes(node));
+    const others = this.#options.nodes.filter((node) => node.identity.isIdentified && !nodes.includes(node));
     const ageSeconds = Date.now() / 1_000 - Number(block.timestamp);
     // A block of the future says nothing about its age.
     const isFresh = ageSeconds >= 0 && ageSeconds < Math.max(FRESH_SECONDS, (FRESH_BLOCKS * blockTimeMs()) / 1_000);

@@ -23,6 +23,8 @@ export class IdentityGate {
   #verifying: Promise<IdentityResult> | undefined;
   /** True if the node's chain id and genesis block were read and are the chain's. */
   isIdentified = false;
+  /** The reason why the node is not identified, from the last check. */
+  fault: IdentityFault | undefined;
 
   /** Without `verify`, `requireCheck` has no effect. */
   constructor(name: string, verify: (() => Promise<IdentityResult>) | undefined) {

@@ -82,7 +82,7 @@ export const rankNodes = (
 };
 
 /** Whether the node may get requests of clients. */
-const isInUse = ({ identified, isCordoned }: UpstreamNode): boolean => identified && !isCordoned;
+const isInUse = ({ identity, isCordoned }: UpstreamNode): boolean => identity.isIdentified && !isCordoned;
 
 /** Whether most of several nodes fail or hang. The others would then get a multiple of their load. */
 const isMostFailing = (nodes: readonly UpstreamNode[]): boolean => {

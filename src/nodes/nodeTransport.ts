@@ -19,7 +19,7 @@ import { BatchLimit, CallBudget, RequestLimit } from "./sendLimits.ts";
 
 /** The parts of the node that its transport uses. */
 interface TransportParts {
-  readonly gate: IdentityGate;
+  readonly identity: IdentityGate;
   /** Whether the operator lets the node have this method. */
   serves(method: string): boolean;
   /** Whether another node can answer. */
@@ -86,7 +86,7 @@ export class NodeTransport {
     this.#endpoint = new NodeEndpoint(config, options, {
       hasOther: () => parts.hasOther(),
       onRetryAfter: (seconds) => this.#budget.pause(seconds * 1000),
-      onLost: () => parts.gate.requireCheck(),
+      onLost: () => parts.identity.requireCheck(),
       onHang: (isHung) => this.#onHang(isHung),
     });
     this.#requestLimit = new RequestLimit(requestsOfClients(concurrency));
@@ -153,10 +153,10 @@ export class NodeTransport {
       const message = `the method ${method} is not configured for this node`;
       return Promise.reject(new NodeError("unsupportedMethod", this.name, message, { code: CODES.METHOD_NOT_FOUND }));
     }
-    const { gate } = this.#parts;
-    return gate.isOpen
+    const { identity } = this.#parts;
+    return identity.isOpen
       ? this.#trace(call, scope, options)
-      : gate.confirm().then(() => this.#trace(call, scope, options));
+      : identity.confirm().then(() => this.#trace(call, scope, options));
   }
 
   #trace(call: Call, scope: CallScope, options: CallOptions): Promise<Uint8Array> {

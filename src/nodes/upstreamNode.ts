@@ -6,7 +6,7 @@ import type { Call } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import { isClientFault } from "./errorKind.ts";
-import { type IdentityFault, IdentityGate, type IdentityResult } from "./identityGate.ts";
+import { IdentityGate, type IdentityResult } from "./identityGate.ts";
 import type { NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
 import type { NodeHealth } from "./nodeHealth.ts";
 import { NodeRefusals } from "./nodeRefusals.ts";
@@ -37,13 +37,12 @@ export class UpstreamNode implements Node {
   readonly maxLogRanges: number;
   /** What was observed of the node. */
   readonly health: NodeHealth;
-  /** The reason why the node is not identified, from the last check. */
-  fault: IdentityFault | undefined;
+  /** Whether the node serves the chain. Until it does, only `probe` sends requests. */
+  readonly identity: IdentityGate;
   readonly #telemetry: Telemetry;
   readonly #labels: NodeLabels;
   readonly #peers: () => readonly UpstreamNode[];
   readonly #wrongAnswers: WrongAnswers;
-  readonly #gate: IdentityGate;
   readonly #refusals: NodeRefusals;
   readonly #transport: NodeTransport;
   readonly #requests: NodeRequests;
@@ -66,7 +65,7 @@ export class UpstreamNode implements Node {
     this.#peers = peers ?? (() => [this]);
     this.#serves = createMethodRules({ allow: methods?.only, deny: methods?.never });
     this.#wrongAnswers = new WrongAnswers(this.#labels, () => onLie?.(name), telemetry);
-    this.#gate = new IdentityGate(name, verifyIdentity && (() => verifyIdentity(this)));
+    this.identity = new IdentityGate(name, verifyIdentity && (() => verifyIdentity(this)));
     this.#refusals = new NodeRefusals(
       {
         ...{ labels: this.#labels, host },
@@ -79,7 +78,7 @@ export class UpstreamNode implements Node {
       config,
       options,
       {
-        gate: this.#gate,
+        identity: this.identity,
         serves: (method) => this.serves(method),
         hasOther: () => this.#hasOther(),
         onError: (error, method) => {
@@ -91,15 +90,6 @@ export class UpstreamNode implements Node {
     );
     this.health = this.#transport.health;
     this.#requests = new NodeRequests(this.#transport, options.verifier);
-  }
-
-  /** True if the node's chain id and genesis block are the chain's. Until then only `probe` sends requests. */
-  get identified(): boolean {
-    return this.#gate.isIdentified;
-  }
-
-  set identified(value: boolean) {
-    this.#gate.isIdentified = value;
   }
 
   get head(): bigint | undefined {
@@ -122,11 +112,11 @@ export class UpstreamNode implements Node {
 
   /** True if only a suspension can prevent requests to the node. */
   get reachable(): boolean {
-    return this.#gate.isOpen && this.#transport.isReady && !this.#isCordoned;
+    return this.identity.isOpen && this.#transport.isReady && !this.#isCordoned;
   }
 
   get usable(): boolean {
-    return this.#gate.isOpen && !this.#isCordoned && !(this.suspended && this.#hasOther());
+    return this.identity.isOpen && !this.#isCordoned && !(this.suspended && this.#hasOther());
   }
 
   get available(): boolean {
@@ -140,7 +130,7 @@ export class UpstreamNode implements Node {
       (isHung || isBroken) &&
       !this.#isCordoned &&
       // A lost connection requires a check of the node's chain, which each request to it repeats.
-      this.#gate.isIdentified &&
+      this.identity.isIdentified &&
       !this.#wrongAnswers.isSuspended &&
       !this.#refusals.isOut
     );
@@ -150,7 +140,7 @@ export class UpstreamNode implements Node {
     return (
       this.#refusals.isOut &&
       !this.#isCordoned &&
-      this.#gate.isOpen &&
+      this.identity.isOpen &&
       !this.#wrongAnswers.isSuspended &&
       !this.#transport.isHung
     );
@@ -158,7 +148,11 @@ export class UpstreamNode implements Node {
 
   get isUnchecked(): boolean {
     return (
-      this.#gate.isIdentified && !this.#gate.isOpen && this.#transport.isReady && !this.#isCordoned && !this.suspended
+      this.identity.isIdentified &&
+      !this.identity.isOpen &&
+      this.#transport.isReady &&
+      !this.#isCordoned &&
+      !this.suspended
     );
   }
 
@@ -172,8 +166,8 @@ export class UpstreamNode implements Node {
     if (this.#isCordoned) {
       return "it is cordoned";
     }
-    if (!this.identified) {
-      return this.fault?.text ?? "no response yet";
+    if (!this.identity.isIdentified) {
+      return this.identity.fault?.text ?? "no response yet";
     }
     if (this.#transport.isHung) {
       return "it responds neither to requests nor to a probe";
@@ -246,8 +240,8 @@ export class UpstreamNode implements Node {
       return calls.map(() => refused);
     }
     try {
-      if (!this.#gate.isOpen) {
-        await this.confirm();
+      if (!this.identity.isOpen) {
+        await this.identity.confirm();
       }
       const outcomes = await this.probe(calls, scope);
       this.#recordEnd(
@@ -255,7 +249,7 @@ export class UpstreamNode implements Node {
         method,
       );
       // If the node was suspended during the request, its responses may be another chain's.
-      return this.identified ? outcomes : calls.map(() => this.#gate.unknownChain());
+      return this.identity.isIdentified ? outcomes : calls.map(() => this.identity.unknownChain());
     } catch (error) {
       if (!(error instanceof NodeError)) {
         throw error;
@@ -272,8 +266,8 @@ export class UpstreamNode implements Node {
     }
     return this.#requests.request(request, context).then(
       (response) => {
-        if (!this.identified) {
-          throw this.#gate.unknownChain();
+        if (!this.identity.isIdentified) {
+          throw this.identity.unknownChain();
         }
         this.#refusals.recordResponse(method);
         return response;
@@ -284,16 +278,6 @@ export class UpstreamNode implements Node {
         throw error;
       },
     );
-  }
-
-  /** Requires a check of the node's identity before the next request: it may have been restarted with another chain. */
-  requireIdentityCheck(): void {
-    this.#gate.requireCheck();
-  }
-
-  /** Verifies the node's identity if a check is required. Rejects with NodeError if the node must not be used. */
-  confirm(): Promise<void> {
-    return this.#gate.confirm();
   }
 
   close(): Promise<void> {

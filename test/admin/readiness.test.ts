@@ -12,7 +12,14 @@ const chainOf = (name: string, isKnown: boolean, fault?: IdentityFault, head?: s
   name,
   isKnown,
   upstreams: {
-    nodes: [{ name: "node1", available: isKnown, identified: fault === undefined, fault }],
+    nodes: [
+      {
+        name: "node1",
+        available: isKnown,
+        identity: { isIdentified: fault === undefined, fault },
+        unusedReason: fault?.text,
+      },
+    ],
     heads: { current: () => head },
   },
   forwarded: { list: [] },

@@ -17,7 +17,7 @@ test("a node of another chain is suspended at the start, with both ids named", a
     (await wrong.promise).message,
     /"test": is configured with chain id 1, but node "node2" has chain id 10/,
   );
-  const suspended = () => upstreams.nodes.map(({ identified }) => !identified);
+  const suspended = () => upstreams.nodes.map(({ identity }) => !identity.isIdentified);
   assert.deepEqual(suspended(), [false, true]);
   assert.match(await telemetry.registry.metrics(), /upstream_wrong_chain\{chain="test",node="node2"\} 1/);
   for (let read = 0; read < 5; read += 1) {
@@ -57,7 +57,7 @@ test("a node that is down at the start is used once it is up", async (t) => {
   first.faults.answer = 503;
   const { upstreams } = await startUpstreams(t, [first, second]);
   assert.deepEqual(
-    upstreams.nodes.map(({ identified }) => identified),
+    upstreams.nodes.map(({ identity }) => identity.isIdentified),
     [false, true],
   );
   first.faults.answer = undefined;

@@ -30,9 +30,9 @@ test("a node of another chain is not used although the main process has not foun
   node.chain = foreign;
   assert.deepEqual(await identity.verify(node), { kind: "other" });
   inform(true);
-  assert.equal(node.identified, false);
+  assert.equal(node.identity.isIdentified, false);
   node.chain = chain;
-  await until(async () => node.identified, "it is checked again and used");
+  await until(async () => node.identity.isIdentified, "it is checked again and used");
 });
 
 test("after the main process has found the node too, the main process decides when it is used again", async (t) => {
@@ -42,5 +42,5 @@ test("after the main process has found the node too, the main process decides wh
   inform(false);
   node.chain = chain;
   inform(true);
-  assert.equal(node.identified, true);
+  assert.equal(node.identity.isIdentified, true);
 });

@@ -49,7 +49,7 @@ const createServing = (t: { after(end: () => void): void }) => {
     onError: fail,
   });
   const identity = new CopiedIdentity({ nodes: () => [node], info: () => copy.info, signal: ending.signal });
-  node.requireIdentityCheck = () => void identity.verify(node);
+  node.identity.requireCheck = () => void identity.verify(node);
   const update = serialize({ changes: [], info: infoOf(chain), nodes: factsOf(false) });
   return { main, node, update };
 };
@@ -63,7 +63,7 @@ test("a node whose facts arrive before the first view is not taken for one of an
   main.notify("commit", { chain: "chain", round: 1 });
   await nextTurn();
   await nextTurn();
-  assert.equal(node.identified, true);
+  assert.equal(node.identity.isIdentified, true);
 });
 
 test("facts of nodes that arrive while the first view is prepared count", async (t) => {

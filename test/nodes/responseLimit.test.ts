@@ -20,7 +20,7 @@ const createNode = (
     { chain: "test", maxResponseBytes, memory },
     createTelemetry({ level: "silent" }),
   );
-  node.identified = true;
+  node.identity.isIdentified = true;
   t.after(async () => {
     await node.close();
     await fake.close();

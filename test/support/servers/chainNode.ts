@@ -25,7 +25,7 @@ export class ChainNode extends UpstreamNode {
   constructor(name: string, chain: FakeChain, origin: string) {
     super({ name, origin, url: `http://${name}.test:8545` }, { chain: "test" }, silent());
     this.chain = chain;
-    this.identified = true;
+    this.identity.isIdentified = true;
     // Tests replace these methods by functions that call the former ones.
     this.send = this.send.bind(this);
     this.batch = this.batch.bind(this);
