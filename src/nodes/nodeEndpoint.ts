@@ -1,12 +1,13 @@
 import type { Dispatcher } from "undici";
 import { systemClock } from "../core/clock.ts";
 import type { CallScope } from "../core/context.ts";
-import type { NodeError, NodeErrorKind } from "../core/node.ts";
+import type { NodeError } from "../core/node.ts";
 import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { HangWatch, LivenessProbe } from "./hangWatch.ts";
 import { HttpPost, type HttpReply, type PostError } from "./httpPost.ts";
 import { type NodeConfig, parseNodeUrl, type TransportOptions } from "./nodeConfig.ts";
+import { NodeErrors } from "./nodeErrors.ts";
 import { type BatchOutcomes, ReplyReader } from "./replyReader.ts";
 import { connectWithin, Pool } from "./undici.ts";
 
@@ -77,6 +78,7 @@ const createPool = (origin: string, connections: number, onLost: () => void): Po
  * call returns, or later. It must be closed.
  */
 export class NodeEndpoint {
+  readonly errors: NodeErrors;
   readonly #path: string;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #maxResponseBytes: number;
@@ -99,7 +101,8 @@ export class NodeEndpoint {
     this.#maxResponseBytes = maxResponseBytes;
     this.#memory = memory;
     this.#owner = owner;
-    this.#replies = new ReplyReader(name, parsed, verify !== "off");
+    this.errors = new NodeErrors(name, parsed, verify !== "off");
+    this.#replies = new ReplyReader(this.errors, verify !== "off");
     this.#pool = createPool(origin, concurrency, () => owner.onLost());
     const probe = new LivenessProbe({ origin, path, headers: this.#headers });
     this.#probe = probe;
@@ -150,10 +153,6 @@ export class NodeEndpoint {
       },
     );
     return post.send(this.#pool, this.#request(encodeBatch(calls), calls[0]?.scope));
-  }
-
-  createError(kind: NodeErrorKind, message: string): NodeError {
-    return this.#replies.createError(kind, message);
   }
 
   async close(): Promise<void> {

@@ -14,7 +14,6 @@ import type { IdentityGate } from "./identityGate.ts";
 import type { BatchOptions, NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
 import { DEFAULT_CONCURRENCY, NodeEndpoint } from "./nodeEndpoint.ts";
 import { NodeHealth } from "./nodeHealth.ts";
-import { budgetError } from "./replyReader.ts";
 import { BatchLimit, CallBudget, RequestLimit } from "./sendLimits.ts";
 
 /** The parts of the node that its transport uses. */
@@ -113,7 +112,7 @@ export class NodeTransport {
       isHung ? "node hangs: it responds neither to requests nor to a probe" : "node responds again",
     );
     if (isHung && this.#parts.hasOther()) {
-      this.#batcher.failWaiting(this.#endpoint.createError("timeout", "the node does not respond"));
+      this.#batcher.failWaiting(this.#endpoint.errors.create("timeout", "the node does not respond"));
     }
   }
 
@@ -261,10 +260,10 @@ export class NodeTransport {
   /** Creates the error of a call whose caller disconnected, or whose deadline has passed. */
   #cancelError(why: CancelReason, sent?: SentCall): NodeError {
     if (why === "disconnected" || sent === undefined) {
-      return this.#endpoint.createError("cancelled", "the client has disconnected");
+      return this.#endpoint.errors.create("cancelled", "the client has disconnected");
     }
     const waitedMs = Math.round(sent.scope.deadlineMs - sent.startMs);
-    return this.#endpoint.createError("timeout", `no response within ${waitedMs} ms`);
+    return this.#endpoint.errors.create("timeout", `no response within ${waitedMs} ms`);
   }
 
   #complete(sent: SentCall, outcome: NodeCallOutcome | CancelReason): NodeCallOutcome {
@@ -276,7 +275,7 @@ export class NodeTransport {
     if (outcome !== "disconnected") {
       this.#countOutcome(call, final, startMs);
     }
-    return hasRoom(scope, final) ? final : budgetError(this.name);
+    return hasRoom(scope, final) ? final : this.#endpoint.errors.overBudget();
   }
 
   #countOutcome(call: Call, outcome: NodeCallOutcome, startMs: number): void {

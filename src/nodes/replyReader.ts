@@ -1,88 +1,25 @@
-import { NodeError, type NodeErrorKind, type NodeReply, UnverifiedError } from "../core/node.ts";
+import { NodeError } from "../core/node.ts";
 import { asText, isNullText, OPEN_BRACE, OPEN_BRACKET, skipSpace } from "../json/jsonBytes.ts";
 import { elements, skipObjectUnchecked } from "../json/members.ts";
-import { CODES, overBudget } from "../jsonrpc/rpcError.ts";
 import { isJson } from "../verification/checkBody.ts";
-import { errorKind, plainTextKind } from "./errorKind.ts";
 import { type HttpReply, PostError } from "./httpPost.ts";
-import type { NodeUrl } from "./nodeConfig.ts";
+import { type NodeErrors, parseRetryAfter } from "./nodeErrors.ts";
 
 /** The outcomes of a batch, in the order of its calls; undefined for a call that has no response. */
 export type BatchOutcomes = readonly (Uint8Array | NodeError | undefined)[];
-
-const MAX_QUOTED_BYTES = 200;
-/** Limit of Retry-After. A date from a wrong clock must not disable a node for days. */
-const MAX_RETRY_AFTER_SECONDS = 3600;
-
-/** Parses Retry-After, which is seconds or a date, into seconds. Source: RFC 9110, section 10.2.3. */
-const parseRetryAfter = (header: string | undefined): number | undefined => {
-  if (header === undefined) {
-    return undefined;
-  }
-  const seconds = /^\d+$/.test(header) ? Number(header) : (Date.parse(header) - Date.now()) / 1000;
-  return Number.isFinite(seconds) ? Math.min(Math.max(0, Math.ceil(seconds)), MAX_RETRY_AFTER_SECONDS) : undefined;
-};
-
-const STATUSES: Partial<Record<NodeErrorKind, number>> = {
-  timeout: 504,
-  rateLimited: 429,
-  billing: 503,
-  unauthorized: 503,
-  unreachable: 503,
-  invalidAnswer: 503,
-};
-
-interface ErrorObject {
-  readonly code: number;
-  readonly message: string;
-  readonly data?: unknown;
-  /** Whether it has all members of a JSON-RPC error object. Its text is then forwarded unchanged. */
-  readonly isComplete: boolean;
-}
-
-/** Parses a node's error object. Returns undefined if the text is not JSON. */
-const parseError = (text: string): ErrorObject | undefined => {
-  let error: unknown;
-  try {
-    error = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  // Some providers return a string instead of the object.
-  const { code, message, data } = Object(typeof error === "string" ? { message: error } : error);
-  return {
-    code: typeof code === "number" ? code : CODES.SERVER,
-    message: typeof message === "string" ? message : "error without a message",
-    ...(data !== undefined && { data }),
-    isComplete: Number.isInteger(code) && typeof message === "string",
-  };
-};
-
-const STARTS_AS_JSON = /^\s*[[{]/;
 
 /** Whether a response has the id. The error of a whole request may have the id `null` (JSON-RPC 2.0, section 5). */
 const hasId = (response: NodeResponse, id: number): boolean =>
   response.id === String(id) || ("error" in response && response.id === "null");
 
-const codeOf = (kind: NodeErrorKind): number =>
-  kind === "rateLimited" ? CODES.RATE_LIMITED : kind === "tooLarge" ? CODES.RESPONSE_TOO_LARGE : CODES.INTERNAL;
-
-/** Creates the error of a response that forebay has no room for. No other node would help. */
-export const budgetError = (node: string): NodeError => {
-  const { message, status, retryAfterSeconds = 1 } = overBudget();
-  return new NodeError("cancelled", node, message, { status, retryAfterSeconds });
-};
-
 /** Turns the HTTP replies of one node into results or errors. */
 export class ReplyReader {
-  readonly #name: string;
-  readonly #url: Pick<NodeUrl, "redact">;
+  readonly #errors: NodeErrors;
   readonly #verifies: boolean;
 
-  /** `verifies`: whether the id, the status and the error object of a reply are checked. */
-  constructor(name: string, url: Pick<NodeUrl, "redact">, verifies: boolean) {
-    this.#name = name;
-    this.#url = url;
+  /** `verifies`: whether the id and the status of a reply, and the results of a batch, are checked. */
+  constructor(errors: NodeErrors, verifies: boolean) {
+    this.#errors = errors;
     this.#verifies = verifies;
   }
 
@@ -95,14 +32,14 @@ export class ReplyReader {
   /** Returns the result of the call with that id. `isCheckedLater`: the caller rejects a result that is not one JSON value. */
   readOne(reply: HttpReply | PostError, id: number, isCheckedLater: boolean): Uint8Array | NodeError {
     return reply instanceof PostError
-      ? this.#postFailure(reply)
+      ? this.#errors.ofPost(reply)
       : this.#read(parseNodeResponse(reply.body, isCheckedLater), reply, id);
   }
 
   /** Returns the outcomes of the calls with the ids 0 to `calls - 1`, or one error if the node answered none of them. */
   readBatch(reply: HttpReply | PostError, calls: number, isCheckedLater: boolean): BatchOutcomes | NodeError {
     if (reply instanceof PostError) {
-      return this.#postFailure(reply);
+      return this.#errors.ofPost(reply);
     }
     const responses = parseBatchResponse(reply.body);
     if (!responses) {
@@ -120,74 +57,23 @@ export class ReplyReader {
       // The results of a batch are small, so that each is scanned whole.
       return !this.#verifies || isCheckedLater || outcome instanceof NodeError || isJson(outcome)
         ? outcome
-        : new UnverifiedError(this.#name, "json", true);
+        : this.#errors.unverified("json");
     });
   }
 
   /** `response` is undefined if the reply is not JSON-RPC. */
   #read(response: NodeResponse | undefined, http: HttpReply, id: number): Uint8Array | NodeError {
     if (response === undefined) {
-      return this.#invalidReply(http);
+      return this.#errors.ofInvalidReply(http);
     }
     if (this.#verifies && !hasId(response, id)) {
-      return new UnverifiedError(this.#name, "id", true);
+      return this.#errors.unverified("id");
     }
     if ("error" in response) {
-      return this.#nodeError(response.error, http);
+      return this.#errors.ofErrorObject(response.error, http);
     }
     const isGood = http.status >= 200 && http.status < 300;
-    return this.#verifies && !isGood ? new UnverifiedError(this.#name, "status", true) : response.result;
-  }
-
-  createError(kind: NodeErrorKind, message: string, reply?: NodeReply): NodeError {
-    const status = STATUSES[kind];
-    const seconds = reply?.retryAfterSeconds ?? (status === 503 || status === 429 ? 1 : undefined);
-    return new NodeError(kind, this.#name, this.#url.redact(message), {
-      code: codeOf(kind),
-      ...(status !== undefined && { status }),
-      ...(seconds !== undefined && { retryAfterSeconds: seconds }),
-      ...(reply && { reply }),
-    });
-  }
-
-  #nodeError(error: Uint8Array, http: HttpReply): NodeError {
-    const name = this.#name;
-    const text = asText(error);
-    const redacted = this.#url.redact(text);
-    const parsed = parseError(redacted);
-    if (parsed === undefined) {
-      return this.#verifies
-        ? new UnverifiedError(name, "json", true)
-        : this.createError("invalidAnswer", "unreadable error");
-    }
-    const { code, message, data, isComplete: isWhole } = parsed;
-    const kind = errorKind(
-      code,
-      typeof data === "string" && !data.startsWith("0x") ? `${message} ${data}` : message,
-      http.status,
-    );
-    const seconds = parseRetryAfter(http.retryAfter);
-    return new NodeError(kind, name, message, {
-      code,
-      data,
-      reply: { status: http.status, text: message, retryAfterSeconds: seconds },
-      ...(http.status === 429 && { status: 429, retryAfterSeconds: seconds ?? 1 }),
-      ...(isWhole && { text: redacted === text ? error : Buffer.from(redacted) }),
-    });
-  }
-
-  /** Creates the error of a reply that is not JSON-RPC: an error page, an empty or an incomplete body. */
-  #invalidReply({ status, body, retryAfter }: HttpReply): NodeError {
-    const text = asText(body.subarray(0, MAX_QUOTED_BYTES));
-    if (this.#verifies && status === 200 && STARTS_AS_JSON.test(text)) {
-      return new UnverifiedError(this.#name, "json", true);
-    }
-    const reply = { status, text: this.#url.redact(text), retryAfterSeconds: parseRetryAfter(retryAfter) };
-    if (status !== 200) {
-      return this.createError(errorKind(undefined, text, status), `HTTP status ${status}`, reply);
-    }
-    const kind = STARTS_AS_JSON.test(text) ? "invalidAnswer" : plainTextKind(text);
-    return this.createError(kind, "the body is not a JSON-RPC response", reply);
+    return this.#verifies && !isGood ? this.#errors.unverified("status") : response.result;
   }
 
   /** A single response to a batch is an error of all its calls, whatever its id. */
@@ -196,15 +82,7 @@ export class ReplyReader {
     const outcome = this.#read(response && { ...response, id: "0" }, http, 0);
     return outcome instanceof NodeError
       ? outcome
-      : this.createError("invalidAnswer", "the response to a batch is not a list");
-  }
-
-  #postFailure({ reason, message }: PostError): NodeError {
-    if (reason === "overBudget") {
-      return budgetError(this.#name);
-    }
-    const kind = reason === "network" ? "unreachable" : reason === "aborted" ? "cancelled" : reason;
-    return this.createError(kind, message);
+      : this.#errors.create("invalidAnswer", "the response to a batch is not a list");
   }
 }
 
