@@ -1,8 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Dispatcher } from "undici";
+import type { Dispatcher, Pool } from "undici";
 import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { HangWatch, RequestInFlight } from "./hangWatch.ts";
-import type { Pool } from "./undici.ts";
 
 /** Copying this many bytes into new memory takes about 0.3 ms. */
 const SLICE_BYTES = 512 * 1024;

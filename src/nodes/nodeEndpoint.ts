@@ -1,15 +1,48 @@
+import { createRequire } from "node:module";
+import type * as Undici from "undici";
 import type { Dispatcher } from "undici";
 import { systemClock } from "../core/clock.ts";
 import type { CallScope } from "../core/context.ts";
 import type { NodeError } from "../core/node.ts";
+import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
-import { HangWatch, LivenessProbe } from "./hangWatch.ts";
+import { HangWatch } from "./hangWatch.ts";
 import { HttpPost, type HttpReply, type PostError } from "./httpPost.ts";
-import { type NodeConfig, parseNodeUrl, type TransportOptions } from "./nodeConfig.ts";
+import { type NodeConfig, type NodeUrl, parseNodeUrl, type TransportOptions } from "./nodeConfig.ts";
 import { NodeErrors } from "./nodeErrors.ts";
 import { type BatchOutcomes, ReplyReader } from "./replyReader.ts";
-import { connectWithin, Pool } from "./undici.ts";
+
+const require = createRequire(import.meta.url);
+
+/** The index of undici also loads fetch, caches and mocks: 8 MB and 30 ms of each start. */
+const Pool: typeof Undici.Pool = require("undici/lib/dispatcher/pool.js");
+const Client: typeof Undici.Client = require("undici/lib/dispatcher/client.js");
+const buildConnector: typeof Undici.buildConnector = require("undici/lib/core/connect.js");
+const { ConnectTimeoutError }: typeof Undici.errors = require("undici/lib/core/errors.js");
+
+/**
+ * Creates a connector whose attempts fail after `timeoutMs`. The timer of undici's own limit is late by up to 500 ms.
+ * It only closes the socket of an attempt that has failed.
+ */
+const connectWithin = (timeoutMs: number): Undici.buildConnector.connector => {
+  const connect = buildConnector({ allowH2: false, timeout: timeoutMs });
+  return (options, callback) => {
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      callback(new ConnectTimeoutError(`no connection within ${timeoutMs} ms`), null);
+    }, timeoutMs);
+    connect(options, (...result) => {
+      if (isLate) {
+        result[1]?.destroy();
+        return;
+      }
+      clearTimeout(timer);
+      callback(...result);
+    });
+  };
+};
 
 /** The node, as its endpoint uses it. */
 export interface EndpointOwner {
@@ -56,7 +89,7 @@ const encodeBatch = (calls: readonly PostedCall[]): string => {
   return `${text}]`;
 };
 
-const createPool = (origin: string, connections: number, onLost: () => void): Pool => {
+const createPool = (origin: string, connections: number, onLost: () => void): Undici.Pool => {
   const pool = new Pool(origin, {
     connections,
     pipelining: 1,
@@ -85,7 +118,7 @@ export class NodeEndpoint {
   readonly #memory: MemoryBudget | undefined;
   readonly #owner: EndpointOwner;
   readonly #replies: ReplyReader;
-  readonly #pool: Pool;
+  readonly #pool: Undici.Pool;
   readonly #probe: LivenessProbe;
   readonly #hangWatch: HangWatch;
 
@@ -171,5 +204,80 @@ export class NodeEndpoint {
     if (seconds !== undefined) {
       this.#owner.onRetryAfter(seconds);
     }
+  }
+}
+
+const { connectMs, answerMs } = RETRY_LIMITS.hang;
+
+const PROBE_BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}';
+
+/** Resolves when a response begins, or at the end of the time limit. Any response counts, whatever its status. */
+class ProbeHandler implements Dispatcher.DispatchHandler {
+  readonly #outcome = Promise.withResolvers<boolean>();
+  #timer = this.#limit(connectMs);
+
+  get outcome(): Promise<boolean> {
+    return this.#outcome.promise;
+  }
+
+  /** The connection is open. */
+  onRequestStart(): void {
+    clearTimeout(this.#timer);
+    this.#timer = this.#limit(answerMs);
+  }
+
+  onResponseStart(): void {
+    this.finish(true);
+  }
+
+  onResponseData(): void {
+    this.finish(true);
+  }
+
+  onResponseEnd(): void {
+    this.finish(true);
+  }
+
+  onResponseError(): void {
+    this.finish(false);
+  }
+
+  finish(isAnswered: boolean): void {
+    clearTimeout(this.#timer);
+    this.#outcome.resolve(isAnswered);
+  }
+
+  /** After a pause of the event loop, the response may have arrived: it is read before the immediate. */
+  #limit(timeoutMs: number): NodeJS.Timeout {
+    return setTimeout(() => setImmediate(() => this.finish(false)), timeoutMs);
+  }
+}
+
+/** Asks a node for its chain id on a connection of its own, so that slow requests do not delay the response. */
+export class LivenessProbe {
+  readonly #url: Omit<NodeUrl, "redact">;
+  #client: Undici.Client | undefined;
+
+  constructor(url: Omit<NodeUrl, "redact">) {
+    this.#url = url;
+  }
+
+  /** Returns whether a response began within RETRY_LIMITS.hang. Never rejects. */
+  async send(): Promise<boolean> {
+    const { origin, path, headers } = this.#url;
+    this.#client ??= new Client(origin, { pipelining: 1, connect: connectWithin(connectMs) });
+    const handler = new ProbeHandler();
+    this.#client.dispatch({ path, method: "POST", headers, body: PROBE_BODY }, handler);
+    const isAnswered = await handler.outcome;
+    if (!isAnswered) {
+      await this.close();
+    }
+    return isAnswered;
+  }
+
+  async close(): Promise<void> {
+    const client = this.#client;
+    this.#client = undefined;
+    await client?.destroy();
   }
 }

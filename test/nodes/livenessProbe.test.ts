@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { type TestContext, test } from "node:test";
-import { LivenessProbe } from "../../src/nodes/hangWatch.ts";
+import { LivenessProbe } from "../../src/nodes/nodeEndpoint.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 
 const createProbe = (t: TestContext, url: string): LivenessProbe => {
