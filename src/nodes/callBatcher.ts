@@ -1,8 +1,8 @@
 import type { NodeError } from "../core/node.ts";
 import { FairQueue, ownerOf, type QueueOwner } from "../limits/fairQueue.ts";
-import type { Breaker } from "./breaker.ts";
 import { type CallCarrier, Exchange, type ExchangeEnd, type ExchangeOwner, type SentCall } from "./exchange.ts";
 import type { NodeEndpoint } from "./nodeEndpoint.ts";
+import type { Breaker } from "./nodeFailures.ts";
 import type { NodeHealth } from "./nodeHealth.ts";
 import { type BatchLimit, type CallBudget, isBatchRefusal, type RequestLimit } from "./sendLimits.ts";
 

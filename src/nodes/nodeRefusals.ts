@@ -1,8 +1,8 @@
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { Breaker } from "./breaker.ts";
 import { factsOf, reasonOf } from "./errorKind.ts";
 import type { NodeLabels } from "./nodeConfig.ts";
+import { Breaker } from "./nodeFailures.ts";
 
 export interface NodeRefusalsOptions {
   readonly labels: NodeLabels;

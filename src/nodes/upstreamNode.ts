@@ -8,11 +8,11 @@ import type { Verifier } from "../verification/verifier.ts";
 import { isClientFault } from "./errorKind.ts";
 import { IdentityGate, type IdentityResult } from "./identityGate.ts";
 import type { NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
+import { WrongAnswers } from "./nodeFailures.ts";
 import type { NodeHealth } from "./nodeHealth.ts";
 import { NodeRefusals } from "./nodeRefusals.ts";
 import { NodeRequests } from "./nodeRequests.ts";
 import { type CallOptions, NodeTransport } from "./nodeTransport.ts";
-import { WrongAnswers } from "./wrongAnswers.ts";
 
 /** What the nodes of one chain share. */
 export interface NodeOptions extends TransportOptions {

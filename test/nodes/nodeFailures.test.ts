@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Breaker } from "../../src/nodes/breaker.ts";
+import { Breaker } from "../../src/nodes/nodeFailures.ts";
 
 test("a breaker opens after consecutive failures, then permits one probe, and closes if the probe succeeds", () => {
   let nowMs = 0;
