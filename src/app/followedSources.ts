@@ -3,7 +3,7 @@ import { originOf } from "../config/providers.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { Heads } from "../core/heads.ts";
 import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
-import { isFields } from "../json/fields.ts";
+import { isFields } from "../json/jsonBytes.ts";
 import { isQuickMethod, methodLabel } from "../methods/handlers.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { FeedSource } from "../state/sources/feedSource.ts";

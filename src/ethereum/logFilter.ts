@@ -1,4 +1,4 @@
-import { isFields } from "../json/fields.ts";
+import { isFields } from "../json/jsonBytes.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { type BlockTag, parseBlockTag } from "./blockParameter.ts";
 import {

@@ -8,7 +8,7 @@ import {
   isQuantity,
   ZERO_HASH,
 } from "../ethereum/hex.ts";
-import { type Fields, isFields } from "../json/fields.ts";
+import { type Fields, isFields } from "../json/jsonBytes.ts";
 import type {
   Flashblock,
   FlashblockBase,

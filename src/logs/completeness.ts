@@ -5,7 +5,7 @@ import { type Node, type NodeError, UnverifiedError } from "../core/node.ts";
 import { bloomAdmits } from "../ethereum/bloom.ts";
 import { formatQuantity, isHash, isQuantity } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter, withoutWildcards } from "../ethereum/logFilter.ts";
-import { isFields } from "../json/fields.ts";
+import { isFields } from "../json/jsonBytes.ts";
 import type { LogVerifier } from "../verification/logVerifier.ts";
 import { hashFilter } from "./cachedSegments.ts";
 import { formatList, joinLogs, orderLogs } from "./mergeLogs.ts";

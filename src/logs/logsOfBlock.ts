@@ -3,7 +3,7 @@ import { type Node, NodeError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isData, isQuantity, parseData } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
-import { isFields } from "../json/fields.ts";
+import { isFields } from "../json/jsonBytes.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
 import { blockKey, hashFilter } from "./cachedSegments.ts";

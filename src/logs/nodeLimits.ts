@@ -1,7 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Node } from "../core/node.ts";
-import { type Fields, isFields } from "../json/fields.ts";
-import { formatJson, parseJson } from "../json/jsonBytes.ts";
+import { type Fields, formatJson, isFields, parseJson } from "../json/jsonBytes.ts";
 import type { LogsOptions } from "./logsOptions.ts";
 import { MAX_RANGE_BLOCKS, rangeBlocksFor } from "./plan.ts";
 import type { TooLarge } from "./rangeTooLarge.ts";

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from "../core/clock.ts";
 import type { Context } from "../core/context.ts";
 import { type Node, NodeError } from "../core/node.ts";
 import { formatQuantity, isHash } from "../ethereum/hex.ts";
-import { isFields } from "../json/fields.ts";
+import { isFields } from "../json/jsonBytes.ts";
 import { CODES, type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { Choice, Lease } from "../limits/fairGate.ts";
 import type { FailedNodes } from "./fetchRetries.ts";

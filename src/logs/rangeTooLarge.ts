@@ -1,6 +1,6 @@
 import type { BlockRange } from "../core/logRange.ts";
 import type { NodeError } from "../core/node.ts";
-import { isFields } from "../json/fields.ts";
+import { isFields } from "../json/jsonBytes.ts";
 
 /** The dimension in which a request was too large for a node, and the limit from the node's message. */
 export interface TooLarge {

@@ -3,7 +3,7 @@ import type { RequestBlock, RetentionClass } from "../core/retention.ts";
 import { isNull, type RpcRequest, type RpcResponse } from "../core/rpcSource.ts";
 import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
-import { isFields } from "../json/fields.ts";
+import { isFields } from "../json/jsonBytes.ts";
 import { type Awaitable, type Call, createCall, whenKnown } from "../jsonrpc/call.ts";
 import {
   blockOfCanonical,

@@ -6,7 +6,7 @@ import { NodeError } from "../core/node.ts";
 import { isNull, parsedResult, type RpcRequest, type RpcSource } from "../core/rpcSource.ts";
 import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
-import { isFields } from "../json/fields.ts";
+import { isFields } from "../json/jsonBytes.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { blockNumberOrTag, blockNumberOrTagOrHash, resolveBlock } from "./blockParams.ts";
 import { requestAtBlock, withCanonicalParams } from "./blockRead.ts";

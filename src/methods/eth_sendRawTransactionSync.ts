@@ -2,7 +2,7 @@ import { parsedResult, type RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { type Hash, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
-import { isFields } from "../json/fields.ts";
+import { isFields } from "../json/jsonBytes.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
 import { forwarded, type Method, type MethodInput } from "./method.ts";

@@ -5,7 +5,7 @@ import { parsedResult, type RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PendingBlock, PendingView } from "../core/view.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
-import { isFields } from "../json/fields.ts";
+import { isFields } from "../json/jsonBytes.ts";
 import { createCall, paramsTextOf } from "../jsonrpc/call.ts";
 import { overBudget } from "../jsonrpc/rpcError.ts";
 import { pendingState } from "../pending/pendingState.ts";

@@ -1,5 +1,5 @@
 import { type Hex, isAddress, isData, isHash, isQuantity, lowerPrefix } from "../ethereum/hex.ts";
-import { isFields } from "../json/fields.ts";
+import { isFields } from "../json/jsonBytes.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 
 /** A JSON value in canonical form, which equal requests share: hex in lower case, quantities minimal. */

@@ -1,4 +1,4 @@
-import { isFields } from "../json/fields.ts";
+import { isFields } from "../json/jsonBytes.ts";
 import {
   arrayOf,
   type CanonicalJson,

@@ -1,5 +1,5 @@
 import type { Address, Hash } from "../ethereum/hex.ts";
-import { type Fields, isFields } from "../json/fields.ts";
+import { type Fields, isFields } from "../json/jsonBytes.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import { type CallRequest, parseCall } from "./callRequest.ts";

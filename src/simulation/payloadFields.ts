@@ -8,7 +8,7 @@ import {
   lowerPrefix,
   parseData,
 } from "../ethereum/hex.ts";
-import type { Fields } from "../json/fields.ts";
+import type { Fields } from "../json/jsonBytes.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 
 const UINT64 = 2n ** 64n;

@@ -1,7 +1,6 @@
 import type { Body, PendingBlock } from "../core/view.ts";
 import { type Hash, isQuantity } from "../ethereum/hex.ts";
-import { type Fields, isFields } from "../json/fields.ts";
-import { asText, formatJson, parseJson } from "../json/jsonBytes.ts";
+import { asText, type Fields, formatJson, isFields, parseJson } from "../json/jsonBytes.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import { type MatchedLog, matchedLogs } from "./filterIndex.ts";
 import type { RpcReader } from "./sealedLogs.ts";

@@ -1,8 +1,7 @@
 import { hash } from "node:crypto";
 import { isQuantity } from "../ethereum/hex.ts";
 import { createdAddress } from "../ethereum/receipt.ts";
-import type { Fields } from "../json/fields.ts";
-import { asText } from "../json/jsonBytes.ts";
+import { asText, type Fields } from "../json/jsonBytes.ts";
 import { members } from "../json/members.ts";
 import { bytesOf, digitsOf, fieldsOf, isAbsent, isDeposit, isNumber, isSame, listOf, numberOf } from "./jsonFields.ts";
 

@@ -1,8 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { isHash } from "../ethereum/hex.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
-import { type Fields, isFields } from "../json/fields.ts";
-import { skipSpace } from "../json/jsonBytes.ts";
+import { type Fields, isFields, skipSpace } from "../json/jsonBytes.ts";
 import { skipValue, TOO_DEEP } from "../json/skipValue.ts";
 import type { VerifiedReceipts } from "./blockRows.ts";
 import { type BlockTransactions, formatTransactions, isLocatedIn, isReceiptAt } from "./blockRows.ts";

@@ -1,6 +1,6 @@
 import { type BlockHeader, hashHeader } from "../ethereum/blockHeader.ts";
 import { type Hash, parseData } from "../ethereum/hex.ts";
-import type { Fields } from "../json/fields.ts";
+import type { Fields } from "../json/jsonBytes.ts";
 import { type Finding, failed, passed, uncomputable } from "./findings.ts";
 import { bytesOf, dataOf, isAbsent, isSame, MalformedField, numberOf } from "./jsonFields.ts";
 

@@ -2,7 +2,7 @@ import { bloomOfLogs, createBloom, isBloomWithin, orBloom } from "../ethereum/bl
 import { formatData, parseData } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeReceipt, type LogEntry, type Receipt } from "../ethereum/receipt.ts";
-import { type Fields, isFields } from "../json/fields.ts";
+import { type Fields, isFields } from "../json/jsonBytes.ts";
 import {
   type BlockTransactions,
   formatReceiptRow,

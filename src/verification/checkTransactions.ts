@@ -4,7 +4,7 @@ import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
 import { DEPOSIT_TYPE, encodeDeposit } from "../ethereum/transaction.ts";
-import type { Fields } from "../json/fields.ts";
+import type { Fields } from "../json/jsonBytes.ts";
 import { type Finding, failed, failIfMalformed, passed, uncomputable } from "./findings.ts";
 import { bytesOf, dataOf, fieldsOf, isAbsent, isSame, listOf, numberOf } from "./jsonFields.ts";
 

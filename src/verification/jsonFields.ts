@@ -1,6 +1,6 @@
 import { type Data, isData, isQuantity } from "../ethereum/hex.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
-import { type Fields, isFields } from "../json/fields.ts";
+import { type Fields, isFields } from "../json/jsonBytes.ts";
 
 /** A field cannot be encoded, because it does not have the expected type or length. */
 export class MalformedField extends Error {

@@ -1,7 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId, Heads } from "../core/heads.ts";
-import { isFields } from "../json/fields.ts";
-import { parseJson } from "../json/jsonBytes.ts";
+import { isFields, parseJson } from "../json/jsonBytes.ts";
 import type { BlockTransactions, VerifiedReceipts } from "./blockRows.ts";
 import { checkBody } from "./checkBody.ts";
 import { checkHeader } from "./checkHeader.ts";

@@ -1,7 +1,7 @@
 import { bloomContains } from "../ethereum/bloom.ts";
 import { isAddress, isHash } from "../ethereum/hex.ts";
 import { type LogFilter, matchesLog } from "../ethereum/logFilter.ts";
-import type { Fields } from "../json/fields.ts";
+import type { Fields } from "../json/jsonBytes.ts";
 import { bytesOf, dataOf, fieldsOf, isSame, listOf, MalformedField, numberOf } from "./jsonFields.ts";
 
 const MEMBERS = ["blockHash", "transactionHash", "data"];

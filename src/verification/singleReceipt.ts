@@ -1,6 +1,5 @@
 import { encodeReceipt } from "../ethereum/receipt.ts";
-import { type Fields, isFields } from "../json/fields.ts";
-import { asText } from "../json/jsonBytes.ts";
+import { asText, type Fields, isFields } from "../json/jsonBytes.ts";
 import { elements } from "../json/members.ts";
 import { formatReceiptRow } from "./blockRows.ts";
 import { parseReceipt } from "./checkReceipts.ts";

@@ -1,7 +1,7 @@
 import { type Address, type Hash, parseData } from "../../ethereum/hex.ts";
 import { keccak256Hex } from "../../ethereum/keccak.ts";
 import { encodeBytes, encodeList, encodeNumber, stripZeros } from "../../ethereum/rlp.ts";
-import type { Fields } from "../../json/fields.ts";
+import type { Fields } from "../../json/jsonBytes.ts";
 import { bytesOf, dataOf, fieldsOf, isAbsent, listOf, numberOf } from "../../verification/jsonFields.ts";
 import type { AccountWrites } from "../writeSet.ts";
 import { type MutableWrites, writesOf } from "./mutableWrites.ts";

@@ -1,5 +1,5 @@
 import type { Address, Hash } from "../../ethereum/hex.ts";
-import type { Fields } from "../../json/fields.ts";
+import type { Fields } from "../../json/jsonBytes.ts";
 import { bytesOf, fieldsOf, isAbsent, listOf } from "../../verification/jsonFields.ts";
 import { UntracedTransaction } from "./diffTrace.ts";
 

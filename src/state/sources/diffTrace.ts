@@ -1,6 +1,6 @@
 import { type Address, type Hash, parseData } from "../../ethereum/hex.ts";
 import { stripZeros } from "../../ethereum/rlp.ts";
-import { type Fields, isFields } from "../../json/fields.ts";
+import { type Fields, isFields } from "../../json/jsonBytes.ts";
 import { bytesOf, dataOf, fieldsOf, isAbsent, numberOf } from "../../verification/jsonFields.ts";
 
 /** An account in one side of a diff. A field that is absent did not change, or has no value. */

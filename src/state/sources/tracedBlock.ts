@@ -2,8 +2,7 @@ import type { BlockId } from "../../core/heads.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
 import { DEPOSIT_TYPE } from "../../ethereum/transaction.ts";
 import { signerOf } from "../../evm/fast/authorizationSigner.ts";
-import type { Fields } from "../../json/fields.ts";
-import { asText } from "../../json/jsonBytes.ts";
+import { asText, type Fields } from "../../json/jsonBytes.ts";
 import { checkBody } from "../../verification/checkBody.ts";
 import { bytesOf, fieldsOf, isAbsent, listOf, numberOf } from "../../verification/jsonFields.ts";
 
