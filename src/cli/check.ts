@@ -8,7 +8,7 @@ import { originOf } from "../config/providers.ts";
 import type { ChainConfig, Config } from "../config/schema.ts";
 import { connectionFault, connectionHint } from "../core/connectionFault.ts";
 import { connectFeed, decodeFrame } from "../feed/feedConnection.ts";
-import { parseMessage } from "../feed/parseMessage.ts";
+import { parseFlashblock } from "../feed/parseFlashblock.ts";
 import { requiredOrigins } from "../heads/decideHead.ts";
 import { checkForwarded } from "./checkForwarded.ts";
 import { type CheckedNode, checkNode } from "./checkNode.ts";
@@ -172,7 +172,7 @@ const checkFeed = (subject: string, url: string, maxMessageBytes: number): Promi
     },
     onFrame: (bytes) => {
       const frame = decodeFrame(bytes, maxMessageBytes);
-      const parsed = "text" in frame ? parseMessage(frame.text) : { fault: frame.refused };
+      const parsed = "text" in frame ? parseFlashblock(frame.text) : { fault: frame.refused };
       if (!("message" in parsed)) {
         return false;
       }

@@ -6,7 +6,7 @@ import type { BlockRing } from "../heads/blockRing.ts";
 import { HeadListeners } from "../heads/headListeners.ts";
 import type { HeadTracker } from "../heads/headTracker.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
-import type { PendingChain } from "../pending/applyFlashblock.ts";
+import type { PendingChain } from "../pending/applyMessage.ts";
 import { BlockFormatter } from "../pending/pendingBlock.ts";
 import { createView } from "../pending/pendingView.ts";
 import { RecentPendingHashes } from "../pending/recentPendingHashes.ts";

@@ -1,7 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { PendingChange, PendingExtension, PendingView } from "../core/view.ts";
-import type { Flashblock } from "../feed/flashblock.ts";
-import type { FlashblockPart, PendingBlockState } from "../pending/applyFlashblock.ts";
+import type { FeedMessage } from "../feed/feedMessage.ts";
+import type { BlockPart, PendingBlockState } from "../pending/applyMessage.ts";
 import { pendingBlockState } from "../pending/pendingBlock.ts";
 
 /** A pending block with its parts by id. */
@@ -14,17 +14,18 @@ export interface PendingUpdate extends Pick<PendingView, "mode" | "blocksFrom" |
   readonly base: BlockId;
   readonly blockIds: readonly number[];
   readonly newBlocks: readonly (readonly [number, PlainBlock])[];
-  readonly newParts: readonly (readonly [number, FlashblockPart])[];
+  readonly newParts: readonly (readonly [number, BlockPart])[];
   readonly extended: readonly (Omit<PendingExtension, "block"> & { readonly blockId: number })[];
   readonly removed: readonly Uint8Array[];
 }
 
 /** Removes what only the process that follows the feed needs. The transactions are in the part. */
-const withoutInputs = (message: Flashblock): Flashblock => ({
+const withoutInputs = (message: FeedMessage): FeedMessage => ({
   ...message,
-  base: undefined,
-  diff: { ...message.diff, transactions: [] },
+  environment: undefined,
+  transactions: [],
   receipts: undefined,
+  changes: undefined,
   accessList: [],
 });
 
@@ -43,7 +44,7 @@ class Ids<T extends object> {
 /** Converts pending views to plain data. It sends each part of a block once. */
 export class PendingEncoder {
   readonly #blocks = new Ids<PendingBlockState>();
-  readonly #parts = new Ids<FlashblockPart>();
+  readonly #parts = new Ids<BlockPart>();
 
   /** `before` is the view that the receivers have. */
   encode(view: PendingView, change: Pick<PendingChange, "extended" | "removed">, before?: PendingView): PendingUpdate {
@@ -77,7 +78,7 @@ export class PendingEncoder {
 /** Rebuilds the pending blocks of another process. Equal blocks stay the same object, so that their bodies are formatted once. */
 export class PendingDecoder {
   #blocks = new Map<number, PendingBlockState>();
-  #parts = new Map<number, FlashblockPart>();
+  #parts = new Map<number, BlockPart>();
 
   /** Returns the blocks of the view, ascending. */
   decode({ blockIds, newBlocks, newParts }: PendingUpdate): readonly PendingBlockState[] {
@@ -95,7 +96,7 @@ export class PendingDecoder {
     return this.#blocks.get(id);
   }
 
-  #toState({ partIds, ...rest }: PlainBlock, known: ReadonlyMap<number, FlashblockPart>): PendingBlockState {
+  #toState({ partIds, ...rest }: PlainBlock, known: ReadonlyMap<number, BlockPart>): PendingBlockState {
     const parts = partIds.map((id) => required(known.get(id), `part ${id}`));
     const newest = required(parts.at(-1), "the newest part").message;
     return { ...rest, parts, newest };

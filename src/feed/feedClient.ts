@@ -1,8 +1,8 @@
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { connectFeed, decodeFrame, type EndReason, type Frame } from "./feedConnection.ts";
-import type { Flashblock } from "./flashblock.ts";
-import { parseMessage } from "./parseMessage.ts";
+import type { FeedMessage } from "./feedMessage.ts";
+import { parseFlashblock } from "./parseFlashblock.ts";
 
 export interface FeedOptions {
   readonly chain: string;
@@ -16,7 +16,7 @@ export interface FeedOptions {
    * Called with each valid message, in the order of its connection. `url` is the position in `urls`.
    * Every connection delivers the same messages; `sequence` uses the first copy.
    */
-  readonly onMessage: (message: Flashblock, url: number) => void;
+  readonly onMessage: (message: FeedMessage, url: number) => void;
   /** Counts messages while they are read. Default: they are not counted. */
   readonly memory?: MemoryBudget | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
@@ -120,7 +120,7 @@ class ReconnectingFeed {
     const hasRoom = use?.tryAdd(bytes.length) !== false;
     const frame: Frame = hasRoom ? decodeFrame(bytes, maxMessageBytes) : { refused: "tooLarge" };
     use?.end();
-    const parsed = "text" in frame ? parseMessage(frame.text) : { fault: frame.refused };
+    const parsed = "text" in frame ? parseFlashblock(frame.text) : { fault: frame.refused };
     if (!("message" in parsed)) {
       telemetry.metrics.feedMessages.inc({ chain, decision: "fault" in parsed ? parsed.fault : parsed.ignored });
       return false;

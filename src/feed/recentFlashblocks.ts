@@ -1,4 +1,4 @@
-import type { Flashblock } from "./flashblock.ts";
+import type { FeedMessage } from "./feedMessage.ts";
 
 export interface RecentFlashblock {
   readonly number: number;
@@ -11,7 +11,7 @@ export interface RecentFlashblock {
 }
 
 export interface RecentFlashblocks {
-  note(message: Flashblock): void;
+  note(message: FeedMessage): void;
   /** Returns the newest flashblocks, newest first. */
   list(): readonly RecentFlashblock[];
   /** The time since the newest flashblock. `undefined` before the first one. */
@@ -21,7 +21,7 @@ export interface RecentFlashblocks {
 const MAX_RECENT = 10;
 
 interface ReceivedFlashblock extends Omit<RecentFlashblock, "ageMs"> {
-  readonly payloadId: string;
+  readonly blockKey: string;
   /** The gas of its block up to this flashblock. */
   readonly cumulativeGasUsed: bigint;
   readonly receivedAtMs: number;
@@ -34,19 +34,19 @@ interface ReceivedFlashblock extends Omit<RecentFlashblock, "ageMs"> {
 export const createRecentFlashblocks = (now: () => number = () => performance.now()): RecentFlashblocks => {
   let recent: readonly ReceivedFlashblock[] = [];
   return {
-    note: ({ payloadId, index, base, blockNumber, diff }) => {
-      if (recent.some((each) => each.payloadId === payloadId && each.index >= index)) {
+    note: ({ blockKey, index, number, transactions, commitments }) => {
+      if (recent.some((each) => each.blockKey === blockKey && each.index >= index)) {
         return;
       }
-      const before = recent.find((each) => each.payloadId === payloadId);
-      const number = base?.blockNumber ?? blockNumber;
+      const before = recent.find((each) => each.blockKey === blockKey);
+      const { gasUsed } = commitments;
       const received: ReceivedFlashblock = {
-        payloadId,
+        blockKey,
         number: number === undefined ? (before?.number ?? 0) : Number(number),
         index,
-        transactions: diff.transactions.length,
-        cumulativeGasUsed: diff.gasUsed,
-        gasUsed: Number(diff.gasUsed - (before?.cumulativeGasUsed ?? 0n)),
+        transactions: transactions.length,
+        cumulativeGasUsed: gasUsed,
+        gasUsed: Number(gasUsed - (before?.cumulativeGasUsed ?? 0n)),
         receivedAtMs: now(),
       };
       recent = [received, ...recent].slice(0, MAX_RECENT);

@@ -1,6 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import { decideMessage } from "./decideMessage.ts";
-import type { Flashblock } from "./flashblock.ts";
+import type { FeedMessage } from "./feedMessage.ts";
 import {
   type BufferedMessage,
   type Decision,
@@ -15,22 +15,22 @@ const MAX_WRONG_PARENTS = 8;
 const MAX_SUPERSEDED = 64;
 const MAX_PASSED = 16;
 
-const append = (state: SequenceState, message: Flashblock): SequenceState => ({
+const append = (state: SequenceState, message: FeedMessage): SequenceState => ({
   ...state,
   blocks: state.blocks.map((block) =>
-    block.payloadId === message.payloadId ? { ...block, messages: [...block.messages, message] } : block,
+    block.blockKey === message.blockKey ? { ...block, messages: [...block.messages, message] } : block,
   ),
 });
 
-const begin = (state: SequenceState, message: Flashblock): SequenceState => {
-  if (!message.base) {
+const begin = (state: SequenceState, message: FeedMessage): SequenceState => {
+  const { blockKey, environment } = message;
+  if (!environment) {
     return state;
   }
-  const { blockNumber: number, parentHash } = message.base;
-  const { payloadId } = message;
+  const { number, parentHash } = environment;
   const parent = state.blocks.at(-1)?.messages.at(-1);
-  const hasSealedHashes = state.hasSealedHashes || parent?.diff.blockHash === parentHash;
-  const blocks = [...state.blocks, { number, payloadId, parentHash, messages: [message] }];
+  const hasSealedHashes = state.hasSealedHashes || parent?.commitments.blockHash === parentHash;
+  const blocks = [...state.blocks, { number, blockKey, parentHash, messages: [message] }];
   return { ...state, hasBegun: true, hasSealedHashes, blocks };
 };
 
@@ -38,14 +38,14 @@ const begin = (state: SequenceState, message: Flashblock): SequenceState => {
  * Replaces a message. Removes all messages after it, because they were built on it. If its execution has shown that it is
  * wrong, they were not: then they stay.
  */
-const replace = (state: SequenceState, message: Flashblock, { verdictOf }: SequenceLimits): SequenceState => {
+const replace = (state: SequenceState, message: FeedMessage, { verdictOf }: SequenceLimits): SequenceState => {
   const number = numberOfMessage(state, message) ?? 0n;
   const below = state.blocks.filter((block) => block.number < number);
   const replaced = state.blocks.find((block) => block.number === number);
   const old = replaced?.messages[message.index];
-  if (replaced && old?.payloadId === message.payloadId && verdictOf?.(old) === "wrong") {
+  if (replaced && old?.blockKey === message.blockKey && verdictOf?.(old) === "wrong") {
     const messages = replaced.messages.with(message.index, message);
-    const parentHash = message.base?.parentHash ?? replaced.parentHash;
+    const parentHash = message.environment?.parentHash ?? replaced.parentHash;
     const blocks = state.blocks.map((block) => (block === replaced ? { ...replaced, parentHash, messages } : block));
     return { ...state, superseded: [...state.superseded, old].slice(-MAX_SUPERSEDED), blocks };
   }
@@ -64,11 +64,11 @@ const limitBuffered = (messages: readonly BufferedMessage[]): readonly BufferedM
   const wrongParents = new Set(
     messages
       .filter(({ decision }) => decision === "wrongParent")
-      .map(({ message }) => message.payloadId)
+      .map(({ message }) => message.blockKey)
       .reverse(),
   );
   const discarded = new Set([...wrongParents].slice(MAX_WRONG_PARENTS));
-  const newest = messages.filter(({ message }) => !discarded.has(message.payloadId)).slice(-MAX_BUFFERED_MESSAGES);
+  const newest = messages.filter(({ message }) => !discarded.has(message.blockKey)).slice(-MAX_BUFFERED_MESSAGES);
   let bytes = newest.reduce((sum, { message }) => sum + message.bytes, 0);
   let start = 0;
   for (; bytes > MAX_BUFFERED_BYTES; start++) {
@@ -84,12 +84,9 @@ const isBuffered = (decision: Decision): boolean => BUFFERED.has(decision);
  * Buffers a message. A message without a number counts as one of the block after the newest known block.
  * It is evicted when the head passes that number.
  */
-const buffer = (state: SequenceState, message: Flashblock, decision: Decision, head: BlockId): SequenceState => {
-  const blockNumber = numberOfMessage(state, message) ?? (state.blocks.at(-1) ?? head).number + 1n;
-  return {
-    ...state,
-    buffered: limitBuffered([...state.buffered, { message: { ...message, blockNumber }, decision }]),
-  };
+const buffer = (state: SequenceState, message: FeedMessage, decision: Decision, head: BlockId): SequenceState => {
+  const number = numberOfMessage(state, message) ?? (state.blocks.at(-1) ?? head).number + 1n;
+  return { ...state, buffered: limitBuffered([...state.buffered, { message: { ...message, number }, decision }]) };
 };
 
 const apply = (
@@ -123,7 +120,7 @@ const applyFollowing = (first: SequenceState, head: BlockId, limits: SequenceLim
   for (;;) {
     const { blocks, buffered } = state;
     const position = buffered.findIndex(({ message }) =>
-      blocks.some(({ payloadId, messages }) => payloadId === message.payloadId && message.index === messages.length),
+      blocks.some(({ blockKey, messages }) => blockKey === message.blockKey && message.index === messages.length),
     );
     const message = buffered[position]?.message;
     if (message === undefined) {
@@ -163,7 +160,7 @@ interface Step {
 }
 
 /** Takes one message from any connection. The first copy of a message wins, so connections fill each other's gaps. Pure. */
-export const receive = (state: SequenceState, message: Flashblock, head: BlockId, limits: SequenceLimits): Step => {
+export const receive = (state: SequenceState, message: FeedMessage, head: BlockId, limits: SequenceLimits): Step => {
   const decision = decideMessage(state, message, head, limits);
   const before = decision === "tooFar" ? { ...state, hasDropped: true } : state;
   const next = apply(before, { message, decision }, head, limits);
@@ -184,7 +181,7 @@ export const follow = (state: SequenceState, head: BlockId, limits: SequenceLimi
     ...state.buffered,
     ...orphans.map((message): BufferedMessage => ({ message, decision: "wrongParent" })),
   ];
-  const below = state.blocks.filter((block) => block.number <= head.number).map(({ payloadId }) => payloadId);
+  const below = state.blocks.filter((block) => block.number <= head.number).map(({ blockKey }) => blockKey);
   const passed = [...state.passed, ...below].slice(-MAX_PASSED);
   return applyBuffered(
     { ...state, passed, blocks: fits ? above : [], buffered: limitBuffered(buffered) },

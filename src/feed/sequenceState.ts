@@ -1,12 +1,12 @@
 import type { Data, Hash } from "../ethereum/hex.ts";
-import type { Flashblock } from "./flashblock.ts";
+import type { FeedMessage } from "./feedMessage.ts";
 
 /** One pending block with its messages 0, 1, 2 and so on, without gaps. */
 export interface BlockMessages {
   readonly number: bigint;
-  readonly payloadId: Data;
+  readonly blockKey: Data;
   readonly parentHash: Hash;
-  readonly messages: readonly Flashblock[];
+  readonly messages: readonly FeedMessage[];
 }
 
 /**
@@ -35,7 +35,7 @@ export type Decision =
   | "tooLarge";
 
 export interface BufferedMessage {
-  readonly message: Flashblock;
+  readonly message: FeedMessage;
   readonly decision: Decision;
 }
 
@@ -46,8 +46,8 @@ export interface SequenceState {
   /** Messages that are out of order, too early, or on a parent that is not canonical. */
   readonly buffered: readonly BufferedMessage[];
   /** Messages that were replaced. A slower connection must not bring them back. */
-  readonly superseded: readonly Flashblock[];
-  /** Payload ids of the newest blocks at or below the head. */
+  readonly superseded: readonly FeedMessage[];
+  /** Keys of the newest blocks at or below the head. */
   readonly passed: readonly Data[];
   /** Whether a block has begun. From then on, a block without its index 0 is a gap. */
   readonly hasBegun: boolean;
@@ -72,7 +72,7 @@ export interface SequenceLimits {
   /** Each message of this chain has the hash of its own header, so that other messages are discarded. Default: false. */
   readonly hasTrueHashes?: boolean | undefined;
   /** Decides between two copies of a message that differ. Default: the newer one replaces the other. */
-  readonly verdictOf?: ((message: Flashblock) => Verdict) | undefined;
+  readonly verdictOf?: ((message: FeedMessage) => Verdict) | undefined;
 }
 
 export const emptySequence: SequenceState = {
@@ -86,10 +86,10 @@ export const emptySequence: SequenceState = {
   wrongHashes: 0,
 };
 
-/** Returns a message's block number. Index 0 contains it; for a later index it comes from its payload or its metadata. */
-export const numberOfMessage = (state: SequenceState, message: Flashblock): bigint | undefined =>
-  message.base?.blockNumber ??
-  state.blocks.find((block) => block.payloadId === message.payloadId)?.number ??
-  state.buffered.find((other) => other.message.payloadId === message.payloadId && other.message.base)?.message.base
-    ?.blockNumber ??
-  message.blockNumber;
+/** Returns a message's block number. A message without it has that of its block's first message. */
+export const numberOfMessage = (state: SequenceState, message: FeedMessage): bigint | undefined =>
+  message.environment?.number ??
+  state.blocks.find((block) => block.blockKey === message.blockKey)?.number ??
+  state.buffered.find((other) => other.message.blockKey === message.blockKey && other.message.environment)?.message
+    .environment?.number ??
+  message.number;

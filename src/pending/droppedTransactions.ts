@@ -1,7 +1,7 @@
 import type { Heads } from "../core/heads.ts";
 import type { Body } from "../core/view.ts";
 import { type Hash, isHash } from "../ethereum/hex.ts";
-import type { FlashblockPart } from "./applyFlashblock.ts";
+import type { BlockPart } from "./applyMessage.ts";
 import type { BlockFormatter } from "./pendingBlock.ts";
 import { removedLogs } from "./publishedPreconfirmations.ts";
 import type { Passed } from "./reconcile.ts";
@@ -37,7 +37,7 @@ export class DroppedTransactions {
   }
 
   /** Marks the transactions of published flashblocks that were replaced. */
-  markMissing(number: bigint, parts: readonly FlashblockPart[]): void {
+  markMissing(number: bigint, parts: readonly BlockPart[]): void {
     for (const { hash } of parts.flatMap(({ transactions }) => transactions)) {
       if (this.#replaced.size < MAX_REPLACED) {
         this.#replaced.set(hash, number);
@@ -46,7 +46,7 @@ export class DroppedTransactions {
   }
 
   /** Unmarks transactions that are in the pending blocks. */
-  unmark(parts: readonly FlashblockPart[]): void {
+  unmark(parts: readonly BlockPart[]): void {
     if (this.#replaced.size === 0) {
       return;
     }

@@ -4,7 +4,7 @@ import type { PendingEnvironment } from "../core/view.ts";
 import type { Address, Data, Hash } from "../ethereum/hex.ts";
 import type { Receipt } from "../ethereum/receipt.ts";
 import type { Senders } from "../evm/senders/senderRecovery.ts";
-import type { ListedAccount } from "../feed/flashblock.ts";
+import type { ListedAccount } from "../feed/feedMessage.ts";
 import type { WriteSetFailure } from "../state/writeSet.ts";
 
 /** Why a message's state is not verified. It is a label value of the metric. */

@@ -1,8 +1,8 @@
 import type { BlockId } from "../core/heads.ts";
 import { ZERO_HASH } from "../ethereum/hex.ts";
-import type { Flashblock } from "../feed/flashblock.ts";
+import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
-import { applyFlashblock, type ExtraBlockFields, environmentOf, type PendingChain } from "./applyFlashblock.ts";
+import { applyMessage, type ExtraBlockFields, type PendingChain } from "./applyMessage.ts";
 import type { KnownSender } from "./decode.ts";
 import type { Execution, Executor, FlashblockJob } from "./execution.ts";
 import { type MessageForm, MessageRecord } from "./messageRecord.ts";
@@ -12,7 +12,7 @@ export interface ExecutionPipelineOptions {
   /** Default: no sender is known. */
   readonly senderOf?: KnownSender | undefined;
   /** Returns the deadline of a message's execution. After it, this message and all later ones are shown without state. */
-  readonly deadlineMsOf: (message: Flashblock) => number;
+  readonly deadlineMsOf: (message: FeedMessage) => number;
   /** Called when the chain changes, because an execution ended or missed its deadline. */
   readonly onChange: () => void;
   readonly onExecuted: (
@@ -61,7 +61,7 @@ export class ExecutionPipeline {
     const after = this.#queue.slice(kept);
     this.#cut(kept);
     for (const { block, message } of messages.slice(kept)) {
-      const environment = environmentOf(block.messages[0]);
+      const environment = block.messages[0]?.environment;
       if (environment === undefined) {
         continue;
       }
@@ -136,7 +136,7 @@ export class ExecutionPipeline {
   }
 
   /** Returns the record of a message above the base. */
-  record(message: Flashblock): MessageRecord | undefined {
+  record(message: FeedMessage): MessageRecord | undefined {
     return this.#queue.find((record) => record.message === message);
   }
 
@@ -234,7 +234,7 @@ export class ExecutionPipeline {
     record.form = form;
   }
 
-  #deadlineMs(message: Flashblock): number {
+  #deadlineMs(message: FeedMessage): number {
     const isBehind = this.#queue.some(({ isLate }) => isLate);
     const deadlineMs = this.#options.deadlineMsOf(message);
     return isBehind ? Math.min(deadlineMs, BEHIND_MS) : deadlineMs;
@@ -255,7 +255,7 @@ export class ExecutionPipeline {
       if (!record.form) {
         return this.#queue.slice(0, position);
       }
-      record.chain ??= applyFlashblock(chain, record.form.message, record.form.execution);
+      record.chain ??= applyMessage(chain, record.form.message, record.form.execution);
       ({ chain } = record);
     }
     return this.#queue;
@@ -270,5 +270,5 @@ export class ExecutionPipeline {
 }
 
 /** Whether both are the same part of a block. Their content may differ. */
-const isSameMessage = (one: Flashblock, other: Flashblock): boolean =>
-  one.payloadId === other.payloadId && one.index === other.index;
+const isSameMessage = (one: FeedMessage, other: FeedMessage): boolean =>
+  one.blockKey === other.blockKey && one.index === other.index;

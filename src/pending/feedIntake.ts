@@ -2,8 +2,8 @@ import type { BlockId } from "../core/heads.ts";
 import type { Data } from "../ethereum/hex.ts";
 import { pauseBeforeMs } from "../feed/decideMessage.ts";
 import { idleDeadlineMs } from "../feed/feedClient.ts";
-import type { Flashblock } from "../feed/flashblock.ts";
-import { hasTrueHash } from "../feed/messageHeader.ts";
+import type { FeedMessage } from "../feed/feedMessage.ts";
+import { hasTrueHash } from "../feed/pendingHeader.ts";
 import { follow, isDegraded, receive, reviewCopies } from "../feed/sequence.ts";
 import { type BlockMessages, emptySequence, type SequenceLimits, type Verdict } from "../feed/sequenceState.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -16,7 +16,7 @@ export interface FeedIntakeOptions {
   readonly maxDepth: number;
   readonly blockTimeMs: () => number;
   /** Returns the result of a message's execution. Default: none ends. */
-  readonly verdictOf?: (message: Flashblock) => Verdict;
+  readonly verdictOf?: (message: FeedMessage) => Verdict;
   readonly metrics: Pick<Telemetry["metrics"], "feedMessages" | "feedGaps">;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
@@ -43,7 +43,7 @@ export class FeedIntake {
   #appliedAtMs: number | undefined;
   /** The time since which no pending block is known. */
   #emptyAtMs: number | undefined;
-  /** Payloads whose gap was counted in the metric. */
+  /** Keys of blocks whose gap was counted in the metric. */
   #countedGaps: readonly Data[] = [];
   /** The newest block whose last message may be lost. */
   #suspect: LongPause | undefined;
@@ -115,7 +115,7 @@ export class FeedIntake {
   }
 
   /** Returns true if `blocks` changed, by this message or by buffered messages that fit now. */
-  receive(message: Flashblock, head: BlockId): boolean {
+  receive(message: FeedMessage, head: BlockId): boolean {
     const { chain, metrics, now } = this.#options;
     const before = this.#sequence;
     const received = { ...message, receivedMs: now() };
@@ -131,7 +131,7 @@ export class FeedIntake {
       this.#reviewHashes(message);
     }
     if (decision === "gap") {
-      this.#countGap(message.payloadId);
+      this.#countGap(message.blockKey);
     }
     const parent = before.blocks.at(-1);
     if (decision === "unconfirmed" && parent) {
@@ -182,7 +182,7 @@ export class FeedIntake {
     }
     this.#suspect = undefined;
     if (sealed.differences.includes("transactions")) {
-      this.#countGap(sealed.block.newest.payloadId);
+      this.#countGap(sealed.block.newest.blockKey);
     } else {
       this.#learnPause(suspect);
     }
@@ -207,11 +207,11 @@ export class FeedIntake {
   }
 
   /** A fork may change the header, so that no message has its own hash from then on. */
-  #reviewHashes({ base }: Flashblock): void {
-    if (base === undefined) {
+  #reviewHashes({ environment }: FeedMessage): void {
+    if (environment === undefined) {
       return;
     }
-    this.#wrongFirsts = new Set([...this.#wrongFirsts, base.blockNumber]);
+    this.#wrongFirsts = new Set([...this.#wrongFirsts, environment.number]);
     if (this.#wrongFirsts.size >= MAX_WRONG_FIRSTS) {
       this.#hasTrueHashes = false;
       this.#wrongFirsts = new Set();
@@ -244,11 +244,11 @@ export class FeedIntake {
     this.#emptyAtMs = undefined;
   }
 
-  #countGap(payload: Data): void {
-    if (this.#countedGaps.includes(payload)) {
+  #countGap(blockKey: Data): void {
+    if (this.#countedGaps.includes(blockKey)) {
       return;
     }
-    this.#countedGaps = [...this.#countedGaps, payload].slice(-MAX_COUNTED_GAPS);
+    this.#countedGaps = [...this.#countedGaps, blockKey].slice(-MAX_COUNTED_GAPS);
     this.#options.metrics.feedGaps.inc({ chain: this.#options.chain });
   }
 }

@@ -1,7 +1,7 @@
 import type { HeadChange, Heads, RingBlock } from "../core/heads.ts";
 import type { PartialExecution, SealedExecution } from "../state/sources/feedSource.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { ExtraBlockFields } from "./applyFlashblock.ts";
+import type { ExtraBlockFields } from "./applyMessage.ts";
 import type { DroppedTransactions } from "./droppedTransactions.ts";
 import type { ExecutionPipeline } from "./executionPipeline.ts";
 import type { FeedIntake } from "./feedIntake.ts";

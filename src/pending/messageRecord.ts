@@ -1,15 +1,15 @@
 import type { BlockId } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
-import type { Flashblock } from "../feed/flashblock.ts";
+import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages, Verdict } from "../feed/sequenceState.ts";
-import type { AppliedExecution, PendingChain } from "./applyFlashblock.ts";
+import type { AppliedExecution, PendingChain } from "./applyMessage.ts";
 import { decodeOnly, type KnownSender } from "./decode.ts";
 import type { Execution, FlashblockJob, UnverifiedReason } from "./execution.ts";
 
 /** A message as it is shown. While a copy of it executes that has replaced it, the message is still the old one. */
 export interface MessageForm {
-  readonly message: Flashblock;
+  readonly message: FeedMessage;
   readonly execution: AppliedExecution;
 }
 
@@ -23,7 +23,7 @@ interface MessageJob {
 
 /** All that is known of one message of the feed above the base. */
 export class MessageRecord {
-  readonly message: Flashblock;
+  readonly message: FeedMessage;
   readonly block: BlockMessages;
   readonly #environment: PendingEnvironment;
   /** The newest execution. Undefined if the message has to be executed again. */
@@ -37,7 +37,7 @@ export class MessageRecord {
   /** Of the deadline of its first execution. */
   timer: NodeJS.Timeout | undefined;
 
-  constructor(block: BlockMessages, message: Flashblock, environment: PendingEnvironment) {
+  constructor(block: BlockMessages, message: FeedMessage, environment: PendingEnvironment) {
     this.block = block;
     this.message = message;
     this.#environment = environment;
@@ -113,8 +113,8 @@ export class MessageRecord {
 
   /** Creates the job that executes it. `before`: the id of the job before. */
   createJob(id: number, before: number | undefined): FlashblockJob {
-    const { index, diff, accessList } = this.message;
-    const { transactions, gasUsed, logsBloom, receiptsRoot, postExecTransaction } = diff;
+    const { index, transactions, closingTransaction, commitments, accessList } = this.message;
+    const { gasUsed, logsBloom, receiptsRoot } = commitments;
     return {
       id,
       before,
@@ -122,7 +122,7 @@ export class MessageRecord {
       index,
       transactions,
       accessList,
-      hasPostExec: postExecTransaction !== undefined,
+      hasPostExec: closingTransaction !== undefined,
       expected: { gasUsed, logsBloom, receiptsRoot },
     };
   }
@@ -130,8 +130,8 @@ export class MessageRecord {
   /** Decodes the message, to show it without state. */
   decode(unverified: "late" | "failed", senderOf: KnownSender | undefined): Execution {
     const { block, message } = this;
-    const blockTransactions = block.messages.slice(0, message.index + 1).flatMap(({ diff }) => diff.transactions);
-    return decodeOnly(blockTransactions, message.diff.transactions, unverified, senderOf);
+    const blockTransactions = block.messages.slice(0, message.index + 1).flatMap(({ transactions }) => transactions);
+    return decodeOnly(blockTransactions, message.transactions, unverified, senderOf);
   }
 }
 

@@ -1,6 +1,6 @@
 import { formatQuantity, type Hash } from "../ethereum/hex.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
-import type { DepositFields } from "./applyFlashblock.ts";
+import type { DepositFields } from "./applyMessage.ts";
 
 /** A node can be replaced by another version. */
 const REFRESH_MS = 600_000;

@@ -1,7 +1,7 @@
 import type { HeadChange } from "../core/heads.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import type { Flashblock } from "../feed/flashblock.ts";
+import type { FeedMessage } from "../feed/feedMessage.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { needsNode } from "./mode.ts";
 import { createPendingParts, type PendingOptions, type PendingParts } from "./pendingParts.ts";
@@ -74,7 +74,7 @@ export class Pending {
     await this.#options.executor.close();
   }
 
-  #onMessage(message: Flashblock): void {
+  #onMessage(message: FeedMessage): void {
     const { feed, pipeline, reconciliation } = this.#parts;
     const head = this.#options.heads.current();
     if (!head) {

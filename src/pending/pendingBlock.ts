@@ -1,8 +1,8 @@
 import type { Body, PendingBlock, PendingEnvironment, PendingLog } from "../core/view.ts";
 import { type BlockHeader, blockSize, formatHeader, hashHeader } from "../ethereum/blockHeader.ts";
 import { formatQuantity, type Hash, parseData, type Quantity, ZERO_HASH } from "../ethereum/hex.ts";
-import { messageHeader } from "../feed/messageHeader.ts";
-import type { AppliedTransaction, PendingBlockState } from "./applyFlashblock.ts";
+import { pendingHeader } from "../feed/pendingHeader.ts";
+import type { AppliedTransaction, PendingBlockState } from "./applyMessage.ts";
 import { TransactionFormatter } from "./transactionFormatter.ts";
 
 const encoder = new TextEncoder();
@@ -50,11 +50,12 @@ class FormattedBlock implements PendingBlock {
     this.#blockNumber = formatQuantity(environment.number);
     this.#blockTimestamp = formatQuantity(environment.timestamp);
     this.number = environment.number;
-    this.hash = newest.diff.blockHash === ZERO_HASH ? hashHeader(this.#getHeader()) : newest.diff.blockHash;
+    this.hash =
+      newest.commitments.blockHash === ZERO_HASH ? hashHeader(this.#getHeader()) : newest.commitments.blockHash;
     this.index = newest.index;
     this.environment = environment;
-    this.gasUsed = newest.diff.gasUsed;
-    this.blobGasUsed = newest.diff.blobGasUsed ?? 0n;
+    this.gasUsed = newest.commitments.gasUsed;
+    this.blobGasUsed = newest.commitments.blobGasUsed ?? 0n;
   }
 
   get state(): PendingBlockState {
@@ -120,7 +121,7 @@ class FormattedBlock implements PendingBlock {
 
   #getHeader(): BlockHeader {
     const { environment, newest, transactionsRoot } = this.#block;
-    this.#header ??= messageHeader(environment, newest.diff, transactionsRoot);
+    this.#header ??= pendingHeader(environment, newest.commitments, transactionsRoot);
     return this.#header;
   }
 

@@ -1,6 +1,6 @@
 import type { SharedValues } from "../core/sharedValues.ts";
 import type { Feed } from "../feed/feedClient.ts";
-import type { Flashblock } from "../feed/flashblock.ts";
+import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { KnownSender } from "./decode.ts";
 import { DroppedTransactions } from "./droppedTransactions.ts";
@@ -29,7 +29,7 @@ export interface PendingOptions {
   /** Returns a sender that was recovered before. Default: none is known. */
   readonly senderOf?: KnownSender;
   /** Opens the chain's feeds. Absent if it has none. */
-  readonly openFeed?: (onMessage: (message: Flashblock) => void, blockTimeMs: () => number) => Feed;
+  readonly openFeed?: (onMessage: (message: FeedMessage) => void, blockTimeMs: () => number) => Feed;
   /** Returns the parsed result of one call from a node. Rejects if no node answers. */
   readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
   /** Values that replicas share, so that transactions sent through other replicas count too. */
@@ -82,7 +82,7 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
     log.warn({ chain, number, index, what: unverified, cause }, "the state of a flashblock is not verified");
   };
   /** While a message executes, the view shows the message before it. The deadline is one block time after its arrival. */
-  const deadlineMsOf = ({ receivedMs = now() }: Flashblock): number =>
+  const deadlineMsOf = ({ receivedMs = now() }: FeedMessage): number =>
     Math.max(blockTimeMs() - (now() - receivedMs), MIN_EXECUTION_MS);
   const pipeline = new ExecutionPipeline({
     executor,
@@ -92,7 +92,7 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
     onExecuted,
   });
   const probe = new PendingSupportProbe({ read, now, onChange: onChange.probed });
-  const verdictOf = (message: Flashblock) => pipeline.record(message)?.verdict ?? "open";
+  const verdictOf = (message: FeedMessage) => pipeline.record(message)?.verdict ?? "open";
   const feed = new FeedIntake({ ...options, blockTimeMs, verdictOf, metrics, now });
   const decision = new ServingDecision({
     ...options,

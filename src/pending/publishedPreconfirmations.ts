@@ -1,12 +1,12 @@
 import type { Body, PendingBlock, PendingExtension } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
-import type { Flashblock } from "../feed/flashblock.ts";
-import type { AppliedTransaction, FlashblockPart, PendingBlockState } from "./applyFlashblock.ts";
+import type { FeedMessage } from "../feed/feedMessage.ts";
+import type { AppliedTransaction, BlockPart, PendingBlockState } from "./applyMessage.ts";
 import type { BlockFormatter } from "./pendingBlock.ts";
 
 /** A flashblock that was published to subscribers, and the block of which it was the newest part. */
 interface PublishedPart {
-  readonly part: FlashblockPart;
+  readonly part: BlockPart;
   readonly block: PendingBlockState;
 }
 
@@ -14,10 +14,10 @@ interface Announcement {
   readonly extended: readonly PendingExtension[];
   readonly removed: readonly Body[];
   /** Published flashblocks above the head that are not in the pending blocks any more. */
-  readonly dropped: readonly { readonly number: bigint; readonly part: FlashblockPart }[];
+  readonly dropped: readonly { readonly number: bigint; readonly part: BlockPart }[];
 }
 
-const hasReceipts = ({ transactions }: FlashblockPart): boolean =>
+const hasReceipts = ({ transactions }: BlockPart): boolean =>
   transactions.every(({ receipt }) => receipt !== undefined);
 
 const hashesOf = ({ parts }: PendingBlockState): readonly Hash[] =>
@@ -35,7 +35,7 @@ export const removedLogs = (block: PendingBlock, transactions: readonly AppliedT
 /** The record of published pre-confirmations: each transaction and log is published once, and removed once. */
 export class PublishedPreconfirmations {
   readonly #formatted: BlockFormatter;
-  #published = new Map<Flashblock, PublishedPart>();
+  #published = new Map<FeedMessage, PublishedPart>();
 
   constructor(formatted: BlockFormatter) {
     this.#formatted = formatted;
@@ -44,7 +44,7 @@ export class PublishedPreconfirmations {
   /** Compares the current pending blocks, all above `head`, with the published ones. */
   next(blocks: readonly PendingBlockState[], head: bigint): Announcement {
     const extended = blocks.flatMap((block) => this.#extend(block));
-    const current = new Map<Flashblock, PublishedPart>();
+    const current = new Map<FeedMessage, PublishedPart>();
     for (const block of blocks) {
       for (const part of block.parts) {
         // Logs are published with the block hash of this flashblock, so that the record has the block of that time.
@@ -86,7 +86,7 @@ export class PublishedPreconfirmations {
   }
 
   /** Whether the part was published without receipts and has them now. */
-  #hasNewReceipts(part: FlashblockPart): boolean {
+  #hasNewReceipts(part: BlockPart): boolean {
     const before = this.#published.get(part.message);
     return before !== undefined && !hasReceipts(before.part) && hasReceipts(part);
   }

@@ -1,5 +1,5 @@
 import type { Hash } from "../ethereum/hex.ts";
-import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
+import type { PendingBlockState, PendingChain } from "./applyMessage.ts";
 import type { UnverifiedReason } from "./execution.ts";
 import type { BlockFormatter } from "./pendingBlock.ts";
 

@@ -1,7 +1,7 @@
 import type { HeadChange, Heads } from "../core/heads.ts";
 import { formatData, type Hash, isHash, isQuantity, parseData } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
-import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
+import type { PendingBlockState, PendingChain } from "./applyMessage.ts";
 
 /** A field that differs between the pending and the sealed block. It is a label value of the metric. */
 export type Difference = "transactions" | "gas" | "bloom" | "receiptsRoot";
@@ -40,34 +40,34 @@ const isSameHash = (value: unknown, expected: Hash): boolean =>
 
 /** Returns the expected transactions root of the sealed block. It adds the last transaction of Subblocks. */
 const transactionsRootOf = (block: PendingBlockState): Hash => {
-  const { postExecTransaction } = block.newest.diff;
-  if (!postExecTransaction) {
+  const { closingTransaction } = block.newest;
+  if (!closingTransaction) {
     return block.transactionsRoot;
   }
   const raws = block.parts.flatMap(({ transactions }) => transactions.map(({ raw }) => raw));
-  return orderedTrieRoot([...raws, postExecTransaction].map(parseData));
+  return orderedTrieRoot([...raws, closingTransaction].map(parseData));
 };
 
 /** Compares a pending block with the sealed one. The transactions root commits to the ordered list of transactions. */
 const compare = (block: PendingBlockState, heads: Heads, { skipsReceiptsRoot }: ReconcileOptions): Passed => {
   const { number } = block.environment;
-  const { diff } = block.newest;
+  const { closingTransaction, commitments } = block.newest;
   const sealed = heads.at(number);
   const header = heads.header(number);
   const differences: Difference[] = [];
   if (!isSameHash(header?.transactionsRoot, transactionsRootOf(block))) {
     differences.push("transactions");
   }
-  if (diff.postExecTransaction) {
+  if (closingTransaction) {
     return { block, sealedHash: sealed?.hash, differences };
   }
-  if (!isQuantity(header?.gasUsed) || BigInt(header.gasUsed) !== diff.gasUsed) {
+  if (!isQuantity(header?.gasUsed) || BigInt(header.gasUsed) !== commitments.gasUsed) {
     differences.push("gas");
   }
-  if (!sealed || formatData(sealed.logsBloom) !== diff.logsBloom) {
+  if (!sealed || formatData(sealed.logsBloom) !== commitments.logsBloom) {
     differences.push("bloom");
   }
-  if (!skipsReceiptsRoot && !isSameHash(header?.receiptsRoot, diff.receiptsRoot)) {
+  if (!skipsReceiptsRoot && !isSameHash(header?.receiptsRoot, commitments.receiptsRoot)) {
     differences.push("receiptsRoot");
   }
   return { block, sealedHash: sealed?.hash, differences };

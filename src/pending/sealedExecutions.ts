@@ -2,12 +2,12 @@ import type { BlockId, HeaderFields, Heads } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { type Data, isQuantity } from "../ethereum/hex.ts";
-import type { Flashblock } from "../feed/flashblock.ts";
+import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockContent } from "../state/sources/blockContent.ts";
 import type { PartialExecution, SealedExecution } from "../state/sources/feedSource.ts";
 import type { WriteSetFailure } from "../state/writeSet.ts";
 import { isAbsent } from "../verification/jsonFields.ts";
-import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
+import type { PendingBlockState, PendingChain } from "./applyMessage.ts";
 import { writeSetFailureOf } from "./execution.ts";
 import type { ExecutionPipeline } from "./executionPipeline.ts";
 import { isWhollyExecuted, type Passed, type ReconcileOptions } from "./reconcile.ts";
@@ -45,7 +45,7 @@ interface SealedExecutions {
 
 interface SealedExecutionsOptions extends ReconcileOptions {
   /** Resolves with the changes of a message whose execution is late. Undefined: they are not verified. */
-  changesOf(message: Flashblock): Promise<StateChanges | undefined>;
+  changesOf(message: FeedMessage): Promise<StateChanges | undefined>;
 }
 
 /** Returns the changes of all parts, as a promise if the execution of one is late. */
@@ -128,7 +128,7 @@ const executedParts = ({ pending }: DifferingBlock, pipeline: Pick<ExecutionPipe
     if (job === undefined || changes === undefined) {
       break;
     }
-    parts.push({ job, transactions: message.diff.transactions, changes });
+    parts.push({ job, transactions: message.transactions, changes });
   }
   return parts;
 };

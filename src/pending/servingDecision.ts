@@ -1,7 +1,7 @@
 import type { Heads } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { isAbsent } from "../verification/jsonFields.ts";
-import type { PendingBlockState } from "./applyFlashblock.ts";
+import type { PendingBlockState } from "./applyMessage.ts";
 import type { UnverifiedReason } from "./execution.ts";
 import type { FeedIntake } from "./feedIntake.ts";
 import type { HeadSource } from "./headReconciliation.ts";

@@ -1,7 +1,7 @@
 import type { AccountChange, StateChanges } from "../core/stateReader.ts";
 import type { WrittenAccount } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import type { PendingBlockState } from "./applyFlashblock.ts";
+import type { PendingBlockState } from "./applyMessage.ts";
 
 const mergeChange = (older: AccountChange | undefined, newer: AccountChange): AccountChange => {
   if (older === undefined) {

@@ -6,7 +6,7 @@ import { formatReceipt } from "../ethereum/receipt.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import { DEPOSIT_TYPE, InvalidTransaction, type Transaction } from "../ethereum/transaction.ts";
 import { recoverSender } from "../evm/senders/recoverAddress.ts";
-import type { AppliedTransaction, FlashblockPart, PendingBlockState } from "./applyFlashblock.ts";
+import type { AppliedTransaction, BlockPart, PendingBlockState } from "./applyMessage.ts";
 import type { ReceiptExtra } from "./execution.ts";
 import { opReceiptExtra } from "./opReceipt.ts";
 
@@ -136,7 +136,7 @@ interface BlockL1 {
 }
 
 /** Parses the L1 attributes of a part's first transaction: the deposit at the start of every block of an OP-stack chain. */
-const parseFirst = ({ transactions: [first] }: FlashblockPart): BlockL1 | undefined => {
+const parseFirst = ({ transactions: [first] }: BlockPart): BlockL1 | undefined => {
   if (first === undefined) {
     return undefined;
   }
@@ -170,7 +170,7 @@ const ofDeposit = (extra: ReceiptExtra, names: readonly string[]): ReceiptExtra 
  */
 class L1ReceiptFields {
   /** The parsed attributes by the first part of a block. */
-  readonly #parsed = new WeakMap<FlashblockPart, BlockL1 | undefined>();
+  readonly #parsed = new WeakMap<BlockPart, BlockL1 | undefined>();
 
   of(block: PendingBlockState, { raw }: AppliedTransaction, transaction: Transaction): ReceiptExtra {
     const { deposit } = block.extraBlockFields;

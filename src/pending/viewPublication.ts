@@ -1,7 +1,7 @@
 import type { Heads } from "../core/heads.ts";
 import type { Body, PendingChange, PendingView, View } from "../core/view.ts";
 import type { Address } from "../ethereum/hex.ts";
-import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
+import type { PendingBlockState, PendingChain } from "./applyMessage.ts";
 import type { DroppedTransactions } from "./droppedTransactions.ts";
 import type { Serving } from "./mode.ts";
 import type { BlockFormatter } from "./pendingBlock.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { brotliCompressSync } from "node:zlib";
 import { backoffMs, createFeed, idleDeadlineMs } from "../../src/feed/feedClient.ts";
-import type { Flashblock } from "../../src/feed/flashblock.ts";
+import type { FeedMessage } from "../../src/feed/feedMessage.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { wireMessage } from "../support/builders/flashblocks.ts";
 import { until } from "../support/clients/until.ts";
@@ -12,7 +12,7 @@ const open = async (t: TestContext, count: number) => {
   const fakes = await Promise.all(Array.from({ length: count }, () => createFakeFeed()));
   const connected = Promise.all(fakes.map((fake) => fake.connected()));
   const telemetry = createTelemetry({ level: "silent" });
-  const messages: { readonly message: Flashblock; readonly url: number }[] = [];
+  const messages: { readonly message: FeedMessage; readonly url: number }[] = [];
   const waiting = new Map<number, () => void>();
   const feed = createFeed({
     chain: "test",
@@ -63,7 +63,7 @@ test("X Layer's feed: messages and ends of blocks behind a record separator", as
   send({ OpFlashblockPayload: { ...wireMessage(0, { number: 102n }), target_index: 0 } });
   await arrived(3);
   assert.deepEqual(
-    messages.map(({ message }) => [message.payloadId, message.index]),
+    messages.map(({ message }) => [message.blockKey, message.index]),
     [
       ["0x0000000000000065", 0],
       ["0x0000000000000065", 1],

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { BlockId } from "../../src/core/heads.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
-import type { Flashblock } from "../../src/feed/flashblock.ts";
+import type { FeedMessage } from "../../src/feed/feedMessage.ts";
 import { follow, isDegraded, receive } from "../../src/feed/sequence.ts";
 import { type Decision, emptySequence, type SequenceState } from "../../src/feed/sequenceState.ts";
 import { flashblock, hashOf, payloadOf } from "../support/builders/flashblocks.ts";
@@ -12,7 +12,7 @@ const LIMITS = { maxDepth: 5 };
 const head = (number: bigint): BlockId => ({ number, hash: hashOf(number) });
 const HEAD = head(100n);
 
-const play = (messages: readonly Flashblock[], from: SequenceState = emptySequence, at: BlockId = HEAD) => {
+const play = (messages: readonly FeedMessage[], from: SequenceState = emptySequence, at: BlockId = HEAD) => {
   const decisions: Decision[] = [];
   let state = from;
   for (const message of messages) {
@@ -104,7 +104,7 @@ test("a lost index 0 of a feed without block numbers is a gap until the head pas
 });
 
 /** Messages with the times at which they arrived. */
-const timed = (number: bigint, timesMs: readonly number[]): readonly Flashblock[] =>
+const timed = (number: bigint, timesMs: readonly number[]): readonly FeedMessage[] =>
   timesMs.map((receivedMs, index) => ({ ...flashblock(index, { number }), receivedMs }));
 
 test("after an unusually long pause the next block waits for the head", () => {
@@ -122,7 +122,7 @@ test("after an unusually long pause the next block waits for the head", () => {
 });
 
 /** Blocks whose last message has the sealed block's hash. */
-const sealedHashes = (number: bigint, parentHash?: Hash): readonly Flashblock[] => [
+const sealedHashes = (number: bigint, parentHash?: Hash): readonly FeedMessage[] => [
   flashblock(0, { number, ...(parentHash && { parentHash }) }),
   flashblock(1, { number, blockHash: hashOf(number) }),
 ];
@@ -171,7 +171,7 @@ test("a new payload replaces its block and all later messages, and the old paylo
   ]);
   assert.deepEqual(decisions.slice(4), ["replacement", "next", "old", "old"]);
   assert.deepEqual(shape(state), ["101: 0 1"]);
-  assert.equal(state.blocks[0]?.payloadId, payload);
+  assert.equal(state.blocks[0]?.blockKey, payload);
 });
 
 test("another message with a known index replaces it and all later messages, once", () => {

@@ -3,8 +3,8 @@ import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { hashHeader } from "../../src/ethereum/blockHeader.ts";
 import type { Data } from "../../src/ethereum/hex.ts";
-import type { Flashblock } from "../../src/feed/flashblock.ts";
-import { messageHeader } from "../../src/feed/messageHeader.ts";
+import type { Commitments, FeedMessage } from "../../src/feed/feedMessage.ts";
+import { pendingHeader } from "../../src/feed/pendingHeader.ts";
 import { flashblock, hashOf, payloadOf, raw, txHash } from "../support/builders/flashblocks.ts";
 import { rootOf } from "./fakeExecutor.ts";
 import { createRig } from "./pendingRig.ts";
@@ -15,24 +15,23 @@ import { type Rig, sealed } from "./sealBlock.ts";
 const ZERO = hashOf(0);
 
 /** Creates the messages of a block with one transaction each. Each has the hash of its own header. */
-const honestBlock = (number: bigint, count = 3, parentHash = hashOf(number - 1n)): readonly Flashblock[] => {
+const honestBlock = (number: bigint, count = 3, parentHash = hashOf(number - 1n)): readonly FeedMessage[] => {
   const raws: Data[] = [];
-  let base: Flashblock["base"];
+  let environment: FeedMessage["environment"];
   return Array.from({ length: count }, (_, index) => {
     const own = raw(Number(number) * 100 + index);
     raws.push(own);
     const message = flashblock(index, { number, parentHash, transactions: [own] });
-    base ??= message.base;
-    assert.ok(base);
-    const { blockNumber, ...rest } = base;
-    const header = messageHeader({ number: blockNumber, ...rest }, message.diff, rootOf(raws));
-    return { ...message, diff: { ...message.diff, blockHash: hashHeader(header) } };
+    environment ??= message.environment;
+    assert.ok(environment);
+    const header = pendingHeader(environment, message.commitments, rootOf(raws));
+    return { ...message, commitments: { ...message.commitments, blockHash: hashHeader(header) } };
   });
 };
 
-const withDiff = (message: Flashblock | undefined, diff: Partial<Flashblock["diff"]>): Flashblock => {
+const stating = (message: FeedMessage | undefined, commitments: Partial<Commitments>): FeedMessage => {
   assert.ok(message);
-  return { ...message, diff: { ...message.diff, ...diff } };
+  return { ...message, commitments: { ...message.commitments, ...commitments } };
 };
 
 /** Seals block 101 with the content of its messages, so that the chain's hashes are known to be true. */
@@ -52,17 +51,17 @@ test("once a sealed block has shown that hashes are true, a message without its 
   await rig.send(zero);
   const jobs = rig.fake.jobs.length;
   for (const wrong of [
-    withDiff(one, { receiptsRoot: hashOf(9) }),
-    withDiff(one, { transactions: [] }),
-    withDiff(one, { blockHash: hashOf(9) }),
-    withDiff(one, { withdrawalsRoot: hashOf(9) }),
+    stating(one, { receiptsRoot: hashOf(9) }),
+    { ...one, transactions: [] },
+    stating(one, { blockHash: hashOf(9) }),
+    stating(one, { withdrawalsRoot: hashOf(9) }),
   ]) {
     await rig.send(wrong);
     assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "live"]);
   }
   assert.equal(rig.fake.jobs.length, jobs, "none of them is executed");
   assert.equal((await rig.counted("feedMessages")).wrongHash, 4);
-  await rig.send(one, withDiff(one, { gasUsed: 1n }), two);
+  await rig.send(one, stating(one, { gasUsed: 1n }), two);
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-2", "live"]);
 });
 
@@ -70,7 +69,7 @@ test("a wrong message is a gap until its right copy arrives, also if it was buff
   const rig = await createTrueRig(t);
   const [zero, one, two] = honestBlock(102n);
   assert.ok(zero && one && two);
-  await rig.send(zero, withDiff(two, { gasUsed: 1n }), two);
+  await rig.send(zero, stating(two, { gasUsed: 1n }), two);
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "degraded"]);
   await rig.send(one);
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-2", "live"]);
@@ -82,7 +81,7 @@ test("a first message with another payload id does not replace its block", async
   const messages = honestBlock(102n);
   const [zero] = messages;
   assert.ok(zero);
-  await rig.send(...messages, { ...zero, payloadId: payloadOf(0xff) });
+  await rig.send(...messages, { ...zero, blockKey: payloadOf(0xff) });
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-2", "live"]);
 });
 
@@ -109,7 +108,7 @@ test("after two blocks without a first message that has its own hash, the hashes
   assert.equal(rig.shown(), "104-0");
 });
 
-const unhashed = (index: number, value: number): Flashblock =>
+const unhashed = (index: number, value: number): FeedMessage =>
   flashblock(index, { blockHash: ZERO, transactions: [raw(value)] });
 
 test("without hashes, a verified copy stays", async (t) => {

@@ -127,7 +127,7 @@ test("a long pause without a loss is degraded until the next head, and counts no
   await rig.pass(400);
   await rig.send(...block(102n));
   assert.deepEqual([rig.shown(), rig.view().mode], ["101-3", "degraded"]);
-  const transactionsRoot = rootOf(block(101n, 4).flatMap(({ diff }) => diff.transactions));
+  const transactionsRoot = rootOf(block(101n, 4).flatMap(({ transactions }) => transactions));
   rig.heads.move({ number: 101n, header: { transactionsRoot } });
   await turn();
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-1", "live"]);
@@ -158,7 +158,7 @@ test("the usual pause before a block is learned after two complete blocks", asyn
     await rig.pass(400);
     await rig.send(flashblock(0, { number: number + 1n, transactions: [raw(Number(number + 1n) * 100)] }));
     modes.push(rig.view().mode);
-    const transactionsRoot = rootOf(block(number, 4).flatMap(({ diff }) => diff.transactions));
+    const transactionsRoot = rootOf(block(number, 4).flatMap(({ transactions }) => transactions));
     rig.heads.move({ number, header: { transactionsRoot } });
     await turn();
     assert.deepEqual([rig.shown(), rig.view().mode], [`${number + 1n}-0`, "live"]);

@@ -2,7 +2,7 @@ import type { TestContext } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import type { PendingChange, PendingView } from "../../src/core/view.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
-import type { Flashblock } from "../../src/feed/flashblock.ts";
+import type { FeedMessage } from "../../src/feed/feedMessage.ts";
 import { Pending } from "../../src/pending/pending.ts";
 import type { PendingOptions } from "../../src/pending/pendingParts.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
@@ -31,7 +31,7 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
   const changes: PendingChange[] = [];
   const asked: string[] = [];
   const answers = new Map<string, unknown>();
-  let deliver: (message: Flashblock) => void = () => {};
+  let deliver: (message: FeedMessage) => void = () => {};
   const pending = new Pending({
     chain: "test",
     mode: "auto",
@@ -87,7 +87,7 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
       await turn();
     },
     /** Sends messages, and resolves when their effects are complete. */
-    send: async (...messages: readonly Flashblock[]) => {
+    send: async (...messages: readonly FeedMessage[]) => {
       for (const message of messages) {
         deliver(message);
       }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { parseData } from "../../src/ethereum/hex.ts";
-import type { Flashblock } from "../../src/feed/flashblock.ts";
+import type { FeedMessage } from "../../src/feed/feedMessage.ts";
 import { flashblock, raw } from "../support/builders/flashblocks.ts";
 import { rootOf } from "./fakeExecutor.ts";
 import type { createRig } from "./pendingRig.ts";
@@ -31,19 +31,19 @@ export const sealBlock = async (rig: Rig, number: bigint): Promise<void> => {
 };
 
 /** Creates the head whose block these messages build. */
-export const sealed = (messages: readonly Flashblock[], number = 101n) => {
+export const sealed = (messages: readonly FeedMessage[], number = 101n) => {
   const newest = messages.at(-1);
   if (!newest) {
     throw new Error("no messages");
   }
-  const raws = messages.flatMap(({ diff }) => diff.transactions);
+  const raws = messages.flatMap(({ transactions }) => transactions);
   return {
     number,
-    logsBloom: parseData(newest.diff.logsBloom),
+    logsBloom: parseData(newest.commitments.logsBloom),
     header: {
       transactionsRoot: rootOf(raws),
-      gasUsed: `0x${newest.diff.gasUsed.toString(16)}`,
-      receiptsRoot: newest.diff.receiptsRoot,
+      gasUsed: `0x${newest.commitments.gasUsed.toString(16)}`,
+      receiptsRoot: newest.commitments.receiptsRoot,
     },
   };
 };

@@ -71,7 +71,7 @@ for (const unverified of ["failed", "unreadable", "tooMuchState"] as const) {
     assert.deepEqual([rig.shown(), rig.view().mode, rig.view().stateFrom], ["101-1", "degraded", "view"]);
     assert.equal(rig.view().nonce(ALICE, 0n), 5n, "the nonce does not go back to the node's");
     // It may be right, so that another replica may show it.
-    const hash = messages[2]?.diff.blockHash;
+    const hash = messages[2]?.commitments.blockHash;
     assert.ok(hash !== undefined && rig.view().byHash(hash) !== undefined);
     rig.heads.move(sealed(messages));
     await rig.send(flashblock(0, { number: 102n, transactions: [raw(9)] }));

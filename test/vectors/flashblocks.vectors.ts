@@ -5,26 +5,26 @@ import type { Body } from "../../src/core/view.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
-import type { Flashblock } from "../../src/feed/flashblock.ts";
-import { parseMessage } from "../../src/feed/parseMessage.ts";
+import type { FeedMessage } from "../../src/feed/feedMessage.ts";
+import { parseFlashblock } from "../../src/feed/parseFlashblock.ts";
 import { receive } from "../../src/feed/sequence.ts";
 import { type Decision, emptySequence } from "../../src/feed/sequenceState.ts";
-import { applyFlashblock, type PendingChain } from "../../src/pending/applyFlashblock.ts";
+import { applyMessage, type PendingChain } from "../../src/pending/applyMessage.ts";
 import { decodeOnly } from "../../src/pending/decode.ts";
 import { createPendingBlock } from "../../src/pending/pendingBlock.ts";
 import { readJson, readJsonLines } from "./vectorFolder.ts";
 
 const LIMITS = { maxDepth: 5 };
 
-const parse = (value: unknown): Flashblock => {
-  const parsed = parseMessage(JSON.stringify(value));
+const parse = (value: unknown): FeedMessage => {
+  const parsed = parseFlashblock(JSON.stringify(value));
   assert.ok("message" in parsed);
   return parsed.message;
 };
 const messagesOf = (file: string) => readJsonLines(`flashblocks/${file}`).map(parse);
-const parentOf = ([first]: readonly Flashblock[]): BlockId => {
-  assert.ok(first?.base);
-  return { number: first.base.blockNumber - 1n, hash: first.base.parentHash };
+const parentOf = ([first]: readonly FeedMessage[]): BlockId => {
+  assert.ok(first?.environment);
+  return { number: first.environment.number - 1n, hash: first.environment.parentHash };
 };
 const read = (body: Body | undefined): Record<string, unknown> => {
   assert.ok(body);
@@ -32,7 +32,7 @@ const read = (body: Body | undefined): Record<string, unknown> => {
 };
 
 /** Returns the messages in feed order, each with the fields of its metadata. */
-const play = (messages: readonly Flashblock[], base: BlockId) => {
+const play = (messages: readonly FeedMessage[], base: BlockId) => {
   const decisions: Decision[] = [];
   let state = emptySequence;
   let chain: PendingChain = { base, extraBlockFields: {}, blocks: [] };
@@ -41,8 +41,8 @@ const play = (messages: readonly Flashblock[], base: BlockId) => {
     const step = receive(state, message, base, LIMITS);
     decisions.push(step.decision);
     state = step.state;
-    raws.push(...message.diff.transactions);
-    chain = applyFlashblock(chain, message, decodeOnly(raws, message.diff.transactions, "late"));
+    raws.push(...message.transactions);
+    chain = applyMessage(chain, message, decodeOnly(raws, message.transactions, "late"));
   }
   const folded = chain.blocks[0];
   assert.ok(folded);
@@ -55,19 +55,19 @@ test("unichain: every prefix has the message's hash and receipts root, the last 
   for (let count = 1; count <= messages.length; count++) {
     const { block, folded, decisions } = play(messages.slice(0, count), base);
     assert.ok(decisions.every((decision, index) => decision === (index === 0 ? "first" : "next")));
-    const { diff } = messages[count - 1] ?? folded.newest;
-    assert.equal(block.hash, diff.blockHash);
+    const { commitments } = messages[count - 1] ?? folded.newest;
+    assert.equal(block.hash, commitments.blockHash);
     const receipts = folded.parts.flatMap(({ transactions }) => transactions.map(({ receipt }) => receipt));
     assert.equal(
       orderedTrieRoot(receipts.flatMap((receipt) => (receipt ? [encodeReceipt(receipt)] : []))),
-      diff.receiptsRoot,
+      commitments.receiptsRoot,
     );
     // The hash is computed if the feed sends none.
     const silent = {
       ...folded,
-      newest: { ...folded.newest, diff: { ...diff, blockHash: `0x${"0".repeat(64)}` as Hash } },
+      newest: { ...folded.newest, commitments: { ...commitments, blockHash: `0x${"0".repeat(64)}` as Hash } },
     };
-    assert.equal(createPendingBlock(silent).hash, diff.blockHash);
+    assert.equal(createPendingBlock(silent).hash, commitments.blockHash);
   }
   const sealed = readJson("flashblocks/unichain-sepolia-35535698.sealed-block.json") as Record<string, unknown>;
   const { transactions, ...fields } = read(play(messages, base).block.body(true));
@@ -85,7 +85,7 @@ test("unichain: receipts and logs of the metadata, with indexes through the whol
   const { block } = play(messages, parentOf(messages));
   const receipts = JSON.parse(new TextDecoder().decode(block.receipts())) as Record<string, unknown>[];
   assert.equal(receipts.length, block.transactionHashes.length);
-  assert.equal(Number(receipts.at(-1)?.cumulativeGasUsed), Number(messages.at(-1)?.diff.gasUsed));
+  assert.equal(Number(receipts.at(-1)?.cumulativeGasUsed), Number(messages.at(-1)?.commitments.gasUsed));
   const logs = receipts.flatMap(({ logs }) => logs as Record<string, unknown>[]);
   assert.deepEqual(
     logs.map(({ logIndex }) => Number(logIndex)),
@@ -124,7 +124,7 @@ test("base sepolia: eleven messages are applied in order, repeated transactions 
   const messages = messagesOf("base-sepolia-33439826.flashblocks.jsonl");
   const { decisions, block } = play(messages, parentOf(messages));
   assert.deepEqual(decisions, ["first", ...Array.from({ length: 10 }, () => "next")]);
-  assert.equal(block.hash, messages.at(-1)?.diff.blockHash);
+  assert.equal(block.hash, messages.at(-1)?.commitments.blockHash);
   assert.equal(block.receipts(), undefined);
   assert.equal((read(block.body(false)).transactions as unknown[]).length, block.transactionHashes.length);
   assert.ok(read(block.body(true)));
@@ -136,11 +136,11 @@ test("messages of three wire versions and golden messages are parsed; bytes that
   const golden = readJsonLines("flashblocks/op-rbuilder-golden-wire.jsonl");
   for (const value of [...pins, ...golden]) {
     const message = parse(value);
-    if (!message.base) {
+    if (!message.environment) {
       continue;
     }
     const { block } = play([message], parentOf([message]));
-    assert.equal(block.hash, message.diff.blockHash);
+    assert.equal(block.hash, message.commitments.blockHash);
     for (const full of [true, false]) {
       assert.equal((read(block.body(full)).transactions as unknown[]).length, 1);
     }

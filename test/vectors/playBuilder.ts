@@ -3,8 +3,8 @@ import type { TestContext } from "node:test";
 import type { StateChanges } from "../../src/core/stateReader.ts";
 import type { View } from "../../src/core/view.ts";
 import { type Address, type Data, type Hash, parseData } from "../../src/ethereum/hex.ts";
-import type { Flashblock } from "../../src/feed/flashblock.ts";
-import { parseMessage } from "../../src/feed/parseMessage.ts";
+import type { FeedMessage } from "../../src/feed/feedMessage.ts";
+import { parseFlashblock } from "../../src/feed/parseFlashblock.ts";
 import { Pending } from "../../src/pending/pending.ts";
 import { mergeChanges } from "../../src/pending/stateLayers.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
@@ -26,9 +26,9 @@ export const positionOf = (number: bigint | number, index: number): number =>
   (Number(number) - FIRST_BLOCK) * MESSAGES_OF_BLOCK + index + 1;
 const positionOfSealed = (number: bigint): number => positionOf(number, MESSAGES_OF_BLOCK - 1);
 
-export const messagesOf = ({ frames }: Pick<Recording, "frames">): readonly Flashblock[] =>
+export const messagesOf = ({ frames }: Pick<Recording, "frames">): readonly FeedMessage[] =>
   frames.map((frame) => {
-    const parsed = parseMessage(frame);
+    const parsed = parseFlashblock(frame);
     assert.ok("message" in parsed);
     return parsed.message;
   });
@@ -37,7 +37,7 @@ export interface Frame {
   readonly atMs: number;
   readonly number: number;
   readonly index: number;
-  readonly message: Flashblock;
+  readonly message: FeedMessage;
 }
 
 /** Times are relative to the first frame. */
@@ -118,7 +118,7 @@ export const play = async (
     delayMs,
   });
   const telemetry = createTelemetry({ level: "silent" });
-  let deliver: (message: Flashblock) => void = () => {};
+  let deliver: (message: FeedMessage) => void = () => {};
   const pending = new Pending({
     chain: "recorded",
     mode: "auto",
@@ -207,23 +207,22 @@ export const executeRecording = async (
   });
   executor.rebase({ number: BigInt(parent.number), hash: parent.hash }, undefined);
   const layers: StateChanges[] = [];
-  let base: Flashblock["base"];
+  let environment: FeedMessage["environment"];
   for (const [position, message] of messagesOf(recording).entries()) {
-    base = message.base ?? base;
-    assert.ok(base);
-    const { blockNumber: number, ...rest } = base;
-    const { transactions, gasUsed, logsBloom, receiptsRoot } = message.diff;
+    environment = message.environment ?? environment;
+    assert.ok(environment);
+    const { gasUsed, logsBloom, receiptsRoot } = message.commitments;
     const { outcome, unverified } = await executor.execute({
       id: position + 1,
       before: position === 0 ? undefined : position,
-      environment: { number, ...rest },
+      environment,
       index: message.index,
-      transactions,
+      transactions: message.transactions,
       accessList: message.accessList,
       hasPostExec: false,
       expected: { gasUsed, logsBloom, receiptsRoot },
     });
-    assert.ok(outcome, `${number}-${message.index}: ${unverified}`);
+    assert.ok(outcome, `${environment.number}-${message.index}: ${unverified}`);
     layers.push(outcome.changes);
   }
   return layers;

@@ -7,8 +7,8 @@ import { formatData, formatQuantity, type Hash, parseData } from "../../src/ethe
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import { recoverSender } from "../../src/evm/senders/recoverAddress.ts";
-import type { Flashblock } from "../../src/feed/flashblock.ts";
-import { parseMessage } from "../../src/feed/parseMessage.ts";
+import type { FeedMessage } from "../../src/feed/feedMessage.ts";
+import { parseFlashblock } from "../../src/feed/parseFlashblock.ts";
 import { decodeTransaction } from "../../src/pending/decode.ts";
 import type { Execution, FlashblockJob } from "../../src/pending/execution.ts";
 import { ExecutorClient } from "../../src/pending/executorClient.ts";
@@ -20,23 +20,21 @@ import { createWitnessNode, type WitnessNodeOptions } from "./witnessNode.ts";
 
 const MAX_BYTES = 64 * 1024 * 1024;
 
-const messagesOf = ({ frames }: RealBlocks): readonly Flashblock[] =>
+const messagesOf = ({ frames }: RealBlocks): readonly FeedMessage[] =>
   frames.map((frame) => {
-    const parsed = parseMessage(frame);
+    const parsed = parseFlashblock(frame);
     assert.ok("message" in parsed);
     return parsed.message;
   });
 
 /** `firstId`: jobs of one executor have ascending ids. */
-const jobsOf = (messages: readonly Flashblock[], firstId = 10): readonly FlashblockJob[] => {
+const jobsOf = (messages: readonly FeedMessage[], firstId = 10): readonly FlashblockJob[] => {
   let environment: FlashblockJob["environment"] | undefined;
-  return messages.map(({ base, index, diff, accessList }, at): FlashblockJob => {
-    if (base) {
-      const { blockNumber: number, ...rest } = base;
-      environment = { number, ...rest };
-    }
+  return messages.map((message, at): FlashblockJob => {
+    const { index, transactions, commitments, accessList } = message;
+    environment = message.environment ?? environment;
     assert.ok(environment);
-    const { transactions, gasUsed, logsBloom, receiptsRoot } = diff;
+    const { gasUsed, logsBloom, receiptsRoot } = commitments;
     return {
       id: firstId + at,
       before: at === 0 ? undefined : firstId + at - 1,
@@ -124,7 +122,7 @@ const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOp
     /** Computes the traces in advance, and waits until the thread has loaded. */
     prepare: async () => {
       const calls = messagesOf(real)
-        .flatMap(({ diff }) => diff.transactions)
+        .flatMap(({ transactions }) => transactions)
         .map((raw) => callOf(parseData(raw), forks.chainId));
       for (const { hash } of [parent, other]) {
         await node.prepare(hash, calls);

@@ -54,7 +54,7 @@ const positionsOf = ({ blockHash, number }: Seen): readonly number[] => {
   if (sealed) {
     return [positionOf(number, 5)];
   }
-  const places = frames.filter(({ message }) => message.diff.blockHash === blockHash);
+  const places = frames.filter(({ message }) => message.commitments.blockHash === blockHash);
   return places.map((frame) => positionOf(frame.number, frame.index));
 };
 
@@ -101,7 +101,7 @@ test("a recorded feed at its recorded times, a node 20 ms away: live throughout,
   feed.send(recording.frames[0] ?? "");
   const isVerified = async () => {
     const { mode, blockHash } = await readPending(service.url, watched);
-    return mode === "live" && blockHash === first.message.diff.blockHash;
+    return mode === "live" && blockHash === first.message.commitments.blockHash;
   };
   await until(isVerified, "the first message is verified");
   const turnsBefore = await metric(service.opsUrl, "forebay_pending_unverified_total");

@@ -113,7 +113,7 @@ export const createRecordedTruth = async (recording: Recording): Promise<Recorde
   const counts = new Map<number, number>();
   let count = 0;
   for (const { number, index, message } of framesOf(recording)) {
-    count = (index === 0 ? 0 : count) + message.diff.transactions.length;
+    count = (index === 0 ? 0 : count) + message.transactions.length;
     counts.set(positionOf(number, index), count);
   }
   const accountAt = (position: number, address: Address): Account =>

@@ -1,6 +1,6 @@
 import { brotliCompressSync } from "node:zlib";
 import { decodeFrame } from "../../../src/feed/feedConnection.ts";
-import { parseMessage } from "../../../src/feed/parseMessage.ts";
+import { parseFlashblock } from "../../../src/feed/parseFlashblock.ts";
 import { follow, receive } from "../../../src/feed/sequence.ts";
 import { emptySequence, type SequenceState } from "../../../src/feed/sequenceState.ts";
 import { createFeedServer } from "../../devnet/feedServer.ts";
@@ -58,7 +58,7 @@ export const createTarget: CreateTarget = async (t) => {
 
   const receiveFrame = (frame: Buffer): void => {
     const decoded = decodeFrame(frame, MAX_BYTES);
-    const parsed = "text" in decoded ? parseMessage(decoded.text) : { fault: decoded.refused };
+    const parsed = "text" in decoded ? parseFlashblock(decoded.text) : { fault: decoded.refused };
     if (!("message" in parsed)) {
       return;
     }

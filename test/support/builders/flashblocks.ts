@@ -1,7 +1,7 @@
 import { type Data, formatQuantity, type Hash, parseData } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
-import type { Flashblock } from "../../../src/feed/flashblock.ts";
-import { parseMessage } from "../../../src/feed/parseMessage.ts";
+import type { FeedMessage } from "../../../src/feed/feedMessage.ts";
+import { parseFlashblock } from "../../../src/feed/parseFlashblock.ts";
 
 export const hashOf = (number: bigint | number): Hash => `0x${number.toString(16).padStart(64, "0")}`;
 export const payloadOf = (number: bigint | number): Data => `0x${number.toString(16).padStart(16, "0")}`;
@@ -57,8 +57,8 @@ export const wireMessage = (index: number, options: WireOptions = {}): Record<st
   };
 };
 
-export const flashblock = (index: number, options: WireOptions = {}): Flashblock => {
-  const parsed = parseMessage(JSON.stringify(wireMessage(index, options)));
+export const flashblock = (index: number, options: WireOptions = {}): FeedMessage => {
+  const parsed = parseFlashblock(JSON.stringify(wireMessage(index, options)));
   if (!("message" in parsed)) {
     throw new Error(JSON.stringify(parsed));
   }

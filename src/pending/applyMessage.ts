@@ -5,7 +5,7 @@ import { bloomOfLogs } from "../ethereum/bloom.ts";
 import { type Address, type Data, type Hash, ZERO_HASH } from "../ethereum/hex.ts";
 import type { Receipt } from "../ethereum/receipt.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
-import type { Flashblock, FlashblockReceipt } from "../feed/flashblock.ts";
+import type { FeedMessage, FeedReceipt } from "../feed/feedMessage.ts";
 import type { Execution, ExecutionOutcome, ReceiptExtra, UnverifiedReason } from "./execution.ts";
 
 /** A transaction of a pending block. */
@@ -23,8 +23,8 @@ export interface AppliedTransaction {
 }
 
 /** The part of a block that one message added. */
-export interface FlashblockPart {
-  readonly message: Flashblock;
+export interface BlockPart {
+  readonly message: FeedMessage;
   readonly firstTransaction: number;
   readonly transactions: readonly AppliedTransaction[];
   /** `undefined` if the message's state is not verified. */
@@ -37,8 +37,8 @@ export interface FlashblockPart {
 export interface PendingBlockState {
   readonly environment: PendingEnvironment;
   readonly extraBlockFields: ExtraBlockFields;
-  readonly parts: readonly FlashblockPart[];
-  readonly newest: Flashblock;
+  readonly parts: readonly BlockPart[];
+  readonly newest: FeedMessage;
   readonly transactionsRoot: Hash;
   readonly transactionCount: number;
   readonly logCount: number;
@@ -82,7 +82,7 @@ const typeOf = (raw: Data): number => {
 };
 
 /** Receipts of deposits have the nonce since Regolith and the version (1) since Canyon. */
-const receiptOf = (raw: Data, receipt: FlashblockReceipt): Receipt => ({
+const receiptOf = (raw: Data, receipt: FeedReceipt): Receipt => ({
   type: typeOf(raw),
   status: receipt.status,
   cumulativeGasUsed: receipt.cumulativeGasUsed,
@@ -93,22 +93,13 @@ const receiptOf = (raw: Data, receipt: FlashblockReceipt): Receipt => ({
     : {}),
 });
 
-/** Returns the block environment of a block's first message, `undefined` for any other message. */
-export const environmentOf = (first: Flashblock | undefined): PendingEnvironment | undefined => {
-  if (!first?.base) {
-    return undefined;
-  }
-  const { blockNumber: number, ...rest } = first.base;
-  return { number, ...rest };
-};
-
 /**
  * Returns the message's receipts if all are known, from the block's start on. Gas and log indexes of a transaction
  * depend on the receipts of all transactions before it.
  */
 const receiptsOf = (
   before: PendingBlockState | undefined,
-  { receipts }: Flashblock,
+  { receipts }: FeedMessage,
   { transactions }: AppliedExecution,
 ) => (before?.hasAllReceipts !== false && transactions.every(({ hash }) => receipts?.has(hash)) ? receipts : undefined);
 
@@ -117,14 +108,18 @@ const gasOf = (block: PendingBlockState | undefined): bigint => {
   const last = block?.parts.findLast(({ transactions }) => transactions.length > 0)?.transactions.at(-1);
   return block === undefined || last === undefined
     ? 0n
-    : (last.receipt?.cumulativeGasUsed ?? block.newest.diff.gasUsed);
+    : (last.receipt?.cumulativeGasUsed ?? block.newest.commitments.gasUsed);
 };
 
-const applyTransactions = (before: PendingBlockState | undefined, message: Flashblock, execution: AppliedExecution) => {
+const applyTransactions = (
+  before: PendingBlockState | undefined,
+  message: FeedMessage,
+  execution: AppliedExecution,
+) => {
   let cumulativeGas = gasOf(before);
   let firstLogIndex = before?.logCount ?? 0;
   const feedReceipts = receiptsOf(before, message, execution);
-  const transactions = message.diff.transactions.map((raw, position): AppliedTransaction => {
+  const transactions = message.transactions.map((raw, position): AppliedTransaction => {
     const { hash, sender } = execution.transactions[position] ?? { hash: ZERO_HASH, sender: undefined };
     const feedReceipt = feedReceipts?.get(hash);
     const receipt = execution.outcome?.receipts[position] ?? (feedReceipt && receiptOf(raw, feedReceipt));
@@ -146,21 +141,17 @@ const applyTransactions = (before: PendingBlockState | undefined, message: Flash
 };
 
 /** Appends one message to the chain. It must be the next one (feed/sequence). Pure. */
-export const applyFlashblock = (
-  chain: PendingChain,
-  message: Flashblock,
-  execution: AppliedExecution,
-): PendingChain => {
+export const applyMessage = (chain: PendingChain, message: FeedMessage, execution: AppliedExecution): PendingChain => {
   const isFirst = message.index === 0;
   const before = isFirst ? undefined : chain.blocks.at(-1);
-  const environment = before?.environment ?? environmentOf(message);
+  const environment = before?.environment ?? message.environment;
   if (!environment) {
     return chain;
   }
   const { transactions, logCount, hasAllReceipts } = applyTransactions(before, message, execution);
   const firstTransaction = before?.transactionCount ?? 0;
   const { outcome, unverified } = execution;
-  const part: FlashblockPart = { message, firstTransaction, transactions, changes: outcome?.changes, unverified };
+  const part: BlockPart = { message, firstTransaction, transactions, changes: outcome?.changes, unverified };
   const block: PendingBlockState = {
     environment,
     extraBlockFields: chain.extraBlockFields,

@@ -1,3 +1,4 @@
+import type { PendingEnvironment } from "../core/view.ts";
 import {
   type Address,
   type Data,
@@ -10,24 +11,24 @@ import {
 } from "../ethereum/hex.ts";
 import { type Fields, isFields } from "../json/jsonBytes.ts";
 import type {
-  Flashblock,
-  FlashblockBase,
-  FlashblockDiff,
-  FlashblockLog,
-  FlashblockReceipt,
+  Commitments,
+  FeedLog,
+  FeedMessage,
+  FeedReceipt,
   ListedAccount,
   MessageFault,
+  MessagePlace,
   ParsedMessage,
-} from "./flashblock.ts";
+} from "./feedMessage.ts";
 
-const parseBase = (value: unknown): FlashblockBase => {
+const parseBase = (value: unknown): PendingEnvironment => {
   const base = read.fields(value);
   return {
     parentHash: read.hash(base.parent_hash),
     parentBeaconBlockRoot: read.hash(base.parent_beacon_block_root),
     feeRecipient: read.address(base.fee_recipient),
     prevRandao: read.hash(base.prev_randao),
-    blockNumber: read.quantity(base.block_number),
+    number: read.quantity(base.block_number),
     gasLimit: read.quantity(base.gas_limit),
     timestamp: read.quantity(base.timestamp),
     extraData: read.data(base.extra_data),
@@ -37,8 +38,8 @@ const parseBase = (value: unknown): FlashblockBase => {
 
 const BLOOM_LENGTH = 2 + 2 * 256;
 
-const parseDiff = (value: unknown): FlashblockDiff => {
-  const diff = read.fields(value);
+/** Reads what the block commits to with this message: all fields are those of the block so far. */
+const parseCommitments = (diff: Fields): Commitments => {
   const logsBloom = read.data(diff.logs_bloom);
   if (logsBloom.length !== BLOOM_LENGTH) {
     throw new Malformed();
@@ -49,11 +50,18 @@ const parseDiff = (value: unknown): FlashblockDiff => {
     logsBloom,
     gasUsed: read.quantity(diff.gas_used),
     blockHash: read.hash(diff.block_hash),
-    transactions: read.list(diff.transactions).map(read.data),
     // Blocks before Isthmus do not have it.
     withdrawalsRoot: read.optional(diff.withdrawals_root, read.hash) ?? ZERO_HASH,
     blobGasUsed: read.optional(diff.blob_gas_used, read.quantity),
-    postExecTransaction: read.optional(diff.post_exec_tx, read.data),
+  };
+};
+
+const parseDiff = (value: unknown): Pick<FeedMessage, "transactions" | "closingTransaction" | "commitments"> => {
+  const diff = read.fields(value);
+  return {
+    commitments: parseCommitments(diff),
+    transactions: read.list(diff.transactions).map(read.data),
+    closingTransaction: read.optional(diff.post_exec_tx, read.data),
   };
 };
 
@@ -68,7 +76,7 @@ const parseStatus = (value: unknown): boolean => {
   return value.length === 66 || BigInt(value) === 1n;
 };
 
-const parseLog = (value: unknown): FlashblockLog => {
+const parseLog = (value: unknown): FeedLog => {
   const log = read.fields(value);
   const topics = read.list(log.topics).map(read.hash);
   if (topics.length > 4) {
@@ -85,7 +93,7 @@ const untagged = (receipt: Fields): Fields => {
   return tag !== undefined && others.length === 0 && RECEIPT_TAG.test(tag) ? read.fields(receipt[tag]) : receipt;
 };
 
-const parseReceipt = (value: unknown): FlashblockReceipt => {
+const parseReceipt = (value: unknown): FeedReceipt => {
   const receipt = untagged(read.fields(value));
   return {
     status: parseStatus(receipt.status),
@@ -96,7 +104,7 @@ const parseReceipt = (value: unknown): FlashblockReceipt => {
 };
 
 /** Parses the receipts of the metadata. An unknown format returns `undefined`: execution then computes the receipts. */
-const parseReceipts = (value: unknown): ReadonlyMap<Hash, FlashblockReceipt> | undefined => {
+const parseReceipts = (value: unknown): ReadonlyMap<Hash, FeedReceipt> | undefined => {
   if (!isFields(value)) {
     return undefined;
   }
@@ -110,10 +118,12 @@ const parseReceipts = (value: unknown): ReadonlyMap<Hash, FlashblockReceipt> | u
   }
 };
 
-const PREVIOUS = /^\d{1,20}-\d{1,10}$/;
-/** `0-0` means that the field is absent. */
-const parsePrevious = (value: unknown): string | undefined =>
-  typeof value === "string" && PREVIOUS.test(value) && value !== "0-0" ? value : undefined;
+/** `<block>-<index>`. `0-0` means that the field is absent. */
+const PREVIOUS = /^(\d{1,20})-(\d{1,10})$/;
+const parsePrevious = (value: unknown): MessagePlace | undefined => {
+  const [, number, index] = (typeof value === "string" && value !== "0-0" && PREVIOUS.exec(value)) || [];
+  return number === undefined ? undefined : { number: BigInt(number), index: Number(index) };
+};
 
 const MAX_INDEX = 1_000;
 const isIndex = (value: unknown): value is number =>
@@ -144,19 +154,21 @@ const isBlockNumber = (value: unknown): value is number =>
 
 const isPayloadId = (value: unknown): value is Data => isData(value) && value.length === 18;
 
-const parseFields = (fields: Fields, bytes: number): Flashblock => {
+const parseFields = (fields: Fields, bytes: number): FeedMessage => {
   const { index, payload_id } = fields;
   if (!isPayloadId(payload_id) || !isIndex(index)) {
     throw new MalformedPart("notAMessage");
   }
   const metadata = isFields(fields.metadata) ? fields.metadata : {};
+  // `base` in a later message is ignored.
+  const environment = index === 0 ? attempt("badBase", () => parseBase(fields.base)) : undefined;
   return {
-    payloadId: read.data(payload_id),
+    blockKey: read.data(payload_id),
     index,
-    // `base` in a later message is ignored.
-    base: index === 0 ? attempt("badBase", () => parseBase(fields.base)) : undefined,
-    diff: attempt("badDiff", () => parseDiff(fields.diff)),
-    blockNumber: isBlockNumber(metadata.block_number) ? BigInt(metadata.block_number) : undefined,
+    environment,
+    number: environment?.number ?? (isBlockNumber(metadata.block_number) ? BigInt(metadata.block_number) : undefined),
+    ...attempt("badDiff", () => parseDiff(fields.diff)),
+    changes: undefined,
     receipts: parseReceipts(metadata.receipts),
     accessList: parseFlashblockAccessList(metadata, fields.diff),
     previous: parsePrevious(metadata.prev_flashblock_id),
@@ -178,8 +190,8 @@ const isPayloadEnd = (value: unknown, unwrapped: Fields): boolean =>
   (isFields(value) && "OpFlashblockPayloadEnd" in value) ||
   (isPayloadId(unwrapped.payload_id) && Object.keys(unwrapped).length === 1);
 
-/** Parses a message of any version (docs/reference/flashblocks.md, Message, Metadata, Subblocks). Never throws. */
-export const parseMessage = (text: string): ParsedMessage => {
+/** Parses a message of Flashblocks or Subblocks, of any version (docs/reference/flashblocks.md, Message, Metadata, Subblocks). Never throws. */
+export const parseFlashblock = (text: string): ParsedMessage => {
   let value: unknown;
   try {
     value = JSON.parse(text);

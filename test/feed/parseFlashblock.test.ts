@@ -1,19 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Flashblock } from "../../src/feed/flashblock.ts";
-import { parseMessage } from "../../src/feed/parseMessage.ts";
+import type { FeedMessage } from "../../src/feed/feedMessage.ts";
+import { parseFlashblock } from "../../src/feed/parseFlashblock.ts";
 import { hashOf, wireMessage } from "../support/builders/flashblocks.ts";
 
-const parse = (value: unknown): Flashblock => {
-  const parsed = parseMessage(JSON.stringify(value));
+const parse = (value: unknown): FeedMessage => {
+  const parsed = parseFlashblock(JSON.stringify(value));
   if (!("message" in parsed)) {
     throw new Error(JSON.stringify(parsed));
   }
   return parsed.message;
 };
 const faultOf = (value: unknown) => {
-  const parsed = parseMessage(JSON.stringify(value));
+  const parsed = parseFlashblock(JSON.stringify(value));
   return "fault" in parsed ? parsed.fault : undefined;
 };
 
@@ -27,10 +27,10 @@ const withReceipt = (body: unknown) =>
 
 test("base is read at index 0 and ignored later", () => {
   const first = parse(wireMessage(0));
-  assert.equal(first.base?.blockNumber, 101n);
-  assert.equal(first.base?.parentHash, hashOf(100));
-  assert.equal(parse({ ...wireMessage(1), base: null }).base, undefined);
-  assert.equal(parse({ ...wireMessage(1), base: { wrong: true } }).base, undefined);
+  assert.equal(first.environment?.number, 101n);
+  assert.equal(first.environment?.parentHash, hashOf(100));
+  assert.equal(parse({ ...wireMessage(1), base: null }).environment, undefined);
+  assert.equal(parse({ ...wireMessage(1), base: { wrong: true } }).environment, undefined);
   assert.equal(faultOf({ ...wireMessage(0), base: null }), "badBase");
 });
 
@@ -61,9 +61,9 @@ test("receipts of every metadata version mean the same", () => {
 test("metadata without receipts, without a number, or not there at all", () => {
   assert.equal(parse(wireMessage(1, { metadata: { block_number: 5, access_list: null } })).receipts, undefined);
   const worldChain = parse(wireMessage(1, { metadata: { fees: "0x1", flashblock_timestamp: 17 } }));
-  assert.equal(worldChain.blockNumber, undefined);
+  assert.equal(worldChain.number, undefined);
   assert.equal(parse({ ...wireMessage(1), metadata: undefined }).receipts, undefined);
-  assert.equal(parse({ ...wireMessage(1), metadata: null }).blockNumber, undefined);
+  assert.equal(parse({ ...wireMessage(1), metadata: null }).number, undefined);
 });
 
 test("receipts of an unknown format are ignored", () => {
@@ -73,7 +73,7 @@ test("receipts of an unknown format are ignored", () => {
 
 test("the predecessor is parsed, and 0-0 means none", () => {
   const previous = (value: unknown) => parse(wireMessage(1, { metadata: { prev_flashblock_id: value } })).previous;
-  assert.equal(previous("100-10"), "100-10");
+  assert.deepEqual(previous("100-10"), { number: 100n, index: 10 });
   assert.equal(previous("0-0"), undefined);
   assert.equal(previous(7), undefined);
 });
@@ -87,29 +87,29 @@ test("Subblocks: zero hashes and a transaction that ends the block", () => {
     withdrawals_root: undefined,
   };
   const parsed = parse({ ...message, diff });
-  assert.equal(parsed.diff.postExecTransaction, "0x7d01");
-  assert.equal(parsed.diff.blobGasUsed, undefined);
-  assert.equal(parsed.diff.withdrawalsRoot, hashOf(0));
+  assert.equal(parsed.closingTransaction, "0x7d01");
+  assert.equal(parsed.commitments.blobGasUsed, undefined);
+  assert.equal(parsed.commitments.withdrawalsRoot, hashOf(0));
 });
 
 test("a message in an envelope is parsed", () => {
   assert.equal(parse({ payload: wireMessage(3), target_index: 10 }).index, 3);
   assert.equal(parse({ OpFlashblockPayload: { ...wireMessage(2), target_index: 10 } }).index, 2);
   assert.equal(parse({ ...wireMessage(4), target_index: 10 }).index, 4);
-  assert.equal(parse({ OpFlashblockPayload: { ...wireMessage(0), target_index: 0 } }).base?.blockNumber, 101n);
+  assert.equal(parse({ OpFlashblockPayload: { ...wireMessage(0), target_index: 0 } }).environment?.number, 101n);
 });
 
 test("the end of a payload is ignored without a fault", () => {
   const end = { payload_id: "0x0000000000000065" };
   for (const value of [end, { OpFlashblockPayload: end }, { OpFlashblockPayloadEnd: end }, { PayloadEnd: end }]) {
-    assert.deepEqual(parseMessage(JSON.stringify(value)), { ignored: "payloadEnd" });
+    assert.deepEqual(parseFlashblock(JSON.stringify(value)), { ignored: "payloadEnd" });
   }
   assert.equal(faultOf({ payload_id: "0x65" }), "notAMessage");
   assert.equal(faultOf({ ...end, index: 1 }), "badDiff");
 });
 
 test("malformed messages return their fault", () => {
-  assert.deepEqual(parseMessage("{"), { fault: "notJson" });
+  assert.deepEqual(parseFlashblock("{"), { fault: "notJson" });
   for (const value of [
     null,
     7,
@@ -135,13 +135,13 @@ test("malformed messages return their fault", () => {
 });
 
 test("no text makes the parser throw", () => {
-  fc.assert(fc.property(fc.oneof(fc.json(), fc.string()), (text) => void parseMessage(text)));
+  fc.assert(fc.property(fc.oneof(fc.json(), fc.string()), (text) => void parseFlashblock(text)));
   const paths = ["payload_id", "index", "base", "diff", "metadata"];
   fc.assert(
     fc.property(
       fc.constantFrom(...paths),
       fc.jsonValue(),
-      (path, value) => void parseMessage(JSON.stringify({ ...wireMessage(0), [path]: value })),
+      (path, value) => void parseFlashblock(JSON.stringify({ ...wireMessage(0), [path]: value })),
     ),
   );
 });
