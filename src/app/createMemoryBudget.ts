@@ -39,11 +39,12 @@ export const createMemoryBudget = (
 ): MemoryBudget => {
   const cacheBytes = cacheBytesOf(config);
   const maxBytes = budgetBytesOf(config, machine);
-  const budget = new MemoryBudget({ maxBytes, onRefused: (kind) => metrics.memoryRefused.inc({ kind }) });
+  const budget = new MemoryBudget(maxBytes);
   metrics.memoryLimitBytes.set(maxBytes);
   metrics.beforeScrape.add(() => {
     for (const kind of MEMORY_KINDS) {
       metrics.memoryUsedBytes.set({ kind }, budget.usedBy(kind));
+      metrics.memoryRefused.inc({ kind }, budget.takeRefusals(kind));
     }
   });
   const threads = threadsOf(config);

@@ -57,12 +57,6 @@ export class MemoryUse {
   }
 }
 
-interface MemoryBudgetOptions {
-  readonly maxBytes: number;
-  /** Work was refused. */
-  readonly onRefused?: (kind: MemoryKind) => void;
-}
-
 /**
  * The bytes that requests may make the process hold, beside the caches. One client may hold as much as is free.
  * So room is left for every other client, and a client that waits for nothing is never refused for the work of another.
@@ -70,15 +64,14 @@ interface MemoryBudgetOptions {
 export class MemoryBudget {
   readonly maxBytes: number;
   readonly #shares: FairShares;
-  readonly #onRefused: ((kind: MemoryKind) => void) | undefined;
   /** Bytes that bodies are still to receive, by network. */
   readonly #announced = new Map<string, number>();
-  readonly #usedByKind = new Map<MemoryKind, number>(MEMORY_KINDS.map((kind) => [kind, 0]));
+  readonly #usedByKind = new Map<MemoryKind, number>();
+  readonly #refusals = new Map<MemoryKind, number>();
 
-  constructor({ maxBytes, onRefused }: MemoryBudgetOptions) {
+  constructor(maxBytes: number) {
     this.maxBytes = maxBytes;
     this.#shares = new FairShares(maxBytes);
-    this.#onRefused = onRefused;
   }
 
   get usedBytes(): number {
@@ -87,6 +80,13 @@ export class MemoryBudget {
 
   usedBy(kind: MemoryKind): number {
     return this.#usedByKind.get(kind) ?? 0;
+  }
+
+  /** Returns the number of refusals since the last call. */
+  takeRefusals(kind: MemoryKind): number {
+    const refusals = this.#refusals.get(kind) ?? 0;
+    this.#refusals.delete(kind);
+    return refusals;
   }
 
   /** Begins a piece of work. `clientId` is undefined for work of no single client. */
@@ -99,7 +99,7 @@ export class MemoryBudget {
     if (this.#shares.fits(clientId, bytes)) {
       return undefined;
     }
-    this.#onRefused?.(kind);
+    this.#countRefusal(kind);
     return overBudget();
   }
 
@@ -111,7 +111,7 @@ export class MemoryBudget {
     const network = networkOf(clientId);
     const announced = (this.#announced.get(network) ?? 0) + bytes;
     if (!this.#shares.fitsInParts(clientId, announced)) {
-      this.#onRefused?.(kind);
+      this.#countRefusal(kind);
       return false;
     }
     this.#announced.set(network, announced);
@@ -132,12 +132,16 @@ export class MemoryBudget {
   /** See `MemoryUse.tryAdd`. Negative bytes are released. */
   tryTake(kind: MemoryKind, clientId: string | undefined, bytes: number): boolean {
     if (bytes > 0 && !this.#shares.fits(clientId, bytes)) {
-      this.#onRefused?.(kind);
+      this.#countRefusal(kind);
       return false;
     }
     this.#shares.take(clientId, bytes);
     this.#usedByKind.set(kind, this.usedBy(kind) + bytes);
     return true;
+  }
+
+  #countRefusal(kind: MemoryKind): void {
+    this.#refusals.set(kind, (this.#refusals.get(kind) ?? 0) + 1);
   }
 }
 

@@ -86,7 +86,7 @@ test("a large response is refused by its length, before it arrives", async (t) =
   const node = await startNode((response, body) => {
     response.writeHead(200, { "content-type": "application/json", "content-length": body.length }).flushHeaders();
   });
-  const memory = new MemoryBudget({ maxBytes: 1_000_000 });
+  const memory = new MemoryBudget(1_000_000);
   await assert.rejects(createNode(t, node, 50_000_000, memory)(), { message: "the server is over its memory budget" });
   assert.equal(memory.usedBytes, 0);
   await assert.rejects(createNode(t, node, 1_000_000)(), { kind: "tooLarge" });
@@ -107,7 +107,7 @@ test("a length that a node announces and does not send takes no room in the budg
     response.writeHead(200, { "content-type": "application/json", "content-length": body.length });
     response.write(body.subarray(0, 100_000), () => announced.resolve());
   });
-  const memory = new MemoryBudget({ maxBytes: 10_000_000 });
+  const memory = new MemoryBudget(10_000_000);
   const reading = assert.rejects(createNode(t, node, 50_000_000, memory)(), { kind: "unreachable" });
   await announced.promise;
   await until(() => memory.usedBytes === 100_000, "what was sent has arrived");
@@ -121,7 +121,7 @@ test("a response that ends before its length is an error", async (t) => {
     response.writeHead(200, { "content-type": "application/json", "content-length": body.length });
     response.write(body.subarray(0, 1_000_000), () => response.destroy());
   });
-  const memory = new MemoryBudget({ maxBytes: 10_000_000 });
+  const memory = new MemoryBudget(10_000_000);
   await assert.rejects(createNode(t, node, 50_000_000, memory)(), { kind: "unreachable" });
   assert.equal(memory.usedBytes, 0);
 });

@@ -18,7 +18,7 @@ test("a response to a connection that has ended counts no unsent bytes", async (
     [WebSocket, IncomingMessage],
     unknown,
   ];
-  const budget = new MemoryBudget({ maxBytes: 8 * MIB });
+  const budget = new MemoryBudget(8 * MIB);
   const use = budget.open("responses", "client");
   const queue = new SendQueue({
     ...{ socket, stream, maxBufferBytes: MIB, writeTimeoutMs: 1_000, use },
