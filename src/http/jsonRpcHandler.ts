@@ -8,11 +8,18 @@ import { isJsonRpc } from "../jsonrpc/isJsonRpc.ts";
 import { errorResult } from "../jsonrpc/response.ts";
 import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Endpoint, EndpointResponse } from "./endpoint.ts";
-import { createRequestIds, HttpRequest } from "./httpRequest.ts";
+import {
+  createRequestIds,
+  HttpRequest,
+  hasBody,
+  type PassedBody,
+  type ReadBody,
+  readBody,
+  readPassedBody,
+} from "./httpRequest.ts";
 import type { HttpTelemetry } from "./httpTelemetry.ts";
 import { PipelinedRequests } from "./pipelinedRequests.ts";
 import { PostResponder, type PostResponderOptions, REFUSED } from "./postResponder.ts";
-import { hasBody, type PassedBody, type ReadBody, readBody, readPassedBody } from "./readBody.ts";
 
 const ACCEPTED = new Set(["application/json", "application/json-rpc", "application/jsonrequest"]);
 
