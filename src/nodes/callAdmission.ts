@@ -2,8 +2,51 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { CallScope } from "../core/context.ts";
 import { NodeError } from "../core/node.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
+import { TokenBucket } from "../limits/tokenBucket.ts";
 import type { NodeHealth } from "./nodeHealth.ts";
-import type { CallBudget, RequestLimit } from "./sendLimits.ts";
+
+/** A limit that was lowered is lowered again only after this time: the requests in flight show nothing new. */
+const LOWERED_MS = 1_000;
+/** A node with fewer requests in flight is not busy: fewer would not help it. */
+const LOADED_REQUESTS = 2;
+
+/**
+ * The HTTP requests that one node gets at a time. The limit is halved if the node is overloaded. It grows by one with each round of
+ * responses (additive increase, multiplicative decrease: RFC 5681, section 3.1).
+ */
+export class RequestLimit {
+  readonly #max: number;
+  readonly #nowMs: () => number;
+  #limit: number;
+  #loweredMs = Number.NEGATIVE_INFINITY;
+
+  constructor(max: number, nowMs: () => number = () => performance.now()) {
+    this.#max = max;
+    this.#nowMs = nowMs;
+    this.#limit = max;
+  }
+
+  /** At least 1. */
+  get requests(): number {
+    return Math.floor(this.#limit);
+  }
+
+  /** Records a sign of overload, with this number of requests in flight. */
+  recordOverload(inFlight: number): void {
+    const nowMs = this.#nowMs();
+    if (inFlight < LOADED_REQUESTS || nowMs - this.#loweredMs < LOWERED_MS) {
+      return;
+    }
+    this.#loweredMs = nowMs;
+    this.#limit = Math.max(1, Math.min(this.#limit, inFlight) / 2);
+  }
+
+  recordResponse(): void {
+    if (this.#limit < this.#max) {
+      this.#limit = Math.min(this.#max, this.#limit + 1 / this.#limit);
+    }
+  }
+}
 
 /** The periods of a window. */
 const PERIODS = 8;
@@ -148,6 +191,59 @@ export class CallAdmission {
   }
 }
 
+const SECOND_MS = 1000;
+
+/** The calls that one node gets in a second. They are refilled evenly, up to those of one second. */
+export class CallBudget {
+  readonly #nowMs: () => number;
+  readonly #msPerCall: number;
+  /** Undefined without a limit. */
+  readonly #calls: TokenBucket | undefined;
+  #refilledMs: number;
+  #pausedUntilMs = Number.NEGATIVE_INFINITY;
+
+  /** There is no limit if `requestsPerSecond` is undefined. */
+  constructor(requestsPerSecond: number | undefined, nowMs: () => number = () => performance.now()) {
+    const burst = Math.max(1, requestsPerSecond ?? 0);
+    this.#nowMs = nowMs;
+    this.#refilledMs = nowMs();
+    this.#msPerCall = SECOND_MS / (requestsPerSecond ?? Number.POSITIVE_INFINITY);
+    this.#calls = requestsPerSecond === undefined ? undefined : new TokenBucket(burst, burst);
+  }
+
+  /** The result that `take(1)` would have, without taking a call. */
+  get delayMs(): number {
+    return this.#delayMs(1);
+  }
+
+  get paused(): boolean {
+    return this.#nowMs() < this.#pausedUntilMs;
+  }
+
+  /** Takes calls out of the budget and returns the milliseconds to wait before they may be sent. */
+  take(calls: number): number {
+    const delayMs = this.#delayMs(calls);
+    this.#calls?.spend(calls);
+    return delayMs;
+  }
+
+  /** Pauses all calls, because the node limits the rate. */
+  pause(forMs: number): void {
+    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, this.#nowMs() + forMs);
+  }
+
+  #delayMs(calls: number): number {
+    const nowMs = this.#nowMs();
+    const pauseMs = Math.max(0, this.#pausedUntilMs - nowMs);
+    if (this.#calls === undefined) {
+      return pauseMs;
+    }
+    this.#calls.earn((nowMs - this.#refilledMs) / this.#msPerCall);
+    this.#refilledMs = nowMs;
+    return Math.max(pauseMs, (calls - this.#calls.tokens) * this.#msPerCall);
+  }
+}
+
 /** The client of a call that waits if the node is full. Calls of forebay itself have no connection, and never wait. */
 const countedClient = ({ caller }: CallScope): string | undefined =>
   caller?.connection === undefined ? undefined : caller.clientId;
@@ -180,17 +276,13 @@ export class SendPermits {
   /** Waits for the budget. A call of a client counts as waiting. Resolves early if the client disconnects. */
   async wait(waitMs: number, scope: CallScope): Promise<void> {
     const client = countedClient(scope);
-    if (client === undefined) {
-      return this.waitForBudget(waitMs, scope);
+    if (client !== undefined) {
+      this.#admission.beginDelay(client);
     }
-    this.#admission.beginDelay(client);
-    await this.waitForBudget(waitMs, scope);
-    this.#admission.endDelay(client);
-  }
-
-  /** Resolves early if the client disconnects. */
-  async waitForBudget(waitMs: number, { signal }: CallScope): Promise<void> {
-    await sleep(waitMs, undefined, { signal }).catch(() => undefined);
+    await sleep(waitMs, undefined, { signal: scope.signal }).catch(() => undefined);
+    if (client !== undefined) {
+      this.#admission.endDelay(client);
+    }
   }
 
   /** Counts a call that is sent, until `end`. */

@@ -1,82 +1,71 @@
-import type { NodeError } from "../core/node.ts";
-import { FairQueue, ownerOf, type QueueOwner } from "../limits/fairQueue.ts";
-import { type CallCarrier, Exchange, type ExchangeEnd, type ExchangeOwner, type SentCall } from "./exchange.ts";
+import type { NodeError, NodeErrorKind } from "../core/node.ts";
+import type { CallBudget, RequestLimit } from "./callAdmission.ts";
+import { isFault } from "./errorKind.ts";
+import { Exchange, type ExchangeEnd, type ExchangeOwner, type SentCall, WaitingCalls } from "./exchange.ts";
 import type { NodeEndpoint } from "./nodeEndpoint.ts";
 import type { Breaker } from "./nodeFailures.ts";
 import type { NodeHealth } from "./nodeHealth.ts";
-import { type BatchLimit, type CallBudget, isBatchRefusal, type RequestLimit } from "./sendLimits.ts";
 
-const FOREBAY = { clientId: "" };
+/** A refusal is forgotten after this time, because only one machine of several may have refused. */
+const REFUSED_MS = 600_000;
+/** The calls of a node that was slow are spread over more requests for this time. */
+const LATE_MS = 60_000;
+/** After a batch without a response, the node gets single calls for this time: one call may have caused the failure. */
+const FAILED_MS = 1_000;
 
-/** A call of a client that waits until the node may get one more request. */
-class WaitingCall implements CallCarrier {
-  readonly call: SentCall;
-  readonly isShared: boolean;
-  readonly owner: QueueOwner;
-  readonly #queue: FairQueue<WaitingCall>;
+const NO_BATCHES = /batch.*(not (supported|allowed|enabled|available)|unsupported|disabled|forbidden)/i;
 
-  constructor(call: SentCall, isShared: boolean, queue: FairQueue<WaitingCall>) {
-    this.call = call;
-    this.isShared = isShared;
-    this.owner = ownerOf(call.scope.caller ?? FOREBAY);
-    this.#queue = queue;
-    call.attach(this);
-    queue.add(this.owner, this);
+/** The errors of a node that refuses its user, or that has ended the request. */
+const NO_REFUSALS: ReadonlySet<NodeErrorKind> = new Set(["rateLimited", "billing", "unauthorized", "cancelled"]);
+
+/** Whether the node rejected the batch as such. A node that is down, slow, or rejects its user did not. */
+export const isBatchRefusal = (error: NodeError): boolean => {
+  const { kind } = error;
+  return !NO_REFUSALS.has(kind) && (kind === "invalidAnswer" || !isFault(error));
+};
+
+/** The number of calls that one node accepts in one HTTP request: at most the configured number, and what was learned. */
+export class BatchLimit {
+  readonly #maxCalls: number;
+  readonly #nowMs: () => number;
+  #learned = Number.POSITIVE_INFINITY;
+  #learnedUntilMs = 0;
+  #singleUntilMs = 0;
+
+  constructor(maxCalls: number, nowMs: () => number = () => performance.now()) {
+    this.#maxCalls = maxCalls;
+    this.#nowMs = nowMs;
   }
 
-  /** Its caller disconnected, or its deadline passed. */
-  release(): void {
-    this.#queue.remove(this.owner, this);
-  }
-
-  /** Must be called before the call is sent. */
-  end(): SentCall {
-    this.call.detach(this);
-    return this.call;
-  }
-}
-
-/** The calls of clients that wait for a node with all its requests in flight. Clients take turns, and then their connections. */
-class WaitingCalls {
-  readonly #queue = new FairQueue<WaitingCall>();
-
-  get size(): number {
-    return this.#queue.size;
-  }
-
-  /** `isShared`: the call may share an HTTP request with others. */
-  add(call: SentCall, isShared: boolean): void {
-    new WaitingCall(call, isShared, this.#queue);
-  }
-
-  /** Takes the calls of the next HTTP request: those of the next turns, as long as they may share it. */
-  take(maxCalls: number): readonly SentCall[] {
-    const first = this.#queue.take();
-    if (first === undefined) {
-      return [];
+  /** At least 1. */
+  get calls(): number {
+    const nowMs = this.#nowMs();
+    if (nowMs < this.#singleUntilMs) {
+      return 1;
     }
-    const calls = [first.end()];
-    const canShare = (next: WaitingCall | undefined): boolean =>
-      first.isShared &&
-      next?.isShared === true &&
-      next.call.scope.traceHeaders?.traceparent === first.call.scope.traceHeaders?.traceparent;
-    while (calls.length < maxCalls && canShare(this.#queue.peek())) {
-      const next = this.#queue.take();
-      if (next !== undefined) {
-        calls.push(next.end());
-      }
-    }
-    return calls;
+    return nowMs < this.#learnedUntilMs ? Math.min(this.#learned, this.#maxCalls) : this.#maxCalls;
   }
 
-  /** Takes all calls that another node can answer. */
-  takeReads(): readonly SentCall[] {
-    const reads: SentCall[] = [];
-    const takeRead = (): WaitingCall | undefined => this.#queue.take(({ call }) => call.call.write !== true);
-    for (let next = takeRead(); next !== undefined; next = takeRead()) {
-      reads.push(next.end());
-    }
-    return reads;
+  /** Records that the node refused a batch of this size. */
+  recordRefusal(size: number, { message }: NodeError): void {
+    this.#learn(NO_BATCHES.test(message) ? 1 : size >> 1, REFUSED_MS);
+  }
+
+  /** Records that one call made a batch of this size slow. */
+  recordLate(size: number): void {
+    this.#learn(size >> 1, LATE_MS);
+  }
+
+  /** Records that a batch got no response. */
+  recordFailure(): void {
+    this.#singleUntilMs = this.#nowMs() + FAILED_MS;
+  }
+
+  #learn(calls: number, forMs: number): void {
+    const nowMs = this.#nowMs();
+    const current = nowMs < this.#learnedUntilMs ? this.#learned : Number.POSITIVE_INFINITY;
+    this.#learned = Math.max(1, Math.min(current, calls));
+    this.#learnedUntilMs = Math.max(this.#learnedUntilMs, nowMs + forMs);
   }
 }
 

@@ -2,6 +2,7 @@ import type { CallScope } from "../core/context.ts";
 import { abortReason, isTimeout, msUntil, offAbort, onAbort } from "../core/lazySignal.ts";
 import { NodeError } from "../core/node.ts";
 import type { Call } from "../jsonrpc/call.ts";
+import { FairQueue, ownerOf, type QueueOwner } from "../limits/fairQueue.ts";
 import { isFault } from "./errorKind.ts";
 import type { HttpPost } from "./httpPost.ts";
 import type { NodeEndpoint } from "./nodeEndpoint.ts";
@@ -12,8 +13,8 @@ export type NodeCallOutcome = Uint8Array | NodeError;
 /** Why the caller ended a call. */
 export type CancelReason = "timeout" | "disconnected";
 
-/** A request to a node that calls wait for. */
-export interface CallCarrier {
+/** What calls wait for: a request to a node, or a place among those in flight. */
+interface CallCarrier {
   /** Records that one of its calls has its outcome. */
   release(why: CancelReason | undefined): void;
 }
@@ -89,6 +90,80 @@ export class SentCall {
     this.#first?.release(why);
     this.#second?.release(why);
     this.#onComplete(this, outcome);
+  }
+}
+
+const FOREBAY = { clientId: "" };
+
+/** A call of a client that waits until the node may get one more request. */
+class WaitingCall implements CallCarrier {
+  readonly call: SentCall;
+  readonly isShared: boolean;
+  readonly owner: QueueOwner;
+  readonly #queue: FairQueue<WaitingCall>;
+
+  constructor(call: SentCall, isShared: boolean, queue: FairQueue<WaitingCall>) {
+    this.call = call;
+    this.isShared = isShared;
+    this.owner = ownerOf(call.scope.caller ?? FOREBAY);
+    this.#queue = queue;
+    call.attach(this);
+    queue.add(this.owner, this);
+  }
+
+  /** Its caller disconnected, or its deadline passed. */
+  release(): void {
+    this.#queue.remove(this.owner, this);
+  }
+
+  /** Must be called before the call is sent. */
+  end(): SentCall {
+    this.call.detach(this);
+    return this.call;
+  }
+}
+
+/** The calls of clients that wait for a node with all its requests in flight. Clients take turns, and then their connections. */
+export class WaitingCalls {
+  readonly #queue = new FairQueue<WaitingCall>();
+
+  get size(): number {
+    return this.#queue.size;
+  }
+
+  /** `isShared`: the call may share an HTTP request with others. */
+  add(call: SentCall, isShared: boolean): void {
+    new WaitingCall(call, isShared, this.#queue);
+  }
+
+  /** Takes the calls of the next HTTP request: those of the next turns, as long as they may share it. */
+  take(maxCalls: number): readonly SentCall[] {
+    const first = this.#queue.take();
+    if (first === undefined) {
+      return [];
+    }
+    const calls = [first.end()];
+    const canShare = (next: WaitingCall | undefined): boolean =>
+      first.isShared &&
+      next?.isShared === true &&
+      next.call.scope.traceHeaders?.traceparent === first.call.scope.traceHeaders?.traceparent;
+    while (calls.length < maxCalls && canShare(this.#queue.peek())) {
+      const next = this.#queue.take();
+      if (next !== undefined) {
+        calls.push(next.end());
+      }
+    }
+    return calls;
+  }
+
+  /** Takes all calls that another node can answer. */
+  takeReads(): readonly SentCall[] {
+    const reads: SentCall[] = [];
+    const takeRead = (): WaitingCall | undefined => this.#queue.take(({ call }) => call.call.write !== true);
+    for (let next = takeRead(); next !== undefined; next = takeRead()) {
+      reads.push(next.end());
+    }
+    return reads;
   }
 }
 

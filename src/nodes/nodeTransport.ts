@@ -6,15 +6,14 @@ import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import { UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { CallAdmission, SendPermits } from "./callAdmission.ts";
-import { CallBatcher } from "./callBatcher.ts";
+import { CallAdmission, CallBudget, RequestLimit, SendPermits } from "./callAdmission.ts";
+import { BatchLimit, CallBatcher } from "./callBatcher.ts";
 import { type CancelReason, type NodeCallOutcome, SentCall } from "./exchange.ts";
 import type { IdentityGate } from "./identityGate.ts";
 import type { BatchOptions, NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
 import { DEFAULT_CONCURRENCY, NodeEndpoint } from "./nodeEndpoint.ts";
 import { NodeFailures } from "./nodeFailures.ts";
 import { NodeHealth } from "./nodeHealth.ts";
-import { BatchLimit, CallBudget, RequestLimit } from "./sendLimits.ts";
 
 /** The parts of the node that its transport uses. */
 interface TransportParts {
@@ -184,7 +183,7 @@ export class NodeTransport {
       return calls.map(() => waitMs);
     }
     if (waitMs > 0) {
-      await this.#permits.waitForBudget(waitMs, scope);
+      await this.#permits.wait(waitMs, scope);
     }
     if (isAborted(scope)) {
       return calls.map(() => this.#cancelError("disconnected"));

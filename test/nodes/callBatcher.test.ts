@@ -3,11 +3,11 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { LazySignal } from "../../src/core/lazySignal.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
-import { CallBatcher } from "../../src/nodes/callBatcher.ts";
+import { CallBudget, RequestLimit } from "../../src/nodes/callAdmission.ts";
+import { BatchLimit, CallBatcher } from "../../src/nodes/callBatcher.ts";
 import { SentCall } from "../../src/nodes/exchange.ts";
 import { Breaker } from "../../src/nodes/nodeFailures.ts";
 import { NodeHealth } from "../../src/nodes/nodeHealth.ts";
-import { BatchLimit, CallBudget, RequestLimit } from "../../src/nodes/sendLimits.ts";
 import { silent } from "../support/builders/silent.ts";
 
 const noPost = { abort: () => undefined };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CallBudget } from "../../src/nodes/sendLimits.ts";
+import { CallBudget } from "../../src/nodes/callAdmission.ts";
 
 test("the requests of one second are sent at once, later ones at even intervals", () => {
   let nowMs = 0;
