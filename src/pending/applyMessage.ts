@@ -6,7 +6,13 @@ import { type Address, type Data, type Hash, ZERO_HASH } from "../ethereum/hex.t
 import type { Receipt } from "../ethereum/receipt.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
 import type { FeedMessage, FeedReceipt } from "../feed/feedMessage.ts";
-import type { Execution, ExecutionOutcome, ReceiptExtra, UnverifiedReason } from "./execution.ts";
+import {
+  type Execution,
+  type ExecutionOutcome,
+  isFaultOfMessage,
+  type ReceiptExtra,
+  type UnverifiedReason,
+} from "./execution.ts";
 
 /** A transaction of a pending block. */
 export interface AppliedTransaction {
@@ -22,12 +28,16 @@ export interface AppliedTransaction {
   readonly extra: ReceiptExtra | undefined;
 }
 
+/** How far a part of a block is known: its transactions were executed here, the feed states their writes, or neither. */
+export type Trust = "executed" | "stated" | "none";
+
 /** The part of a block that one message added. */
 export interface BlockPart {
   readonly message: FeedMessage;
   readonly firstTransaction: number;
   readonly transactions: readonly AppliedTransaction[];
-  /** `undefined` if the message's state is not verified. */
+  readonly trust: Trust;
+  /** The writes of the transactions, unless nothing is known of them. */
   readonly changes: StateChanges | undefined;
   /** Why the state is not verified. */
   readonly unverified: UnverifiedReason | undefined;
@@ -140,6 +150,23 @@ const applyTransactions = (
   return { transactions, logCount: firstLogIndex, hasAllReceipts };
 };
 
+const changesOf = (
+  message: FeedMessage,
+  { outcome, unverified }: AppliedExecution,
+): Pick<BlockPart, "trust" | "changes"> => {
+  if (outcome?.changes !== undefined) {
+    return { trust: "executed", changes: outcome.changes };
+  }
+  const { changes } = message;
+  return changes === undefined || isFaultOfMessage(unverified)
+    ? { trust: "none", changes: undefined }
+    : { trust: "stated", changes };
+};
+
+/** Whether the state after each of these blocks is verified. */
+export const isExecuted = (blocks: readonly PendingBlockState[]): boolean =>
+  blocks.every(({ parts }) => parts.every(({ trust }) => trust === "executed"));
+
 /** Appends one message to the chain. It must be the next one (feed/sequence). Pure. */
 export const applyMessage = (chain: PendingChain, message: FeedMessage, execution: AppliedExecution): PendingChain => {
   const isFirst = message.index === 0;
@@ -150,8 +177,8 @@ export const applyMessage = (chain: PendingChain, message: FeedMessage, executio
   }
   const { transactions, logCount, hasAllReceipts } = applyTransactions(before, message, execution);
   const firstTransaction = before?.transactionCount ?? 0;
-  const { outcome, unverified } = execution;
-  const part: BlockPart = { message, firstTransaction, transactions, changes: outcome?.changes, unverified };
+  const { unverified } = execution;
+  const part: BlockPart = { message, firstTransaction, transactions, ...changesOf(message, execution), unverified };
   const block: PendingBlockState = {
     environment,
     extraBlockFields: chain.extraBlockFields,

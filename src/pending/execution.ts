@@ -95,8 +95,16 @@ export const noExecutor: Executor = {
   close: () => Promise.resolve(),
 };
 
-const MISMATCHES: ReadonlySet<UnverifiedReason> = new Set(["gas", "bloom", "receiptsRoot"]);
+const MISMATCHES: ReadonlySet<UnverifiedReason | undefined> = new Set(["gas", "bloom", "receiptsRoot"]);
+const FAULTS: ReadonlySet<UnverifiedReason | undefined> = new Set(["undecodable", "foreignChain", "rejected"]);
+
+/** Whether a commitment of the message differs from its execution. */
+export const isMismatch = (reason: UnverifiedReason | undefined): boolean => MISMATCHES.has(reason);
+
+/** Whether the fault is in the message itself. Otherwise it may be right, and could not be executed here. */
+export const isFaultOfMessage = (reason: UnverifiedReason | undefined): boolean =>
+  isMismatch(reason) || FAULTS.has(reason);
 
 /** Returns why an execution without an outcome gives no write set. */
 export const writeSetFailureOf = (unverified: UnverifiedReason | undefined): WriteSetFailure =>
-  unverified !== undefined && MISMATCHES.has(unverified) ? "mismatch" : "error";
+  isMismatch(unverified) ? "mismatch" : "error";

@@ -5,7 +5,7 @@ import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages, Verdict } from "../feed/sequenceState.ts";
 import type { AppliedExecution, PendingChain } from "./applyMessage.ts";
 import { decodeOnly, type KnownSender } from "./decode.ts";
-import type { Execution, FlashblockJob, UnverifiedReason } from "./execution.ts";
+import { type Execution, type FlashblockJob, isFaultOfMessage, type UnverifiedReason } from "./execution.ts";
 
 /** A message as it is shown. While a copy of it executes that has replaced it, the message is still the old one. */
 export interface MessageForm {
@@ -65,9 +65,9 @@ export class MessageRecord {
     return this.isWrong ? "wrong" : "open";
   }
 
-  /** Whether the fault is in the message itself. Otherwise it may be right, and could not be executed here. */
+  /** Whether the fault is in the message itself. */
   get isWrong(): boolean {
-    return this.unverified !== undefined && WRONG.has(this.unverified);
+    return isFaultOfMessage(this.unverified);
   }
 
   get isLate(): boolean {
@@ -134,15 +134,6 @@ export class MessageRecord {
     return decodeOnly(blockTransactions, message.transactions, unverified, senderOf);
   }
 }
-
-const WRONG: ReadonlySet<UnverifiedReason> = new Set([
-  "gas",
-  "bloom",
-  "receiptsRoot",
-  "undecodable",
-  "foreignChain",
-  "rejected",
-]);
 
 /** These happen to single messages. Each of the others would happen to every block again, or has been waited for. */
 const SINGLE: ReadonlySet<UnverifiedReason> = new Set(["failed", "unreadable", "tooMuchState"]);

@@ -1,4 +1,5 @@
 import type { PendingMode, PendingSource } from "../core/view.ts";
+import type { Trust } from "./applyMessage.ts";
 
 /** The configured or detected source of pending blocks. */
 export type PendingBackend = "feed" | "native" | "node";
@@ -36,8 +37,8 @@ export interface ServingFacts {
   readonly isFeedOverdue: boolean;
   /** Pending blocks are known above the head. */
   readonly hasBlocks: boolean;
-  /** All of them are executed, and the results match the feed. */
-  readonly isVerified: boolean;
+  /** Of the part of these blocks of which least is known. */
+  readonly trust: Trust;
   /** Messages after the known blocks are missing. */
   readonly isDegraded: boolean;
   /** The node builds a pending block above the head. */
@@ -71,10 +72,14 @@ const serveFromFeed = (facts: ServingFacts, fromNode: PendingSource): Serving =>
   if (!facts.hasBlocks) {
     return serve(modeWithoutBlocks(facts), "latest");
   }
-  if (!facts.isVerified) {
-    return serve("unverified", "view", fromNode);
+  switch (facts.trust) {
+    case "executed":
+      return serve(facts.isDegraded ? "degraded" : "live", "view");
+    case "stated":
+      return serve("unverified", "view");
+    case "none":
+      return serve("unverified", "view", fromNode);
   }
-  return serve(facts.isDegraded ? "degraded" : "live", "view");
 };
 
 /** Decides which source answers at `pending` (docs/headers.md, x-forebay-pending). One source answers each request. Pure. */

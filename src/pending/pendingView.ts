@@ -1,7 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { PendingBlock, PendingMode, PendingSource, PendingView } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import type { PendingChain } from "./applyMessage.ts";
+import { isExecuted, type PendingChain } from "./applyMessage.ts";
 import type { BlockFormatter } from "./pendingBlock.ts";
 import { findAccount, findSlot, stackLayers } from "./stateLayers.ts";
 
@@ -19,9 +19,6 @@ export interface ViewParts {
 
 const idOf = (base: BlockId, newest: PendingBlock | undefined): string =>
   newest ? `${newest.number}-${newest.index}-${newest.hash.slice(2, 18)}` : `${base.number}-${base.hash.slice(2, 18)}`;
-
-const isVerified = ({ blocks }: PendingChain): boolean =>
-  blocks.every(({ parts }) => parts.every(({ changes }) => changes !== undefined));
 
 /** Creates the immutable view of the pending blocks that one request uses. */
 export const createView = (parts: ViewParts): PendingView => {
@@ -63,7 +60,7 @@ export const createView = (parts: ViewParts): PendingView => {
     },
     atHash: (hash) => {
       const found = parts.chainAt(hash);
-      return found && isVerified(found)
+      return found && isExecuted(found.blocks)
         ? createView({
             ...parts,
             blocksFrom: "view",

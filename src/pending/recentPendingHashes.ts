@@ -1,13 +1,11 @@
 import type { Hash } from "../ethereum/hex.ts";
 import type { PendingBlockState, PendingChain } from "./applyMessage.ts";
-import type { UnverifiedReason } from "./execution.ts";
+import { isMismatch } from "./execution.ts";
 import type { BlockFormatter } from "./pendingBlock.ts";
 
-/** The execution shows that a field of a message is wrong. The hash may be that of another block. */
-const CONTRADICTED: ReadonlySet<UnverifiedReason | undefined> = new Set(["gas", "bloom", "receiptsRoot"]);
-
+/** Whether the execution shows that a field of a message is wrong. The hash may be that of another block. */
 const isContradicted = ({ parts }: PendingBlockState): boolean =>
-  parts.some(({ unverified }) => CONTRADICTED.has(unverified));
+  parts.some(({ unverified }) => isMismatch(unverified));
 
 const TTL_MS = 10_000;
 const MAX_BLOCKS = 1_024;

@@ -75,7 +75,7 @@ const compare = (block: PendingBlockState, heads: Heads, { skipsReceiptsRoot }: 
 
 /** A late execution still runs and counts as executed. */
 export const isWhollyExecuted = (block: PendingBlockState): boolean =>
-  block.parts.every(({ changes, unverified }) => changes !== undefined || unverified === "late");
+  block.parts.every(({ trust, unverified }) => trust === "executed" || unverified === "late");
 
 /** Compares the sealed blocks with the pending blocks of their numbers (docs/reference/flashblocks.md, Reconciliation). Pure. */
 export const reconcile = (chain: PendingChain, change: HeadChange, options: ReconcileOptions): Reconciled => {

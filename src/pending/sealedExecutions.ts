@@ -7,7 +7,7 @@ import type { BlockContent } from "../state/sources/blockContent.ts";
 import type { PartialExecution, SealedExecution } from "../state/sources/feedSource.ts";
 import type { WriteSetFailure } from "../state/writeSet.ts";
 import { isAbsent } from "../verification/jsonFields.ts";
-import type { PendingBlockState, PendingChain } from "./applyMessage.ts";
+import type { BlockPart, PendingBlockState, PendingChain } from "./applyMessage.ts";
 import { writeSetFailureOf } from "./execution.ts";
 import type { ExecutionPipeline } from "./executionPipeline.ts";
 import { isWhollyExecuted, type Passed, type ReconcileOptions } from "./reconcile.ts";
@@ -48,16 +48,19 @@ interface SealedExecutionsOptions extends ReconcileOptions {
   changesOf(message: FeedMessage): Promise<StateChanges | undefined>;
 }
 
+const executedChanges = ({ trust, changes }: BlockPart): StateChanges | undefined =>
+  trust === "executed" ? changes : undefined;
+
 /** Returns the changes of all parts, as a promise if the execution of one is late. */
 const changesOfAll = (
   parts: PendingBlockState["parts"],
   changesOf: SealedExecutionsOptions["changesOf"],
 ): SealedExecution["changes"] => {
-  const known = parts.flatMap(({ changes }) => changes ?? []);
+  const known = parts.flatMap((part) => executedChanges(part) ?? []);
   if (known.length === parts.length) {
     return known;
   }
-  return Promise.all(parts.map(({ message, changes }) => changes ?? changesOf(message))).then((all) =>
+  return Promise.all(parts.map((part) => executedChanges(part) ?? changesOf(part.message))).then((all) =>
     all.every((each) => each !== undefined) ? all : undefined,
   );
 };
@@ -123,7 +126,9 @@ const commonParts = (parts: readonly ExecutedPart[], transactions: readonly Data
 /** Returns the executed messages of the pending block, up to the first whose state is not verified. */
 const executedParts = ({ pending }: DifferingBlock, pipeline: Pick<ExecutionPipeline, "record">): ExecutedPart[] => {
   const parts: ExecutedPart[] = [];
-  for (const { message, changes } of pending.parts) {
+  for (const part of pending.parts) {
+    const { message } = part;
+    const changes = executedChanges(part);
     const job = pipeline.record(message)?.job?.id;
     if (job === undefined || changes === undefined) {
       break;

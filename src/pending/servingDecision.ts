@@ -1,7 +1,7 @@
 import type { Heads } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { isAbsent } from "../verification/jsonFields.ts";
-import type { PendingBlockState } from "./applyMessage.ts";
+import type { BlockPart, PendingBlockState, Trust } from "./applyMessage.ts";
 import type { UnverifiedReason } from "./execution.ts";
 import type { FeedIntake } from "./feedIntake.ts";
 import type { HeadSource } from "./headReconciliation.ts";
@@ -36,13 +36,14 @@ export class ServingDecision {
   /** `blocks` are the pending blocks above the head. `isCut`: they end before a wrong message. */
   decide(head: Heads, blocks: readonly PendingBlockState[], isCut: boolean): Serving {
     const { feed, nodeBuildsPending } = this.#options;
-    const failure = blocks.flatMap(({ parts }) => parts).find(({ changes }) => changes === undefined);
+    const parts = blocks.flatMap((block) => block.parts);
+    const failure = parts.find(({ trust }) => trust !== "executed");
     const serving = decideServing({
       backend: this.#chooseBackend(head),
       isFeedLive: feed.isLive,
       isFeedOverdue: feed.isOverdue,
       hasBlocks: blocks.length > 0,
-      isVerified: failure === undefined,
+      trust: weakestOf(parts),
       isDegraded: feed.isDegraded || isCut,
       nodeBuildsPending: nodeBuildsPending(),
     });
@@ -76,6 +77,12 @@ export class ServingDecision {
     this.#isUnverified = isUnverified;
   }
 }
+
+/** From the weakest on. */
+const TRUSTS: readonly Trust[] = ["none", "stated"];
+
+const weakestOf = (parts: readonly BlockPart[]): Trust =>
+  TRUSTS.find((trust) => parts.some((part) => part.trust === trust)) ?? "executed";
 
 const FAST_SPAN_BLOCKS = 10n;
 /** Ten blocks of 200 ms share two or three whole seconds; ten blocks of 1 s do not. */

@@ -23,7 +23,7 @@ test("the source of answers at pending in every case", () => {
     isFeedLive: true,
     isFeedOverdue: false,
     hasBlocks: true,
-    isVerified: true,
+    trust: "executed",
     isDegraded: false,
     nodeBuildsPending: true,
   };
@@ -33,8 +33,9 @@ test("the source of answers at pending in every case", () => {
   };
   assert.equal(shown({}), "live view view");
   assert.equal(shown({ isDegraded: true }), "degraded view view");
-  assert.equal(shown({ isVerified: false }), "unverified view node");
-  assert.equal(shown({ isVerified: false, nodeBuildsPending: false }), "unverified view latest");
+  assert.equal(shown({ trust: "none" }), "unverified view node");
+  assert.equal(shown({ trust: "none", nodeBuildsPending: false }), "unverified view latest");
+  assert.equal(shown({ trust: "stated" }), "unverified view view");
   assert.equal(shown({ hasBlocks: false }), "live latest latest");
   assert.equal(shown({ hasBlocks: false, isFeedOverdue: true }), "stale latest latest");
   assert.equal(shown({ hasBlocks: false, isDegraded: true }), "degraded latest latest");
