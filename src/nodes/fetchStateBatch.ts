@@ -1,5 +1,4 @@
 import type { Heads } from "../core/heads.ts";
-import { DeadlineSignal } from "../core/lazySignal.ts";
 import { NodeError, UnverifiedError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateFetch } from "../core/stateReader.ts";
@@ -67,21 +66,16 @@ export const createBatchFetch =
       throw unavailable("no upstream node has reported a head yet");
     }
     const deadlineMs = performance.now() + timeoutMs;
-    const ending = new DeadlineSignal(deadlineMs);
-    const scope = { signal: ending.signal, lazySignal: ending, deadlineMs };
+    const scope = { signal: new AbortController().signal, deadlineMs };
     let best: Batch | undefined;
-    try {
-      for (const node of rankNodes(nodesFor(upstreams.nodes, calls), heads.latest, heads, { avoidedOrigins })) {
-        const outcomes = (await node.batch(calls, scope)).map((outcome, at) => parse(node, calls[at]?.method, outcome));
-        const failures = outcomes.filter(isRetryableFailure).length;
-        // A node may lack one method of the batch, and the next one all of its state.
-        best = best === undefined || failures < best.failures ? { node, outcomes, failures } : best;
-        if (failures === 0) {
-          break;
-        }
+    for (const node of rankNodes(nodesFor(upstreams.nodes, calls), heads.latest, heads, { avoidedOrigins })) {
+      const outcomes = (await node.batch(calls, scope)).map((outcome, at) => parse(node, calls[at]?.method, outcome));
+      const failures = outcomes.filter(isRetryableFailure).length;
+      // A node may lack one method of the batch, and the next one all of its state.
+      best = best === undefined || failures < best.failures ? { node, outcomes, failures } : best;
+      if (failures === 0 || performance.now() >= deadlineMs) {
+        break;
       }
-    } finally {
-      ending.end();
     }
     if (best === undefined) {
       throw unavailable("no upstream node is available for state");
