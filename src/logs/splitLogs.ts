@@ -76,73 +76,56 @@ export class SplitLogs {
   async #respond(collector: LogCollector, segments: number, { bypassCache }: Context): Promise<RpcResponse> {
     const { chain, telemetry, maxResponseBytes: maxBytes = Number.POSITIVE_INFINITY } = this.#options;
     if (!bypassCache) {
-      await collector.lookUp();
+      await collector.table.lookUp();
     }
-    const cached = collector.found.segments;
+    const cached = collector.table.firstLookup.segments;
     telemetry.metrics.logSegments.inc({ chain, source: "cache" }, cached);
     telemetry.metrics.logSegments.inc({ chain, source: "node" }, segments - cached);
     await collector.fetchRecent();
     const { chunks, bytes, isComplete } = await readStart(collector.chunks, maxBytes);
     const isWhole = isComplete && bytes <= WHOLE_BYTES;
-    const [node] = collector.nodes;
+    const { nodes } = collector.fetches;
+    const [node] = nodes;
     return {
       body: isWhole
         ? formatList(chunks)
         : streamList(isComplete ? chunks : limited(chunks, collector.chunks, maxBytes)),
-      status: statusOf(collector, isComplete, segments, bypassCache),
-      ...(node !== undefined && collector.nodes.size === 1 && { node }),
+      status: statusOf(collector.table, isComplete, segments, bypassCache),
+      ...(node !== undefined && nodes.size === 1 && { node }),
     };
   }
 }
 
 /** The segments of one query: looked up, fetched if they are missing, sent in ascending order. */
 class LogCollector {
-  readonly #table: SegmentTable;
-  readonly #fetches: RangeFetches;
+  readonly table: SegmentTable;
+  readonly fetches: RangeFetches;
   /** The segments' bytes in order. Memory of a chunk is released when the next chunk is requested. */
   readonly chunks = this.#send();
 
   constructor(ranges: readonly SegmentRange[], query: HashedFilter, context: Context, options: QueryOptions) {
-    this.#table = new SegmentTable(ranges, new CachedSegments(query.filterHash, context, options.store));
-    this.#fetches = new RangeFetches(this.#table, query, context, options);
-  }
-
-  get found(): SegmentTable["firstLookup"] {
-    return this.#table.firstLookup;
-  }
-
-  /** The nodes whose logs were used. */
-  get nodes(): ReadonlySet<string> {
-    return this.#fetches.nodes;
-  }
-
-  get isStored(): boolean {
-    return this.#table.isStored;
-  }
-
-  /** Looks all segments up. */
-  lookUp(): Promise<void> {
-    return this.#table.lookUp();
+    this.table = new SegmentTable(ranges, new CachedSegments(query.filterHash, context, options.store));
+    this.fetches = new RangeFetches(this.table, query, context, options);
   }
 
   /** Resolves when the recent segments are fetched and match the view. */
   async fetchRecent(): Promise<void> {
-    this.#fetches.start();
-    while (this.#fetches.inFlight > 0) {
-      await this.#fetches.nextEnd();
+    this.fetches.start();
+    while (this.fetches.inFlight > 0) {
+      await this.fetches.nextEnd();
     }
   }
 
   /** Ends all requests in flight. A reader that waits for a chunk gets the error. */
   close(error: unknown = new Error("The reader of the logs has left")): void {
-    this.#fetches.close(error);
+    this.fetches.close(error);
   }
 
   async *#send(): AsyncGenerator<Uint8Array, void, undefined> {
-    this.#fetches.beginSending();
+    this.fetches.beginSending();
     try {
       for (;;) {
-        this.#fetches.start();
+        this.fetches.start();
         const bytes = await this.#nextChunk();
         if (bytes === undefined) {
           return;
@@ -150,8 +133,8 @@ class LogCollector {
         if (bytes.length > 0) {
           yield bytes;
         }
-        this.#table.markSent();
-        this.#fetches.countMemory();
+        this.table.markSent();
+        this.fetches.countMemory();
       }
     } finally {
       this.close();
@@ -161,7 +144,7 @@ class LogCollector {
   /** Waits for the bytes of the segment that is sent next; undefined after the last one. */
   async #nextChunk(): Promise<Uint8Array | undefined> {
     for (;;) {
-      const state = this.#table.stateAt(this.#table.next);
+      const state = this.table.stateAt(this.table.next);
       if (state === undefined) {
         return undefined;
       }
@@ -169,10 +152,10 @@ class LogCollector {
         return state.bytes;
       }
       if (state.kind === "stored") {
-        await this.#table.lookUpNext();
-        this.#fetches.start();
+        await this.table.lookUpNext();
+        this.fetches.start();
       } else {
-        await this.#fetches.nextEnd();
+        await this.fetches.nextEnd();
       }
     }
   }
@@ -227,7 +210,7 @@ const tooLarge = (maxBytes: number): RpcError =>
   new RpcError(CODES.RESPONSE_TOO_LARGE, `The logs are larger than the limit of a response: ${maxBytes} bytes`);
 
 const statusOf = (
-  { found, isStored }: LogCollector,
+  { firstLookup: found, isStored }: SegmentTable,
   isComplete: boolean,
   segments: number,
   bypassCache: boolean,

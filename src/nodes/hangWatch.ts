@@ -1,4 +1,4 @@
-import type { Clock } from "../core/clock.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 
 /** One HTTP request in flight. */
@@ -9,13 +9,17 @@ export interface RequestInFlight {
   onHang(): void;
 }
 
-export interface HangWatchOptions {
+interface Probe {
   /** Sends a small request on a connection of its own. Returns whether a response began in time. */
-  readonly probe: () => Promise<boolean>;
-  /** Whether another node can answer. If not, requests wait for this node. */
-  readonly hasOther: () => boolean;
-  readonly onChange: (isHung: boolean) => void;
-  readonly clock: Clock;
+  send(): Promise<boolean>;
+}
+
+/** The node, as the watch uses it. */
+export interface WatchedNode {
+  /** Whether another node can answer. If not, requests wait for this node even while it hangs. */
+  hasOther(): boolean;
+  /** The node has begun to hang, or has responded again. */
+  onHang(isHung: boolean): void;
 }
 
 const { quietMs, reprobeMs } = RETRY_LIMITS.hang;
@@ -25,7 +29,9 @@ const { quietMs, reprobeMs } = RETRY_LIMITS.hang;
  * Then its reads are ended, so that other nodes answer them. The node is probed until it responds.
  */
 export class HangWatch {
-  readonly #options: HangWatchOptions;
+  readonly #node: WatchedNode;
+  readonly #probe: Probe;
+  readonly #clock: Clock;
   readonly #inFlight = new Set<RequestInFlight>();
   readonly #ending = new AbortController();
   #lastByteMs = 0;
@@ -34,8 +40,10 @@ export class HangWatch {
   #isHung = false;
   #isWatching = false;
 
-  constructor(options: HangWatchOptions) {
-    this.#options = options;
+  constructor(node: WatchedNode, probe: Probe, clock: Clock = systemClock) {
+    this.#node = node;
+    this.#probe = probe;
+    this.#clock = clock;
   }
 
   get isHung(): boolean {
@@ -44,7 +52,7 @@ export class HangWatch {
 
   begin(request: RequestInFlight): void {
     if (this.#inFlight.size === 0) {
-      this.#busySinceMs = this.#options.clock.nowMs();
+      this.#busySinceMs = this.#clock.nowMs();
     }
     this.#inFlight.add(request);
     if (!this.#isWatching) {
@@ -55,7 +63,7 @@ export class HangWatch {
 
   /** Records that the node sent something. */
   recordBytes(): void {
-    this.#lastByteMs = this.#options.clock.nowMs();
+    this.#lastByteMs = this.#clock.nowMs();
     if (this.#isHung) {
       this.#change(false);
     }
@@ -71,7 +79,7 @@ export class HangWatch {
 
   /** Ends when no request is in flight, so that an idle node needs no timer. */
   async #watch(): Promise<void> {
-    const { clock } = this.#options;
+    const clock = this.#clock;
     const { signal } = this.#ending;
     while (!signal.aborted && (this.#isHung || this.#inFlight.size > 0)) {
       const waitMs = this.#isHung ? reprobeMs : this.#quietAtMs - clock.nowMs();
@@ -79,7 +87,7 @@ export class HangWatch {
         await clock.sleep(waitMs, signal);
       }
       if (!signal.aborted && (this.#isHung || (this.#inFlight.size > 0 && clock.nowMs() >= this.#quietAtMs))) {
-        await this.#probe();
+        await this.#check();
       }
     }
     this.#isWatching = false;
@@ -90,10 +98,9 @@ export class HangWatch {
     return Math.max(this.#lastByteMs, this.#busySinceMs) + quietMs;
   }
 
-  async #probe(): Promise<void> {
-    const { probe, hasOther, clock } = this.#options;
-    const askedMs = clock.nowMs();
-    const isAnswered = await probe();
+  async #check(): Promise<void> {
+    const askedMs = this.#clock.nowMs();
+    const isAnswered = await this.#probe.send();
     if (this.#ending.signal.aborted) {
       return;
     }
@@ -107,7 +114,7 @@ export class HangWatch {
     if (!this.#isHung) {
       this.#change(true);
     }
-    if (hasOther()) {
+    if (this.#node.hasOther()) {
       this.#endReads();
     }
   }
@@ -122,6 +129,6 @@ export class HangWatch {
 
   #change(isHung: boolean): void {
     this.#isHung = isHung;
-    this.#options.onChange(isHung);
+    this.#node.onHang(isHung);
   }
 }

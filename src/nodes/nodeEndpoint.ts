@@ -1,13 +1,12 @@
 import { createRequire } from "node:module";
 import type * as Undici from "undici";
 import type { Dispatcher } from "undici";
-import { systemClock } from "../core/clock.ts";
 import type { CallScope } from "../core/context.ts";
 import type { NodeError } from "../core/node.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
-import { HangWatch } from "./hangWatch.ts";
+import { HangWatch, type WatchedNode } from "./hangWatch.ts";
 import { HttpPost, type HttpReply, type PostError } from "./httpPost.ts";
 import { type NodeConfig, type NodeUrl, parseNodeUrl, type TransportOptions } from "./nodeConfig.ts";
 import { NodeErrors } from "./nodeErrors.ts";
@@ -45,15 +44,11 @@ const connectWithin = (timeoutMs: number): Undici.buildConnector.connector => {
 };
 
 /** The node, as its endpoint uses it. */
-export interface EndpointOwner {
-  /** Whether another node can answer. If not, requests wait for this node even while it hangs. */
-  hasOther(): boolean;
+export interface EndpointOwner extends WatchedNode {
   /** The node sent Retry-After. */
   onRetryAfter(seconds: number): void;
   /** The node closed a connection, or none could be opened: the node may have been restarted. */
   onLost(): void;
-  /** The node has begun to hang, or has responded again. */
-  onHang(isHung: boolean): void;
 }
 
 /** A call of an HTTP request. */
@@ -137,14 +132,8 @@ export class NodeEndpoint {
     this.errors = new NodeErrors(name, parsed, verify !== "off");
     this.#replies = new ReplyReader(this.errors, verify !== "off");
     this.#pool = createPool(origin, concurrency, () => owner.onLost());
-    const probe = new LivenessProbe({ origin, path, headers: this.#headers });
-    this.#probe = probe;
-    this.#hangWatch = new HangWatch({
-      probe: () => probe.send(),
-      hasOther: () => owner.hasOther(),
-      onChange: (isHung) => owner.onHang(isHung),
-      clock: systemClock,
-    });
+    this.#probe = new LivenessProbe({ origin, path, headers: this.#headers });
+    this.#hangWatch = new HangWatch(owner, this.#probe);
   }
 
   /** The node responds neither to requests nor to probes. */

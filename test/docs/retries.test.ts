@@ -197,15 +197,11 @@ test("a read waits longest for a node that hangs if the probe does not connect",
   const startMs = clock.nowMs();
   const { promise, resolve } = Promise.withResolvers<number>();
   const { connectMs, answerMs } = RETRY_LIMITS.hang;
-  const watch = new HangWatch({
-    clock,
-    hasOther: () => true,
-    onChange: () => undefined,
-    probe: async () => {
-      await clock.sleep(connectMs + answerMs, new AbortController().signal);
-      return false;
-    },
-  });
+  const send = async () => {
+    await clock.sleep(connectMs + answerMs, new AbortController().signal);
+    return false;
+  };
+  const watch = new HangWatch({ hasOther: () => true, onHang: () => undefined }, { send }, clock);
   watch.begin({ isWrite: false, onHang: () => resolve(clock.nowMs() - startMs) });
   await clock.advance(waits.hang);
   assert.equal(await promise, waits.hang);

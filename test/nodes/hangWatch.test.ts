@@ -10,18 +10,15 @@ const { quietMs, answerMs, reprobeMs } = RETRY_LIMITS.hang;
 const start = ({ hasOther = true } = {}) => {
   const clock = createFakeClock();
   const rig = { isAlive: false, hasOther, probes: 0, changes: [] as boolean[], ended: [] as string[] };
-  const watch = new HangWatch({
-    clock,
-    hasOther: () => rig.hasOther,
-    onChange: (isHung) => rig.changes.push(isHung),
-    probe: async () => {
-      rig.probes += 1;
-      if (!rig.isAlive) {
-        await clock.sleep(answerMs, new AbortController().signal);
-      }
-      return rig.isAlive;
-    },
-  });
+  const send = async () => {
+    rig.probes += 1;
+    if (!rig.isAlive) {
+      await clock.sleep(answerMs, new AbortController().signal);
+    }
+    return rig.isAlive;
+  };
+  const node = { hasOther: () => rig.hasOther, onHang: (isHung: boolean) => rig.changes.push(isHung) };
+  const watch = new HangWatch(node, { send }, clock);
   const begin = (name: string, isWrite = false) => {
     const request = {
       isWrite,
