@@ -1,3 +1,4 @@
+import { asBuffer } from "../json/jsonBytes.ts";
 import { FairQueue, INTERNAL_OWNER, type QueueOwner } from "../limits/fairQueue.ts";
 import { FairShares } from "../limits/fairShares.ts";
 import type { CacheEntry } from "./cacheEntry.ts";
@@ -29,10 +30,6 @@ export interface BatchSource {
   onSuccess(startMs: number): void;
   onError(error: unknown, reads: number): void;
 }
-
-/** Returns a Buffer of the same memory. */
-export const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
-  Buffer.from(buffer, byteOffset, byteLength);
 
 interface Read {
   readonly key: string;

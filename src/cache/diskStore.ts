@@ -1,9 +1,10 @@
 import { setTimeout as wait } from "node:timers/promises";
+import { asBuffer } from "../json/jsonBytes.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
 import { type EntryStorage, OPEN_PART } from "../storage/dataStorage.ts";
 import { type EntryChange, partOf } from "../storage/entryDatabase.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { asBuffer, BatchedReads } from "./batchedReads.ts";
+import { BatchedReads } from "./batchedReads.ts";
 import type { CacheEntry, EntryStore } from "./cacheEntry.ts";
 import type { MarkStore } from "./liarMarks.ts";
 import { decodeValue, encodeValue, MAX_PLAIN_BYTES } from "./redisValue.ts";

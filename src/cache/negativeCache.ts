@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import { asBuffer } from "../json/jsonBytes.ts";
 
 /** A `null` is cached until the head changes, but no longer than this. */
 const ABSENT_MS = 1_000;
@@ -133,7 +134,7 @@ const DIGITS = 64;
  * The result may contain the block's own hash, which is harmless. It is incomplete for JSON with whitespace.
  */
 export const scanTransactionHashes = (body: Uint8Array): Set<string> => {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  const bytes = asBuffer(body);
   const hashes = new Set<string>();
   const addAt = (start: number): number => {
     hashes.add(`0x${bytes.toString("latin1", start, start + DIGITS).toLowerCase()}`);

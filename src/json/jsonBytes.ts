@@ -12,6 +12,10 @@ export const LETTER_T = 0x74;
 export const LETTER_F = 0x66;
 export const LETTER_N = 0x6e;
 
+/** Returns a Buffer of the same memory. */
+export const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
+  Buffer.from(buffer, byteOffset, byteLength);
+
 const decoder = new TextDecoder();
 
 export const asText = (bytes: Uint8Array): string => decoder.decode(bytes);

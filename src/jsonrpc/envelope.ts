@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { LETTER_N, OPEN_BRACE, OPEN_BRACKET, QUOTE, skipSpace } from "../json/jsonBytes.ts";
+import { asBuffer, LETTER_N, OPEN_BRACE, OPEN_BRACKET, QUOTE, skipSpace } from "../json/jsonBytes.ts";
 import { MAX_DEPTH, skipArray, skipObject, skipValue, TOO_DEEP } from "../json/skipValue.ts";
 import type { Call } from "./call.ts";
 import { hasManyValues, MAX_VALUES, MemberBudget } from "./jsonLimits.ts";
@@ -226,7 +226,7 @@ const scanItem = (body: Buffer, start: number, depth: number, { items, budget }:
 
 /** Parses a request body in one pass over its bytes. Throws RpcError if no call in it can get its own response. */
 export const parseEnvelope = (bytes: Uint8Array, maxBatch: number): Envelope => {
-  const body = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const body = Buffer.isBuffer(bytes) ? bytes : asBuffer(bytes);
   if (!isUtf8(body)) {
     throw new RpcError(CODES.PARSE, "Parse error: invalid UTF-8");
   }

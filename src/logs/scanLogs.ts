@@ -1,4 +1,4 @@
-import { CLOSE_BRACKET, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE, skipSpace } from "../json/jsonBytes.ts";
+import { asBuffer, CLOSE_BRACKET, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE, skipSpace } from "../json/jsonBytes.ts";
 import { skipObjectUnchecked } from "../json/members.ts";
 
 /** `0x` and 32 bytes. */
@@ -223,7 +223,7 @@ const readAll = (text: Buffer, start: number, logs: ScannedLog[]): number => {
  * Throws a SyntaxError if the text is neither, or if a log is not of a sealed block.
  */
 export const scanLogs = (bytes: Uint8Array): ScannedLog[] => {
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const text = asBuffer(bytes);
   const logs: ScannedLog[] = [];
   const start = skipSpace(text, 0);
   if (start === text.length) {

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { isHash } from "../ethereum/hex.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
-import { type Fields, isFields, skipSpace } from "../json/jsonBytes.ts";
+import { asBuffer, type Fields, isFields, skipSpace } from "../json/jsonBytes.ts";
 import { skipValue, TOO_DEEP } from "../json/skipValue.ts";
 import type { VerifiedReceipts } from "./blockRows.ts";
 import { type BlockTransactions, formatTransactions, isLocatedIn, isReceiptAt } from "./blockRows.ts";
@@ -67,8 +67,7 @@ export type ResponseChecks =
       readonly receipts: Uint8Array | undefined;
     };
 
-const latin1 = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
+const latin1 = (bytes: Uint8Array): string => asBuffer(bytes).toString("latin1");
 
 /** Whether the text is exactly one JSON value (RFC 8259). */
 export const isJson = (bytes: Uint8Array): boolean => {

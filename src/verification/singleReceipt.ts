@@ -1,5 +1,5 @@
 import { encodeReceipt } from "../ethereum/receipt.ts";
-import { asText, type Fields, isFields } from "../json/jsonBytes.ts";
+import { asBuffer, asText, type Fields, isFields } from "../json/jsonBytes.ts";
 import { elements } from "../json/members.ts";
 import { formatReceiptRow } from "./blockRows.ts";
 import { parseReceipt } from "./checkReceipts.ts";
@@ -24,15 +24,13 @@ const parse = (body: Uint8Array): Fields | undefined => {
  * and for a deposit: some nodes omit fields of it in a list.
  */
 export const findReceipt = (receipts: Uint8Array, transaction: string): Uint8Array | undefined => {
-  const bytes = Buffer.from(receipts.buffer, receipts.byteOffset, receipts.byteLength);
+  const bytes = asBuffer(receipts);
   const hash = transaction.toLowerCase();
   if (bytes.byteLength > MAX_SCANNED_BYTES || !bytes.includes(hash)) {
     return undefined;
   }
   for (const element of elements(receipts)) {
-    const fields = Buffer.from(element.buffer, element.byteOffset, element.byteLength).includes(hash)
-      ? parse(element)
-      : undefined;
+    const fields = asBuffer(element).includes(hash) ? parse(element) : undefined;
     if (fields !== undefined && isSame(fields.transactionHash, hash)) {
       return isDeposit(fields) ? undefined : new Uint8Array(element);
     }

@@ -1,3 +1,4 @@
+import { asBuffer } from "../json/jsonBytes.ts";
 import type { Moved } from "../threads/channel.ts";
 import { movableBytes } from "../threads/movableBytes.ts";
 import { WorkerPool } from "../threads/workerPool.ts";
@@ -24,10 +25,6 @@ const MAX_THREADS = 2;
 const MAX_HEAP_MIB = 512;
 /** A larger response could not be parsed in that heap. */
 const MAX_BYTES = 64 * 1024 * 1024;
-
-/** Wraps the memory in a Buffer, which is searched natively. */
-const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
-  Buffer.from(buffer, byteOffset, byteLength);
 
 /** Threads that verify responses. They start on first use. */
 export class VerifyThreads {
