@@ -54,6 +54,11 @@ export interface FlashblockJob {
   readonly id: number;
   /** The job whose outcome this one starts from. `undefined` for the base block's state. */
   readonly before: number | undefined;
+  /**
+   * The transactions are the last ones of a sealed block. `before` is a job that the last change of base discarded. Other jobs
+   * do not wait for this one. It is rejected if the state of `before` is not there any more.
+   */
+  readonly isRemainder?: boolean;
   readonly environment: PendingEnvironment;
   readonly index: number;
   readonly transactions: readonly Data[];
@@ -75,22 +80,14 @@ export interface FlashblockJob {
 /** Executes messages one after another, each on the state after the one before. */
 export interface Executor {
   execute(job: FlashblockJob): Promise<Execution>;
-  /**
-   * Executes the last transactions of a sealed block after the job `before`, while other jobs wait for state. `before` must be
-   * a job that the last change of base discarded. Rejects if its state is not there any more.
-   */
-  executeRest(job: FlashblockJob): Promise<Execution>;
   /** Moves the base to another block. `through`: the job whose outcome is that block's state, `undefined` if no outcome is. */
   rebase(base: BlockId, through: number | undefined): void;
   close(): Promise<void>;
 }
 
-const refuse = () => Promise.reject(new Error("this chain is not executed here"));
-
 /** Executes nothing, for a chain whose rules are not known. The view has the feed's data, and the node answers state reads. */
 export const noExecutor: Executor = {
-  execute: refuse,
-  executeRest: refuse,
+  execute: () => Promise.reject(new Error("this chain is not executed here")),
   rebase: () => undefined,
   close: () => Promise.resolve(),
 };

@@ -140,9 +140,9 @@ export class ExecutionPipeline {
     return this.#queue.find((record) => record.message === message);
   }
 
-  /** Executes the last transactions of a sealed block beside the messages: see Executor. */
-  executeRest(job: Omit<FlashblockJob, "id">): Promise<Execution> {
-    return this.#options.executor.executeRest({ ...job, id: this.#nextId++ });
+  /** Executes the last transactions of a sealed block beside the messages. */
+  executeRemainder(job: Omit<FlashblockJob, "id" | "isRemainder">): Promise<Execution> {
+    return this.#options.executor.execute({ ...job, id: this.#nextId++, isRemainder: true });
   }
 
   close(): void {

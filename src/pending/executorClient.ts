@@ -47,12 +47,23 @@ export class ExecutorClient implements Executor {
     this.#thread = this.#start();
   }
 
-  execute(job: FlashblockJob): Promise<Execution> {
-    return this.#run("execute", job);
-  }
-
-  executeRest(job: FlashblockJob): Promise<Execution> {
-    return this.#run("executeRest", job);
+  async execute(job: FlashblockJob): Promise<Execution> {
+    const { channel } = this.#thread;
+    const { number, timestamp } = job.environment;
+    const forks = this.#options.forks();
+    const run = { rules: newestRulesAt(forks, number, timestamp), isExecutable: areRulesKnown(forks, timestamp) };
+    const recovered = Promise.all([this.#options.senders?.of(job.transactions) ?? [], this.#turn]);
+    this.#turn = recovered;
+    const [senders] = await recovered;
+    const execution = await channel.call("execute", { ...run, job: { ...job, senders } }).catch((error: unknown) => {
+      this.#report(error, channel);
+      throw error;
+    });
+    if (execution === "cancelled") {
+      throw new Error(NO_LONGER_RUN);
+    }
+    this.#options.senders?.add(execution.transactions);
+    return execution;
   }
 
   rebase(base: BlockId, through: number | undefined): void {
@@ -64,25 +75,6 @@ export class ExecutorClient implements Executor {
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#thread.end();
-  }
-
-  async #run(name: "execute" | "executeRest", job: FlashblockJob): Promise<Execution> {
-    const { channel } = this.#thread;
-    const { number, timestamp } = job.environment;
-    const forks = this.#options.forks();
-    const run = { rules: newestRulesAt(forks, number, timestamp), isExecutable: areRulesKnown(forks, timestamp) };
-    const recovered = Promise.all([this.#options.senders?.of(job.transactions) ?? [], this.#turn]);
-    this.#turn = recovered;
-    const [senders] = await recovered;
-    const execution = await channel.call(name, { ...run, job: { ...job, senders } }).catch((error: unknown) => {
-      this.#report(error, channel);
-      throw error;
-    });
-    if (execution === "cancelled") {
-      throw new Error(NO_LONGER_RUN);
-    }
-    this.#options.senders?.add(execution.transactions);
-    return execution;
   }
 
   /** Reports the fault of a job. The end of a thread is reported once, when it is replaced. */

@@ -16,8 +16,8 @@ import { JobCancelledError } from "./stateRounds.ts";
 const MAX_CODE_BYTES = 128 * 1024 * 1024;
 
 /**
- * The next block waits this long for the jobs of a sealed block. Then it is executed on fetched state. The rest of a sealed
- * block has the same time.
+ * The next block waits this long for the jobs of a sealed block. Then it is executed on fetched state. The remainder of a
+ * sealed block has the same time.
  */
 const MAX_AFTER_SEALED_MS = 2_000;
 
@@ -67,19 +67,14 @@ class ExecutorServer {
 
   execute(run: ExecutorRun): Promise<Outcome> {
     const { job, rules, isExecutable } = run;
+    if (job.isRemainder) {
+      return this.#executeRemainder(run);
+    }
     this.#lastReceived = job.id;
     if (isExecutable) {
       this.#executor.expect(job, rules);
     }
     return this.#enqueue(() => (job.id <= this.#cancelledThrough ? "cancelled" : runJob(this.#executor, run)));
-  }
-
-  /** The queue does not wait for the rest. */
-  async executeRest(run: ExecutorRun): Promise<Outcome> {
-    const { before } = run.job;
-    const { executor } = await this.#enqueue(() => ({ executor: this.#discarded }));
-    const hasState = executor !== undefined && before !== undefined && executor.hasState(before);
-    return hasState ? runJob(executor, run) : "cancelled";
   }
 
   rebase({ base, through }: Parameters<ExecutorFunctions["rebase"]>[0]): Promise<void> {
@@ -95,6 +90,14 @@ class ExecutorServer {
         through === undefined ? this.#executor.fork(performance.now() + MAX_AFTER_SEALED_MS) : undefined;
       this.#executor.rebase(base, through);
     });
+  }
+
+  /** The queue does not wait for it. */
+  async #executeRemainder(run: ExecutorRun): Promise<Outcome> {
+    const { before } = run.job;
+    const { executor } = await this.#enqueue(() => ({ executor: this.#discarded }));
+    const hasState = executor !== undefined && before !== undefined && executor.hasState(before);
+    return hasState ? runJob(executor, run) : "cancelled";
   }
 
   #deadlineMs(id: number): number | undefined {
@@ -125,7 +128,6 @@ export const executorTask: ThreadTask = async (port, workerData) => {
   const thread = new ExecutorServer(host, engines, data);
   host.offer({
     execute: (run) => thread.execute(run),
-    executeRest: (run) => thread.executeRest(run),
     rebase: (change) => thread.rebase(change),
   });
 };
@@ -137,11 +139,9 @@ interface ExecutorRun {
   readonly isExecutable: boolean;
 }
 
-/** What the executor's thread offers. A job is "cancelled" if the base that it starts from was replaced. */
+/** What the executor's thread offers. A job is "cancelled" if the state that it starts from is gone. */
 export type ExecutorFunctions = {
   execute(run: ExecutorRun): Promise<Execution | "cancelled">;
-  /** Runs a job after one that the last change of base discarded: see Executor.executeRest. */
-  executeRest(run: ExecutorRun): Promise<Execution | "cancelled">;
   rebase(change: { readonly base: BlockId; readonly through: number | undefined }): void;
 };
 

@@ -144,7 +144,7 @@ const executedParts = ({ pending }: DifferingBlock, pipeline: Pick<ExecutionPipe
  */
 export const createPartialExecution = (
   differing: DifferingBlock,
-  pipeline: Pick<ExecutionPipeline, "record" | "executeRest">,
+  pipeline: Pick<ExecutionPipeline, "record" | "executeRemainder">,
   { skipsReceiptsRoot }: ReconcileOptions,
 ): PartialExecution => {
   const { environment } = differing.pending;
@@ -157,7 +157,7 @@ export const createPartialExecution = (
       return "incomplete";
     }
     const { gasUsed, logsBloom, receiptsRoot } = content;
-    const { outcome, unverified } = await pipeline.executeRest({
+    const { outcome, unverified } = await pipeline.executeRemainder({
       before: last.job,
       environment,
       index: common.length,

@@ -16,12 +16,12 @@ export interface FakeRun {
 /** Creates an executor that executes nothing. Each message has the result that the test defines, at once or on release. */
 export const createFakeExecutor = () => {
   const jobs: FlashblockJob[] = [];
-  const rests: FlashblockJob[] = [];
+  const remainders: FlashblockJob[] = [];
   const rebased: { readonly base: BlockId; readonly through: number | undefined }[] = [];
   const runs = new Map<string, FakeRun>();
   const roots = new Map<number, readonly `0x${string}`[]>();
   let gate: Promise<void> = Promise.resolve();
-  let restGate: Promise<void> = Promise.resolve();
+  let remainderGate: Promise<void> = Promise.resolve();
 
   const run = (job: FlashblockJob): Execution => {
     const { logs = [], changes = [], unverified } = runs.get(`${job.environment.number}-${job.index}`) ?? {};
@@ -50,15 +50,9 @@ export const createFakeExecutor = () => {
 
   const executor: Executor = {
     execute: async (job) => {
-      jobs.push(job);
+      (job.isRemainder ? remainders : jobs).push(job);
       const execution = run(job);
-      await gate;
-      return execution;
-    },
-    executeRest: async (job) => {
-      rests.push(job);
-      const execution = run(job);
-      await restGate;
+      await (job.isRemainder ? remainderGate : gate);
       return execution;
     },
     rebase: (base, through) => rebased.push({ base, through }),
@@ -68,14 +62,14 @@ export const createFakeExecutor = () => {
     executor,
     jobs,
     /** The jobs for the last transactions of sealed blocks. */
-    rests,
+    remainders,
     rebased,
     /** Defines the result of the message `<block>-<index>`. */
     say: (id: string, fake: FakeRun) => runs.set(id, fake),
     /** Delays the results for the last transactions of sealed blocks. Returns the function that releases them. */
-    holdRests: () => {
+    holdRemainders: () => {
       const { promise, resolve } = Promise.withResolvers<void>();
-      restGate = promise;
+      remainderGate = promise;
       return resolve;
     },
     /** Delays all results from now on. Returns the function that releases them. */

@@ -43,7 +43,6 @@ export const createRunnerExecutor = ({ forks, fetch, delayMs }: RunnerExecutorOp
       }
       return execution;
     },
-    executeRest: () => Promise.reject(new Error("not executed here")),
     rebase: (base, through) => {
       if (through === undefined) {
         cancelledThrough = lastId;

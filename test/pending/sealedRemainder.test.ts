@@ -59,10 +59,10 @@ test("only the transactions that the feed lacked are executed, after its last me
     changes.map((each) => [...each.keys()].map(Number)),
     [[1], [2], [3], [3, 4]],
   );
-  const [rest] = rig.fake.rests;
-  assert.deepEqual(rest?.transactions, [raw(3), raw(4)]);
-  assert.deepEqual([rest?.before, rest?.index], [rig.fake.jobs[2]?.id, 3]);
-  assert.deepEqual(rest?.expected, { gasUsed: 1n, logsBloom: content.logsBloom, receiptsRoot: hashOf(5) });
+  const [remainder] = rig.fake.remainders;
+  assert.deepEqual(remainder?.transactions, [raw(3), raw(4)]);
+  assert.deepEqual([remainder?.before, remainder?.index], [rig.fake.jobs[2]?.id, 3]);
+  assert.deepEqual(remainder?.expected, { gasUsed: 1n, logsBloom: content.logsBloom, receiptsRoot: hashOf(5) });
 });
 
 test("messages that the block does not have are left out", async (t) => {
@@ -76,8 +76,8 @@ test("messages that the block does not have are left out", async (t) => {
       const changes = await partial.complete(content);
       assert.ok(typeof changes !== "string");
       assert.equal(changes.length, sealed.length - executed.length + 1);
-      assert.deepEqual(rig.fake.rests[0]?.transactions, executed);
-      assert.equal(rig.fake.rests[0]?.before, rig.fake.jobs[changes.length - 2]?.id);
+      assert.deepEqual(rig.fake.remainders[0]?.transactions, executed);
+      assert.equal(rig.fake.remainders[0]?.before, rig.fake.jobs[changes.length - 2]?.id);
     });
   }
 });
@@ -86,7 +86,7 @@ test("a block with another first transaction has no write set, and nothing is ex
   const { rig, source, partial, content } = await seal(t, [raw(9), raw(1)]);
   assert.equal(await source.read(HEAD, SIGNAL), "incomplete");
   assert.equal(await partial.complete(content), "incomplete");
-  assert.deepEqual(rig.fake.rests, []);
+  assert.deepEqual(rig.fake.remainders, []);
 });
 
 test("a block that is not executed as its header says has no write set", async (t) => {
@@ -100,12 +100,12 @@ test("a block that is not executed as its header says has no write set", async (
 test("a receipts root that the node computes wrongly is not compared", async (t) => {
   const { rig, partial, content } = await seal(t, [raw(0), raw(1), raw(2), raw(3)], true);
   await partial.complete(content);
-  assert.equal(rig.fake.rests[0]?.expected.receiptsRoot, undefined);
+  assert.equal(rig.fake.remainders[0]?.expected.receiptsRoot, undefined);
 });
 
 test("the new head and the next pending block do not wait for the execution of the rest", async (t) => {
   const { rig, partial, content } = await seal(t, [raw(0), raw(1), raw(2), raw(3)]);
-  const release = rig.fake.holdRests();
+  const release = rig.fake.holdRemainders();
   const completing = partial.complete(content);
   assert.equal(rig.pending.view().heads.latest.number, 101n);
   await rig.send(flashblock(0, { number: 102n, transactions: [raw(5)] }));
