@@ -2,8 +2,8 @@ import { LRUCache } from "lru-cache";
 import type { BlockId } from "../core/heads.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import type { NodeValue } from "./awaitedBlocks.ts";
+import type { GiverEvidence } from "./giverEvidence.ts";
 import type { StateDifference } from "./originComparison.ts";
-import type { Probation } from "./probation.ts";
 import { keyName, type StateKey } from "./stateKey.ts";
 import { READABLE_BLOCKS, type ValueStore } from "./store/valueStore.ts";
 import { ZERO_VALUE } from "./store/writtenValues.ts";
@@ -12,19 +12,20 @@ import type { WriteSet, WriteSetSource } from "./writeSet.ts";
 /** A source on probation is asked only if no other source had the write sets of this number of blocks. */
 const TRUSTED_BLOCKS = 8n;
 
-const probationOf = (source: WriteSetSource, writeSet: WriteSet): Probation | undefined =>
-  source.probationOf === undefined ? source.probation : source.probationOf(writeSet);
+/** Undefined: the write set is proven. */
+const evidenceOf = (source: WriteSetSource, writeSet: WriteSet): GiverEvidence | undefined =>
+  source.evidenceOf === undefined ? source.evidence : source.evidenceOf(writeSet);
 
 /** Returns the digits under which a value is known. */
 const digitsOf = (value: string | Uint8Array): string =>
   typeof value === "string" ? value : value.length === 0 ? ZERO_VALUE : keccak256Hex(value).slice(2);
 
-const isOnProbation = (probation: Probation | undefined): boolean => probation?.isOver === false;
+const isOnProbation = (evidence: GiverEvidence | undefined): boolean => evidence?.isTrusted === false;
 
 /** The giver of the write set of one block. */
 interface BlockGiver {
   readonly node: string | undefined;
-  readonly probation: Probation | undefined;
+  readonly evidence: GiverEvidence | undefined;
 }
 
 /**
@@ -33,8 +34,8 @@ interface BlockGiver {
  */
 export class SourcedValues {
   readonly #values: ValueStore;
-  /** Of the write sets that were applied since the values began. */
-  readonly #probations = new Set<Probation | undefined>();
+  /** For the givers of the write sets that were applied since the values began. */
+  readonly #evidences = new Set<GiverEvidence | undefined>();
   /** The names of nodes on whose word alone write sets were applied since the values began. */
   readonly #nodes = new Set<string>();
   /** The givers of the newest write sets, by the number of the block. */
@@ -49,14 +50,14 @@ export class SourcedValues {
   /** Whether to ask a source for the write set of this block. */
   isUsable(source: WriteSetSource, { number }: BlockId): boolean {
     const isReplaced = this.#newestTrusted !== undefined && number - this.#newestTrusted <= TRUSTED_BLOCKS;
-    return source.isSuspended !== true && !(isReplaced && isOnProbation(source.probation));
+    return source.isSuspended !== true && !(isReplaced && isOnProbation(source.evidence));
   }
 
   /** Whether the known values stay after this write set. */
   canContinue(source: WriteSetSource, writeSet: WriteSet): boolean {
     // A probation also ends by time.
     this.#updateTrusted();
-    return this.#probations.size === 0 || isOnProbation(probationOf(source, writeSet)) !== this.#values.isTrusted;
+    return this.#evidences.size === 0 || isOnProbation(evidenceOf(source, writeSet)) !== this.#values.isTrusted;
   }
 
   /** Whether a write set was applied since the values began, on the word of this node alone. */
@@ -89,7 +90,7 @@ export class SourcedValues {
 
   /** Called when this source had the write set of a block. */
   noteBlock(source: WriteSetSource, writeSet: WriteSet): void {
-    if (!isOnProbation(probationOf(source, writeSet))) {
+    if (!isOnProbation(evidenceOf(source, writeSet))) {
       this.#newestTrusted = writeSet.block.number;
     }
   }
@@ -97,12 +98,12 @@ export class SourcedValues {
   /** See ValueStore. */
   apply(source: WriteSetSource, writeSet: WriteSet): Generator<void, boolean> {
     const { node, block } = writeSet;
-    const probation = probationOf(source, writeSet);
-    this.#probations.add(probation);
+    const evidence = evidenceOf(source, writeSet);
+    this.#evidences.add(evidence);
     if (node !== undefined) {
       this.#nodes.add(node);
     }
-    this.#givers.set(block.number, { node, probation });
+    this.#givers.set(block.number, { node, evidence });
     this.#givers.delete(block.number - BigInt(READABLE_BLOCKS));
     this.#updateTrusted();
     return this.#values.apply(writeSet);
@@ -120,7 +121,7 @@ export class SourcedValues {
       return { key, block, known: values.getUntrusted(key, block) ?? "", actual: digitsOf(value), node };
     }
     if (result === "agreed" && !values.isTrusted) {
-      this.#givers.get(block.number)?.probation?.recordAgreement(key, block);
+      this.#givers.get(block.number)?.evidence?.recordAgreement(key, block);
       this.#updateTrusted();
     }
     return undefined;
@@ -137,11 +138,11 @@ export class SourcedValues {
   }
 
   #updateTrusted(): void {
-    this.#values.isTrusted = ![...this.#probations].some(isOnProbation);
+    this.#values.isTrusted = ![...this.#evidences].some(isOnProbation);
   }
 
   #forgetGivers(): void {
-    this.#probations.clear();
+    this.#evidences.clear();
     this.#nodes.clear();
     this.#givers.clear();
   }

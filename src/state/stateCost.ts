@@ -1,5 +1,5 @@
 import type { Metrics } from "../telemetry/telemetry.ts";
-import type { Probation } from "./probation.ts";
+import type { GiverEvidence } from "./giverEvidence.ts";
 import type { UnitsOf } from "./providerUnits.ts";
 import { SlidingSum } from "./slidingSum.ts";
 import type { StateKey } from "./stateKey.ts";
@@ -44,9 +44,9 @@ export interface CountedCall extends Omit<CountedRead, "key"> {
 }
 
 /** The agreements that a source still needs. */
-type ProbationLeft = Pick<Probation, "blocksLeft" | "valuesLeft">;
+type EvidenceLeft = Pick<GiverEvidence, "blocksLeft" | "valuesLeft">;
 
-const NO_PROBATION: ProbationLeft = { blocksLeft: 0, valuesLeft: 0 };
+const ENOUGH: EvidenceLeft = { blocksLeft: 0, valuesLeft: 0 };
 
 export interface StateCostOptions {
   readonly chain: string;
@@ -142,9 +142,9 @@ export class StateCost {
 
   /**
    * Whether the write set of the next block is worth its units. Called once for each paid source and head.
-   * `probation`: until it is over, the source saves nothing.
+   * `evidence`: until it is enough, the source saves nothing.
    */
-  shouldFollow(unitsPerBlock: number, probation?: ProbationLeft): boolean {
+  shouldFollow(unitsPerBlock: number, evidence?: EvidenceLeft): boolean {
     if (unitsPerBlock === 0) {
       return true;
     }
@@ -153,12 +153,12 @@ export class StateCost {
       return false;
     }
     const blocks = Math.max(1, this.#blocks.total(nowMs));
-    const saved = this.#repeatedUnits.total(nowMs) * this.#savingShare(blocks, nowMs, probation);
+    const saved = this.#repeatedUnits.total(nowMs) * this.#savingShare(blocks, nowMs, evidence);
     return saved >= MIN_GAIN * unitsPerBlock * blocks;
   }
 
   /** Returns the share of the horizon in which the source saves: the time after its probation. */
-  #savingShare(blocks: number, nowMs: number, { blocksLeft, valuesLeft }: ProbationLeft = NO_PROBATION): number {
+  #savingShare(blocks: number, nowMs: number, { blocksLeft, valuesLeft }: EvidenceLeft = ENOUGH): number {
     const values = Math.max(1, this.#repeatedReads.total(nowMs));
     const periods = Math.max(blocksLeft / blocks, valuesLeft / values);
     return Math.max(0, 1 - (periods * PERIOD_MS) / HORIZON_MS);

@@ -202,7 +202,7 @@ export class StateFollower {
     return sources.filter(
       (source) =>
         this.#sourced.isUsable(source, latest) &&
-        (source.unitsPerBlock === 0 || cost.shouldFollow(source.unitsPerBlock, source.probation)),
+        (source.unitsPerBlock === 0 || cost.shouldFollow(source.unitsPerBlock, source.evidence)),
     );
   }
 

@@ -1,6 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import type { Probation } from "./probation.ts";
+import type { GiverEvidence } from "./giverEvidence.ts";
 
 /** A value that a block wrote, or "unknown" if the source only says that it was written. */
 export type Written<Value> = Value | "unknown";
@@ -47,12 +47,12 @@ export interface WriteSetSource {
   /** Provider units that one block costs. Zero: the source is free. */
   readonly unitsPerBlock: number;
   /**
-   * Present if nothing proves the write sets: values that they carried answer no read before it is over.
-   * Each node has its own. This is the one that ends first.
+   * The evidence for its write sets: values that they carried answer no read before it is enough. Absent if they are proven.
+   * Each node has its own. This is the one that needs the least.
    */
-  readonly probation?: Probation | undefined;
-  /** Returns the probation of the node that gave a write set. Default: `probation`. */
-  probationOf?(writeSet: WriteSet): Probation | undefined;
+  readonly evidence?: GiverEvidence | undefined;
+  /** Returns the evidence for the node that gave a write set. Default: `evidence`. */
+  evidenceOf?(writeSet: WriteSet): GiverEvidence;
   /** Whether the source is not asked for some time, because of a wrong value or of failures. */
   readonly isSuspended?: boolean;
   /** Resolves once the write set is complete and checked, or with the reason of the failure. Never rejects. */

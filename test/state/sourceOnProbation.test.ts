@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Probation } from "../../src/state/probation.ts";
+import { GiverEvidence } from "../../src/state/giverEvidence.ts";
 import { emptyWriteSet, FakeWriteSets } from "./fakeWriteSets.ts";
 import { BALANCE, block, createFollower, FIRST, ONE } from "./followerRig.ts";
 
 /** A feed, and a trace on probation that one agreement ends. */
 const createMixedRig = () => {
   const feed = new FakeWriteSets("feed");
-  const trace = Object.assign(new FakeWriteSets("trace"), { probation: new Probation({ blocks: 1, values: 1 }) });
+  const trace = Object.assign(new FakeWriteSets("trace"), { evidence: new GiverEvidence({ blocks: 1, values: 1 }) });
   const { heads, values, follower, dropped, enter } = createFollower([feed, trace]);
   let number = FIRST;
   /** Publishes a block whose write set only this source has. */
@@ -64,8 +64,8 @@ test("values that a source on probation carried end when another source has a wr
 
 test("values that a source carried stay known if its probation ends by time, between two blocks", async () => {
   const clock = { nowMs: 0 };
-  const probation = new Probation({ blocks: 32, values: 1 }, () => clock.nowMs);
-  const trace = Object.assign(new FakeWriteSets("trace"), { probation });
+  const evidence = new GiverEvidence({ blocks: 32, values: 1 }, () => clock.nowMs);
+  const trace = Object.assign(new FakeWriteSets("trace"), { evidence });
   const { heads, values, follower, dropped, enter } = createFollower([trace]);
   let number = FIRST;
   const extend = async (): Promise<void> => {
@@ -75,7 +75,7 @@ test("values that a source carried stay known if its probation ends by time, bet
     await follower.untilApplied(block(number));
   };
   enter(block(number));
-  while (!probation.isOver) {
+  while (!evidence.isTrusted) {
     await extend();
     // A client reads after each head.
     enter(block(number));

@@ -86,14 +86,14 @@ test("a read that a reorganisation ended is not a failure", async () => {
 test("a trace is on probation, again after a wrong value, and other sources are not", async () => {
   const trust = new SourceTrust({ cost, nowMs: () => 0, probation: { blocks: 1, values: 1 } });
   const [trace, list] = (["trace", "accessList"] as const).map((kind) => trust.guard(sourceOf(kind, () => true)));
-  assert.equal(list?.probation, undefined);
-  assert.equal(trace?.probation?.isOver, false);
+  assert.equal(list?.evidence?.isTrusted, true);
+  assert.equal(trace?.evidence?.isTrusted, false);
   const key = { field: "balance", address: `0x${"aa".repeat(20)}`, slot: undefined } as const;
-  trace?.probation?.recordAgreement(key, BLOCK);
-  assert.equal(trace?.probation?.isOver, true);
+  trace?.evidence?.recordAgreement(key, BLOCK);
+  assert.equal(trace?.evidence?.isTrusted, true);
   await trace?.read(BLOCK, signal);
   trust.suspendLastUsed();
-  assert.equal(trace?.probation?.isOver, false);
+  assert.equal(trace?.evidence?.isTrusted, false);
 });
 
 /** A source of traces whose node the test names. */
@@ -106,32 +106,32 @@ const createTraces = () => {
     unitsPerBlock: 20,
     read: async (block) => ({ block, accounts: new Map(), node: node.name }),
   });
-  const probationOf = (name: string) => trace.probationOf?.({ block: BLOCK, accounts: new Map(), node: name });
+  const evidenceOf = (name: string) => trace.evidenceOf?.({ block: BLOCK, accounts: new Map(), node: name });
   const order = () => trust.order([{ name: "a" }, { name: "b" }]).map(({ name }) => name);
-  return { node, trust, trace, probationOf, order };
+  return { node, trust, trace, evidenceOf, order };
 };
 
 const BALANCE = { field: "balance", address: `0x${"aa".repeat(20)}`, slot: undefined } as const;
 
 test("each node earns the trust in its traces by itself, and a trusted one is asked first", () => {
-  const { trace, probationOf, order } = createTraces();
+  const { trace, evidenceOf, order } = createTraces();
   assert.deepEqual(order(), ["a", "b"]);
-  probationOf("b")?.recordAgreement(BALANCE, BLOCK);
-  assert.deepEqual([probationOf("a")?.isOver, probationOf("b")?.isOver], [false, true]);
-  assert.equal(trace.probation?.isOver, true, "the next block is read from the trusted node");
+  evidenceOf("b")?.recordAgreement(BALANCE, BLOCK);
+  assert.deepEqual([evidenceOf("a")?.isTrusted, evidenceOf("b")?.isTrusted], [false, true]);
+  assert.equal(trace.evidence?.isTrusted, true, "the next block is read from the trusted node");
   assert.deepEqual(order(), ["b", "a"]);
 });
 
 test("a node whose trace was wrong rests and begins its probation again, and the other one is asked", async () => {
-  const { node, trust, trace, probationOf, order } = createTraces();
+  const { node, trust, trace, evidenceOf, order } = createTraces();
   for (const name of ["a", "b"]) {
-    probationOf(name)?.recordAgreement(BALANCE, BLOCK);
+    evidenceOf(name)?.recordAgreement(BALANCE, BLOCK);
   }
   node.name = "b";
   await trace.read(BLOCK, signal);
   assert.equal(trust.suspendLastUsed(), "trace");
   assert.deepEqual(order(), ["a"]);
-  assert.deepEqual([probationOf("a")?.isOver, probationOf("b")?.isOver], [true, false]);
+  assert.deepEqual([evidenceOf("a")?.isTrusted, evidenceOf("b")?.isTrusted], [true, false]);
   assert.equal(trace.isSuspended, false);
   trust.suspendNode("a");
   assert.equal(trace.isSuspended, true);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
-import { PeerProbation } from "../../src/state/peerProbation.ts";
-import { Probation } from "../../src/state/probation.ts";
+import { GiverEvidence } from "../../src/state/giverEvidence.ts";
+import { PeerComparison } from "../../src/state/peerComparison.ts";
 import type { WriteSet, WriteSetFailure } from "../../src/state/writeSet.ts";
 import { blockOf } from "../support/builders/heads.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
@@ -20,12 +20,12 @@ const writes = (block: BlockId, node: string, balances: readonly bigint[]): Writ
 
 /** Compares a peer with trusted write sets of two balances. `answer` is the peer's. */
 const createRig = (answer: (block: BlockId) => WriteSet | WriteSetFailure | Error) => {
-  const probation = new Probation({ blocks: BLOCKS, values: VALUES });
+  const evidence = new GiverEvidence({ blocks: BLOCKS, values: VALUES });
   const asked: bigint[] = [];
   const clock = { nowMs: 0 };
-  const peers = new PeerProbation({
+  const peers = new PeerComparison({
     nowMs: () => clock.nowMs,
-    candidates: () => (probation.isOver ? [] : [{ name: "peer", probation }]),
+    candidates: () => (evidence.isTrusted ? [] : [["peer", evidence]]),
     readFrom: async (_, block) => {
       asked.push(block.number);
       const outcome = answer(block);
@@ -41,15 +41,15 @@ const createRig = (answer: (block: BlockId) => WriteSet | WriteSetFailure | Erro
       await peers.compare(writes(blockOf(number), "trusted", balances));
     }
   };
-  return { probation, asked, follow };
+  return { evidence, asked, follow };
 };
 
 test("a node whose write sets have the trusted values ends its probation, and is asked no more", async () => {
-  const { probation, asked, follow } = createRig((block) => writes(block, "peer", [1n, 2n, 3n]));
+  const { evidence, asked, follow } = createRig((block) => writes(block, "peer", [1n, 2n, 3n]));
   await follow(1, 2);
-  assert.equal(probation.isOver, false);
+  assert.equal(evidence.isTrusted, false);
   await follow(3, 9);
-  assert.equal(probation.isOver, true);
+  assert.equal(evidence.isTrusted, true);
   assert.deepEqual(asked, [1n, 2n, 3n]);
 });
 
@@ -62,10 +62,10 @@ test("a node with another value, without one, or without an answer earns nothing
     "of another block": () => writes(blockOf(99), "peer", [1n, 2n]),
   };
   for (const [name, answer] of Object.entries(outcomes)) {
-    const { probation, asked, follow } = createRig(answer);
+    const { evidence, asked, follow } = createRig(answer);
     await follow(1, 40);
     assert.deepEqual(asked, [1n, 31n], `${name}: after a minute`);
-    assert.deepEqual([probation.blocksLeft, probation.valuesLeft], [BLOCKS, VALUES], name);
+    assert.deepEqual([evidence.blocksLeft, evidence.valuesLeft], [BLOCKS, VALUES], name);
   }
 });
 
@@ -75,9 +75,9 @@ test("a block without a written value costs no read", async () => {
   assert.deepEqual(empty.asked, []);
   const asked: bigint[] = [];
   const unknown = new Map([[addressOf(1), { balance: "unknown" as const, slots: new Map() }]]);
-  await new PeerProbation({
+  await new PeerComparison({
     nowMs: () => 0,
-    candidates: () => [{ name: "peer", probation: new Probation({ blocks: 1, values: 1 }) }],
+    candidates: () => [["peer", new GiverEvidence({ blocks: 1, values: 1 })]],
     readFrom: async (_, { number }) => {
       asked.push(number);
       return "late";

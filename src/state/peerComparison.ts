@@ -1,22 +1,16 @@
 import type { BlockId } from "../core/heads.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
-import type { Probation } from "./probation.ts";
+import type { GiverEvidence } from "./giverEvidence.ts";
 import { runSliced } from "./runSliced.ts";
 import { keyName } from "./stateKey.ts";
 import type { TableKey } from "./store/keyEncoder.ts";
 import { writtenValues, ZERO_VALUE } from "./store/writtenValues.ts";
 import type { WriteSet, WriteSetFailure } from "./writeSet.ts";
 
-/** A node on probation. */
-export interface ProbationNode {
-  readonly name: string;
-  readonly probation: Probation;
-}
-
-export interface PeerProbationOptions {
+export interface PeerComparisonOptions {
   readonly nowMs: () => number;
   /** Returns the nodes on probation that may be asked, the one whose probation is furthest first. */
-  candidates(): readonly ProbationNode[];
+  candidates(): readonly (readonly [name: string, evidence: GiverEvidence])[];
   /** Reads the write set of one node. Never rejects. */
   readFrom(node: string, block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure>;
 }
@@ -44,34 +38,32 @@ const valuesOf = function* (writeSet: WriteSet): Generator<void, Map<string, { k
  * Lets nodes earn the trust in their traces while a trusted node has the write sets. Such a node is asked for the same block.
  * Its values count if it has all values of the trusted write set.
  */
-export class PeerProbation {
-  readonly #options: PeerProbationOptions;
+export class PeerComparison {
+  readonly #options: PeerComparisonOptions;
   readonly #pausedUntilMs = new Map<string, number>();
   #isRunning = false;
 
-  constructor(options: PeerProbationOptions) {
+  constructor(options: PeerComparisonOptions) {
     this.#options = options;
   }
 
   /** Compares one node with a trusted write set, unless a comparison is running. Never rejects. */
   async compare(trusted: WriteSet): Promise<void> {
     const { candidates, nowMs } = this.#options;
-    const peer = candidates().find(({ name }) => nowMs() >= (this.#pausedUntilMs.get(name) ?? 0));
+    const peer = candidates().find(([name]) => nowMs() >= (this.#pausedUntilMs.get(name) ?? 0));
     if (peer === undefined || this.#isRunning || trusted.accounts.size === 0) {
       return;
     }
+    const [name, evidence] = peer;
     this.#isRunning = true;
-    try {
-      const agrees = await this.#agrees(peer, trusted).catch(() => false);
-      if (!agrees) {
-        this.#pausedUntilMs.set(peer.name, nowMs() + PAUSE_MS);
-      }
-    } finally {
-      this.#isRunning = false;
+    const agrees = await this.#agrees(name, evidence, trusted).catch(() => false);
+    this.#isRunning = false;
+    if (!agrees) {
+      this.#pausedUntilMs.set(name, nowMs() + PAUSE_MS);
     }
   }
 
-  async #agrees({ name, probation }: ProbationNode, trusted: WriteSet): Promise<boolean> {
+  async #agrees(name: string, evidence: GiverEvidence, trusted: WriteSet): Promise<boolean> {
     const { block } = trusted;
     const expected = await runSliced(valuesOf(trusted));
     // Nothing could agree, and a read costs units.
@@ -88,7 +80,7 @@ export class PeerProbation {
     }
     for (const { key } of expected.values()) {
       if (key.field !== "storage") {
-        probation.recordAgreement({ ...key, field: key.field }, block);
+        evidence.recordAgreement({ ...key, field: key.field }, block);
       }
     }
     return true;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Probation } from "../../src/state/probation.ts";
+import { GiverEvidence } from "../../src/state/giverEvidence.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
@@ -9,29 +9,29 @@ const keyOf = (index: number): StateKey => ({ field: "balance", address: address
 const block = (number: number) => ({ number: BigInt(number), hash: hashOf(number) });
 
 test("probation is over after enough blocks and enough values", () => {
-  const probation = new Probation({ blocks: 3, values: 5 });
+  const probation = new GiverEvidence({ blocks: 3, values: 5 });
   for (let index = 0; index < 10; index++) {
     probation.recordAgreement(keyOf(index), block(1));
   }
-  assert.equal(probation.isOver, false, "one block");
+  assert.equal(probation.isTrusted, false, "one block");
   probation.recordAgreement(keyOf(0), block(2));
-  assert.equal(probation.isOver, false, "two blocks");
+  assert.equal(probation.isTrusted, false, "two blocks");
   probation.recordAgreement(keyOf(0), block(3));
-  assert.equal(probation.isOver, true);
-  probation.restart();
-  assert.equal(probation.isOver, false);
+  assert.equal(probation.isTrusted, true);
+  probation.suspend();
+  assert.equal(probation.isTrusted, false);
 });
 
 test("a value counts once a block, and older blocks do not count", () => {
-  const probation = new Probation({ blocks: 2, values: 3 });
+  const probation = new GiverEvidence({ blocks: 2, values: 3 });
   for (let count = 0; count < 10; count++) {
     probation.recordAgreement(keyOf(0), block(2));
     probation.recordAgreement(keyOf(0), block(1));
   }
   probation.recordAgreement(keyOf(0), block(3));
-  assert.equal(probation.isOver, false);
+  assert.equal(probation.isTrusted, false);
   probation.recordAgreement(keyOf(1), block(3));
-  assert.equal(probation.isOver, true);
+  assert.equal(probation.isTrusted, true);
 });
 
 test("on a slow chain, eight blocks of a minute are enough, and a fast one needs all of its blocks", () => {
@@ -40,9 +40,9 @@ test("on a slow chain, eight blocks of a minute are enough, and a fast one needs
     [200, 32],
   ] as const) {
     const clock = { nowMs: 0 };
-    const probation = new Probation({ blocks: 32, values: 1 }, () => clock.nowMs);
+    const probation = new GiverEvidence({ blocks: 32, values: 1 }, () => clock.nowMs);
     let count = 0;
-    while (!probation.isOver) {
+    while (!probation.isTrusted) {
       count++;
       clock.nowMs += blockMs;
       probation.recordAgreement(keyOf(0), block(count));

@@ -1,7 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import { keyName, type StateKey } from "./stateKey.ts";
 
-/** The agreement with nodes that a source needs before its values answer reads. */
+/** The agreement with nodes that a giver of write sets needs before its values answer reads. */
 export interface ProbationLimits {
   /** Blocks at which a value agreed. On slow chains, fewer blocks are enough: those of PROBATION_MS. */
   readonly blocks: number;
@@ -9,14 +9,22 @@ export interface ProbationLimits {
   readonly values: number;
 }
 
+/** Write sets that a header or an execution proves need no agreement. */
+const NO_PROBATION: ProbationLimits = { blocks: 0, values: 0 };
 /** After this time since the first agreement, MIN_BLOCKS are enough. 32 blocks of 12 s take 6.4 minutes. */
 const PROBATION_MS = 64_000;
 const MIN_BLOCKS = 8;
+/** A giver of a wrong value is not asked for this time. */
+const SUSPENSION_MS = 3_600_000;
 
-/** Counts how often the values of a source agreed with nodes, until that is enough. */
-export class Probation {
+/**
+ * The evidence for one giver of write sets: a node, or a source whose write sets are proven. It counts how often its values agreed
+ * with those of nodes, until that is enough. A wrong value suspends the giver, and the count begins again.
+ */
+export class GiverEvidence {
   readonly #limits: ProbationLimits;
   readonly #nowMs: () => number;
+  #suspendedUntilMs = Number.NEGATIVE_INFINITY;
   #firstMs = Number.POSITIVE_INFINITY;
   #blocks = 0;
   #values = 0;
@@ -24,13 +32,19 @@ export class Probation {
   /** The values that agreed at `#newestBlock`. */
   readonly #agreed = new Set<string>();
 
-  constructor(limits: ProbationLimits, nowMs: () => number = () => performance.now()) {
+  constructor(limits: ProbationLimits = NO_PROBATION, nowMs: () => number = () => performance.now()) {
     this.#limits = limits;
     this.#nowMs = nowMs;
   }
 
-  get isOver(): boolean {
+  /** Whether its values may answer reads. If not, it is on probation. */
+  get isTrusted(): boolean {
     return this.blocksLeft === 0 && this.valuesLeft === 0;
+  }
+
+  /** Whether it is not asked for some time, because a value was wrong. */
+  get isSuspended(): boolean {
+    return this.#nowMs() < this.#suspendedUntilMs;
   }
 
   /** Blocks at which a value must still agree. */
@@ -45,9 +59,9 @@ export class Probation {
     return Math.max(0, this.#limits.values - this.#values);
   }
 
-  /** Called when a node returned the value that write sets of the source had predicted for this block. */
+  /** Called when a node returned the value that write sets of the giver had predicted for this block. */
   recordAgreement({ field, address, slot }: StateKey, { number }: BlockId): void {
-    if (this.isOver || number < this.#newestBlock) {
+    if (this.isTrusted || number < this.#newestBlock) {
       return;
     }
     if (number > this.#newestBlock) {
@@ -63,8 +77,9 @@ export class Probation {
     }
   }
 
-  /** Begins again, because a value was wrong. */
-  restart(): void {
+  /** Called when a value of its write sets was wrong. */
+  suspend(): void {
+    this.#suspendedUntilMs = this.#nowMs() + SUSPENSION_MS;
     this.#blocks = 0;
     this.#values = 0;
     this.#newestBlock = -1n;
@@ -72,3 +87,7 @@ export class Probation {
     this.#agreed.clear();
   }
 }
+
+/** Compares how much two givers still need, for a sort: a trusted one is first. */
+export const byProgress = (one: GiverEvidence, other: GiverEvidence): number =>
+  one.blocksLeft - other.blocksLeft || one.valuesLeft - other.valuesLeft;
