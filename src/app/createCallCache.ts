@@ -4,7 +4,7 @@ import type { StateFetch } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import { parseJson } from "../json/jsonBytes.ts";
 import type { Call } from "../jsonrpc/call.ts";
-import { parseParent } from "../simulation/simulatedHeader.ts";
+import { parseBaseBlock } from "../simulation/simulatedHeader.ts";
 import { CallCache } from "../state/calls/callCache.ts";
 import { CallChecks } from "../state/calls/callChecks.ts";
 import { CallLearner } from "../state/calls/callLearner.ts";
@@ -75,7 +75,7 @@ const createRun =
     const kind = method === "eth_call" ? "repeatedCall" : "estimateGas";
     return execution.simulator.trace({
       ...{ kind, paramsText, gasCap, signal },
-      base: { block: parseParent(header), source },
+      base: { block: parseBaseBlock(header), source },
     });
   };
 

@@ -2,7 +2,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
-import { RulesWatch, resolveForks } from "../evm/chainRules.ts";
+import { RulesWatch, resolveForks } from "../evm/rulesWatch.ts";
 import type { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { SenderCache } from "../evm/senders/senderCache.ts";
 import { createFeed } from "../feed/feedClient.ts";

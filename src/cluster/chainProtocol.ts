@@ -4,7 +4,7 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import type { Place } from "../limits/places.ts";
-import type { ParentBlock } from "../simulation/simulatedHeader.ts";
+import type { BaseBlock } from "../simulation/simulatedHeader.ts";
 import type { RunKind } from "../simulation/simulator.ts";
 import type { CacheableCall } from "../state/calls/callCache.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
@@ -70,7 +70,7 @@ export interface RemoteRun extends OfChain {
   readonly clientId: string;
   readonly kind: RunKind;
   readonly paramsText: Uint8Array;
-  readonly block: ParentBlock;
+  readonly block: BaseBlock;
   readonly firstTimestamp: bigint | undefined;
   readonly state: RemoteRunBase;
 }

@@ -11,7 +11,7 @@ export interface AccountState {
   readonly hasStorage?: boolean;
 }
 
-/** State at one moment, read synchronously. The implementation decides how to treat missing values (evm/reads/knownState). */
+/** State at one moment, read synchronously. The implementation decides how to treat missing values (evm/reads/cachedState). */
 export interface StateReader {
   account(address: Address): AccountState | undefined;
   code(codeHash: Hash, address: Address): Uint8Array;

@@ -10,7 +10,7 @@ import { createCall, paramsTextOf } from "../jsonrpc/call.ts";
 import { overBudget } from "../jsonrpc/rpcError.ts";
 import { pendingState } from "../pending/pendingState.ts";
 import { prefetchHintOfCall } from "../simulation/payload.ts";
-import { type ParentBlock, parseParent } from "../simulation/simulatedHeader.ts";
+import { type BaseBlock, parseBaseBlock } from "../simulation/simulatedHeader.ts";
 import type { ExecutionBase, Simulator } from "../simulation/simulator.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import { headerNotFound } from "./blockParams.ts";
@@ -63,11 +63,11 @@ export const sealedExecutionBase = async (
   block: BlockReference,
   hint: PrefetchHint | undefined,
 ): Promise<ExecutionBase> => {
-  const parent = parseParent(await readHeader(input, block));
+  const parent = parseBaseBlock(await readHeader(input, block));
   return { block: parent, source: stateAtOf(input, execution)({ number: parent.number, hash: parent.hash }, hint) };
 };
 
-const parentOfPending = (block: PendingBlock): ParentBlock => ({
+const baseOfPending = (block: PendingBlock): BaseBlock => ({
   number: block.number,
   hash: block.hash,
   timestamp: block.environment.timestamp,
@@ -99,7 +99,7 @@ export const pendingCallBase = (
   { pending, newest }: PendingTop,
   hint: PrefetchHint | undefined,
 ): ExecutionBase => ({
-  block: parentOfPending(newest),
+  block: baseOfPending(newest),
   source: pendingState(pending, stateAtOf(input, execution)(pending.base, hint)),
 });
 
@@ -118,7 +118,7 @@ export const pendingSimulationBase = async (
     return base;
   }
   const previous = pending.blocks.at(-2);
-  const parent = previous ? parentOfPending(previous) : parseParent(await readHeader(input, pending.base));
+  const parent = previous ? baseOfPending(previous) : parseBaseBlock(await readHeader(input, pending.base));
   return { ...base, block: parent, firstTimestamp: newest.environment.timestamp };
 };
 

@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { BlockId } from "../core/heads.ts";
 import type { AccountChange, StateChanges, StateKeys, StateValues } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import { createKnownState, type KnownState } from "../evm/reads/knownState.ts";
+import { CachedState } from "../evm/reads/cachedState.ts";
 import { createMissingState } from "../evm/reads/missingState.ts";
 import type { PlainCall } from "../state/fetch/prefetch.ts";
 import { predictKeys } from "./predictKeys.ts";
@@ -36,16 +36,16 @@ const MAX_KNOWN_VALUES = 2_000_000;
 export class BaseState {
   readonly #options: BaseStateOptions;
   #base: BlockId;
-  #known: KnownState;
+  #known: CachedState;
   readonly #implementations = new LRUCache<Address, Address>({ max: MAX_IMPLEMENTATIONS });
 
   constructor(options: BaseStateOptions, base: BlockId) {
     this.#options = options;
     this.#base = base;
-    this.#known = createKnownState(options);
+    this.#known = new CachedState(options);
   }
 
-  get known(): KnownState {
+  get known(): CachedState {
     return this.#known;
   }
 
@@ -98,7 +98,7 @@ export class BaseState {
   /** Moves to another block, and discards all values. */
   reset(base: BlockId): void {
     this.#base = base;
-    this.#known = createKnownState(this.#options);
+    this.#known = new CachedState(this.#options);
   }
 
   /** Whether an account that existed was created again: cached slots of it may be wrong now. */

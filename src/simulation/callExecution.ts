@@ -16,13 +16,13 @@ import { overrideState } from "./overrideState.ts";
 import { type BlockOverrides, parseBlockOverrides, parseStateOverrides, SIMULATE_CODES } from "./payload.ts";
 import { revertReason } from "./revertReason.ts";
 import { messageOfCall } from "./simulateCall.ts";
-import type { ParentBlock } from "./simulatedHeader.ts";
+import type { BaseBlock } from "./simulatedHeader.ts";
 
 /** A call that executes in a block, on that block's state. Plain data, sent to a worker. */
 export interface CallInput {
   /** JSON text of [call, block, stateOverrides, blockOverrides]. The block was resolved before. */
   readonly paramsText: Uint8Array;
-  readonly block: ParentBlock;
+  readonly block: BaseBlock;
   readonly forks: ChainForks;
   readonly gasCap: bigint;
 }
@@ -125,7 +125,7 @@ const describeRejection = (error: unknown, gas: bigint): unknown =>
     : error;
 
 const environmentOf = (
-  block: ParentBlock,
+  block: BaseBlock,
   overrides: BlockOverrides,
   isFree: boolean,
 ): Omit<BlockEnvironment, "blobBaseFee" | "blockHash"> => ({

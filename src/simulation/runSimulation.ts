@@ -7,12 +7,12 @@ import { type ErrorShape, type FormatOptions, formatBlock } from "./formatBlock.
 import { type Payload, parsePayload } from "./payload.ts";
 import { type SimulatedBlock, simulateBlock } from "./simulateBlock.ts";
 import { OutputLimit } from "./simulateCall.ts";
-import type { ParentBlock, Profile } from "./simulatedHeader.ts";
+import type { BaseBlock, Profile } from "./simulatedHeader.ts";
 
 /** A whole request of eth_simulateV1. It is plain data, so that it can be sent to a worker. */
 export interface SimulationInput {
   readonly paramsText: Uint8Array;
-  readonly parent: ParentBlock;
+  readonly parent: BaseBlock;
   readonly forks: ChainForks;
   readonly profile: Profile;
   readonly errorShape: ErrorShape;
@@ -114,7 +114,7 @@ const simulate = async (
   return results;
 };
 
-const parentOf = ({ header, hash }: SimulatedBlock, before: ParentBlock): ParentBlock => ({
+const parentOf = ({ header, hash }: SimulatedBlock, before: BaseBlock): BaseBlock => ({
   number: header.number,
   hash,
   timestamp: header.timestamp,

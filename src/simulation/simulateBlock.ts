@@ -18,7 +18,7 @@ import type { PlannedBlock } from "./blockPlan.ts";
 import { overrideState } from "./overrideState.ts";
 import type { Withdrawal } from "./payload.ts";
 import { BlockGasPool, type GasBudget, type OutputLimit, type SimulatedCall, simulateCall } from "./simulateCall.ts";
-import { beginHeader, type HeaderStart, type ParentBlock, type Profile } from "./simulatedHeader.ts";
+import { type BaseBlock, beginHeader, type HeaderStart, type Profile } from "./simulatedHeader.ts";
 import { type SimulatedTransaction, simulatedTransaction } from "./simulatedTransaction.ts";
 
 interface BlockContext extends ExecutionOptions {
@@ -39,7 +39,7 @@ export interface SimulatedBlock {
 
 /** Simulates one block: overrides, system calls, the client's calls, withdrawals and the header. */
 export const simulateBlock = async (
-  parent: ParentBlock,
+  parent: BaseBlock,
   planned: PlannedBlock,
   context: BlockContext,
 ): Promise<SimulatedBlock> => {

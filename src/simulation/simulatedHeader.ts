@@ -17,8 +17,8 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { quantityOf } from "../verification/jsonFields.ts";
 import type { PlannedBlock } from "./blockPlan.ts";
 
-/** The parent of a simulated block. Plain data, sent between threads. */
-export interface ParentBlock {
+/** The block that a call executes in, or that a simulation builds on. Plain data, sent between threads. */
+export interface BaseBlock {
   readonly number: bigint;
   readonly hash: Hash;
   readonly timestamp: bigint;
@@ -62,7 +62,7 @@ interface HeaderOptions {
 }
 
 /** Returns the header like geth's makeHeaders and processBlock, or like an OP-stack node with the profile `contract`. */
-export const beginHeader = (parent: ParentBlock, block: PlannedBlock, options: HeaderOptions): HeaderStart => {
+export const beginHeader = (parent: BaseBlock, block: PlannedBlock, options: HeaderOptions): HeaderStart => {
   const { profile, rules } = options;
   const { overrides } = block;
   const isGeth = profile === "geth";
@@ -89,7 +89,7 @@ export const beginHeader = (parent: ParentBlock, block: PlannedBlock, options: H
 };
 
 /** Without validation the base fee is zero, unless the client sets it. */
-const baseFeeOf = (parent: ParentBlock, block: PlannedBlock, options: HeaderOptions): bigint | undefined => {
+const baseFeeOf = (parent: BaseBlock, block: PlannedBlock, options: HeaderOptions): bigint | undefined => {
   const { rules, validates, parentRules } = options;
   if (!isForkActive(rules, "london")) {
     return undefined;
@@ -100,7 +100,7 @@ const baseFeeOf = (parent: ParentBlock, block: PlannedBlock, options: HeaderOpti
   return validates ? nextBaseFee({ ...parent, extraData: parseData(parent.extraData) }, parentRules) : 0n;
 };
 
-const excessBlobGasOf = (parent: ParentBlock, { rules, parentRules }: HeaderOptions): bigint => {
+const excessBlobGasOf = (parent: BaseBlock, { rules, parentRules }: HeaderOptions): bigint => {
   if (rules.blobs === undefined || !isForkActive(parentRules, "cancun")) {
     return 0n;
   }
@@ -115,7 +115,7 @@ const excessBlobGasOf = (parent: ParentBlock, { rules, parentRules }: HeaderOpti
 const wrong = (name: string) => new RpcError(CODES.SERVER, `header not found: the block of a node has no ${name}`);
 
 /** Parses a node's block for a simulation on top of it. Throws RpcError if a required field is missing. */
-export const parseParent = (fields: HeaderFields): ParentBlock => {
+export const parseBaseBlock = (fields: HeaderFields): BaseBlock => {
   const quantity = (name: string) => {
     const value = optional(name);
     if (value === undefined) {

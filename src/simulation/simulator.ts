@@ -15,7 +15,7 @@ import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { CallInput } from "./callExecution.ts";
 import type { ErrorShape } from "./formatBlock.ts";
 import type { SimulationInput } from "./runSimulation.ts";
-import type { ParentBlock, Profile } from "./simulatedHeader.ts";
+import type { BaseBlock, Profile } from "./simulatedHeader.ts";
 import type { AccessListResult, RepeatedCallResult } from "./simulationTask.ts";
 
 export interface SimulatorOptions {
@@ -54,7 +54,7 @@ export type RunKind = "simulate" | "call" | "estimateGas" | "createAccessList";
 /** The block and the state on which a run is based. */
 export interface ExecutionBase {
   /** For a simulation the block before the first one, for a call the block that it runs in. */
-  readonly block: ParentBlock;
+  readonly block: BaseBlock;
   readonly source: StateSource;
   /** For simulations on the pending block: the timestamp of the first simulated block. */
   readonly firstTimestamp?: bigint;
@@ -189,7 +189,7 @@ const reserveResult = ({ memory, maxResponseBytes }: SimulatorOptions, { clientI
   return () => use?.end();
 };
 
-const isBlockKnown = ({ number, timestamp, laterFields = [] }: ParentBlock, forks: ChainForks): boolean => {
+const isBlockKnown = ({ number, timestamp, laterFields = [] }: BaseBlock, forks: ChainForks): boolean => {
   const rules = newestRulesAt(forks, number, timestamp);
   const differing = [...unknownFields(laterFields, rules), ...missingFields(laterFields, rules)];
   return areRulesKnown(forks, timestamp) && differing.length === 0;

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { HeaderFields } from "../../src/core/heads.ts";
-import { parseParent } from "../../src/simulation/simulatedHeader.ts";
+import { parseBaseBlock } from "../../src/simulation/simulatedHeader.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { compile } from "../support/builders/compile.ts";
 import { countedFetch } from "../support/fakes/countedFetch.ts";
@@ -26,7 +26,7 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
       ["Loops", "Loops", () => []],
     ]);
     await placed.send(placed.address("Token"), placed.encode("Token", "mint", [placed.sender, 10n ** 18n]));
-    const block = parseParent((await anvil.call("eth_getBlockByNumber", "latest", false)) as HeaderFields);
+    const block = parseBaseBlock((await anvil.call("eth_getBlockByNumber", "latest", false)) as HeaderFields);
     const rig = createSimulationRig(block, countedFetch(anvil).fetch);
     const measure = async (params: readonly unknown[], runs: number): Promise<Compared> => {
       const [ours, anvils]: [number[], number[]] = [[], []];

@@ -1,6 +1,6 @@
 import type { BlockId, HeaderFields } from "../../src/core/heads.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
-import { type ParentBlock, parseParent } from "../../src/simulation/simulatedHeader.ts";
+import { type BaseBlock, parseBaseBlock } from "../../src/simulation/simulatedHeader.ts";
 import { type Anvil, startAnvil } from "../devnet/anvil.ts";
 import { countedFetch } from "../support/fakes/countedFetch.ts";
 import { createSimulationRig } from "../support/fakes/simulationRig.ts";
@@ -56,9 +56,9 @@ export const bench = async ({ short }: { readonly short: boolean }) => {
   }
 };
 
-const mineBlock = async (anvil: Anvil): Promise<ParentBlock> => {
+const mineBlock = async (anvil: Anvil): Promise<BaseBlock> => {
   await anvil.call("evm_mine");
-  return parseParent((await anvil.call("eth_getBlockByNumber", "latest", false)) as HeaderFields);
+  return parseBaseBlock((await anvil.call("eth_getBlockByNumber", "latest", false)) as HeaderFields);
 };
 
 type Prestate = Readonly<Record<string, { readonly storage?: Readonly<Record<string, string>> }>>;

@@ -6,7 +6,7 @@ import type { Rules } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { BlockEnvironment, TransactionResult } from "../../src/evm/engine.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
-import { parseParent } from "../../src/simulation/simulatedHeader.ts";
+import { parseBaseBlock } from "../../src/simulation/simulatedHeader.ts";
 import { type Anvil, startAnvil } from "../devnet/anvil.ts";
 import { randomCase } from "../fuzz/evm/randomWorld.ts";
 import { createRandom } from "../support/builders/randomValues.ts";
@@ -55,7 +55,7 @@ const writeState = async (anvil: Anvil, state: PlainState): Promise<void> => {
 };
 
 const readBlock = async (anvil: Anvil): Promise<BlockEnvironment> => {
-  const block = parseParent((await anvil.call("eth_getBlockByNumber", "latest", false)) as HeaderFields);
+  const block = parseBaseBlock((await anvil.call("eth_getBlockByNumber", "latest", false)) as HeaderFields);
   return {
     number: block.number,
     timestamp: block.timestamp,

@@ -7,8 +7,8 @@ import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { type Comparison, compareEngines, type EngineDifference } from "../../src/evm/comparison/compareEngines.ts";
 import { createEngines, type Engines } from "../../src/evm/createEngines.ts";
+import { CachedState } from "../../src/evm/reads/cachedState.ts";
 import { completeRun } from "../../src/evm/reads/complete.ts";
-import { createKnownState } from "../../src/evm/reads/knownState.ts";
 import type { CallInput } from "../../src/simulation/callExecution.ts";
 import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
 import { runCall } from "../../src/simulation/simulationTask.ts";
@@ -58,7 +58,7 @@ const [ours, reference] = [await createEngines("auto"), await createEngines("ref
 
 /** Runs on a state that has to be fetched, as in a thread. */
 const compare = (engines: Engines, input = simulationInput(FORKS)): Promise<Comparison> => {
-  const known = createKnownState({ codes: new Map(), isNative: () => false });
+  const known = new CachedState({ codes: new Map(), isNative: () => false });
   const source = plainSource("state", STATE);
   return compareEngines({
     described: { name: "simulate", stateId: "state", input },
@@ -165,7 +165,7 @@ test("a run that the reference leaves to a node is skipped", async () => {
 test("a run whose state cannot be completed is not compared, because its steps are guesses", async () => {
   const faulty = faultyEngines(ours, (result) => ({ ...result, gasUsed: 1n }));
   const input = simulationInput(FORKS);
-  const known = createKnownState({ codes: new Map(), isNative: () => false });
+  const known = new CachedState({ codes: new Map(), isNative: () => false });
   const comparison = await compareEngines({
     described: { name: "simulate", stateId: "state", input },
     run: (host) => runSimulation(input, host),

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { StateKeys, StateReader } from "../../src/core/stateReader.ts";
 import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { CachedState } from "../../src/evm/reads/cachedState.ts";
 import { completeRun } from "../../src/evm/reads/complete.ts";
-import { createKnownState } from "../../src/evm/reads/knownState.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 
-const create = () => createKnownState({ codes: new Map(), isNative: () => false });
+const create = () => new CachedState({ codes: new Map(), isNative: () => false });
 const source = plainSource("nothing", new Map());
 const fetch = (keys: StateKeys) => source.read(keys, new AbortController().signal);
 /** Completes a run on a state of which nothing is known. */

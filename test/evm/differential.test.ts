@@ -6,9 +6,9 @@ import { formatData, type Hex, parseData } from "../../src/ethereum/hex.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { TransactionResult } from "../../src/evm/engine.ts";
+import { CachedState } from "../../src/evm/reads/cachedState.ts";
 import { completeRun } from "../../src/evm/reads/complete.ts";
-import { createKnownState } from "../../src/evm/reads/knownState.ts";
-import { parseParent } from "../../src/simulation/simulatedHeader.ts";
+import { parseBaseBlock } from "../../src/simulation/simulatedHeader.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { createCallWorld, type PlainCall } from "../support/builders/callWorld.ts";
 import { createNodeState } from "../support/builders/nodeState.ts";
@@ -24,7 +24,7 @@ const anvil = await startAnvil(["--hardfork", "osaka", "--no-mining"]);
 after(() => anvil.close());
 
 const world = await createCallWorld(anvil, "osaka");
-const block = parseParent((await anvil.call("eth_getBlockByNumber", "latest", false)) as HeaderFields);
+const block = parseBaseBlock((await anvil.call("eth_getBlockByNumber", "latest", false)) as HeaderFields);
 const engine = (await createEngines())(rulesAt(fixedForks(CHAIN_ID, "osaka"), block.number, block.timestamp));
 const nodeState = createNodeState({
   maxBytes: 64 * 1024 * 1024,
@@ -39,7 +39,7 @@ const nodeState = createNodeState({
   },
 });
 const source = nodeState.at(block);
-const known = createKnownState({ codes: new Map(), isNative: () => false });
+const known = new CachedState({ codes: new Map(), isNative: () => false });
 
 const run = async (call: PlainCall): Promise<TransactionResult> => {
   const { result } = await completeRun(

@@ -12,12 +12,12 @@ import { DEPOSIT_TYPE } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { Engine, TransactionResult } from "../../src/evm/engine.ts";
 import type { ExecutionState } from "../../src/evm/executionState.ts";
+import { CachedState } from "../../src/evm/reads/cachedState.ts";
 import { completeRun } from "../../src/evm/reads/complete.ts";
-import { createKnownState } from "../../src/evm/reads/knownState.ts";
 import { recoverSender } from "../../src/evm/senders/recoverAddress.ts";
 import { startCalls } from "../../src/evm/systemCalls.ts";
 import { messageOf } from "../../src/evm/transactionMessage.ts";
-import { parseParent } from "../../src/simulation/simulatedHeader.ts";
+import { parseBaseBlock } from "../../src/simulation/simulatedHeader.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { compile } from "../support/builders/compile.ts";
 import { createNodeState } from "../support/builders/nodeState.ts";
@@ -47,7 +47,7 @@ const rules = rulesAt(fixedForks(BigInt(CHAIN_ID), "prague"), 1n, 1n);
 const engine = (await createEngines())(rules);
 const reference = (await createEngines("reference"))(rules);
 const block = async (number: string) =>
-  parseParent((await anvil.call("eth_getBlockByNumber", number, false)) as HeaderFields);
+  parseBaseBlock((await anvil.call("eth_getBlockByNumber", number, false)) as HeaderFields);
 
 const WATCHED = [sender, authority, stranger].map(({ address }) => address.toLowerCase() as Address);
 
@@ -67,7 +67,7 @@ interface Replayed {
 const replay = async (by: Engine, raw: Hex, before: string, mined: Mined): Promise<Replayed> => {
   const [parent, own] = [await block(before), await block(mined.blockNumber)];
   const source = createNodeState({ fetch: countedFetch(anvil).fetch, maxBytes: 16 * 1024 * 1024 }).at(parent);
-  const known = createKnownState({ codes: new Map(), isNative: () => false });
+  const known = new CachedState({ codes: new Map(), isNative: () => false });
   const transaction = parseTransaction(parseData(raw));
   if (transaction.type === DEPOSIT_TYPE) {
     throw new Error("a deposit");

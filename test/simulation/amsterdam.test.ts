@@ -20,7 +20,7 @@ import { createEngines } from "../../src/evm/createEngines.ts";
 import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
-import { type ParentBlock, parseParent } from "../../src/simulation/simulatedHeader.ts";
+import { type BaseBlock, parseBaseBlock } from "../../src/simulation/simulatedHeader.ts";
 import { runAccessList, runCall, runEstimate } from "../../src/simulation/simulationTask.ts";
 import { createSimulator } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
@@ -51,8 +51,8 @@ const STATE = new Map(
     { nonce: 1n, balance: 10n ** 18n, code, codeHash: keccak256Hex(code), storage: new Map() },
   ]),
 );
-const BLOCK: ParentBlock = { ...PARENT, slotNumber: 77n, laterFields: ["blockAccessListHash", "slotNumber"] };
-const base = (block: ParentBlock) => ({ block, source: plainSource("amsterdam", STATE) });
+const BLOCK: BaseBlock = { ...PARENT, slotNumber: 77n, laterFields: ["blockAccessListHash", "slotNumber"] };
+const base = (block: BaseBlock) => ({ block, source: plainSource("amsterdam", STATE) });
 
 const text = (...params: readonly unknown[]) => new TextEncoder().encode(JSON.stringify(params));
 const CALL = text({ from: SENDER, to: CONTRACT }, "latest");
@@ -103,7 +103,7 @@ interface Recorded {
 const recorded = JSON.parse(readFileSync(join(import.meta.dirname, "amsterdam.json"), "utf8")) as Recorded;
 const engine = await createEngines("fast");
 const FORKS = fixedForks(1_337n, "amsterdam");
-const genesis = parseParent(recorded.genesis);
+const genesis = parseBaseBlock(recorded.genesis);
 const reader = readerOf(
   new Map(
     Object.entries(recorded.state).map(([address, { nonce = "0x0", balance, code: data = "0x" }]) => {

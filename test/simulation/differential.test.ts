@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { HeaderFields } from "../../src/core/heads.ts";
-import { parseParent } from "../../src/simulation/simulatedHeader.ts";
+import { parseBaseBlock } from "../../src/simulation/simulatedHeader.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { createCallWorld, type PlainCall } from "../support/builders/callWorld.ts";
 import { createRandom } from "../support/builders/randomValues.ts";
@@ -16,7 +16,7 @@ const GAS = "0x200000";
 
 const anvil = await startAnvil(["--hardfork", "prague", "--no-mining"]);
 const world = await createCallWorld(anvil, "prague");
-const block = parseParent((await anvil.call("eth_getBlockByNumber", "latest", false)) as HeaderFields);
+const block = parseBaseBlock((await anvil.call("eth_getBlockByNumber", "latest", false)) as HeaderFields);
 const rig = createSimulationRig(block, countedFetch(anvil).fetch);
 after(async () => {
   await rig.close();

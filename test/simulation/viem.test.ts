@@ -4,7 +4,7 @@ import { after, test } from "node:test";
 import { createPublicClient, custom, parseAbi } from "viem";
 import { foundry } from "viem/chains";
 import type { HeaderFields } from "../../src/core/heads.ts";
-import { parseParent } from "../../src/simulation/simulatedHeader.ts";
+import { parseBaseBlock } from "../../src/simulation/simulatedHeader.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { compile } from "../support/builders/compile.ts";
 import { countedFetch } from "../support/fakes/countedFetch.ts";
@@ -18,7 +18,7 @@ const placed = await deploy(anvil, contracts, [
   ["Caller", "Caller", () => []],
 ]);
 await placed.send(placed.address("Token"), placed.encode("Token", "mint", [placed.sender, 1_000n]));
-const block = parseParent((await anvil.call("eth_getBlockByNumber", "latest", false)) as HeaderFields);
+const block = parseBaseBlock((await anvil.call("eth_getBlockByNumber", "latest", false)) as HeaderFields);
 const rig = createSimulationRig(block, countedFetch(anvil).fetch);
 after(async () => {
   await rig.close();

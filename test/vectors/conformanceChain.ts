@@ -6,7 +6,7 @@ import { type Address, formatData, type Hash, parseData, ZERO_HASH } from "../..
 import { keccak256, keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { stripZeros } from "../../src/ethereum/rlp.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
-import type { ParentBlock } from "../../src/simulation/simulatedHeader.ts";
+import type { BaseBlock } from "../../src/simulation/simulatedHeader.ts";
 import type { PlainState } from "../support/builders/stateRoot.ts";
 
 /** The chain of the execution-apis vectors: its blocks, and the state at its head. */
@@ -14,7 +14,7 @@ export interface ConformanceChain {
   readonly forks: ChainForks;
   readonly head: bigint;
   readonly state: PlainState;
-  block(number: bigint): ParentBlock | undefined;
+  block(number: bigint): BaseBlock | undefined;
 }
 
 export const readConformanceChain = (folder: string): ConformanceChain => {
@@ -28,8 +28,8 @@ export const readConformanceChain = (folder: string): ConformanceChain => {
   };
 };
 
-const readHeaders = (file: string): ParentBlock[] => {
-  const headers: ParentBlock[] = [];
+const readHeaders = (file: string): BaseBlock[] => {
+  const headers: BaseBlock[] = [];
   let rest: Uint8Array = readFileSync(file);
   while (rest.length > 0) {
     const { data, remainder } = RLP.decode(rest, true);
@@ -43,7 +43,7 @@ const readHeaders = (file: string): ParentBlock[] => {
   return headers;
 };
 
-const parseHeader = (fields: readonly Uint8Array[]): ParentBlock => {
+const parseHeader = (fields: readonly Uint8Array[]): BaseBlock => {
   const bytes = (at: number) => fields[at] ?? new Uint8Array(0);
   const number = (at: number) => BigInt(`0x0${bytes(at).toHex()}`);
   const optional = (at: number) => (fields[at] === undefined ? undefined : number(at));

@@ -2,9 +2,9 @@ import type { StateKeys, StateReader, StateValues } from "../../core/stateReader
 import { CODES, RpcError } from "../../jsonrpc/rpcError.ts";
 import type { ExecutionState } from "../executionState.ts";
 import type { ReadRecorder } from "../readRecorder.ts";
+import type { CachedState } from "./cachedState.ts";
 import { Exploration } from "./exploration.ts";
 import { IncompleteState } from "./incompleteState.ts";
-import type { KnownState } from "./knownState.ts";
 import { createMissingState, createStrictState, type MissingState } from "./missingState.ts";
 import type { SteppedRun } from "./steppedRun.ts";
 
@@ -13,7 +13,7 @@ const MAX_FETCHED = 10_000;
 
 /** The state of a run: its known values, and the source of the others. */
 export interface FetchedState {
-  readonly known: KnownState;
+  readonly known: CachedState;
   readonly fetch: (keys: StateKeys) => Promise<StateValues>;
 }
 
@@ -100,12 +100,12 @@ export const completeSteps = async <T>(
 
 /** The fetches of one run. Above the limit of values it rejects with RpcError. */
 class FetchRounds {
-  readonly #known: KnownState;
+  readonly #known: CachedState;
   readonly #fetch: FetchedState["fetch"];
   #values = 0;
   #count = 0;
 
-  constructor(known: KnownState, fetch: FetchedState["fetch"]) {
+  constructor(known: CachedState, fetch: FetchedState["fetch"]) {
     this.#known = known;
     this.#fetch = fetch;
   }

@@ -2,8 +2,8 @@ import type { AccountState, StateChanges, StateReader } from "../../core/stateRe
 import type { Address, Hash } from "../../ethereum/hex.ts";
 import { DeadlineError } from "../deadlineError.ts";
 import type { ExecutionState } from "../executionState.ts";
+import type { CachedState } from "./cachedState.ts";
 import { IncompleteState } from "./incompleteState.ts";
-import type { KnownState } from "./knownState.ts";
 import { createMissingState } from "./missingState.ts";
 import { StateKeySet } from "./stateKeySet.ts";
 import type { SteppedRun } from "./steppedRun.ts";
@@ -22,12 +22,12 @@ interface Guess {
 
 /** Executes the steps of a run on guesses, to find the values that they will read. */
 export class Exploration {
-  readonly #known: KnownState;
+  readonly #known: CachedState;
   readonly #run: SteppedRun<unknown>;
   /** The newest guess of each step, by position. */
   readonly #guesses = new Map<number, Guess>();
 
-  constructor(known: KnownState, run: SteppedRun<unknown>) {
+  constructor(known: CachedState, run: SteppedRun<unknown>) {
     this.#known = known;
     this.#run = run;
   }
@@ -71,7 +71,7 @@ class Pass {
   readonly reader: IncompleteState;
   readonly #run: SteppedRun<unknown>;
 
-  constructor(known: KnownState, run: SteppedRun<unknown>, written: StateChanges) {
+  constructor(known: CachedState, run: SteppedRun<unknown>, written: StateChanges) {
     this.#run = run;
     this.reader = new IncompleteState(createMissingState, (missing) => known.reader(missing));
     this.written.add(written);

@@ -17,8 +17,8 @@ import type { EngineKind } from "../engineKind.ts";
 import type { ModuleKind } from "../fast/fastModule.ts";
 import { NotExecutableError } from "../notExecutableError.ts";
 import { ReadRecorder } from "../readRecorder.ts";
+import { CachedState } from "../reads/cachedState.ts";
 import { type CompletedRun, completeRun, completeSteps, type FetchedState } from "../reads/complete.ts";
-import { createKnownState, type KnownState } from "../reads/knownState.ts";
 import type { SteppedRun, WorkerContext } from "../reads/steppedRun.ts";
 import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
 
@@ -36,15 +36,15 @@ class StateCaches {
     maxSize: MAX_CODE_BYTES,
     sizeCalculation: (code) => code.length + 1,
   });
-  readonly #states = new LRUCache<string, KnownState>({ max: MAX_STATES });
+  readonly #states = new LRUCache<string, CachedState>({ max: MAX_STATES });
 
-  of({ chain, stateId, nativeContracts, isPrivate, expected }: EvmRun): KnownState {
+  of({ chain, stateId, nativeContracts, isPrivate, expected }: EvmRun): CachedState {
     const key = `${chain} ${stateId}`;
     const cached = isPrivate ? undefined : this.#states.get(key);
     if (cached !== undefined && cached.size < MAX_VALUES) {
       return cached;
     }
-    const state = createKnownState({
+    const state = new CachedState({
       codes: this.#codes,
       isNative: (address) => nativeContracts.some((native) => address.startsWith(native)),
     });

@@ -1,8 +1,8 @@
 import { ZERO_ADDRESS, ZERO_HASH } from "../../../src/ethereum/hex.ts";
-import type { ParentBlock } from "../../../src/simulation/simulatedHeader.ts";
+import type { BaseBlock } from "../../../src/simulation/simulatedHeader.ts";
 
 /** A sealed block as the base of simulations in tests. */
-export const PARENT: ParentBlock = {
+export const PARENT: BaseBlock = {
   number: 100n,
   hash: `0x${"ab".repeat(32)}`,
   timestamp: 1_000n,

@@ -4,14 +4,14 @@ import type { StateFetch } from "../../../src/core/stateReader.ts";
 import { fixedForks } from "../../../src/ethereum/chainForks.ts";
 import { EvmWorkers } from "../../../src/evm/runs/evmWorkers.ts";
 import { prefetchHintOfCall, prefetchHintOfPayload } from "../../../src/simulation/payload.ts";
-import type { ParentBlock } from "../../../src/simulation/simulatedHeader.ts";
+import type { BaseBlock } from "../../../src/simulation/simulatedHeader.ts";
 import { createSimulator } from "../../../src/simulation/simulator.ts";
 import { createNodeState } from "../builders/nodeState.ts";
 import { createContext } from "../builders/request.ts";
 
 export interface SimulationRig {
   /** Returns the JSON value of the result. */
-  simulate(params: readonly unknown[], on?: ParentBlock): Promise<unknown>;
+  simulate(params: readonly unknown[], on?: BaseBlock): Promise<unknown>;
   call(params: readonly unknown[]): Promise<unknown>;
   close(): Promise<void>;
 }
@@ -31,7 +31,7 @@ export const SIMULATOR_OPTIONS = {
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /** Creates a simulator on a block of a development chain, with one worker and no cached state. */
-export const createSimulationRig = (block: ParentBlock, fetch: StateFetch): SimulationRig => {
+export const createSimulationRig = (block: BaseBlock, fetch: StateFetch): SimulationRig => {
   const nodeState = createNodeState({ fetch, maxBytes: MAX_BYTES });
   const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1 });
   const simulator = createSimulator({

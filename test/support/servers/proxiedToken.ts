@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import type { HeaderFields } from "../../../src/core/heads.ts";
 import type { Hex } from "../../../src/ethereum/hex.ts";
-import { type ParentBlock, parseParent } from "../../../src/simulation/simulatedHeader.ts";
+import { type BaseBlock, parseBaseBlock } from "../../../src/simulation/simulatedHeader.ts";
 import type { Anvil } from "../../devnet/anvil.ts";
 import { compile } from "../builders/compile.ts";
 import { deploy } from "./deployed.ts";
 
 export interface ProxiedToken {
-  readonly block: ParentBlock;
+  readonly block: BaseBlock;
   readonly call: { readonly from: Hex; readonly to: Hex; readonly data: Hex };
 }
 
@@ -22,7 +22,7 @@ export const deployProxiedToken = async (anvil: Anvil): Promise<ProxiedToken> =>
   await placed.send(to, placed.encode("Token", "mint", [placed.sender, 1_000_000n]));
   const receiver = `0x${"7e".repeat(20)}`;
   return {
-    block: parseParent((await anvil.call("eth_getBlockByNumber", "latest", false)) as HeaderFields),
+    block: parseBaseBlock((await anvil.call("eth_getBlockByNumber", "latest", false)) as HeaderFields),
     call: { from: placed.sender, to, data: placed.encode("Token", "transfer", [receiver, 5n]) },
   };
 };

@@ -7,39 +7,28 @@ import type { MissingState } from "./missingState.ts";
 
 const NOTHING = new Uint8Array(0);
 
-/** The cached values of one state. */
-export interface KnownState {
-  /** Number of values that were added. */
-  readonly size: number;
-  add(values: StateValues): void;
-  /** Records values that are not cached in `missing`, and returns guesses for them. A run on guesses only shows what to fetch next. */
-  reader(missing: MissingState, guesses?: GuessedValues): StateReader;
-  /** Returns the keys whose values are not cached. */
-  uncached(keys: StateKeys): StateKeys;
-}
-
 /** The run reads an address whose code is native on that chain. */
 class NativeContractError extends NotExecutableError {}
 
-export interface KnownStateOptions {
+export interface CachedStateOptions {
   /** A cache of code by hash, shared by all states. */
   readonly codes: { get(hash: Hash): Uint8Array | undefined; set(hash: Hash, code: Uint8Array): unknown };
   isNative(address: Address): boolean;
 }
 
-export const createKnownState = (options: KnownStateOptions): KnownState => new CachedState(options);
-
-class CachedState implements KnownState {
-  readonly #options: KnownStateOptions;
+/** The cached values of one state. */
+export class CachedState {
+  readonly #options: CachedStateOptions;
   readonly #accounts = new Map<Address, AccountState | undefined>();
   readonly #storage = new Map<Address, Map<Hash, Uint8Array>>();
   readonly #blockHashes = new Map<bigint, Hash>();
   #size = 0;
 
-  constructor(options: KnownStateOptions) {
+  constructor(options: CachedStateOptions) {
     this.#options = options;
   }
 
+  /** Number of values that were added. */
   get size(): number {
     return this.#size;
   }
@@ -62,6 +51,7 @@ class CachedState implements KnownState {
     this.#size += values.accounts.length + values.slots.length + values.blockHashes.length;
   }
 
+  /** Returns the keys whose values are not cached. */
   uncached({ accounts, slots, blockHashes }: StateKeys): StateKeys {
     return {
       accounts: accounts.filter((address) => !this.#accounts.has(address) || this.#lacksCode(address)),
@@ -70,6 +60,7 @@ class CachedState implements KnownState {
     };
   }
 
+  /** Records values that are not cached in `missing`, and returns guesses for them. A run on guesses only shows what to fetch next. */
   reader(missing: MissingState, guesses: GuessedValues = largeGuesses): StateReader {
     const { codes, isNative } = this.#options;
     const [accounts, storage, blockHashes] = [this.#accounts, this.#storage, this.#blockHashes];
