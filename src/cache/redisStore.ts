@@ -9,35 +9,20 @@ import { connectRedis, type RedisTls } from "./redisClient.ts";
 import { createRedisReads, createScripts, RedisWrites } from "./redisCommands.ts";
 import { RedisHealth } from "./redisHealth.ts";
 
+/** PING is sent at this interval, and at once after each connection. */
 const PING_MS = 2_000;
 
-interface RedisPingOptions {
-  readonly client: Redis | Cluster;
-  readonly timeoutMs: number;
-  readonly onResult: (isUp: boolean) => void;
-}
-
 /** Whether the server responds to PING in time. */
-const isResponding = async ({ client, timeoutMs }: RedisPingOptions): Promise<boolean> => {
+const isResponding = (client: Redis | Cluster, timeoutMs: number): Promise<boolean> => {
   if (client.status !== "ready") {
-    return false;
+    return Promise.resolve(false);
   }
   const deadline = new Promise<false>((resolve) => setTimeout(resolve, timeoutMs, false).unref());
-  return Promise.race([
-    client.ping().then(
-      () => true,
-      () => false,
-    ),
-    deadline,
-  ]);
-};
-
-/** Sends PING every two seconds, and at once after each connection. Returns the function that ends it. */
-const pingRedis = (options: RedisPingOptions): (() => void) => {
-  const ping = (): void => void isResponding(options).then(options.onResult);
-  options.client.on("ready", ping).on("close", () => options.onResult(false));
-  const timer = setInterval(ping, PING_MS).unref();
-  return () => clearInterval(timer);
+  const reply = client.ping().then(
+    () => true,
+    () => false,
+  );
+  return Promise.race([reply, deadline]);
 };
 
 export interface RedisStoreOptions {
@@ -61,7 +46,7 @@ export class RedisStore implements EntryStore {
   readonly #writeHealth: RedisHealth;
   readonly #reads: BatchedReads;
   readonly #writes: RedisWrites;
-  readonly #endPing: () => void;
+  readonly #ping: NodeJS.Timeout;
   #isClosed = false;
   #reconnectTimer: NodeJS.Timeout | undefined;
 
@@ -76,11 +61,10 @@ export class RedisStore implements EntryStore {
     this.#writes = new RedisWrites({ client, timeoutMs, health: this.#writeHealth });
     this.run = createScripts(client, telemetry);
     metrics.redisUp.set(0);
-    this.#endPing = pingRedis({
-      client,
-      timeoutMs,
-      onResult: (isUp) => metrics.redisUp.set(isUp && !this.#readHealth.isFailing ? 1 : 0),
-    });
+    const report = (isUp: boolean) => metrics.redisUp.set(isUp && !this.#readHealth.isFailing ? 1 : 0);
+    const ping = (): void => void isResponding(client, timeoutMs).then(report);
+    this.#ping = setInterval(ping, PING_MS).unref();
+    client.on("ready", ping).on("close", () => report(false));
     client.on("end", () => this.#reconnectLater());
   }
 
@@ -114,7 +98,7 @@ export class RedisStore implements EntryStore {
 
   close(): void {
     this.#isClosed = true;
-    this.#endPing();
+    clearInterval(this.#ping);
     clearTimeout(this.#reconnectTimer);
     this.#client.disconnect();
   }

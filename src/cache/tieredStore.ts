@@ -64,8 +64,10 @@ export const findStored = async (
     if (isServed(entry)) {
       memory.set(key, entry);
       const seconds = storedSeconds(entry, retention);
-      for (const faster of seconds === undefined ? [] : stores.slice(0, index)) {
-        faster.set(key, entry, seconds ?? 0);
+      if (seconds !== undefined) {
+        for (const faster of stores.slice(0, index)) {
+          faster.set(key, entry, seconds);
+        }
       }
       return { entry, store, isServed: true };
     }
