@@ -13,13 +13,14 @@ import { SourceTrust } from "../state/sourceTrust.ts";
 import { StateChecks } from "../state/stateChecks.ts";
 import { StateCost } from "../state/stateCost.ts";
 import { StateDifferences, type StateDifferencesOptions } from "../state/stateDifferences.ts";
-import { StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
+import { maxMissingBlocks, StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
 import { StateLearner } from "../state/stateLearner.ts";
 import { StateReads } from "../state/stateReads.ts";
 import { ENTRY_BYTES } from "../state/store/entryPages.ts";
 import { ValueStore } from "../state/store/valueStore.ts";
 import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { ChainSnapshot, type ChainSnapshotOptions } from "./chainSnapshot.ts";
 import { createCallCache } from "./createCallCache.ts";
 import { createOriginComparison } from "./createOriginComparison.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
@@ -42,6 +43,8 @@ export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "cost" |
   readonly views: Pick<PendingViews, "ready" | "view" | "forks" | "systemContracts" | "execution">;
   readonly forwarded: ForwardedReasons;
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "forget">;
+  /** Undefined without a data folder. */
+  readonly storage: ChainSnapshotOptions["storage"] | undefined;
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
   readonly telemetry: Telemetry;
@@ -78,10 +81,13 @@ export class ChainState {
   #sources: readonly WriteSetSource[] = [];
   /** The sources that no node supports. */
   readonly #unsupported = new Set<WriteSetSourceKind>();
+  readonly #snapshot: ChainSnapshot | undefined;
   #isClosed = false;
 
   constructor(options: ChainStateOptions) {
+    const { storage } = options;
     this.#options = options;
+    this.#snapshot = storage && new ChainSnapshot({ ...options, storage });
     this.#store = this.#createStore();
     this.#isWanted = options.views.ready
       .then(() => this.#decideWanted())
@@ -131,8 +137,14 @@ export class ChainState {
     }
   }
 
+  /** Writes what is known to the data folder. Never rejects. */
+  async save(): Promise<void> {
+    await this.#snapshot?.save();
+  }
+
   close(): void {
     this.#isClosed = true;
+    this.#snapshot?.end();
     this.#follower?.close();
     this.#closeLearning();
   }
@@ -164,7 +176,18 @@ export class ChainState {
       return;
     }
     telemetry.log.debug({ chain: config.name, sources: sources.map(({ kind }) => kind) }, "state is followed");
-    this.#follow(sources, known ?? this.#createKnown(costs));
+    this.#follow(sources, known ?? (await this.#restore(this.#createKnown(costs), sources)));
+  }
+
+  /** Restores what was known before a restart. */
+  async #restore(known: Known, [source]: readonly WriteSetSource[]): Promise<Known> {
+    const { heads } = this.#options.upstreams;
+    const unitsPerBlock = source?.unitsPerBlock ?? 0;
+    await this.#snapshot?.restore(
+      known,
+      (missing, savedUnits) => missing <= maxMissingBlocks(heads.blockTimeMs) && missing * unitsPerBlock <= savedUnits,
+    );
+    return known;
   }
 
   /** Gives what is known to the chain that replaces this one. Undefined if it does not hold there. */
@@ -180,7 +203,8 @@ export class ChainState {
       return undefined;
     }
     const { trust, values, sourced } = known;
-    await untilLinked(values, successor.#options);
+    this.#snapshot?.end();
+    await untilLinked(values.head, successor.#options);
     this.#closeLearning();
     await follower.release();
     const removed = removedNodes(this.#options.config, successor.#options.config);
@@ -250,6 +274,7 @@ export class ChainState {
       ...this.#followerEvents(values),
     });
     this.#follower = follower;
+    this.#snapshot?.begin({ ...known, generation: () => follower.generation });
     const { timeoutMs } = config.upstream;
     const fetch = createAgreedFetch({
       ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs, isStrict: true },
@@ -280,6 +305,7 @@ export class ChainState {
     const { config, upstreams, telemetry } = this.#options;
     return new StateDifferences({
       ...parts,
+      snapshot: this.#snapshot,
       chain: config.name,
       telemetry,
       recordWrongValue: (name) =>
@@ -314,6 +340,7 @@ export class ChainState {
       onApplied: (seconds) => metrics.stateWriteSetSeconds.observe({ chain }, seconds),
       onDropped: (reason) => {
         log.debug({ chain, reason }, "known state values are dropped");
+        this.#snapshot?.endWatch();
         metrics.stateDrops.inc({ chain, reason });
         measure();
         this.#learner?.onDropped();

@@ -78,7 +78,7 @@ export class Chains {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all(this.#active.map(({ chain }) => chain.close()));
+    await Promise.all(this.#active.map((active) => active.close()));
     await Promise.all(this.#retiring);
   }
 
@@ -244,6 +244,12 @@ class ActiveChain {
     const timeout = wait(drainTimeoutMs, undefined, { signal: idle.signal }).catch(() => undefined);
     await Promise.race([this.#idle(), timeout]);
     idle.abort();
+    await this.close();
+  }
+
+  /** Closes the chain. What is known of its state is saved before. */
+  async close(): Promise<void> {
+    await this.chain.knownState?.save();
     await this.chain.close();
   }
 }

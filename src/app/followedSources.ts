@@ -125,7 +125,8 @@ export const createFollowedSources = (config: ChainConfig, shared: Shared, signa
     threads,
     telemetry,
   });
-  const parts = { config, upstreams, pipeline, views, feed, thread, forwarded, signal, telemetry };
+  const storage = shared.storage instanceof DataStorage ? shared.storage : undefined;
+  const parts = { config, upstreams, pipeline, views, feed, thread, forwarded, storage, signal, telemetry };
   const state: ChainState = new ChainState(parts);
   const { maxFilters: maxPerClient, maxFilterBytes: maxBytesPerClient } = config.logs;
   return {

@@ -1,16 +1,19 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ChainConfig } from "../config/schema.ts";
+import type { BlockId, Heads } from "../core/heads.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
-import type { ValueStore } from "../state/store/valueStore.ts";
 import type { WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 
 /** A chain that replaces another one waits for the blocks of its known state for this time. */
 const LINK_MS = 2_000;
 
-type Followed = Pick<WriteSetSourcesOptions, "config" | "upstreams" | "views" | "signal">;
+interface Followed extends Pick<WriteSetSourcesOptions, "config" | "upstreams" | "signal"> {
+  readonly views: Pick<WriteSetSourcesOptions["views"], "forks">;
+}
 
 /** A header with unknown fields ends the known rules. The newer chain may not have seen the first of them. */
-const rulesOf = ({ views: { forks } }: Followed): unknown => forks && { ...forks, unknownFrom: undefined };
+export const rulesOf = ({ views: { forks } }: Pick<Followed, "views">): unknown =>
+  forks && { ...forks, unknownFrom: undefined };
 
 /** Returns whether the known state of one chain holds for the chain that replaces it: same chain, rules and options. */
 export const mayGoOn = (before: Followed, next: Followed): boolean =>
@@ -27,14 +30,16 @@ export const removedNodes = (before: ChainConfig, next: ChainConfig): readonly s
   });
 };
 
-/** Waits until the newest block of the values is in the ring of the next chain, which begins with one block. */
+/** Waits until the ring of a chain, which begins with one block, contains a known block or goes beyond it. */
 export const untilLinked = async (
-  { head }: Pick<ValueStore, "head">,
-  { upstreams: { heads }, signal }: Followed,
+  known: BlockId | undefined,
+  { upstreams: { heads }, signal }: Pick<Followed, "upstreams" | "signal">,
 ): Promise<void> => {
   heads.markActive();
   const ending = AbortSignal.any([signal, AbortSignal.timeout(LINK_MS)]);
-  while (head !== undefined && (heads.current()?.oldest ?? 0n) > head.number && !ending.aborted) {
+  const isLinked = ({ oldest, latest }: Heads): boolean =>
+    known === undefined || (oldest <= known.number && latest.number >= known.number);
+  for (let current = heads.current(); !ending.aborted && !(current && isLinked(current)); current = heads.current()) {
     await heads.next(ending).catch(() => undefined);
   }
 };

@@ -11,6 +11,15 @@ export interface ProbationLimits {
 
 /** Write sets that a header or an execution proves need no agreement. */
 const NO_PROBATION: ProbationLimits = { blocks: 0, values: 0 };
+
+/** How far a probation is. */
+export interface ProbationProgress {
+  readonly blocks: number;
+  readonly values: number;
+  /** Since the first agreement. */
+  readonly ageMs: number;
+}
+
 /** After this time since the first agreement, MIN_BLOCKS are enough. 32 blocks of 12 s take 6.4 minutes. */
 const PROBATION_MS = 64_000;
 const MIN_BLOCKS = 8;
@@ -75,6 +84,19 @@ export class GiverEvidence {
       this.#agreed.add(name);
       this.#values++;
     }
+  }
+
+  /** What is reached so far. */
+  get progress(): ProbationProgress {
+    const ageMs = this.#nowMs() - this.#firstMs;
+    return { blocks: this.#blocks, values: this.#values, ageMs: Math.max(0, ageMs) };
+  }
+
+  /** Goes on with what was reached before a restart. */
+  resume({ blocks, values, ageMs }: ProbationProgress): void {
+    this.#blocks = blocks;
+    this.#values = values;
+    this.#firstMs = blocks === 0 ? Number.POSITIVE_INFINITY : this.#nowMs() - ageMs;
   }
 
   /** Called when a value of its write sets was wrong. */

@@ -65,6 +65,11 @@ export class SourceTrust {
     return this.#lastUsed?.kind;
   }
 
+  /** Returns the evidence for a node's traces. */
+  evidenceOf(name: string): GiverEvidence {
+    return this.#of(name);
+  }
+
   /** Suspends the traces of a node. Its probation begins again. */
   suspendNode(name: string): void {
     this.#of(name).suspend();

@@ -23,7 +23,7 @@ const digitsOf = (value: string | Uint8Array): string =>
 const isOnProbation = (evidence: GiverEvidence | undefined): boolean => evidence?.isTrusted === false;
 
 /** The giver of the write set of one block. */
-interface BlockGiver {
+export interface BlockGiver {
   readonly node: string | undefined;
   readonly evidence: GiverEvidence | undefined;
 }
@@ -80,6 +80,22 @@ export class SourcedValues {
   begin(block: BlockId): void {
     this.#forgetGivers();
     this.#values.begin(block);
+  }
+
+  /** Returns the nodes on whose word alone write sets carried the values. Undefined among them: a source that needs no trust. */
+  get carriers(): readonly (string | undefined)[] {
+    return [...this.#nodes, ...(this.#evidences.size > this.#nodes.size ? [undefined] : [])];
+  }
+
+  /** Adds givers that carried the values to the first readable block before a restart. */
+  addCarriers(carriers: readonly BlockGiver[]): void {
+    for (const { node, evidence } of carriers) {
+      this.#evidences.add(evidence);
+      if (node !== undefined) {
+        this.#nodes.add(node);
+      }
+    }
+    this.#updateTrusted();
   }
 
   /** Forgets all values. No block is readable then. */

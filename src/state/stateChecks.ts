@@ -3,7 +3,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ReadValues, StateFetcher } from "./fetch/stateFetcher.ts";
 import { parseSingle } from "./fetch/stateRequests.ts";
 import type { ComparedNode, OriginComparison, StateDifference } from "./originComparison.ts";
-import type { StateCost, UnitPurpose } from "./stateCost.ts";
+import { RESTORED_FACTOR, type StateCost, type UnitPurpose } from "./stateCost.ts";
 import type { StateDifferences } from "./stateDifferences.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { ValueStore } from "./store/valueStore.ts";
@@ -45,7 +45,7 @@ export const compareValues = async (
 export interface StateChecksOptions {
   readonly chain: string;
   readonly values: Pick<ValueStore, "get" | "head" | "sourceOf">;
-  readonly cost: Pick<StateCost, "usedKeys" | "budget" | "spend" | "takeSample">;
+  readonly cost: Pick<StateCost, "usedKeys" | "budget" | "spend" | "takeSample" | "comparisonFactor">;
   readonly comparison: Pick<OriginComparison, "nextNode" | "nodeBeside">;
   readonly differences: Pick<StateDifferences, "handle">;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
@@ -66,11 +66,12 @@ export class StateChecks {
   readonly #random: () => number;
   readonly #timer: NodeJS.Timeout;
   #isAuditing = false;
+  #ticks = 0;
 
   constructor(options: StateChecksOptions) {
     this.#options = options;
     this.#random = options.random ?? Math.random;
-    this.#timer = setInterval(() => this.audit().catch((err) => this.#report(err)), AUDIT_INTERVAL_MS).unref();
+    this.#timer = setInterval(() => this.#tick(), AUDIT_INTERVAL_MS / RESTORED_FACTOR).unref();
   }
 
   /**
@@ -105,6 +106,14 @@ export class StateChecks {
 
   close(): void {
     clearInterval(this.#timer);
+  }
+
+  #tick(): void {
+    this.#ticks++;
+    if (this.#ticks * this.#options.cost.comparisonFactor >= RESTORED_FACTOR) {
+      this.#ticks = 0;
+      this.audit().catch((err) => this.#report(err));
+    }
   }
 
   /** Compares a value with a node of another origin than its own. */

@@ -18,6 +18,9 @@ const HORIZON_MS = 600_000;
 /** The share of local results that are compared with a node, limited to one a second. */
 const SAMPLE_SHARE = 0.01;
 const MIN_SAMPLE_INTERVAL_MS = 1_000;
+/** Restored values are compared this many times as often, for this time. */
+export const RESTORED_FACTOR = 10;
+const RESTORED_MS = 180_000;
 
 type UnitMetrics = Pick<Metrics, "stateUnitsSpent" | "stateUnitsSaved">;
 
@@ -41,6 +44,13 @@ export interface CountedRead {
 /** One call at a sealed block within the newest 256. */
 export interface CountedCall extends Omit<CountedRead, "key"> {
   readonly repetition: Repetition;
+}
+
+/** Sums of the last minute. */
+export interface RecentReads {
+  readonly repeatedUnits: number;
+  readonly repeatedReads: number;
+  readonly blocks: number;
 }
 
 /** The agreements that a source still needs. */
@@ -76,6 +86,7 @@ export class StateCost {
   readonly #repeatedReads = new SlidingSum(PERIOD_MS);
   readonly #blocks = new SlidingSum(PERIOD_MS);
   #newestBlock = 0n;
+  #restoredUntilMs = Number.NEGATIVE_INFINITY;
   #lastReadMs = Number.NEGATIVE_INFINITY;
   #lastSampleMs = Number.NEGATIVE_INFINITY;
 
@@ -131,9 +142,24 @@ export class StateCost {
     }
   }
 
+  /** How many times as often as usual known values are compared. */
+  get comparisonFactor(): number {
+    if (this.#restoredUntilMs === Number.NEGATIVE_INFINITY) {
+      return 1;
+    }
+    if (this.#nowMs() < this.#restoredUntilMs) {
+      return RESTORED_FACTOR;
+    }
+    this.#restoredUntilMs = Number.NEGATIVE_INFINITY;
+    this.budget.raiseAudits(1);
+    return 1;
+  }
+
   /** Called with each local result of a read or call. Returns whether to compare it with a node. */
   takeSample(): boolean {
-    if (this.#random() >= SAMPLE_SHARE || this.#nowMs() - this.#lastSampleMs < MIN_SAMPLE_INTERVAL_MS) {
+    const factor = this.comparisonFactor;
+    const sinceMs = this.#nowMs() - this.#lastSampleMs;
+    if (this.#random() >= SAMPLE_SHARE * factor || sinceMs < MIN_SAMPLE_INTERVAL_MS / factor) {
       return false;
     }
     this.#lastSampleMs = this.#nowMs();
@@ -171,6 +197,28 @@ export class StateCost {
   shouldCatchUp(missedBlocks: number, unitsPerBlock: number): boolean {
     const unitsOfValues = this.usedKeys.size * this.unitsOf("eth_getStorageAt");
     return missedBlocks <= READABLE_BLOCKS && missedBlocks * unitsPerBlock < unitsOfValues;
+  }
+
+  /** Returns the sums of the last minute. */
+  get recent(): RecentReads {
+    const nowMs = this.#nowMs();
+    return {
+      repeatedUnits: this.#repeatedUnits.total(nowMs),
+      repeatedReads: this.#repeatedReads.total(nowMs),
+      blocks: this.#blocks.total(nowMs),
+    };
+  }
+
+  /** Goes on with the reads before a restart, as if they were of now. `block` is the newest one that is known. */
+  resume({ repeatedUnits, repeatedReads, blocks }: RecentReads, block: bigint): void {
+    const nowMs = this.#nowMs();
+    this.#repeatedUnits.add(repeatedUnits, nowMs);
+    this.#repeatedReads.add(repeatedReads, nowMs);
+    this.#blocks.add(blocks, nowMs);
+    this.#newestBlock = block;
+    this.#lastReadMs = nowMs;
+    this.#restoredUntilMs = nowMs + RESTORED_MS;
+    this.budget.raiseAudits(RESTORED_FACTOR);
   }
 
   /** Block numbers of reads show the rate of blocks. A step after a pause does not. */

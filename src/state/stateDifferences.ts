@@ -14,6 +14,8 @@ export interface StateDifferencesOptions {
     StateFollower,
     "forget" | "forgetNode" | "contest" | "settle" | "endAnswers" | "carriersOf" | "epoch"
   >;
+  /** Undefined without a data folder. */
+  readonly snapshot?: { readonly isWatched: boolean; discard(): void } | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   /** Suspends a node whose value two other origins contradict. */
   recordWrongValue(node: string): void;
@@ -51,7 +53,12 @@ export class StateDifferences {
 
   /** Handles a difference. Until it is judged, the value is neither known nor learned. */
   handle(difference: StateDifference, kind: DifferenceKind): void {
-    const { comparison, values, follower } = this.#options;
+    const { comparison, values, follower, snapshot } = this.#options;
+    if (snapshot?.isWatched === true) {
+      snapshot.discard();
+      this.#dropRestored(difference, kind);
+      return;
+    }
     if (!comparison.hasSeveral) {
       this.#dropAll(difference, kind);
       return;
@@ -160,6 +167,17 @@ export class StateDifferences {
     telemetry.log.error(
       { ...this.#describe(difference), kind, source },
       "a known state value differs from the node's: all values are dropped, and their source is suspended",
+    );
+    follower.forget("difference");
+  }
+
+  /** Nobody knows what changed the snapshot, so that no node is blamed. */
+  #dropRestored(difference: StateDifference, kind: DifferenceKind): void {
+    const { chain, follower, telemetry } = this.#options;
+    telemetry.metrics.stateDifferences.inc({ chain, kind });
+    telemetry.log.error(
+      { ...this.#describe(difference), kind },
+      "a value differs from the node's after known state was restored: all values and the snapshot are dropped",
     );
     follower.forget("difference");
   }

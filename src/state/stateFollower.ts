@@ -31,6 +31,10 @@ export interface StateFollowerOptions extends Omit<BlockQueueOptions, "heads" | 
 const MAX_MISSING_MS = 120_000;
 /** On slow chains, more blocks than that are read. */
 const MIN_MISSING_BLOCKS = 128;
+/** Returns the number of missing blocks above which known values end. */
+export const maxMissingBlocks = (blockTimeMs: number): number =>
+  Math.max(MIN_MISSING_BLOCKS, MAX_MISSING_MS / blockTimeMs);
+
 /** This number of faults in FAULT_PERIOD_MS ends the following: the next block would probably fail too. */
 const MAX_FAULTS = 3;
 const FAULT_PERIOD_MS = 600_000;
@@ -210,7 +214,7 @@ export class StateFollower {
   #extend(heads: Heads, sources: readonly WriteSetSource[]): void {
     const { values, cost } = this.#options;
     const { latest } = heads;
-    const maxMissing = Math.max(MIN_MISSING_BLOCKS, MAX_MISSING_MS / this.#options.heads.blockTimeMs);
+    const maxMissing = maxMissingBlocks(this.#options.heads.blockTimeMs);
     const isCanonical = isCanonicalIn(heads);
     this.#queue.awaited.cancelOrphans(isCanonical);
     const tip = this.#queue.awaited.last?.block ?? values.findNewest(isCanonical);

@@ -27,6 +27,7 @@ export class UnitBudget {
   readonly #learned = new SlidingSum(PERIOD_MS);
   #earned: number;
   #audit = 0;
+  #auditShare = AUDIT_SHARE;
   /** The units of each client since `#clientsSinceMs`. */
   readonly #clients = new Map<string, number>();
   #clientsSinceMs = Number.NEGATIVE_INFINITY;
@@ -62,7 +63,13 @@ export class UnitBudget {
 
   /** Called with the units of a read that known state answered. */
   earnBySaving(units: number): void {
-    this.#audit = Math.min(MAX_AUDIT_UNITS, this.#audit + AUDIT_SHARE * units);
+    this.#audit = Math.min(MAX_AUDIT_UNITS, this.#audit + this.#auditShare * units);
+  }
+
+  /** Allows this many times the audits, and a first one at once. 1: the usual number. */
+  raiseAudits(factor: number): void {
+    this.#auditShare = AUDIT_SHARE * factor;
+    this.#audit += factor > 1 ? FIRST_UNITS : 0;
   }
 
   spendOnAudit(units: number): void {

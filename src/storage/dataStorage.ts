@@ -141,6 +141,46 @@ export class DataStorage implements EntryStorage {
     }
   }
 
+  /** See `cache.diskBytes`. */
+  get maxBytes(): number {
+    return this.#options.maxBytes;
+  }
+
+  /** Returns the chunks of the newest complete snapshot with this name. After a failure there are no more. */
+  async *readSnapshot(name: string): AsyncGenerator<Uint8Array, void> {
+    for (let number = 0; this.#isOpen; number++) {
+      const outcome = await this.#run((channel) => channel.call("chunk", { name, number }));
+      const chunk = outcome?.value[0];
+      if (chunk === undefined) {
+        return;
+      }
+      yield chunk;
+    }
+  }
+
+  /** Replaces the snapshot with this name. The one before stays if the chunks throw, or after a failure. Returns whether it is written. */
+  async writeSnapshot(name: string, chunks: AsyncIterable<Uint8Array>): Promise<boolean> {
+    const openings = this.#openings;
+    let number = 0;
+    for await (const value of chunks) {
+      const isWritten =
+        this.#isOpen &&
+        openings === this.#openings &&
+        (await this.#run((channel) => channel.call("setChunk", { name, number, value }))) !== undefined;
+      if (!isWritten) {
+        return false;
+      }
+      number++;
+    }
+    const chunksWritten = number;
+    return (await this.#run((channel) => channel.call("endSnapshot", { name, chunks: chunksWritten }))) !== undefined;
+  }
+
+  /** Removes the snapshot with this name. */
+  async removeSnapshot(name: string): Promise<void> {
+    await this.#run((channel) => channel.call("endSnapshot", { name, chunks: 0 }));
+  }
+
   /** Releases the folder after the writes that were sent. */
   async close(): Promise<void> {
     this.#isClosed = true;

@@ -26,7 +26,7 @@ export interface StorageSize {
 }
 
 /** Increased when tables or values change their form. A database of another version is dropped. */
-const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
 /** "fbay". It tells other programs what the file is. */
 const APPLICATION_ID = 0x66626179;
 
@@ -34,6 +34,9 @@ const TABLES = `
   CREATE TABLE parts (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, number TEXT, hash TEXT);
   CREATE TABLE entries (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, key TEXT NOT NULL, expires INTEGER NOT NULL, value BLOB NOT NULL);
   CREATE INDEX by_hash ON entries (hash);
+  CREATE TABLE chunks (name TEXT NOT NULL, slot INTEGER NOT NULL, number INTEGER NOT NULL, value BLOB NOT NULL,
+    PRIMARY KEY (name, slot, number));
+  CREATE TABLE snapshots (name TEXT PRIMARY KEY, slot INTEGER NOT NULL, chunks INTEGER NOT NULL);
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${SCHEMA_VERSION};
 `;
@@ -83,6 +86,11 @@ const prepareStatements = (database: DatabaseSync) => {
     removePart: prepare("DELETE FROM parts WHERE name = ?"),
     block: prepare("SELECT number, hash FROM parts WHERE name = ? AND number IS NOT NULL"),
     setBlock: prepare("UPDATE parts SET number = ?, hash = ? WHERE name = ?"),
+    snapshot: prepare("SELECT slot, chunks FROM snapshots WHERE name = ?"),
+    chunk: prepare("SELECT value FROM chunks WHERE name = ? AND slot = ? AND number = ?"),
+    setChunk: prepare("INSERT OR REPLACE INTO chunks (name, slot, number, value) VALUES (?, ?, ?, ?)"),
+    setSnapshot: prepare("INSERT OR REPLACE INTO snapshots (name, slot, chunks) VALUES (?, ?, ?)"),
+    removeSnapshot: prepare("DELETE FROM snapshots WHERE name = ?"),
   };
 };
 
@@ -162,9 +170,7 @@ export class EntryDatabase {
 
   /** Applies all changes, or none. */
   write(changes: readonly EntryChange[]): void {
-    if (!this.#lock.isHeld || statSync(databasePath(this.#folder), { throwIfNoEntry: false }) === undefined) {
-      throw new FolderRemoved("the data folder was removed");
-    }
+    this.#checkFiles();
     const before = { lastId: this.#lastId, entries: this.#entries };
     this.#database.exec("BEGIN IMMEDIATE");
     try {
@@ -214,6 +220,36 @@ export class EntryDatabase {
     this.#parts.delete(part);
   }
 
+  /** Returns a chunk of the newest complete snapshot with this name; undefined behind its last one, or if there is none. */
+  chunk(name: string, number: number): Uint8Array | undefined {
+    const snapshot = this.#statements.snapshot.get(name);
+    if (snapshot === undefined || number >= Number(snapshot.chunks)) {
+      return undefined;
+    }
+    const value = this.#statements.chunk.get(name, Number(snapshot.slot), number)?.value;
+    return value instanceof Uint8Array ? value : undefined;
+  }
+
+  /** Writes a chunk of the next snapshot. The complete one stays until `endSnapshot`. */
+  setChunk(name: string, number: number, value: Uint8Array): void {
+    this.#checkFiles();
+    this.#statements.setChunk.run(name, this.#nextSlot(name), number, value);
+  }
+
+  /** Makes the chunks that were written the newest snapshot. Zero chunks: there is none any more. */
+  endSnapshot(name: string, chunks: number): void {
+    if (chunks === 0) {
+      this.#statements.removeSnapshot.run(name);
+    } else {
+      this.#statements.setSnapshot.run(name, this.#nextSlot(name), chunks);
+    }
+  }
+
+  /** Two snapshots take turns, so that their rows are replaced instead of removed. */
+  #nextSlot(name: string): number {
+    return this.#statements.snapshot.get(name)?.slot === 0 ? 1 : 0;
+  }
+
   /** Closes the files. A damaged database is removed. */
   close(isDamaged: boolean): void {
     try {
@@ -223,6 +259,13 @@ export class EntryDatabase {
       }
     } finally {
       this.#lock.release();
+    }
+  }
+
+  /** SQLite goes on with files that were removed. */
+  #checkFiles(): void {
+    if (!this.#lock.isHeld || statSync(databasePath(this.#folder), { throwIfNoEntry: false }) === undefined) {
+      throw new FolderRemoved("the data folder was removed");
     }
   }
 

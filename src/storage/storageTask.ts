@@ -15,6 +15,12 @@ export interface OpenFolder {
   readonly maxBytes: number;
 }
 
+export interface SnapshotChunk {
+  readonly name: string;
+  readonly number: number;
+  readonly value: Uint8Array;
+}
+
 /** The functions that the storage thread offers. */
 export type StorageFunctions = {
   /** Opens the folder. `locked`: another process uses it. */
@@ -27,6 +33,11 @@ export type StorageFunctions = {
   readonly setFinalBlock: (body: { readonly part: string; readonly block: FinalBlock }) => StorageOutcome<null>;
   /** Ends all entries of a part. */
   readonly clear: (part: string) => StorageOutcome<null>;
+  /** Returns a chunk of the newest complete snapshot. */
+  readonly chunk: (body: Omit<SnapshotChunk, "value">) => Moved<StorageOutcome<Values>>;
+  readonly setChunk: (body: SnapshotChunk) => StorageOutcome<null>;
+  /** Replaces the newest complete snapshot by the chunks that were written. */
+  readonly endSnapshot: (body: { readonly name: string; readonly chunks: number }) => StorageOutcome<null>;
   /** Closes the folder, so that another process can use it. */
   readonly close: (body: null) => StorageOutcome<null>;
 };
@@ -71,6 +82,15 @@ class OpenDatabase {
     const outcome = this.run((database) => {
       database.write(changes);
       return database.size;
+    });
+    void this.#evict();
+    return outcome;
+  }
+
+  setChunk({ name, number, value }: SnapshotChunk): StorageOutcome<null> {
+    const outcome = this.run((database) => {
+      database.setChunk(name, number, value);
+      return null;
     });
     void this.#evict();
     return outcome;
@@ -137,6 +157,13 @@ export const storageTask: ThreadTask = (port) => {
     clear: (part) =>
       open.run((database) => {
         database.clear(part);
+        return null;
+      }),
+    chunk: ({ name, number }) => moved(open.run((database) => [database.chunk(name, number)])),
+    setChunk: (body) => open.setChunk(body),
+    endSnapshot: ({ name, chunks }) =>
+      open.run((database) => {
+        database.endSnapshot(name, chunks);
         return null;
       }),
     close: () => open.close(),

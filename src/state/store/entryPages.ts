@@ -43,6 +43,10 @@ export class EntryPages {
     return this.#size;
   }
 
+  get isFull(): boolean {
+    return this.#size >= this.#maxEntries;
+  }
+
   get bytes(): number {
     return this.#pages.length * PAGE_BYTES;
   }
@@ -96,6 +100,12 @@ export class EntryPages {
 
   setKey(entry: Entry, key: Int32Array): void {
     this.#pageOf(entry).words.set(key, (entry & POSITION_MASK) * ENTRY_WORDS);
+  }
+
+  /** Returns the key, in digits of hex. */
+  key(entry: Entry): string {
+    const start = (entry & POSITION_MASK) * ENTRY_WORDS * WORD_BYTES;
+    return this.#pageOf(entry).bytes.toString("hex", start, start + KEY_WORDS * WORD_BYTES);
   }
 
   hasKey(entry: Entry, key: Int32Array): boolean {

@@ -71,6 +71,18 @@ export class FollowedBlocks {
     return undefined;
   }
 
+  /** Returns the hashes of the readable blocks, the newest first. */
+  get readableHashes(): readonly Hash[] {
+    const hashes: Hash[] = [];
+    for (let number = this.#head; number >= this.#oldest; number--) {
+      const hash = this.#blocks.get(number)?.hash;
+      if (hash !== undefined) {
+        hashes.push(hash);
+      }
+    }
+    return hashes;
+  }
+
   /** Returns a block by its number, if it is still followed. */
   idOf(number: number): BlockId | undefined {
     const block = this.#blocks.get(number);

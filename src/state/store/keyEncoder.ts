@@ -18,6 +18,18 @@ const SLOT_START = 24;
 
 export const FIELD_CODES: Readonly<Record<TableField, number>> = { slot: 0, balance: 1, nonce: 2, code: 3, storage: 4 };
 
+const FIELDS: readonly TableField[] = ["slot", "balance", "nonce", "code", "storage"];
+const ADDRESS_DIGITS = 40;
+
+export const fieldOf = (code: number): TableField => FIELDS[code] ?? "storage";
+
+/** Returns the key of these digits, which are those of its words. */
+export const decodeKey = (field: StateField, digits: string): StateKey => ({
+  field,
+  address: `0x${digits.slice(0, ADDRESS_DIGITS)}`,
+  slot: field === "slot" ? `0x${digits.slice(2 * SLOT_START)}` : undefined,
+});
+
 /** Odd constants of MurmurHash3 (https://github.com/aappleby/smhasher, MurmurHash3.cpp). */
 const FIRST_FACTOR = 0xcc9e2d51;
 const SECOND_FACTOR = 0x85ebca6b;

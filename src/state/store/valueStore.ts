@@ -27,6 +27,17 @@ const CODE_OVERHEAD_BYTES = 200;
  */
 export type AddResult = "added" | "agreed" | "same" | "different" | "refused";
 
+/** A known value at one block. */
+export interface ListedValue {
+  readonly key: StateKey;
+  /** 64 digits of hex, of a code its hash. */
+  readonly value: string;
+  /** The node on whose word alone it is known. Undefined if the value was verified. */
+  readonly node: string | undefined;
+  /** The number of the block since which it is known. */
+  readonly from: number;
+}
+
 /** The giver of a known value. */
 export interface ValueProvenance {
   /** The block from which the value is known. Undefined if it is no longer followed. */
@@ -84,6 +95,11 @@ export class ValueStore {
   /** Number of the newest readable block. */
   get #head(): number {
     return this.#blocks.newest;
+  }
+
+  /** Returns the hashes of the readable blocks, the newest first. */
+  get readableHashes(): readonly Hash[] {
+    return this.#blocks.readableHashes;
   }
 
   /** Returns the newest readable block that `isCanonical` accepts. */
@@ -196,6 +212,44 @@ export class ValueStore {
       return "different";
     }
     return this.#table.from(entry) < number || !this.#table.has(entry, FETCHED) ? "agreed" : "same";
+  }
+
+  /**
+   * Lists the values after a readable block, one entry a step: undefined for an entry that has none. Changes may run between two
+   * steps while the block is readable.
+   */
+  *valuesAt({ number }: BlockId): Generator<ListedValue | undefined, void> {
+    for (let entry = 1; entry <= this.#table.last; entry++) {
+      yield this.#listedAt(entry, Number(number));
+    }
+  }
+
+  #listedAt(entry: Entry, at: number): ListedValue | undefined {
+    const table = this.#table;
+    const from = table.from(entry);
+    const key = this.#isKnown(entry) && from <= at ? table.key(entry) : undefined;
+    const giver = table.giver(entry);
+    const node = giver === PROVEN ? undefined : this.#givers.nameOf(giver);
+    const hasName = giver === PROVEN || node !== undefined;
+    return key !== undefined && hasName && this.#find(key, at) === entry
+      ? { key, value: table.value(entry), node, from }
+      : undefined;
+  }
+
+  /**
+   * Adds a value that was known at this block before a restart. A known one stays. Without a node, a header or an execution
+   * proves it. Returns false if there is no room.
+   */
+  restore({ key, value, node }: Omit<ListedValue, "from">, block: BlockId): boolean {
+    const number = Number(block.number);
+    if (!this.isApplied(block) || this.#table.isFull) {
+      return false;
+    }
+    if (!this.#isKnown(this.#find(key, number))) {
+      const entry = this.#add(key, number, 0);
+      this.#table.setValue(entry, value, node === undefined ? PROVEN : this.#givers.numberOf(node), FETCHED);
+    }
+    return true;
   }
 
   /** Adds a code that a node returned for this block's hash. */

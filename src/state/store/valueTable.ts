@@ -1,5 +1,6 @@
+import type { StateKey } from "../stateKey.ts";
 import { type Entry, EntryPages, FLAGS_WORD, FROM_WORD, HASH_WORD, NEXT_WORD } from "./entryPages.ts";
-import { ADDRESS_WORDS, FIELD_WORD, KEY_WORDS, type KeyEncoder } from "./keyEncoder.ts";
+import { ADDRESS_WORDS, decodeKey, FIELD_WORD, fieldOf, KEY_WORDS, type KeyEncoder } from "./keyEncoder.ts";
 
 const USED = 1;
 /** A block's write set names the key. Without this flag, the value was fetched. */
@@ -36,6 +37,11 @@ export class ValueTable {
   /** Number of entries. */
   get size(): number {
     return this.#pages.size;
+  }
+
+  /** Whether the next entry needs an eviction. */
+  get isFull(): boolean {
+    return this.#pages.isFull;
   }
 
   get bytes(): number {
@@ -170,6 +176,12 @@ export class ValueTable {
   /** Returns the number of the block from which the entry holds. */
   from(entry: Entry): number {
     return this.#pages.word(entry, FROM_WORD);
+  }
+
+  /** Returns the key. Undefined for an entry of all slots of an account. */
+  key(entry: Entry): StateKey | undefined {
+    const field = fieldOf(this.field(entry));
+    return field === "storage" ? undefined : decodeKey(field, this.#pages.key(entry));
   }
 
   /** Returns the code of the field. */

@@ -1,0 +1,188 @@
+import { createHash } from "node:crypto";
+import type { ChainConfig } from "../config/schema.ts";
+import type { BlockId } from "../core/heads.ts";
+import { nodeName } from "../nodes/nodeConfig.ts";
+import { isCanonicalIn } from "../state/awaitedBlocks.ts";
+import { packSnapshot, type SnapshotChain, SnapshotEnded, type SnapshotParts } from "../state/snapshot/packSnapshot.ts";
+import { newestCanonical, type Restored, restoreSnapshot } from "../state/snapshot/restoreSnapshot.ts";
+import type { SnapshotHeader } from "../state/snapshot/snapshotFormat.ts";
+import type { DataStorage } from "../storage/dataStorage.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { PendingViews } from "./pendingViews.ts";
+import { rulesOf, untilLinked } from "./stateSuccession.ts";
+import type { Upstreams } from "./upstreams.ts";
+
+/** A killed process loses what became known since. */
+const INTERVAL_MS = 300_000;
+/** The thread opens the folder while the chain reads its first head. */
+const OPEN_MS = 1_000;
+/** A snapshot is at most this part of the folder, of which there are two at a time. */
+const MAX_SHARE = 1 / 16;
+/** A difference of this time is blamed on the snapshot. */
+const WATCHED_MS = 600_000;
+
+/** Options of which known values depend. */
+const optionsOf = ({ state: { source, agree } }: ChainConfig) => ({ source, agree });
+
+const digest = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 32);
+
+const toText = (_: string, value: unknown): unknown => (typeof value === "bigint" ? String(value) : value);
+
+export interface ChainSnapshotOptions {
+  readonly config: ChainConfig;
+  readonly upstreams: Upstreams;
+  readonly views: Pick<PendingViews, "forks">;
+  readonly storage: DataStorage;
+  readonly telemetry: Pick<Telemetry, "log">;
+  readonly signal: AbortSignal;
+}
+
+/** What is saved, with a number that changes when values of a node are dropped. */
+export interface SavedState extends SnapshotParts {
+  generation(): number;
+}
+
+/** `savedUnits`: of the reads of a minute that known values answer. */
+type IsWorthIt = (missingBlocks: number, savedUnits: number) => boolean;
+
+/** The snapshot of one chain's known state in the data folder. */
+export class ChainSnapshot {
+  readonly #options: ChainSnapshotOptions;
+  #saved: SavedState | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #writing: Promise<void> | undefined;
+  /** The block of the newest snapshot. */
+  #newest: string | undefined;
+  #watchedUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: ChainSnapshotOptions) {
+    this.#options = options;
+  }
+
+  /** Whether known values may be restored ones. */
+  get isWatched(): boolean {
+    return performance.now() < this.#watchedUntilMs;
+  }
+
+  /**
+   * Restores what was known before a restart, into empty values. `isWorthIt` compares the cost of the blocks since with that of
+   * learning the values again. Never rejects.
+   */
+  async restore(parts: SnapshotParts, isWorthIt: IsWorthIt): Promise<void> {
+    const { config, storage, telemetry } = this.#options;
+    const fields = { chain: config.name };
+    try {
+      await this.#untilOpen();
+      const chunks = storage.readSnapshot(this.#name);
+      const restored = await restoreSnapshot(chunks, this.#chain(), parts, (header) =>
+        this.#findBlock(header, isWorthIt),
+      );
+      if (restored !== undefined) {
+        this.#onRestored(restored);
+      }
+    } catch (err) {
+      telemetry.log.warn({ ...fields, err }, "the snapshot of known state is dropped");
+      await storage.removeSnapshot(this.#name);
+    }
+  }
+
+  /** Saves this state every INTERVAL_MS from now on. */
+  begin(saved: SavedState): void {
+    this.#saved = saved;
+    this.#timer ??= setInterval(() => void this.save(), INTERVAL_MS).unref();
+  }
+
+  /** Ends the saving: another chain has the values now. */
+  end(): void {
+    clearInterval(this.#timer);
+    this.#saved = undefined;
+    this.#watchedUntilMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Writes what is known now, unless nothing changed. Never rejects. */
+  save(): Promise<void> {
+    const saved = this.#saved;
+    const head = saved?.values.head?.hash;
+    if (saved !== undefined && head !== undefined && head !== this.#newest) {
+      this.#writing ??= this.#write(saved, head).finally(() => {
+        this.#writing = undefined;
+      });
+    }
+    return this.#writing ?? Promise.resolve();
+  }
+
+  /** Called when all values were dropped. */
+  endWatch(): void {
+    this.#watchedUntilMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Removes the snapshot, because a restored value was wrong. */
+  discard(): void {
+    this.#watchedUntilMs = Number.NEGATIVE_INFINITY;
+    this.#newest = undefined;
+    void this.#options.storage.removeSnapshot(this.#name);
+  }
+
+  async #write(saved: SavedState, head: string): Promise<void> {
+    const { config, storage, telemetry } = this.#options;
+    const generation = saved.generation();
+    const isCurrent = (): boolean => saved === this.#saved && saved.generation() === generation;
+    const maxBytes = Math.floor(storage.maxBytes * MAX_SHARE);
+    try {
+      const chunks = packSnapshot(saved, this.#chain(), { maxBytes, isCurrent });
+      if (await storage.writeSnapshot(this.#name, chunks)) {
+        this.#newest = head;
+      }
+    } catch (err) {
+      const level = err instanceof SnapshotEnded ? "debug" : "error";
+      telemetry.log[level]({ chain: config.name, err }, "the snapshot of known state was not written");
+    }
+  }
+
+  /** Chains with one chain id and genesis can be different ones: a fork beside its origin. */
+  get #name(): string {
+    const { config, upstreams } = this.#options;
+    return `${config.name}:${upstreams.genesis.chainId}:${upstreams.genesis.hash}`;
+  }
+
+  #chain(): SnapshotChain {
+    const { config, upstreams } = this.#options;
+    const { chainId, hash } = upstreams.genesis;
+    const rules = JSON.stringify([rulesOf(this.#options) ?? null, optionsOf(config)], toText);
+    const nodes = config.nodes.map((node, index) => ({ name: nodeName(node, index), address: digest(node.url) }));
+    return { chainId: String(chainId), genesis: hash, rules: digest(rules), nodes };
+  }
+
+  async #untilOpen(): Promise<void> {
+    const { storage, signal } = this.#options;
+    const opened = Promise.withResolvers<void>();
+    const unsubscribe = storage.onOpened(opened.resolve);
+    const ending = AbortSignal.any([signal, AbortSignal.timeout(OPEN_MS)]);
+    ending.addEventListener("abort", () => opened.resolve(), { once: true });
+    await opened.promise;
+    unsubscribe();
+  }
+
+  async #findBlock(header: SnapshotHeader, isWorthIt: IsWorthIt): Promise<BlockId | undefined> {
+    const { heads } = this.#options.upstreams;
+    const number = BigInt(header.number);
+    const missing = Math.max(0, Number((heads.current()?.latest.number ?? number) - number));
+    if (!isWorthIt(missing, header.costs.repeatedUnits)) {
+      return undefined;
+    }
+    await untilLinked({ number, hash: header.hashes[0] ?? "0x" }, this.#options);
+    const current = heads.current();
+    return current && newestCanonical(header, isCanonicalIn(current));
+  }
+
+  #onRestored({ block, ...counts }: Restored): void {
+    const { config, telemetry } = this.#options;
+    if (block !== undefined) {
+      this.#watchedUntilMs = performance.now() + WATCHED_MS;
+    }
+    telemetry.log.info(
+      { chain: config.name, ...counts, number: block?.number.toString() },
+      "known state is restored from the data folder",
+    );
+  }
+}

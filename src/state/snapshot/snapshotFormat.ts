@@ -1,0 +1,238 @@
+import { crc32 } from "node:zlib";
+import { z } from "zod";
+import type { BlockId } from "../../core/heads.ts";
+import { type Hash, isHash } from "../../ethereum/hex.ts";
+import type { StateField, StateKey } from "../stateKey.ts";
+
+/** Increased when the form of a snapshot changes. One of another format is dropped. */
+const FORMAT = 1;
+
+const hash = z.custom<Hash>(isHash);
+const count = z.number().int().nonnegative();
+
+const progress = z.object({ blocks: count, values: count, ageMs: z.number().nonnegative() });
+const costs = z.object({ repeatedUnits: z.number(), repeatedReads: z.number(), blocks: z.number() });
+
+/** What is in front of the values. */
+const header = z.object({
+  /** Of all chunks of this snapshot. */
+  id: count,
+  chainId: z.string(),
+  genesis: hash,
+  /** Names the rules of the chain, and the options on which the values depend. */
+  rules: z.string(),
+  /** The block at which the values are known. */
+  number: z.string().regex(/^\d+$/),
+  /** The hashes of the readable blocks, that of the block first, then its ancestors. */
+  hashes: z.array(hash).min(1),
+  /** The nodes of the chain, in the order by which values name them. `address` is a hash of the URL. */
+  nodes: z.array(z.object({ name: z.string(), address: z.string(), progress: progress.optional() })),
+  /** The nodes on whose word alone write sets are. `undefined` is a source that needs no trust. */
+  carriers: z.array(z.string().nullable()),
+  costs,
+});
+
+export type SnapshotHeader = z.infer<typeof header>;
+
+/** A known value at the block of a snapshot. */
+export interface SnapshotValue {
+  readonly key: StateKey;
+  /** 64 digits of hex, of a code its hash. */
+  readonly value: string;
+  /** The position of its giver in the nodes. Undefined: a header or an execution proves it. */
+  readonly node: number | undefined;
+  /** The blocks since the value is known, up to MAX_AGE. */
+  readonly age: number;
+  /** Whether clients read it lately. */
+  readonly isUsed: boolean;
+}
+
+export interface SnapshotCode {
+  /** 64 digits of hex. */
+  readonly hash: string;
+  readonly code: Uint8Array;
+}
+
+/** A snapshot that is not complete, or that was changed. */
+export class DamagedSnapshot extends Error {
+  override readonly name = "DamagedSnapshot";
+}
+
+const MAX_AGE = 0xffff;
+/** Bytes of one chunk. A code can make it larger. */
+export const CHUNK_BYTES = 256 * 1024;
+
+const KINDS = { header: 0, values: 1, codes: 2, end: 3 } as const;
+export type ChunkKind = keyof typeof KINDS;
+
+/** Checksum, format, kind, id of the snapshot, number of the chunk. */
+const PREFIX_BYTES = 4 + 1 + 1 + 4 + 4;
+const FIELDS: readonly StateField[] = ["slot", "balance", "nonce", "code"];
+const USED = 0x80;
+/** Field and use, address, value, node, age. A slot comes last. */
+const VALUE_BYTES = 1 + 20 + 32 + 2 + 2;
+const SLOT_BYTES = 32;
+const HASH_BYTES = 32;
+const LENGTH_BYTES = 4;
+
+/** Collects the content of one chunk. */
+export class ChunkWriter {
+  readonly #kind: ChunkKind;
+  #bytes: Buffer;
+  #end = PREFIX_BYTES;
+
+  constructor(kind: ChunkKind) {
+    this.#kind = kind;
+    this.#bytes = Buffer.alloc(CHUNK_BYTES);
+  }
+
+  get isFull(): boolean {
+    return this.#end + VALUE_BYTES + SLOT_BYTES > CHUNK_BYTES;
+  }
+
+  get isEmpty(): boolean {
+    return this.#end === PREFIX_BYTES;
+  }
+
+  addValue({ key: { field, address, slot }, value, node, age, isUsed }: SnapshotValue): void {
+    const bytes = this.#bytes;
+    let at = this.#end;
+    at = bytes.writeUInt8(FIELDS.indexOf(field) | (isUsed ? USED : 0), at);
+    at += bytes.write(address.slice(2), at, "hex");
+    at += bytes.write(value, at, "hex");
+    at = bytes.writeUInt16LE(node === undefined ? 0 : node + 1, at);
+    at = bytes.writeUInt16LE(Math.min(age, MAX_AGE), at);
+    if (slot !== undefined) {
+      at += bytes.write(slot.slice(2), at, "hex");
+    }
+    this.#end = at;
+  }
+
+  addCode({ hash: codeHash, code }: SnapshotCode): void {
+    this.#reserve(HASH_BYTES + LENGTH_BYTES + code.length);
+    let at = this.#end;
+    at += this.#bytes.write(codeHash, at, "hex");
+    at = this.#bytes.writeUInt32LE(code.length, at);
+    this.#bytes.set(code, at);
+    this.#end = at + code.length;
+  }
+
+  addText(text: string): void {
+    this.#reserve(Buffer.byteLength(text));
+    this.#end += this.#bytes.write(text, this.#end);
+  }
+
+  /** Returns the chunk with its checksum. */
+  finish(id: number, number: number): Uint8Array {
+    const bytes = this.#bytes.subarray(0, this.#end);
+    bytes.writeUInt8(FORMAT, 4);
+    bytes.writeUInt8(KINDS[this.#kind], 5);
+    bytes.writeUInt32LE(id, 6);
+    bytes.writeUInt32LE(number, 10);
+    bytes.writeUInt32LE(crc32(bytes.subarray(4)), 0);
+    return bytes;
+  }
+
+  #reserve(length: number): void {
+    if (this.#end + length > this.#bytes.length) {
+      const larger = Buffer.alloc(this.#end + length);
+      larger.set(this.#bytes.subarray(0, this.#end));
+      this.#bytes = larger;
+    }
+  }
+}
+
+export const writeHeader = (content: SnapshotHeader): Uint8Array => {
+  const writer = new ChunkWriter("header");
+  writer.addText(JSON.stringify(content));
+  return writer.finish(content.id, 0);
+};
+
+/** A chunk whose checksum is right. */
+export interface CheckedChunk {
+  readonly kind: ChunkKind;
+  readonly id: number;
+  readonly number: number;
+  readonly content: Buffer;
+}
+
+/** Throws DamagedSnapshot. */
+export const readChunk = (chunk: Uint8Array): CheckedChunk => {
+  const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+  if (bytes.length < PREFIX_BYTES || bytes.readUInt32LE(0) !== crc32(bytes.subarray(4))) {
+    throw new DamagedSnapshot("a chunk has another checksum");
+  }
+  if (bytes.readUInt8(4) !== FORMAT) {
+    throw new DamagedSnapshot(`format ${bytes.readUInt8(4)} is not known`);
+  }
+  const kind = kindOf(bytes.readUInt8(5));
+  return { kind, id: bytes.readUInt32LE(6), number: bytes.readUInt32LE(10), content: bytes.subarray(PREFIX_BYTES) };
+};
+
+const kindOf = (code: number): ChunkKind => {
+  for (const kind of ["header", "values", "codes", "end"] as const) {
+    if (KINDS[kind] === code) {
+      return kind;
+    }
+  }
+  throw new DamagedSnapshot(`chunk kind ${code} is not known`);
+};
+
+/** Throws DamagedSnapshot. */
+export const readHeader = ({ kind, content, id, number }: CheckedChunk): SnapshotHeader => {
+  const parsed = kind === "header" && number === 0 ? header.safeParse(parseJson(content)) : undefined;
+  if (parsed?.success !== true || parsed.data.id !== id) {
+    throw new DamagedSnapshot("the header is not complete");
+  }
+  return parsed.data;
+};
+
+const parseJson = (content: Buffer): unknown => {
+  try {
+    return JSON.parse(content.toString());
+  } catch {
+    throw new DamagedSnapshot("the header is no JSON");
+  }
+};
+
+export const snapshotBlock = ({ number, hashes }: SnapshotHeader, age = 0): BlockId | undefined => {
+  const hashAt = hashes[age];
+  return hashAt && { number: BigInt(number) - BigInt(age), hash: hashAt };
+};
+
+/** Lists the values of a chunk. Throws DamagedSnapshot. */
+export const readValues = function* ({ content }: CheckedChunk): Generator<SnapshotValue, void> {
+  let at = 0;
+  while (at < content.length) {
+    const code = content.readUInt8(at);
+    const field = FIELDS[code & ~USED];
+    const end = at + VALUE_BYTES + (field === "slot" ? SLOT_BYTES : 0);
+    if (field === undefined || end > content.length) {
+      throw new DamagedSnapshot("a value is not complete");
+    }
+    const node = content.readUInt16LE(at + 53);
+    const slot = field === "slot" ? (`0x${content.toString("hex", at + VALUE_BYTES, end)}` as const) : undefined;
+    yield {
+      key: { field, address: `0x${content.toString("hex", at + 1, at + 21)}`, slot },
+      value: content.toString("hex", at + 21, at + 53),
+      node: node === 0 ? undefined : node - 1,
+      age: content.readUInt16LE(at + 55),
+      isUsed: (code & USED) !== 0,
+    };
+    at = end;
+  }
+};
+
+/** Lists the codes of a chunk. Throws DamagedSnapshot. */
+export const readCodes = function* ({ content }: CheckedChunk): Generator<SnapshotCode, void> {
+  let at = 0;
+  while (at < content.length) {
+    const start = at + HASH_BYTES + LENGTH_BYTES;
+    const end = start <= content.length ? start + content.readUInt32LE(at + HASH_BYTES) : Number.POSITIVE_INFINITY;
+    if (end > content.length) {
+      throw new DamagedSnapshot("a code is not complete");
+    }
+    yield { hash: content.toString("hex", at, at + HASH_BYTES), code: new Uint8Array(content.subarray(start, end)) };
+    at = end;
+  }
+};

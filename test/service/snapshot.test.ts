@@ -1,0 +1,188 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { type TestContext, test } from "node:test";
+import { crc32 } from "node:zlib";
+import type { Address } from "../../src/ethereum/hex.ts";
+import { addressOf } from "../support/builders/stateModel.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
+import { StandInNode } from "../support/standIn/standInNode.ts";
+import { WrittenChain } from "../support/standIn/writtenChain.ts";
+
+/** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
+const LONG_MS = 20_000;
+const STATE_HIT = "forebay; hit; detail=state";
+const ACCOUNTS = Array.from({ length: 8 }, (_, index) => addressOf(index));
+const [ALICE, BOB] = [addressOf(0), addressOf(1)];
+/** One answer of a hundred is compared with the node, of restored values one of ten. Above that share, none is. */
+const NOT_COMPARED = 0.5;
+
+/** Creates a chain, its node, and a data folder that outlives the services. */
+const createRig = async (t: TestContext, share = NOT_COMPARED) => {
+  t.mock.method(Math, "random", () => share);
+  const parent = await mkdtemp(join(tmpdir(), "forebay-snapshot-"));
+  t.after(() => rm(parent, { recursive: true, force: true }));
+  const folder = join(parent, "data");
+  const written = new WrittenChain("amsterdam");
+  written.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
+  t.after(() => node.close());
+  const start = async (options: Partial<ServiceChain> = {}) => {
+    const service = await createService(
+      {
+        ...{ nodes: [{ url: node.url, name: "own" }], blockTimeMs: LONG_MS },
+        ...options,
+        state: { waitMs: LONG_MS, ...options.state },
+      },
+      { server: { dataDir: folder } },
+    );
+    t.after(() => service.close());
+    await until(async () => (await metric(service.opsUrl, "forebay_disk_up")) === 1, "the folder is open");
+    return service;
+  };
+  const follow = async (service: Service) => {
+    const latest = (await service.chains[0]?.upstreams.heads.refresh())?.latest;
+    assert.equal(latest?.hash, written.chain.latest.hash);
+  };
+  /** Reads all accounts in several blocks, until it pays to follow. */
+  const learn = async (service: Service) => {
+    for (let count = 0; count < 4; count++) {
+      written.mine();
+      await follow(service);
+      for (const address of ACCOUNTS) {
+        await balance(service, address);
+      }
+    }
+  };
+  const asked = () => node.calls.get("eth_getBalance") ?? 0;
+  return { written, folder, node, start, follow, learn, asked };
+};
+
+const balance = ({ url }: Service, address: Address) => rpc(url, "eth_getBalance", [address, "latest"]);
+const balances = async (service: Service): Promise<readonly unknown[]> =>
+  Promise.all(ACCOUNTS.map(async (address) => (await balance(service, address)).body.result));
+/** Reads that a node answered. Comparisons in the background are not among them. */
+const missesOf = ({ opsUrl }: Service) => metric(opsUrl, "forebay_state_lookups_total", 'outcome="miss"');
+const isFollowing = async ({ opsUrl }: Service) => (await metric(opsUrl, "forebay_state_following")) === 1;
+
+test("known state survives a restart, and blocks that were missed are read", async (t) => {
+  const { written, start, follow, learn } = await createRig(t);
+  const before = await start();
+  await learn(before);
+  await before.close();
+  written.mine([[BOB, 2n]]);
+  written.mine();
+  const after = await start();
+  await until(() => isFollowing(after), "the state is followed");
+  assert.deepEqual(await balances(after), ["0x1", "0x2", ...Array.from({ length: 6 }, () => "0x1")]);
+  const alice = await balance(after, ALICE);
+  assert.equal(alice.headers.get("cache-status"), STATE_HIT);
+  written.mine([[ALICE, 9n]]);
+  await follow(after);
+  assert.deepEqual((await balances(after)).slice(0, 3), ["0x9", "0x2", "0x1"]);
+  assert.equal(await missesOf(after), 0);
+});
+
+test("a restart on another branch begins at the newest block that is still canonical", async (t) => {
+  const { written, start, learn } = await createRig(t);
+  const before = await start();
+  await learn(before);
+  written.mine([[BOB, 2n]]);
+  await before.chains[0]?.upstreams.heads.refresh();
+  assert.equal((await balance(before, BOB)).body.result, "0x2");
+  await before.close();
+  written.chain.rewind(1);
+  written.mine([[ALICE, 3n]]);
+  written.mine();
+  const after = await start();
+  await until(() => isFollowing(after), "the state is followed");
+  assert.deepEqual(await balances(after), ["0x3", ...Array.from({ length: 7 }, () => "0x1")]);
+  // The value of the other branch is not known at the ancestor.
+  assert.equal(await missesOf(after), 1);
+});
+
+/** Changes a stored balance, and the checksum of its chunk. */
+const plant = (folder: string, address: Address): void => {
+  const database = new DatabaseSync(join(folder, "forebay.db"));
+  let planted = 0;
+  for (const { name, slot, number, value } of database.prepare("SELECT * FROM chunks").all()) {
+    const bytes = Buffer.from(value instanceof Uint8Array ? value : assert.fail());
+    const at = bytes.indexOf(Buffer.from(address.slice(2), "hex"));
+    if (at > 0 && number !== 0) {
+      bytes.writeUInt8(7, at + 51);
+      bytes.writeUInt32LE(crc32(bytes.subarray(4)), 0);
+      database
+        .prepare("UPDATE chunks SET value = ? WHERE name = ? AND slot = ? AND number = ?")
+        .run(new Uint8Array(bytes), String(name), Number(slot), Number(number));
+      planted++;
+    }
+  }
+  database.close();
+  assert.ok(planted > 0);
+};
+
+test("a wrong value in a snapshot is found, and ends all restored values and the snapshot", async (t) => {
+  const { written, folder, start, follow, learn } = await createRig(t, 0.05);
+  const before = await start();
+  await learn(before);
+  await before.close();
+  plant(folder, ALICE);
+  const after = await start();
+  await until(() => isFollowing(after), "the state is followed");
+  // One answer in twenty would not be compared at the usual rate.
+  await until(async () => (await balance(after, ALICE)).body.result === "0x1", "the value is right");
+  assert.equal(await metric(after.opsUrl, "forebay_state_drops_total", 'reason="difference"'), 1);
+  // Its source is not suspended.
+  written.mine();
+  await follow(after);
+  assert.ok(await isFollowing(after));
+  assert.deepEqual(
+    await balances(after),
+    ACCOUNTS.map(() => "0x1"),
+  );
+});
+
+for (const [what, change] of [
+  [
+    "damaged",
+    (folder: string) => {
+      const database = new DatabaseSync(join(folder, "forebay.db"));
+      database.exec("UPDATE chunks SET value = substr(value, 1, length(value) - 3) || x'303030'");
+      database.close();
+    },
+  ],
+  ["removed", (folder: string) => rm(folder, { recursive: true })],
+] as const) {
+  test(`with a snapshot that is ${what}, values are learned again`, async (t) => {
+    const { folder, start, learn, asked } = await createRig(t);
+    const before = await start();
+    await learn(before);
+    await before.close();
+    await change(folder);
+    const calls = asked();
+    const after = await start();
+    assert.deepEqual(
+      await balances(after),
+      ACCOUNTS.map(() => "0x1"),
+    );
+    assert.ok(asked() > calls);
+    await learn(after);
+    assert.equal((await balance(after, ALICE)).headers.get("cache-status"), STATE_HIT);
+  });
+}
+
+test("values on the word of a node that has another URL are not restored", async (t) => {
+  const { written, start, learn } = await createRig(t);
+  const before = await start();
+  await learn(before);
+  await before.close();
+  const other = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
+  t.after(() => other.close());
+  const after = await start({ nodes: [{ url: other.url, name: "own" }] });
+  await balances(after);
+  assert.equal(await missesOf(after), ACCOUNTS.length);
+});

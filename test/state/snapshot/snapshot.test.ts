@@ -1,0 +1,252 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { crc32 } from "node:zlib";
+import type { BlockId } from "../../../src/core/heads.ts";
+import type { Address } from "../../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
+import { packSnapshot, type SnapshotChain, type SnapshotParts } from "../../../src/state/snapshot/packSnapshot.ts";
+import { newestCanonical, restoreSnapshot } from "../../../src/state/snapshot/restoreSnapshot.ts";
+import { CHUNK_BYTES } from "../../../src/state/snapshot/snapshotFormat.ts";
+import { SourcedValues } from "../../../src/state/sourcedValues.ts";
+import { SourceTrust } from "../../../src/state/sourceTrust.ts";
+import type { StateKey } from "../../../src/state/stateKey.ts";
+import { ValueStore } from "../../../src/state/store/valueStore.ts";
+import type { AccountWrites } from "../../../src/state/writeSet.ts";
+import { hashOf } from "../../support/builders/heads.ts";
+import { createRandomBelow } from "../../support/builders/randomValues.ts";
+import { runAll } from "../../support/builders/runAll.ts";
+import { addressOf } from "../../support/builders/stateModel.ts";
+import { createCost } from "../costRig.ts";
+
+const BYTES = 8 * 1024 * 1024;
+const LIMITS = { blocks: 4, values: 4 };
+const CHAIN: SnapshotChain = {
+  chainId: "1",
+  genesis: hashOf(0),
+  rules: "rules",
+  nodes: [
+    { name: "one", address: "a" },
+    { name: "two", address: "b" },
+  ],
+};
+const block = (number: number, fork = 0): BlockId => ({ number: BigInt(number), hash: hashOf(number, fork) });
+
+const createParts = () => {
+  const { cost, clock } = createCost();
+  const values = new ValueStore(BYTES);
+  const nowMs = () => clock.nowMs;
+  const trust = new SourceTrust({ nowMs, cost, probation: LIMITS, nodes: ["one", "two"] });
+  return { values, sourced: new SourcedValues(values), trust, cost } satisfies SnapshotParts;
+};
+
+const pack = async (parts: SnapshotParts, maxBytes = BYTES): Promise<Uint8Array[]> => {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of packSnapshot(parts, CHAIN, { maxBytes, isCurrent: () => true })) {
+    chunks.push(chunk);
+  }
+  return chunks;
+};
+
+const chunksOf = async function* (chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array, void> {
+  yield* chunks;
+};
+
+interface RestoreRun {
+  readonly chain?: SnapshotChain;
+  readonly isCanonical?: (block: BlockId) => boolean;
+}
+
+const restore = async (chunks: readonly Uint8Array[], { chain = CHAIN, isCanonical = () => true }: RestoreRun = {}) => {
+  const parts = createParts();
+  const restored = await restoreSnapshot(chunksOf(chunks), chain, parts, async (header) =>
+    newestCanonical(header, isCanonical),
+  );
+  return { ...parts, restored };
+};
+
+const KEYS: readonly StateKey[] = Array.from({ length: 12 }, (_, index) => addressOf(index)).flatMap((address) => [
+  ...(["balance", "nonce"] as const).map((field) => ({ field, address, slot: undefined })),
+  ...Array.from({ length: 6 }, (_, slot) => ({ field: "slot", address, slot: hashOf(slot) }) as const),
+]);
+
+/** Fills a store with values of nodes and of random blocks. Returns its newest block. */
+const fillRandomly = (values: ValueStore, seed: number): BlockId => {
+  const random = createRandomBelow(seed);
+  const valueAt = (): string => random(1_000).toString(16).padStart(64, "0");
+  values.begin(block(100));
+  for (let number = 101; number <= 130; number++) {
+    for (const key of KEYS.filter(() => random(10) === 0)) {
+      values.add(key, block(number - 1), valueAt(), random(2) === 0 ? "one" : "two");
+    }
+    const accounts = new Map<Address, AccountWrites>();
+    for (const address of KEYS.filter(() => random(20) === 0).map((key) => key.address)) {
+      const slots = new Map(random(2) === 0 ? [[hashOf(random(6)), Uint8Array.of(number)] as const] : []);
+      accounts.set(address, {
+        ...{ balance: BigInt(random(1_000)), slots },
+        ...(random(5) === 0 && { otherSlots: random(2) === 0 ? "cleared" : "unknown" }),
+      });
+    }
+    assert.ok(runAll(values.apply({ block: block(number), accounts, ...(random(2) === 0 && { node: "one" }) })));
+    runAll(values.prune());
+  }
+  return block(130);
+};
+
+test("values that are restored are those of the block, or of its newest canonical ancestor", async () => {
+  let restoredAtAncestor = 0;
+  for (let seed = 0; seed < 20; seed++) {
+    const { values, ...parts } = createParts();
+    const newest = fillRandomly(values, seed);
+    const chunks = await pack({ ...parts, values });
+    const whole = await restore(chunks);
+    assert.deepEqual(whole.restored?.block, newest);
+    for (const key of KEYS) {
+      const known = values.get(key, newest);
+      const restored = whole.values.get(key, newest);
+      // A slot that a block cleared is zero, and not listed.
+      assert.ok(restored === known || (key.field === "slot" && restored === undefined), JSON.stringify(key));
+      if (restored !== undefined) {
+        assert.equal(whole.values.sourceOf(key, newest)?.node, values.sourceOf(key, newest)?.node);
+      }
+    }
+    const ancestor = block(120);
+    const older = await restore(chunks, { isCanonical: ({ number }) => number <= ancestor.number });
+    assert.deepEqual(older.restored?.block, ancestor);
+    for (const key of KEYS) {
+      const restored = older.values.get(key, ancestor);
+      restoredAtAncestor += restored === undefined ? 0 : 1;
+      assert.ok(restored === undefined || restored === values.get(key, ancestor), JSON.stringify(key));
+    }
+  }
+  assert.ok(restoredAtAncestor > 100);
+});
+
+const BALANCE: StateKey = { field: "balance", address: addressOf(1), slot: undefined };
+const ONE = "1".padStart(64, "0");
+
+/** A snapshot with a value of each node, a code, evidence, and costs. */
+const createKnown = async () => {
+  const parts = createParts();
+  const { values, sourced, trust, cost } = parts;
+  sourced.begin(block(7));
+  values.add(BALANCE, block(7), ONE, "one");
+  values.add({ ...BALANCE, address: addressOf(2) }, block(7), ONE, "two");
+  const code = Uint8Array.of(0x60, 0x00);
+  values.addCode({ field: "code", address: addressOf(3), slot: undefined }, block(7), code, "one");
+  trust.evidenceOf("one").resume({ blocks: 4, values: 9, ageMs: 5 });
+  cost.onRead({ method: "eth_getBalance", key: BALANCE, block: 6n, isHit: false });
+  cost.onRead({ method: "eth_getBalance", key: BALANCE, block: 7n, isHit: false });
+  return { ...parts, code, chunks: await pack(parts) };
+};
+
+test("codes, evidence of nodes, used keys and costs are restored with the values", async () => {
+  const { chunks, code, cost } = await createKnown();
+  const after = await restore(chunks);
+  assert.deepEqual(after.restored, { block: block(7), values: 3, codes: 1 });
+  assert.deepEqual(after.values.code(keccak256Hex(code).slice(2)), code);
+  assert.equal(after.trust.evidenceOf("one").isTrusted, true);
+  assert.equal(after.trust.evidenceOf("two").isTrusted, false);
+  assert.deepEqual(after.cost.recent, cost.recent);
+  assert.ok(after.cost.recent.repeatedUnits > 0);
+  assert.deepEqual(after.cost.usedKeys.mostUsed(5), [BALANCE]);
+  assert.equal(after.cost.comparisonFactor, 10);
+});
+
+test("if no block of a snapshot is canonical, codes and evidence stay, and values end", async () => {
+  const { chunks } = await createKnown();
+  const after = await restore(chunks, { isCanonical: () => false });
+  assert.deepEqual(after.restored, { block: undefined, values: 0, codes: 1 });
+  assert.equal(after.values.head, undefined);
+  assert.equal(after.trust.evidenceOf("one").isTrusted, true);
+});
+
+test("values and evidence of a node with another URL are not restored", async () => {
+  const { chunks } = await createKnown();
+  const nodes = CHAIN.nodes.map((node) => (node.name === "one" ? { ...node, address: "other" } : node));
+  const after = await restore(chunks, { chain: { ...CHAIN, nodes } });
+  assert.equal(after.values.get(BALANCE, block(7)), undefined);
+  assert.equal(after.values.get({ ...BALANCE, address: addressOf(2) }, block(7)), ONE);
+  assert.equal(after.trust.evidenceOf("one").isTrusted, false);
+});
+
+test("nothing is restored if a node has another URL whose write sets carried the values", async () => {
+  const { values, sourced, trust, cost } = createParts();
+  fillRandomly(values, 1);
+  sourced.addCarriers([{ node: "one", evidence: trust.evidenceOf("one") }]);
+  values.isTrusted = true;
+  const chunks = await pack({ values, sourced, trust, cost });
+  const after = await restore(chunks, { chain: { ...CHAIN, nodes: CHAIN.nodes.slice(1) } });
+  assert.equal(after.restored?.values, 0);
+  assert.equal(after.values.head, undefined);
+  const trusted = await restore(chunks);
+  // The probation of the node was not over in the snapshot.
+  assert.deepEqual([trusted.restored?.block, trusted.values.isTrusted], [block(130), false]);
+});
+
+test("values on probation are not in the snapshot, and those that became wrong end it", async () => {
+  const { values, ...parts } = createParts();
+  fillRandomly(values, 2);
+  values.isTrusted = false;
+  assert.equal((await restore(await pack({ ...parts, values }))).restored?.values, 0);
+  values.isTrusted = true;
+  let isCurrent = true;
+  const steps = packSnapshot({ ...parts, values }, CHAIN, { maxBytes: BYTES, isCurrent: () => isCurrent });
+  await steps.next();
+  isCurrent = false;
+  await assert.rejects(steps.next(), { name: "SnapshotEnded" });
+});
+
+for (const field of ["chainId", "genesis", "rules"] as const) {
+  test(`a snapshot of another ${field} is foreign`, async () => {
+    const { chunks } = await createKnown();
+    const chain = { ...CHAIN, [field]: field === "genesis" ? hashOf(9) : "other" };
+    await assert.rejects(restore(chunks, { chain }), { name: "ForeignSnapshot" });
+  });
+}
+
+test("a snapshot with any changed byte, or without a chunk, is damaged", async () => {
+  const { chunks } = await createKnown();
+  for (const [index, chunk] of chunks.entries()) {
+    const without = chunks.filter((_, each) => each !== index);
+    await assert.rejects(restore(without), { name: "DamagedSnapshot" }, `without chunk ${index}`);
+    for (let at = 0; at < chunk.length; at += 7) {
+      const changed = Uint8Array.from(chunk);
+      changed[at] = (changed[at] ?? 0) ^ 0x10;
+      await assert.rejects(restore(chunks.with(index, changed)), { name: "DamagedSnapshot" }, `byte ${at} of ${index}`);
+    }
+  }
+  await assert.rejects(restore([...chunks, chunks[0] ?? assert.fail()]), { name: "DamagedSnapshot" });
+  assert.equal((await restore([])).restored, undefined);
+});
+
+test("another format, and a content that is cut with its checksum, are damaged", async () => {
+  const { chunks } = await createKnown();
+  const signed = (chunk: Uint8Array): Uint8Array => {
+    const bytes = Buffer.from(chunk);
+    bytes.writeUInt32LE(crc32(bytes.subarray(4)), 0);
+    return bytes;
+  };
+  for (const [index, chunk] of chunks.entries()) {
+    const other = Uint8Array.from(chunk);
+    other[4] = 99;
+    await assert.rejects(restore(chunks.with(index, signed(other))), { name: "DamagedSnapshot" });
+    // The end has no content.
+    if (index < chunks.length - 1) {
+      const cut = signed(chunk.subarray(0, -1));
+      await assert.rejects(restore(chunks.with(index, cut)), { name: "DamagedSnapshot" });
+    }
+  }
+});
+
+test("a snapshot has chunks of a limited size, and ends at its limit", async () => {
+  const { values, ...parts } = createParts();
+  values.begin(block(7));
+  for (let slot = 0; slot < 20_000; slot++) {
+    values.add({ field: "slot", address: addressOf(1), slot: hashOf(slot) }, block(7), ONE, "one");
+  }
+  const all = await pack({ ...parts, values });
+  assert.ok(all.length > 6 && all.every(({ length }) => length <= CHUNK_BYTES));
+  assert.equal((await restore(all)).restored?.values, 20_000);
+  const some = (await restore(await pack({ ...parts, values }, 2 * CHUNK_BYTES))).restored?.values ?? 0;
+  assert.ok(some > 3_000 && some < 10_000, `${some} values`);
+});
