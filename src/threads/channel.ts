@@ -1,6 +1,6 @@
 import type { Transferable } from "node:worker_threads";
-import { MustForwardError } from "../core/mustForwardError.ts";
-import { RpcError } from "../jsonrpc/rpcError.ts";
+import { Outbox } from "./outbox.ts";
+import { fromPlainError, type PlainError, toPlainError } from "./plainError.ts";
 
 /** The functions that one side offers to the other, by name. Bodies and results are plain data. */
 export interface Protocol {
@@ -85,25 +85,26 @@ export interface ChannelEnds {
 const ABORT_PLACES = 64;
 const ENDED = "the other side has ended";
 
-/**
- * Calls functions of another process or thread, and answers its calls. Calls arrive in the order in which they were sent.
- * Between processes, the messages of one turn of the event loop are sent together: each send is a system call on both sides.
- */
+/** Calls functions of another process or thread, and answers its calls. Calls arrive in the order in which they were sent. */
 export class Channel<Theirs extends Protocol, Ours extends Protocol> {
   readonly #ends: ChannelEnds;
   readonly #aborts: Aborts | undefined;
+  readonly #outbox: Outbox<Message>;
   readonly #open = new Map<number, OpenCall>();
   readonly #answering = new Map<number, AbortController>();
   #functions: Partial<Ours> = {};
   #lastId = 0;
   #isClosed = false;
-  /** Messages of this turn of the event loop. */
-  #unsent: Message[] = [];
 
   /** Between processes. */
   constructor(ends: ChannelEnds, aborts?: Aborts) {
     this.#ends = ends;
     this.#aborts = aborts;
+    this.#outbox = new Outbox<Message>({
+      post: (messages, transfer) => ends.post(messages, transfer),
+      isBatched: aborts === undefined,
+      onFailed: (message, error) => this.#fail(message, error),
+    });
   }
 
   /** Between threads. Messages are sent at once. An error that ends no call is thrown, which ends the thread. */
@@ -131,13 +132,13 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
 
   /** Calls a function without waiting for it. Does nothing if the other side has ended. */
   notify<N extends keyof Theirs & string>(name: N, body: Body<Theirs[N]>): void {
-    this.#send({ kind: "call", name, body, id: undefined });
+    this.#outbox.send({ kind: "call", name, body, id: undefined });
   }
 
   /** The same, without waiting for the end of this turn of the event loop. */
   notifyNow<N extends keyof Theirs & string>(name: N, body: Body<Theirs[N]>): void {
     this.notify(name, body);
-    this.#flush();
+    this.#outbox.flush();
   }
 
   /** Calls a function and returns its result. Rejects with its error, with the reason of the signal, or if the other side ends. */
@@ -164,6 +165,7 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
   /** Rejects all open calls and aborts those of the other side. */
   close(error = new Error(ENDED)): void {
     this.#isClosed = true;
+    this.#outbox.close();
     for (const id of [...this.#open.keys()]) {
       this.#end(id)?.reject(error);
     }
@@ -184,7 +186,7 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
     this.#open.set(id, { ...options, resolve, reject, isAborted: false });
     const onAbort = (): void => this.#abort(id, signal?.reason);
     signal?.addEventListener("abort", onAbort, { once: true });
-    this.#send(create(id), transfer);
+    this.#outbox.send(create(id), transfer);
     try {
       return await promise;
     } finally {
@@ -203,7 +205,7 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
     if (this.#aborts !== undefined) {
       Atomics.store(this.#aborts, id % ABORT_PLACES, id);
     }
-    this.#send({ kind: "abort", id });
+    this.#outbox.send({ kind: "abort", id });
   }
 
   /** The other side has ended a call. */
@@ -255,9 +257,9 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
       if (call?.onAsk === undefined || call.isAborted) {
         throw new Error("the caller does not answer");
       }
-      this.#send({ kind: "result", id, value: await call.onAsk(value) });
+      this.#outbox.send({ kind: "result", id, value: await call.onAsk(value) });
     } catch (error) {
-      this.#send({ kind: "error", id, error: toPlainError(error) });
+      this.#outbox.send({ kind: "error", id, error: toPlainError(error) });
       this.#abort(of, error);
     }
   }
@@ -298,44 +300,7 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
 
   #reply(id: number | undefined, create: (id: number) => Message, transfer?: readonly Transferable[]): void {
     if (id !== undefined) {
-      this.#send(create(id), transfer);
-    }
-  }
-
-  #send(message: Message, transfer?: readonly Transferable[]): void {
-    if (this.#isClosed) {
-      return;
-    }
-    if (this.#aborts !== undefined) {
-      this.#postAlone(message, transfer);
-      return;
-    }
-    if (this.#unsent.length === 0) {
-      setImmediate(this.#flush);
-    }
-    this.#unsent.push(message);
-  }
-
-  readonly #flush = (): void => {
-    const messages = this.#unsent;
-    this.#unsent = [];
-    if (messages.length === 0 || this.#isClosed) {
-      return;
-    }
-    try {
-      this.#ends.post(messages);
-    } catch {
-      for (const message of messages) {
-        this.#postAlone(message);
-      }
-    }
-  };
-
-  #postAlone(message: Message, transfer?: readonly Transferable[]): void {
-    try {
-      this.#ends.post([message], transfer);
-    } catch (error) {
-      this.#fail(message, error);
+      this.#outbox.send(create(id), transfer);
     }
   }
 
@@ -347,49 +312,9 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
     if (call !== undefined) {
       call.reject(error);
     } else if (isReply) {
-      this.#postAlone({ kind: "error", id: message.id, error: toPlainError(error) });
+      this.#outbox.sendNow({ kind: "error", id: message.id, error: toPlainError(error) });
     } else {
       this.#ends.onError(error);
     }
   }
 }
-
-/** An error as plain data. A cause stays on the side that it is of. */
-type PlainError =
-  | { readonly kind: "rpc"; readonly code: number; readonly message: string; readonly options: RpcErrorParts }
-  | { readonly kind: "mustForward"; readonly message: string }
-  | { readonly kind: "other"; readonly message: string; readonly stack: string | undefined };
-
-type RpcErrorParts = Pick<RpcError, "data" | "status" | "retryAfterSeconds" | "text">;
-
-const toPlainError = (error: unknown): PlainError => {
-  if (error instanceof RpcError) {
-    const { code, message, data, status, retryAfterSeconds, text } = error;
-    return { kind: "rpc", code, message, options: { data, status, retryAfterSeconds, text } };
-  }
-  if (error instanceof MustForwardError) {
-    return { kind: "mustForward", message: error.message };
-  }
-  return error instanceof Error
-    ? { kind: "other", message: error.message, stack: error.stack }
-    : { kind: "other", message: String(error), stack: undefined };
-};
-
-const fromPlainError = (plain: PlainError): Error => {
-  if (plain.kind === "rpc") {
-    const { retryAfterSeconds, text, ...options } = plain.options;
-    return new RpcError(plain.code, plain.message, {
-      ...options,
-      ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-      ...(text !== undefined && { text }),
-    });
-  }
-  if (plain.kind === "mustForward") {
-    return new MustForwardError(plain.message);
-  }
-  const error = new Error(plain.message);
-  if (plain.stack !== undefined) {
-    error.stack = plain.stack;
-  }
-  return error;
-};
