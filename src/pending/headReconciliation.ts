@@ -7,7 +7,7 @@ import type { ExecutionPipeline } from "./executionPipeline.ts";
 import type { FeedIntake } from "./feedIntake.ts";
 import type { TransactionFields } from "./nodeTransactionFields.ts";
 import { type Passed, type ReconcileOptions, reconcile } from "./reconcile.ts";
-import { createPartialExecution, sealedExecutions } from "./sealedExecutions.ts";
+import { sealedExecutions } from "./sealedExecutions.ts";
 
 export interface HeadReconciliationOptions extends ReconcileOptions {
   /** Label of metrics. */
@@ -60,11 +60,7 @@ export class HeadReconciliation {
       return;
     }
     const { name, passed, isExecuted } = reconcile(pending, { heads: head, from: replaced, to: [] }, this.#options);
-    const { executed, differing } = sealedExecutions(pending, head, passed, {
-      ...this.#options,
-      changesOf: async (message) => pipeline.record(message)?.untilExecuted(),
-    });
-    const partial = differing && createPartialExecution(differing, pipeline, this.#options);
+    const { executed, partial } = sealedExecutions(pending, head, passed, this.#options);
     this.#options.onReconciled?.(head, executed, partial);
     if (name === "reorganised") {
       telemetry.log.warn({ chain, head: head.latest.number }, "pending blocks were orphaned");

@@ -2,7 +2,6 @@ import type { BlockId, HeaderFields, Heads } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { type Data, isQuantity } from "../ethereum/hex.ts";
-import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockContent } from "../state/sources/blockContent.ts";
 import type { PartialExecution, SealedExecution } from "../state/sources/feedSource.ts";
 import type { WriteSetFailure } from "../state/writeSet.ts";
@@ -30,55 +29,49 @@ const hasEnvironment = (
   (isAnvil || isHex(header.mixHash, environment.prevRandao)) &&
   (isAbsent(header.parentBeaconBlockRoot) || isHex(header.parentBeaconBlockRoot, environment.parentBeaconBlockRoot));
 
-/** A sealed block with other transactions than its pending block, which has its environment and its parent. */
-interface DifferingBlock {
-  readonly sealed: BlockId;
-  readonly pending: PendingBlockState;
-}
-
 interface SealedExecutions {
   /** The blocks that equal their execution, oldest first. */
   readonly executed: readonly SealedExecution[];
-  /** The first block that differs, if only its transactions do. */
-  readonly differing: DifferingBlock | undefined;
+  /** The first other block, if it differs in its transactions alone. */
+  readonly partial: PartialExecution | undefined;
 }
 
+type Executions = Pick<ExecutionPipeline, "record" | "executeRemainder">;
+
 interface SealedExecutionsOptions extends ReconcileOptions {
-  /** Resolves with the changes of a message whose execution is late. Undefined: they are not verified. */
-  changesOf(message: FeedMessage): Promise<StateChanges | undefined>;
+  readonly pipeline: Executions;
 }
 
 const executedChanges = ({ trust, changes }: BlockPart): StateChanges | undefined =>
   trust === "executed" ? changes : undefined;
 
 /** Returns the changes of all parts, as a promise if the execution of one is late. */
-const changesOfAll = (
-  parts: PendingBlockState["parts"],
-  changesOf: SealedExecutionsOptions["changesOf"],
-): SealedExecution["changes"] => {
+const changesOfAll = (parts: PendingBlockState["parts"], pipeline: Executions): SealedExecution["changes"] => {
   const known = parts.flatMap((part) => executedChanges(part) ?? []);
   if (known.length === parts.length) {
     return known;
   }
-  return Promise.all(parts.map((part) => executedChanges(part) ?? changesOf(part.message))).then((all) =>
-    all.every((each) => each !== undefined) ? all : undefined,
+  return Promise.all(parts.map((part) => executedChanges(part) ?? pipeline.record(part.message)?.untilExecuted())).then(
+    (all) => (all.every((each) => each !== undefined) ? all : undefined),
   );
 };
 
 /**
  * Returns the sealed blocks that equal their execution. Execution and block have one parent, whose execution equals it too.
  * Gas, bloom and receipts root do not prove storage, so an execution on another state does not count.
+ * Must be called before the base changes.
  */
 export const sealedExecutions = (
   { base }: PendingChain,
   heads: Heads,
   passed: readonly Passed[],
-  { changesOf, ...options }: SealedExecutionsOptions,
+  options: SealedExecutionsOptions,
 ): SealedExecutions => {
+  const { pipeline } = options;
   const executed: SealedExecution[] = [];
   let parent = heads.at(base.number);
   if (parent?.hash !== base.hash) {
-    return { executed, differing: undefined };
+    return { executed, partial: undefined };
   }
   for (const { block: pending, differences } of passed) {
     const { environment, parts } = pending;
@@ -93,14 +86,15 @@ export const sealedExecutions = (
       break;
     }
     if (differences.length > 0) {
-      return { executed, differing: differences.includes("transactions") ? { sealed, pending } : undefined };
+      const isPartial = differences.includes("transactions");
+      return { executed, partial: isPartial ? createPartialExecution(sealed, pending, options) : undefined };
     }
     if (isWhollyExecuted(pending)) {
-      executed.push({ block: { number: sealed.number, hash: sealed.hash }, changes: changesOfAll(parts, changesOf) });
+      executed.push({ block: { number: sealed.number, hash: sealed.hash }, changes: changesOfAll(parts, pipeline) });
     }
     parent = sealed;
   }
-  return { executed, differing: undefined };
+  return { executed, partial: undefined };
 };
 
 /** One message of the feed that was executed. */
@@ -124,7 +118,7 @@ const commonParts = (parts: readonly ExecutedPart[], transactions: readonly Data
 };
 
 /** Returns the executed messages of the pending block, up to the first whose state is not verified. */
-const executedParts = ({ pending }: DifferingBlock, pipeline: Pick<ExecutionPipeline, "record">): ExecutedPart[] => {
+const executedParts = (pending: PendingBlockState, pipeline: Executions): ExecutedPart[] => {
   const parts: ExecutedPart[] = [];
   for (const part of pending.parts) {
     const { message } = part;
@@ -140,16 +134,15 @@ const executedParts = ({ pending }: DifferingBlock, pipeline: Pick<ExecutionPipe
 
 /**
  * Returns the execution of a sealed block that has other transactions at its end than the feed brought. The messages are not
- * executed again. Must be called before the base changes. Gas, bloom and receipts root of the whole block are checked.
+ * executed again. Gas, bloom and receipts root of the whole block are checked.
  */
-export const createPartialExecution = (
-  differing: DifferingBlock,
-  pipeline: Pick<ExecutionPipeline, "record" | "executeRemainder">,
-  { skipsReceiptsRoot }: ReconcileOptions,
+const createPartialExecution = (
+  { number, hash }: BlockId,
+  pending: PendingBlockState,
+  { pipeline, skipsReceiptsRoot }: SealedExecutionsOptions,
 ): PartialExecution => {
-  const { environment } = differing.pending;
-  const { number, hash } = differing.sealed;
-  const parts = executedParts(differing, pipeline);
+  const { environment } = pending;
+  const parts = executedParts(pending, pipeline);
   const complete = async (content: BlockContent): Promise<readonly StateChanges[] | WriteSetFailure> => {
     const common = commonParts(parts, content.transactions);
     const last = common.at(-1);
