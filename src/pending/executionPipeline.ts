@@ -3,7 +3,7 @@ import { ZERO_HASH } from "../ethereum/hex.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
 import { applyMessage, type ExtraBlockFields, type PendingChain } from "./applyMessage.ts";
-import type { KnownSender } from "./decode.ts";
+import type { KnownSender } from "./decodeTransaction.ts";
 import type { Execution, Executor, FlashblockJob } from "./execution.ts";
 import { type MessageForm, MessageRecord } from "./messageRecord.ts";
 

@@ -4,7 +4,7 @@ import type { PendingEnvironment } from "../core/view.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages, Verdict } from "../feed/sequenceState.ts";
 import type { AppliedExecution, PendingChain } from "./applyMessage.ts";
-import { decodeOnly, type KnownSender } from "./decode.ts";
+import { decodeOnly, type KnownSender } from "./decodeTransaction.ts";
 import { type Execution, type FlashblockJob, isFaultOfMessage, type UnverifiedReason } from "./execution.ts";
 
 /** A message as it is shown. While a copy of it executes that has replaced it, the message is still the old one. */

@@ -2,7 +2,7 @@ import type { SharedValues } from "../core/sharedValues.ts";
 import type { Feed } from "../feed/feedClient.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { KnownSender } from "./decode.ts";
+import type { KnownSender } from "./decodeTransaction.ts";
 import { DroppedTransactions } from "./droppedTransactions.ts";
 import type { Executor } from "./execution.ts";
 import { ExecutionPipeline, type ExecutionPipelineOptions } from "./executionPipeline.ts";

@@ -4,7 +4,7 @@ import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
 import { recoverSender } from "../evm/senders/recoverAddress.ts";
 import type { BaseState } from "./baseState.ts";
-import { type Decoded, decodeTransaction } from "./decode.ts";
+import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";
 import type { EngineTurns } from "./engineQueue.ts";
 import type { Prepared } from "./executeTransactions.ts";
 import type { FlashblockJob } from "./execution.ts";

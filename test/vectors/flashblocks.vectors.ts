@@ -10,7 +10,7 @@ import { parseFlashblock } from "../../src/feed/parseFlashblock.ts";
 import { receive } from "../../src/feed/sequence.ts";
 import { type Decision, emptySequence } from "../../src/feed/sequenceState.ts";
 import { applyMessage, type PendingChain } from "../../src/pending/applyMessage.ts";
-import { decodeOnly } from "../../src/pending/decode.ts";
+import { decodeOnly } from "../../src/pending/decodeTransaction.ts";
 import { createPendingBlock } from "../../src/pending/pendingBlock.ts";
 import { readJson, readJsonLines } from "./vectorFolder.ts";
 

@@ -9,7 +9,7 @@ import { createEngines } from "../../src/evm/createEngines.ts";
 import { recoverSender } from "../../src/evm/senders/recoverAddress.ts";
 import type { FeedMessage } from "../../src/feed/feedMessage.ts";
 import { parseFlashblock } from "../../src/feed/parseFlashblock.ts";
-import { decodeTransaction } from "../../src/pending/decode.ts";
+import { decodeTransaction } from "../../src/pending/decodeTransaction.ts";
 import type { Execution, FlashblockJob } from "../../src/pending/execution.ts";
 import { ExecutorClient } from "../../src/pending/executorClient.ts";
 import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
