@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { setTimeout as wait } from "node:timers/promises";
 import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId } from "../core/heads.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
@@ -18,6 +19,8 @@ const INTERVAL_MS = 300_000;
 const OPEN_MS = 1_000;
 /** A snapshot is at most this part of the folder, of which there are two at a time. */
 const MAX_SHARE = 1 / 16;
+/** Limit of a save. The end of the process waits for it. */
+const SAVE_MS = 5_000;
 /** A difference of this time is blamed on the snapshot. */
 const WATCHED_MS = 600_000;
 
@@ -103,12 +106,14 @@ export class ChainSnapshot {
   save(): Promise<void> {
     const saved = this.#saved;
     const head = saved?.values.head?.hash;
-    if (saved !== undefined && head !== undefined && head !== this.#newest) {
-      this.#writing ??= this.#write(saved, head).finally(() => {
-        this.#writing = undefined;
-      });
+    if (saved === undefined || head === undefined || head === this.#newest) {
+      return this.#writing ?? Promise.resolve();
     }
-    return this.#writing ?? Promise.resolve();
+    this.#writing ??= this.#write(saved, head).finally(() => {
+      this.#writing = undefined;
+    });
+    // A disk that hangs must not keep the process.
+    return Promise.race([this.#writing, wait(SAVE_MS, undefined, { ref: false })]);
   }
 
   /** Called when all values were dropped. */
@@ -126,7 +131,9 @@ export class ChainSnapshot {
   async #write(saved: SavedState, head: string): Promise<void> {
     const { config, storage, telemetry } = this.#options;
     const generation = saved.generation();
-    const isCurrent = (): boolean => saved === this.#saved && saved.generation() === generation;
+    const endMs = performance.now() + SAVE_MS;
+    const isCurrent = (): boolean =>
+      saved === this.#saved && saved.generation() === generation && performance.now() < endMs;
     const maxBytes = Math.floor(storage.maxBytes * MAX_SHARE);
     try {
       const chunks = packSnapshot(saved, this.#chain(), { maxBytes, isCurrent });

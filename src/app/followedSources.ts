@@ -65,9 +65,9 @@ interface StoredParts {
 
 /** Opens the entries of the chain in the data folder when the chain is known. */
 const storeChain = ({ config, shared, upstreams, pipeline, signal }: StoredParts): void => {
-  const { storage, liarMarks, diskMode, telemetry } = shared;
+  const { storage, disk, liarMarks, diskMode, telemetry } = shared;
   const { heads } = upstreams;
-  if (!(storage instanceof DataStorage)) {
+  if (!(storage instanceof DataStorage) || disk === undefined) {
     return;
   }
   const begin = (current: Heads): void => {

@@ -23,8 +23,9 @@ export interface Shared {
   /** The bytes that requests may hold beside the caches. */
   readonly budget: MemoryBudget;
   readonly redis: RedisStore | undefined;
-  /** The data folder, or that of the main process. Undefined if no entries are stored there. */
+  /** The data folder, or that of the main process. Undefined if nothing is stored there. */
   readonly storage: EntryStorage | undefined;
+  /** Undefined if no entries are stored in the data folder. */
   readonly disk: DiskStore | undefined;
   /** See `cache.disk`. */
   readonly diskMode: Config["cache"]["disk"];
@@ -59,10 +60,15 @@ export type ProcessParts = Omit<Shared, "onWrongChain">;
 export const storesEntries = ({ server: { dataDir }, cache: { disk, redis } }: Config): boolean =>
   dataDir !== undefined && (disk === "always" || (disk === "auto" && redis === undefined));
 
-/** Opens the data folder, if entries are stored there. */
+/** Whether the data folder holds entries or known state. */
+const usesFolder = (config: Config): boolean =>
+  storesEntries(config) ||
+  config.chains.some(({ state: { follow, cacheBytes } }) => follow !== false && cacheBytes > 0);
+
+/** Opens the data folder, if something is stored there. */
 export const openStorage = (config: Config, telemetry: Telemetry): DataStorage | undefined => {
   const { dataDir } = config.server;
-  return dataDir !== undefined && storesEntries(config)
+  return dataDir !== undefined && usesFolder(config)
     ? new DataStorage({
         ...{ folder: dataDir, maxBytes: config.cache.diskBytes },
         ...{ entry: workerEntry("storage"), telemetry },
@@ -87,7 +93,7 @@ export const createShared = (
   const { log, metrics } = telemetry;
   const budget = createMemoryBudget(config, telemetry);
   const redis = createRedis(cache, telemetry);
-  const disk = storage && new DiskStore(storage, cache.diskBytes, telemetry);
+  const disk = storage && storesEntries(config) ? new DiskStore(storage, cache.diskBytes, telemetry) : undefined;
   return {
     memory: new MemoryStore(cache.memoryBytes, telemetry),
     budget,

@@ -72,7 +72,7 @@ export const cacheSchema = z.strictObject({
     .union([z.enum(["auto", "always"]), z.literal(false)])
     .default("auto")
     .describe(
-      "Whether entries are stored in `server.dataDir`: `auto` without Redis, and not of development nodes; `always`; false",
+      "Whether cache entries are stored in `server.dataDir`: `auto` without Redis, and not of development nodes; `always`; false",
     ),
   diskBytes: z
     .number()

@@ -9,6 +9,7 @@ import type { Address } from "../../src/ethereum/hex.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
+import { startRedis } from "../support/servers/redis.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
@@ -31,14 +32,14 @@ const createRig = async (t: TestContext, share = NOT_COMPARED) => {
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
   const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
   t.after(() => node.close());
-  const start = async (options: Partial<ServiceChain> = {}) => {
+  const start = async (options: Partial<ServiceChain> = {}, cache: { readonly redis?: string } = {}) => {
     const service = await createService(
       {
         ...{ nodes: [{ url: node.url, name: "own" }], blockTimeMs: LONG_MS },
         ...options,
         state: { waitMs: LONG_MS, ...options.state },
       },
-      { server: { dataDir: folder } },
+      { server: { dataDir: folder }, cache },
     );
     t.after(() => service.close());
     await until(async () => (await metric(service.opsUrl, "forebay_disk_up")) === 1, "the folder is open");
@@ -103,6 +104,18 @@ test("a restart on another branch begins at the newest block that is still canon
   assert.deepEqual(await balances(after), ["0x3", ...Array.from({ length: 7 }, () => "0x1")]);
   // The value of the other branch is not known at the ancestor.
   assert.equal(await missesOf(after), 1);
+});
+
+test("with Redis, the data folder holds known state, and no entries", async (t) => {
+  const { start, learn } = await createRig(t);
+  const { url: redis } = await startRedis(t);
+  const before = await start({}, { redis });
+  await learn(before);
+  await before.close();
+  const after = await start({}, { redis });
+  await until(() => isFollowing(after), "the state is followed");
+  assert.equal((await balance(after, ALICE)).headers.get("cache-status"), STATE_HIT);
+  assert.equal(await metric(after.opsUrl, "forebay_disk_entries"), 0);
 });
 
 /** Changes a stored balance, and the checksum of its chunk. */
