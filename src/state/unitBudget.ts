@@ -1,3 +1,4 @@
+import { TokenBucket } from "../limits/tokenBucket.ts";
 import { SlidingSum } from "./slidingSum.ts";
 
 /** `chains[].state.learning`. */
@@ -25,8 +26,8 @@ export class UnitBudget {
   readonly #limits: LearningLimits;
   readonly #nowMs: () => number;
   readonly #learned = new SlidingSum(PERIOD_MS);
-  #earned: number;
-  #audit = 0;
+  readonly #learning: TokenBucket;
+  readonly #audits = new TokenBucket(MAX_AUDIT_UNITS, 0);
   #auditShare = AUDIT_SHARE;
   /** The units of each client since `#clientsSinceMs`. */
   readonly #clients = new Map<string, number>();
@@ -35,51 +36,51 @@ export class UnitBudget {
   constructor(limits: LearningLimits, nowMs: () => number) {
     this.#limits = limits;
     this.#nowMs = nowMs;
-    this.#earned = Math.min(FIRST_UNITS, limits.unitsPerMinute);
+    const { unitsPerMinute } = limits;
+    this.#learning = new TokenBucket(unitsPerMinute, Math.min(FIRST_UNITS, unitsPerMinute));
   }
 
   /** Units that the next audit may cost. Below 0 after an audit that cost more than expected. */
   get forAudit(): number {
-    return this.#audit;
+    return this.#audits.tokens;
   }
 
   /** Units that learning may cost now. */
   get forLearning(): number {
-    return Math.max(0, Math.min(this.#earned, this.#leftInMinute));
+    return Math.max(0, Math.min(this.#learning.tokens, this.#leftInMinute));
   }
 
   /** Units that learning for one client may cost now. */
   forLearningOf(clientId: string): number {
     this.#rotate();
     const ofClient = (this.#leftInMinute - (this.#clients.get(clientId) ?? 0)) / 2;
-    return Math.max(0, Math.min(this.#earned, ofClient));
+    return Math.max(0, Math.min(this.#learning.tokens, ofClient));
   }
 
   /** Called with the units of a request that a node answered. A quiet hour does not pay for a burst. */
   earnByRequest(units: number): void {
-    const { share, unitsPerMinute } = this.#limits;
-    this.#earned = Math.min(unitsPerMinute, this.#earned + share * units);
+    this.#learning.earn(this.#limits.share * units);
   }
 
   /** Called with the units of a read that known state answered. */
   earnBySaving(units: number): void {
-    this.#audit = Math.min(MAX_AUDIT_UNITS, this.#audit + this.#auditShare * units);
+    this.#audits.earn(this.#auditShare * units);
   }
 
   /** Allows this many times the audits, and a first one at once. 1: the usual number. */
   raiseAudits(factor: number): void {
     this.#auditShare = AUDIT_SHARE * factor;
-    this.#audit += factor > 1 ? FIRST_UNITS : 0;
+    this.#audits.earn(factor > 1 ? FIRST_UNITS : 0);
   }
 
   spendOnAudit(units: number): void {
-    this.#audit -= units;
+    this.#audits.spend(units);
   }
 
   /** `clientId`: absent if several clients need what is learned. */
   spendOnLearning(units: number, clientId?: string): void {
     this.#learned.add(units, this.#nowMs());
-    this.#earned -= units;
+    this.#learning.spend(units);
     if (clientId !== undefined) {
       this.#rotate();
       this.#clients.set(clientId, (this.#clients.get(clientId) ?? 0) + units);
