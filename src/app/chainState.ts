@@ -13,7 +13,7 @@ import { SourceTrust } from "../state/sourceTrust.ts";
 import { StateChecks } from "../state/stateChecks.ts";
 import { StateCost } from "../state/stateCost.ts";
 import { StateDifferences, type StateDifferencesOptions } from "../state/stateDifferences.ts";
-import { maxMissingBlocks, StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
+import { maxMissingBlocks, StateFollower } from "../state/stateFollower.ts";
 import { StateLearner } from "../state/stateLearner.ts";
 import { StateReads } from "../state/stateReads.ts";
 import { ENTRY_BYTES } from "../state/store/entryPages.ts";
@@ -270,8 +270,15 @@ export class ChainState {
       cost,
       values,
       sourced,
+      ...{ chain, telemetry },
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
-      ...this.#followerEvents(values),
+      onRead: (source, outcome) => this.#noteSource(source, outcome),
+      onDropped: () => {
+        this.#snapshot?.endWatch();
+        this.#learner?.onDropped();
+        this.#publishDropped();
+      },
+      onDifference: (difference) => this.#differences?.handle(difference, "read"),
     });
     this.#follower = follower;
     this.#snapshot?.begin({ ...known, generation: () => follower.generation });
@@ -312,47 +319,6 @@ export class ChainState {
         upstreams.nodes.find((node) => node.name === name)?.recordWrongAnswer(new UnverifiedError(name, "state", true)),
       onForgotten: () => this.#publishDropped(),
     });
-  }
-
-  #followerEvents(
-    values: ValueStore,
-  ): Pick<StateFollowerOptions, "onRead" | "onHead" | "onApplied" | "onDropped" | "onDifference" | "onFault"> {
-    const { config, telemetry } = this.#options;
-    const { log, metrics } = telemetry;
-    const chain = config.name;
-    const measure = () => {
-      metrics.stateValues.set({ chain }, values.size);
-      metrics.stateBytes.set({ chain }, values.bytes);
-    };
-    return {
-      onRead: (source, outcome, err) => {
-        metrics.stateWriteSets.inc({ chain, source, outcome });
-        this.#noteSource(source, outcome);
-        if (err !== undefined) {
-          log.warn({ err, chain, source }, "a write set could not be read");
-        }
-      },
-      onHead: (isFollowing) => {
-        metrics.stateFollowing.set({ chain }, isFollowing ? 1 : 0);
-        metrics.stateProbation.set({ chain }, values.isTrusted ? 0 : 1);
-        measure();
-      },
-      onApplied: (seconds) => metrics.stateWriteSetSeconds.observe({ chain }, seconds),
-      onDropped: (reason) => {
-        log.debug({ chain, reason }, "known state values are dropped");
-        this.#snapshot?.endWatch();
-        metrics.stateDrops.inc({ chain, reason });
-        measure();
-        this.#learner?.onDropped();
-        this.#publishDropped();
-      },
-      onDifference: (difference) => this.#differences?.handle(difference, "read"),
-      onFault: (err, isEnd) =>
-        log.error(
-          { err, chain },
-          isEnd ? "state is not followed any more, because it failed three times" : "following the state failed",
-        ),
-    };
   }
 
   /** No source is left if no node supports any. A node that is down and a source that rests say the same for a time. */

@@ -1,5 +1,6 @@
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { DropReason } from "../telemetry/stateMetrics.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import {
   type AwaitedBlock,
   AwaitedBlocks,
@@ -12,14 +13,16 @@ import type { StateDifference } from "./originComparison.ts";
 import { runSlicedWhile } from "./runSliced.ts";
 import type { SourcedValues } from "./sourcedValues.ts";
 import type { ValueStore } from "./store/valueStore.ts";
+import type { WriteSetFailure, WriteSetSourceKind } from "./writeSet.ts";
 
 export interface BlockQueueOptions {
+  readonly chain: string;
+  readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   readonly heads: { current(): Heads | undefined };
   readonly values: ValueStore;
   readonly sourced: SourcedValues;
-  readonly onRead: OnWriteSetRead;
-  /** Called when a block's write set is applied, with the time since its head. */
-  onApplied(seconds: number): void;
+  /** Called with the outcome of each source that was asked. */
+  onRead(source: WriteSetSourceKind, outcome: "read" | WriteSetFailure): void;
   onDropped(reason: DropReason): void;
   /** Called if a node returned another value than the known one. */
   onDifference(difference: StateDifference): void;
@@ -92,6 +95,15 @@ export class BlockQueue {
     }
   }
 
+  readonly #onRead: OnWriteSetRead = (source, outcome, err) => {
+    const { chain, telemetry, onRead } = this.#options;
+    telemetry.metrics.stateWriteSets.inc({ chain, source, outcome });
+    onRead(source, outcome);
+    if (err !== undefined) {
+      telemetry.log.warn({ err, chain, source }, "a write set could not be read");
+    }
+  };
+
   /** Applies awaited blocks, one after the other. Never rejects. */
   async #run(): Promise<void> {
     try {
@@ -130,9 +142,9 @@ export class BlockQueue {
   }
 
   async #applyNext(next: AwaitedBlock): Promise<void> {
-    const { values, onRead } = this.#options;
-    this.awaited.readNext(onRead);
-    const read = await next.read(onRead);
+    const { values } = this.#options;
+    this.awaited.readNext(this.#onRead);
+    const read = await next.read(this.#onRead);
     if (read !== undefined) {
       this.#options.sourced.noteBlock(read.source, read.writeSet);
     }
@@ -154,7 +166,7 @@ export class BlockQueue {
   }
 
   async #apply(next: AwaitedBlock, { source, writeSet }: SourcedWriteSet): Promise<void> {
-    const { values, onApplied } = this.#options;
+    const { chain, values, telemetry } = this.#options;
     const isApplied = await this.#change(this.#options.sourced.apply(source, writeSet));
     if (isApplied === undefined) {
       return;
@@ -163,7 +175,7 @@ export class BlockQueue {
       await this.#beginAt(next, "noRoom");
       return;
     }
-    onApplied((performance.now() - next.startMs) / 1_000);
+    telemetry.metrics.stateWriteSetSeconds.observe({ chain }, (performance.now() - next.startMs) / 1_000);
     await this.#finish(next);
     await this.#change(values.prune());
   }

@@ -21,10 +21,6 @@ export interface StateFollowerOptions extends Omit<BlockQueueOptions, "heads" | 
   readonly sourced?: SourcedValues | undefined;
   /** Whether the same rules apply to a block and to its parent. */
   hasSameRules(parent: RingBlock, block: RingBlock): boolean;
-  /** Called with each new head. */
-  onHead(isFollowing: boolean): void;
-  /** Called with an unexpected error. All values are dropped. `isEnd`: no block is followed any more. */
-  onFault(error: unknown, isEnd: boolean): void;
 }
 
 /** More missing blocks are a gap: reading their write sets takes longer than learning the values again. */
@@ -60,6 +56,7 @@ export class StateFollower {
     this.#queue = new BlockQueue({
       ...options,
       sourced: this.#sourced,
+      onDropped: (reason) => this.#reportDrop(reason),
       onError: (error) => this.#recover(error),
     });
     this.#unsubscribe = options.heads.subscribe(({ heads }) => this.#onHeads(heads));
@@ -190,7 +187,7 @@ export class StateFollower {
     }
     this.#latest = latest;
     const sources = this.#usableSources(latest);
-    this.#options.onHead(sources.length > 0);
+    this.#measureFollowing(sources.length > 0);
     if (sources.length === 0) {
       this.#isPaused = true;
       this.#queue.awaited.cancelAll();
@@ -242,7 +239,7 @@ export class StateFollower {
 
   /** Drops what is known and awaited after an unexpected error. Begins at the head, or ends after several errors. */
   #recover(error: unknown): void {
-    const { heads, onHead, onDropped, onFault } = this.#options;
+    const { chain, heads, telemetry } = this.#options;
     const nowMs = performance.now();
     this.#faults.add(1, nowMs);
     this.#isEnded = this.#faults.total(nowMs) >= MAX_FAULTS;
@@ -256,13 +253,37 @@ export class StateFollower {
       this.#sourced.begin(latest);
     }
     try {
-      onFault(error, this.#isEnded);
-      onDropped("fault");
+      telemetry.log.error(
+        { err: error, chain },
+        this.#isEnded ? "state is not followed any more, because it failed three times" : "following the state failed",
+      );
+      this.#reportDrop("fault");
       if (this.#isEnded) {
-        onHead(false);
+        this.#measureFollowing(false);
       }
     } catch {
       // A listener failed, perhaps for the second time. The values are dropped already.
     }
+  }
+
+  #reportDrop(reason: DropReason): void {
+    const { chain, telemetry, onDropped } = this.#options;
+    telemetry.log.debug({ chain, reason }, "known state values are dropped");
+    telemetry.metrics.stateDrops.inc({ chain, reason });
+    this.#measureValues();
+    onDropped(reason);
+  }
+
+  #measureFollowing(isFollowing: boolean): void {
+    const { chain, values, telemetry } = this.#options;
+    telemetry.metrics.stateFollowing.set({ chain }, isFollowing ? 1 : 0);
+    telemetry.metrics.stateProbation.set({ chain }, values.isTrusted ? 0 : 1);
+    this.#measureValues();
+  }
+
+  #measureValues(): void {
+    const { chain, values, telemetry } = this.#options;
+    telemetry.metrics.stateValues.set({ chain }, values.size);
+    telemetry.metrics.stateBytes.set({ chain }, values.bytes);
   }
 }

@@ -5,6 +5,7 @@ import type { StateKey } from "../../src/state/stateKey.ts";
 import { ValueStore } from "../../src/state/store/valueStore.ts";
 import type { WriteSetSource } from "../../src/state/writeSet.ts";
 import type { DropReason } from "../../src/telemetry/stateMetrics.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
@@ -42,11 +43,9 @@ export const createFollower = (
     cost,
     values,
     hasSameRules,
+    ...{ chain: "chain", telemetry: createTelemetry({ level: "silent" }) },
     onRead: (_, outcome) => outcomes.push(outcome),
-    onHead: () => undefined,
     onDifference: (difference) => differences.push(difference),
-    onApplied: () => undefined,
-    onFault: () => undefined,
     onDropped: (reason) => dropped.push(reason),
   });
   const enter = (at: { number: bigint; hash: `0x${string}` }, value = ONE, node?: string) =>

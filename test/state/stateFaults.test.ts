@@ -37,18 +37,24 @@ const createRig = (onApplied = (): void => undefined) => {
   const source = new FakeWriteSets("trace");
   const values = new ValueStore(1_000_000);
   const events: string[] = [];
+  const outcomes: string[] = [];
+  const { log, metrics } = createTelemetry({ level: "silent" });
+  Object.assign(log, {
+    warn: ({ err, source: kind }: { readonly err: unknown; readonly source: string }) => events.push(`${kind} ${err}`),
+    error: ({ err }: { readonly err: unknown }, text: string) =>
+      events.push(`${err}${text.includes("any more") ? ", the last one" : ""}`),
+  });
+  Object.assign(metrics.stateWriteSetSeconds, { observe: onApplied });
+  Object.assign(metrics.stateFollowing, {
+    set: (_: object, isFollowing: number) => events.push(...(isFollowing === 1 ? [] : ["not following"])),
+  });
   const follower = new StateFollower({
-    ...{ heads, values, sources: [throwing, source], cost: everySource, onApplied },
+    ...{ heads, values, sources: [throwing, source], cost: everySource },
+    ...{ chain: "chain", telemetry: { log, metrics } },
     hasSameRules: () => true,
-    onRead: (origin, outcome, error) => {
-      if (error !== undefined) {
-        events.push(`${origin} ${outcome} ${error}`);
-      }
-    },
-    onHead: (isFollowing) => events.push(...(isFollowing ? [] : ["not following"])),
+    onRead: (kind, outcome) => outcomes.push(`${kind} ${outcome}`),
     onDifference: () => undefined,
     onDropped: (reason) => events.push(reason),
-    onFault: (error, isEnd) => events.push(`${error}${isEnd ? ", the last one" : ""}`),
   });
   let number = FIRST;
   const extend = async (writeSetOf: (block: BlockId) => WriteSet): Promise<BlockId> => {
@@ -62,7 +68,7 @@ const createRig = (onApplied = (): void => undefined) => {
     return next;
   };
   const enter = (at: BlockId) => follower.add({ key: BALANCE, value: ONE, node: undefined }, at, follower.generation);
-  return { follower, values, events, extend, enter };
+  return { follower, values, events, outcomes, extend, enter };
 };
 
 const malformed = ({ number, hash }: BlockId): WriteSet => ({
@@ -72,11 +78,12 @@ const malformed = ({ number, hash }: BlockId): WriteSet => ({
 });
 
 test("a source that throws has the outcome error, and the next source is asked", async () => {
-  const { values, events, extend, enter } = createRig();
+  const { values, events, outcomes, extend, enter } = createRig();
   enter(block(FIRST));
   const next = await extend(emptyWriteSet);
   assert.equal(values.get(BALANCE, next), ONE);
-  assert.deepEqual(events, ["feed error RangeError: the source failed"]);
+  assert.deepEqual(events, ["feed RangeError: the source failed"]);
+  assert.deepEqual(outcomes, ["feed error", "trace read"]);
 });
 
 test("a write set that cannot be applied drops all values, and the next block is followed", async () => {

@@ -48,16 +48,13 @@ const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS } = {}) => {
     onAsked: () => undefined,
   };
   const follower = new StateFollower({
-    heads,
+    ...{ heads, chain: "chain", telemetry },
     sources: [source],
     cost,
     values,
     hasSameRules: () => true,
     onRead: () => undefined,
-    onHead: () => undefined,
     onDifference: () => undefined,
-    onApplied: () => undefined,
-    onFault: () => undefined,
     onDropped: () => undefined,
   });
   const reads = new StateReads({
