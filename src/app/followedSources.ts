@@ -4,6 +4,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import type { Heads } from "../core/heads.ts";
 import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
 import { isFields } from "../json/jsonBytes.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { isQuickMethod, methodLabel } from "../methods/handlers.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { FeedSource } from "../state/sources/feedSource.ts";
@@ -75,7 +76,7 @@ const storeChain = ({ config, shared, upstreams, pipeline, signal }: StoredParts
     const stored = new StoredChain({
       ...{ chain: config.name, storage, keys: pipeline.keys, telemetry, signal },
       isStored: async () =>
-        diskMode === "always" || !isDevelopmentNode(await callNode("web3_clientVersion", []).catch(() => undefined)),
+        diskMode === "always" || !isDevelopmentNode(await callNode("web3_clientVersion", []).catch(textOfRefusal)),
       readMarks: async () => {
         for (const { name } of upstreams.nodes) {
           pipeline.stated.sourceOf(name);
@@ -100,6 +101,14 @@ const storeChain = ({ config, shared, upstreams, pipeline, signal }: StoredParts
     // It was closed before.
     () => undefined,
   );
+};
+
+/** A node that refuses the method is no development node. Without any response, nothing is known. */
+const textOfRefusal = (error: unknown): string => {
+  if (error instanceof RpcError && error.code !== CODES.INTERNAL) {
+    return error.message;
+  }
+  throw error;
 };
 
 const hashOfBlock = (block: unknown): Hash | undefined =>

@@ -9,7 +9,7 @@ export interface StoredChainOptions {
   readonly chain: string;
   readonly storage: DataStorage;
   readonly keys: Pick<ChainKeys, "prefix">;
-  /** Whether entries may be stored: a development node can change its past. Asked once. */
+  /** Whether entries may be stored: a development node can change its past. It is asked again if it rejects. */
   isStored(): Promise<boolean>;
   /** Reads the marks of all nodes of the chain. */
   readMarks(): Promise<void>;
@@ -31,7 +31,9 @@ const RETRY_MS = 5_000;
  */
 export class StoredChain {
   readonly #options: StoredChainOptions;
-  readonly #isStored: Promise<boolean>;
+  #isStored: boolean | undefined;
+  #release: (() => void) | undefined;
+  #isReported = false;
   /** The part that was opened, or is being opened. */
   #part: string | undefined;
   /** The final block that the part has. */
@@ -42,10 +44,10 @@ export class StoredChain {
   constructor(options: StoredChainOptions) {
     const { storage, signal } = options;
     this.#options = options;
-    this.#isStored = options.isStored();
     const unsubscribe = storage.onOpened(() => void this.#open());
     signal.addEventListener("abort", () => {
       unsubscribe();
+      this.#release?.();
       clearTimeout(this.#retry);
     });
   }
@@ -78,12 +80,17 @@ export class StoredChain {
       return;
     }
     clearTimeout(this.#retry);
+    if (this.#part !== part) {
+      this.#release?.();
+      this.#release = storage.claim(part, chain);
+    }
     this.#part = part;
     this.#newest = undefined;
-    if (!(await this.#isStored) || signal.aborted) {
-      return;
-    }
     try {
+      this.#isStored ??= await this.#options.isStored();
+      if (!this.#isStored || signal.aborted || this.#isPartShared(part)) {
+        return;
+      }
       // Values of a lying node must not be served before its mark is known.
       await readMarks();
       await storage.openPart(part, async ({ number, hash }) => {
@@ -101,6 +108,23 @@ export class StoredChain {
       telemetry.log.debug({ err, chain }, "stored entries are not compared with the chain yet");
       this.#openLater();
     }
+  }
+
+  /** The other chain may end: then a later head opens the part. */
+  #isPartShared(part: string): boolean {
+    const { chain, storage, telemetry } = this.#options;
+    const isShared = storage.isShared(part);
+    if (isShared && !this.#isReported) {
+      this.#isReported = true;
+      telemetry.log.warn(
+        { chain, part },
+        "another chain has this chain id and genesis: entries of both are not stored",
+      );
+    }
+    if (isShared) {
+      this.#openLater();
+    }
+    return isShared;
   }
 
   #openLater(): void {

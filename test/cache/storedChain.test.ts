@@ -70,6 +70,55 @@ test("entries of a final block that was replaced are removed, also if finality w
   assert.equal(await has(), false);
 });
 
+test("a part that chains of two names claim is closed, until one has ended", async (t) => {
+  const { storage, has, retry } = await createStored(t);
+  const ended = new AbortController();
+  const fork = new StoredChain({
+    ...{ chain: "fork", storage, keys: { prefix: PART }, telemetry, signal: ended.signal },
+    isStored: async () => false,
+    readMarks: async () => undefined,
+    hashAt: async () => assert.fail("nothing is compared"),
+  });
+  assert.ok(fork);
+  await until(() => !storage.isOpen(PART), "the part is closed");
+  assert.equal(await has(), false);
+  ended.abort();
+  await until(() => {
+    retry();
+    return storage.isOpen(PART);
+  }, "the part is open again");
+  assert.ok(await has());
+});
+
+test("the kind of a node is asked again after an error", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "forebay-chain-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const storage = new DataStorage({ folder, maxBytes: MAX_BYTES, entry: workerEntry("storage"), telemetry });
+  t.after(() => storage.close());
+  const ended = new AbortController();
+  t.after(() => ended.abort());
+  let asked = 0;
+  const chain = new StoredChain({
+    ...{ chain: "test", storage, keys: { prefix: PART }, telemetry, signal: ended.signal },
+    isStored: async () => {
+      asked++;
+      if (asked === 1) {
+        throw new Error("no node responds");
+      }
+      return true;
+    },
+    readMarks: async () => undefined,
+    hashAt: async () => undefined,
+  });
+  assert.ok(chain);
+  await until(() => {
+    t.mock.timers.tick(RETRY_MS);
+    return storage.isOpen(PART);
+  }, "the part is open");
+  assert.equal(asked, 2);
+});
+
 test("entries stay while no node has the newest final block, and are not served", async (t) => {
   const { storage, finalize, setBranch, has, asked, retry } = await createStored(t);
   setBranch(undefined);
