@@ -21,7 +21,7 @@ export const createSplit = (nodes: readonly Node[], options: Partial<LogsOptions
     ...options,
   });
 
-const readText = async ({ body }: RpcResponse): Promise<string> => {
+export const readText = async ({ body }: RpcResponse): Promise<string> => {
   if (body instanceof Uint8Array) {
     return Buffer.from(body).toString();
   }

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import { createContext } from "../support/builders/request.ts";
-import { ANY, createSplit, range, readLogs } from "./askLogs.ts";
+import { ANY, createSplit, range, readText } from "./askLogs.ts";
 import { createFakeChain, fakeAddress, fakeHeads, plainScan } from "./fakeChain.ts";
 import { createFakeLogNode, type LogsRequest, nodeError } from "./fakeLogNode.ts";
 
@@ -10,17 +11,17 @@ const BLOCKS = 20_000;
 const HALF = BLOCKS / 2;
 
 const LOGS = [{ address: fakeAddress(1), topics: [], data: "0x" as const }];
-/** A range of blocks with its logs. */
+/** A range of blocks with the text of its logs: to parse and compare 20,000 logs for each dialect takes seconds. */
 interface Half {
   readonly blocks: ReturnType<typeof range>;
-  readonly logs: readonly unknown[];
+  readonly text: string;
 }
 
 const chain = createFakeChain(Array.from({ length: BLOCKS }, () => LOGS));
 
 const halfOf = (from: number, to: number): Half => {
   const blocks = range(from, to);
-  return { blocks, logs: plainScan(chain, ANY, blocks) };
+  return { blocks, text: JSON.stringify(plainScan(chain, ANY, blocks)) };
 };
 const FIRST_HALF = halfOf(0, HALF - 1);
 const SECOND_HALF = halfOf(HALF, BLOCKS - 1);
@@ -97,6 +98,11 @@ const DIALECTS: readonly Dialect[] = [
   dialectOf("LinkPool", 960, "request timed out", -32002),
 ];
 
+const isComplete = async (answer: RpcResponse, { text }: Half): Promise<void> => {
+  const actual = await readText(answer);
+  assert.ok(actual === text, `${actual.length} characters, expected ${text.length}`);
+};
+
 for (const dialect of DIALECTS) {
   test(`${dialect.name}: responses are complete, and few requests follow once the limit is known`, async () => {
     const node = createFakeLogNode({
@@ -109,9 +115,9 @@ for (const dialect of DIALECTS) {
     });
     const split = createSplit([node]);
     const context = createContext({ heads: fakeHeads(chain, { finalized: BLOCKS - 1, ring: 1 }) });
-    assert.deepEqual(await readLogs(await split.request(ANY, FIRST_HALF.blocks, context)), FIRST_HALF.logs);
+    await isComplete(await split.request(ANY, FIRST_HALF.blocks, context), FIRST_HALF);
     const before = node.logsRequests.length;
-    assert.deepEqual(await readLogs(await split.request(ANY, SECOND_HALF.blocks, context)), SECOND_HALF.logs);
+    await isComplete(await split.request(ANY, SECOND_HALF.blocks, context), SECOND_HALF);
     const ratio = (node.logsRequests.length - before) / Math.ceil(HALF / dialect.maxBlocks);
     assert.ok(ratio <= 1.25, `${ratio.toFixed(2)} times the optimum`);
   });
