@@ -5,12 +5,14 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execPath } from "node:process";
-import { createInterface } from "node:readline";
 import { type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { pino } from "pino";
+import { createForebay } from "../../src/app/main.ts";
 import { checkConfig } from "../../src/cli/check.ts";
 import { formatCheckResult } from "../../src/cli/checkResult.ts";
 import { readArguments, readConfig } from "../../src/config/readConfig.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { readRepositoryFile } from "../docs/repositoryFiles.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
@@ -100,18 +102,14 @@ const writeConfig = async (t: TestContext, config: object): Promise<string> => {
   return file;
 };
 
-/** Starts a process. Returns its log lines so far, and the URL of its ops port once it listens. */
-const startProcess = async (t: TestContext, file: string) => {
-  const child = spawn(execPath, [BIN, "--config", file], { stdio: ["ignore", "pipe", "inherit"] });
-  t.after(async () => {
-    child.kill("SIGKILL");
-    await once(child, "close");
-  });
+/** Starts forebay as the command does, but in this process. Returns its log lines so far, and the URL of its ops port. */
+const startForebay = async (t: TestContext, file: string) => {
   const lines: string[] = [];
-  createInterface({ input: child.stdout }).on("line", (line) => lines.push(line));
-  const opsUrl = () => lines.map((line) => /"ops":"([^"]+)"/.exec(line)?.[1]).find((url) => url !== undefined);
-  await until(() => Promise.resolve(opsUrl() !== undefined), "the ops port listens");
-  return { lines, opsUrl: opsUrl() ?? "" };
+  const log = pino({ level: "info" }, { write: (line) => void lines.push(line) });
+  const config = readConfig(readArguments(["--config", file], {}), {});
+  const forebay = await createForebay(config, { ...createTelemetry({ level: "silent" }), log });
+  t.after(() => forebay.close());
+  return { lines, opsUrl: forebay.opsUrl };
 };
 
 /** Returns whether `forebay check` finds a fault, and its lines. */
@@ -139,7 +137,7 @@ for (const [fault, configOf] of Object.entries(FAULTS)) {
     const row = rows.get(fault);
     assert.ok(row && row.log.length > 0 && row.check.length > 0, "the page has a row");
     const file = await writeConfig(t, await configOf(t));
-    const { lines, opsUrl } = await startProcess(t, file);
+    const { lines, opsUrl } = await startForebay(t, file);
     const isLogged = () => lines.some((line) => row.log.every((part) => line.includes(part)));
     await until(() => Promise.resolve(isLogged()), `${row.log.join()} is logged`);
     await until(() => isMet(opsUrl, row), `${row.metric} ${row.condition}`);
