@@ -64,7 +64,13 @@ export class FuzzRun {
     const random = createRandom(seed);
     while (!isDone()) {
       for (const fork of FUZZ_FORKS) {
-        await this.runCase({ fork, seed: Math.floor(random() * SEEDS) }, random() < SAMPLE);
+        const id = { fork, seed: Math.floor(random() * SEEDS) };
+        const isSampled = random() < SAMPLE;
+        await this.runCase(id);
+        const opcodes = this.#opcodesOf(fork);
+        if (isSampled || opcodes.missing.length > 0) {
+          await opcodes.run(fuzzCaseOf(id));
+        }
         if (isDone()) {
           return;
         }
@@ -72,7 +78,7 @@ export class FuzzRun {
     }
   }
 
-  async runCase(id: CaseId, isSampled = false): Promise<void> {
+  async runCase(id: CaseId): Promise<void> {
     const fuzzCase = fuzzCaseOf(id);
     const [fast, reference] = this.#engines.map((engines) => engines(fuzzCase.rules));
     if (fast === undefined || reference === undefined) {
@@ -87,10 +93,6 @@ export class FuzzRun {
     const found = difference ?? (await findLostRead(fast, fuzzCase, createRandom(id.seed + 1)));
     if (found !== undefined) {
       this.#differences.push({ ...id, difference: found, payload: formatCase(fuzzCase) });
-    }
-    const opcodes = this.#opcodesOf(id.fork);
-    if (isSampled || opcodes.missing.length > 0) {
-      await opcodes.run(fuzzCase);
     }
   }
 
