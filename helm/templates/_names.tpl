@@ -61,6 +61,18 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- if or .Values.secrets .Values.redis.url -}}true{{- end -}}
 {{- end -}}
 
+{{/* A variable that is named twice is refused by some clients of Kubernetes. */}}
+{{- define "forebay.ownDataDir" -}}
+{{- range .Values.extraEnv }}{{ if eq .name "FOREBAY_DATA_DIR" }}true{{ end }}{{ end -}}
+{{- end -}}
+
+{{/* Bytes of a quantity of Kubernetes. */}}
+{{- define "forebay.bytes" -}}
+{{- $number := regexFind "^[0-9.]+" . | float64 -}}
+{{- $units := dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{- mulf $number (get $units (regexFind "[a-zA-Z]*$" .)) | int64 -}}
+{{- end -}}
+
 {{/* Combinations that a schema cannot compare. */}}
 {{- define "forebay.validate" -}}
 {{- $drain := add (.Values.config.server.drainDelayMs | default 5000 | int) (.Values.config.server.drainTimeoutMs | default 35000 | int) -}}
@@ -75,6 +87,10 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- end -}}
 {{- if and .Values.storage.existingClaim (or (ne (int .Values.replicaCount) 1) .Values.autoscaling.enabled) -}}
 {{- fail "storage.existingClaim: replicas cannot share a data folder: set replicaCount to 1" -}}
+{{- end -}}
+{{- $diskBytes := dig "cache" "diskBytes" 2147483648 .Values.config | int64 -}}
+{{- if and .Values.storage.enabled (not .Values.storage.existingClaim) (gt $diskBytes (include "forebay.bytes" .Values.storage.size | int64)) -}}
+{{- fail (printf "storage.size: %s is less than the %d bytes of config.cache.diskBytes" .Values.storage.size $diskBytes) -}}
 {{- end -}}
 {{- if and .Values.redis.url .Values.redis.existingSecret.name -}}
 {{- fail "redis: set url or existingSecret, not both" -}}

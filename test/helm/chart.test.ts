@@ -158,6 +158,7 @@ const refusals: readonly (readonly [what: string, values: readonly string[], rea
   ["two forms of Redis", ["redis.existingSecret.name=other"], /redis: set url or existingSecret, not both/],
   ["payments on several replicas without Redis", ["redis.url=", ...PAYMENT], /several replicas need a Redis, which/],
   ["a grace period below the time of draining", ["terminationGracePeriodSeconds=30"], /30 s is less than the 40000 ms/],
+  ["a volume below cache.diskBytes", ["storage.size=1Gi"], /storage.size: 1Gi is less than the 2147483648 bytes/],
   ["an invalid digest", ["image.digest=latest"], /digest/],
 ];
 

@@ -1,4 +1,7 @@
 import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { rpc } from "../../support/clients/rpc.ts";
@@ -55,6 +58,21 @@ export const PROCESS_FAULTS: Readonly<Record<string, AlertFault>> = {
         { cache: { redis: redis.url }, access: { limitPerAddress: { calls: 1_000 }, limitStore: "redis" } },
       );
       return { opsUrl, begin: () => redis.kill(), call: () => readAccounts(url) };
+    },
+  },
+  "the data folder is replaced by a file": {
+    alerts: ["ForebayDataFolderDown"],
+    start: async (t) => {
+      const parent = await mkdtemp(join(tmpdir(), "forebay-fault-"));
+      t.after(() => rm(parent, { recursive: true, force: true }));
+      const dataDir = join(parent, "data");
+      const { url: node } = await startLiveNode(t);
+      const { url, opsUrl } = await serve(t, { nodes: [{ url: node }] }, { server: { dataDir } });
+      const begin = async (): Promise<void> => {
+        await rm(dataDir, { recursive: true });
+        await writeFile(dataDir, "a file");
+      };
+      return { opsUrl, begin, call: () => rpc(url, "eth_getBlockByNumber", ["latest", false]) };
     },
   },
   "clients do not read their events": {
