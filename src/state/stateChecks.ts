@@ -1,5 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { MAX_AUDIT_UNITS } from "./backgroundBudget.ts";
 import type { ReadValues, StateFetcher } from "./fetch/stateFetcher.ts";
 import { parseSingle } from "./fetch/stateRequests.ts";
 import type { ComparedNode, OriginComparison, StateDifference } from "./originComparison.ts";
@@ -7,7 +8,6 @@ import { RESTORED_FACTOR, type StateCost, type UnitPurpose } from "./stateCost.t
 import type { StateDifferences } from "./stateDifferences.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { ValueStore } from "./store/valueStore.ts";
-import { MAX_AUDIT_UNITS } from "./unitBudget.ts";
 
 /** The result of a comparison with one node. */
 interface Compared {

@@ -1,10 +1,10 @@
 import type { Metrics } from "../telemetry/telemetry.ts";
+import { BackgroundBudget, type LearningLimits } from "./backgroundBudget.ts";
 import type { GiverEvidence } from "./giverEvidence.ts";
 import type { UnitsOf } from "./providerUnits.ts";
 import { SlidingSum } from "./slidingSum.ts";
 import type { StateKey } from "./stateKey.ts";
 import { READABLE_BLOCKS } from "./store/valueStore.ts";
-import { type LearningLimits, UnitBudget } from "./unitBudget.ts";
 import { type Repetition, UsedKeys } from "./usedKeys.ts";
 
 /** The period whose reads decide. */
@@ -76,7 +76,7 @@ export class StateCost {
   readonly unitsOf: UnitsOf;
   /** The values that clients read in the last minute. */
   readonly usedKeys: UsedKeys;
-  readonly budget: UnitBudget;
+  readonly budget: BackgroundBudget;
   readonly #chain: string;
   readonly #metrics: UnitMetrics;
   readonly #nowMs: () => number;
@@ -98,7 +98,7 @@ export class StateCost {
     this.#nowMs = nowMs;
     this.#random = random;
     this.usedKeys = new UsedKeys(PERIOD_MS, nowMs);
-    this.budget = new UnitBudget(learning, nowMs);
+    this.budget = new BackgroundBudget(learning, nowMs);
   }
 
   /** Counts a read that the state cache can answer once it has the value. It is on the path of a cache hit. */

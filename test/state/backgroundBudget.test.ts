@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
+import type { LearningLimits } from "../../src/state/backgroundBudget.ts";
 import { ValueLoads } from "../../src/state/calls/valueLoads.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateLearner } from "../../src/state/stateLearner.ts";
-import type { LearningLimits } from "../../src/state/unitBudget.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createCost } from "./costRig.ts";
 

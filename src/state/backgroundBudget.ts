@@ -22,7 +22,7 @@ export const MAX_AUDIT_UNITS = 10_000;
  * learned: values after a drop, and the values that calls read. What known state saves earns units for audits, which learning
  * cannot use up. One client may use as much of a minute of learning as it leaves to others.
  */
-export class UnitBudget {
+export class BackgroundBudget {
   readonly #limits: LearningLimits;
   readonly #nowMs: () => number;
   readonly #learned = new SlidingSum(PERIOD_MS);
