@@ -19,8 +19,9 @@ const INTERVAL_MS = 300_000;
 const OPEN_MS = 1_000;
 /** A snapshot is at most this part of the folder, of which there are two at a time. */
 const MAX_SHARE = 1 / 16;
-/** Limit of a save. The end of the process waits for it. */
-const SAVE_MS = 5_000;
+/** The end of the process waits this long for a save. A million values take 3 to 8 s. */
+const SAVE_MS = 10_000;
+const MAX_WRITE_MS = 60_000;
 /** A difference of this time is blamed on the snapshot. */
 const WATCHED_MS = 600_000;
 
@@ -131,7 +132,7 @@ export class ChainSnapshot {
   async #write(saved: SavedState, head: string): Promise<void> {
     const { config, storage, telemetry } = this.#options;
     const generation = saved.generation();
-    const endMs = performance.now() + SAVE_MS;
+    const endMs = performance.now() + MAX_WRITE_MS;
     const isCurrent = (): boolean =>
       saved === this.#saved && saved.generation() === generation && performance.now() < endMs;
     const maxBytes = Math.floor(storage.maxBytes * MAX_SHARE);

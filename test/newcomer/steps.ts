@@ -24,7 +24,7 @@ export const STEPS: readonly Step[] = [
     instead: { command: "npm run test:unit", reason: "the other tests take minutes, and CI runs them" },
   },
   {
-    line: "npm ci && npm start -- --upstream https://node.example/KEY --upstream-ws wss://node.example/KEY --redis redis://localhost --port 8545",
+    line: "npm ci && npm start -- --upstream https://node.example/KEY --upstream-ws wss://node.example/KEY --redis redis://localhost --data-dir ~/.forebay --port 8545",
     until: LISTENS,
     asks: true,
   },
