@@ -47,6 +47,7 @@ const startStandIns = async (): Promise<readonly (readonly [string, string])[]> 
     ["https://node.example/KEY", mainnet.url],
     ["http://geth:8545", mainnet.url],
     ["redis://localhost", redis.url],
+    ["~/.forebay", join(folder, "data")],
     ["redis://redis:6379", redis.url],
     ...["a", "b"].flatMap((name): [string, string][] => [
       [`wss://provider-${name}.example/\${KEY_${name.toUpperCase()}}`, op.anvilWsUrl],
