@@ -24,7 +24,7 @@ const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
   --chain NAMES       chains at these providers, for example op,base,unichain
   --feed URL          the sequencer's feed (Flashblocks, Subblocks); repeat it for more
   --redis URL         redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2
-  --data-dir FOLDER   on a local disk; final blocks, receipts, logs and known state there survive a restart
+  --data-dir FOLDER   on a local disk: final data and known state survive a restart
   --host ADDRESS      default 127.0.0.1
   --port N            default 8545; 0 for any free port
   --ops-port N        /metrics, /healthz, /readyz, /usage, /config; default 9545
