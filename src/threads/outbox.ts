@@ -9,7 +9,7 @@ interface OutboxOptions<M> {
 }
 
 /**
- * Sends messages in their order. If they are batched, those of one turn of the event loop are sent together: between processes,
+ * Sends messages in their order. If they are batched, those of one turn of the event loop are sent together. Between processes,
  * each send is a system call on both sides.
  */
 export class Outbox<M> {
