@@ -5,8 +5,14 @@ import type { BlockId } from "../core/heads.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
 import { isCanonicalIn } from "../state/awaitedBlocks.ts";
 import { packSnapshot, type SnapshotChain, SnapshotEnded, type SnapshotParts } from "../state/snapshot/packSnapshot.ts";
-import { newestCanonical, type Restored, restoreSnapshot } from "../state/snapshot/restoreSnapshot.ts";
+import {
+  newestCanonical,
+  type Restored,
+  type RestoreTarget,
+  restoreSnapshot,
+} from "../state/snapshot/restoreSnapshot.ts";
 import type { SnapshotHeader } from "../state/snapshot/snapshotFormat.ts";
+import type { StateFollower } from "../state/stateFollower.ts";
 import type { DataStorage } from "../storage/dataStorage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { PendingViews } from "./pendingViews.ts";
@@ -41,13 +47,16 @@ export interface ChainSnapshotOptions {
   readonly signal: AbortSignal;
 }
 
-/** What is saved, with a number that changes when values of a node are dropped. */
-export interface SavedState extends SnapshotParts {
-  generation(): number;
+/** Values to which those of a snapshot can be added. */
+export interface RestorableState extends SnapshotParts {
+  /** Compares the cost of missing blocks with that of learning the values again. `savedUnits`: of a minute's reads that known values answer. */
+  isWorthIt(missingBlocks: number, savedUnits: number): boolean;
 }
 
-/** `savedUnits`: of the reads of a minute that known values answer. */
-type IsWorthIt = (missingBlocks: number, savedUnits: number) => boolean;
+/** What is saved, with its follower. */
+export interface SavedState extends RestorableState {
+  readonly follower: Pick<StateFollower, "generation" | "untilApplied" | "beginAt" | "forget">;
+}
 
 /** The snapshot of one chain's known state in the data folder. */
 export class ChainSnapshot {
@@ -58,6 +67,9 @@ export class ChainSnapshot {
   /** The block of the newest snapshot. */
   #newest: string | undefined;
   #watchedUntilMs = Number.NEGATIVE_INFINITY;
+  /** Another process has the folder, whose snapshot may be restored later. */
+  #isAwaited = false;
+  #unsubscribe: (() => void) | undefined;
 
   constructor(options: ChainSnapshotOptions) {
     this.#options = options;
@@ -68,46 +80,97 @@ export class ChainSnapshot {
     return performance.now() < this.#watchedUntilMs;
   }
 
-  /**
-   * Restores what was known before a restart, into empty values. `isWorthIt` compares the cost of the blocks since with that of
-   * learning the values again. Never rejects.
-   */
-  async restore(parts: SnapshotParts, isWorthIt: IsWorthIt): Promise<void> {
-    const { config, storage, telemetry } = this.#options;
-    const fields = { chain: config.name };
-    try {
-      await this.#untilOpen();
-      const chunks = storage.readSnapshot(this.#name);
-      const restored = await restoreSnapshot(chunks, this.#chain(), parts, (header) =>
-        this.#findBlock(header, isWorthIt),
-      );
-      if (restored !== undefined) {
-        this.#onRestored(restored);
-      }
-    } catch (err) {
-      telemetry.log.warn({ ...fields, err }, "the snapshot of known state is dropped");
-      await storage.removeSnapshot(this.#name);
+  /** Restores what was known before a restart, into empty values. If the folder is not open, `begin` awaits it. Never rejects. */
+  async restore(state: RestorableState): Promise<void> {
+    this.#isAwaited = !(await this.#untilOpen());
+    if (this.#isAwaited) {
+      return;
     }
+    const { sourced } = state;
+    await this.#read(state, {
+      findBlock: (header) => this.#findBlock(header, state),
+      begin: (block) => {
+        sourced.begin(block);
+        return true;
+      },
+      drop: () => sourced.clear(),
+      isCurrent: () => true,
+    });
   }
 
-  /** Saves this state every INTERVAL_MS from now on. */
+  /** Goes on for a chain that this one replaces, with its values. */
+  succeed({ isAwaited }: { readonly isAwaited: boolean }): void {
+    this.#isAwaited = isAwaited;
+  }
+
+  get isAwaited(): boolean {
+    return this.#isAwaited;
+  }
+
+  /** Saves this state every INTERVAL_MS from now on, and restores the snapshot of a process that had the folder until then. */
   begin(saved: SavedState): void {
     this.#saved = saved;
     this.#timer ??= setInterval(() => void this.save(), INTERVAL_MS).unref();
+    if (this.#isAwaited) {
+      this.#unsubscribe ??= this.#options.storage.onOpened(() => void this.#takeOver());
+    }
   }
 
   /** Ends the saving: another chain has the values now. */
   end(): void {
     clearInterval(this.#timer);
+    this.#unsubscribe?.();
     this.#saved = undefined;
     this.#watchedUntilMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Adds the values of the process before to those that this one has learned meanwhile. */
+  async #takeOver(): Promise<void> {
+    const saved = this.#saved;
+    if (!this.#isAwaited || saved === undefined) {
+      return;
+    }
+    const { follower, trust } = saved;
+    let { generation } = follower;
+    await this.#read(saved, {
+      findBlock: async (header) => {
+        const block = await this.#findBlock(header, saved);
+        await (block && follower.untilApplied(block));
+        return block;
+      },
+      // Values of givers on probation would end the answers of those that are known.
+      begin: (block, { carriers }) => {
+        const isTrusted = carriers.every((name) => name === null || trust.evidenceOf(name).isTrusted);
+        const hasBegun = saved === this.#saved && isTrusted && follower.beginAt(block);
+        generation = follower.generation;
+        return hasBegun;
+      },
+      drop: () => follower.forget("fault"),
+      isCurrent: () => saved === this.#saved && follower.generation === generation,
+    });
+    this.#isAwaited = false;
+  }
+
+  async #read(parts: SnapshotParts, target: RestoreTarget): Promise<void> {
+    const { config, storage, telemetry } = this.#options;
+    try {
+      const restored = await restoreSnapshot(storage.readSnapshot(this.#name), this.#chain(), parts, target);
+      if (restored !== undefined) {
+        this.#onRestored(restored);
+      }
+    } catch (err) {
+      if (!(err instanceof SnapshotEnded)) {
+        telemetry.log.warn({ chain: config.name, err }, "the snapshot of known state is dropped");
+        await storage.removeSnapshot(this.#name);
+      }
+    }
   }
 
   /** Writes what is known now, unless nothing changed. Never rejects. */
   save(): Promise<void> {
     const saved = this.#saved;
     const head = saved?.values.head?.hash;
-    if (saved === undefined || head === undefined || head === this.#newest) {
+    if (saved === undefined || head === undefined || head === this.#newest || this.#isAwaited) {
       return this.#writing ?? Promise.resolve();
     }
     this.#writing ??= this.#write(saved, head).finally(() => {
@@ -131,10 +194,11 @@ export class ChainSnapshot {
 
   async #write(saved: SavedState, head: string): Promise<void> {
     const { config, storage, telemetry } = this.#options;
-    const generation = saved.generation();
+    const { follower } = saved;
+    const { generation } = follower;
     const endMs = performance.now() + MAX_WRITE_MS;
     const isCurrent = (): boolean =>
-      saved === this.#saved && saved.generation() === generation && performance.now() < endMs;
+      saved === this.#saved && follower.generation === generation && performance.now() < endMs;
     const maxBytes = Math.floor(storage.maxBytes * MAX_SHARE);
     try {
       const chunks = packSnapshot(saved, this.#chain(), { maxBytes, isCurrent });
@@ -161,21 +225,23 @@ export class ChainSnapshot {
     return { chainId: String(chainId), genesis: hash, rules: digest(rules), nodes };
   }
 
-  async #untilOpen(): Promise<void> {
+  /** Returns whether the folder is open. */
+  async #untilOpen(): Promise<boolean> {
     const { storage, signal } = this.#options;
-    const opened = Promise.withResolvers<void>();
-    const unsubscribe = storage.onOpened(opened.resolve);
+    const opened = Promise.withResolvers<boolean>();
+    const unsubscribe = storage.onOpened(() => opened.resolve(true));
     const ending = AbortSignal.any([signal, AbortSignal.timeout(OPEN_MS)]);
-    ending.addEventListener("abort", () => opened.resolve(), { once: true });
-    await opened.promise;
+    ending.addEventListener("abort", () => opened.resolve(false), { once: true });
+    const isOpen = await opened.promise;
     unsubscribe();
+    return isOpen;
   }
 
-  async #findBlock(header: SnapshotHeader, isWorthIt: IsWorthIt): Promise<BlockId | undefined> {
+  async #findBlock(header: SnapshotHeader, state: RestorableState): Promise<BlockId | undefined> {
     const { heads } = this.#options.upstreams;
     const number = BigInt(header.number);
     const missing = Math.max(0, Number((heads.current()?.latest.number ?? number) - number));
-    if (!isWorthIt(missing, header.costs.repeatedUnits)) {
+    if (!state.isWorthIt(missing, header.costs.repeatedUnits)) {
       return undefined;
     }
     await untilLinked({ number, hash: header.hashes[0] ?? "0x" }, this.#options);

@@ -20,7 +20,7 @@ import { ENTRY_BYTES } from "../state/store/entryPages.ts";
 import { ValueStore } from "../state/store/valueStore.ts";
 import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { ChainSnapshot, type ChainSnapshotOptions } from "./chainSnapshot.ts";
+import { ChainSnapshot, type ChainSnapshotOptions, type RestorableState } from "./chainSnapshot.ts";
 import { createCallCache } from "./createCallCache.ts";
 import { createOriginComparison } from "./createOriginComparison.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
@@ -180,14 +180,16 @@ export class ChainState {
   }
 
   /** Restores what was known before a restart. */
-  async #restore(known: Known, [source]: readonly WriteSetSource[]): Promise<Known> {
+  async #restore(known: Known, sources: readonly WriteSetSource[]): Promise<Known> {
+    await this.#snapshot?.restore({ ...known, isWorthIt: this.#worthOf(sources) });
+    return known;
+  }
+
+  #worthOf([source]: readonly WriteSetSource[]): RestorableState["isWorthIt"] {
     const { heads } = this.#options.upstreams;
     const unitsPerBlock = source?.unitsPerBlock ?? 0;
-    await this.#snapshot?.restore(
-      known,
-      (missing, savedUnits) => missing <= maxMissingBlocks(heads.blockTimeMs) && missing * unitsPerBlock <= savedUnits,
-    );
-    return known;
+    return (missing, savedUnits) =>
+      missing <= maxMissingBlocks(heads.blockTimeMs) && missing * unitsPerBlock <= savedUnits;
   }
 
   /** Gives what is known to the chain that replaces this one. Undefined if it does not hold there. */
@@ -204,6 +206,9 @@ export class ChainState {
     }
     const { trust, values, sourced } = known;
     this.#snapshot?.end();
+    if (this.#snapshot !== undefined) {
+      successor.#snapshot?.succeed(this.#snapshot);
+    }
     await untilLinked(values.head, successor.#options);
     this.#closeLearning();
     await follower.release();
@@ -281,7 +286,7 @@ export class ChainState {
       onDifference: (difference) => this.#differences?.handle(difference, "read"),
     });
     this.#follower = follower;
-    this.#snapshot?.begin({ ...known, generation: () => follower.generation });
+    this.#snapshot?.begin({ ...known, isWorthIt: this.#worthOf(sources), follower });
     const { timeoutMs } = config.upstream;
     const fetch = createAgreedFetch({
       ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs, isStrict: true },

@@ -92,11 +92,14 @@ export class GiverEvidence {
     return { blocks: this.#blocks, values: this.#values, ageMs: Math.max(0, ageMs) };
   }
 
-  /** Goes on with what was reached before a restart. */
+  /** Goes on with what was reached before a restart, unless more is reached or a value was wrong since. */
   resume({ blocks, values, ageMs }: ProbationProgress): void {
-    this.#blocks = blocks;
-    this.#values = values;
-    this.#firstMs = blocks === 0 ? Number.POSITIVE_INFINITY : this.#nowMs() - ageMs;
+    if (this.isSuspended || blocks === 0) {
+      return;
+    }
+    this.#blocks = Math.max(this.#blocks, blocks);
+    this.#values = Math.max(this.#values, values);
+    this.#firstMs = Math.min(this.#firstMs, this.#nowMs() - ageMs);
   }
 
   /** Called when a value of its write sets was wrong. */

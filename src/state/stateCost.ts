@@ -215,7 +215,7 @@ export class StateCost {
     this.#repeatedUnits.add(repeatedUnits, nowMs);
     this.#repeatedReads.add(repeatedReads, nowMs);
     this.#blocks.add(blocks, nowMs);
-    this.#newestBlock = block;
+    this.#newestBlock = block > this.#newestBlock ? block : this.#newestBlock;
     this.#lastReadMs = nowMs;
     this.#restoredUntilMs = nowMs + RESTORED_MS;
     this.budget.raiseAudits(RESTORED_FACTOR);

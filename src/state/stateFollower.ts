@@ -103,6 +103,27 @@ export class StateFollower {
     }
   }
 
+  /**
+   * Makes the state at a canonical block known, to which older values can be added. Nothing changes if the block is readable.
+   * Returns false if other blocks are followed.
+   */
+  beginAt(block: BlockId): boolean {
+    const { values, heads } = this.#options;
+    if (this.#isReleased || this.#isEnded) {
+      return false;
+    }
+    if (!values.isApplied(block) && (this.#isPaused || values.head === undefined)) {
+      this.#queue.restart(block, values.head && "pause");
+      this.#isPaused = false;
+      this.#latest = undefined;
+      const current = heads.current();
+      if (current !== undefined) {
+        this.#onHeads(current);
+      }
+    }
+    return values.isApplied(block);
+  }
+
   /** Drops all values, by default because a node's state changed without a block. */
   forget(reason: DropReason = "nodeChanged"): void {
     if (this.#isReleased) {

@@ -34,7 +34,7 @@ const createRig = async (t: TestContext, share = NOT_COMPARED) => {
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
   const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
   t.after(() => node.close());
-  const start = async (options: Partial<ServiceChain> = {}, cache: { readonly redis?: string } = {}) => {
+  const start = async (options: Partial<ServiceChain> = {}, { isLocked = false, ...cache }: StartOptions = {}) => {
     const service = await createService(
       {
         ...{ nodes: [{ url: node.url, name: "own" }], blockTimeMs: LONG_MS },
@@ -44,7 +44,9 @@ const createRig = async (t: TestContext, share = NOT_COMPARED) => {
       { server: { dataDir: folder }, cache },
     );
     t.after(() => service.close());
-    await until(async () => (await metric(service.opsUrl, "forebay_disk_up")) === 1, "the folder is open");
+    if (!isLocked) {
+      await untilOpen(service);
+    }
     return service;
   };
   const follow = async (service: Service) => {
@@ -65,6 +67,14 @@ const createRig = async (t: TestContext, share = NOT_COMPARED) => {
   return { written, folder, node, start, follow, learn, asked };
 };
 
+interface StartOptions {
+  readonly redis?: string;
+  /** Another service has the folder. */
+  readonly isLocked?: boolean;
+}
+
+const untilOpen = ({ opsUrl }: Service) =>
+  until(async () => (await metric(opsUrl, "forebay_disk_up")) === 1, "the folder is open");
 const balance = ({ url }: Service, address: Address) => rpc(url, "eth_getBalance", [address, "latest"]);
 const balances = async (service: Service): Promise<readonly unknown[]> =>
   Promise.all(ACCOUNTS.map(async (address) => (await balance(service, address)).body.result));
@@ -119,6 +129,38 @@ test("with Redis, the data folder holds known state, and no entries", async (t) 
   assert.equal((await balance(after, ALICE)).headers.get("cache-status"), STATE_HIT);
   assert.equal(await metric(after.opsUrl, "forebay_disk_entries"), 0);
 });
+
+const RESTORED = "known state is restored from the data folder";
+
+for (const [what, readsBefore] of [
+  ["that follows nothing yet", 0],
+  ["that follows state itself", 4],
+] as const) {
+  test(`a process ${what} takes over the snapshot with the folder`, async (t) => {
+    const { written, start, follow, learn } = await createRig(t);
+    const before = await start();
+    await learn(before);
+    const after = await start({}, { isLocked: true });
+    const info = t.mock.method(after.telemetry.log, "info");
+    for (let count = 0; count < readsBefore; count++) {
+      written.mine([[BOB, BigInt(count)]]);
+      await follow(before);
+      await follow(after);
+      await balance(before, ALICE);
+      await balance(after, BOB);
+      await balance(after, BOB);
+    }
+    const misses = await missesOf(after);
+    await before.close();
+    await untilOpen(after);
+    await until(() => info.mock.calls.some((call) => call.arguments.includes(RESTORED)), "it is restored");
+    written.mine([[ALICE, 7n]]);
+    await follow(after);
+    const known = await balances(after);
+    assert.deepEqual(known, ["0x7", readsBefore === 0 ? "0x1" : "0x3", ...Array.from({ length: 6 }, () => "0x1")]);
+    assert.equal(await missesOf(after), misses);
+  });
+}
 
 /** Changes a stored balance, and the checksum of its chunk. */
 const plant = (folder: string, address: Address): void => {

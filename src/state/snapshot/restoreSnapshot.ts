@@ -1,6 +1,6 @@
 import type { BlockId } from "../../core/heads.ts";
 import { runSliced } from "../runSliced.ts";
-import type { SnapshotChain, SnapshotParts } from "./packSnapshot.ts";
+import { type SnapshotChain, SnapshotEnded, type SnapshotParts } from "./packSnapshot.ts";
 import {
   type CheckedChunk,
   DamagedSnapshot,
@@ -25,15 +25,27 @@ export interface Restored {
   readonly codes: number;
 }
 
+/** The values to which those of a snapshot are added. */
+export interface RestoreTarget {
+  /** Returns the newest block of the snapshot that is canonical, if following from there is worth it. */
+  findBlock(header: SnapshotHeader): Promise<BlockId | undefined>;
+  /** Makes the block readable. Returns false if values of it cannot be added. */
+  begin(block: BlockId, header: SnapshotHeader): boolean;
+  /** Drops all values, after some of the snapshot were added. */
+  drop(): void;
+  /** Whether values of nodes are still trusted as they were when the restoring began. */
+  isCurrent(): boolean;
+}
+
 /**
- * Restores a snapshot into empty values, in slices. `findBlock` returns the newest block of the snapshot that is canonical, if
- * following from there is worth it. Throws DamagedSnapshot or ForeignSnapshot: then nothing is restored.
+ * Restores a snapshot, in slices. Known values stay. Throws DamagedSnapshot or ForeignSnapshot: then no value is restored.
+ * Throws SnapshotEnded if the target is not current any more.
  */
 export const restoreSnapshot = async (
   chunks: AsyncIterable<Uint8Array>,
   chain: SnapshotChain,
   parts: SnapshotParts,
-  findBlock: (header: SnapshotHeader) => Promise<BlockId | undefined>,
+  target: RestoreTarget,
 ): Promise<Restored | undefined> => {
   let reader: Reader | undefined;
   try {
@@ -42,14 +54,17 @@ export const restoreSnapshot = async (
       if (reader === undefined) {
         const header = readHeader(chunk);
         checkChain(header, chain);
-        reader = new Reader(header, chain, parts, await findBlock(header));
+        reader = new Reader(header, chain, parts, target);
+        await reader.begin();
       } else {
         await runSliced(reader.read(chunk));
       }
     }
     return reader?.finish();
   } catch (error) {
-    parts.sourced.clear();
+    if (reader?.hasBegun === true && !(error instanceof SnapshotEnded)) {
+      target.drop();
+    }
     throw error;
   }
 };
@@ -67,26 +82,57 @@ class Reader {
   readonly #parts: SnapshotParts;
   /** The nodes of the snapshot that are still the same. */
   readonly #nodes: readonly (string | undefined)[];
-  readonly #block: BlockId | undefined;
+  readonly #target: RestoreTarget;
+  #block: BlockId | undefined;
   /** Newer values were not known at the block. */
-  readonly #minAge: number;
+  #minAge = 0;
   #chunks = 1;
   #values = 0;
   #codes = 0;
   #isComplete = false;
 
-  constructor(header: SnapshotHeader, chain: SnapshotChain, parts: SnapshotParts, block: BlockId | undefined) {
+  constructor(header: SnapshotHeader, chain: SnapshotChain, parts: SnapshotParts, target: RestoreTarget) {
     const isSame = ({ name, address }: SnapshotHeader["nodes"][number]): boolean =>
       chain.nodes.some((node) => node.name === name && node.address === address);
     this.#header = header;
     this.#parts = parts;
     this.#nodes = header.nodes.map((node) => (isSame(node) ? node.name : undefined));
-    const areCarriersSame = header.carriers.every((name) => name === null || this.#nodes.includes(name));
-    this.#block = areCarriersSame ? block : undefined;
-    this.#minAge = this.#block === undefined ? 0 : Number(BigInt(header.number) - this.#block.number);
-    if (this.#block !== undefined) {
-      parts.sourced.begin(this.#block);
+    this.#target = target;
+  }
+
+  /** Whether values may have been added. */
+  get hasBegun(): boolean {
+    return this.#block !== undefined;
+  }
+
+  /** Restores what the header has, and makes a block readable. */
+  async begin(): Promise<void> {
+    const { number, carriers, costs, nodes } = this.#header;
+    const { sourced, trust, cost } = this.#parts;
+    for (const [position, { progress }] of nodes.entries()) {
+      const name = this.#nodes[position];
+      if (name !== undefined && progress !== undefined) {
+        trust.evidenceOf(name).resume(progress);
+      }
     }
+    const areCarriersSame = carriers.every((name) => name === null || this.#nodes.includes(name));
+    const block = areCarriersSame ? await this.#target.findBlock(this.#header) : undefined;
+    if (block === undefined) {
+      return;
+    }
+    // They decide whether following goes on.
+    cost.resume(costs, block.number);
+    if (!this.#target.begin(block, this.#header)) {
+      return;
+    }
+    this.#block = block;
+    this.#minAge = Number(BigInt(number) - block.number);
+    sourced.addCarriers(
+      carriers.map((name) => ({
+        node: name ?? undefined,
+        evidence: name === null ? undefined : trust.evidenceOf(name),
+      })),
+    );
   }
 
   /** Adds the content of a chunk, a value a step. */
@@ -115,6 +161,9 @@ class Reader {
   *#addValues(chunk: CheckedChunk): Generator<void, void> {
     const block = this.#block;
     for (const value of block === undefined ? [] : readValues(chunk)) {
+      if (!this.#target.isCurrent()) {
+        throw new SnapshotEnded("the values were dropped");
+      }
       if (block !== undefined && this.#add(value, block)) {
         this.#values++;
       }
@@ -138,22 +187,6 @@ class Reader {
   finish(): Restored {
     if (!this.#isComplete) {
       throw new DamagedSnapshot("its end is missing");
-    }
-    const { sourced, trust, cost } = this.#parts;
-    for (const [position, { progress }] of this.#header.nodes.entries()) {
-      const name = this.#nodes[position];
-      if (name !== undefined && progress !== undefined) {
-        trust.evidenceOf(name).resume(progress);
-      }
-    }
-    if (this.#block !== undefined) {
-      sourced.addCarriers(
-        this.#header.carriers.map((name) => ({
-          node: name ?? undefined,
-          evidence: name === null ? undefined : trust.evidenceOf(name),
-        })),
-      );
-      cost.resume(this.#header.costs, this.#block.number);
     }
     return { block: this.#block, values: this.#values, codes: this.#codes };
   }

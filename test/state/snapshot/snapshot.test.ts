@@ -58,9 +58,16 @@ interface RestoreRun {
 
 const restore = async (chunks: readonly Uint8Array[], { chain = CHAIN, isCanonical = () => true }: RestoreRun = {}) => {
   const parts = createParts();
-  const restored = await restoreSnapshot(chunksOf(chunks), chain, parts, async (header) =>
-    newestCanonical(header, isCanonical),
-  );
+  const { sourced } = parts;
+  const restored = await restoreSnapshot(chunksOf(chunks), chain, parts, {
+    findBlock: async (header) => newestCanonical(header, isCanonical),
+    begin: (found) => {
+      sourced.begin(found);
+      return true;
+    },
+    drop: () => sourced.clear(),
+    isCurrent: () => true,
+  });
   return { ...parts, restored };
 };
 
@@ -150,6 +157,37 @@ test("codes, evidence of nodes, used keys and costs are restored with the values
   assert.ok(after.cost.recent.repeatedUnits > 0);
   assert.deepEqual(after.cost.usedKeys.mostUsed(5), [BALANCE]);
   assert.equal(after.cost.comparisonFactor, 10);
+});
+
+test("values are added below those of later blocks, until values of a node end", async () => {
+  const { chunks } = await createKnown();
+  const added = async (isCurrent: () => boolean) => {
+    const parts = createParts();
+    parts.sourced.begin(block(6));
+    const TWO = "2".padStart(64, "0");
+    const written = { ...BALANCE, address: addressOf(2) };
+    runAll(parts.values.apply({ block: block(7), accounts: new Map() }));
+    runAll(
+      parts.values.apply({
+        block: block(8),
+        accounts: new Map([[written.address, { balance: 2n, slots: new Map() }]]),
+      }),
+    );
+    const restored = restoreSnapshot(chunksOf(chunks), CHAIN, parts, {
+      findBlock: async (header) => newestCanonical(header, () => true),
+      begin: (found) => parts.values.isApplied(found),
+      drop: () => assert.fail("it is not damaged"),
+      isCurrent,
+    });
+    return { ...parts, restored, written, TWO };
+  };
+  const { values, restored, written, TWO } = await added(() => true);
+  assert.deepEqual((await restored)?.block, block(7));
+  assert.deepEqual([values.get(BALANCE, block(7)), values.get(BALANCE, block(8))], [ONE, ONE]);
+  assert.deepEqual([values.get(written, block(7)), values.get(written, block(8))], [ONE, TWO]);
+  const ended = await added(() => false);
+  await assert.rejects(ended.restored, { name: "SnapshotEnded" });
+  assert.equal(ended.values.get(written, block(8)), TWO);
 });
 
 test("if no block of a snapshot is canonical, codes and evidence stay, and values end", async () => {
