@@ -31,6 +31,10 @@ const scanCode = (code: Uint8Array): CodeHints => {
       continue;
     }
     const length = opcode - PUSH1 + 1;
+    if (at + length >= code.length) {
+      // The data at the end of code, for example a compiler's metadata, can look like an instruction without its operand.
+      break;
+    }
     const constant = formatData(code.subarray(at + 1, at + 1 + length));
     const word: Hash = `0x${constant.slice(2).padStart(64, "0")}`;
     at += length;

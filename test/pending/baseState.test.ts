@@ -95,3 +95,17 @@ test("a fetched proxy predicts its implementation's account, and the slots that 
   const second = await base.fetch(first.predicted, []);
   assert.deepEqual(second.predicted.slots, [[proxy, SLOT]]);
 });
+
+test("code that ends inside a PUSH20 predicts no account: a node refuses the request for a part of an address", async () => {
+  const hash: Hash = `0x${"c2".repeat(32)}`;
+  const fetch = async (_: BlockId, { accounts }: StateKeys): Promise<StateValues> => ({
+    accounts: accounts.map((address) => [address, { ...account(1n), codeHash: hash }]),
+    // The metadata at the end of Solidity's code has any bytes.
+    codes: [[hash, Uint8Array.of(0x00, 0x73, 0x6f, 0x6c, 0x63, 0x43, 0x00, 0x08, 0x25, 0x00, 0x33)]],
+    slots: [],
+    blockHashes: [],
+  });
+  const base = new BaseState({ fetch, codes: new Map(), isNative: () => false }, block(1n));
+  const { predicted } = await base.fetch(keysOf(ALICE), []);
+  assert.deepEqual(predicted, { accounts: [], slots: [], blockHashes: [] });
+});
