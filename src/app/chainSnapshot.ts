@@ -26,7 +26,7 @@ const OPEN_MS = 1_000;
 /** A snapshot is at most this part of the folder, of which there are two at a time. */
 const MAX_SHARE = 1 / 16;
 /** The end of the process waits this long for a save. A million values take 3 to 8 s. */
-const SAVE_MS = 10_000;
+export const SNAPSHOT_SAVE_MS = 10_000;
 const MAX_WRITE_MS = 60_000;
 /** A difference of this time is blamed on the snapshot. */
 const WATCHED_MS = 600_000;
@@ -177,7 +177,7 @@ export class ChainSnapshot {
       this.#writing = undefined;
     });
     // A disk that hangs must not keep the process.
-    return Promise.race([this.#writing, wait(SAVE_MS, undefined, { ref: false })]);
+    return Promise.race([this.#writing, wait(SNAPSHOT_SAVE_MS, undefined, { ref: false })]);
   }
 
   /** Called when all values were dropped. */

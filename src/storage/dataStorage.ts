@@ -28,7 +28,7 @@ const DAMAGED_RETRY_MS = 500;
 const MAX_HEAP_MIB = 128;
 const YOUNG_HEAP_MIB = 4;
 /** Limit for the last writes at the end of the process. */
-const CLOSE_MS = 2_000;
+export const FOLDER_CLOSE_MS = 2_000;
 
 /** The part of values that hold whatever the blocks of a chain are. It is always open. */
 export const OPEN_PART = "forebay:any:any:";
@@ -203,7 +203,7 @@ export class DataStorage implements EntryStorage {
     this.#isClosed = true;
     clearTimeout(this.#retry);
     clearTimeout(this.#emptying);
-    const signal = AbortSignal.timeout(CLOSE_MS);
+    const signal = AbortSignal.timeout(FOLDER_CLOSE_MS);
     await this.#thread.channel.call("close", null, { signal }).catch(() => undefined);
     this.#setClosed();
     await this.#thread.end();

@@ -8,7 +8,9 @@ import { z } from "zod";
 import { alertsWithThreshold } from "../../grafana/thresholds.ts";
 import { FILES } from "../../helm/generate.ts";
 import { valuesSchema } from "../../helm/values.ts";
+import { SNAPSHOT_SAVE_MS } from "../../src/app/chainSnapshot.ts";
 import { configSchema } from "../../src/config/schema.ts";
+import { FOLDER_CLOSE_MS } from "../../src/storage/dataStorage.ts";
 import { kubernetesObject } from "./kubernetesObject.ts";
 
 const CHART = new URL("../../helm/", import.meta.url);
@@ -66,7 +68,8 @@ test("a pod gets more time to end than the configuration needs", () => {
     merge(DEFAULTS, read("ci/one-chain-values.yaml")),
   );
   const { drainDelayMs, drainTimeoutMs } = config.server;
-  assert.ok(terminationGracePeriodSeconds * 1000 > drainDelayMs + drainTimeoutMs);
+  const writeMs = SNAPSHOT_SAVE_MS + FOLDER_CLOSE_MS;
+  assert.ok(terminationGracePeriodSeconds * 1000 > drainDelayMs + drainTimeoutMs + writeMs);
   assert.deepEqual([config.server.host, config.server.opsHost], ["0.0.0.0", "0.0.0.0"]);
 });
 
