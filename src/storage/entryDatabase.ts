@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { createPrivateFile, databasePath, FolderLock, prepareFolder, removeDatabase } from "./dataFolder.ts";
 import { FolderRemoved, storageFault } from "./storageFault.ts";
@@ -54,6 +54,8 @@ const EVICTED_AT_ONCE = 200;
 const OLD_SHARE = 1 / 4;
 /** Bytes of a hash: more do not fit into a number. The key decides about equality. */
 const HASH_BYTES = 6;
+
+const walPath = (path: string): string => `${path}-wal`;
 
 const hashOf = (key: string): number => hash("sha1", key, "buffer").readUIntLE(0, HASH_BYTES);
 
@@ -146,7 +148,7 @@ export class EntryDatabase {
 
   get size(): StorageSize {
     const { pages, bytes } = this.#pages();
-    const wal = statSync(`${databasePath(this.#folder)}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+    const wal = statSync(walPath(databasePath(this.#folder)), { throwIfNoEntry: false })?.size ?? 0;
     return { bytes: pages * bytes + wal, entries: this.#entries };
   }
 
@@ -210,6 +212,7 @@ export class EntryDatabase {
   }
 
   setFinalBlock(part: string, { number, hash: blockHash }: FinalBlock): void {
+    this.#checkFiles();
     this.#partId(part);
     this.#statements.setBlock.run(number, blockHash, part);
   }
@@ -262,9 +265,15 @@ export class EntryDatabase {
     }
   }
 
+  /** Whether a file of the open database is gone. SQLite has the write-ahead log as long as the database is open. */
+  get isRemoved(): boolean {
+    const path = databasePath(this.#folder);
+    return !(this.#lock.isHeld && existsSync(path) && existsSync(walPath(path)));
+  }
+
   /** SQLite goes on with files that were removed. */
   #checkFiles(): void {
-    if (!this.#lock.isHeld || statSync(databasePath(this.#folder), { throwIfNoEntry: false }) === undefined) {
+    if (this.isRemoved) {
       throw new FolderRemoved("the data folder was removed");
     }
   }

@@ -6,9 +6,13 @@ import { type EntryChange, EntryDatabase, type FinalBlock, type StorageSize } fr
 import { type StorageFault, storageFault } from "./storageFault.ts";
 
 /** The result of an operation, or why it failed. After a failure that closed the folder, `open` must be called again. */
-export type StorageOutcome<T> =
-  | { readonly value: T }
-  | { readonly fault: StorageFault; readonly text: string; readonly isClosed: boolean };
+export type StorageOutcome<T> = { readonly value: T } | Failure;
+
+interface Failure {
+  readonly fault: StorageFault;
+  readonly text: string;
+  readonly isClosed: boolean;
+}
 
 export interface OpenFolder {
   readonly folder: string;
@@ -47,9 +51,13 @@ type Values = readonly (Uint8Array | undefined)[];
 /** The folder is open for reads, although nothing can be written now. */
 const ONLY_WRITES: ReadonlySet<StorageFault> = new Set(["full", "readonly"]);
 
+const NOT_OPEN: Failure = { fault: "other", text: "the data folder is not open", isClosed: true };
+
 /** The database of the thread, if the folder is open. */
 class OpenDatabase {
   #database: EntryDatabase | undefined;
+  /** Why the folder is not open. */
+  #closed: Failure = NOT_OPEN;
   #isEvicting = false;
 
   open({ folder, maxBytes }: OpenFolder): StorageOutcome<StorageSize | "locked"> {
@@ -65,16 +73,18 @@ class OpenDatabase {
   run<T>(operate: (database: EntryDatabase) => T): StorageOutcome<T> {
     const database = this.#database;
     if (database === undefined) {
-      return { fault: "other", text: "the data folder is not open", isClosed: true };
+      return this.#closed;
     }
     try {
       return { value: operate(database) };
     } catch (error) {
-      const fault = storageFault(error);
-      if (!ONLY_WRITES.has(fault)) {
-        this.#abandon(database, fault);
+      const fault = database.isRemoved ? "removed" : storageFault(error);
+      if (ONLY_WRITES.has(fault)) {
+        return { fault, text: String(error), isClosed: false };
       }
-      return { fault, text: String(error), isClosed: this.#database === undefined };
+      this.#closed = { fault, text: String(error), isClosed: true };
+      this.#abandon(database, fault);
+      return this.#closed;
     }
   }
 
@@ -129,6 +139,7 @@ class OpenDatabase {
       return null;
     });
     this.#database = undefined;
+    this.#closed = NOT_OPEN;
     return outcome;
   }
 }

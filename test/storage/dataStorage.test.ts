@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -108,4 +109,35 @@ test("a part that a full folder closed is emptied and opened later", async (t) =
   t.mock.timers.tick(10_000);
   await opening;
   assert.deepEqual([calls, storage.isOpen(PART), await read()], [2, true, undefined]);
+});
+
+test("whatever fails in a folder that was removed, the fault is that it was removed", async (t) => {
+  const folder = await createFolder(t);
+  const before = await open(t, folder);
+  await before.storage.openPart(PART, async () => true);
+  await write(before.storage, randomBytes(MAX_BYTES / 8));
+  await before.storage.close();
+  const { storage, read, metrics } = await open(t, folder);
+  await storage.openPart(PART, async () => true);
+  const faults = async () => {
+    const { values } = await metrics.diskErrors.get();
+    return values.filter(({ value }) => value > 0).map(({ labels }) => labels.reason);
+  };
+  assert.deepEqual(await faults(), []);
+  await truncate(join(folder, "forebay.db"), 4096);
+  await rm(folder, { recursive: true });
+  assert.equal(await read(), undefined);
+  assert.deepEqual(await faults(), ["removed"]);
+});
+
+test("a new final block finds that the folder was removed", async (t) => {
+  const folder = await createFolder(t);
+  const { storage, metrics } = await open(t, folder);
+  await storage.openPart(PART, async () => true);
+  await rm(folder, { recursive: true });
+  storage.setFinalBlock(PART, { number: "7", hash: "0x07" });
+  // It is answered after the one before.
+  await storage.read([KEY]);
+  const { values } = await metrics.diskErrors.get();
+  assert.equal(values.find(({ labels }) => labels.reason === "removed")?.value, 1);
 });
