@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { DataStorage } from "../../../src/storage/dataStorage.ts";
 import { askAll, isHit } from "../clients/askAll.ts";
 import { metric } from "../clients/rpc.ts";
 import { until } from "../clients/until.ts";
@@ -36,9 +37,24 @@ export interface FolderFixture {
 interface FolderOptions {
   readonly cache?: { readonly disk?: "auto" | "always" | false; readonly diskBytes?: number; readonly redis?: string };
   readonly chain?: FakeChain;
-  /** Does not wait until the folder can be used. */
+  /** Does not wait until entries of the chain can be stored. */
   readonly mayFail?: boolean;
 }
+
+/** Counts how often a part of a data folder was opened: its entries can be stored then. */
+const countOpenedParts = (t: TestContext): (() => number) => {
+  const { openPart } = DataStorage.prototype;
+  let count = 0;
+  t.mock.method(
+    DataStorage.prototype,
+    "openPart",
+    async function (this: DataStorage, ...args: Parameters<typeof openPart>): Promise<void> {
+      await openPart.apply(this, args);
+      count += this.isOpen(args[0]) ? 1 : 0;
+    },
+  );
+  return () => count;
+};
 
 /** Creates a folder in the folder of temporary files, and a node with final blocks. Both end with the test. */
 export const createDataFolder = async (t: TestContext): Promise<FolderFixture> => {
@@ -49,6 +65,7 @@ export const createDataFolder = async (t: TestContext): Promise<FolderFixture> =
     handlers: { eth_getBlockReceipts: () => [] },
   });
   const services: Service[] = [];
+  const opened = countOpenedParts(t);
   t.after(async () => {
     await Promise.all(services.map((service) => service.close()));
     await node.close();
@@ -58,6 +75,7 @@ export const createDataFolder = async (t: TestContext): Promise<FolderFixture> =
     folder,
     node,
     start: async ({ cache = {}, mayFail = false } = {}) => {
+      const openedBefore = opened();
       const service = await createService(
         { nodes: [{ url: node.url, name: "own" }], pending: { mode: "node" }, state: { follow: false } },
         { cache, server: { dataDir: folder } },
@@ -68,7 +86,7 @@ export const createDataFolder = async (t: TestContext): Promise<FolderFixture> =
         "the finalized head is known",
       );
       if (!mayFail) {
-        await until(async () => (await metric(service.opsUrl, "forebay_disk_up")) === 1, "the folder is open");
+        await until(() => opened() > openedBefore, "entries of the chain can be stored");
       }
       return service;
     },
