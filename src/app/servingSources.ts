@@ -10,6 +10,7 @@ import type { BlockId } from "../core/heads.ts";
 import { SenderCache } from "../evm/senders/senderCache.ts";
 import { createRecentFlashblocks } from "../feed/recentFlashblocks.ts";
 import { parseSubmitted } from "../pending/submittedTransaction.ts";
+import { readableBlocks } from "../state/store/followedBlocks.ts";
 import type { ChainSources, ClientViews } from "./chainSources.ts";
 import { createReadPipeline } from "./createReadPipeline.ts";
 import { createChainUpstreams } from "./followedSources.ts";
@@ -67,18 +68,6 @@ class RelayedNegativeCache extends NegativeCache {
   }
 }
 
-const createState = (
-  key: string,
-  { name: chain }: ChainConfig,
-  { telemetry: { metrics } }: Shared,
-  { channel }: MainLink,
-): RemoteState =>
-  new RemoteState({
-    chain: key,
-    main: channel,
-    onHit: (method) => metrics.stateLookups.inc({ chain, method, outcome: "hit" }),
-  });
-
 /** Creates the sources of a chain in a serving process: its own nodes and cache, and the views of the main process. */
 export const createServingSources = (
   config: ChainConfig,
@@ -87,7 +76,7 @@ export const createServingSources = (
   link: MainLink,
 ): ServingSources => {
   const key = chainKey(config);
-  const { log } = shared.telemetry;
+  const { log, metrics } = shared.telemetry;
   const negativeCache = new RelayedNegativeCache(key, link.channel);
   const copy = link.createCopy({
     chain: key,
@@ -96,7 +85,12 @@ export const createServingSources = (
     onExpected: ({ hashes, block }) => negativeCache.addRelayed(hashes, block),
     onError: (err) => log.error({ err, chain: config.name }, "a listener to heads failed"),
   });
-  const state = createState(key, config, shared, link);
+  const state = new RemoteState({
+    chain: key,
+    main: link.channel,
+    maxReadable: () => readableBlocks(upstreams.heads.blockTimeMs),
+    onHit: (method) => metrics.stateLookups.inc({ chain: config.name, method, outcome: "hit" }),
+  });
   const identity = new CopiedIdentity({ nodes: () => upstreams.nodes, info: () => copy.info, signal });
   const followed: FollowedChain = {
     heads: copy,

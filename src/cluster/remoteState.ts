@@ -4,7 +4,6 @@ import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import { type CacheableCall, type CallCache, MAX_KEY_CHARACTERS } from "../state/calls/callCache.ts";
 import type { CallMethod } from "../state/calls/callRun.ts";
 import type { StateMethod, StateRead, StateReads } from "../state/stateReads.ts";
-import { READABLE_BLOCKS } from "../state/store/valueStore.ts";
 import type { MainChannel } from "./chainCopy.ts";
 import type { StateOutcome } from "./chainProtocol.ts";
 import { KnownBodies } from "./knownBodies.ts";
@@ -12,13 +11,14 @@ import { KnownBodies } from "./knownBodies.ts";
 export interface RemoteStateOptions {
   readonly chain: string;
   readonly main: MainChannel;
+  /** Returns the number of the newest blocks whose state the main process may know. */
+  readonly maxReadable: () => number;
   /** Called with each answer that the main process was not asked for. */
   onHit(method: StateMethod | CallMethod): void;
 }
 
 type Ask = () => Awaitable<RpcResponse>;
 
-const OLDEST = BigInt(READABLE_BLOCKS);
 /** Larger responses are not sent to the main process. */
 const MAX_ENTERED_BYTES = 131_072;
 
@@ -67,7 +67,8 @@ export class RemoteState {
 
   #answer(request: RemoteRequest, ask: Ask, askMain: () => Promise<StateOutcome>): Awaitable<RpcResponse> {
     const { method, key, block, context } = request;
-    if (key.length > MAX_KEY_CHARACTERS || context.view.heads.latest.number - block.number >= OLDEST) {
+    const isOld = context.view.heads.latest.number - block.number >= this.#options.maxReadable();
+    if (key.length > MAX_KEY_CHARACTERS || isOld) {
       return ask();
     }
     const name = `${block.hash}${method}${key}`;

@@ -11,10 +11,10 @@ import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateField, StateKey } from "./stateKey.ts";
 import { StateValuesBuilder } from "./store/stateValuesBuilder.ts";
-import { READABLE_BLOCKS, type ValueStore } from "./store/valueStore.ts";
+import type { ValueStore } from "./store/valueStore.ts";
 
 export interface ExecutionReadsOptions {
-  readonly values: Pick<ValueStore, "get" | "code" | "head" | "isReadable">;
+  readonly values: Pick<ValueStore, "get" | "code" | "head" | "isReadable" | "maxReadable">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "add" | "untilApplied">;
   readonly heads: { current(): Heads | undefined };
   readonly cost: Pick<StateCost, "unitsOf" | "onRead">;
@@ -27,7 +27,6 @@ export interface ExecutionReadsOptions {
   readonly telemetry: Pick<Telemetry, "metrics">;
 }
 
-const OLDEST = BigInt(READABLE_BLOCKS);
 const ACCOUNT_FIELDS = ["balance", "nonce", "code"] as const;
 
 /** Answers reads of executions from the known state of the newest blocks. The values that nodes return for others become known. */
@@ -41,7 +40,7 @@ export class ExecutionReads {
   /** Begins the reads of one execution on the state after a block. Undefined if only nodes can have this state. */
   begin(block: BlockId, clientId: string): KnownBlockState | undefined {
     const latest = this.#options.heads.current()?.latest;
-    return latest !== undefined && latest.number - block.number < OLDEST
+    return latest !== undefined && latest.number - block.number < this.#options.values.maxReadable
       ? new BlockReads(this.#options, block, clientId)
       : undefined;
   }

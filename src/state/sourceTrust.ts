@@ -4,16 +4,12 @@ import { PeerComparison } from "./peerComparison.ts";
 import type { StateCost } from "./stateCost.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "./writeSet.ts";
 
-/** A paid source is suspended after this number of failures, one after the other. */
+/** A paid source is suspended after this number of failures, one after the other, if the first one was at least this time ago. */
 const MAX_FAILURES = 5;
+const MIN_FAILING_MS = 5_000;
 /** The first suspension after failures. Each further failure doubles it. */
 const FIRST_SUSPENSION_MS = 10_000;
 const MAX_FAILURE_SUSPENSION_MS = 600_000;
-
-const suspensionAfter = (failures: number): number =>
-  failures < MAX_FAILURES
-    ? 0
-    : Math.min(FIRST_SUSPENSION_MS * 2 ** (failures - MAX_FAILURES), MAX_FAILURE_SUSPENSION_MS);
 
 /** Nothing in a block proves the write sets of these sources. */
 const UNPROVEN: ReadonlySet<WriteSetSourceKind> = new Set(["trace"]);
@@ -103,7 +99,7 @@ class GuardedSource implements WriteSetSource {
   readonly #options: GuardedSourceOptions;
   #suspendedUntilMs = Number.NEGATIVE_INFINITY;
   /** Since the last write set. */
-  #failures = 0;
+  #failures = { count: 0, firstMs: 0, suspensionMs: 0 };
   readonly #peers: PeerComparison;
 
   constructor(source: WriteSetSource, options: GuardedSourceOptions) {
@@ -147,17 +143,24 @@ class GuardedSource implements WriteSetSource {
     const outcome = this.#bill(await this.#source.read(block, signal));
     if (typeof outcome !== "string") {
       const evidence = this.evidenceOf(outcome);
-      this.#failures = 0;
+      this.#failures = { count: 0, firstMs: 0, suspensionMs: 0 };
       this.#options.onUsed(evidence);
       if (evidence.isTrusted) {
         void this.#peers.compare(outcome);
       }
     } else if (outcome !== "unsupported" && this.unitsPerBlock > 0 && !signal.aborted) {
-      this.#failures++;
-      const untilMs = this.#options.nowMs() + suspensionAfter(this.#failures);
-      this.#suspendedUntilMs = Math.max(this.#suspendedUntilMs, untilMs);
+      this.#onFailure(this.#options.nowMs());
     }
     return outcome;
+  }
+
+  #onFailure(nowMs: number): void {
+    const { count, firstMs, suspensionMs } = this.#failures;
+    const first = count === 0 ? nowMs : firstMs;
+    const isSuspended = count + 1 >= MAX_FAILURES && nowMs - first >= MIN_FAILING_MS;
+    const nextMs = Math.min(Math.max(2 * suspensionMs, FIRST_SUSPENSION_MS), MAX_FAILURE_SUSPENSION_MS);
+    this.#failures = { count: count + 1, firstMs: first, suspensionMs: isSuspended ? nextMs : 0 };
+    this.#suspendedUntilMs = Math.max(this.#suspendedUntilMs, nowMs + this.#failures.suspensionMs);
   }
 
   #onProbation(): readonly (readonly [string, GiverEvidence])[] {

@@ -5,12 +5,16 @@ import type { NodeValue } from "./awaitedBlocks.ts";
 import type { GiverEvidence } from "./giverEvidence.ts";
 import type { StateDifference } from "./originComparison.ts";
 import { keyName, type StateKey } from "./stateKey.ts";
-import { READABLE_BLOCKS, type ValueStore } from "./store/valueStore.ts";
+import type { ValueStore } from "./store/valueStore.ts";
 import { ZERO_VALUE } from "./store/writtenValues.ts";
 import type { WriteSet, WriteSetSource } from "./writeSet.ts";
 
-/** A source on probation is asked only if no other source had the write sets of this number of blocks. */
+/** A source on probation is asked only if no other source had the write sets of this number of blocks, and of this time. */
 const TRUSTED_BLOCKS = 8n;
+const TRUSTED_MS = 16_000;
+const MAX_CONTESTED = 10_000;
+/** The origins may agree again after this time. */
+const CONTESTED_MS = 600_000;
 
 /** Undefined: the write set is proven. */
 const evidenceOf = (source: WriteSetSource, writeSet: WriteSet): GiverEvidence | undefined =>
@@ -40,16 +44,22 @@ export class SourcedValues {
   readonly #nodes = new Set<string>();
   /** The givers of the newest write sets, by the number of the block. */
   readonly #givers = new Map<bigint, BlockGiver>();
-  readonly #contested = new ContestedKeys();
-  #newestTrusted: bigint | undefined;
+  /** Keys whose values become known from no node: origins disagree on them, or are asked about them now. */
+  readonly #contested: LRUCache<string, true>;
+  readonly #nowMs: () => number;
+  #newestTrusted: { readonly number: bigint; readonly atMs: number } | undefined;
 
-  constructor(values: ValueStore) {
+  constructor(values: ValueStore, nowMs: () => number = () => performance.now()) {
     this.#values = values;
+    this.#nowMs = nowMs;
+    this.#contested = new LRUCache({ max: MAX_CONTESTED, ttl: CONTESTED_MS, ttlResolution: 0, perf: { now: nowMs } });
   }
 
   /** Whether to ask a source for the write set of this block. */
   isUsable(source: WriteSetSource, { number }: BlockId): boolean {
-    const isReplaced = this.#newestTrusted !== undefined && number - this.#newestTrusted <= TRUSTED_BLOCKS;
+    const trusted = this.#newestTrusted;
+    const isReplaced =
+      trusted !== undefined && (number - trusted.number <= TRUSTED_BLOCKS || this.#nowMs() - trusted.atMs < TRUSTED_MS);
     return source.isSuspended !== true && !(isReplaced && isOnProbation(source.evidence));
   }
 
@@ -107,7 +117,7 @@ export class SourcedValues {
   /** Called when this source had the write set of a block. */
   noteBlock(source: WriteSetSource, writeSet: WriteSet): void {
     if (!isOnProbation(evidenceOf(source, writeSet))) {
-      this.#newestTrusted = writeSet.block.number;
+      this.#newestTrusted = { number: writeSet.block.number, atMs: this.#nowMs() };
     }
   }
 
@@ -120,7 +130,9 @@ export class SourcedValues {
       this.#nodes.add(node);
     }
     this.#givers.set(block.number, { node, evidence });
-    this.#givers.delete(block.number - BigInt(READABLE_BLOCKS));
+    for (const number of [...this.#givers.keys()].slice(0, -this.#values.maxReadable)) {
+      this.#givers.delete(number);
+    }
     this.#updateTrusted();
     return this.#values.apply(writeSet);
   }
@@ -128,7 +140,7 @@ export class SourcedValues {
   /** Adds a value that a node returned for this block's hash. Returns the difference if another value is known. */
   add({ key, value, node }: NodeValue, block: BlockId): StateDifference | undefined {
     const values = this.#values;
-    if (this.#contested.has(key)) {
+    if (this.#contested.size > 0 && this.#contested.has(keyName(key))) {
       return undefined;
     }
     const result =
@@ -145,12 +157,12 @@ export class SourcedValues {
 
   /** Forgets a value, and learns it from no node until `settle`. */
   contest(key: StateKey, block: BlockId): void {
-    this.#contested.add(key);
+    this.#contested.set(keyName(key), true);
     this.#values.forgetValue(key, block);
   }
 
   settle(key: StateKey): void {
-    this.#contested.delete(key);
+    this.#contested.delete(keyName(key));
   }
 
   #updateTrusted(): void {
@@ -161,30 +173,5 @@ export class SourcedValues {
     this.#evidences.clear();
     this.#nodes.clear();
     this.#givers.clear();
-  }
-}
-
-const MAX_KEYS = 10_000;
-/** The origins may agree again after this time. */
-const CONTESTED_MS = 600_000;
-
-/** Keys whose values become known from no node: origins disagree on them, or are asked about them now. */
-class ContestedKeys {
-  readonly #names: LRUCache<string, true>;
-
-  constructor(nowMs: () => number = () => performance.now()) {
-    this.#names = new LRUCache({ max: MAX_KEYS, ttl: CONTESTED_MS, ttlResolution: 0, perf: { now: nowMs } });
-  }
-
-  has(key: StateKey): boolean {
-    return this.#names.size > 0 && this.#names.has(keyName(key));
-  }
-
-  add(key: StateKey): void {
-    this.#names.set(keyName(key), true);
-  }
-
-  delete(key: StateKey): void {
-    this.#names.delete(keyName(key));
   }
 }

@@ -4,7 +4,6 @@ import type { GiverEvidence } from "./giverEvidence.ts";
 import type { UnitsOf } from "./providerUnits.ts";
 import { SlidingSum } from "./slidingSum.ts";
 import type { StateKey } from "./stateKey.ts";
-import { READABLE_BLOCKS } from "./store/valueStore.ts";
 import { type Repetition, UsedKeys } from "./usedKeys.ts";
 
 /** The period whose reads decide. */
@@ -27,7 +26,7 @@ type UnitMetrics = Pick<Metrics, "stateUnitsSpent" | "stateUnitsSaved">;
 /** The reason why units are spent to follow state. */
 export type UnitPurpose = Parameters<UnitMetrics["stateUnitsSpent"]["inc"]>[0]["purpose"];
 
-/** One read of a state value at a sealed block within the newest 256. */
+/** One read of a state value at a readable block. */
 export interface CountedRead {
   readonly method: string;
   readonly key: StateKey;
@@ -41,7 +40,7 @@ export interface CountedRead {
   readonly units?: number | undefined;
 }
 
-/** One call at a sealed block within the newest 256. */
+/** One call at a readable block. */
 export interface CountedCall extends Omit<CountedRead, "key"> {
   readonly repetition: Repetition;
 }
@@ -195,8 +194,7 @@ export class StateCost {
    * values are dropped.
    */
   shouldCatchUp(missedBlocks: number, unitsPerBlock: number): boolean {
-    const unitsOfValues = this.usedKeys.size * this.unitsOf("eth_getStorageAt");
-    return missedBlocks <= READABLE_BLOCKS && missedBlocks * unitsPerBlock < unitsOfValues;
+    return missedBlocks * unitsPerBlock < this.usedKeys.size * this.unitsOf("eth_getStorageAt");
   }
 
   /** Returns the sums of the last minute. */

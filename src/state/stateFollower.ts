@@ -6,6 +6,7 @@ import { SlidingSum } from "./slidingSum.ts";
 import { SourcedValues } from "./sourcedValues.ts";
 import type { StateCost } from "./stateCost.ts";
 import type { StateKey } from "./stateKey.ts";
+import { readableBlocks } from "./store/followedBlocks.ts";
 import type { WriteSetSource } from "./writeSet.ts";
 
 export interface StateFollowerOptions extends Omit<BlockQueueOptions, "heads" | "sourced" | "onError"> {
@@ -207,6 +208,7 @@ export class StateFollower {
       return;
     }
     this.#latest = latest;
+    this.#options.values.maxReadable = readableBlocks(this.#options.heads.blockTimeMs);
     const sources = this.#usableSources(latest);
     this.#measureFollowing(sources.length > 0);
     if (sources.length === 0) {

@@ -1,5 +1,5 @@
 import type { Context } from "../core/context.ts";
-import type { BlockId, Heads } from "../core/heads.ts";
+import type { BlockId } from "../core/heads.ts";
 import { type CacheStatus, isFreshFromNode, type RpcResponse } from "../core/rpcSource.ts";
 import type { Address } from "../ethereum/hex.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
@@ -10,7 +10,7 @@ import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateField, StateKey } from "./stateKey.ts";
 import { StateLookups } from "./stateLookups.ts";
-import { READABLE_BLOCKS, type ValueStore } from "./store/valueStore.ts";
+import type { ValueStore } from "./store/valueStore.ts";
 import { ZERO_VALUE } from "./store/writtenValues.ts";
 
 /** The methods that read one value of the state. */
@@ -40,9 +40,6 @@ export interface StateRead {
 }
 
 const HIT: CacheStatus = Object.freeze({ hit: "state" });
-const OLDEST = BigInt(READABLE_BLOCKS);
-
-const isRecent = ({ number }: BlockId, { latest }: Heads): boolean => latest.number - number < OLDEST;
 
 /** Answers reads of single values from the known state of the newest blocks. Nodes answer the others, and their values become known. */
 export class StateReads {
@@ -57,8 +54,9 @@ export class StateReads {
   /** Answers a read. `ask` sends it to a node. A known value is returned without a promise. */
   request(read: StateRead, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
     const { method, key, block, context } = read;
-    const { never } = this.#options;
-    if (never.has(key.address) || !isRecent(block, context.view.heads)) {
+    const { never, values } = this.#options;
+    const age = context.view.heads.latest.number - block.number;
+    if (never.has(key.address) || age >= values.maxReadable) {
       return ask();
     }
     if (context.bypassCache) {

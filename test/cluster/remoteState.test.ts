@@ -81,7 +81,10 @@ const createRig = () => {
   const { known, log } = createKnown();
   const hosted = new HostedState(known, heads);
   const hits: string[] = [];
-  const state = new RemoteState({ chain: "chain", main: serving, onHit: (method) => hits.push(method) });
+  const state = new RemoteState({
+    ...{ chain: "chain", main: serving, maxReadable: () => 256 },
+    onHit: (method) => hits.push(method),
+  });
   main.offer({
     readState: (body) => hosted.read(body),
     answerCall: (body) => hosted.call(body),

@@ -1,5 +1,6 @@
 import type { RingBlock } from "../../src/core/heads.ts";
 import type { StateDifference } from "../../src/state/originComparison.ts";
+import { SourcedValues } from "../../src/state/sourcedValues.ts";
 import { StateFollower, type StateFollowerOptions } from "../../src/state/stateFollower.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { ValueStore } from "../../src/state/store/valueStore.ts";
@@ -24,12 +25,13 @@ export const block = (number: bigint, fork = 0) => ({ number, hash: hashOf(numbe
 interface RigOptions {
   readonly cost?: StateFollowerOptions["cost"];
   readonly hasSameRules?: (parent: RingBlock, child: RingBlock) => boolean;
+  readonly nowMs?: () => number;
 }
 
 /** Creates a follower of these sources, with fake heads. */
 export const createFollower = (
   sources: readonly WriteSetSource[],
-  { cost = everySource, hasSameRules = () => true }: RigOptions = {},
+  { cost = everySource, hasSameRules = () => true, nowMs }: RigOptions = {},
 ) => {
   const heads = createFakeHeads(FIRST);
   heads.move({ ...block(FIRST) });
@@ -42,6 +44,7 @@ export const createFollower = (
     sources,
     cost,
     values,
+    sourced: new SourcedValues(values, nowMs),
     hasSameRules,
     ...{ chain: "chain", telemetry: createTelemetry({ level: "silent" }) },
     onRead: (_, outcome) => outcomes.push(outcome),

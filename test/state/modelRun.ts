@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { BlockId } from "../../src/core/heads.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
-import { READABLE_BLOCKS, type ValueStore } from "../../src/state/store/valueStore.ts";
+import type { ValueStore } from "../../src/state/store/valueStore.ts";
 import type { WriteSet } from "../../src/state/writeSet.ts";
 import { pick } from "../support/builders/randomValues.ts";
 import {
@@ -112,7 +112,7 @@ export class ModelRun {
 
   #readOne(): void {
     const key = pick(this.#random, MODEL_KEYS);
-    const depth = Math.floor(this.#random() ** 4 * Math.min(this.#chain.length, READABLE_BLOCKS + 10));
+    const depth = Math.floor(this.#random() ** 4 * Math.min(this.#chain.length, this.#values.maxReadable + 10));
     const isOrphan = this.#orphans.length > 0 && this.#random() < 0.1;
     const block = isOrphan ? pick(this.#random, this.#orphans) : this.#chain.at(-1 - depth);
     assert.ok(block);

@@ -6,9 +6,12 @@ import { BALANCE, block, createFollower, FIRST, ONE } from "./followerRig.ts";
 
 /** A feed, and a trace on probation that one agreement ends. */
 const createMixedRig = () => {
+  const clock = { nowMs: 0 };
   const feed = new FakeWriteSets("feed");
   const trace = Object.assign(new FakeWriteSets("trace"), { evidence: new GiverEvidence({ blocks: 1, values: 1 }) });
-  const { heads, values, follower, dropped, enter } = createFollower([feed, trace]);
+  const { heads, values, follower, dropped, enter } = createFollower([feed, trace], {
+    nowMs: () => clock.nowMs,
+  });
   let number = FIRST;
   /** Publishes a block whose write set only this source has. */
   const extend = async (source: FakeWriteSets): Promise<void> => {
@@ -19,7 +22,7 @@ const createMixedRig = () => {
     await follower.untilApplied(block(number));
   };
   const known = () => values.get(BALANCE, block(number));
-  return { feed, trace, dropped, extend, enter: () => enter(block(number)), known };
+  return { feed, trace, clock, dropped, extend, enter: () => enter(block(number)), known };
 };
 
 test("values that a source on probation carried are known after they agreed", async () => {
@@ -35,11 +38,12 @@ test("values that a source on probation carried are known after they agreed", as
 });
 
 test("a source on probation is not asked while another one has the write sets", async () => {
-  const { feed, trace, dropped, extend, enter, known } = createMixedRig();
+  const { feed, trace, clock, dropped, extend, enter, known } = createMixedRig();
   enter();
   await extend(feed);
   assert.equal(known(), ONE);
   for (let count = 0; count < 8; count++) {
+    clock.nowMs += 2_000;
     await extend(trace);
   }
   assert.equal(trace.reads, 0);
@@ -48,6 +52,19 @@ test("a source on probation is not asked while another one has the write sets", 
   await extend(trace);
   assert.equal(trace.reads, 1);
   assert.equal(known(), undefined);
+});
+
+test("on fast blocks, a source on probation waits for 16 s without another one", async () => {
+  const { feed, trace, clock, extend } = createMixedRig();
+  await extend(feed);
+  for (let count = 0; count < 79; count++) {
+    clock.nowMs += 200;
+    await extend(trace);
+  }
+  assert.equal(trace.reads, 0);
+  clock.nowMs += 200;
+  await extend(trace);
+  assert.equal(trace.reads, 1);
 });
 
 test("values that a source on probation carried end when another source has a write set", async () => {

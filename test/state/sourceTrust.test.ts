@@ -74,6 +74,19 @@ test("a paid source that keeps failing rests longer and longer, and a free one i
   assert.equal(trace.isSuspended, false, "a single failure is no reason to rest");
 });
 
+test("on fast blocks, a source is suspended after 5 s of failures, for 10 s at first", async () => {
+  const clock = { nowMs: 0 };
+  const trust = new SourceTrust({ cost, nowMs: () => clock.nowMs, probation: { blocks: 0, values: 0 } });
+  const trace = trust.guard(sourceOf("trace", () => false));
+  for (; clock.nowMs <= 5_000; clock.nowMs += 200) {
+    assert.equal(trace.isSuspended, false, `${clock.nowMs} ms`);
+    await trace.read(BLOCK, signal);
+  }
+  assert.equal(trace.isSuspended, true);
+  clock.nowMs = 15_000;
+  assert.equal(trace.isSuspended, false);
+});
+
 test("a read that a reorganisation ended is not a failure", async () => {
   const trust = new SourceTrust({ cost, nowMs: () => 0, probation: { blocks: 0, values: 0 } });
   const trace = trust.guard(sourceOf("trace", () => false));

@@ -7,7 +7,7 @@ import { resolvesWithin } from "../resolvesWithin.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { StateLookups } from "../stateLookups.ts";
-import { READABLE_BLOCKS, type ValueStore } from "../store/valueStore.ts";
+import type { ValueStore } from "../store/valueStore.ts";
 import type { Repetition } from "../usedKeys.ts";
 import type { CallChecks } from "./callChecks.ts";
 import type { CallReruns } from "./callReruns.ts";
@@ -17,7 +17,7 @@ import type { CallEntry, CallTable, LearnCandidate } from "./callTable.ts";
 
 export interface CallCacheOptions {
   readonly table: CallTable;
-  readonly values: Pick<ValueStore, "head" | "isTrusted">;
+  readonly values: Pick<ValueStore, "head" | "isTrusted" | "maxReadable">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "untilApplied">;
   readonly cost: Pick<StateCost, "onCall" | "onAsked">;
   readonly learner: { add(candidate: LearnCandidate): void };
@@ -43,7 +43,6 @@ type Ask = () => Awaitable<RpcResponse>;
 
 const decoder = new TextDecoder();
 const HIT: CacheStatus = Object.freeze({ hit: "state" });
-const OLDEST = BigInt(READABLE_BLOCKS);
 /** A larger request is left to the nodes. */
 export const MAX_KEY_CHARACTERS = 65_536;
 /** A larger response is left to the nodes. */
@@ -65,10 +64,10 @@ export class CallCache {
 
   /** Answers a call. `ask` sends it to a node. A valid answer is returned without a promise. */
   request(call: CacheableCall, ask: Ask): Awaitable<RpcResponse> {
-    const { table } = this.#options;
+    const { table, values } = this.#options;
     const { key, block, context } = call;
     const { heads } = context.view;
-    if (key.length > MAX_KEY_CHARACTERS || heads.latest.number - block.number >= OLDEST) {
+    if (key.length > MAX_KEY_CHARACTERS || heads.latest.number - block.number >= values.maxReadable) {
       return ask();
     }
     const entry = table.get(key);

@@ -5,7 +5,6 @@ import type { Telemetry } from "../../telemetry/telemetry.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { ValueStore } from "../store/valueStore.ts";
-import { READABLE_BLOCKS } from "../store/valueStore.ts";
 import type { Repetition } from "../usedKeys.ts";
 import type { CallReads } from "./callResult.ts";
 import { type CallResult, resultHeader, validityAt } from "./callResult.ts";
@@ -31,7 +30,7 @@ export interface CallEntry {
 }
 
 export interface CallTableOptions {
-  readonly values: Pick<ValueStore, "get" | "isTrusted" | "isApplied" | "isWrittenSince">;
+  readonly values: Pick<ValueStore, "get" | "isTrusted" | "isApplied" | "isWrittenSince" | "maxReadable">;
   readonly follower: Pick<StateFollower, "generation">;
   readonly maxBytes: number;
   readonly nowMs?: () => number;
@@ -49,7 +48,7 @@ const BYTES_OF_CHARACTER = 2;
 const FIRST_RETRY_MS = 30_000;
 const MAX_RETRY_MS = 3_600_000;
 /** Write sets are known of the newest blocks only. An older answer is moved to the newest block at which it is valid. */
-const MOVE_BLOCKS = BigInt(READABLE_BLOCKS) / 2n;
+const MOVE_SHARE = 2n;
 const USED_MS = 30_000;
 
 const bytesOf = ({ answer }: CallEntry, key: string): number => {
@@ -180,7 +179,8 @@ export class CallTable {
   #move(entry: CallEntry, answer: CallResult, heads: Heads): void {
     const { validAt } = entry;
     const header = validAt && resultHeader(heads.header(validAt.number));
-    if (validAt !== undefined && header !== undefined && validAt.number - answer.block.number > MOVE_BLOCKS) {
+    const { maxReadable } = this.#options.values;
+    if (validAt && header && MOVE_SHARE * (validAt.number - answer.block.number) > maxReadable) {
       entry.answer = { ...answer, block: validAt, header };
     }
   }

@@ -12,16 +12,18 @@ interface FollowedBlock {
   readonly markers: Entry[];
   /** All others. */
   readonly entries: Entry[];
+  /** The number of entries of its write set. */
+  written: number;
 }
 
-const followedBlock = (hash: Hash): FollowedBlock => ({ hash, markers: [], entries: [] });
+const followedBlock = (hash: Hash): FollowedBlock => ({ hash, markers: [], entries: [], written: 0 });
 
-export interface FollowedBlocksOptions {
-  readonly table: ValueTable;
-  readonly cleared: ClearedStorage;
-  /** The newest blocks whose state can be read. */
-  readonly maxReadable: number;
-}
+/** The newest blocks whose state can be read. */
+const READABLE_MS = 300_000;
+const MIN_READABLE_BLOCKS = 256;
+/** Returns the number of the newest blocks whose state can be read. */
+export const readableBlocks = (blockTimeMs: number): number =>
+  Math.max(MIN_READABLE_BLOCKS, Math.ceil(READABLE_MS / blockTimeMs));
 
 /**
  * The newest followed blocks, with the entries that begin at each. The readable ones are a range without gaps.
@@ -30,18 +32,22 @@ export interface FollowedBlocksOptions {
 export class FollowedBlocks {
   readonly #table: ValueTable;
   readonly #cleared: ClearedStorage;
-  readonly #maxReadable: number;
+  readonly #maxHistory: number;
   readonly #blocks = new Map<number, FollowedBlock>();
   #oldest = 0;
   /** Below `#oldest` while nothing is readable. */
   #head = -1;
   /** Older entries than those of the blocks up to this one are removed. */
   #trimmed = 0;
+  #history = 0;
+  /** The newest blocks whose state can be read, if their write sets are not too large. */
+  maxReadable = MIN_READABLE_BLOCKS;
 
-  constructor({ table, cleared, maxReadable }: FollowedBlocksOptions) {
+  /** `maxHistory`: the largest number of entries of the write sets of all readable blocks but the oldest. */
+  constructor(table: ValueTable, cleared: ClearedStorage, maxHistory: number) {
     this.#table = table;
     this.#cleared = cleared;
-    this.#maxReadable = maxReadable;
+    this.#maxHistory = maxHistory;
   }
 
   /** Number of the newest readable block. */
@@ -56,16 +62,15 @@ export class FollowedBlocks {
 
   /** The newest readable block. */
   get head(): BlockId | undefined {
-    const block = this.#blocks.get(this.#head);
-    return block && { number: BigInt(this.#head), hash: block.hash };
+    return this.idOf(this.#head);
   }
 
   /** Returns the newest readable block that `isCanonical` accepts. */
   findNewest(isCanonical: (block: BlockId) => boolean): BlockId | undefined {
     for (let number = this.#head; number >= this.#oldest; number--) {
-      const hash = this.#blocks.get(number)?.hash;
-      if (hash !== undefined && isCanonical({ number: BigInt(number), hash })) {
-        return { number: BigInt(number), hash };
+      const block = this.idOf(number);
+      if (block !== undefined && isCanonical(block)) {
+        return block;
       }
     }
     return undefined;
@@ -73,14 +78,8 @@ export class FollowedBlocks {
 
   /** Returns the hashes of the readable blocks, the newest first. */
   get readableHashes(): readonly Hash[] {
-    const hashes: Hash[] = [];
-    for (let number = this.#head; number >= this.#oldest; number--) {
-      const hash = this.#blocks.get(number)?.hash;
-      if (hash !== undefined) {
-        hashes.push(hash);
-      }
-    }
-    return hashes;
+    const numbers = Array.from({ length: this.#head - this.#oldest + 1 }, (_, age) => this.#head - age);
+    return numbers.flatMap((number) => this.#blocks.get(number)?.hash ?? []);
   }
 
   /** Returns a block by its number, if it is still followed. */
@@ -109,6 +108,7 @@ export class FollowedBlocks {
     this.#head = -1;
     this.#oldest = 0;
     this.#trimmed = 0;
+    this.#history = 0;
   }
 
   /** Adds the block above the newest one. It is not readable before `extendTo`. Returns its number. */
@@ -119,14 +119,22 @@ export class FollowedBlocks {
   }
 
   /** Adds an entry that begins at a block. */
-  addEntry(number: number, entry: Entry, list: "markers" | "entries"): void {
-    this.#blocks.get(number)?.[list].push(entry);
+  addEntry(number: number, entry: Entry): void {
+    const block = this.#blocks.get(number);
+    block?.[this.#table.field(entry) === FIELD_CODES.storage ? "markers" : "entries"].push(entry);
+    if (block !== undefined && number > this.#oldest && this.#table.has(entry, WRITTEN)) {
+      block.written++;
+      this.#history++;
+    }
   }
 
-  /** Makes an added block readable. */
+  /** Makes an added block readable. The oldest ones end if they are too many. */
   extendTo(number: number): void {
     this.#head = number;
-    this.#oldest = Math.max(this.#oldest, number - this.#maxReadable + 1);
+    const areTooMany = () => number - this.#oldest >= this.maxReadable || this.#history > this.#maxHistory;
+    while (areTooMany() && this.dropOldest()) {
+      // Each step ends one block.
+    }
   }
 
   /** Makes the oldest readable block unreadable. Returns false if it is the only one. */
@@ -135,6 +143,7 @@ export class FollowedBlocks {
       return false;
     }
     this.#oldest += 1;
+    this.#history -= this.#blocks.get(this.#oldest)?.written ?? 0;
     return true;
   }
 
@@ -145,8 +154,9 @@ export class FollowedBlocks {
 
   /** Removes a block. Returns its entries. */
   remove(number: number): readonly Entry[] {
-    const { markers = [], entries = [] } = this.#blocks.get(number) ?? {};
+    const { markers = [], entries = [], written = 0 } = this.#blocks.get(number) ?? {};
     this.#blocks.delete(number);
+    this.#history -= written;
     return [...markers, ...entries];
   }
 

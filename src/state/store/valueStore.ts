@@ -13,12 +13,11 @@ import { FORGOTTEN, PROVEN, ValueGivers } from "./valueGivers.ts";
 import { FETCHED, KNOWN, ValueTable, WRITTEN } from "./valueTable.ts";
 import { writtenValues, ZERO_VALUE } from "./writtenValues.ts";
 
-/** The newest blocks whose state can be read. */
-export const READABLE_BLOCKS = 256;
-
 /** A bucket of the table and a place in a block's list. */
 const ENTRY_OVERHEAD_BYTES = 16;
 const CODE_SHARE = 0.25;
+/** The share of the table for write sets of blocks above the oldest readable one. */
+const HISTORY_SHARE = 0.5;
 const CODE_OVERHEAD_BYTES = 200;
 
 /**
@@ -69,9 +68,11 @@ export class ValueStore {
   constructor(maxBytes: number, unfollowedBytes = 0) {
     const codeBytes = Math.floor(maxBytes * CODE_SHARE);
     this.unfollowed = new UnfollowedValues(unfollowedBytes, this.#givers);
-    this.#table = new ValueTable(Math.floor((maxBytes - codeBytes) / (ENTRY_BYTES + ENTRY_OVERHEAD_BYTES)));
-    this.#cleared = new ClearedStorage(this.#table);
-    this.#blocks = new FollowedBlocks({ table: this.#table, cleared: this.#cleared, maxReadable: READABLE_BLOCKS });
+    const maxEntries = Math.floor((maxBytes - codeBytes) / (ENTRY_BYTES + ENTRY_OVERHEAD_BYTES));
+    const table = new ValueTable(maxEntries);
+    this.#table = table;
+    this.#cleared = new ClearedStorage(table);
+    this.#blocks = new FollowedBlocks(table, this.#cleared, maxEntries * HISTORY_SHARE);
     this.#codes = new LRUCache({
       maxSize: Math.max(1, codeBytes + unfollowedBytes),
       sizeCalculation: ({ length }) => length + CODE_OVERHEAD_BYTES,
@@ -92,9 +93,13 @@ export class ValueStore {
     return this.#blocks.head;
   }
 
-  /** Number of the newest readable block. */
-  get #head(): number {
-    return this.#blocks.newest;
+  /** The newest blocks whose state can be read. */
+  get maxReadable(): number {
+    return this.#blocks.maxReadable;
+  }
+
+  set maxReadable(blocks: number) {
+    this.#blocks.maxReadable = blocks;
   }
 
   /** Returns the hashes of the readable blocks, the newest first. */
@@ -303,9 +308,9 @@ export class ValueStore {
 
   /** Removes all blocks above this number at once, then what was written and fetched at them. Yields the block of each value. */
   *undoTo(number: bigint): Generator<number, void> {
-    const before = this.#head;
+    const before = this.#blocks.newest;
     this.#blocks.endAt(Number(number));
-    for (let removed = before; removed > this.#head; removed--) {
+    for (let removed = before; removed > this.#blocks.newest; removed--) {
       for (const entry of this.#blocks.remove(removed)) {
         this.#undo(entry, removed);
         yield removed;
@@ -343,7 +348,7 @@ export class ValueStore {
       entry = add();
     }
     if (entry !== 0) {
-      this.#blocks.addEntry(number, entry, key.field === "storage" ? "markers" : "entries");
+      this.#blocks.addEntry(number, entry);
     }
     return entry;
   }

@@ -15,7 +15,13 @@ const block = (number: number): BlockId => ({ number: BigInt(number), hash: hash
 test("clearing the answers also clears the copies in other processes", () => {
   let cleared = 0;
   const table = new CallTable({
-    values: { isTrusted: true, get: () => undefined, isApplied: () => true, isWrittenSince: () => false },
+    values: {
+      isTrusted: true,
+      maxReadable: 256,
+      get: () => undefined,
+      isApplied: () => true,
+      isWrittenSince: () => false,
+    },
     follower: { generation: 0 },
     ...{ chain: "chain", maxBytes: 100_000, cost: createCost().cost, telemetry: createTelemetry({ level: "silent" }) },
     onCleared: () => {
@@ -34,7 +40,13 @@ test("clearing the answers also clears the copies in other processes", () => {
 test("a call that cannot be learned is tried again after 30 s, then a minute, and at the next block if that was chance", () => {
   const clock = { nowMs: 0 };
   const table = new CallTable({
-    values: { isTrusted: true, get: () => undefined, isApplied: () => true, isWrittenSince: () => false },
+    values: {
+      isTrusted: true,
+      maxReadable: 256,
+      get: () => undefined,
+      isApplied: () => true,
+      isWrittenSince: () => false,
+    },
     follower: { generation: 0 },
     ...{ chain: "chain", maxBytes: 100_000, cost: createCost().cost, telemetry: createTelemetry({ level: "silent" }) },
     nowMs: () => clock.nowMs,

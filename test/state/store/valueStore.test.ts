@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { BlockId } from "../../../src/core/heads.ts";
 import type { Address } from "../../../src/ethereum/hex.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
+import { readableBlocks } from "../../../src/state/store/followedBlocks.ts";
 import { ValueStore } from "../../../src/state/store/valueStore.ts";
 import type { AccountWrites, WriteSet } from "../../../src/state/writeSet.ts";
 import { hashOf } from "../../support/builders/heads.ts";
@@ -74,6 +75,36 @@ test("the newest 256 blocks are readable, and older values are removed", () => {
   assert.equal(values.size, 256);
 });
 
+test("on fast blocks, those of five minutes are readable", () => {
+  const values = new ValueStore(LARGE_BYTES);
+  values.maxReadable = readableBlocks(200);
+  values.begin(block(0));
+  for (let number = 1; number <= 1_600; number++) {
+    write(values, block(number), { balance: BigInt(number) });
+  }
+  assert.deepEqual([values.isReadable(block(101)), values.isReadable(block(100))], [true, false]);
+  assert.equal(readableBlocks(12_000), 256);
+});
+
+test("write sets of old blocks take half of the table at most", () => {
+  const values = new ValueStore(SMALL_BYTES);
+  values.begin(block(0));
+  for (let slot = 0; slot < 2_000; slot++) {
+    values.add(slotKey(slot), block(0), HEX_ONE);
+  }
+  const full = values.size;
+  for (let number = 1; number <= 200; number++) {
+    const slots = Array.from(
+      { length: 10 },
+      (_, index) => [slotKey(3_000 + index).slot ?? "0x", Uint8Array.of(1)] as const,
+    );
+    write(values, block(number), { slots: new Map(slots) });
+  }
+  assert.equal(values.isReadable(block(200 - Math.floor(full / 20))), true);
+  assert.equal(values.isReadable(block(200 - Math.ceil(full / 20) - 1)), false);
+  assert.ok(values.size > 0.9 * full);
+});
+
 test("slots that were cleared are removed once no reader can see them", () => {
   const values = new ValueStore(LARGE_BYTES);
   values.begin(block(0));
@@ -90,7 +121,7 @@ test("slots that were cleared are removed once no reader can see them", () => {
 });
 
 test("an account whose slots end in every block loses no values of others while a large table is swept", () => {
-  const values = new ValueStore(LARGE_BYTES);
+  const values = new ValueStore(2 * LARGE_BYTES);
   values.begin(block(0));
   const written = 80;
   const slotOf = (number: number, index: number): StateKey => ({ ...slotKey(number * written + index), address: BOB });
@@ -130,16 +161,16 @@ test("values stay within the limit, and those that are read stay longest", () =>
 
 test("a value of a block that ends to be readable for lack of room does not enter", () => {
   const values = new ValueStore(4_000);
-  values.begin(block(0));
-  let number = 0;
-  while (values.isReadable(block(1)) || number < 2) {
-    number++;
-    write(values, block(number), { slots: new Map([[slotKey(number).slot ?? "0x", Uint8Array.of(1)]]) });
-  }
-  const oldest = block(2);
-  assert.equal(values.isReadable(oldest), true);
-  // Each of them takes the room of an older value, or of the oldest block.
+  const oldest = block(0);
+  values.begin(oldest);
+  write(values, block(1), { balance: 1n, nonce: 1n });
+  const slots = new Map(
+    Array.from({ length: 100 }, (_, slot) => [slotKey(slot).slot ?? "0x", Uint8Array.of(1)] as const),
+  );
+  const steps = values.apply({ block: block(2), accounts: new Map([[ALICE, { slots }]]) });
   for (let slot = 0; values.isReadable(oldest); slot++) {
+    // Each of them takes the room of an older value, or of the oldest block.
+    assert.equal(steps.next().done, false);
     const result = values.add({ ...slotKey(slot), address: BOB }, oldest, HEX_ONE);
     assert.equal(result, values.isReadable(oldest) ? "added" : "refused");
   }
