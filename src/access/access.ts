@@ -5,7 +5,7 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type ApiKey, createApiKeys, hasWrongKey, type KeyedTarget, RequestKeys, removeKeyHeaders } from "./apiKeys.ts";
 import { clientOfAddress, createTrustedProxies } from "./clientAddress.ts";
 import { ClientRules, type ClientRulesOptions } from "./clientRules.ts";
-import type { Payments } from "./payment/payment.ts";
+import type { Payments } from "./payment/payments.ts";
 import { readToken, type TokenOptions, Tokens } from "./tokens.ts";
 
 export interface AccessOptions extends ClientRulesOptions {
@@ -64,6 +64,10 @@ const MISSING_KEY = "an API key is needed: header x-api-key, a bearer token, or 
 const WRONG_KEY = "the API key is not valid";
 const OTHER_ISSUER = "the token was verified by other rules";
 const EXPIRED_KEY = "the API key has expired";
+
+/** Creates the error of a request that no payment opens: a WebSocket, or a request that is passed through. */
+export const needsKey = (): RpcError =>
+  unauthorized("only JSON-RPC by POST can be paid for: this request needs an API key");
 
 /** Returns the error of a client that may not use a chain. */
 export const findChainRefusal = (

@@ -5,7 +5,7 @@ import { connectRedis } from "../cache/redisClient.ts";
 import type { Config } from "../config/schema.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
-import type { PaymentSource } from "./createPayments.ts";
+import type { PaymentSource } from "./paymentSource.ts";
 
 type Rates = Pick<RateLimits, "take">;
 

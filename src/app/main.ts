@@ -14,7 +14,7 @@ import { UsageLedger } from "../telemetry/usageLedger.ts";
 import { AccessControl } from "./accessControl.ts";
 import type { ServedChain } from "./chainRuntime.ts";
 import { Chains } from "./chains.ts";
-import { createPaymentSource, type PaymentSource } from "./createPayments.ts";
+import { PaymentSource } from "./paymentSource.ts";
 import { type ClientPort, type ProcessRole, singleProcess } from "./processRole.ts";
 import { createShared, type ProcessParts } from "./shared.ts";
 
@@ -286,7 +286,7 @@ export const createForebay = async (
   const { topKeys } = config.usage;
   const usages = role.usages ?? new UsageLedger({ topKeys, metrics: telemetry.metrics });
   const shared = createShared(role.share(config), telemetry, usages, { places: role.places, storage });
-  const payments = createPaymentSource(telemetry, shared.redis?.run);
+  const payments = new PaymentSource(telemetry, shared.redis?.run);
   await payments.load(config);
   const forebay = new RunningForebay(config, telemetry, { role, shared, payments });
   await forebay.open();

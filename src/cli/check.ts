@@ -1,8 +1,8 @@
 import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { createFacilitatorClient, loadX402, X402_VERSION } from "../access/payment/facilitator.ts";
-import type { PaymentOptions } from "../access/payment/paymentHeaders.ts";
+import { facilitatorClient, loadX402 } from "../access/payment/payments.ts";
+import { type PaymentOptions, X402_VERSION } from "../access/payment/quote.ts";
 import { createRedisClient, formatHosts, parseRedisUrl, redisFault } from "../cache/redisClient.ts";
 import { originOf } from "../config/providers.ts";
 import type { ChainConfig, Config } from "../config/schema.ts";
@@ -213,7 +213,7 @@ export const checkFacilitator = ({
 }: Pick<PaymentOptions, "network" | "facilitator">): Promise<CheckResult> => {
   const { host } = new URL(facilitator.url);
   const run = async (): Promise<Omit<CheckResult, "subject">> => {
-    const client = createFacilitatorClient(await loadX402(), facilitator, CHECK_TIMEOUT_MS);
+    const client = facilitatorClient(await loadX402(), facilitator, CHECK_TIMEOUT_MS);
     const { kinds } = await client.getSupported();
     const isSupported = kinds.some(
       (kind) =>

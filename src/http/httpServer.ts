@@ -1,7 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
-import { type AuthenticatedCaller, findChainRefusal, type Reauthorize } from "../access/access.ts";
-import { needsKey } from "../access/payment/paymentHeaders.ts";
+import { type AuthenticatedCaller, findChainRefusal, needsKey, type Reauthorize } from "../access/access.ts";
 import { listen } from "../core/listen.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AuthenticatedCaller } from "../access/access.ts";
-import type { Payments } from "../access/payment/payment.ts";
-import { PaymentError } from "../access/payment/paymentHeaders.ts";
+import { PaymentError, type Payments } from "../access/payment/payments.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { NULL_ID, parseEnvelope } from "../jsonrpc/envelope.ts";
 import { isJsonRpc } from "../jsonrpc/isJsonRpc.ts";

@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import type { AuthenticatedCaller, Reauthorize } from "../access/access.ts";
-import { needsKey } from "../access/payment/paymentHeaders.ts";
+import { type AuthenticatedCaller, needsKey, type Reauthorize } from "../access/access.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { errorResult } from "../jsonrpc/response.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";

@@ -22,7 +22,7 @@ export interface RpcErrorOptions {
   readonly data?: unknown;
   /** HTTP status if the call is not part of a batch. A batch always has 200. */
   readonly status?: number;
-  readonly retryAfterSeconds?: number;
+  readonly retryAfterSeconds?: number | undefined;
   readonly cause?: unknown;
   /** UTF-8 JSON text of a node's error object. It is forwarded byte for byte. */
   readonly text?: Uint8Array;

@@ -1,29 +1,21 @@
 import { randomBytes } from "node:crypto";
 import type { RunScript } from "../../core/sharedValues.ts";
+import type { ReadPayment } from "./quote.ts";
 
 /** The one request that may use a payment. */
 export interface Reservation {
   /** `repeated`: an earlier settlement of the same request ended without an answer of the facilitator. */
   readonly state: "new" | "repeated";
-  /** The payment was not used. It can be sent again. */
+  /** The payment was not used, and can be sent again. A repeated one may have been used before: it is suspended. */
   release(): Promise<void>;
   /** Nobody knows whether the payment was settled. Only the same request may send it again. */
   suspend(): Promise<void>;
 }
 
-export interface ReservationRequest {
-  /** Identifies the payment: its network, token, payer and nonce. */
-  readonly id: string;
-  /** Identifies the request that is paid for. */
-  readonly digest: string;
-  /** No settlement is possible after this time. */
-  readonly seconds: number;
-}
-
 /** Reserves payments, so that no payment is used twice. */
 export interface Reservations {
-  /** Undefined if another request has the payment. Rejects if the store does not respond. */
-  reserve(request: ReservationRequest): Promise<Reservation | undefined>;
+  /** `digest` identifies the request that is paid for. Undefined if another has the payment. Rejects if the store does not respond. */
+  reserve(payment: Pick<ReadPayment, "id" | "seconds">, digest: string): Promise<Reservation | undefined>;
 }
 
 /** Raise it if the stored format changes. */
@@ -44,84 +36,67 @@ if value == 'open:' .. ARGV[3] then
 end
 return 'used'`;
 
-const RELEASE = `if redis.call('GET', KEYS[1]) == 'held:' .. ARGV[1] then
+/** The third argument is `release` or `suspend`. */
+const END = `local value = redis.call('GET', KEYS[1])
+if value == 'held:' .. ARGV[1] and ARGV[3] == 'release' then
   redis.call('DEL', KEYS[1])
-end
-return 1`;
-
-const SUSPEND = `local value = redis.call('GET', KEYS[1])
-if value == 'held:' .. ARGV[1] or value == 'again:' .. ARGV[1] then
+elseif value == 'held:' .. ARGV[1] or value == 'again:' .. ARGV[1] then
   redis.call('SET', KEYS[1], 'open:' .. ARGV[2], 'KEEPTTL')
 end
 return 1`;
 
-/** Creates reservations that all replicas share. */
-export const createSharedReservations = (run: RunScript): Reservations => ({
-  reserve: async ({ id, digest, seconds }) => {
+/** Returns reservations that all replicas share. */
+export const sharedReservations = (run: RunScript): Reservations => ({
+  reserve: async ({ id, seconds }, digest) => {
     const key = `forebay:payment${FORMAT}:${id}`;
     const token = randomBytes(9).toString("base64url");
-    const release = async (): Promise<void> => {
-      await run(RELEASE, key, [token]);
-    };
-    const suspend = async (): Promise<void> => {
-      await run(SUSPEND, key, [token, digest]);
+    const end = async (how: "release" | "suspend"): Promise<void> => {
+      await run(END, key, [token, digest, how]);
     };
     let state: string;
     try {
       state = String(await run(RESERVE, key, [token, seconds, digest]));
     } catch (error) {
       // The script may have run. Without this, the payment could not be used until it expires.
-      Promise.all([release(), suspend()]).catch(() => undefined);
+      end("release").catch(() => undefined);
       throw error;
     }
-    if (state !== "new" && state !== "repeated") {
-      return undefined;
-    }
-    return { state, suspend, release: state === "new" ? release : suspend };
+    return state === "new" || state === "repeated"
+      ? { state, release: () => end("release"), suspend: () => end("suspend") }
+      : undefined;
   },
 });
 
-interface Entry {
-  value: "held" | { readonly openTo: string };
-  readonly expiresAtMs: number;
-}
-
-/** Expired entries are removed after this number of reservations. */
-const SWEEP_INTERVAL = 1_000;
-
-/** Creates reservations of this process alone. */
-export const createLocalReservations = (nowMs: () => number = () => performance.now()): Reservations => {
-  const entries = new Map<string, Entry>();
-  let count = 0;
-  const sweep = (): void => {
-    count++;
-    if (count % SWEEP_INTERVAL !== 0) {
-      return;
-    }
-    for (const [id, { expiresAtMs }] of entries) {
-      if (expiresAtMs <= nowMs()) {
-        entries.delete(id);
-      }
-    }
-  };
+/** Returns reservations of this process alone. */
+export const localReservations = (nowMs: () => number = () => performance.now()): Reservations => {
+  /** In the order in which they were made. An entry is open to one digest, or held. */
+  const entries = new Map<string, { openTo: string | undefined; readonly expiresAtMs: number }>();
   return {
-    reserve: async ({ id, digest, seconds }) => {
-      sweep();
-      const known = entries.get(id);
-      const isKnown = known !== undefined && known.expiresAtMs > nowMs();
-      if (isKnown && (known.value === "held" || known.value.openTo !== digest)) {
+    reserve: async ({ id, seconds }, digest) => {
+      const now = nowMs();
+      for (const [oldest, { expiresAtMs }] of entries) {
+        if (expiresAtMs > now) {
+          break;
+        }
+        entries.delete(oldest);
+      }
+      const found = entries.get(id);
+      const known = found !== undefined && found.expiresAtMs > now ? found : undefined;
+      if (known !== undefined && known.openTo !== digest) {
         return undefined;
       }
-      const entry: Entry = isKnown ? known : { value: "held", expiresAtMs: nowMs() + seconds * 1_000 };
-      entry.value = "held";
+      const entry = known ?? { openTo: undefined, expiresAtMs: now + seconds * 1_000 };
+      entry.openTo = undefined;
       entries.set(id, entry);
       const suspend = async (): Promise<void> => {
-        entry.value = { openTo: digest };
+        entry.openTo = digest;
       };
       const remove = async (): Promise<void> => {
         entries.delete(id);
       };
-      return { state: isKnown ? "repeated" : "new", suspend, release: isKnown ? suspend : remove };
+      return known === undefined
+        ? { state: "new", suspend, release: remove }
+        : { state: "repeated", suspend, release: suspend };
     },
   };
 };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isCharged } from "../../../src/access/payment/bill.ts";
+import { isCharged } from "../../../src/access/payment/quote.ts";
 import { NodeError } from "../../../src/core/node.ts";
 import { CODES, invalidParams, RpcError, unavailable, upstreamTimeout } from "../../../src/jsonrpc/rpcError.ts";
 
