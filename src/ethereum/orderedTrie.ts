@@ -119,17 +119,8 @@ const path = (key: Uint8Array, from: number, to: number, isLeaf: boolean): Uint8
   return encodeBytes(bytes);
 };
 
-const MAX_KEYS = 1_024;
-const keys: Uint8Array[] = [];
-
-/** Returns the nibbles of rlp(index). The keys of short lists are cached. */
-const keyOf = (index: number): Uint8Array => {
-  const key = keys[index] ?? nibbles(encodeNumber(index));
-  if (index < MAX_KEYS) {
-    keys[index] = key;
-  }
-  return key;
-};
+/** Returns the nibbles of rlp(index). */
+const keyOf = (index: number): Uint8Array => nibbles(encodeNumber(index));
 
 const nibbles = (bytes: Uint8Array): Uint8Array => {
   const digits = new Uint8Array(bytes.length * 2);
