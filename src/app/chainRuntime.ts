@@ -15,25 +15,13 @@ import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 /** One chain with its endpoint. */
-export interface ServedChain {
-  readonly name: string;
-  readonly upstreams: Upstreams;
-  readonly views: Pick<ClientViews, "view" | "flashblocks">;
-  readonly forwarded: ChainSources["forwarded"];
-  /** Resolves when genesis, first head and rules are known. Rejects only if the chain is closed before. */
-  readonly ready: Promise<void>;
-  readonly endpoint: Endpoint;
-  /** Undefined if another process follows the chain. */
-  readonly knownState: ChainSources["knownState"];
-  close(): Promise<void>;
-}
-
-class ChainRuntime implements ServedChain {
+export class ChainRuntime {
   readonly name: string;
   readonly upstreams: Upstreams;
   readonly views: ClientViews;
   readonly forwarded: ChainSources["forwarded"];
   readonly endpoint: Endpoint;
+  /** Undefined if another process follows the chain. */
   readonly knownState: ChainSources["knownState"];
   readonly #ending: AbortController;
   readonly #subscriptions: Subscriptions;
@@ -64,6 +52,7 @@ class ChainRuntime implements ServedChain {
     this.endpoint = createChainEndpoint({ config, shared, upstreams, views, dispatch, passthrough, gate });
   }
 
+  /** Resolves when genesis, first head and rules are known. Rejects only if the chain is closed before. */
   get ready(): Promise<void> {
     return this.views.ready;
   }
@@ -89,7 +78,7 @@ export const createChainRuntime = (
   config: ChainConfig,
   shared: Shared,
   createSources: CreateSources = createFollowedSources,
-): ServedChain => {
+): ChainRuntime => {
   shared.telemetry.series.beginChain({
     chain: config.name,
     nodes: config.nodes.map(nodeName),

@@ -5,7 +5,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import { type Endpoint, trackInFlight } from "../http/endpoint.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
 import { removeMetricSeries } from "../telemetry/promClient.ts";
-import type { ServedChain } from "./chainRuntime.ts";
+import type { ChainRuntime } from "./chainRuntime.ts";
 import type { Shared } from "./shared.ts";
 
 /** All chains of the process. */
@@ -28,7 +28,7 @@ export class Chains {
     this.#publish();
   }
 
-  get current(): readonly ServedChain[] {
+  get current(): readonly ChainRuntime[] {
     return this.#active.map(({ chain }) => chain);
   }
 
@@ -42,7 +42,7 @@ export class Chains {
   }
 
   /** Whether the chain has its genesis and a first head. */
-  isKnown(chain: ServedChain): boolean {
+  isKnown(chain: ChainRuntime): boolean {
     return this.#active.some((active) => active.chain === chain && active.isKnown);
   }
 
@@ -155,7 +155,7 @@ const CATCH_UP_MS = 5_000;
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-type CreateChain = (config: ChainConfig, shared: Shared) => ServedChain;
+type CreateChain = (config: ChainConfig, shared: Shared) => ChainRuntime;
 
 interface ActiveChainOptions {
   readonly createChain: CreateChain;
@@ -166,7 +166,7 @@ interface ActiveChainOptions {
 /** A chain with its configuration, from its start to its end. */
 class ActiveChain {
   readonly config: ChainConfig;
-  readonly chain: ServedChain;
+  readonly chain: ChainRuntime;
   readonly endpoint: Endpoint;
   readonly #idle: () => Promise<void>;
   readonly #wrongChain = Promise.withResolvers<never>();

@@ -12,7 +12,7 @@ import { DataStorage } from "../storage/dataStorage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
 import { AccessControl } from "./accessControl.ts";
-import type { ServedChain } from "./chainRuntime.ts";
+import type { ChainRuntime } from "./chainRuntime.ts";
 import { Chains } from "./chains.ts";
 import { PaymentSource } from "./paymentSource.ts";
 import { type ClientPort, type ProcessRole, singleProcess } from "./processRole.ts";
@@ -30,7 +30,7 @@ export const readVersion = (): string => {
 export interface Forebay {
   readonly url: string;
   readonly opsUrl: string;
-  readonly chains: readonly Pick<ServedChain, "name" | "upstreams">[];
+  readonly chains: readonly Pick<ChainRuntime, "name" | "upstreams">[];
   /** Resolves when every chain has its genesis and a first head. */
   readonly ready: Promise<void>;
   /**
@@ -79,7 +79,7 @@ class RunningForebay implements Forebay {
   readonly #payments: PaymentSource;
   readonly #access: AccessControl;
   readonly #chains: Chains;
-  readonly #readiness: Readiness<ServedChain>;
+  readonly #readiness: Readiness<ChainRuntime>;
   #http: ClientPort | undefined;
   #ops: OpsServer | undefined;
   #config: Config;
@@ -125,7 +125,7 @@ class RunningForebay implements Forebay {
     return formatUrl(this.#config.server.opsHost, opened(this.#ops).port);
   }
 
-  get chains(): readonly ServedChain[] {
+  get chains(): readonly ChainRuntime[] {
     return this.#chains.current;
   }
 
@@ -177,7 +177,7 @@ class RunningForebay implements Forebay {
   #openHttp(): Promise<ClientPort> {
     const { server } = this.#role.share(this.#config);
     const { metrics } = this.#telemetry;
-    const isKnown = (chain: ServedChain) => this.#chains.isKnown(chain);
+    const isKnown = (chain: ChainRuntime) => this.#chains.isKnown(chain);
     const status = new StatusReport({
       version: readVersion(),
       metrics: this.#role.statusMetrics(metrics),

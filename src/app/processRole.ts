@@ -7,7 +7,7 @@ import type { Places } from "../limits/places.ts";
 import type { EntryStorage } from "../storage/dataStorage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
-import { createChainRuntime, type ServedChain } from "./chainRuntime.ts";
+import { type ChainRuntime, createChainRuntime } from "./chainRuntime.ts";
 import { openStorage, type Shared } from "./shared.ts";
 
 /** The port for clients: of this process, or of the serving processes. */
@@ -25,7 +25,7 @@ export interface ProcessRole {
   readonly places?: Places;
   /** Returns the data folder of this process, or that of the main process. Undefined if no entries are stored there. */
   openStorage(config: Config, telemetry: Telemetry): EntryStorage | undefined;
-  createChain(config: Config["chains"][number], shared: Shared): ServedChain;
+  createChain(config: Config["chains"][number], shared: Shared): ChainRuntime;
   /** Returns the counters of all processes, for the status page. */
   statusMetrics(own: StatusOptions["metrics"]): StatusOptions["metrics"];
   /** Opens the port for clients. */

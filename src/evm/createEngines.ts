@@ -14,8 +14,10 @@ const load = async (kind: EngineKind, options: EngineOptions): Promise<Engines> 
     case "auto":
     case "fast":
       return (await import("./fast/fastEngine.ts")).createFastEngines(options);
-    case "reference":
-      return (await import("./reference/referenceEngine.ts")).createReferenceEngine;
+    case "reference": {
+      const { ReferenceEngine } = await import("./reference/referenceEngine.ts");
+      return (rules) => new ReferenceEngine(rules);
+    }
   }
 };
 

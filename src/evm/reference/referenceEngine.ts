@@ -85,8 +85,6 @@ export class ReferenceEngine implements Engine {
   }
 }
 
-export const createReferenceEngine = (rules: Rules): Engine => new ReferenceEngine(rules);
-
 const rejectIf = (missingFeature: string | undefined): void => {
   if (missingFeature !== undefined) {
     throw new NotExecutableError(`the reference engine has no ${missingFeature}`);
