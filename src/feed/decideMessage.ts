@@ -1,7 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import type { FeedMessage } from "./feedMessage.ts";
-import { hasTrueHash } from "./pendingHeader.ts";
 import {
   type BlockMessages,
   type Decision,
@@ -47,8 +46,8 @@ const lacksPredecessor = (block: BlockMessages, { previous }: FeedMessage): bool
   previous !== undefined && previous.number === block.number && previous.index >= block.messages.length;
 
 /** Two copies differ. If hashes are true, both have their own hash, so that the builder has replaced the message. */
-const decideCopy = (received: FeedMessage, { hasTrueHashes, verdictOf }: SequenceLimits): Decision => {
-  const verdict = hasTrueHashes === true ? "wrong" : (verdictOf?.(received) ?? "wrong");
+const decideCopy = (received: FeedMessage, { trueHashes, verdictOf }: SequenceLimits): Decision => {
+  const verdict = trueHashes === undefined ? (verdictOf?.(received) ?? "wrong") : "wrong";
   switch (verdict) {
     case "verified":
       return "conflict";
@@ -127,11 +126,12 @@ export const decideMessage = (
   limits: SequenceLimits,
 ): Decision => {
   const decision = decidePlace(state, message, head, limits);
-  if (limits.hasTrueHashes !== true || !APPLIED.has(decision)) {
+  if (limits.trueHashes === undefined || !APPLIED.has(decision)) {
     return decision;
   }
   const block = state.blocks.find(({ blockKey }) => blockKey === message.blockKey);
-  return hasTrueHash([...(block?.messages.slice(0, message.index) ?? []), message]) ? decision : "wrongHash";
+  const messages = [...(block?.messages.slice(0, message.index) ?? []), message];
+  return limits.trueHashes.isTrue(messages) ? decision : "wrongHash";
 };
 
 const decidePlace = (state: SequenceState, message: FeedMessage, head: BlockId, limits: SequenceLimits): Decision => {

@@ -30,23 +30,26 @@ export const pendingHeader = (
   requestsHash: EMPTY_REQUESTS_HASH,
 });
 
-/** Parsed transactions by message: a block's root is computed again for each of its messages. */
-const parsed = new WeakMap<FeedMessage, readonly Uint8Array[]>();
-const leaves: LeafCache = new WeakMap();
+/** Compares messages with their hashes. It remembers their transactions: a block's root is computed again for each of its messages. */
+export class MessageHashes {
+  readonly #parsed = new WeakMap<FeedMessage, readonly Uint8Array[]>();
+  readonly #leaves: LeafCache = new WeakMap();
 
-const rawsOf = (message: FeedMessage): readonly Uint8Array[] => {
-  const raws = parsed.get(message) ?? message.transactions.map(parseData);
-  parsed.set(message, raws);
-  return raws;
-};
-
-/** Whether the last of a block's messages has the hash of its own header. `messages` begin with index 0. */
-export const hasTrueHash = (messages: readonly FeedMessage[]): boolean => {
-  const environment = messages[0]?.environment;
-  const newest = messages.at(-1);
-  if (environment === undefined || newest === undefined) {
-    return false;
+  /** Whether the last of a block's messages has the hash of its own header. `messages` begin with index 0. */
+  isTrue(messages: readonly FeedMessage[]): boolean {
+    const environment = messages[0]?.environment;
+    const newest = messages.at(-1);
+    if (environment === undefined || newest === undefined) {
+      return false;
+    }
+    const raws = messages.flatMap((message) => this.#rawsOf(message));
+    const header = pendingHeader(environment, newest.commitments, orderedTrieRoot(raws, this.#leaves));
+    return hashHeader(header) === newest.commitments.blockHash;
   }
-  const root = orderedTrieRoot(messages.flatMap(rawsOf), leaves);
-  return hashHeader(pendingHeader(environment, newest.commitments, root)) === newest.commitments.blockHash;
-};
+
+  #rawsOf(message: FeedMessage): readonly Uint8Array[] {
+    const raws = this.#parsed.get(message) ?? message.transactions.map(parseData);
+    this.#parsed.set(message, raws);
+    return raws;
+  }
+}

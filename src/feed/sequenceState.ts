@@ -1,5 +1,6 @@
 import type { Data, Hash } from "../ethereum/hex.ts";
 import type { FeedMessage } from "./feedMessage.ts";
+import type { MessageHashes } from "./pendingHeader.ts";
 
 /** One pending block with its messages 0, 1, 2 and so on, without gaps. */
 export interface BlockMessages {
@@ -69,8 +70,8 @@ export interface SequenceLimits {
   readonly usualPauseMs?: number | undefined;
   /** The number of messages that the newest blocks had. `undefined` if they differ. */
   readonly usualCount?: number | undefined;
-  /** Each message of this chain has the hash of its own header, so that other messages are discarded. Default: false. */
-  readonly hasTrueHashes?: boolean | undefined;
+  /** Present: each message of this chain has the hash of its own header, so that other messages are discarded. */
+  readonly trueHashes?: MessageHashes | undefined;
   /** Decides between two copies of a message that differ. Default: the newer one replaces the other. */
   readonly verdictOf?: ((message: FeedMessage) => Verdict) | undefined;
 }

@@ -3,7 +3,7 @@ import type { Data } from "../ethereum/hex.ts";
 import { pauseBeforeMs } from "../feed/decideMessage.ts";
 import { idleDeadlineMs } from "../feed/feedClient.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
-import { hasTrueHash } from "../feed/pendingHeader.ts";
+import { MessageHashes } from "../feed/pendingHeader.ts";
 import { follow, isDegraded, receive, reviewCopies } from "../feed/sequence.ts";
 import { type BlockMessages, emptySequence, type SequenceLimits, type Verdict } from "../feed/sequenceState.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -52,6 +52,7 @@ export class FeedIntake {
   #usualPauseMs: number | undefined;
   /** The newest complete block's number of messages, and whether the one before it had the same number. */
   #count: { readonly messages: number; readonly isUsual: boolean } | undefined;
+  readonly #hashes = new MessageHashes();
   /** A sealed block has shown that the hash of each message is that of its own header. */
   #hasTrueHashes = false;
   /** Numbers of the newest blocks whose first message was discarded for its hash. */
@@ -192,7 +193,7 @@ export class FeedIntake {
   #learnHashes(passed: readonly Passed[]): void {
     const equal = passed.findLast(({ differences }) => differences.length === 0);
     if (equal) {
-      this.#hasTrueHashes = hasTrueHash(equal.block.parts.map(({ message }) => message));
+      this.#hasTrueHashes = this.#hashes.isTrue(equal.block.parts.map(({ message }) => message));
     }
   }
 
@@ -234,7 +235,7 @@ export class FeedIntake {
       maxDepth,
       usualPauseMs: this.#usualPauseMs,
       usualCount: this.#count?.isUsual === true ? this.#count.messages : undefined,
-      hasTrueHashes: this.#hasTrueHashes,
+      trueHashes: this.#hasTrueHashes ? this.#hashes : undefined,
       verdictOf,
     };
   }
