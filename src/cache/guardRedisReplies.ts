@@ -112,7 +112,8 @@ interface Connection {
 /** The lengths in the replies of one connection. Undefined after a reply that ended it. */
 type Sizes = RedisReplySize | undefined;
 
-let isGuarded = false;
+/** Marks a prototype whose methods are replaced. */
+const GUARDED = Symbol("guarded");
 
 /**
  * Makes each reply of Redis that ioredis cannot read end its connection. The client connects again.
@@ -120,15 +121,15 @@ let isGuarded = false;
  * The parser has no option for either, so that its methods are replaced.
  */
 export const guardRedisReplies = (): void => {
-  if (isGuarded) {
-    return;
-  }
-  isGuarded = true;
   const { default: DataHandler }: typeof import("ioredis/built/DataHandler.js") = require("ioredis/built/DataHandler");
   const { Decoder }: typeof import("ioredis/built/resp/decoder.js") = require("ioredis/built/resp/decoder");
+  if (Object.hasOwn(Decoder.prototype, GUARDED)) {
+    return;
+  }
   const sizes = new WeakMap<Decoder, Sizes>();
   const { write } = Decoder.prototype;
   Object.assign(Decoder.prototype, {
+    [GUARDED]: true,
     write(this: Decoder, chunk: Uint8Array): void {
       const size: Sizes = sizes.has(this) ? sizes.get(this) : new RedisReplySize();
       if (size === undefined) {
