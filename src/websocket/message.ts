@@ -20,44 +20,35 @@ export interface MessageSource {
 export class Message implements InboundRequest, RequestProgress {
   readonly caller: AuthenticatedCaller;
   readonly memory: RequestMemory | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly requestId: string;
+  readonly traceHeaders: TraceHeaders | undefined;
+  readonly noCache: boolean;
+  readonly subscriber: Subscriber;
+  readonly lazySignal: LazySignal;
   isAdmitted = false;
   stateReads = 0;
   failedPending: RequestProgress["failedPending"];
-  readonly #source: MessageSource;
   readonly #afterwards: (() => void)[] = [];
 
-  constructor(source: MessageSource, caller: AuthenticatedCaller, memory: RequestMemory | undefined) {
-    this.#source = source;
+  constructor(
+    { headers, requestId, traceHeaders, noCache, subscriber, lazySignal }: MessageSource,
+    caller: AuthenticatedCaller,
+    memory: RequestMemory | undefined,
+  ) {
+    this.headers = headers;
+    this.requestId = requestId;
+    this.traceHeaders = traceHeaders;
+    this.noCache = noCache;
+    this.subscriber = subscriber;
+    this.lazySignal = lazySignal;
     this.caller = caller;
     this.memory = memory;
   }
 
-  get headers(): IncomingHttpHeaders {
-    return this.#source.headers;
-  }
-
-  get requestId(): string {
-    return this.#source.requestId;
-  }
-
-  get traceHeaders(): TraceHeaders | undefined {
-    return this.#source.traceHeaders;
-  }
-
-  get noCache(): boolean {
-    return this.#source.noCache;
-  }
-
-  get subscriber(): Subscriber {
-    return this.#source.subscriber;
-  }
-
+  /** Created on first use, because a cache hit never needs it. */
   get signal(): AbortSignal {
-    return this.#source.lazySignal.signal;
-  }
-
-  get lazySignal(): LazySignal {
-    return this.#source.lazySignal;
+    return this.lazySignal.signal;
   }
 
   get progress(): this {
