@@ -6,13 +6,14 @@ import type { CallCache } from "../state/calls/callCache.ts";
 import { ExecutionReads } from "../state/executionReads.ts";
 import { createAgreedFetch } from "../state/fetch/agreedFetch.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
+import { comparedNodes, OriginComparison } from "../state/originComparison.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { createSameRules } from "../state/sameRules.ts";
 import { SourcedValues } from "../state/sourcedValues.ts";
 import { SourceTrust } from "../state/sourceTrust.ts";
 import { StateChecks } from "../state/stateChecks.ts";
 import { StateCost } from "../state/stateCost.ts";
-import { StateDifferences, type StateDifferencesOptions } from "../state/stateDifferences.ts";
+import { StateDifferences } from "../state/stateDifferences.ts";
 import { maxMissingBlocks, StateFollower } from "../state/stateFollower.ts";
 import { StateLearner } from "../state/stateLearner.ts";
 import { StateReads } from "../state/stateReads.ts";
@@ -22,7 +23,6 @@ import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { ChainSnapshot, type ChainSnapshotOptions, type RestorableState } from "./chainSnapshot.ts";
 import { createCallCache } from "./createCallCache.ts";
-import { createOriginComparison } from "./createOriginComparison.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 import { directNodeCall } from "./directNodeCall.ts";
@@ -60,8 +60,6 @@ interface Known extends Costs {
   readonly values: ValueStore;
   readonly sourced: SourcedValues;
 }
-
-type DifferenceParts = Pick<StateDifferencesOptions, "comparison" | "values" | "follower" | "trust">;
 
 /** The known state of one chain. It begins when the chain is known. */
 export class ChainState {
@@ -293,10 +291,18 @@ export class ChainState {
       fetchFrom: (nodes, forMs) => createBatchFetch({ nodes, heads }, forMs),
       disagreements: new Disagreements(chain, telemetry),
     });
-    const comparison = createOriginComparison({ upstreams, timeoutMs, cost });
-    const differences = this.#createDifferences({ comparison, values, follower, trust });
+    const comparison = new OriginComparison({
+      nodes: comparedNodes(upstreams, timeoutMs, cost.unitsOf),
+      onSpent: (units) => cost.spend("audit", units),
+    });
+    const differences = new StateDifferences({
+      ...{ chain, comparison, trust, values, sourced, follower, telemetry, snapshot: this.#snapshot },
+      recordWrongValue: (name) =>
+        upstreams.nodes.find((node) => node.name === name)?.recordWrongAnswer(new UnverifiedError(name, "state", true)),
+      onForgotten: () => this.#publishDropped(),
+    });
     this.#differences = differences;
-    const parts = { values, follower, cost, fetch, differences };
+    const parts = { values, follower, cost, fetch, comparison, differences };
     const checked = { chain, values, cost, telemetry };
     this.#checks = new StateChecks({ ...checked, comparison, differences });
     const reader = new StateFetcher(fetch, cost.unitsOf);
@@ -311,19 +317,6 @@ export class ChainState {
     const shared = { ...checked, follower, never, waitMs, blockTimeMs: () => heads.blockTimeMs };
     this.#reads = new StateReads({ ...shared, checks: this.#checks });
     this.#executionReads = new ExecutionReads({ ...shared, heads });
-  }
-
-  #createDifferences(parts: DifferenceParts): StateDifferences {
-    const { config, upstreams, telemetry } = this.#options;
-    return new StateDifferences({
-      ...parts,
-      snapshot: this.#snapshot,
-      chain: config.name,
-      telemetry,
-      recordWrongValue: (name) =>
-        upstreams.nodes.find((node) => node.name === name)?.recordWrongAnswer(new UnverifiedError(name, "state", true)),
-      onForgotten: () => this.#publishDropped(),
-    });
   }
 
   /** No source is left if no node supports any. A node that is down and a source that rests say the same for a time. */

@@ -14,6 +14,7 @@ import { CallTable } from "../state/calls/callTable.ts";
 import { NodeDefaultsCache } from "../state/calls/nodeDefaults.ts";
 import { ValueLoader } from "../state/calls/valueLoads.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
+import type { OriginComparison } from "../state/originComparison.ts";
 import type { StateCost } from "../state/stateCost.ts";
 import type { StateDifferences } from "../state/stateDifferences.ts";
 import type { StateFollower } from "../state/stateFollower.ts";
@@ -36,6 +37,7 @@ export interface ChainCallCacheOptions {
   readonly follower: StateFollower;
   readonly cost: StateCost;
   readonly fetch: StateFetch;
+  readonly comparison: OriginComparison;
   readonly differences: StateDifferences;
   /** Accounts whose values are always read from a node. */
   readonly never: ReadonlySet<Address>;
@@ -103,7 +105,7 @@ const createForget =
 
 /** Creates the answers to calls of one chain. `close` ends their learning. */
 export const createCallCache = (options: ChainCallCacheOptions): { readonly callCache: CallCache; close(): void } => {
-  const { config, upstreams, values, follower, cost, fetch, differences, never, telemetry } = options;
+  const { config, upstreams, values, follower, cost, fetch, comparison, differences, never, telemetry } = options;
   const { unitsOf } = cost;
   const lookups = createBlockLookups(upstreams);
   const { headerOf } = lookups;
@@ -111,7 +113,7 @@ export const createCallCache = (options: ChainCallCacheOptions): { readonly call
   const shared = { chain: config.name, values, follower, cost, telemetry };
   const table = new CallTable({ ...shared, maxBytes: options.maxBytes, onCleared: options.onDropped });
   const reader = new StateFetcher(fetch, unitsOf);
-  const checks = new CallChecks({ ...shared, table, fetch, reader, differences, forget });
+  const checks = new CallChecks({ ...shared, table, comparison, differences, forget });
   const callNode = createCallNode(upstreams);
   const defaults = new NodeDefaultsCache({ callNode, headerOf, cost, onOutdated: () => table.clear() });
   const runs = { ...shared, run: createRun(options, lookups), never, checks, ...lookups };

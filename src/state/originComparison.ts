@@ -1,5 +1,9 @@
-import type { BlockId } from "../core/heads.ts";
-import type { StateFetcher } from "./fetch/stateFetcher.ts";
+import type { BlockId, Heads } from "../core/heads.ts";
+import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
+import { rankNodes } from "../nodes/nodeSelection.ts";
+import type { UpstreamNode } from "../nodes/upstreamNode.ts";
+import { StateFetcher } from "./fetch/stateFetcher.ts";
+import type { UnitsOf } from "./providerUnits.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { ValueProvenance } from "./store/valueStore.ts";
 
@@ -21,8 +25,29 @@ export interface ComparedNode {
   readonly origin: string;
   /** Whether the node can be asked now. */
   readonly available: boolean;
-  readonly reader: Pick<StateFetcher, "unitsFor" | "read" | "readSingly">;
+  readonly reader: Pick<StateFetcher, "unitsFor" | "read" | "readSingly" | "fetch">;
 }
+
+/** Returns the function that ranks the nodes of a chain. Each node has its own reader, so that each value has one giver. */
+export const comparedNodes = (
+  upstreams: { readonly nodes: readonly UpstreamNode[]; readonly heads: { current(): Heads | undefined } },
+  timeoutMs: number,
+  unitsOf: UnitsOf,
+): (() => readonly ComparedNode[]) => {
+  const { nodes, heads } = upstreams;
+  const readers = new Map(
+    nodes.map((node) => [node, new StateFetcher(createBatchFetch({ nodes: [node], heads }, timeoutMs), unitsOf)]),
+  );
+  return () => {
+    const current = heads.current();
+    const ranked = current === undefined ? [] : rankNodes(nodes, current.latest, current);
+    return ranked.flatMap((node) => {
+      const { name, origin, available } = node;
+      const reader = readers.get(node);
+      return reader === undefined ? [] : [{ name, origin, available, reader }];
+    });
+  };
+};
 
 /** The value of a key that a node returned. */
 export interface Statement {

@@ -1,7 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { MAX_AUDIT_UNITS } from "./backgroundBudget.ts";
-import type { ReadValues, StateFetcher } from "./fetch/stateFetcher.ts";
+import type { ReadValues } from "./fetch/stateFetcher.ts";
 import { parseSingle } from "./fetch/stateRequests.ts";
 import type { ComparedNode, OriginComparison, StateDifference } from "./originComparison.ts";
 import { RESTORED_FACTOR, type StateCost, type UnitPurpose } from "./stateCost.ts";
@@ -21,7 +21,7 @@ interface Compared {
  * but one value correctly, so a difference is confirmed by a read of its own. Never rejects.
  */
 export const compareValues = async (
-  { name, reader }: { readonly name?: string; readonly reader: Pick<StateFetcher, "read" | "readSingly"> },
+  { name, reader }: ComparedNode,
   known: ReadValues,
   block: BlockId,
   onSpent: (units: number) => void,

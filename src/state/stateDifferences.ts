@@ -1,6 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Judgement, OriginComparison, StateDifference, Statement, WrongValueCause } from "./originComparison.ts";
+import type { SourcedValues } from "./sourcedValues.ts";
 import type { SourceTrust } from "./sourceTrust.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { ValueProvenance, ValueStore } from "./store/valueStore.ts";
@@ -10,10 +11,8 @@ export interface StateDifferencesOptions {
   readonly comparison: Pick<OriginComparison, "hasSeveral" | "judge">;
   readonly trust: Pick<SourceTrust, "suspendLastUsed" | "suspendNode">;
   readonly values: Pick<ValueStore, "sourceOf">;
-  readonly follower: Pick<
-    StateFollower,
-    "forget" | "forgetNode" | "contest" | "settle" | "endAnswers" | "carriersOf" | "epoch"
-  >;
+  readonly sourced: Pick<SourcedValues, "contest" | "settle" | "carriersOf">;
+  readonly follower: Pick<StateFollower, "forget" | "forgetNode" | "endAnswers" | "epoch">;
   /** Undefined without a data folder. */
   readonly snapshot?: { readonly isWatched: boolean; discard(): void } | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
@@ -28,8 +27,7 @@ type DifferenceKind = "audit" | "sample" | "read";
 /** Values that are judged at the same time. Each asks a node of every origin. */
 const MAX_JUDGED = 16;
 
-interface JudgedDifference {
-  readonly difference: StateDifference;
+interface FoundDifference extends StateDifference {
   readonly kind: DifferenceKind;
   /** The giver of the known value. */
   readonly source: ValueProvenance | undefined;
@@ -53,33 +51,35 @@ export class StateDifferences {
 
   /** Handles a difference. Until it is judged, the value is neither known nor learned. */
   handle(difference: StateDifference, kind: DifferenceKind): void {
-    const { comparison, values, follower, snapshot } = this.#options;
+    const { comparison, values, sourced, follower, snapshot, chain, telemetry } = this.#options;
+    const { key, block } = difference;
+    const source = values.sourceOf(key, block);
+    const found = { ...difference, kind, source, carriers: this.#carriersOf(source, block), epoch: follower.epoch };
     if (snapshot?.isWatched === true) {
       snapshot.discard();
-      this.#dropRestored(difference, kind);
+      // Nobody knows what changed the snapshot, so that no node is blamed.
+      this.#report(
+        found,
+        "a value differs from the node's after known state was restored: all values and the snapshot are dropped",
+      );
+      follower.forget("difference");
       return;
     }
     if (!comparison.hasSeveral) {
-      this.#dropAll(difference, kind);
+      this.#dropAll(found);
       return;
     }
-    const { key, block } = difference;
-    const source = values.sourceOf(key, block);
-    const judged = { difference, kind, source, carriers: this.#carriersOf(source, block), epoch: follower.epoch };
-    follower.contest(key, block);
+    sourced.contest(key, block);
     if (this.#judged === MAX_JUDGED) {
-      follower.settle(key);
+      sourced.settle(key);
       return;
     }
     this.#judged++;
     void comparison
       .judge(difference, source)
-      .then((judgement) => this.#apply(judged, judgement))
+      .then((judgement) => this.#apply(found, judgement))
       .finally(() => this.#judged--)
-      .catch((err: unknown) => {
-        const { chain, telemetry } = this.#options;
-        telemetry.log.error({ err, chain }, "a difference of a known value was not judged");
-      });
+      .catch((err: unknown) => telemetry.log.error({ err, chain }, "a difference of a known value was not judged"));
   }
 
   /** Returns the nodes whose traces can have made a value wrong: that which wrote it, or those since a node returned it. */
@@ -88,62 +88,54 @@ export class StateDifferences {
     if (from === undefined) {
       return [];
     }
-    const { follower } = this.#options;
-    return source?.kind === "written" ? follower.carriersOf(from - 1n, from) : follower.carriersOf(from, block.number);
+    const { sourced } = this.#options;
+    return source?.kind === "written" ? sourced.carriersOf(from - 1n, from) : sourced.carriersOf(from, block.number);
   }
 
-  #apply(judged: JudgedDifference, judgement: Judgement): void {
-    const { follower } = this.#options;
-    const { difference, kind } = judged;
+  #apply(found: FoundDifference, judgement: Judgement): void {
+    const { sourced } = this.#options;
     if (judgement.kind === "undecided") {
-      this.#reportUndecided(difference, judgement.statements);
+      this.#reportUndecided(found, judgement.statements);
       return;
     }
-    follower.settle(difference.key);
+    sourced.settle(found.key);
     if (judgement.kind === "unanswered") {
-      this.#dropAll(difference, kind);
+      this.#dropAll(found);
       return;
     }
     for (const statement of judgement.refuted) {
-      this.#blame(difference, statement);
+      this.#blame(found, statement);
     }
     if (judgement.kind === "wrong") {
-      this.#endWrongValue(judged, judgement);
+      this.#endWrongValue(found, judgement.cause);
     }
   }
 
   /** The key stays contested: its value is known from no node for some time. */
-  #reportUndecided(difference: StateDifference, statements: readonly Statement[]): void {
+  #reportUndecided(found: FoundDifference, statements: readonly Statement[]): void {
     const { chain, follower, telemetry, onForgotten } = this.#options;
     follower.endAnswers();
     telemetry.metrics.stateDisagreements.inc({ chain });
-    telemetry.log.error({ ...this.#describe(difference), statements }, "nodes disagree on a state value");
+    telemetry.log.error({ ...this.#describe(found), statements }, "nodes disagree on a state value");
     onForgotten();
   }
 
   /** A node that gave a wrong value may have given others, and traces without some writes. */
-  #blame(difference: StateDifference, { node, origin, value }: Statement): void {
+  #blame(found: FoundDifference, { node, origin, value }: Statement): void {
     const { trust, follower, telemetry, recordWrongValue, onForgotten } = this.#options;
-    telemetry.log.error({ ...this.#describe(difference), node, origin, value }, "a node's state value is wrong");
+    telemetry.log.error({ ...this.#describe(found), node, origin, value }, "a node's state value is wrong");
     recordWrongValue(node);
     trust.suspendNode(node);
     follower.forgetNode(node);
     onForgotten();
   }
 
-  #endWrongValue(
-    { difference, kind, source, carriers, epoch }: JudgedDifference,
-    { cause }: { cause: WrongValueCause },
-  ) {
+  #endWrongValue(found: FoundDifference, cause: WrongValueCause): void {
+    const { trust, follower, onForgotten } = this.#options;
+    const { source, carriers, epoch } = found;
     const giver = source?.node;
-    const { chain, trust, follower, telemetry, onForgotten } = this.#options;
-    telemetry.metrics.stateDifferences.inc({ chain, kind });
-    telemetry.log.error(
-      { ...this.#describe(difference), kind, cause, giver, carriers },
-      "a known state value was wrong: other origins have another one",
-    );
-    // All values may have been dropped since.
-    const isStillKnown = epoch === follower.epoch;
+    const fields = { cause, giver, carriers };
+    this.#report(found, "a known state value was wrong: other origins have another one", fields);
     if (cause === "node" && giver !== undefined) {
       follower.forgetNode(giver);
       onForgotten();
@@ -152,34 +144,30 @@ export class StateDifferences {
     for (const node of cause === "writeSets" ? carriers : []) {
       trust.suspendNode(node);
     }
-    if (isStillKnown && (cause === "unknown" || (cause === "writeSets" && carriers.length === 0))) {
+    // All values may have been dropped since.
+    if (epoch !== follower.epoch) {
+      return;
+    }
+    if (cause === "unknown" || (cause === "writeSets" && carriers.length === 0)) {
       trust.suspendLastUsed();
     }
-    if (isStillKnown) {
-      follower.forget("difference");
-    }
+    follower.forget("difference");
   }
 
-  #dropAll(difference: StateDifference, kind: DifferenceKind): void {
-    const { chain, trust, follower, telemetry } = this.#options;
+  #dropAll(found: FoundDifference): void {
+    const { trust, follower } = this.#options;
     const source = trust.suspendLastUsed();
-    telemetry.metrics.stateDifferences.inc({ chain, kind });
-    telemetry.log.error(
-      { ...this.#describe(difference), kind, source },
-      "a known state value differs from the node's: all values are dropped, and their source is suspended",
-    );
+    const text = "a known state value differs from the node's: all values are dropped, and their source is suspended";
+    this.#report(found, text, { source });
     follower.forget("difference");
   }
 
-  /** Nobody knows what changed the snapshot, so that no node is blamed. */
-  #dropRestored(difference: StateDifference, kind: DifferenceKind): void {
-    const { chain, follower, telemetry } = this.#options;
+  /** Counts and logs a known value that is wrong. */
+  #report(found: FoundDifference, text: string, fields: object = {}): void {
+    const { chain, telemetry } = this.#options;
+    const { kind } = found;
     telemetry.metrics.stateDifferences.inc({ chain, kind });
-    telemetry.log.error(
-      { ...this.#describe(difference), kind },
-      "a value differs from the node's after known state was restored: all values and the snapshot are dropped",
-    );
-    follower.forget("difference");
+    telemetry.log.error({ ...this.#describe(found), kind, ...fields }, text);
   }
 
   #describe({ key, block, known, actual, node }: StateDifference) {

@@ -5,7 +5,6 @@ import { BlockQueue, type BlockQueueOptions } from "./blockQueue.ts";
 import { SlidingSum } from "./slidingSum.ts";
 import { SourcedValues } from "./sourcedValues.ts";
 import type { StateCost } from "./stateCost.ts";
-import type { StateKey } from "./stateKey.ts";
 import { readableBlocks } from "./store/followedBlocks.ts";
 import type { WriteSetSource } from "./writeSet.ts";
 
@@ -157,24 +156,6 @@ export class StateFollower {
   /** Ends answers to calls, because a value that they read may be wrong. Values that were requested before are not added. */
   endAnswers(): void {
     this.#queue.endGeneration();
-  }
-
-  /** Forgets a value, and learns it from no node until `settle`. */
-  contest(key: StateKey, block: BlockId): void {
-    if (!this.#isReleased) {
-      this.#sourced.contest(key, block);
-    }
-  }
-
-  settle(key: StateKey): void {
-    if (!this.#isReleased) {
-      this.#sourced.settle(key);
-    }
-  }
-
-  /** Returns the nodes on whose word alone the write sets of these blocks are. */
-  carriersOf(above: bigint, upTo: bigint): readonly string[] {
-    return this.#sourced.carriersOf(above, upTo);
   }
 
   /**

@@ -39,12 +39,13 @@ export const createFollower = (
   const dropped: DropReason[] = [];
   const outcomes: string[] = [];
   const differences: StateDifference[] = [];
+  const sourced = new SourcedValues(values, nowMs);
   const follower = new StateFollower({
     heads,
     sources,
     cost,
     values,
-    sourced: new SourcedValues(values, nowMs),
+    sourced,
     hasSameRules,
     ...{ chain: "chain", telemetry: createTelemetry({ level: "silent" }) },
     onRead: (_, outcome) => outcomes.push(outcome),
@@ -53,7 +54,7 @@ export const createFollower = (
   });
   const enter = (at: { number: bigint; hash: `0x${string}` }, value = ONE, node?: string) =>
     follower.add({ key: BALANCE, value, node }, at, follower.generation);
-  return { heads, values, follower, dropped, outcomes, differences, enter };
+  return { heads, values, sourced, follower, dropped, outcomes, differences, enter };
 };
 
 /** Creates a follower of one source. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
+import { NO_VALUES } from "../../src/state/fetch/storedFetch.ts";
 import { type ComparedNode, majorityOf, OriginComparison, refutedBy } from "../../src/state/originComparison.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import type { ValueProvenance } from "../../src/state/store/valueStore.ts";
@@ -24,6 +25,7 @@ const nodeOf = (name: string, said: Said, origin = name): ComparedNode => ({
   reader: {
     unitsFor: () => 0,
     read: async () => new Map(),
+    fetch: async () => NO_VALUES,
     readSingly: async (keys, block) => {
       const value = typeof said === "object" ? said[block.hash] : said;
       return new Map(keys.flatMap((key) => (value === undefined ? [] : [[key, value] as const])));

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
+import { NO_VALUES } from "../../src/state/fetch/storedFetch.ts";
 import type { ComparedNode, StateDifference } from "../../src/state/originComparison.ts";
 import { StateChecks } from "../../src/state/stateChecks.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
@@ -48,7 +49,12 @@ const createParts = (count: number, { wrong = -1, unitsPerKey = 1, auditUnits = 
       sourceOf: () => undefined,
       get: (key: StateKey) => (keys.indexOf(key) === wrong ? digits(1_000_000) : actual.get(key)),
     },
-    comparison: comparisonWith({ unitsFor: (asked) => asked.length * unitsPerKey, read, readSingly: read }),
+    comparison: comparisonWith({
+      unitsFor: (asked) => asked.length * unitsPerKey,
+      read,
+      readSingly: read,
+      fetch: async () => NO_VALUES,
+    }),
     cost,
     random: () => 0,
     ...{ chain: "chain", telemetry },

@@ -37,8 +37,10 @@ const handle = async (judgement: Judgement | undefined, source: ValueProvenance 
       epoch: 0,
       forget: (reason) => events.push(`forget ${reason}`),
       forgetNode: (node) => events.push(`forget ${node}`),
-      contest: () => events.push("contest"),
       endAnswers: () => events.push("end answers"),
+    },
+    sourced: {
+      contest: () => events.push("contest"),
       settle: () => events.push("settle"),
       carriersOf: (above, upTo) => [`trace of ${above + 1n} to ${upTo}`],
     },

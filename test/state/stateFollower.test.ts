@@ -167,12 +167,12 @@ test("a node's value that differs from the known one is reported with the node, 
 });
 
 test("a contested value is not known, and is learned again once it is settled", () => {
-  const { values, follower, differences, enter } = createRig();
+  const { values, sourced, differences, enter } = createRig();
   enter(block(FIRST), ONE, "one");
-  follower.contest(BALANCE, block(FIRST));
+  sourced.contest(BALANCE, block(FIRST));
   enter(block(FIRST), TWO, "two");
   assert.equal(values.get(BALANCE, block(FIRST)), undefined);
-  follower.settle(BALANCE);
+  sourced.settle(BALANCE);
   enter(block(FIRST), TWO, "two");
   assert.equal(values.get(BALANCE, block(FIRST)), TWO);
   assert.deepEqual(differences, []);
@@ -209,15 +209,15 @@ test("values of a node that wait for a write set are forgotten", async () => {
 });
 
 test("values that traces of a forgotten node carried are all dropped", async () => {
-  const { heads, source, values, follower, dropped, enter } = createRig();
+  const { heads, source, values, sourced, follower, dropped, enter } = createRig();
   enter(block(FIRST), ONE, "honest");
   const next = block(FIRST + 1n);
   heads.move(next);
   source.answer(next, { ...emptyWriteSet(next), node: "liar" });
   await follower.untilApplied(next);
-  assert.deepEqual(follower.carriersOf(FIRST, FIRST + 1n), ["liar"]);
+  assert.deepEqual(sourced.carriersOf(FIRST, FIRST + 1n), ["liar"]);
   follower.forgetNode("liar");
   assert.deepEqual(dropped, ["difference"]);
   assert.equal(values.get(BALANCE, next), undefined);
-  assert.deepEqual(follower.carriersOf(FIRST, FIRST + 1n), []);
+  assert.deepEqual(sourced.carriersOf(FIRST, FIRST + 1n), []);
 });

@@ -81,22 +81,20 @@ export class CallCache {
     return answer === undefined ? this.#waitOrRerun(call, entry, ask) : this.#answer(entry, answer, call);
   }
 
-  #compare({ key, method, block }: CacheableCall, { body, reads }: CallResult, ask: Ask): Awaitable<RpcResponse> {
+  #compare({ key, method, block }: CacheableCall, answer: CallResult, ask: Ask): Awaitable<RpcResponse> {
     return whenKnown(ask(), (response) => {
       if (isFreshFromNode(response) && response.block?.hash === block.hash && response.body instanceof Uint8Array) {
-        void this.#options.checks.compare(
-          { key, method, block, body, reads },
-          JSON.parse(decoder.decode(response.body)),
-        );
+        const actual: unknown = JSON.parse(decoder.decode(response.body));
+        void this.#options.checks.compare({ ...answer, key, method, block }, actual);
       }
       return response;
     });
   }
 
-  #answer(entry: CallEntry, { body, reads }: CallResult, call: CacheableCall): RpcResponse {
+  #answer(entry: CallEntry, { body, reads, node }: CallResult, call: CacheableCall): RpcResponse {
     const { key, method, block } = call;
     this.#count(entry, call, true);
-    this.#options.checks.onLocalResult({ key, method, block, body, reads });
+    this.#options.checks.onLocalResult({ key, method, block, body, reads, node });
     return { body, status: HIT };
   }
 

@@ -1,28 +1,23 @@
 import type { BlockId } from "../../core/heads.ts";
 import { NodeError } from "../../core/node.ts";
-import type { StateFetch } from "../../core/stateReader.ts";
 import { type Address, isAddress } from "../../ethereum/hex.ts";
 import { createCall } from "../../jsonrpc/call.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
-import type { StateFetcher } from "../fetch/stateFetcher.ts";
-import type { StateDifference } from "../originComparison.ts";
+import type { OriginComparison, StateDifference } from "../originComparison.ts";
 import { compareValues } from "../stateChecks.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { StateDifferences } from "../stateDifferences.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
-import type { CallReads } from "./callResult.ts";
+import type { CallReads, CallResult } from "./callResult.ts";
 import { type CallMethod, paramsOfKey } from "./callRun.ts";
 import type { CallTable } from "./callTable.ts";
 
 /** The result of a call that no node was asked for. */
-export interface LocalResult {
+export interface LocalResult extends Pick<CallResult, "block" | "body" | "reads" | "node"> {
   readonly key: string;
   readonly method: CallMethod;
-  readonly block: BlockId;
-  readonly body: Uint8Array;
-  readonly reads: CallReads;
 }
 
 export interface CallChecksOptions {
@@ -31,8 +26,7 @@ export interface CallChecksOptions {
   readonly cost: Pick<StateCost, "unitsOf" | "spend" | "takeSample">;
   readonly follower: Pick<StateFollower, "generation">;
   readonly table: Pick<CallTable, "clear">;
-  readonly fetch: StateFetch;
-  readonly reader: Pick<StateFetcher, "read" | "readSingly">;
+  readonly comparison: Pick<OriginComparison, "nodeBeside">;
   readonly differences: Pick<StateDifferences, "handle">;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   /** Removes a node's response to a call from the cache. */
@@ -103,13 +97,16 @@ export class CallChecks {
     await this.compare(result, await this.#read(result));
   }
 
-  /** Reads the node's result, or undefined if it does not respond. */
-  async #read({ key, method, block }: LocalResult): Promise<unknown> {
-    const { fetch, cost } = this.#options;
+  /** Reads the result of a node of another origin, or undefined if it does not respond. */
+  async #read({ key, method, block, node }: LocalResult): Promise<unknown> {
+    const { comparison, cost } = this.#options;
     const call = createCall(method, paramsOfKey(key).with(BLOCK, { blockHash: block.hash }));
     cost.spend("sample", cost.unitsOf(method));
-    const [outcome] = await fetch([call], block).catch(() => []);
-    return outcome;
+    const fetched = await comparison
+      .nodeBeside(node)
+      ?.reader.fetch([], [call], block)
+      .catch(() => undefined);
+    return fetched?.outcomes[0];
   }
 
   async #report(result: LocalResult, outcome: unknown): Promise<void> {
@@ -142,8 +139,9 @@ export class CallChecks {
   }
 
   /** Reads the values of a read set from a node, and returns the first known value that is wrong. Never rejects. */
-  async #findWrongValue({ reads, block }: LocalResult): Promise<StateDifference | undefined> {
-    const { values, reader, cost } = this.#options;
+  async #findWrongValue({ reads, block, node }: LocalResult): Promise<StateDifference | undefined> {
+    const { values, comparison, cost } = this.#options;
+    const other = comparison.nodeBeside(node);
     const known = new Map<StateKey, string>();
     for (const key of [...reads.keys, ...emptinessKeys(reads)].slice(0, MAX_KEYS)) {
       const value = values.get(key, block);
@@ -151,8 +149,7 @@ export class CallChecks {
         known.set(key, value);
       }
     }
-    const { difference } = await compareValues({ reader }, known, block, (units) => cost.spend("sample", units));
-    return difference;
+    return other && (await compareValues(other, known, block, (units) => cost.spend("sample", units))).difference;
   }
 
   /** Returns the hash of the code that a call runs first. */

@@ -14,7 +14,7 @@ export interface StoredFetchOptions {
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
-const NO_VALUES: FetchedValues = {
+export const NO_VALUES: FetchedValues = {
   values: new Map(),
   codes: new Map(),
   outcomes: [],

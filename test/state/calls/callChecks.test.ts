@@ -4,6 +4,8 @@ import { NodeError } from "../../../src/core/node.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { CallChecks, type LocalResult } from "../../../src/state/calls/callChecks.ts";
 import { defaultsCalls, parseDefaults } from "../../../src/state/calls/nodeDefaults.ts";
+import type { ValueFetch } from "../../../src/state/fetch/stateFetcher.ts";
+import { NO_VALUES } from "../../../src/state/fetch/storedFetch.ts";
 import type { StateDifference } from "../../../src/state/originComparison.ts";
 import { StateChecks } from "../../../src/state/stateChecks.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
@@ -20,6 +22,7 @@ const RESULT: LocalResult = {
   block: { number: 7n, hash: HASH },
   body: Buffer.from('"0xab"'),
   reads: { keys: [], emptiness: [], addresses: new Set(), blockOpcodes: new Set() },
+  node: "one",
 };
 
 interface RigOptions {
@@ -45,14 +48,22 @@ const createRig = ({ outcomes, actual = CODE }: RigOptions) => {
     }
   };
   const read = async (keys: readonly StateKey[]) => new Map(keys.map((key) => [key, actual]));
+  const fetch: ValueFetch = async (_, sent) => {
+    asked.push(...sent.map(({ params }) => params));
+    return { ...NO_VALUES, outcomes: [left.shift()] };
+  };
   const checks = new CallChecks({
-    ...{ chain: "chain", cost, reader: { read, readSingly: read }, follower: { generation: 0 } },
+    ...{ chain: "chain", cost, follower: { generation: 0 } },
+    comparison: {
+      nodeBeside: (name) => ({
+        name: `beside ${name}`,
+        origin: "other",
+        available: true,
+        reader: { unitsFor: () => 0, read, readSingly: read, fetch },
+      }),
+    },
     values: { get: () => CODE },
     table: { clear: () => clears++ },
-    fetch: async (sent) => {
-      asked.push(...sent.map(({ params }) => params));
-      return [left.shift()];
-    },
     differences: { handle: (difference) => wrong.push(difference) },
     telemetry: { log: Object.assign(Object.create(log), { error }), metrics },
     forget: ({ key }) => forgotten.push(key),
@@ -100,23 +111,23 @@ test("one local result in 100 is compared, reads and calls together at most once
     asked.push("read");
     return new Map();
   };
-  const reader = { unitsFor: () => 0, read, readSingly: read };
+  const fetch: ValueFetch = async () => {
+    asked.push("call");
+    return NO_VALUES;
+  };
+  const reader = { unitsFor: () => 0, read, readSingly: read, fetch };
   const node = { name: "one", origin: "one", available: true, reader };
   const telemetry = createTelemetry({ level: "silent" });
-  const shared = { chain: "chain", cost, telemetry, differences: { handle: () => undefined } };
+  const comparison = { nextNode: () => node, nodeBeside: () => node };
+  const shared = { chain: "chain", cost, telemetry, comparison, differences: { handle: () => undefined } };
   const reads = new StateChecks({
     ...shared,
     values: { head: undefined, get: () => undefined, sourceOf: () => undefined },
-    comparison: { nextNode: () => node, nodeBeside: () => node },
   });
   const calls = new CallChecks({
-    ...{ ...shared, reader, follower: { generation: 0 }, table: { clear: () => undefined } },
+    ...{ ...shared, follower: { generation: 0 }, table: { clear: () => undefined } },
     values: { get: () => undefined },
     forget: () => undefined,
-    fetch: async () => {
-      asked.push("call");
-      return [];
-    },
   });
   const considerBoth = () => {
     reads.onLocalRead({ field: "balance", address: CONTRACT, slot: undefined }, RESULT.block, Buffer.from('"0x1"'));
@@ -144,7 +155,7 @@ const report = async (actual: string) => {
 
 test("a difference with a wrong value drops all values", async () => {
   const actual = "7".repeat(64);
-  const wrong = { key: BALANCE, block: RESULT.block, known: CODE, actual, node: undefined };
+  const wrong = { key: BALANCE, block: RESULT.block, known: CODE, actual, node: "beside one" };
   assert.deepEqual(await report(actual), { wrong: [wrong], clears: 1, isForwarded: false });
 });
 
