@@ -1,10 +1,10 @@
+import { createUnitsOf } from "../access/providerUnits.ts";
 import type { ChainConfig, Config } from "../config/schema.ts";
 import type { Context, InboundRequest } from "../core/context.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { createDispatch, type Dispatch, type Outcome } from "../jsonrpc/dispatch.ts";
 import { type Handlers, methodLabel } from "../methods/handlers.ts";
-import { createUnitsOf } from "../state/providerUnits.ts";
 import { CallTraces, createCallLog, createCallMetrics } from "../telemetry/callReports.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";

@@ -1,9 +1,9 @@
+import { createUnitTable } from "../access/providerUnits.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { PassThroughHandler } from "../http/passThroughHandler.ts";
 import { createHandlers } from "../methods/handlers.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
-import { createUnitTable } from "../state/providerUnits.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { createChainDispatch } from "./chainDispatch.ts";
 import { createChainEndpoint } from "./chainEndpoint.ts";

@@ -1,3 +1,4 @@
+import { createUnitsOf } from "../access/providerUnits.ts";
 import { Disagreements } from "../cache/agreedState.ts";
 import { UnverifiedError } from "../core/node.ts";
 import type { Address } from "../ethereum/hex.ts";
@@ -7,7 +8,6 @@ import { ExecutionReads } from "../state/executionReads.ts";
 import { createAgreedFetch } from "../state/fetch/agreedFetch.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import { comparedNodes, OriginComparison } from "../state/originComparison.ts";
-import { createUnitsOf } from "../state/providerUnits.ts";
 import { createSameRules } from "../state/sameRules.ts";
 import { SourcedValues } from "../state/sourcedValues.ts";
 import { SourceTrust } from "../state/sourceTrust.ts";

@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os";
+import { createUnitsOf } from "../access/providerUnits.ts";
 import { Disagreements } from "../cache/agreedState.ts";
 import type { StatedValues } from "../cache/statedValues.ts";
 import type { StateStore } from "../cache/tieredStore.ts";
@@ -27,7 +28,6 @@ import { NodeState } from "../state/fetch/nodeState.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import { storedFetch } from "../state/fetch/storedFetch.ts";
-import { createUnitsOf } from "../state/providerUnits.ts";
 import type { ValueStore } from "../state/store/valueStore.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Upstreams } from "./upstreams.ts";

@@ -1,3 +1,4 @@
+import { createUnitsOf } from "../access/providerUnits.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { type CallScope, ownContext } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
@@ -5,7 +6,6 @@ import { areRulesKnown, type BlobSchedule, newestRulesAt } from "../ethereum/rul
 import { fullBlockRequest } from "../methods/chainReads.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
 import { ExecutionSource } from "../pending/executionSource.ts";
-import { createUnitsOf } from "../state/providerUnits.ts";
 import { AccessListSource } from "../state/sources/accessListSource.ts";
 import { CompletedFeedSource } from "../state/sources/completedFeedSource.ts";
 import type { FeedSource } from "../state/sources/feedSource.ts";

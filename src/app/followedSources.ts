@@ -1,3 +1,4 @@
+import { createUnitsOf } from "../access/providerUnits.ts";
 import { StoredChain } from "../cache/storedChain.ts";
 import { originOf } from "../config/providers.ts";
 import type { ChainConfig } from "../config/schema.ts";
@@ -6,7 +7,6 @@ import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { isQuickMethod, methodLabel } from "../methods/handlers.ts";
-import { createUnitsOf } from "../state/providerUnits.ts";
 import { FeedSource } from "../state/sources/feedSource.ts";
 import { DataStorage } from "../storage/dataStorage.ts";
 import { LocalFilters } from "../subscriptions/localFilters.ts";

@@ -1,10 +1,10 @@
 import { loadX402, Payments, type X402 } from "../access/payment/payments.ts";
 import { localReservations, type Reservations, sharedReservations } from "../access/payment/reservations.ts";
+import { createUnitsOf, createUnitTable, type UnitsOf } from "../access/providerUnits.ts";
 import { connectRedis } from "../cache/redisClient.ts";
 import { createScripts } from "../cache/redisCommands.ts";
 import type { Config } from "../config/schema.ts";
 import type { RunScript } from "../core/sharedValues.ts";
-import { createUnitsOf, createUnitTable, type UnitsOf } from "../state/providerUnits.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
 const createUnits = ({ chains, usage: { prices, units } }: Config): ((chain: string, method: string) => number) => {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { parseNetwork } from "../access/clientAddress.ts";
-import { PRICE_TABLES, type PriceTable } from "../state/providerUnits.ts";
+import { PRICE_TABLES, type PriceTable } from "../access/providerUnits.ts";
 import { count, lowerCaseName, methodPattern, milliseconds, urlWith } from "./optionTypes.ts";
 
 const MAX_DECIMALS = 18;

@@ -1,9 +1,9 @@
+import type { UnitsOf } from "../access/providerUnits.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { StateFetcher } from "./fetch/stateFetcher.ts";
-import type { UnitsOf } from "./providerUnits.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { ValueProvenance } from "./store/valueStore.ts";
 

@@ -1,10 +1,9 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { MAX_AUDIT_UNITS } from "./backgroundBudget.ts";
 import type { ReadValues } from "./fetch/stateFetcher.ts";
 import { parseSingle } from "./fetch/stateRequests.ts";
 import type { ComparedNode, OriginComparison, StateDifference } from "./originComparison.ts";
-import { RESTORED_FACTOR, type StateCost, type UnitPurpose } from "./stateCost.ts";
+import { MAX_AUDIT_UNITS, RESTORED_FACTOR, type StateCost, type UnitPurpose } from "./stateCost.ts";
 import type { StateDifferences } from "./stateDifferences.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { ValueStore } from "./store/valueStore.ts";

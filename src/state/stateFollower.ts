@@ -1,8 +1,8 @@
 import type { BlockId, HeadChange, Heads, RingBlock } from "../core/heads.ts";
+import { SlidingSum } from "../limits/slidingSum.ts";
 import type { DropReason } from "../telemetry/stateMetrics.ts";
 import { AwaitedBlock, isCanonicalIn, linkedBlocks, type NodeValue } from "./awaitedBlocks.ts";
 import { BlockQueue, type BlockQueueOptions } from "./blockQueue.ts";
-import { SlidingSum } from "./slidingSum.ts";
 import { SourcedValues } from "./sourcedValues.ts";
 import type { StateCost } from "./stateCost.ts";
 import { readableBlocks } from "./store/followedBlocks.ts";

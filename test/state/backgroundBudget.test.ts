@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
-import type { LearningLimits } from "../../src/state/backgroundBudget.ts";
 import { ValueLoads } from "../../src/state/calls/valueLoads.ts";
+import type { LearningLimits } from "../../src/state/stateCost.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateLearner } from "../../src/state/stateLearner.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";

@@ -1,4 +1,4 @@
-import { createUnitsOf } from "../../src/state/providerUnits.ts";
+import { createUnitsOf } from "../../src/access/providerUnits.ts";
 import { StateCost, type StateCostOptions, type UnitPurpose } from "../../src/state/stateCost.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createUnitsOf, createUnitTable } from "../../src/state/providerUnits.ts";
+import { createUnitsOf, createUnitTable } from "../../src/access/providerUnits.ts";
 import { createCost } from "./costRig.ts";
 
 const TRACE = 40;

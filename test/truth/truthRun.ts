@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent } from "undici";
-import { createUnitsOf } from "../../src/state/providerUnits.ts";
+import { createUnitsOf } from "../../src/access/providerUnits.ts";
 import { createFeedServer } from "../devnet/feedServer.ts";
 import { createRandomBelow } from "../support/builders/randomValues.ts";
 import type { Lifespan } from "../support/servers/redis.ts";

@@ -1,6 +1,6 @@
+import type { UnitsOf } from "../../access/providerUnits.ts";
 import type { BlockId } from "../../core/heads.ts";
 import type { StateFetcher } from "../fetch/stateFetcher.ts";
-import type { UnitsOf } from "../providerUnits.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { keyName, type StateKey } from "../stateKey.ts";

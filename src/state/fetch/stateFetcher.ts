@@ -1,10 +1,10 @@
+import type { UnitsOf } from "../../access/providerUnits.ts";
 import type { BlockId } from "../../core/heads.ts";
 import { NodeError } from "../../core/node.ts";
 import type { StateFetch } from "../../core/stateReader.ts";
 import { isData, parseData } from "../../ethereum/hex.ts";
 import type { Call } from "../../jsonrpc/call.ts";
 import { unavailable } from "../../jsonrpc/rpcError.ts";
-import type { UnitsOf } from "../providerUnits.ts";
 import type { StateKey } from "../stateKey.ts";
 import { ZERO_VALUE } from "../store/writtenValues.ts";
 import {

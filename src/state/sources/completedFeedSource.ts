@@ -1,5 +1,5 @@
 import type { BlockId } from "../../core/heads.ts";
-import { SlidingSum } from "../slidingSum.ts";
+import { SlidingSum } from "../../limits/slidingSum.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
 import { composeChanges } from "./executedWrites.ts";

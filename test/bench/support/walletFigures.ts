@@ -1,4 +1,4 @@
-import { createUnitsOf } from "../../../src/state/providerUnits.ts";
+import { createUnitsOf } from "../../../src/access/providerUnits.ts";
 import { round } from "./result.ts";
 
 export type Counts = Readonly<Record<string, number>>;

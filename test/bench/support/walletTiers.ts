@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createUnitsOf } from "../../../src/state/providerUnits.ts";
+import { createUnitsOf } from "../../../src/access/providerUnits.ts";
 import { startChild } from "./child.ts";
 import { startConfigured } from "./forebay.ts";
 import { round } from "./result.ts";

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { createUnitsOf } from "../../../src/access/providerUnits.ts";
 import { NodeError } from "../../../src/core/node.ts";
 import type { StateFetch } from "../../../src/core/stateReader.ts";
 import { type Address, type Hash, ZERO_ADDRESS } from "../../../src/ethereum/hex.ts";
 import { StateFetcher } from "../../../src/state/fetch/stateFetcher.ts";
 import { parseSingle, singleCall } from "../../../src/state/fetch/stateRequests.ts";
-import { createUnitsOf } from "../../../src/state/providerUnits.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { type Anvil, AnvilError, startAnvil } from "../../devnet/anvil.ts";
 import { latestBlock } from "../../devnet/sequencer.ts";
