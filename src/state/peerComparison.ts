@@ -1,10 +1,9 @@
 import type { BlockId } from "../core/heads.ts";
-import { keccak256Hex } from "../ethereum/keccak.ts";
 import type { GiverEvidence } from "./giverEvidence.ts";
 import { runSliced } from "./runSliced.ts";
 import { keyName } from "./stateKey.ts";
 import type { TableKey } from "./store/keyEncoder.ts";
-import { writtenValues, ZERO_VALUE } from "./store/writtenValues.ts";
+import { codeDigits, writtenValues } from "./store/writtenValues.ts";
 import type { WriteSet, WriteSetFailure } from "./writeSet.ts";
 
 export interface PeerComparisonOptions {
@@ -19,13 +18,10 @@ export interface PeerComparisonOptions {
 const PAUSE_MS = 60_000;
 const MAX_READ_MS = 10_000;
 
-const digitsOfCode = (code: Uint8Array, hash: string | undefined): string =>
-  code.length === 0 ? ZERO_VALUE : (hash ?? keccak256Hex(code)).slice(2);
-
 /** Returns the values that a write set names, by key. Yields after each. */
 const valuesOf = function* (writeSet: WriteSet): Generator<void, Map<string, { key: TableKey; value: string }>> {
   const values = new Map<string, { key: TableKey; value: string }>();
-  for (const { key, value } of writtenValues(writeSet, digitsOfCode)) {
+  for (const { key, value } of writtenValues(writeSet, codeDigits)) {
     if (value !== undefined) {
       values.set(keyName(key), { key, value });
     }

@@ -37,11 +37,12 @@ export class SourceTrust {
 
   /** Returns a source that has no write sets while it is suspended. Its units are counted. */
   guard(source: WriteSetSource): WriteSetSource {
-    const proven = UNPROVEN.has(source.kind) ? undefined : new GiverEvidence(undefined, this.#options.nowMs);
+    const { cost, nowMs } = this.#options;
+    const proven = UNPROVEN.has(source.kind) ? undefined : new GiverEvidence(undefined, nowMs);
     return new GuardedSource(source, {
-      ...this.#options,
+      ...{ cost, nowMs },
       evidences: proven === undefined ? this.#nodes : new Map([[undefined, proven]]),
-      evidenceOf: (node) => proven ?? this.#of(node),
+      evidenceOf: (node) => proven ?? this.evidenceOf(node),
       onUsed: (evidence) => {
         this.#lastUsed = { kind: source.kind, evidence };
       },
@@ -51,8 +52,8 @@ export class SourceTrust {
   /** Returns the nodes whose traces may be used: first the trusted ones, then those whose probation is further. */
   order<Named extends { readonly name: string }>(nodes: readonly Named[]): readonly Named[] {
     return nodes
-      .filter(({ name }) => !this.#of(name).isSuspended)
-      .sort((one, other) => byProgress(this.#of(one.name), this.#of(other.name)));
+      .filter(({ name }) => !this.evidenceOf(name).isSuspended)
+      .sort((one, other) => byProgress(this.evidenceOf(one.name), this.evidenceOf(other.name)));
   }
 
   /** Suspends the giver of the newest write set: a source, or the traces of one node. Returns its kind. */
@@ -61,14 +62,9 @@ export class SourceTrust {
     return this.#lastUsed?.kind;
   }
 
-  /** Returns the evidence for a node's traces. */
-  evidenceOf(name: string): GiverEvidence {
-    return this.#of(name);
-  }
-
   /** Suspends the traces of a node. Its probation begins again. */
   suspendNode(name: string): void {
-    this.#of(name).suspend();
+    this.evidenceOf(name).suspend();
   }
 
   /** Forgets a node that is not configured any more. Another one may get its name. */
@@ -76,7 +72,8 @@ export class SourceTrust {
     this.#nodes.delete(name);
   }
 
-  #of(node: string | undefined): GiverEvidence {
+  /** Returns the evidence for a node's traces. */
+  evidenceOf(node: string | undefined): GiverEvidence {
     const evidence = this.#nodes.get(node) ?? this.#create();
     this.#nodes.set(node, evidence);
     return evidence;

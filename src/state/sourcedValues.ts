@@ -1,12 +1,11 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../core/heads.ts";
-import { keccak256Hex } from "../ethereum/keccak.ts";
 import type { NodeValue } from "./awaitedBlocks.ts";
 import type { GiverEvidence } from "./giverEvidence.ts";
 import type { StateDifference } from "./originComparison.ts";
 import { keyName, type StateKey } from "./stateKey.ts";
 import type { ValueStore } from "./store/valueStore.ts";
-import { ZERO_VALUE } from "./store/writtenValues.ts";
+import { codeDigits } from "./store/writtenValues.ts";
 import type { WriteSet, WriteSetSource } from "./writeSet.ts";
 
 /** A source on probation is asked only if no other source had the write sets of this number of blocks, and of this time. */
@@ -19,10 +18,6 @@ const CONTESTED_MS = 600_000;
 /** Undefined: the write set is proven. */
 const evidenceOf = (source: WriteSetSource, writeSet: WriteSet): GiverEvidence | undefined =>
   source.evidenceOf === undefined ? source.evidence : source.evidenceOf(writeSet);
-
-/** Returns the digits under which a value is known. */
-const digitsOf = (value: string | Uint8Array): string =>
-  typeof value === "string" ? value : value.length === 0 ? ZERO_VALUE : keccak256Hex(value).slice(2);
 
 const isOnProbation = (evidence: GiverEvidence | undefined): boolean => evidence?.isTrusted === false;
 
@@ -146,7 +141,13 @@ export class SourcedValues {
     const result =
       typeof value === "string" ? values.add(key, block, value, node) : values.addCode(key, block, value, node);
     if (result === "different") {
-      return { key, block, known: values.getUntrusted(key, block) ?? "", actual: digitsOf(value), node };
+      return {
+        key,
+        block,
+        known: values.getUntrusted(key, block) ?? "",
+        actual: typeof value === "string" ? value : codeDigits(value),
+        node,
+      };
     }
     if (result === "agreed" && !values.isTrusted) {
       this.#givers.get(block.number)?.evidence?.recordAgreement(key, block);

@@ -10,11 +10,11 @@ import {
   ZERO_ADDRESS,
   ZERO_HASH,
 } from "../../ethereum/hex.ts";
-import { EMPTY_CODE_HASH, keccak256Hex } from "../../ethereum/keccak.ts";
+import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
 import { unavailable } from "../../jsonrpc/rpcError.ts";
 import type { StateField, StateKey } from "../stateKey.ts";
-import { ZERO_VALUE } from "../store/writtenValues.ts";
+import { codeDigits, ZERO_VALUE } from "../store/writtenValues.ts";
 
 const DIGITS = 64;
 
@@ -35,13 +35,11 @@ export const singleCall = (key: StateKey, block: Hash): Call =>
 /** Parses a result: 64 digits of hex, of a code its hash, and zero for no code. Undefined: it has another form. */
 export const parseSingle = ({ field }: Pick<StateKey, "field">, result: unknown): string | undefined => {
   if (field === "code") {
-    return isData(result) ? hashDigits(parseData(result)) : undefined;
+    return isData(result) ? codeDigits(parseData(result)) : undefined;
   }
   const digits = isQuantity(result) ? result.slice(2).toLowerCase().padStart(DIGITS, "0") : undefined;
   return digits?.length === DIGITS ? digits : undefined;
 };
-
-const hashDigits = (code: Uint8Array): string => (code.length === 0 ? ZERO_VALUE : keccak256Hex(code).slice(2));
 
 /** Creates the call that reads a block by number. */
 export const blockHashCall = (number: bigint): Call =>

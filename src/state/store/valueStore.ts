@@ -1,7 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../../core/heads.ts";
 import type { Hash } from "../../ethereum/hex.ts";
-import { keccak256Hex } from "../../ethereum/keccak.ts";
 import type { StateKey } from "../stateKey.ts";
 import type { WriteSet } from "../writeSet.ts";
 import { ClearedStorage } from "./clearedStorage.ts";
@@ -11,7 +10,7 @@ import { FIELD_CODES, KeyEncoder, type TableKey } from "./keyEncoder.ts";
 import { UnfollowedValues } from "./unfollowedValues.ts";
 import { FORGOTTEN, PROVEN, ValueGivers } from "./valueGivers.ts";
 import { FETCHED, KNOWN, ValueTable, WRITTEN } from "./valueTable.ts";
-import { writtenValues, ZERO_VALUE } from "./writtenValues.ts";
+import { codeDigits, writtenValues, ZERO_VALUE } from "./writtenValues.ts";
 
 /** A bucket of the table and a place in a block's list. */
 const ENTRY_OVERHEAD_BYTES = 16;
@@ -369,12 +368,11 @@ export class ValueStore {
 
   /** Stores a code, and returns the value that names it. A known hash is not computed again. */
   storeCode(code: Uint8Array, known?: Hash): string {
-    if (code.length === 0) {
-      return ZERO_VALUE;
+    const hash = codeDigits(code, known);
+    if (code.length > 0) {
+      // The bytes may share a larger buffer.
+      this.#codes.set(hash, new Uint8Array(code));
     }
-    const hash = (known ?? keccak256Hex(code)).slice(2);
-    // The bytes may share a larger buffer.
-    this.#codes.set(hash, new Uint8Array(code));
     return hash;
   }
 }

@@ -1,5 +1,5 @@
 import type { Address, Hash } from "../../ethereum/hex.ts";
-import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
+import { EMPTY_CODE_HASH, keccak256Hex } from "../../ethereum/keccak.ts";
 import type { AccountWrites, WriteSet, Written } from "../writeSet.ts";
 import type { TableKey } from "./keyEncoder.ts";
 
@@ -7,6 +7,10 @@ const VALUE_DIGITS = 64;
 
 /** The value zero, and in the table the hash of an empty code. */
 export const ZERO_VALUE = "0".repeat(VALUE_DIGITS);
+
+/** Returns the value under which a code is known. A known hash is not computed again. */
+export const codeDigits = (code: Uint8Array, hash?: Hash): string =>
+  code.length === 0 ? ZERO_VALUE : (hash ?? keccak256Hex(code)).slice(2);
 
 /** A key that a block wrote, with its value in 64 digits of hex. Without a value, only the write is known. */
 export interface WrittenValue {
