@@ -256,7 +256,12 @@ export class Payments {
       this.#count("unknown");
       throw unavailable(NO_OUTCOME, RETRY_AFTER_SECONDS);
     }
-    const receipt = ["PAYMENT-RESPONSE", x402.encodePaymentResponseHeader(forClient({ network, ...answer }))];
+    // The package has not checked the members of a refusal.
+    const receiptNetwork = answer instanceof Error ? network : (answer.network ?? network);
+    const receipt = [
+      "PAYMENT-RESPONSE",
+      x402.encodePaymentResponseHeader(forClient({ ...answer, network: receiptNetwork })),
+    ];
     if (!answer.success) {
       await endQuietly(reservation.release);
       throw this.#refuse(sale, "unsettled", `the payment was not settled: ${reasonOf(answer.errorReason)}`, receipt);

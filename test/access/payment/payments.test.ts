@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { test } from "node:test";
 import type { PaymentPayload, SettleResponse } from "@x402/core/types";
-import { loadX402, type PayableResponse, Payments } from "../../../src/access/payment/payments.ts";
+import { loadX402, type PayableResponse, PaymentError, Payments } from "../../../src/access/payment/payments.ts";
 import { localReservations } from "../../../src/access/payment/reservations.ts";
 import { type RpcError, unavailable } from "../../../src/jsonrpc/rpcError.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
@@ -205,4 +205,19 @@ test("a client that leaves during its settlement is charged", async () => {
   leaving.abort();
   resolve(success);
   assert.equal((await response).headers?.[0], "PAYMENT-RESPONSE");
+});
+
+test("a refusal of the facilitator without a network has that of the request", async () => {
+  const { SettleError } = await loadX402();
+  const refusal = { success: false, errorReason: "insufficient_funds" } as SettleResponse;
+  const { handle } = await createRig(Number.POSITIVE_INFINITY, () => Promise.reject(new SettleError(400, refusal)));
+  const error = await handle(EMPTY).then(undefined, (reason: unknown) => reason);
+  assert.ok(error instanceof PaymentError);
+  const receipt = error.headers[error.headers.indexOf("PAYMENT-RESPONSE") + 1] ?? "";
+  assert.deepEqual(JSON.parse(Buffer.from(receipt, "base64").toString()), {
+    success: false,
+    transaction: "",
+    network: NETWORK,
+    errorReason: "insufficient_funds",
+  });
 });
