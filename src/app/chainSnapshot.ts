@@ -64,6 +64,8 @@ export class ChainSnapshot {
   #saved: SavedState | undefined;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
+  /** The number of calls of `replace`. */
+  #replacements = 0;
   /** The block of the newest snapshot. */
   #newest: string | undefined;
   #watchedUntilMs = Number.NEGATIVE_INFINITY;
@@ -192,18 +194,31 @@ export class ChainSnapshot {
     void this.#options.storage.removeSnapshot(this.#name);
   }
 
+  /** Replaces the snapshot by one of now, because it trusts the giver of a wrong value. */
+  replace(): void {
+    this.#replacements++;
+    this.#newest = undefined;
+    void this.#options.storage.removeSnapshot(this.#name);
+    void Promise.resolve(this.#writing).then(() => this.save());
+  }
+
   async #write(saved: SavedState, head: string): Promise<void> {
     const { config, storage, telemetry } = this.#options;
     const { follower } = saved;
     const { generation } = follower;
     const endMs = performance.now() + MAX_WRITE_MS;
+    const replacements = this.#replacements;
+    const isTrusted = (): boolean => replacements === this.#replacements;
     const isCurrent = (): boolean =>
-      saved === this.#saved && follower.generation === generation && performance.now() < endMs;
+      saved === this.#saved && follower.generation === generation && isTrusted() && performance.now() < endMs;
     const maxBytes = Math.floor(storage.maxBytes * MAX_SHARE);
     try {
       const chunks = packSnapshot(saved, this.#chain(), { maxBytes, isCurrent });
-      if (await storage.writeSnapshot(this.#name, chunks)) {
+      const isWritten = await storage.writeSnapshot(this.#name, chunks);
+      if (isWritten && isTrusted()) {
         this.#newest = head;
+      } else if (isWritten) {
+        await storage.removeSnapshot(this.#name);
       }
     } catch (err) {
       const level = err instanceof SnapshotEnded ? "debug" : "error";

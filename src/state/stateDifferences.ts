@@ -14,7 +14,7 @@ export interface StateDifferencesOptions {
   readonly sourced: Pick<SourcedValues, "contest" | "settle" | "carriersOf">;
   readonly follower: Pick<StateFollower, "forget" | "forgetNode" | "endAnswers" | "epoch">;
   /** Undefined without a data folder. */
-  readonly snapshot?: { readonly isWatched: boolean; discard(): void } | undefined;
+  readonly snapshot?: { readonly isWatched: boolean; discard(): void; replace(): void } | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   /** Suspends a node whose value two other origins contradict. */
   recordWrongValue(node: string): void;
@@ -127,6 +127,7 @@ export class StateDifferences {
     recordWrongValue(node);
     trust.suspendNode(node);
     follower.forgetNode(node);
+    this.#options.snapshot?.replace();
     onForgotten();
   }
 
@@ -145,13 +146,13 @@ export class StateDifferences {
       trust.suspendNode(node);
     }
     // All values may have been dropped since.
-    if (epoch !== follower.epoch) {
-      return;
+    if (epoch === follower.epoch) {
+      if (cause === "unknown" || (cause === "writeSets" && carriers.length === 0)) {
+        trust.suspendLastUsed();
+      }
+      follower.forget("difference");
     }
-    if (cause === "unknown" || (cause === "writeSets" && carriers.length === 0)) {
-      trust.suspendLastUsed();
-    }
-    follower.forget("difference");
+    this.#options.snapshot?.replace();
   }
 
   #dropAll(found: FoundDifference): void {
@@ -160,6 +161,7 @@ export class StateDifferences {
     const text = "a known state value differs from the node's: all values are dropped, and their source is suspended";
     this.#report(found, text, { source });
     follower.forget("difference");
+    this.#options.snapshot?.replace();
   }
 
   /** Counts and logs a known value that is wrong. */

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { crc32 } from "node:zlib";
 import type { Address } from "../../src/ethereum/hex.ts";
+import { readChunk, readHeader } from "../../src/state/snapshot/snapshotFormat.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
@@ -24,20 +25,28 @@ const UNREAD = addressOf(ACCOUNTS.length);
 /** One answer of a hundred is compared with the node, of restored values one of ten. Above that share, none is. */
 const NOT_COMPARED = 0.5;
 
+interface RigOptions {
+  /** What `Math.random` returns. */
+  readonly share?: number;
+  /** The node has traces instead of access lists. */
+  readonly hasTraces?: boolean;
+}
+
 /** Creates a chain, its node, and a data folder that outlives the services. */
-const createRig = async (t: TestContext, share = NOT_COMPARED) => {
+const createRig = async (t: TestContext, { share = NOT_COMPARED, hasTraces = false }: RigOptions = {}) => {
   t.mock.method(Math, "random", () => share);
   const parent = await mkdtemp(join(tmpdir(), "forebay-snapshot-"));
   t.after(() => rm(parent, { recursive: true, force: true }));
   const folder = join(parent, "data");
-  const written = new WrittenChain("amsterdam");
+  const written = new WrittenChain(hasTraces ? "prague" : "amsterdam");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
+  const source = hasTraces ? ({ traces: "geth" } as const) : { hasAccessLists: true };
+  const node = await StandInNode.start({ chain: written.chain, ...source });
   t.after(() => node.close());
   const start = async (options: Partial<ServiceChain> = {}, { isLocked = false, ...cache }: StartOptions = {}) => {
     const service = await createService(
       {
-        ...{ nodes: [{ url: node.url, name: "own" }], blockTimeMs: LONG_MS },
+        ...{ nodes: [{ url: node.url, name: "own" }], blockTimeMs: LONG_MS, ...(hasTraces && { forks: "prague" }) },
         ...options,
         state: { waitMs: LONG_MS, ...options.state },
       },
@@ -183,7 +192,7 @@ const plant = (folder: string, address: Address): void => {
 };
 
 test("a wrong value in a snapshot is found, and ends all restored values and the snapshot", async (t) => {
-  const { written, folder, start, follow, learn } = await createRig(t, 0.05);
+  const { written, folder, start, follow, learn } = await createRig(t, { share: 0.05 });
   const before = await start();
   await learn(before);
   await before.close();
@@ -201,6 +210,44 @@ test("a wrong value in a snapshot is found, and ends all restored values and the
     await balances(after),
     ACCOUNTS.map(() => "0x1"),
   );
+});
+
+/** Returns the number of blocks at which traces of the node agreed, of a snapshot that a killed process leaves. */
+const blocksOfKilled = async (folder: string): Promise<number | undefined> => {
+  const copy = `${folder}-copy`;
+  await cp(folder, copy, { recursive: true });
+  const database = new DatabaseSync(join(copy, "forebay.db"));
+  const { value } =
+    database.prepare("SELECT value FROM chunks JOIN snapshots USING (name, slot) WHERE number = 0").get() ?? {};
+  database.close();
+  await rm(copy, { recursive: true });
+  return value instanceof Uint8Array ? readHeader(readChunk(value)).nodes[0]?.progress?.blocks : undefined;
+};
+
+test("the evidence of a node whose traces are suspended does not survive a kill", async (t) => {
+  const { written, folder, start, follow, learn } = await createRig(t, { hasTraces: true });
+  const state = { probation: { blocks: 1, values: 1 }, units: { "debug_*": 1, "eth_getBlock*": 1 } };
+  const before = await start({ state });
+  await learn(before);
+  await before.close();
+  assert.ok(((await blocksOfKilled(folder)) ?? 0) > 0);
+  // No block of the snapshot is left. So its values end, and the evidence stays.
+  written.chain.rewind(written.chain.height);
+  written.mine(ACCOUNTS.map((address) => [address, 3n]));
+  const after = await start({ state });
+  await until(async () => {
+    await learn(after);
+    written.mine();
+    await follow(after);
+    return (await balance(after, ALICE)).headers.get("cache-status") === STATE_HIT;
+  }, "the state is followed");
+  // The traces do not have this write.
+  written.mine([[ALICE, 2n]]);
+  await follow(after);
+  assert.equal((await balance(after, ALICE)).body.result, "0x3");
+  await rpc(after.url, "eth_getBalance", [ALICE, "latest"], { "cache-control": "no-cache" });
+  assert.equal(await metric(after.opsUrl, "forebay_state_drops_total", 'reason="difference"'), 1);
+  await until(async () => (await blocksOfKilled(folder)) === 0, "the evidence ends in the folder");
 });
 
 for (const [what, change] of [
