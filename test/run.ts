@@ -13,7 +13,7 @@ const PROCESSES_PER_CORE: Readonly<Record<string, number>> = { fast: 1, unit: 2,
 const FILES_PER_PROCESS = 8;
 /** A file whose hooks would run for other files, or that measures or changes its process, has a process of its own. */
 const NEEDS_OWN_PROCESS =
-  /^(?:before|after|beforeEach|afterEach)\(|memoryUsage|MAX_STALL_MS|"node:(?:v8|async_hooks|inspector)|globalThis\.\w+ = /m;
+  /^(?:before|after|beforeEach|afterEach|mock\.\w+)\(|memoryUsage|MAX_STALL_MS|"node:(?:v8|async_hooks|inspector)|globalThis\.\w+ = /m;
 
 /** Returns the files that share a process, in the order of their names. */
 const groupFiles = (files: readonly string[]): readonly (readonly string[])[] => {
