@@ -4,9 +4,9 @@ import type { AccountChange, StateChanges, StateKeys, StateValues } from "../cor
 import type { Address, Hash } from "../ethereum/hex.ts";
 import { CachedState } from "../evm/reads/cachedState.ts";
 import { createMissingState } from "../evm/reads/missingState.ts";
+import { mergeChanges } from "../evm/reads/writtenState.ts";
 import type { PlainCall } from "../state/fetch/prefetch.ts";
 import { predictKeys } from "./predictKeys.ts";
-import { mergeChanges } from "./stateLayers.ts";
 
 /** Fetches state at a sealed block. `hint`: calls that will run soon. Some nodes can trace them and return what they read. */
 export type FetchState = (base: BlockId, keys: StateKeys, hint?: readonly PlainCall[]) => Promise<StateValues>;

@@ -1,29 +1,8 @@
 import type { AccountChange, StateChanges } from "../core/stateReader.ts";
 import type { WrittenAccount } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
+import { mergeChanges } from "../evm/reads/writtenState.ts";
 import type { PendingBlockState } from "./applyMessage.ts";
-
-const mergeChange = (older: AccountChange | undefined, newer: AccountChange): AccountChange => {
-  if (older === undefined) {
-    return newer;
-  }
-  const { account, isCleared } = newer;
-  // Earlier code stays valid, unless the account was destroyed or created again.
-  const code = newer.code ?? (isCleared ? undefined : older.code);
-  const slots = isCleared ? newer.slots : new Map([...older.slots, ...newer.slots]);
-  return { account, isCleared: isCleared || older.isCleared, slots, ...(code && { code }) };
-};
-
-/** Merges write sets, oldest first, into one. */
-export const mergeChanges = (layers: readonly StateChanges[]): StateChanges => {
-  const merged = new Map<Address, AccountChange>();
-  for (const layer of layers) {
-    for (const [address, change] of layer) {
-      merged.set(address, mergeChange(merged.get(address), change));
-    }
-  }
-  return merged;
-};
 
 const changesOf = (block: PendingBlockState): StateChanges[] => block.parts.flatMap(({ changes }) => changes ?? []);
 

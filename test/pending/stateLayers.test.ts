@@ -3,7 +3,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { AccountChange } from "../../src/core/stateReader.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
-import { findAccount, findSlot, mergeChanges } from "../../src/pending/stateLayers.ts";
+import { mergeChanges } from "../../src/evm/reads/writtenState.ts";
+import { findAccount, findSlot } from "../../src/pending/stateLayers.ts";
 import { hashOf } from "../support/builders/flashblocks.ts";
 
 const address: Address = `0x${"aa".repeat(20)}`;

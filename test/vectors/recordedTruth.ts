@@ -1,6 +1,6 @@
 import type { StateChanges } from "../../src/core/stateReader.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
-import { mergeChanges } from "../../src/pending/stateLayers.ts";
+import { mergeChanges } from "../../src/evm/reads/writtenState.ts";
 import {
   type Account,
   createWitnessFetch,
