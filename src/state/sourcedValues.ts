@@ -33,10 +33,8 @@ export interface BlockGiver {
  */
 export class SourcedValues {
   readonly #values: ValueStore;
-  /** For the givers of the write sets that were applied since the values began. */
-  readonly #evidences = new Set<GiverEvidence | undefined>();
-  /** The names of nodes on whose word alone write sets were applied since the values began. */
-  readonly #nodes = new Set<string>();
+  /** The givers of the write sets that were applied since the values began, by node. Without one, a source needs no trust. */
+  readonly #carriers = new Map<string | undefined, GiverEvidence | undefined>();
   /** The givers of the newest write sets, by the number of the block. */
   readonly #givers = new Map<bigint, BlockGiver>();
   /** Keys whose values become known from no node: origins disagree on them, or are asked about them now. */
@@ -62,12 +60,12 @@ export class SourcedValues {
   canContinue(source: WriteSetSource, writeSet: WriteSet): boolean {
     // A probation also ends by time.
     this.#updateTrusted();
-    return this.#evidences.size === 0 || isOnProbation(evidenceOf(source, writeSet)) !== this.#values.isTrusted;
+    return this.#carriers.size === 0 || isOnProbation(evidenceOf(source, writeSet)) !== this.#values.isTrusted;
   }
 
   /** Whether a write set was applied since the values began, on the word of this node alone. */
   isCarriedBy(node: string): boolean {
-    return this.#nodes.has(node);
+    return this.#carriers.has(node);
   }
 
   /** Returns the nodes on whose word alone the write sets of these blocks are. */
@@ -89,16 +87,13 @@ export class SourcedValues {
 
   /** Returns the nodes on whose word alone write sets carried the values. Undefined among them: a source that needs no trust. */
   get carriers(): readonly (string | undefined)[] {
-    return [...this.#nodes, ...(this.#evidences.size > this.#nodes.size ? [undefined] : [])];
+    return [...this.#carriers.keys()];
   }
 
   /** Adds givers that carried the values to the first readable block before a restart. */
   addCarriers(carriers: readonly BlockGiver[]): void {
     for (const { node, evidence } of carriers) {
-      this.#evidences.add(evidence);
-      if (node !== undefined) {
-        this.#nodes.add(node);
-      }
+      this.#carriers.set(node, evidence);
     }
     this.#updateTrusted();
   }
@@ -120,10 +115,7 @@ export class SourcedValues {
   apply(source: WriteSetSource, writeSet: WriteSet): Generator<void, boolean> {
     const { node, block } = writeSet;
     const evidence = evidenceOf(source, writeSet);
-    this.#evidences.add(evidence);
-    if (node !== undefined) {
-      this.#nodes.add(node);
-    }
+    this.#carriers.set(node, evidence);
     this.#givers.set(block.number, { node, evidence });
     for (const number of [...this.#givers.keys()].slice(0, -this.#values.maxReadable)) {
       this.#givers.delete(number);
@@ -167,12 +159,11 @@ export class SourcedValues {
   }
 
   #updateTrusted(): void {
-    this.#values.isTrusted = ![...this.#evidences].some(isOnProbation);
+    this.#values.isTrusted = ![...this.#carriers.values()].some(isOnProbation);
   }
 
   #forgetGivers(): void {
-    this.#evidences.clear();
-    this.#nodes.clear();
+    this.#carriers.clear();
     this.#givers.clear();
   }
 }
