@@ -26,12 +26,6 @@ export const forgetSlots = (writes: MutableWrites): void => {
   writes.slots.clear();
 };
 
-/** All slots became zero. */
-export const clearSlots = (writes: MutableWrites): void => {
-  writes.otherSlots = "cleared";
-  writes.slots.clear();
-};
-
 export const forgetCode = (writes: MutableWrites): void => {
   writes.code = "unknown";
   delete writes.codeHash;
