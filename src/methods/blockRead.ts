@@ -60,7 +60,7 @@ const isLastingCall = ([call = null, , stateOverrides = null, blockOverrides]: r
   call.authorizationList === undefined &&
   hasKnownFields(call, stateOverrides);
 
-/** Reads at a block: from known state values, or else from the cache and the nodes. */
+/** Reads at a block: from known values (StateReads) or results of calls (CallCache), or else from the cache and the nodes. */
 const requestState = (
   chain: Chain,
   context: Context,

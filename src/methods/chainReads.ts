@@ -44,8 +44,8 @@ export const blockReceipts: BlockReadSpec = {
 const BLOCK = 0;
 
 /**
- * Creates the function that reads sealed blocks by number, oldest first. They share HTTP requests. Blocks that no node has are
- * left out, and those that cannot be read now. A node on another branch may return other blocks than the canonical ones.
+ * Creates the function that reads sealed blocks by number, oldest first. Blocks that no node has are left out, and those
+ * that cannot be read now. A node on another branch may return other blocks than the canonical ones.
  */
 export const blocksByNumber =
   (reads: RpcSource) =>
