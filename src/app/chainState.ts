@@ -9,6 +9,7 @@ import { createAgreedFetch } from "../state/fetch/agreedFetch.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import { comparedNodes, OriginComparison } from "../state/originComparison.ts";
 import { createSameRules } from "../state/sameRules.ts";
+import { SharedEvidence } from "../state/sharedEvidence.ts";
 import { SourcedValues } from "../state/sourcedValues.ts";
 import { SourceTrust } from "../state/sourceTrust.ts";
 import { StateChecks } from "../state/stateChecks.ts";
@@ -42,7 +43,7 @@ const nowMs = (): number => performance.now();
 export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "cost" | "trust"> {
   readonly views: Pick<PendingViews, "ready" | "view" | "forks" | "systemContracts" | "execution">;
   readonly forwarded: ForwardedReasons;
-  readonly pipeline: Pick<ReadPipeline, "ownReads" | "forget">;
+  readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "sharedValues" | "forget">;
   /** Undefined without a data folder. */
   readonly storage: ChainSnapshotOptions["storage"] | undefined;
   /** Aborts when the chain is closed. */
@@ -74,6 +75,7 @@ export class ChainState {
   #checks: StateChecks | undefined;
   #learner: StateLearner | undefined;
   #differences: StateDifferences | undefined;
+  #evidence: SharedEvidence | undefined;
   #callCache: ReturnType<typeof createCallCache> | undefined;
   readonly #onDropped = new Set<() => void>();
   #sources: readonly WriteSetSource[] = [];
@@ -148,6 +150,7 @@ export class ChainState {
   }
 
   #closeLearning(): void {
+    this.#evidence?.close();
     this.#checks?.close();
     this.#callCache?.close();
   }
@@ -174,7 +177,38 @@ export class ChainState {
       return;
     }
     telemetry.log.debug({ chain: config.name, sources: sources.map(({ kind }) => kind) }, "state is followed");
+    await this.#shareEvidence(costs.trust);
+    if (this.#isClosed) {
+      this.#closeLearning();
+      return;
+    }
     this.#follow(sources, known ?? (await this.#restore(this.#createKnown(costs), sources)));
+  }
+
+  /** Exchanges the evidence on traces with other replicas, from now on. */
+  async #shareEvidence(trust: SourceTrust): Promise<void> {
+    const { pipeline, upstreams } = this.#options;
+    const { sharedValues: values } = pipeline;
+    if (values === undefined) {
+      return;
+    }
+    this.#evidence = new SharedEvidence({
+      ...{ values, trust, nodes: upstreams.nodes },
+      onSuspended: (node, cause) => {
+        if (cause === "value") {
+          this.#recordWrongValue(node);
+        }
+        this.#follower?.forgetNode(node);
+        this.#snapshot?.replace();
+        this.#publishDropped();
+      },
+    });
+    await this.#evidence.exchange();
+  }
+
+  #recordWrongValue(name: string): void {
+    const node = this.#options.upstreams.nodes.find((each) => each.name === name);
+    node?.recordWrongAnswer(new UnverifiedError(name, "state", true));
   }
 
   /** Restores what was known before a restart. */
@@ -297,8 +331,7 @@ export class ChainState {
     });
     const differences = new StateDifferences({
       ...{ chain, comparison, trust, values, sourced, follower, telemetry, snapshot: this.#snapshot },
-      recordWrongValue: (name) =>
-        upstreams.nodes.find((node) => node.name === name)?.recordWrongAnswer(new UnverifiedError(name, "state", true)),
+      recordWrongValue: (name) => this.#recordWrongValue(name),
       onForgotten: () => this.#publishDropped(),
     });
     this.#differences = differences;

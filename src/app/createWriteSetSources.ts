@@ -1,4 +1,5 @@
 import { createUnitsOf } from "../access/providerUnits.ts";
+import { LeasedValues } from "../cache/leasedValues.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { type CallScope, ownContext } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
@@ -9,6 +10,7 @@ import { ExecutionSource } from "../pending/executionSource.ts";
 import { AccessListSource } from "../state/sources/accessListSource.ts";
 import { CompletedFeedSource } from "../state/sources/completedFeedSource.ts";
 import type { FeedSource } from "../state/sources/feedSource.ts";
+import { SharedSource } from "../state/sources/sharedSource.ts";
 import type { SourceNodes } from "../state/sources/sourceNodes.ts";
 import { TraceSource } from "../state/sources/traceSource.ts";
 import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
@@ -22,7 +24,7 @@ import type { Upstreams } from "./upstreams.ts";
 export interface WriteSetSourcesOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
-  readonly pipeline: Pick<ReadPipeline, "ownReads">;
+  readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript">;
   readonly views: Pick<PendingViews, "forks" | "systemContracts" | "execution">;
   /** Undefined without a feed. */
   readonly feed: FeedSource | undefined;
@@ -92,6 +94,26 @@ const createFeedSource = (options: WriteSetSourcesOptions, feed: FeedSource): Co
   });
 };
 
+/** With Redis, replicas share the write sets of a source. */
+const createShare = ({
+  upstreams,
+  pipeline,
+  trust,
+}: WriteSetSourcesOptions): ((source: WriteSetSource) => WriteSetSource) => {
+  const { runScript } = pipeline;
+  if (runScript === undefined) {
+    return (source) => source;
+  }
+  const values = new LeasedValues(runScript);
+  const origins = new Map(upstreams.nodes.map(({ name, origin }) => [name, origin]));
+  return (source) =>
+    new SharedSource(source, {
+      ...{ values, origins },
+      mayUse: (node) => trust.mayUse(node),
+      blockTimeMs: () => upstreams.heads.blockTimeMs,
+    });
+};
+
 /** Creates the source that executes blocks, with a thread of its own. Undefined if the chain cannot be executed here. */
 const createExecutionSource = (options: WriteSetSourcesOptions): ExecutionSource | undefined => {
   const { upstreams, views, thread, signal } = options;
@@ -119,6 +141,7 @@ export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly
     return execution === undefined ? [] : [execution];
   }
   const nodes = createSourceNodes(upstreams);
+  const share = createShare(options);
   const accessList = new AccessListSource({
     ...nodes,
     thread,
@@ -130,8 +153,8 @@ export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly
   });
   const available = [
     ...(feed === undefined ? [] : [createFeedSource(options, feed)]),
-    accessList,
-    createTraceSource(options, nodes),
+    share(accessList),
+    share(createTraceSource(options, nodes)),
   ];
   return selectWriteSetSources(source, available);
 };

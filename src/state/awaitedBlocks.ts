@@ -13,8 +13,11 @@ export interface NodeValue {
 /** Later values are dropped, and asked again after the block. */
 const MAX_BUFFERED_VALUES = 4_096;
 
+/** `shared`: another replica has read it. */
+export type ReadOutcome = "read" | "shared" | WriteSetFailure;
+
 /** Called with the result of each source that was asked. `error` is what the source threw. */
-export type OnWriteSetRead = (kind: WriteSetSourceKind, outcome: "read" | WriteSetFailure, error?: unknown) => void;
+export type OnWriteSetRead = (kind: WriteSetSourceKind, outcome: ReadOutcome, error?: unknown) => void;
 
 /** A write set with the source that had it. */
 export interface SourcedWriteSet {
@@ -99,7 +102,7 @@ export class AwaitedBlock {
       } else if (result.block.hash !== this.block.hash) {
         onRead(source.kind, "mismatch");
       } else {
-        onRead(source.kind, "read");
+        onRead(source.kind, result.isShared === true ? "shared" : "read");
         return { source, writeSet: result };
       }
     }

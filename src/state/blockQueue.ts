@@ -7,13 +7,14 @@ import {
   isCanonicalIn,
   type NodeValue,
   type OnWriteSetRead,
+  type ReadOutcome,
   type SourcedWriteSet,
 } from "./awaitedBlocks.ts";
 import type { StateDifference } from "./originComparison.ts";
 import { runSlicedWhile } from "./runSliced.ts";
 import type { SourcedValues } from "./sourcedValues.ts";
 import type { ValueStore } from "./store/valueStore.ts";
-import type { WriteSetFailure, WriteSetSourceKind } from "./writeSet.ts";
+import type { WriteSetSourceKind } from "./writeSet.ts";
 
 export interface BlockQueueOptions {
   readonly chain: string;
@@ -22,7 +23,7 @@ export interface BlockQueueOptions {
   readonly values: ValueStore;
   readonly sourced: SourcedValues;
   /** Called with the outcome of each source that was asked. */
-  onRead(source: WriteSetSourceKind, outcome: "read" | WriteSetFailure): void;
+  onRead(source: WriteSetSourceKind, outcome: ReadOutcome): void;
   onDropped(reason: DropReason): void;
   /** Called if a node returned another value than the known one. */
   onDifference(difference: StateDifference): void;

@@ -102,9 +102,13 @@ export class GiverEvidence {
     this.#firstMs = Math.min(this.#firstMs, this.#nowMs() - ageMs);
   }
 
+  get suspendedForMs(): number {
+    return Math.max(0, this.#suspendedUntilMs - this.#nowMs());
+  }
+
   /** Called when a value of its write sets was wrong. */
-  suspend(): void {
-    this.#suspendedUntilMs = this.#nowMs() + SUSPENSION_MS;
+  suspend(forMs = SUSPENSION_MS): void {
+    this.#suspendedUntilMs = this.#nowMs() + forMs;
     this.#blocks = 0;
     this.#values = 0;
     this.#newestBlock = -1n;

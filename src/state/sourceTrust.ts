@@ -22,11 +22,15 @@ export interface SourceTrustOptions {
   readonly nodes?: readonly string[];
 }
 
+/** Why traces are suspended: a value of the node was wrong, or a value that its traces carried. */
+export type SuspensionCause = "value" | "traces";
+
 /** Holds the evidence for each giver of write sets. Suspends those of wrong ones, and paid sources that keep failing. */
 export class SourceTrust {
   readonly #options: SourceTrustOptions;
   /** For the traces of each node. */
   readonly #nodes: Map<string | undefined, GiverEvidence>;
+  readonly #listeners = new Set<(node: string, cause: SuspensionCause) => void>();
   #lastUsed: { readonly kind: WriteSetSourceKind; readonly evidence: GiverEvidence } | undefined;
 
   constructor(options: SourceTrustOptions) {
@@ -58,18 +62,51 @@ export class SourceTrust {
 
   /** Suspends the giver of the newest write set: a source, or the traces of one node. Returns its kind. */
   suspendLastUsed(): WriteSetSourceKind | undefined {
-    this.#lastUsed?.evidence.suspend();
-    return this.#lastUsed?.kind;
+    const used = this.#lastUsed;
+    used?.evidence.suspend();
+    for (const [node, evidence] of this.#nodes) {
+      if (evidence === used?.evidence) {
+        this.#publishSuspended(node, "traces");
+      }
+    }
+    return used?.kind;
+  }
+
+  /**
+   * Whether a trace of this node that another replica has read may be used. That of a node on probation is used only while no
+   * other node is trusted.
+   */
+  mayUse(name: string): boolean {
+    const evidence = this.#nodes.get(name);
+    const isUsable = evidence?.isSuspended === false;
+    return (
+      isUsable && (evidence.isTrusted || !this.#nodes.values().some((each) => each.isTrusted && !each.isSuspended))
+    );
   }
 
   /** Suspends the traces of a node. Its probation begins again. */
-  suspendNode(name: string): void {
+  suspendNode(name: string, cause: SuspensionCause): void {
     this.evidenceOf(name).suspend();
+    this.#publishSuspended(name, cause);
+  }
+
+  /** Calls the listener when traces are suspended. Returns the function that ends this. */
+  onSuspended(listener: (node: string, cause: SuspensionCause) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** Forgets a node that is not configured any more. Another one may get its name. */
   forget(name: string): void {
     this.#nodes.delete(name);
+  }
+
+  #publishSuspended(node: string | undefined, cause: SuspensionCause): void {
+    if (node !== undefined) {
+      for (const listener of this.#listeners) {
+        listener(node, cause);
+      }
+    }
   }
 
   /** Returns the evidence for a node's traces. */
@@ -168,9 +205,9 @@ class GuardedSource implements WriteSetSource {
       .sort(([, one], [, other]) => byProgress(one, other));
   }
 
-  /** A read that fails costs as much as one that succeeds, unless no node supports the source. */
+  /** A read that fails costs as much as one that succeeds, unless no node supports the source. Another replica may have paid. */
   #bill(outcome: WriteSet | WriteSetFailure): WriteSet | WriteSetFailure {
-    if (outcome !== "unsupported") {
+    if (outcome !== "unsupported" && (typeof outcome === "string" || outcome.isShared !== true)) {
       this.#options.cost.spend("writeSets", this.unitsPerBlock);
     }
     return outcome;

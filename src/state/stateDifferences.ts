@@ -125,7 +125,7 @@ export class StateDifferences {
     const { trust, follower, telemetry, recordWrongValue, onForgotten } = this.#options;
     telemetry.log.error({ ...this.#describe(found), node, origin, value }, "a node's state value is wrong");
     recordWrongValue(node);
-    trust.suspendNode(node);
+    trust.suspendNode(node, "value");
     follower.forgetNode(node);
     this.#options.snapshot?.replace();
     onForgotten();
@@ -143,7 +143,7 @@ export class StateDifferences {
       return;
     }
     for (const node of cause === "writeSets" ? carriers : []) {
-      trust.suspendNode(node);
+      trust.suspendNode(node, "traces");
     }
     // All values may have been dropped since.
     if (epoch === follower.epoch) {

@@ -25,6 +25,8 @@ export interface WriteSet {
   readonly accounts: ReadonlyMap<Address, AccountWrites>;
   /** The name of the node on whose word alone it is. */
   readonly node?: string | undefined;
+  /** Another replica has read it, so that it cost nothing here. */
+  readonly isShared?: boolean;
 }
 
 /** Where write sets come from. */

@@ -1,7 +1,18 @@
 import { CHAIN, type MetricFactory, SECONDS } from "./metricFactory.ts";
 
 const ORIGINS = ["feed", "accessList", "trace", "execution"] as const;
-const OUTCOMES = ["read", "unsupported", "late", "tooLarge", "incomplete", "unlisted", "mismatch", "error"] as const;
+/** `shared`: another replica has read it. */
+const OUTCOMES = [
+  "read",
+  "shared",
+  "unsupported",
+  "late",
+  "tooLarge",
+  "incomplete",
+  "unlisted",
+  "mismatch",
+  "error",
+] as const;
 const METHODS = ["eth_getBalance", "eth_getTransactionCount", "eth_getStorageAt", "eth_getCode"] as const;
 /** Why all known values were dropped. */
 const DROPS = [

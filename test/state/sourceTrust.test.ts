@@ -146,7 +146,7 @@ test("a node whose trace was wrong rests and begins its probation again, and the
   assert.deepEqual(order(), ["a"]);
   assert.deepEqual([evidenceOf("a")?.isTrusted, evidenceOf("b")?.isTrusted], [true, false]);
   assert.equal(trace.isSuspended, false);
-  trust.suspendNode("a");
+  trust.suspendNode("a", "traces");
   assert.equal(trace.isSuspended, true);
   assert.equal(await trace.read(BLOCK, signal), "unsupported");
 });
