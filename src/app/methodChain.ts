@@ -1,8 +1,8 @@
 import type { ChainConfig, Config } from "../config/schema.ts";
 import { SplitLogs } from "../logs/splitLogs.ts";
 import { ParsedReads } from "../methods/blockParams.ts";
-import { blocksByNumber, headerOf, parentHashOf, receiptsOf } from "../methods/chainReads.ts";
 import type { Chain } from "../methods/method.ts";
+import { blocksByNumber, headerOf, parentHashOf, receiptsOf } from "../methods/ownBlockReads.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
 import { PolledFilters } from "../subscriptions/polledFilters.ts";
 import { SharedFilters } from "../subscriptions/sharedFilters.ts";

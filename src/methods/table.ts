@@ -1,7 +1,7 @@
 import { blockNumberOrTag, blockNumberOrTagOrHash, stateBlock } from "./blockParams.ts";
 import { blockRead } from "./blockRead.ts";
 import { stateRead } from "./blockReadSpec.ts";
-import { blockByNumber, blockReceipts, fullTransactions } from "./chainReads.ts";
+import { blockByNumber, blockReceipts, fullTransactions } from "./blockSpecs.ts";
 import { eth_feeHistory } from "./eth_feeHistory.ts";
 import { eth_getLogs } from "./eth_getLogs.ts";
 import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeError } from "../../src/core/node.ts";
 import type { RpcSource } from "../../src/core/rpcSource.ts";
-import { parentHashOf } from "../../src/methods/chainReads.ts";
+import { parentHashOf } from "../../src/methods/ownBlockReads.ts";
 import { LocalFilters } from "../../src/subscriptions/localFilters.ts";
 import { PolledFilters } from "../../src/subscriptions/polledFilters.ts";
 import { createSplit, readLogs } from "../logs/askLogs.ts";

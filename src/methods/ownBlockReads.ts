@@ -8,37 +8,13 @@ import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import { blockNumberOrTag, blockNumberOrTagOrHash, resolveBlock } from "./blockParams.ts";
+import { resolveBlock } from "./blockParams.ts";
 import { requestAtBlock, withCanonicalParams } from "./blockRead.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
-import { type CanonicalJson, orNull, readBoolean, required } from "./paramSpec.ts";
-import { pendingBlock, pendingReceipts } from "./pendingReads.ts";
+import { blockByNumber, blockReceipts } from "./blockSpecs.ts";
+import type { CanonicalJson } from "./paramSpec.ts";
 
 // The reads of blocks and receipts that forebay sends itself, beside those of its clients.
-
-export const fullTransactions = required("fullTransactions", orNull(readBoolean, false));
-
-/** Reads a block with transaction hashes or full transactions, or null (docs/service.md, eth_getBlockByNumber). */
-export const blockByNumber: BlockReadSpec = {
-  name: "eth_getBlockByNumber",
-  params: [blockNumberOrTag, fullTransactions],
-  kind: "block",
-  isSlow: true,
-  byHashMethod: "eth_getBlockByHash",
-  blockField: "hash",
-  nullIsError: true,
-  pending: pendingBlock,
-};
-
-export const blockReceipts: BlockReadSpec = {
-  name: "eth_getBlockReceipts",
-  params: [blockNumberOrTagOrHash],
-  kind: "block",
-  isSlow: true,
-  pending: pendingReceipts,
-  blockField: "firstBlockHash",
-  nullIsError: true,
-};
 
 /** The place of the block among the parameters of both. */
 const BLOCK = 0;

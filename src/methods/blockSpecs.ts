@@ -1,0 +1,28 @@
+import { blockNumberOrTag, blockNumberOrTagOrHash } from "./blockParams.ts";
+import type { BlockReadSpec } from "./blockReadSpec.ts";
+import { orNull, readBoolean, required } from "./paramSpec.ts";
+import { pendingBlock, pendingReceipts } from "./pendingReads.ts";
+
+export const fullTransactions = required("fullTransactions", orNull(readBoolean, false));
+
+/** Reads a block with transaction hashes or full transactions, or null (docs/service.md, eth_getBlockByNumber). */
+export const blockByNumber: BlockReadSpec = {
+  name: "eth_getBlockByNumber",
+  params: [blockNumberOrTag, fullTransactions],
+  kind: "block",
+  isSlow: true,
+  byHashMethod: "eth_getBlockByHash",
+  blockField: "hash",
+  nullIsError: true,
+  pending: pendingBlock,
+};
+
+export const blockReceipts: BlockReadSpec = {
+  name: "eth_getBlockReceipts",
+  params: [blockNumberOrTagOrHash],
+  kind: "block",
+  isSlow: true,
+  pending: pendingReceipts,
+  blockField: "firstBlockHash",
+  nullIsError: true,
+};
