@@ -7,7 +7,7 @@ import { HeadListeners } from "../heads/headListeners.ts";
 import type { HeadTracker } from "../heads/headTracker.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { PendingChain } from "../pending/applyMessage.ts";
-import { BlockFormatter } from "../pending/pendingBlock.ts";
+import { BlockFormatter } from "../pending/blockFormatter.ts";
 import { createView } from "../pending/pendingView.ts";
 import { RecentPendingHashes } from "../pending/recentPendingHashes.ts";
 import type { Channel } from "../threads/channel.ts";

@@ -2,7 +2,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { PendingChange, PendingExtension, PendingView } from "../core/view.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockPart, PendingBlockState } from "../pending/applyMessage.ts";
-import { pendingBlockState } from "../pending/pendingBlock.ts";
+import { pendingBlockState } from "../pending/blockFormatter.ts";
 
 /** A pending block with its parts by id. */
 interface PlainBlock extends Omit<PendingBlockState, "parts" | "newest"> {

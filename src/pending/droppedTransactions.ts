@@ -2,7 +2,7 @@ import type { Heads } from "../core/heads.ts";
 import type { Body } from "../core/view.ts";
 import { type Hash, isHash } from "../ethereum/hex.ts";
 import type { BlockPart } from "./applyMessage.ts";
-import type { BlockFormatter } from "./pendingBlock.ts";
+import type { BlockFormatter } from "./blockFormatter.ts";
 import { removedLogs } from "./publishedPreconfirmations.ts";
 import type { Passed } from "./reconcile.ts";
 

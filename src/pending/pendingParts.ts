@@ -10,7 +10,7 @@ import { FeedIntake } from "./feedIntake.ts";
 import { HeadReconciliation, type HeadReconciliationOptions, type HeadSource } from "./headReconciliation.ts";
 import type { PendingBackend } from "./mode.ts";
 import { TransactionFields } from "./nodeTransactionFields.ts";
-import { BlockFormatter } from "./pendingBlock.ts";
+import { BlockFormatter } from "./blockFormatter.ts";
 import { PendingSupportProbe } from "./pendingSupportProbe.ts";
 import { ServingDecision } from "./servingDecision.ts";
 import { SharedNonces, SubmittedNonces } from "./submittedNonces.ts";

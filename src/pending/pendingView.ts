@@ -2,7 +2,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { PendingBlock, PendingMode, PendingSource, PendingView } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import { isExecuted, type PendingChain } from "./applyMessage.ts";
-import type { BlockFormatter } from "./pendingBlock.ts";
+import type { BlockFormatter } from "./blockFormatter.ts";
 import { findAccount, findSlot, stackLayers } from "./stateLayers.ts";
 
 export interface ViewParts {

@@ -2,7 +2,7 @@ import type { Body, PendingBlock, PendingExtension } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { AppliedTransaction, BlockPart, PendingBlockState } from "./applyMessage.ts";
-import type { BlockFormatter } from "./pendingBlock.ts";
+import type { BlockFormatter } from "./blockFormatter.ts";
 
 /** A flashblock that was published to subscribers, and the block of which it was the newest part. */
 interface PublishedPart {

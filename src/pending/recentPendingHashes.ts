@@ -1,7 +1,7 @@
 import type { Hash } from "../ethereum/hex.ts";
 import type { PendingBlockState, PendingChain } from "./applyMessage.ts";
+import type { BlockFormatter } from "./blockFormatter.ts";
 import { isMismatch } from "./execution.ts";
-import type { BlockFormatter } from "./pendingBlock.ts";
 
 /** Whether the execution shows that a field of a message is wrong. The hash may be that of another block. */
 const isContradicted = ({ parts }: PendingBlockState): boolean =>

@@ -10,8 +10,8 @@ import { parseFlashblock } from "../../src/feed/parseFlashblock.ts";
 import { receive } from "../../src/feed/sequence.ts";
 import { type Decision, emptySequence } from "../../src/feed/sequenceState.ts";
 import { applyMessage, type PendingChain } from "../../src/pending/applyMessage.ts";
+import { createPendingBlock } from "../../src/pending/blockFormatter.ts";
 import { decodeOnly } from "../../src/pending/decodeTransaction.ts";
-import { createPendingBlock } from "../../src/pending/pendingBlock.ts";
 import { readJson, readJsonLines } from "./vectorFolder.ts";
 
 const LIMITS = { maxDepth: 5 };
