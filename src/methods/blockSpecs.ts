@@ -1,7 +1,7 @@
 import { blockNumberOrTag, blockNumberOrTagOrHash } from "./blockParams.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { orNull, readBoolean, required } from "./paramSpec.ts";
-import { pendingBlock, pendingReceipts } from "./pendingReads.ts";
+import { readPendingBlock, readPendingReceipts } from "./pendingReads.ts";
 
 export const fullTransactions = required("fullTransactions", orNull(readBoolean, false));
 
@@ -14,7 +14,7 @@ export const blockByNumber: BlockReadSpec = {
   byHashMethod: "eth_getBlockByHash",
   blockField: "hash",
   nullIsError: true,
-  pending: pendingBlock,
+  pending: readPendingBlock,
 };
 
 export const blockReceipts: BlockReadSpec = {
@@ -22,7 +22,7 @@ export const blockReceipts: BlockReadSpec = {
   params: [blockNumberOrTagOrHash],
   kind: "block",
   isSlow: true,
-  pending: pendingReceipts,
+  pending: readPendingReceipts,
   blockField: "firstBlockHash",
   nullIsError: true,
 };

@@ -6,7 +6,7 @@ import { blockRead } from "./blockRead.ts";
 import { stateRead } from "./blockReadSpec.ts";
 import type { Method, MethodInput } from "./method.ts";
 import { readAddress, required } from "./paramSpec.ts";
-import { nonceIn, pendingNonce, viewResponse } from "./pendingReads.ts";
+import { nonceIn, readPendingNonce, viewResponse } from "./pendingReads.ts";
 
 const name = "eth_getTransactionCount";
 
@@ -15,7 +15,7 @@ const read = blockRead({
   params: [required("address", readAddress), stateBlock],
   kind: "state",
   stateRead: stateRead(name, "nonce"),
-  pending: pendingNonce,
+  pending: readPendingNonce,
 });
 
 /** Reads the node's own pending nonce, which includes transactions that forebay has not seen. Returns undefined if the read fails. */

@@ -19,16 +19,16 @@ export const viewResponse = (value: CanonicalJson | Uint8Array): RpcResponse => 
 });
 
 /** Returns the newest pending block, with number and hash (docs/service.md, Block object). */
-export const pendingBlock = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> =>
+export const readPendingBlock = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> =>
   pending.newest ? viewResponse(pending.newest.body(values[1] === true)) : atBase();
 
-export const pendingTransactionCount = async ({ pending, atBase }: PendingRead): Promise<RpcResponse> =>
+export const readPendingTransactionCount = async ({ pending, atBase }: PendingRead): Promise<RpcResponse> =>
   pending.newest ? viewResponse(formatQuantity(pending.newest.transactionHashes.length)) : atBase();
 
-export const pendingTransaction = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> =>
+export const readPendingTransaction = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> =>
   pending.newest ? viewResponse(pending.newest.transaction(Number(values[1])) ?? null) : atBase();
 
-export const pendingReceipts = async ({ input, pending, atBase }: PendingRead): Promise<RpcResponse> => {
+export const readPendingReceipts = async ({ input, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   if (!pending.newest) {
     return atBase();
   }
@@ -63,12 +63,12 @@ const hasReceiptsOf = (response: RpcResponse, hashes: readonly Hash[]): boolean 
   );
 };
 
-export const pendingBalance = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
+export const readPendingBalance = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   const written = pending.account(hexOf(values[0]));
   return written ? viewResponse(formatQuantity(written.account?.balance ?? 0n)) : atBase();
 };
 
-export const pendingCode = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
+export const readPendingCode = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   const written = pending.account(hexOf(values[0]));
   if (written?.code) {
     return viewResponse(formatData(written.code));
@@ -79,13 +79,13 @@ export const pendingCode = async ({ values, pending, atBase }: PendingRead): Pro
 const formatSlot = (value: Uint8Array): string => `0x${formatData(value).slice(2).padStart(64, "0")}`;
 
 /** Returns a slot's value. A slot that the pending blocks have not written has its value at the view's base block. */
-export const pendingStorage = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
+export const readPendingStorage = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   const value = pending.storage(hexOf(values[0]), hexOf(values[1]));
   return value === undefined ? atBase() : viewResponse(formatSlot(value));
 };
 
 /** Returns the nonce after all pre-confirmed transactions. The method adds accepted transactions itself. */
-export const pendingNonce = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
+export const readPendingNonce = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   const written = pending.account(hexOf(values[0]));
   return written
     ? viewResponse(formatQuantity(pending.nonce(hexOf(values[0]), written.account?.nonce ?? 0n)))
@@ -99,7 +99,7 @@ export const nonceIn = (response: RpcResponse): bigint => {
 };
 
 /** Returns slots by address: from the view, and missing ones with one request at the base block. */
-export const pendingStorageValues = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
+export const readPendingStorageValues = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   const slots = Object.entries(values[0] as Readonly<Record<string, readonly string[]>>);
   const written = slots.map(([address, positions]) =>
     positions.map((position) => pending.storage(hexOf(address), hexOf(position))),

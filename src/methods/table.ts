@@ -27,12 +27,12 @@ import {
   required,
 } from "./paramSpec.ts";
 import {
-  pendingBalance,
-  pendingCode,
-  pendingStorage,
-  pendingStorageValues,
-  pendingTransaction,
-  pendingTransactionCount,
+  readPendingBalance,
+  readPendingCode,
+  readPendingStorage,
+  readPendingStorageValues,
+  readPendingTransaction,
+  readPendingTransactionCount,
 } from "./pendingReads.ts";
 import {
   type ByHashRead,
@@ -69,7 +69,7 @@ const eth_getStorageAt = blockRead({
   params: [required("address", readAddress), required("position", readSlot), stateBlock],
   kind: "state",
   stateRead: stateRead("eth_getStorageAt", "slot"),
-  pending: pendingStorage,
+  pending: readPendingStorage,
 });
 
 /** 70,000 keys held the event loop for 70 ms. */
@@ -159,7 +159,7 @@ export const table: readonly Method[] = [
 
   blockRead({
     ...block("eth_getBlockTransactionCountByNumber", "eth_getBlockTransactionCountByHash"),
-    pending: pendingTransactionCount,
+    pending: readPendingTransactionCount,
   }),
   blockRead(block("eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash")),
   blockRead({
@@ -168,7 +168,7 @@ export const table: readonly Method[] = [
       readQuantity,
     ]),
     blockField: "blockHash",
-    pending: pendingTransaction,
+    pending: readPendingTransaction,
   }),
   blockRead(block("eth_getUncleByBlockNumberAndIndex", "eth_getUncleByBlockHashAndIndex", ["index", readQuantity])),
   blockRead(
@@ -207,20 +207,20 @@ export const table: readonly Method[] = [
     params: [address, stateBlock],
     kind: "state",
     stateRead: stateRead("eth_getBalance", "balance"),
-    pending: pendingBalance,
+    pending: readPendingBalance,
   }),
   blockRead({
     name: "eth_getCode",
     params: [address, stateBlock],
     kind: "state",
     stateRead: stateRead("eth_getCode", "code"),
-    pending: pendingCode,
+    pending: readPendingCode,
   }),
   blockRead({
     name: "eth_getStorageValues",
     params: [required("slots", slotsByAddress), stateBlock],
     kind: "state",
-    pending: pendingStorageValues,
+    pending: readPendingStorageValues,
   }),
   blockRead({
     name: "eth_getProof",
