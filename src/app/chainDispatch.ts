@@ -8,7 +8,7 @@ import { type Handlers, methodLabel } from "../methods/handlers.ts";
 import { CallTraces, createCallLog, createCallMetrics } from "../telemetry/callReports.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
-import { noHead } from "./pendingViews.ts";
+import { noHead } from "./chainViews.ts";
 
 /** The JSON-RPC dispatchers of one chain. */
 export interface ChainDispatch {

@@ -15,7 +15,7 @@ import type { SnapshotHeader } from "../state/snapshot/snapshotFormat.ts";
 import type { StateFollower } from "../state/stateFollower.ts";
 import type { DataStorage } from "../storage/dataStorage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { PendingViews } from "./pendingViews.ts";
+import type { ChainViews } from "./chainViews.ts";
 import { rulesOf, untilLinked } from "./stateSuccession.ts";
 import type { Upstreams } from "./upstreams.ts";
 
@@ -41,7 +41,7 @@ const toText = (_: string, value: unknown): unknown => (typeof value === "bigint
 export interface ChainSnapshotOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
-  readonly views: Pick<PendingViews, "forks">;
+  readonly views: Pick<ChainViews, "forks">;
   readonly storage: DataStorage;
   readonly telemetry: Pick<Telemetry, "log">;
   readonly signal: AbortSignal;

@@ -1,13 +1,13 @@
 import type { Chain } from "../methods/method.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
 import type { ChainState } from "./chainState.ts";
+import type { ChainViews } from "./chainViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { ForwardedReasons } from "./forwardedReasons.ts";
-import type { PendingViews } from "./pendingViews.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 /** The views of one chain, as far as requests of clients use them. */
-export interface ClientViews extends Omit<PendingViews, "execution" | "forks" | "systemContracts"> {
+export interface ClientViews extends Omit<ChainViews, "execution" | "forks" | "systemContracts"> {
   readonly execution: Chain["execution"];
 }
 

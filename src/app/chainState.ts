@@ -23,12 +23,12 @@ import { ValueStore } from "../state/store/valueStore.ts";
 import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { ChainSnapshot, type ChainSnapshotOptions, type RestorableState } from "./chainSnapshot.ts";
+import type { ChainViews } from "./chainViews.ts";
 import { createCallCache } from "./createCallCache.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 import { directNodeCall } from "./directNodeCall.ts";
 import { type ForwardedReasons, isDevelopmentNode } from "./forwardedReasons.ts";
-import type { PendingViews } from "./pendingViews.ts";
 import { mayGoOn, removedNodes, untilLinked } from "./stateSuccession.ts";
 
 /** The share of `state.cacheBytes` for answers to calls. */
@@ -41,7 +41,7 @@ const MIN_REQUESTS = 4;
 const nowMs = (): number => performance.now();
 
 export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "cost" | "trust"> {
-  readonly views: Pick<PendingViews, "ready" | "view" | "forks" | "systemContracts" | "execution">;
+  readonly views: Pick<ChainViews, "ready" | "view" | "forks" | "systemContracts" | "execution">;
   readonly forwarded: ForwardedReasons;
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "sharedValues" | "forget">;
   /** Undefined without a data folder. */

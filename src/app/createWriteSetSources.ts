@@ -17,15 +17,15 @@ import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { SourceTrust } from "../state/sourceTrust.ts";
 import type { StateCost } from "../state/stateCost.ts";
 import { selectWriteSetSources, type WriteSetSource } from "../state/writeSet.ts";
+import type { ChainViews } from "./chainViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
-import type { PendingViews } from "./pendingViews.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 export interface WriteSetSourcesOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript">;
-  readonly views: Pick<PendingViews, "forks" | "systemContracts" | "execution">;
+  readonly views: Pick<ChainViews, "forks" | "systemContracts" | "execution">;
   /** Undefined without a feed. */
   readonly feed: FeedSource | undefined;
   readonly thread: WriteSetThread;

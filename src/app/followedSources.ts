@@ -13,10 +13,10 @@ import { LocalFilters } from "../subscriptions/localFilters.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
 import type { ChainSources } from "./chainSources.ts";
 import { ChainState } from "./chainState.ts";
+import { ChainViews } from "./chainViews.ts";
 import { createReadPipeline, type ReadPipeline } from "./createReadPipeline.ts";
 import { directNodeCall } from "./directNodeCall.ts";
 import { ForwardedReasons, isDevelopmentNode } from "./forwardedReasons.ts";
-import { PendingViews } from "./pendingViews.ts";
 import type { Shared } from "./shared.ts";
 import { Upstreams, type UpstreamsOptions } from "./upstreams.ts";
 
@@ -52,7 +52,7 @@ export const createChainUpstreams = (config: ChainConfig, shared: Shared, copy?:
 
 /** The sources of a chain that this process follows. */
 export interface FollowedSources extends ChainSources {
-  readonly views: PendingViews;
+  readonly views: ChainViews;
   readonly state: ChainState;
 }
 
@@ -122,7 +122,7 @@ export const createFollowedSources = (config: ChainConfig, shared: Shared, signa
   storeChain({ config, shared, upstreams, pipeline, signal });
   const feed = config.pending.feeds.length > 0 ? new FeedSource() : undefined;
   const forwarded = new ForwardedReasons(config.name, telemetry);
-  const views: PendingViews = new PendingViews({
+  const views: ChainViews = new ChainViews({
     config,
     upstreams,
     pipeline,

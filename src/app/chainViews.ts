@@ -20,7 +20,7 @@ import { directNodeCall } from "./directNodeCall.ts";
 import type { ForwardedReasons } from "./forwardedReasons.ts";
 import type { Upstreams } from "./upstreams.ts";
 
-export interface PendingViewsOptions {
+export interface ChainViewsOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
   readonly pipeline: Pick<ReadPipeline, "stateStore" | "stated" | "sharedValues">;
@@ -39,12 +39,12 @@ export const noHead = (chain: string): RpcError =>
   unavailable(`chain "${chain}": no upstream node has reported a head yet`);
 
 /** The views of one chain, and the execution on them. Both begin when the nodes have identified the chain. */
-export class PendingViews {
+export class ChainViews {
   /** Rejects if the nodes are of different chains. */
   readonly ready: Promise<void>;
   /** The newest messages of the feed, for the status page. */
   readonly flashblocks = createRecentFlashblocks();
-  readonly #options: PendingViewsOptions;
+  readonly #options: ChainViewsOptions;
   readonly #senders = new SenderCache();
   readonly #listeners = new Set<(change: PendingChange) => void>();
   readonly #callNode: ReturnType<typeof directNodeCall>;
@@ -53,7 +53,7 @@ export class PendingViews {
   #rules: RulesWatch | undefined;
   #isClosed = false;
 
-  constructor(options: PendingViewsOptions) {
+  constructor(options: ChainViewsOptions) {
     this.#options = options;
     this.#callNode = directNodeCall(options.upstreams, () => this.#sealedView());
     this.ready = this.#start();
