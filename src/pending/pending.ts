@@ -75,21 +75,21 @@ export class Pending {
   }
 
   #onMessage(message: FeedMessage): void {
-    const { feed, pipeline, reconciliation } = this.#parts;
+    const { intake, pipeline, reconciliation } = this.#parts;
     const head = this.#options.heads.current();
     if (!head) {
       return;
     }
-    if (feed.receive(message, head.latest) && reconciliation.isIdle) {
-      pipeline.follow(feed.blocks);
+    if (intake.receive(message, head.latest) && reconciliation.isIdle) {
+      pipeline.follow(intake.blocks);
     }
     // A buffered message can show a gap.
     this.#publish();
   }
 
   #onHead({ heads, from }: HeadChange): void {
-    const { feed, reconciliation, transactionFields, local } = this.#parts;
-    feed.follow(heads.latest);
+    const { intake, reconciliation, transactionFields, local } = this.#parts;
+    intake.follow(heads.latest);
     reconciliation.add(from);
     reconciliation.reconcileHead(heads);
     this.#publish();
@@ -102,13 +102,13 @@ export class Pending {
   }
 
   #onExecuted(): void {
-    const { feed, pipeline, reconciliation } = this.#parts;
+    const { intake, pipeline, reconciliation } = this.#parts;
     const head = this.#options.heads.current();
     if (head) {
-      const isChanged = feed.review(head.latest);
+      const isChanged = intake.review(head.latest);
       reconciliation.reconcileHead(head);
       if (isChanged && reconciliation.isIdle) {
-        pipeline.follow(feed.blocks);
+        pipeline.follow(intake.blocks);
       }
     }
     this.#publish();
@@ -139,7 +139,7 @@ export class Pending {
   }
 
   #publishAtDeadline(): void {
-    const { changesInMs } = this.#parts.feed;
+    const { changesInMs } = this.#parts.intake;
     clearTimeout(this.#deadline);
     if (changesInMs !== undefined) {
       this.#deadline = setTimeout(() => this.#publish(), changesInMs);
@@ -155,7 +155,7 @@ export class Pending {
   /** A chain without a feed, or one that has ended its feed for sub-second blocks, has no age of a feed: an alert reads it. */
   #measureFeed(): void {
     const { openFeed, chain, telemetry } = this.#options;
-    const { feed, decision } = this.#parts;
+    const { intake, decision } = this.#parts;
     if (openFeed === undefined) {
       return;
     }
@@ -163,15 +163,15 @@ export class Pending {
     if (decision.backend === "native") {
       feedAgeSeconds.remove({ chain });
     } else {
-      feedAgeSeconds.set({ chain }, feed.ageMs / 1_000);
+      feedAgeSeconds.set({ chain }, intake.ageMs / 1_000);
     }
   }
 
   /** Refreshes the heads only while views are used. An idle chain causes no requests. */
   #refreshIfQuiet(): void {
-    const { decision, feed, probe } = this.#parts;
-    const isQuiet = (feed.quietMs ?? 0) > QUIET_MS;
-    if (decision.backend !== "feed" || !isQuiet || !feed.isLive || !probe.isInUse()) {
+    const { decision, intake, probe } = this.#parts;
+    const isQuiet = (intake.quietMs ?? 0) > QUIET_MS;
+    if (decision.backend !== "feed" || !isQuiet || !intake.isLive || !probe.isInUse()) {
       return;
     }
     this.#options.heads.refresh().catch((err: unknown) => this.#debug({ err }, "heads not refreshed"));

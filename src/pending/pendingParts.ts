@@ -2,6 +2,7 @@ import type { SharedValues } from "../core/sharedValues.ts";
 import type { Feed } from "../feed/feedClient.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { BlockFormatter } from "./blockFormatter.ts";
 import type { KnownSender } from "./decodeTransaction.ts";
 import { DroppedTransactions } from "./droppedTransactions.ts";
 import type { Executor } from "./execution.ts";
@@ -10,7 +11,6 @@ import { FeedIntake } from "./feedIntake.ts";
 import { HeadReconciliation, type HeadReconciliationOptions, type HeadSource } from "./headReconciliation.ts";
 import type { PendingBackend } from "./mode.ts";
 import { TransactionFields } from "./nodeTransactionFields.ts";
-import { BlockFormatter } from "./blockFormatter.ts";
 import { PendingSupportProbe } from "./pendingSupportProbe.ts";
 import { ServingDecision } from "./servingDecision.ts";
 import { SharedNonces, SubmittedNonces } from "./submittedNonces.ts";
@@ -93,22 +93,22 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
   });
   const probe = new PendingSupportProbe({ read, now, onChange: onChange.probed });
   const verdictOf = (message: FeedMessage) => pipeline.record(message)?.verdict ?? "open";
-  const feed = new FeedIntake({ ...options, blockTimeMs, verdictOf, metrics, now });
+  const intake = new FeedIntake({ ...options, blockTimeMs, verdictOf, metrics, now });
   const decision = new ServingDecision({
     ...options,
     hasFeeds: options.openFeed !== undefined,
-    feed,
+    feed: intake,
     nodeBuildsPending: probe.nodeBuildsPending,
   });
   const transactionFields = new TransactionFields(read, now);
-  const reconciliation = new HeadReconciliation({ ...options, feed, pipeline, transactionFields, dropped });
+  const reconciliation = new HeadReconciliation({ ...options, feed: intake, pipeline, transactionFields, dropped });
   const publication = new ViewPublication({
     advanceNonce: (address, nonce) => nonces.local.advance(address, nonce),
     dropped,
     formatted,
     now,
   });
-  return { ...nonces, pipeline, probe, feed, decision, transactionFields, reconciliation, publication };
+  return { ...nonces, pipeline, probe, intake, decision, transactionFields, reconciliation, publication };
 };
 
 export type PendingParts = ReturnType<typeof createPendingParts>;
