@@ -160,7 +160,7 @@ interface Step {
 }
 
 /** Takes one message from any connection. The first copy of a message wins, so connections fill each other's gaps. Pure. */
-export const receive = (state: SequenceState, message: FeedMessage, head: BlockId, limits: SequenceLimits): Step => {
+export const addMessage = (state: SequenceState, message: FeedMessage, head: BlockId, limits: SequenceLimits): Step => {
   const decision = decideMessage(state, message, head, limits);
   const before = decision === "tooFar" ? { ...state, hasDropped: true } : state;
   const next = apply(before, { message, decision }, head, limits);
@@ -172,7 +172,7 @@ export const reviewCopies = (state: SequenceState, head: BlockId, limits: Sequen
   state.buffered.some(({ decision }) => decision === "undecided") ? applyBuffered(state, head, limits) : state;
 
 /** Takes a new head. Removes blocks up to it. Buffers blocks on another parent, in case the head returns to it. Pure. */
-export const follow = (state: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState => {
+export const addHead = (state: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState => {
   const above = state.blocks.filter((block) => block.number > head.number);
   const [first] = above;
   const fits = first === undefined || (first.number === head.number + 1n && first.parentHash === head.hash);

@@ -54,7 +54,7 @@ export class ExecutionPipeline {
   }
 
   /** Takes the current blocks above the base. Executes new messages, and discards messages that are not among them. */
-  follow(blocks: readonly BlockMessages[]): void {
+  setBlocks(blocks: readonly BlockMessages[]): void {
     const messages = blocks.flatMap((block) => block.messages.map((message) => ({ block, message })));
     const changed = messages.findIndex(({ message }, position) => this.#queue[position]?.message !== message);
     const kept = changed < 0 ? messages.length : changed;

@@ -4,7 +4,7 @@ import { pauseBeforeMs } from "../feed/decideMessage.ts";
 import { idleDeadlineMs } from "../feed/feedClient.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import { MessageHashes } from "../feed/pendingHeader.ts";
-import { follow, isDegraded, receive, reviewCopies } from "../feed/sequence.ts";
+import { addHead, addMessage, isDegraded, reviewCopies } from "../feed/sequence.ts";
 import { type BlockMessages, emptySequence, type SequenceLimits, type Verdict } from "../feed/sequenceState.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Passed } from "./reconcile.ts";
@@ -120,7 +120,7 @@ export class FeedIntake {
     const { chain, metrics, now } = this.#options;
     const before = this.#sequence;
     const received = { ...message, receivedMs: now() };
-    const { state, decision } = receive(before, received, head, this.#limits);
+    const { state, decision } = addMessage(before, received, head, this.#limits);
     // A message that was buffered before may be discarded now.
     const isWrong = decision === "wrongHash";
     const wrongHashes = state.wrongHashes - before.wrongHashes - (isWrong ? 1 : 0);
@@ -157,7 +157,7 @@ export class FeedIntake {
   follow(head: BlockId): void {
     const before = this.#sequence;
     const wasDegraded = this.isDegraded;
-    this.#sequence = follow(before, head, this.#limits);
+    this.#sequence = addHead(before, head, this.#limits);
     const { blocks } = this.#sequence;
     // Messages that were buffered for this head are applied now.
     if (blocks.some((block) => !before.blocks.includes(block))) {

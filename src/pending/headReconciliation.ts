@@ -55,7 +55,7 @@ export class HeadReconciliation {
     this.#replaced = undefined;
     const pending = pipeline.chain();
     if (pending.base.hash === head.latest.hash) {
-      pipeline.follow(feed.blocks);
+      pipeline.setBlocks(feed.blocks);
       this.#options.onReconciled?.(head, []);
       return;
     }
@@ -78,7 +78,7 @@ export class HeadReconciliation {
       hasTransactionTimestamp: transactionFields.hasTimestamp,
       deposit: transactionFields.deposit,
     });
-    pipeline.follow(feed.blocks);
+    pipeline.setBlocks(feed.blocks);
     this.#findDropped(head, published);
   }
 

@@ -81,7 +81,7 @@ export class Pending {
       return;
     }
     if (intake.receive(message, head.latest) && reconciliation.isIdle) {
-      pipeline.follow(intake.blocks);
+      pipeline.setBlocks(intake.blocks);
     }
     // A buffered message can show a gap.
     this.#publish();
@@ -108,7 +108,7 @@ export class Pending {
       const isChanged = intake.review(head.latest);
       reconciliation.reconcileHead(head);
       if (isChanged && reconciliation.isIdle) {
-        pipeline.follow(intake.blocks);
+        pipeline.setBlocks(intake.blocks);
       }
     }
     this.#publish();

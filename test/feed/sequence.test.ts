@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { BlockId } from "../../src/core/heads.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
 import type { FeedMessage } from "../../src/feed/feedMessage.ts";
-import { follow, isDegraded, receive } from "../../src/feed/sequence.ts";
+import { addHead, addMessage, isDegraded } from "../../src/feed/sequence.ts";
 import { type Decision, emptySequence, type SequenceState } from "../../src/feed/sequenceState.ts";
 import { flashblock, hashOf, payloadOf } from "../support/builders/flashblocks.ts";
 
@@ -16,7 +16,7 @@ const play = (messages: readonly FeedMessage[], from: SequenceState = emptySeque
   const decisions: Decision[] = [];
   let state = from;
   for (const message of messages) {
-    const step = receive(state, message, at, LIMITS);
+    const step = addMessage(state, message, at, LIMITS);
     state = step.state;
     decisions.push(step.decision);
   }
@@ -67,7 +67,7 @@ test("after a gap the next block waits until the head passes the incomplete bloc
   const gap = play([flashblock(0), flashblock(2), ...block(102n, 2)]);
   assert.deepEqual(gap.decisions, ["first", "gap", "gap", "waiting"]);
   assert.deepEqual(shape(gap.state), ["101: 0"]);
-  assert.deepEqual(shape(follow(gap.state, head(101n), LIMITS)), ["102: 0 1"]);
+  assert.deepEqual(shape(addHead(gap.state, head(101n), LIMITS)), ["102: 0 1"]);
 });
 
 test("a missing predecessor shows a lost last message, which is a gap", () => {
@@ -83,12 +83,12 @@ test("a lost index 0 is a gap until the head passes its block", () => {
   const lost = play(block(102n, 3).slice(1), before.state);
   assert.deepEqual(lost.decisions, ["gap", "gap"]);
   assert.ok(isDegraded(lost.state));
-  const sealed = follow(lost.state, head(101n), LIMITS);
+  const sealed = addHead(lost.state, head(101n), LIMITS);
   assert.deepEqual(shape(sealed), []);
   assert.ok(isDegraded(sealed), "nothing of block 102 can be shown");
   const next = play(block(103n, 2), sealed, head(101n));
   assert.deepEqual(next.decisions, ["early", "waiting"]);
-  const passed = follow(next.state, head(102n), LIMITS);
+  const passed = addHead(next.state, head(102n), LIMITS);
   assert.deepEqual(shape(passed), ["103: 0 1"]);
   assert.ok(!isDegraded(passed));
 });
@@ -97,7 +97,7 @@ test("a lost index 0 of a feed without block numbers is a gap until the head pas
   const silent = { number: 102n, metadata: {} };
   const lost = play([flashblock(1, silent), flashblock(2, silent)], play(block(101n, 2)).state);
   assert.deepEqual(lost.decisions, ["gap", "gap"]);
-  const passed = follow(follow(lost.state, head(101n), LIMITS), head(102n), LIMITS);
+  const passed = addHead(addHead(lost.state, head(101n), LIMITS), head(102n), LIMITS);
   assert.ok(!isDegraded(passed));
   const late = play([flashblock(2, { number: 101n, metadata: {} })], passed, head(102n));
   assert.deepEqual(late.decisions, ["old"], "its block was known before the head passed it");
@@ -114,7 +114,7 @@ test("after an unusually long pause the next block waits for the head", () => {
   assert.deepEqual(short.decisions.slice(-2), ["unconfirmed", "waiting"]);
   assert.deepEqual(shape(short.state), ["101: 0 1 2 3 4"]);
   assert.ok(isDegraded(short.state));
-  const passed = follow(short.state, head(101n), LIMITS);
+  const passed = addHead(short.state, head(101n), LIMITS);
   assert.deepEqual(shape(passed), ["102: 0 1"]);
   assert.ok(!isDegraded(passed));
   const found = play(timed(101n, [0, 20, 130, 330, 530, 1_040]).slice(-1), short.state);
@@ -133,7 +133,7 @@ test("if last messages have sealed hashes, a block on another parent waits for t
   const other = play(sealedHashes(103n, hashOf(0xbad)), state);
   assert.deepEqual(other.decisions, ["unconfirmed", "waiting"]);
   assert.deepEqual(shape(other.state), ["101: 0 1", "102: 0 1"]);
-  const followed = follow(other.state, { number: 102n, hash: hashOf(0xbad) }, LIMITS);
+  const followed = addHead(other.state, { number: 102n, hash: hashOf(0xbad) }, LIMITS);
   assert.deepEqual(shape(followed), ["103: 0 1"]);
   assert.ok(!isDegraded(followed));
 });
@@ -149,14 +149,14 @@ test("an index 0 that arrives before its parent is sealed is buffered, and appli
   const early = play(block(102n, 2));
   assert.deepEqual(early.decisions, ["early", "waiting"]);
   assert.deepEqual(shape(early.state), []);
-  assert.deepEqual(shape(follow(early.state, head(101n), LIMITS)), ["102: 0 1"]);
+  assert.deepEqual(shape(addHead(early.state, head(101n), LIMITS)), ["102: 0 1"]);
 });
 
 test("a block on a wrong parent is buffered, and applied if the head returns to that parent", () => {
   const other = { number: 101n, parentHash: hashOf(0xbad) };
   const wrong = play([flashblock(0, other), flashblock(1, other)]);
   assert.deepEqual(wrong.decisions, ["wrongParent", "waiting"]);
-  assert.deepEqual(shape(follow(wrong.state, { number: 100n, hash: hashOf(0xbad) }, LIMITS)), ["101: 0 1"]);
+  assert.deepEqual(shape(addHead(wrong.state, { number: 100n, hash: hashOf(0xbad) }, LIMITS)), ["101: 0 1"]);
 });
 
 test("a new payload replaces its block and all later messages, and the old payload is ignored from then on", () => {
@@ -190,16 +190,16 @@ test("messages at or below the head, or far above it, are discarded", () => {
 
 test("a head removes blocks up to it and leaves the blocks above", () => {
   const { state } = play([...block(101n, 2), ...block(102n, 2), ...block(103n, 1)]);
-  assert.deepEqual(shape(follow(state, head(101n), LIMITS)), ["102: 0 1", "103: 0"]);
-  assert.deepEqual(shape(follow(state, head(103n), LIMITS)), []);
+  assert.deepEqual(shape(addHead(state, head(101n), LIMITS)), ["102: 0 1", "103: 0"]);
+  assert.deepEqual(shape(addHead(state, head(103n), LIMITS)), []);
 });
 
 test("a reorganisation orphans the blocks on the old head", () => {
   const { state } = play(block(101n, 2));
-  const elsewhere = follow(state, { number: 100n, hash: hashOf(0xbad) }, LIMITS);
+  const elsewhere = addHead(state, { number: 100n, hash: hashOf(0xbad) }, LIMITS);
   assert.deepEqual(shape(elsewhere), []);
-  assert.deepEqual(shape(follow(elsewhere, HEAD, LIMITS)), ["101: 0 1"]);
-  const deep = follow(state, { number: 90n, hash: hashOf(90) }, LIMITS);
+  assert.deepEqual(shape(addHead(elsewhere, HEAD, LIMITS)), ["101: 0 1"]);
+  const deep = addHead(state, { number: 90n, hash: hashOf(90) }, LIMITS);
   assert.deepEqual(shape(play(block(91n, 1), deep, head(90n)).state), ["91: 0"]);
 });
 

@@ -5,7 +5,7 @@ import { RedisStore } from "../../src/cache/redisStore.ts";
 import { decodeValue, encodeValue } from "../../src/cache/redisValue.ts";
 import type { BlockId } from "../../src/core/heads.ts";
 import { decodeFrame } from "../../src/feed/feedConnection.ts";
-import { receive } from "../../src/feed/sequence.ts";
+import { addMessage } from "../../src/feed/sequence.ts";
 import { emptySequence, type SequenceState } from "../../src/feed/sequenceState.ts";
 import { parseEnvelope } from "../../src/jsonrpc/envelope.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
@@ -142,7 +142,7 @@ test("a thousand feed messages in reverse order are applied without a stall", (t
     longest = Math.max(
       longest,
       cpuMs(() => {
-        ({ state } = receive(state, message, head, { maxDepth: 5 }));
+        ({ state } = addMessage(state, message, head, { maxDepth: 5 }));
       }),
     );
   }

@@ -7,7 +7,7 @@ import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import type { FeedMessage } from "../../src/feed/feedMessage.ts";
 import { parseFlashblock } from "../../src/feed/parseFlashblock.ts";
-import { receive } from "../../src/feed/sequence.ts";
+import { addMessage } from "../../src/feed/sequence.ts";
 import { type Decision, emptySequence } from "../../src/feed/sequenceState.ts";
 import { applyMessage, type PendingChain } from "../../src/pending/applyMessage.ts";
 import { createPendingBlock } from "../../src/pending/blockFormatter.ts";
@@ -38,7 +38,7 @@ const play = (messages: readonly FeedMessage[], base: BlockId) => {
   let chain: PendingChain = { base, extraBlockFields: {}, blocks: [] };
   const raws: `0x${string}`[] = [];
   for (const message of messages) {
-    const step = receive(state, message, base, LIMITS);
+    const step = addMessage(state, message, base, LIMITS);
     decisions.push(step.decision);
     state = step.state;
     raws.push(...message.transactions);

@@ -1,7 +1,7 @@
 import { brotliCompressSync } from "node:zlib";
 import { decodeFrame } from "../../../src/feed/feedConnection.ts";
 import { parseFlashblock } from "../../../src/feed/parseFlashblock.ts";
-import { follow, receive } from "../../../src/feed/sequence.ts";
+import { addHead, addMessage } from "../../../src/feed/sequence.ts";
 import { emptySequence, type SequenceState } from "../../../src/feed/sequenceState.ts";
 import { createFeedServer } from "../../devnet/feedServer.ts";
 import type { Flashblock } from "../../devnet/flashblock.ts";
@@ -63,8 +63,8 @@ export const createTarget: CreateTarget = async (t) => {
       return;
     }
     const head = { number: BigInt(chain.head.number), hash: chain.head.hash };
-    ({ state } = receive(state, parsed.message, head, LIMITS));
-    state = follow(state, head, LIMITS);
+    ({ state } = addMessage(state, parsed.message, head, LIMITS));
+    state = addHead(state, head, LIMITS);
     if (state.blocks.length > LIMITS.maxDepth || state.buffered.length > MAX_BUFFERED) {
       throw new Finding("the sequence exceeds its limits", frame.toString("latin1"));
     }
