@@ -6,11 +6,12 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { Admission, type AdmissionOptions } from "./admission.ts";
 import { LastConnections } from "./drain.ts";
-import { createRouter, type Endpoint, type PassThrough, type Route } from "./endpoint.ts";
+import type { Endpoint, PassThrough } from "./endpoint.ts";
 import { HttpTelemetry } from "./httpTelemetry.ts";
 import { JsonRpcHandler, type JsonRpcHandlerOptions, type PassedRequest } from "./jsonRpcHandler.ts";
 import { NewestResponses } from "./pipelinedRequests.ts";
 import { createCors, isOurs, PlainResponses, type PlainResponsesOptions } from "./plainResponses.ts";
+import { createRouter, type Route } from "./router.ts";
 import { Upgrades } from "./upgrades.ts";
 
 /** An import of node:http would also load Node's own fetch and WebSocket: 11 MB and 30 ms of each start. */

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import type { Route } from "./endpoint.ts";
 import type { HttpTelemetry } from "./httpTelemetry.ts";
+import type { Route } from "./router.ts";
 
 const PLAIN = "text/plain";
 const HTML = "text/html";

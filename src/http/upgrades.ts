@@ -5,9 +5,9 @@ import type { Awaitable } from "../jsonrpc/call.ts";
 import { errorResult } from "../jsonrpc/response.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
-import type { Route } from "./endpoint.ts";
 import type { HttpTelemetry } from "./httpTelemetry.ts";
 import { NotPassedError, PassedMessages } from "./passedMessages.ts";
+import type { Route } from "./router.ts";
 
 interface UpgradesOptions {
   /** Returns the error of a client that is not admitted. */

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { readOptions } from "../../docs/configurationTable.ts";
 import { LAYERS } from "../../layers.ts";
 import type { CacheStatus } from "../../src/core/rpcSource.ts";
-import { formatCacheStatus } from "../../src/http/endpoint.ts";
+import { formatCacheStatus } from "../../src/http/cacheStatus.ts";
 import { table } from "../../src/methods/table.ts";
 import { ROOT, readRepositoryFile } from "./repositoryFiles.ts";
 

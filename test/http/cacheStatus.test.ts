@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CacheStatus } from "../../src/core/rpcSource.ts";
-import { formatCacheStatus } from "../../src/http/endpoint.ts";
+import { formatCacheStatus } from "../../src/http/cacheStatus.ts";
 
 const format = (...statuses: CacheStatus[]): string => formatCacheStatus(statuses.map((status) => ({ status })));
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type EndpointResponse, trackInFlight } from "../../src/http/endpoint.ts";
+import type { EndpointResponse } from "../../src/http/endpoint.ts";
+import { trackInFlight } from "../../src/http/trackInFlight.ts";
 import { createInbound } from "../support/builders/request.ts";
 
 const request = createInbound();

@@ -1,6 +1,6 @@
 import type { InboundRequest } from "../../../src/core/context.ts";
 import type { CacheStatus } from "../../../src/core/rpcSource.ts";
-import { formatCacheStatus } from "../../../src/http/endpoint.ts";
+import { formatCacheStatus } from "../../../src/http/cacheStatus.ts";
 import { HttpServer } from "../../../src/http/httpServer.ts";
 import type { Reply } from "../../../src/jsonrpc/call.ts";
 import { createDispatch } from "../../../src/jsonrpc/dispatch.ts";
