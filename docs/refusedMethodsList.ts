@@ -1,4 +1,4 @@
-import { READING_METHODS, REFUSED_METHODS } from "../src/methods/handlers.ts";
+import { READING_METHODS, REFUSED_METHODS } from "../src/methods/refusedMethods.ts";
 
 const formatList = (methods: readonly string[]): string => methods.map((method) => `\`${method}\``).join(", ");
 

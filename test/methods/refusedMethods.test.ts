@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createRefusedMethods } from "../../src/methods/handlers.ts";
+import { createRefusedMethods } from "../../src/methods/refusedMethods.ts";
 import { table } from "../../src/methods/table.ts";
 
 const WRITES = [
