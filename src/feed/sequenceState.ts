@@ -1,6 +1,6 @@
 import type { Data, Hash } from "../ethereum/hex.ts";
 import type { FeedMessage } from "./feedMessage.ts";
-import type { MessageHashes } from "./pendingHeader.ts";
+import type { MessageHashes } from "./flashblockHash.ts";
 
 /** One pending block with its messages 0, 1, 2 and so on, without gaps. */
 export interface BlockMessages {

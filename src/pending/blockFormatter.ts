@@ -1,7 +1,7 @@
 import type { Body, PendingBlock, PendingEnvironment, PendingLog } from "../core/view.ts";
 import { type BlockHeader, blockSize, formatHeader, hashHeader } from "../ethereum/blockHeader.ts";
 import { formatQuantity, type Hash, parseData, type Quantity, ZERO_HASH } from "../ethereum/hex.ts";
-import { pendingHeader } from "../feed/pendingHeader.ts";
+import { pendingHeader } from "../feed/flashblockHash.ts";
 import type { AppliedTransaction, PendingBlockState } from "./applyMessage.ts";
 import { TransactionFormatter } from "./transactionFormatter.ts";
 

@@ -3,7 +3,7 @@ import type { Data } from "../ethereum/hex.ts";
 import { pauseBeforeMs } from "../feed/decideMessage.ts";
 import { idleDeadlineMs } from "../feed/feedClient.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
-import { MessageHashes } from "../feed/pendingHeader.ts";
+import { MessageHashes } from "../feed/flashblockHash.ts";
 import { addHead, addMessage, isDegraded, reviewCopies } from "../feed/sequence.ts";
 import { type BlockMessages, emptySequence, type SequenceLimits, type Verdict } from "../feed/sequenceState.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";

@@ -4,7 +4,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { hashHeader } from "../../src/ethereum/blockHeader.ts";
 import type { Data } from "../../src/ethereum/hex.ts";
 import type { Commitments, FeedMessage } from "../../src/feed/feedMessage.ts";
-import { pendingHeader } from "../../src/feed/pendingHeader.ts";
+import { pendingHeader } from "../../src/feed/flashblockHash.ts";
 import { flashblock, hashOf, payloadOf, raw, txHash } from "../support/builders/flashblocks.ts";
 import { rootOf } from "./fakeExecutor.ts";
 import { createRig } from "./pendingRig.ts";
