@@ -53,6 +53,7 @@ class CachedSource implements RpcSource {
       const nowMs = Date.now();
       if (this.#isServed(entry, request, nowMs)) {
         this.#countHit(retention, "memory", entry, nowMs);
+        // An entry in memory is the response of its hits too.
         return entry;
       }
       return this.#readOrFetch(key, request, context, entry);
