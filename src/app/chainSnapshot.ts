@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
+import { originOf } from "../config/providers.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId } from "../core/heads.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
@@ -11,7 +12,7 @@ import {
   type RestoreTarget,
   restoreSnapshot,
 } from "../state/snapshot/restoreSnapshot.ts";
-import type { SnapshotHeader } from "../state/snapshot/snapshotFormat.ts";
+import { SNAPSHOT_FORMAT, type SnapshotHeader } from "../state/snapshot/snapshotFormat.ts";
 import type { StateFollower } from "../state/stateFollower.ts";
 import type { DataStorage } from "../storage/dataStorage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -21,6 +22,8 @@ import type { Upstreams } from "./upstreams.ts";
 
 /** A killed process loses what became known since. */
 const INTERVAL_MS = 300_000;
+/** A replica tries as often to get the lease, which is as long as an interval. */
+const SHARED_INTERVAL_MS = 60_000;
 /** The thread opens the folder while the chain reads its first head. */
 const OPEN_MS = 1_000;
 /** A snapshot is at most this part of the folder, of which there are two at a time. */
@@ -38,11 +41,16 @@ const digest = (text: string): string => createHash("sha256").update(text).diges
 
 const toText = (_: string, value: unknown): unknown => (typeof value === "bigint" ? String(value) : value);
 
+/** Where snapshots are stored: the data folder, or Redis. */
+type SnapshotStorage = Pick<DataStorage, "maxBytes" | "onOpened" | "readSnapshot" | "writeSnapshot" | "removeSnapshot">;
+
 export interface ChainSnapshotOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
   readonly views: Pick<ChainViews, "forks">;
-  readonly storage: DataStorage;
+  readonly storage: SnapshotStorage;
+  /** Whether replicas share the snapshot, through Redis. */
+  readonly isShared: boolean;
   readonly telemetry: Pick<Telemetry, "log">;
   readonly signal: AbortSignal;
 }
@@ -58,7 +66,7 @@ export interface SavedState extends RestorableState {
   readonly follower: Pick<StateFollower, "generation" | "untilApplied" | "beginAt" | "forget">;
 }
 
-/** The snapshot of one chain's known state in the data folder. */
+/** The snapshot of one chain's known state in the data folder, or in Redis. */
 export class ChainSnapshot {
   readonly #options: ChainSnapshotOptions;
   #saved: SavedState | undefined;
@@ -112,10 +120,14 @@ export class ChainSnapshot {
   /** Saves this state every INTERVAL_MS from now on, and restores the snapshot of a process that had the folder until then. */
   begin(saved: SavedState): void {
     this.#saved = saved;
-    this.#timer ??= setInterval(() => void this.save(), INTERVAL_MS).unref();
+    this.#timer ??= setInterval(() => void this.save(), this.#intervalMs).unref();
     if (this.#isAwaited) {
       this.#unsubscribe ??= this.#options.storage.onOpened(() => void this.#takeOver());
     }
+  }
+
+  get #intervalMs(): number {
+    return this.#options.isShared ? SHARED_INTERVAL_MS : INTERVAL_MS;
   }
 
   /** Ends the saving: another chain has the values now. */
@@ -154,16 +166,24 @@ export class ChainSnapshot {
   }
 
   async #read(parts: SnapshotParts, target: RestoreTarget): Promise<void> {
-    const { config, storage, telemetry } = this.#options;
+    const { config, storage, isShared, telemetry } = this.#options;
     try {
-      const restored = await restoreSnapshot(storage.readSnapshot(this.#name), this.#chain(), parts, target);
+      const restored = await restoreSnapshot(
+        storage.readSnapshot(this.#name),
+        this.#trustedChain(parts),
+        parts,
+        target,
+      );
       if (restored !== undefined) {
         this.#onRestored(restored);
       }
     } catch (err) {
       if (!(err instanceof SnapshotEnded)) {
         telemetry.log.warn({ chain: config.name, err }, "the snapshot of known state is dropped");
-        await storage.removeSnapshot(this.#name);
+        // Redis may be slow for this replica alone. A damaged one is replaced soon.
+        if (!isShared) {
+          await storage.removeSnapshot(this.#name);
+        }
       }
     }
   }
@@ -229,14 +249,27 @@ export class ChainSnapshot {
   /** Chains with one chain id and genesis can be different ones: a fork beside its origin. */
   get #name(): string {
     const { config, upstreams } = this.#options;
-    return `${config.name}:${upstreams.genesis.chainId}:${upstreams.genesis.hash}`;
+    const name = `${config.name}:${upstreams.genesis.chainId}:${upstreams.genesis.hash}`;
+    // Replicas of two versions do not replace each other's.
+    return this.#options.isShared ? `snapshot${SNAPSHOT_FORMAT}:${name}:${this.#chain().rules}` : name;
+  }
+
+  /** Without the nodes whose traces are suspended: their values are not restored. */
+  #trustedChain({ trust }: SnapshotParts): SnapshotChain {
+    const chain = this.#chain();
+    return { ...chain, nodes: chain.nodes.filter(({ name }) => !trust.evidenceOf(name).isSuspended) };
   }
 
   #chain(): SnapshotChain {
-    const { config, upstreams } = this.#options;
+    const { config, upstreams, isShared } = this.#options;
     const { chainId, hash } = upstreams.genesis;
     const rules = JSON.stringify([rulesOf(this.#options) ?? null, optionsOf(config)], toText);
-    const nodes = config.nodes.map((node, index) => ({ name: nodeName(node, index), address: digest(node.url) }));
+    // Replicas may have different URLs of one node.
+    const addressOf = (node: ChainConfig["nodes"][number]): string => (isShared ? originOf(node) : node.url);
+    const nodes = config.nodes.map((node, index) => ({
+      name: nodeName(node, index),
+      address: digest(addressOf(node)),
+    }));
     return { chainId: String(chainId), genesis: hash, rules: digest(rules), nodes };
   }
 
@@ -271,7 +304,7 @@ export class ChainSnapshot {
     }
     telemetry.log.info(
       { chain: config.name, ...counts, number: block?.number.toString() },
-      "known state is restored from the data folder",
+      this.#options.isShared ? "known state is restored from Redis" : "known state is restored from the data folder",
     );
   }
 }

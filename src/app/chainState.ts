@@ -1,5 +1,6 @@
 import { createUnitsOf } from "../access/providerUnits.ts";
 import { Disagreements } from "../cache/agreedState.ts";
+import { RedisSnapshots } from "../cache/redisSnapshots.ts";
 import { UnverifiedError } from "../core/node.ts";
 import type { Address } from "../ethereum/hex.ts";
 import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
@@ -81,13 +82,18 @@ export class ChainState {
   #sources: readonly WriteSetSource[] = [];
   /** The sources that no node supports. */
   readonly #unsupported = new Set<WriteSetSourceKind>();
-  readonly #snapshot: ChainSnapshot | undefined;
+  /** That of the data folder first, then that of Redis. */
+  readonly #snapshots: readonly ChainSnapshot[];
   #isClosed = false;
 
   constructor(options: ChainStateOptions) {
     const { storage } = options;
     this.#options = options;
-    this.#snapshot = storage && new ChainSnapshot({ ...options, storage });
+    const { runScript } = options.pipeline;
+    this.#snapshots = [
+      ...(storage ? [new ChainSnapshot({ ...options, storage, isShared: false })] : []),
+      ...(runScript ? [new ChainSnapshot({ ...options, storage: new RedisSnapshots(runScript), isShared: true })] : []),
+    ];
     this.#store = this.#createStore();
     this.#isWanted = options.views.ready
       .then(() => this.#decideWanted())
@@ -139,12 +145,14 @@ export class ChainState {
 
   /** Writes what is known to the data folder. Never rejects. */
   async save(): Promise<void> {
-    await this.#snapshot?.save();
+    await Promise.all(this.#snapshots.map((snapshot) => snapshot.save()));
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#snapshot?.end();
+    for (const snapshot of this.#snapshots) {
+      snapshot.end();
+    }
     this.#follower?.close();
     this.#closeLearning();
   }
@@ -199,7 +207,9 @@ export class ChainState {
           this.#recordWrongValue(node);
         }
         this.#follower?.forgetNode(node);
-        this.#snapshot?.replace();
+        for (const snapshot of this.#snapshots) {
+          snapshot.replace();
+        }
         this.#publishDropped();
       },
     });
@@ -211,9 +221,33 @@ export class ChainState {
     node?.recordWrongAnswer(new UnverifiedError(name, "state", true));
   }
 
+  get #snapshotOfAll() {
+    const snapshots = this.#snapshots;
+    return {
+      get isWatched(): boolean {
+        return snapshots.some(({ isWatched }) => isWatched);
+      },
+      discard: () => {
+        for (const snapshot of snapshots) {
+          snapshot.discard();
+        }
+      },
+      replace: () => {
+        for (const snapshot of snapshots) {
+          snapshot.replace();
+        }
+      },
+    };
+  }
+
   /** Restores what was known before a restart. */
   async #restore(known: Known, sources: readonly WriteSetSource[]): Promise<Known> {
-    await this.#snapshot?.restore({ ...known, isWorthIt: this.#worthOf(sources) });
+    for (const snapshot of this.#snapshots) {
+      await snapshot.restore({ ...known, isWorthIt: this.#worthOf(sources) });
+      if (known.values.head !== undefined) {
+        break;
+      }
+    }
     return known;
   }
 
@@ -237,9 +271,11 @@ export class ChainState {
       return undefined;
     }
     const { trust, values, sourced } = known;
-    this.#snapshot?.end();
-    if (this.#snapshot !== undefined) {
-      successor.#snapshot?.succeed(this.#snapshot);
+    for (const snapshot of this.#snapshots) {
+      snapshot.end();
+    }
+    for (const [index, snapshot] of this.#snapshots.entries()) {
+      successor.#snapshots[index]?.succeed(snapshot);
     }
     await untilLinked(values.head, successor.#options);
     this.#closeLearning();
@@ -311,14 +347,18 @@ export class ChainState {
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
       onRead: (source, outcome) => this.#noteSource(source, outcome),
       onDropped: () => {
-        this.#snapshot?.endWatch();
+        for (const snapshot of this.#snapshots) {
+          snapshot.endWatch();
+        }
         this.#learner?.onDropped();
         this.#publishDropped();
       },
       onDifference: (difference) => this.#differences?.handle(difference, "read"),
     });
     this.#follower = follower;
-    this.#snapshot?.begin({ ...known, isWorthIt: this.#worthOf(sources), follower });
+    for (const snapshot of this.#snapshots) {
+      snapshot.begin({ ...known, isWorthIt: this.#worthOf(sources), follower });
+    }
     const { timeoutMs } = config.upstream;
     const fetch = createAgreedFetch({
       ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs, isStrict: true },
@@ -330,7 +370,7 @@ export class ChainState {
       onSpent: (units) => cost.spend("audit", units),
     });
     const differences = new StateDifferences({
-      ...{ chain, comparison, trust, values, sourced, follower, telemetry, snapshot: this.#snapshot },
+      ...{ chain, comparison, trust, values, sourced, follower, telemetry, snapshot: this.#snapshotOfAll },
       recordWrongValue: (name) => this.#recordWrongValue(name),
       onForgotten: () => this.#publishDropped(),
     });

@@ -5,7 +5,7 @@ import { type Hash, isHash } from "../../ethereum/hex.ts";
 import type { StateField, StateKey } from "../stateKey.ts";
 
 /** Increased when the form of a snapshot changes. One of another format is dropped. */
-const FORMAT = 1;
+export const SNAPSHOT_FORMAT = 1;
 
 const hash = z.custom<Hash>(isHash);
 const count = z.number().int().nonnegative();
@@ -125,7 +125,7 @@ export class ChunkWriter {
   /** Returns the chunk with its checksum. */
   finish(id: number, number: number): Uint8Array {
     const bytes = this.#bytes.subarray(0, this.#end);
-    bytes.writeUInt8(FORMAT, 4);
+    bytes.writeUInt8(SNAPSHOT_FORMAT, 4);
     bytes.writeUInt8(KINDS[this.#kind], 5);
     bytes.writeUInt32LE(id, 6);
     bytes.writeUInt32LE(number, 10);
@@ -162,7 +162,7 @@ export const readChunk = (chunk: Uint8Array): CheckedChunk => {
   if (bytes.length < PREFIX_BYTES || bytes.readUInt32LE(0) !== crc32(bytes.subarray(4))) {
     throw new DamagedSnapshot("a chunk has another checksum");
   }
-  if (bytes.readUInt8(4) !== FORMAT) {
+  if (bytes.readUInt8(4) !== SNAPSHOT_FORMAT) {
     throw new DamagedSnapshot(`format ${bytes.readUInt8(4)} is not known`);
   }
   const kind = kindOf(bytes.readUInt8(5));
