@@ -328,22 +328,16 @@ export class ChainState {
     return { ...costs, values: this.#store, sourced: new SourcedValues(this.#store) };
   }
 
-  #follow(sources: readonly WriteSetSource[], known: Known): void {
+  #createFollower({ cost, values, sourced }: Known): StateFollower {
     const { config, upstreams, views, telemetry } = this.#options;
-    const chain = config.name;
-    const { cost, trust, values, sourced } = known;
-    this.#known = known;
-    this.#store = values;
-    this.#sources = sources.map((source) => trust.guard(source));
-    const answerBytes = this.#answerBytes;
     const { heads } = upstreams;
-    const follower = new StateFollower({
+    return new StateFollower({
       heads,
       sources: this.#sources,
       cost,
       values,
       sourced,
-      ...{ chain, telemetry },
+      ...{ chain: config.name, telemetry },
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
       onRead: (source, outcome) => this.#noteSource(source, outcome),
       onDropped: () => {
@@ -355,6 +349,18 @@ export class ChainState {
       },
       onDifference: (difference) => this.#differences?.handle(difference, "read"),
     });
+  }
+
+  #follow(sources: readonly WriteSetSource[], known: Known): void {
+    const { config, upstreams, views, telemetry } = this.#options;
+    const chain = config.name;
+    const { cost, trust, values, sourced } = known;
+    this.#known = known;
+    this.#store = values;
+    this.#sources = sources.map((source) => trust.guard(source));
+    const answerBytes = this.#answerBytes;
+    const { heads } = upstreams;
+    const follower = this.#createFollower(known);
     this.#follower = follower;
     for (const snapshot of this.#snapshots) {
       snapshot.begin({ ...known, isWorthIt: this.#worthOf(sources), follower });
