@@ -11,9 +11,11 @@ import { listSuite } from "./suites.ts";
 const PROCESSES_PER_CORE: Readonly<Record<string, number>> = { fast: 1, unit: 2, slow: 1, all: 1 };
 /** Files of one folder share a process: it takes longer to start one, and to load the service, than most files run. */
 const FILES_PER_PROCESS = 8;
-/** A file whose hooks would run for other files, or that measures or changes its process, has a process of its own. */
+/** A file that measures or changes its process has one of its own. */
 const NEEDS_OWN_PROCESS =
-  /^(?:before|after|beforeEach|afterEach|mock\.\w+)\(|memoryUsage|MAX_STALL_MS|"node:(?:v8|async_hooks|inspector)|globalThis\.\w+ = /m;
+  /^mock\.\w+\(|memoryUsage|MAX_STALL_MS|"node:(?:v8|async_hooks|inspector)|globalThis\.\w+ = /m;
+/** Hooks of a file would run for the other files of its process. They belong to one test that has the tests of the file. */
+const HAS_HOOKS = /^(?:before|after|beforeEach|afterEach)\(/m;
 
 /** Returns the files that share a process, in the order of their names. */
 const groupFiles = (files: readonly string[]): readonly (readonly string[])[] => {
@@ -44,10 +46,14 @@ const writeGroup = (target: string, [first = "", ...others]: readonly string[]):
     .replaceAll("/", "-")
     .replace(".test.ts", "");
   const path = join(target, `${name}-and-${others.length}-more.test.mjs`);
-  writeFileSync(
-    path,
-    [first, ...others].map((file) => `import ${JSON.stringify(pathToFileURL(file).href)};\n`).join(""),
-  );
+  const lines = [first, ...others].map((file) => {
+    const url = JSON.stringify(pathToFileURL(file).href);
+    const title = JSON.stringify(relative(import.meta.dirname, file));
+    return HAS_HOOKS.test(readFileSync(file, "utf8"))
+      ? `test(${title}, async () => { await import(${url}); });\n`
+      : `import ${url};\n`;
+  });
+  writeFileSync(path, `import { test } from "node:test";\n${lines.join("")}`);
   return path;
 };
 
