@@ -29,17 +29,35 @@ export const startForebay = (
 ): Promise<ForebayServer> =>
   start(["--upstream", `http://127.0.0.1:${upstreamPort}`, "--port", "0", "--ops-port", "0"], tree, env);
 
+/** A process whose configuration file can be replaced. */
+export interface ConfiguredServer extends ForebayServer {
+  /** Ends the process by a signal, and waits for its end. */
+  stop(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
+  /** Replaces the configuration, and lets the process load it. */
+  configure(config: object): void;
+}
+
 /** Starts the process of a checkout with a configuration. Its ports must be 0. */
-export const startConfigured = async (config: object, tree: URL = THIS_TREE): Promise<ForebayServer> => {
+export const startConfigured = async (config: object, tree: URL = THIS_TREE): Promise<ConfiguredServer> => {
   const folder = mkdtempSync(join(tmpdir(), "forebay-bench-"));
   const file = join(folder, "config.yaml");
   writeFileSync(file, JSON.stringify(config));
-  const server = await start(["--config", file], tree, process.env);
-  const end = async () => {
-    await server.end();
-    rmSync(folder, { recursive: true });
+  const { stop, ...server } = await start(["--config", file], tree, process.env);
+  const stopAndRemove = async (signal: "SIGTERM" | "SIGKILL") => {
+    await stop(signal);
+    rmSync(folder, { recursive: true, force: true });
   };
-  return { ...server, end };
+  return {
+    ...server,
+    stop: stopAndRemove,
+    end: () => stopAndRemove("SIGKILL"),
+    configure: (next) => {
+      writeFileSync(file, JSON.stringify(next));
+      for (const pid of server.pids) {
+        process.kill(pid, "SIGHUP");
+      }
+    },
+  };
 };
 
 /** The line that a process prints once it listens. */
@@ -49,7 +67,7 @@ interface Started {
 }
 
 /** The process prints its URLs as a line of JSON. */
-const start = async (options: readonly string[], tree: URL, env: NodeJS.ProcessEnv): Promise<ForebayServer> => {
+const start = async (options: readonly string[], tree: URL, env: NodeJS.ProcessEnv) => {
   const child = spawn(process.execPath, [binOf(tree), ...options], { stdio: ["ignore", "pipe", "inherit"], env });
   const ended = once(child, "exit");
   const said = Promise.withResolvers<Started>();
@@ -65,17 +83,18 @@ const start = async (options: readonly string[], tree: URL, env: NodeJS.ProcessE
   });
   ended.then(([code]) => said.reject(new Error(`forebay ended with ${code} before it printed its URL`)));
   const { listening, ops } = await said.promise;
+  const stop = async (signal: "SIGTERM" | "SIGKILL"): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill(signal);
+      await ended;
+    }
+  };
   return {
     port: Number(new URL(listening).port),
     opsUrl: ops,
     path: "/",
     pids: [child.pid ?? 0],
-    end: async () => {
-      if (child.exitCode !== null) {
-        return;
-      }
-      child.kill("SIGKILL");
-      await ended;
-    },
+    stop,
+    end: () => stop("SIGKILL"),
   };
 };

@@ -45,6 +45,9 @@ const percentOf = (counts: Counts, total: number): Counts =>
       .filter(([, percent]) => percent > 0),
   );
 
+/** Returns the provider units of calls by method. */
+export const unitsIn = (sent: Counts): number => sum(sent, unitsOf);
+
 /** Describes the time between two samples. */
 export const describeWallets = (before: WalletSample, after: WalletSample): WalletFigures => {
   const asked = subtract(after.asked, before.asked);
