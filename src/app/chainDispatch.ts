@@ -31,8 +31,7 @@ export const maxResponseBytesOf = ({ maxResponseBytes }: Config["server"]): numb
   maxResponseBytes === "none" ? Number.POSITIVE_INFINITY : maxResponseBytes;
 
 /** The context of a call. Before the first head there is no view, and the request itself is the context. */
-type CallContext = Pick<InboundRequest, "caller" | "requestId" | "signal" | "traceHeaders"> &
-  Pick<Partial<Context>, "span">;
+type CallContext = Pick<InboundRequest, "caller" | "received" | "signal"> & Pick<Partial<Context>, "span">;
 
 const createCommonOptions = ({ config: { name, state }, server, usages, telemetry }: ChainDispatchOptions) => {
   const prices = { methodLabel, unitsOf: createUnitsOf(state.units) };

@@ -34,7 +34,7 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
           request,
           options.views.view(),
           performance.now() + timeoutMs,
-          bypassHeader !== undefined && request.headers[bypassHeader] !== undefined ? BYPASS : undefined,
+          bypassHeader !== undefined && request.received.headers[bypassHeader] !== undefined ? BYPASS : undefined,
         );
 
   /** A request waits while this process must not answer from its view, or while the heads of an idle chain are read. */

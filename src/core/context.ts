@@ -56,12 +56,8 @@ export interface RequestProgress {
   failedPending?: PendingMode | undefined;
 }
 
-/**
- * One request as its transport has received it: an HTTP POST, or a message of a WebSocket. The transport's own object is passed.
- * It aborts when the client disconnects.
- */
-export interface InboundRequest extends Abortable {
-  readonly caller: Caller;
+/** What a request has from its transport. All messages of a WebSocket share one. */
+export interface Received {
   /** The headers of the POST, or those of the upgrade. */
   readonly headers: IncomingHttpHeaders;
   /** The id of the HTTP request, for logs. */
@@ -70,12 +66,21 @@ export interface InboundRequest extends Abortable {
   readonly traceHeaders?: TraceHeaders | undefined;
   /** The client sent `Cache-Control: no-cache` (RFC 9111, section 5.2.1.4): state values are read from a node. */
   readonly noCache?: boolean | undefined;
+  /** The connection of a WebSocket. */
+  readonly subscriber?: Subscriber | undefined;
+}
+
+/**
+ * One request as its transport has received it: an HTTP POST, or a message of a WebSocket. The transport's own object is passed.
+ * It aborts when the client disconnects.
+ */
+export interface InboundRequest extends Abortable {
+  readonly caller: Caller;
+  readonly received: Received;
   /** Counts the bytes that the request holds until its response is written. Undefined: they are not counted. */
   readonly memory?: ResultMemory | undefined;
   /** Undefined for requests of forebay itself. */
   readonly progress?: RequestProgress | undefined;
-  /** The connection of a WebSocket message. */
-  readonly subscriber?: Subscriber | undefined;
   /** Calls `then` after the response to a WebSocket message is sent, so that a subscription's events follow its id. */
   afterResponse?(then: () => void): void;
 }
@@ -147,16 +152,16 @@ export class Context implements CallScope {
     return this.#ending.lazySignal;
   }
 
-  get requestId(): string | undefined {
-    return this.request.requestId;
+  get received(): Received {
+    return this.request.received;
   }
 
   get traceHeaders(): TraceHeaders | undefined {
-    return this.request.traceHeaders;
+    return this.request.received.traceHeaders;
   }
 
   get noCache(): boolean {
-    return this.request.noCache === true;
+    return this.request.received.noCache === true;
   }
 
   get memory(): ResultMemory | undefined {
@@ -184,9 +189,11 @@ export class Context implements CallScope {
 /** The context of an execution that reads state. */
 export type StateReadContext = Pick<Context, "caller" | "progress" | "noCache" | "bypassCache">;
 
+const NONE: Received = { headers: {} };
+
 /** Creates the context of a request of forebay itself. `clientId` names its purpose. */
 export const ownContext = (
   clientId: string,
   view: View,
   { signal, deadlineMs, ...options }: Pick<CallScope, "signal" | "deadlineMs"> & ContextOptions,
-): Context => new Context({ caller: { clientId }, headers: {}, signal }, view, deadlineMs, options);
+): Context => new Context({ caller: { clientId }, received: NONE, signal }, view, deadlineMs, options);

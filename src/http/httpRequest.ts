@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { AuthenticatedCaller } from "../access/access.ts";
-import type { InboundRequest, RequestProgress } from "../core/context.ts";
+import type { InboundRequest, Received, RequestProgress } from "../core/context.ts";
 import { LazySignal } from "../core/lazySignal.ts";
 import type { TraceHeaders } from "../core/trace.ts";
 import { mayBeginJsonRpc } from "../jsonrpc/isJsonRpc.ts";
@@ -55,10 +55,10 @@ const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
 export const isNoCache = (header: string | undefined): boolean => header !== undefined && NO_CACHE.test(header);
 
 /**
- * One HTTP request from its headers to its response. It is its own memory and progress, so that a cache hit needs no other object.
+ * One HTTP request from its headers to its response. It is its own `received`, `memory` and `progress`, so that a cache hit needs no other object.
  * A class because of its getters: see LazyCall in jsonrpc/envelope.ts.
  */
-export class HttpRequest implements InboundRequest, RequestProgress, ResultMemory {
+export class HttpRequest implements InboundRequest, Received, RequestProgress, ResultMemory {
   readonly message: IncomingMessage;
   readonly response: ServerResponse;
   readonly caller: AuthenticatedCaller;
@@ -97,6 +97,10 @@ export class HttpRequest implements InboundRequest, RequestProgress, ResultMemor
   /** Aborted when the client disconnects. Created on first use, because a cache hit never needs it. */
   get signal(): AbortSignal {
     return this.lazySignal.signal;
+  }
+
+  get received(): this {
+    return this;
   }
 
   get progress(): this {

@@ -128,7 +128,7 @@ class ActiveSubscribers {
 }
 
 /** Throws RpcError for a request over HTTP. */
-const subscriberOf = ({ method }: Call, { subscriber }: InboundRequest): Subscriber => {
+const subscriberOf = ({ method }: Call, { received: { subscriber } }: InboundRequest): Subscriber => {
   if (subscriber === undefined) {
     throw new RpcError(CODES.METHOD_NOT_FOUND, `${method} needs a WebSocket connection`);
   }

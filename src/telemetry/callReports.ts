@@ -1,4 +1,4 @@
-import type { CallUsage, Context, InboundRequest } from "../core/context.ts";
+import type { CallUsage, Context, InboundRequest, Received } from "../core/context.ts";
 import { NodeError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { NODE_SPAN, type Tracer } from "../core/trace.ts";
@@ -110,15 +110,14 @@ export const createCallMetrics = (
 const SLOW_SECONDS = 1;
 const MAX_METHOD_LENGTH = 64;
 
-type LoggedContext = Pick<InboundRequest, "caller" | "requestId" | "signal" | "traceHeaders">;
+type LoggedContext = Pick<InboundRequest, "caller" | "received" | "signal">;
 type CallOutcome = Outcome<LoggedContext, RpcResponse>;
 
 /** Whether forebay or a node failed, and not the client. */
 const isFailure = (error: RpcError): boolean => error.status >= 500 || error.code === CODES.INTERNAL;
 
 /** Returns the trace id of a `traceparent` header. */
-const traceIdOf = (headers: InboundRequest["traceHeaders"]): string | undefined =>
-  headers?.traceparent.split("-", 2)[1];
+const traceIdOf = (headers: Received["traceHeaders"]): string | undefined => headers?.traceparent.split("-", 2)[1];
 
 /** The line of one call, at level debug. */
 const formatCall = (chain: string, { call, context, error, reply, seconds }: CallOutcome) => ({
@@ -126,8 +125,8 @@ const formatCall = (chain: string, { call, context, error, reply, seconds }: Cal
   method: call.method.slice(0, MAX_METHOD_LENGTH),
   milliseconds: Math.round(seconds * 1000),
   clientId: context.caller.clientId,
-  requestId: context.requestId,
-  traceId: traceIdOf(context.traceHeaders),
+  requestId: context.received.requestId,
+  traceId: traceIdOf(context.received.traceHeaders),
   node: reply?.node,
   code: error?.code,
 });
@@ -142,13 +141,14 @@ export const createCallLog = (chain: string, log: Log) => {
         return;
       }
       const node = error instanceof NodeError ? error.node : reply?.node;
+      const { requestId } = context.received;
       log.warn(
         {
           chain,
           method: call.method.slice(0, MAX_METHOD_LENGTH),
           milliseconds: Math.round(seconds * 1000),
           clientId: context.caller.clientId,
-          ...(context.requestId !== undefined && { requestId: context.requestId }),
+          ...(requestId !== undefined && { requestId }),
           ...(node !== undefined && { node }),
           ...(error && { code: error.code, reason: error.message }),
           ...(skipped > 0 && { skipped }),

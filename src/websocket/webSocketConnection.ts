@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { RawData, WebSocket } from "ws";
 import type { AuthenticatedCaller, Reauthorize } from "../access/access.ts";
-import type { InboundRequest, Subscriber } from "../core/context.ts";
+import type { InboundRequest, Received, Subscriber } from "../core/context.ts";
 import { LazySignal } from "../core/lazySignal.ts";
 import { isNoCache, readTraceHeaders } from "../http/httpRequest.ts";
 import { RequestMemory } from "../http/requestMemory.ts";
@@ -10,7 +10,7 @@ import { type Chunk, errorResult, isStream, isWhole } from "../jsonrpc/response.
 import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { Message, type MessageSource } from "./message.ts";
+import { Message } from "./message.ts";
 import { MessageFlow, type MessageTurns } from "./messageFlow.ts";
 import { Pings, SendQueue } from "./sendQueue.ts";
 
@@ -49,7 +49,7 @@ export class WebSocketConnection {
   readonly #options: WebSocketConnectionOptions;
   readonly #socket: WebSocket;
   readonly #sendQueue: SendQueue;
-  readonly #source: MessageSource;
+  readonly #received: Received;
   readonly #subscriptions = new Map<string, () => void>();
   readonly #ending = new LazySignal();
   #admitted: AuthenticatedCaller;
@@ -63,7 +63,7 @@ export class WebSocketConnection {
     this.#pings = new Pings(options.socket);
     this.#admitted = options.admitted;
     const { clientId } = options.admitted;
-    const received = options.memory?.open("requests", clientId);
+    const requests = options.memory?.open("requests", clientId);
     this.#unsent = options.memory?.open("responses", clientId);
     this.#sendQueue = new SendQueue({
       ...options,
@@ -76,15 +76,14 @@ export class WebSocketConnection {
       onStalled: this.#onStalled,
       onRoom: () => this.#flow.onRoom(),
     });
-    this.#flow = new MessageFlow(options.socket, this.#sendQueue, received);
+    this.#flow = new MessageFlow(options.socket, this.#sendQueue, requests);
     const { headers } = options.request;
-    this.#source = {
+    this.#received = {
       headers,
       requestId: options.requestId,
       traceHeaders: readTraceHeaders(headers),
       noCache: isNoCache(headers["cache-control"]),
       subscriber: this.#createSubscriber(),
-      lazySignal: this.#ending,
     };
     this.closed = this.#listen();
   }
@@ -219,7 +218,8 @@ export class WebSocketConnection {
     this.#admitted.usage?.receive(body.length);
     const { memory: budget } = this.#options;
     const memory = budget && new RequestMemory(budget, this.#admitted.clientId);
-    const message = new Message(this.#source, this.#admitted, memory);
+    const shared = { received: this.#received, lazySignal: this.#ending };
+    const message = new Message({ ...shared, caller: this.#admitted, memory });
     const hasRoom = body.length <= UNCOUNTED_BYTES || memory?.holdBody(body.length) !== false;
     this.#options.turns.run(this, () => {
       this.#handleMessage(hasRoom ? body : undefined, message)

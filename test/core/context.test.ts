@@ -10,9 +10,7 @@ const span = (): Span => ({ child: span, count: () => 0, end: () => {} });
 
 const inbound = createInbound({
   caller: { clientId: "client", connection: {}, charge: () => {}, authorize: () => undefined },
-  requestId: "r-1",
-  traceHeaders: { traceparent: "00-0-0-00" },
-  noCache: true,
+  received: { headers: {}, requestId: "r-1", traceHeaders: { traceparent: "00-0-0-00" }, noCache: true },
   memory: { holdCalls: () => true, hold: () => true, drop: () => {}, holdResponse: () => true },
   progress: { isAdmitted: true, stateReads: 1 },
   lazySignal: new LazySignal(),

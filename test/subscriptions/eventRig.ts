@@ -103,7 +103,10 @@ export const createRig = () => {
     },
     subscribe: async (...params: readonly unknown[]) => {
       const begin: (() => void)[] = [];
-      const inbound = createInbound({ subscriber, afterResponse: (then) => begin.push(then) });
+      const inbound = createInbound({
+        received: { headers: {}, subscriber },
+        afterResponse: (then) => begin.push(then),
+      });
       const context = new Context(inbound, { heads }, 0);
       const reply = await subscriptions.subscribe(createCall("eth_subscribe", params), context);
       const id = reply?.body instanceof Uint8Array ? JSON.parse(Buffer.from(reply.body).toString()) : "";

@@ -37,7 +37,7 @@ const connect = async (context: TestContext, handle: HandleMessage, options: Par
   const subscriber = Promise.withResolvers<Subscriber>();
   server.on("upgrade", (request, stream, head) =>
     webSockets.accept({ request, stream, head, admitted: allowEveryone(request), chain: "chain" }, (body, message) => {
-      subscriber.resolve(message.subscriber ?? assert.fail());
+      subscriber.resolve(message.received.subscriber ?? assert.fail());
       return handle(body, message);
     }),
   );

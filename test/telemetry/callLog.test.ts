@@ -6,7 +6,7 @@ import { createCall } from "../../src/jsonrpc/call.ts";
 import { invalidParams, type RpcError, unavailable } from "../../src/jsonrpc/rpcError.ts";
 import { createCallLog } from "../../src/telemetry/callReports.ts";
 
-const asker = { caller: { clientId: "203.0.113.1" }, requestId: "r-1" };
+const asker = { caller: { clientId: "203.0.113.1" }, received: { headers: {}, requestId: "r-1" } };
 
 const createRecordedLog = () => {
   const lines: Record<string, unknown>[] = [];
@@ -97,7 +97,10 @@ test("at level debug every call has a line with chain, method and trace id", () 
     context: {
       ...asker,
       signal: new AbortController().signal,
-      traceHeaders: { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
+      received: {
+        ...asker.received,
+        traceHeaders: { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
+      },
     },
     reply: undefined,
     error: undefined,

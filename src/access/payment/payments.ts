@@ -157,7 +157,7 @@ export class Payments {
       return serve(false);
     }
     const sale = { ...request, quote };
-    const header = request.inbound.headers["payment-signature"];
+    const header = request.inbound.received.headers["payment-signature"];
     if (typeof header !== "string") {
       throw this.#refuse(sale, "unpaid", "payment required");
     }
@@ -324,7 +324,7 @@ export class Payments {
       inbound.caller.charge?.(1, "payment");
       telemetry.log.debug({ chain, result, reason: message }, "a payment was refused");
     }
-    const url = resourceUrl(payment.publicUrl, inbound.headers.host, target);
+    const url = resourceUrl(payment.publicUrl, inbound.received.headers.host, target);
     const challenge: PaymentRequired = {
       x402Version: X402_VERSION,
       error: message,

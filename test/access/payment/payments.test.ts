@@ -87,8 +87,8 @@ const createRig = async (
   };
   return {
     handle: (response: PayableResponse, { nonce = 1, signal = new AbortController().signal } = {}) => {
-      const headers = { "payment-signature": signedHeader(nonce) };
-      const inbound = { headers, caller: { clientId: "client", connection: {} }, signal, memory };
+      const received = { headers: { "payment-signature": signedHeader(nonce) } };
+      const inbound = { received, caller: { clientId: "client", connection: {} }, signal, memory };
       return payments.handle({ body: Buffer.from(BATCH), chain: "op", target: "/", inbound }, () => response);
     },
     settlements: () => settlements,

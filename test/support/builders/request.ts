@@ -1,4 +1,4 @@
-import { Context, type InboundRequest } from "../../../src/core/context.ts";
+import { Context, type InboundRequest, type Received } from "../../../src/core/context.ts";
 import type { Heads } from "../../../src/core/heads.ts";
 import type { RpcRequest, RpcResponse, RpcSource } from "../../../src/core/rpcSource.ts";
 import { createCall } from "../../../src/jsonrpc/call.ts";
@@ -13,19 +13,20 @@ const ABOVE_ALL_HEADS: Heads = {
 
 export interface ContextOptions
   extends Partial<Pick<Context, "view" | "deadlineMs" | "bypassCache" | "span">>,
-    Partial<Pick<InboundRequest, "caller" | Optional>> {
+    Partial<Pick<InboundRequest, "caller" | Optional>>,
+    Omit<Received, "headers" | "subscriber"> {
   /** Heads of the view; by default above the head of every node. */
   readonly heads?: Heads;
   readonly clientId?: string;
   readonly connection?: object;
 }
 
-type Optional = "signal" | "lazySignal" | "requestId" | "traceHeaders" | "noCache" | "memory" | "progress";
+type Optional = "signal" | "lazySignal" | "memory" | "progress";
 
 /** A request as a transport receives it. */
 export const createInbound = (fields: Partial<InboundRequest> = {}): InboundRequest => ({
   caller: { clientId: "test" },
-  headers: {},
+  received: { headers: {} },
   signal: new AbortController().signal,
   ...fields,
 });
@@ -39,9 +40,15 @@ export const createContext = ({
   deadlineMs = performance.now() + TIMEOUT_MS,
   bypassCache = false,
   span,
+  requestId,
+  traceHeaders,
+  noCache,
   ...request
-}: ContextOptions = {}): Context =>
-  new Context(createInbound({ caller: { clientId, connection }, ...request }), view, deadlineMs, { bypassCache, span });
+}: ContextOptions = {}): Context => {
+  const received = { headers: {}, requestId, traceHeaders, noCache };
+  const inbound = createInbound({ caller: { clientId, connection }, received, ...request });
+  return new Context(inbound, view, deadlineMs, { bypassCache, span });
+};
 
 /** A read of a recent block, unless `fields` has another method or retention class. */
 export const createRequest = (fields: Partial<RpcRequest> = {}): RpcRequest => {
