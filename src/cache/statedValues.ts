@@ -117,13 +117,16 @@ export class StatedValues {
   }
 
   /**
-   * Returns an entry from Redis with the shared object of its node; undefined if it must not be used.
-   * `isProven`: a hash proves the value.
+   * Returns an entry from Redis with the shared object of its node; undefined if it must not be used. Another replica may have it
+   * from an origin without a node here. `isProven`: a hash proves the value.
    */
   adopt(entry: CacheEntry, isProven: boolean): Awaitable<CacheEntry | undefined> {
     if (entry.source === undefined) {
       // An earlier version has not recorded the node.
       return isProven || this.#lifeMs === Number.POSITIVE_INFINITY ? entry : undefined;
+    }
+    if (!this.#ranks.has(entry.source.origin)) {
+      return undefined;
     }
     return whenKnown(
       this.#options.marks.find(this.#options.keys.prefix, entry.source),

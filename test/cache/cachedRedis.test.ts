@@ -22,6 +22,8 @@ interface ReplicaOptions {
   readonly source: RpcSource;
   readonly memoryBytes?: number;
   readonly genesis?: Hash;
+  /** The origin of its node. */
+  readonly origin?: string;
 }
 
 /** Starts one replica, with its own memory and the shared Redis. */
@@ -42,7 +44,10 @@ const startReplica = async (t: TestContext, server: RedisServer, options: Replic
     memory,
     stores: [redis],
     negativeCache: new NegativeCache(),
-    stated: createStated({ keys: { prefix }, redis }),
+    stated: createStated({
+      ...{ keys: { prefix }, redis },
+      nodes: [{ name: "node1", origin: options.origin ?? "one", priority: 0 }],
+    }),
     telemetry,
   };
   return {
@@ -147,6 +152,21 @@ test("a restarted chain never reads the old chain's responses from Redis", async
   const second = await startReplica(t, server, { source: node, genesis: `0x01${ZERO_HASH.slice(4)}` });
   await second.source.request(atFinal(1), createContext({ heads: HEADS }));
   assert.equal(node.requests, 1);
+});
+
+test("a value on the word of an operator whose nodes a replica does not have is not read from Redis", async (t) => {
+  const server = await startRedis(t);
+  const balance = createRequest({ retention: "final", block: { number: 800n } });
+  const stating = (text: string) => countingSource(() => createResponse(text, { block: blockOf(800) }));
+  const ask = ({ source }: Awaited<ReturnType<typeof startReplica>>) =>
+    Promise.resolve(source.request(balance, createContext({ heads: HEADS })));
+  const lying = await startReplica(t, server, { source: stating('"0x7"'), origin: "liar" });
+  assert.equal(textOf(await ask(lying)), '"0x7"');
+  await stored(server, 1);
+  const same = await startReplica(t, server, { source: stating('"0x2"'), origin: "liar" });
+  assert.equal(textOf(await ask(same)), '"0x7"');
+  const other = await startReplica(t, server, { source: stating('"0x1"') });
+  assert.equal(textOf(await ask(other)), '"0x1"');
 });
 
 test("concurrent misses of one key read Redis once", async (t) => {

@@ -29,6 +29,9 @@ export interface CallObject {
   readonly value?: Data;
 }
 
+/** The blocks and the state on which calls are executed. */
+type CalledChain = Pick<StandInChain, "fork" | "at" | "stateAt">;
+
 export type Overrides = Readonly<Record<Address, { readonly code?: Data; readonly balance?: Data }>>;
 
 /** The gas of a call without `gas`, like geth. */
@@ -41,17 +44,17 @@ const lower = (address: string): Address => address.toLowerCase() as Address;
 
 /** Executes calls on the state of a stand-in chain. */
 export class StandInCalls {
-  readonly #chain: StandInChain;
+  readonly #chain: CalledChain;
   readonly #engine: Engine;
   readonly #results = new LRUCache<string, Promise<TransactionResult>>({ max: MAX_RESULTS });
   readonly #codeHashes = new CodeHashes();
 
-  private constructor(chain: StandInChain, engine: Engine) {
+  private constructor(chain: CalledChain, engine: Engine) {
     this.#chain = chain;
     this.#engine = engine;
   }
 
-  static async create(chain: StandInChain): Promise<StandInCalls> {
+  static async create(chain: CalledChain): Promise<StandInCalls> {
     const engines = await createEngines("fast");
     return new StandInCalls(chain, engines(rulesAt(fixedForks(CHAIN_ID, chain.fork), 1n, 1n)));
   }
@@ -101,7 +104,7 @@ export class CodeHashes {
 
 /** Reads the state after a block of any branch, with some codes and balances replaced. */
 export const stateReaderAt = (
-  chain: StandInChain,
+  chain: Pick<CalledChain, "at" | "stateAt">,
   hash: Hash,
   codeHashes: CodeHashes,
   overrides: Overrides = {},

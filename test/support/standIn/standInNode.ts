@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
 import { answerBody, FakeError, type NodeCall, type SocketFront, startSocketFront } from "../fakes/front.ts";
+import type { ShownChain } from "./branchView.ts";
 import type { TraceDialect } from "./diffTrace.ts";
 import { type CallObject, formatReturnData, GAS_PRICE, type Overrides, StandInCalls } from "./standInCalls.ts";
-import { CHAIN_ID, type StandInBlock, type StandInChain } from "./standInChain.ts";
+import { CHAIN_ID, type StandInBlock } from "./standInChain.ts";
 import { wordOf } from "./stateKeys.ts";
 
 export interface StandInNodeOptions {
-  readonly chain: StandInChain;
+  readonly chain: ShownChain;
   /** Executes calls. Nodes of one chain can share it. Default: its own. */
   readonly execution?: StandInCalls;
   /** The form of traces. Undefined: the node has no traces. */

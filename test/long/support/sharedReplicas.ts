@@ -1,0 +1,101 @@
+import { type Address, formatQuantity } from "../../../src/ethereum/hex.ts";
+import type { Lie, LyingNode } from "../../support/fakes/lyingNode.ts";
+import { startLyingNode } from "../../support/fakes/lyingNode.ts";
+import type { Lifespan } from "../../support/servers/redis.ts";
+import { createService, type Service } from "../../support/servers/service.ts";
+import { BranchView } from "../../support/standIn/branchView.ts";
+import { STAND_IN_ACCOUNTS } from "../../support/standIn/randomStateBlocks.ts";
+import { StandInCalls } from "../../support/standIn/standInCalls.ts";
+import type { StandInChain } from "../../support/standIn/standInChain.ts";
+import { StandInNode } from "../../support/standIn/standInNode.ts";
+
+/** The methods that read a write set. */
+export const SOURCE_METHODS = ["debug_traceBlockByHash", "eth_getBlockAccessList"];
+/** The accounts about whose balances the lying node lies. */
+export const LIED: readonly Address[] = STAND_IN_ACCOUNTS.slice(0, 3);
+/** A trace answers from its first block on, so that the run finds what probation would find. */
+const NO_PROBATION = { blocks: 0, values: 0 };
+/** Cheap, so that a few reads pay for following. */
+const UNITS = Object.fromEntries(SOURCE_METHODS.map((method) => [method, 1]));
+/** A little longer than the replies of a slow Redis, so that they arrive. */
+const REDIS_TIMEOUT_MS = 250;
+
+const raised = (balance: unknown): string => formatQuantity(BigInt(String(balance)) + 1n);
+
+interface DiffSide {
+  readonly [account: string]: { readonly balance?: string };
+}
+
+interface TraceItem {
+  readonly result?: { readonly pre?: DiffSide; readonly post?: DiffSide };
+}
+
+const raisedSide = (side: DiffSide = {}): DiffSide =>
+  Object.fromEntries(
+    Object.entries(side).map(([account, fields]) => [
+      account,
+      fields.balance !== undefined && (LIED as readonly string[]).includes(account)
+        ? { ...fields, balance: raised(fields.balance) }
+        : fields,
+    ]),
+  );
+
+/** Balances of some accounts are higher by 1, in reads and in traces alike: the node never contradicts itself. */
+const LIES: readonly Lie[] = [
+  {
+    ...{ name: "balances", methods: ["eth_getBalance"] },
+    result: (result, { params: [address] }) =>
+      (LIED as readonly unknown[]).includes(address) ? raised(result) : result,
+  },
+  {
+    ...{ name: "traces", methods: ["debug_traceBlockByHash"] },
+    result: (result) =>
+      (result as readonly TraceItem[]).map((item) =>
+        item.result?.post === undefined
+          ? item
+          : { ...item, result: { pre: raisedSide(item.result.pre), post: raisedSide(item.result.post) } },
+      ),
+  },
+];
+
+export interface SharedReplica {
+  readonly service: Service;
+  readonly view: BranchView;
+  readonly node: LyingNode;
+}
+
+export interface SharedReplicasOptions {
+  readonly chain: StandInChain;
+  readonly blockMs: number;
+  readonly redisUrl: string;
+  readonly source: "trace" | "accessList";
+  /** A response that a node changes after it is made, on the way to each replica. */
+  readonly onSource: Lie;
+}
+
+/** Starts three replicas with one Redis. Each has a node of its own, and that of the last one lies. */
+export const startSharedReplicas = async (t: Lifespan, options: SharedReplicasOptions) => {
+  const { chain, blockMs, redisUrl, source, onSource } = options;
+  const execution = await StandInCalls.create(chain);
+  const start = async (isLiar: boolean): Promise<SharedReplica> => {
+    const view = new BranchView(chain);
+    const honest = await StandInNode.start({
+      ...{ chain: view, execution },
+      ...(source === "trace" ? { traces: "geth" as const } : { hasAccessLists: true }),
+    });
+    t.after(() => honest.close());
+    const node = await startLyingNode(t, honest.url, [...(isLiar ? LIES : []), onSource]);
+    const service = await createService(
+      {
+        // The replicas have different URLs of the same node, but the liar is the node of one alone.
+        nodes: [{ url: node.url, name: "own", provider: isLiar ? "liar" : "honest" }],
+        ...{ blockTimeMs: blockMs, forks: source === "trace" ? "prague" : "amsterdam" },
+        state: { source, probation: NO_PROBATION, units: UNITS },
+      },
+      { cache: { redis: redisUrl, redisTimeoutMs: REDIS_TIMEOUT_MS } },
+    );
+    t.after(() => service.close());
+    return { service, view, node };
+  };
+  return { honest: [await start(false), await start(false)] as const, lying: await start(true), execution };
+};
