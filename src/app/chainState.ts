@@ -1,35 +1,26 @@
 import { createUnitsOf } from "../access/providerUnits.ts";
-import { Disagreements } from "../cache/agreedState.ts";
-import { RedisSnapshots } from "../cache/redisSnapshots.ts";
 import { UnverifiedError } from "../core/node.ts";
-import type { Address } from "../ethereum/hex.ts";
-import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
-import { ExecutionReads } from "../state/executionReads.ts";
-import { createAgreedFetch } from "../state/fetch/agreedFetch.ts";
-import { StateFetcher } from "../state/fetch/stateFetcher.ts";
-import { comparedNodes, OriginComparison } from "../state/originComparison.ts";
+import type { ExecutionReads } from "../state/executionReads.ts";
 import { createSameRules } from "../state/sameRules.ts";
 import { SharedEvidence } from "../state/sharedEvidence.ts";
 import { SourcedValues } from "../state/sourcedValues.ts";
 import { SourceTrust } from "../state/sourceTrust.ts";
-import { StateChecks } from "../state/stateChecks.ts";
 import { StateCost } from "../state/stateCost.ts";
-import { StateDifferences } from "../state/stateDifferences.ts";
 import { maxMissingBlocks, StateFollower } from "../state/stateFollower.ts";
-import { StateLearner } from "../state/stateLearner.ts";
-import { StateReads } from "../state/stateReads.ts";
+import type { StateReads } from "../state/stateReads.ts";
 import { ENTRY_BYTES } from "../state/store/entryPages.ts";
 import { ValueStore } from "../state/store/valueStore.ts";
 import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { ChainSnapshot, type ChainSnapshotOptions, type RestorableState } from "./chainSnapshot.ts";
+import type { RestorableState } from "./chainSnapshot.ts";
+import { ChainSnapshots, type ChainSnapshotsOptions } from "./chainSnapshots.ts";
 import type { ChainViews } from "./chainViews.ts";
-import { createCallCache } from "./createCallCache.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 import { directNodeCall } from "./directNodeCall.ts";
 import { type ForwardedReasons, isDevelopmentNode } from "./forwardedReasons.ts";
+import { createStateReaders, type FollowedState, type StateReaders } from "./stateReaders.ts";
 import { mayGoOn, removedNodes, untilLinked } from "./stateSuccession.ts";
 
 /** The share of `state.cacheBytes` for answers to calls. */
@@ -45,23 +36,13 @@ export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "cost" |
   readonly views: Pick<ChainViews, "ready" | "view" | "forks" | "systemContracts" | "execution">;
   readonly forwarded: ForwardedReasons;
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "sharedValues" | "forget">;
-  /** Undefined without a data folder. */
-  readonly storage: ChainSnapshotOptions["storage"] | undefined;
+  readonly storage: ChainSnapshotsOptions["storage"];
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
   readonly telemetry: Telemetry;
 }
 
-interface Costs {
-  readonly cost: StateCost;
-  readonly trust: SourceTrust;
-}
-
-/** The values of one chain, with their givers and costs. The chain that replaces it can go on with them. */
-interface Known extends Costs {
-  readonly values: ValueStore;
-  readonly sourced: SourcedValues;
-}
+type Costs = Pick<FollowedState, "cost" | "trust">;
 
 /** The known state of one chain. It begins when the chain is known. */
 export class ChainState {
@@ -69,31 +50,20 @@ export class ChainState {
   /** Whether to follow state. */
   readonly #isWanted: Promise<boolean>;
   #store: ValueStore;
-  #known: Known | undefined;
+  #known: FollowedState | undefined;
   #follower: StateFollower | undefined;
-  #reads: StateReads | undefined;
-  #executionReads: ExecutionReads | undefined;
-  #checks: StateChecks | undefined;
-  #learner: StateLearner | undefined;
-  #differences: StateDifferences | undefined;
+  #readers: StateReaders | undefined;
   #evidence: SharedEvidence | undefined;
-  #callCache: ReturnType<typeof createCallCache> | undefined;
   readonly #onDropped = new Set<() => void>();
   #sources: readonly WriteSetSource[] = [];
   /** The sources that no node supports. */
   readonly #unsupported = new Set<WriteSetSourceKind>();
-  /** That of the data folder first, then that of Redis. */
-  readonly #snapshots: readonly ChainSnapshot[];
+  readonly #snapshots: ChainSnapshots;
   #isClosed = false;
 
   constructor(options: ChainStateOptions) {
-    const { storage } = options;
     this.#options = options;
-    const { runScript } = options.pipeline;
-    this.#snapshots = [
-      ...(storage ? [new ChainSnapshot({ ...options, storage, isShared: false })] : []),
-      ...(runScript ? [new ChainSnapshot({ ...options, storage: new RedisSnapshots(runScript), isShared: true })] : []),
-    ];
+    this.#snapshots = new ChainSnapshots(options);
     this.#store = this.#createStore();
     this.#isWanted = options.views.ready
       .then(() => this.#decideWanted())
@@ -110,17 +80,17 @@ export class ChainState {
 
   /** Undefined if state is not followed. */
   get reads(): StateReads | undefined {
-    return this.#reads;
+    return this.#readers?.reads;
   }
 
   /** Undefined if state is not followed. */
   get executionReads(): ExecutionReads | undefined {
-    return this.#executionReads;
+    return this.#readers?.executionReads;
   }
 
   /** Undefined if calls are not answered from earlier answers. */
   get callCache(): CallCache | undefined {
-    return this.#callCache?.callCache;
+    return this.#readers?.callCache;
   }
 
   /** Calls the listener when known values or answers are dropped. Returns the function that ends this. */
@@ -145,22 +115,19 @@ export class ChainState {
 
   /** Writes what is known to the data folder. Never rejects. */
   async save(): Promise<void> {
-    await Promise.all(this.#snapshots.map((snapshot) => snapshot.save()));
+    await this.#snapshots.save();
   }
 
   close(): void {
     this.#isClosed = true;
-    for (const snapshot of this.#snapshots) {
-      snapshot.end();
-    }
+    this.#snapshots.end();
     this.#follower?.close();
     this.#closeLearning();
   }
 
   #closeLearning(): void {
     this.#evidence?.close();
-    this.#checks?.close();
-    this.#callCache?.close();
+    this.#readers?.close();
   }
 
   #logUnfollowed(err: unknown): void {
@@ -190,7 +157,7 @@ export class ChainState {
       this.#closeLearning();
       return;
     }
-    this.#follow(sources, known ?? (await this.#restore(this.#createKnown(costs), sources)));
+    this.#follow(sources, known ?? (await this.#restore(costs, sources)));
   }
 
   /** Exchanges the evidence on traces with other replicas, from now on. */
@@ -207,9 +174,7 @@ export class ChainState {
           this.#recordWrongValue(node);
         }
         this.#follower?.forgetNode(node);
-        for (const snapshot of this.#snapshots) {
-          snapshot.replace();
-        }
+        this.#snapshots.replace();
         this.#publishDropped();
       },
     });
@@ -221,33 +186,10 @@ export class ChainState {
     node?.recordWrongAnswer(new UnverifiedError(name, "state", true));
   }
 
-  get #snapshotOfAll() {
-    const snapshots = this.#snapshots;
-    return {
-      get isWatched(): boolean {
-        return snapshots.some(({ isWatched }) => isWatched);
-      },
-      discard: () => {
-        for (const snapshot of snapshots) {
-          snapshot.discard();
-        }
-      },
-      replace: () => {
-        for (const snapshot of snapshots) {
-          snapshot.replace();
-        }
-      },
-    };
-  }
-
   /** Restores what was known before a restart. */
-  async #restore(known: Known, sources: readonly WriteSetSource[]): Promise<Known> {
-    for (const snapshot of this.#snapshots) {
-      await snapshot.restore({ ...known, isWorthIt: this.#worthOf(sources) });
-      if (known.values.head !== undefined) {
-        break;
-      }
-    }
+  async #restore(costs: Costs, sources: readonly WriteSetSource[]): Promise<FollowedState> {
+    const known = { ...costs, values: this.#store, sourced: new SourcedValues(this.#store) };
+    await this.#snapshots.restore({ ...known, isWorthIt: this.#worthOf(sources) });
     return known;
   }
 
@@ -259,7 +201,7 @@ export class ChainState {
   }
 
   /** Gives what is known to the chain that replaces this one. Undefined if it does not hold there. */
-  async #release(successor: ChainState): Promise<Known | undefined> {
+  async #release(successor: ChainState): Promise<FollowedState | undefined> {
     const follower = this.#follower;
     const known = this.#known;
     if (
@@ -271,12 +213,8 @@ export class ChainState {
       return undefined;
     }
     const { trust, values, sourced } = known;
-    for (const snapshot of this.#snapshots) {
-      snapshot.end();
-    }
-    for (const [index, snapshot] of this.#snapshots.entries()) {
-      successor.#snapshots[index]?.succeed(snapshot);
-    }
+    this.#snapshots.end();
+    successor.#snapshots.succeed(this.#snapshots);
     await untilLinked(values.head, successor.#options);
     this.#closeLearning();
     await follower.release();
@@ -324,11 +262,7 @@ export class ChainState {
     return new ValueStore(followed, Math.max(minimum, Math.floor(state.cacheBytes * EXECUTION_SHARE)));
   }
 
-  #createKnown(costs: Costs): Known {
-    return { ...costs, values: this.#store, sourced: new SourcedValues(this.#store) };
-  }
-
-  #createFollower({ cost, values, sourced }: Known): StateFollower {
+  #createFollower({ cost, values, sourced }: FollowedState): StateFollower {
     const { config, upstreams, views, telemetry } = this.#options;
     const { heads } = upstreams;
     return new StateFollower({
@@ -341,61 +275,26 @@ export class ChainState {
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
       onRead: (source, outcome) => this.#noteSource(source, outcome),
       onDropped: () => {
-        for (const snapshot of this.#snapshots) {
-          snapshot.endWatch();
-        }
-        this.#learner?.onDropped();
+        this.#snapshots.endWatch();
+        this.#readers?.learner.onDropped();
         this.#publishDropped();
       },
-      onDifference: (difference) => this.#differences?.handle(difference, "read"),
+      onDifference: (difference) => this.#readers?.differences.handle(difference, "read"),
     });
   }
 
-  #follow(sources: readonly WriteSetSource[], known: Known): void {
-    const { config, upstreams, views, telemetry } = this.#options;
-    const chain = config.name;
-    const { cost, trust, values, sourced } = known;
+  #follow(sources: readonly WriteSetSource[], known: FollowedState): void {
     this.#known = known;
-    this.#store = values;
-    this.#sources = sources.map((source) => trust.guard(source));
-    const answerBytes = this.#answerBytes;
-    const { heads } = upstreams;
+    this.#store = known.values;
+    this.#sources = sources.map((source) => known.trust.guard(source));
     const follower = this.#createFollower(known);
     this.#follower = follower;
-    for (const snapshot of this.#snapshots) {
-      snapshot.begin({ ...known, isWorthIt: this.#worthOf(sources), follower });
-    }
-    const { timeoutMs } = config.upstream;
-    const fetch = createAgreedFetch({
-      ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs, isStrict: true },
-      fetchFrom: (nodes, forMs) => createBatchFetch({ nodes, heads }, forMs),
-      disagreements: new Disagreements(chain, telemetry),
-    });
-    const comparison = new OriginComparison({
-      nodes: comparedNodes(upstreams, timeoutMs, cost.unitsOf),
-      onSpent: (units) => cost.spend("audit", units),
-    });
-    const differences = new StateDifferences({
-      ...{ chain, comparison, trust, values, sourced, follower, telemetry, snapshot: this.#snapshotOfAll },
+    this.#snapshots.begin({ ...known, isWorthIt: this.#worthOf(sources), follower });
+    this.#readers = createStateReaders({
+      ...{ ...this.#options, ...known, follower, snapshots: this.#snapshots, answerBytes: this.#answerBytes },
       recordWrongValue: (name) => this.#recordWrongValue(name),
-      onForgotten: () => this.#publishDropped(),
+      onDropped: () => this.#publishDropped(),
     });
-    this.#differences = differences;
-    const parts = { values, follower, cost, fetch, comparison, differences };
-    const checked = { chain, values, cost, telemetry };
-    this.#checks = new StateChecks({ ...checked, comparison, differences });
-    const reader = new StateFetcher(fetch, cost.unitsOf);
-    this.#learner = new StateLearner({ ...checked, follower, reader, nowMs });
-    const never = new Set(config.state.never.map((address): Address => `0x${address.slice(2).toLowerCase()}`));
-    const execution = config.simulate.enabled ? views.execution : undefined;
-    if (execution !== undefined && answerBytes > 0) {
-      const ofCallCache = { ...this.#options, ...parts, execution, never, maxBytes: answerBytes };
-      this.#callCache = createCallCache({ ...ofCallCache, onDropped: () => this.#publishDropped() });
-    }
-    const { waitMs } = config.state;
-    const shared = { ...checked, follower, never, waitMs, blockTimeMs: () => heads.blockTimeMs };
-    this.#reads = new StateReads({ ...shared, checks: this.#checks });
-    this.#executionReads = new ExecutionReads({ ...shared, heads });
   }
 
   /** No source is left if no node supports any. A node that is down and a source that rests say the same for a time. */

@@ -1,0 +1,99 @@
+import { Disagreements } from "../cache/agreedState.ts";
+import type { Address } from "../ethereum/hex.ts";
+import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
+import type { CallCache } from "../state/calls/callCache.ts";
+import { ExecutionReads } from "../state/executionReads.ts";
+import { createAgreedFetch } from "../state/fetch/agreedFetch.ts";
+import { StateFetcher } from "../state/fetch/stateFetcher.ts";
+import { comparedNodes, OriginComparison } from "../state/originComparison.ts";
+import type { SourcedValues } from "../state/sourcedValues.ts";
+import type { SourceTrust } from "../state/sourceTrust.ts";
+import { StateChecks } from "../state/stateChecks.ts";
+import type { StateCost } from "../state/stateCost.ts";
+import { StateDifferences } from "../state/stateDifferences.ts";
+import type { StateFollower } from "../state/stateFollower.ts";
+import { StateLearner } from "../state/stateLearner.ts";
+import { StateReads } from "../state/stateReads.ts";
+import type { ValueStore } from "../state/store/valueStore.ts";
+import type { ChainSnapshots } from "./chainSnapshots.ts";
+import type { ChainViews } from "./chainViews.ts";
+import { type ChainCallCacheOptions, createCallCache } from "./createCallCache.ts";
+
+/** The values of one chain, with their givers and costs. The chain that replaces it can go on with them. */
+export interface FollowedState {
+  readonly cost: StateCost;
+  readonly trust: SourceTrust;
+  readonly values: ValueStore;
+  readonly sourced: SourcedValues;
+}
+
+interface StateReadersOptions
+  extends FollowedState,
+    Pick<ChainCallCacheOptions, "config" | "upstreams" | "pipeline" | "signal" | "telemetry"> {
+  readonly follower: StateFollower;
+  readonly snapshots: ChainSnapshots;
+  readonly views: Pick<ChainViews, "execution">;
+  /** The room for answers to calls. 0: none is kept. */
+  readonly answerBytes: number;
+  /** Suspends a node whose value other origins contradict. */
+  recordWrongValue(node: string): void;
+  /** Called when known values or answers are dropped. */
+  onDropped(): void;
+}
+
+/** What answers from the followed state of one chain, learns more of it, and compares it with nodes. */
+export interface StateReaders {
+  readonly reads: StateReads;
+  readonly executionReads: ExecutionReads;
+  /** Undefined if calls are not answered from earlier answers. */
+  readonly callCache: CallCache | undefined;
+  readonly learner: StateLearner;
+  readonly differences: StateDifferences;
+  /** Ends what runs by itself. */
+  close(): void;
+}
+
+const nowMs = (): number => performance.now();
+
+/** Creates what reads the followed state of one chain. */
+export const createStateReaders = (options: StateReadersOptions): StateReaders => {
+  const { config, upstreams, telemetry, views, follower, snapshots, answerBytes, recordWrongValue, onDropped } =
+    options;
+  const { cost, trust, values, sourced } = options;
+  const chain = config.name;
+  const { heads } = upstreams;
+  const { timeoutMs } = config.upstream;
+  const fetch = createAgreedFetch({
+    ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs, isStrict: true },
+    fetchFrom: (nodes, forMs) => createBatchFetch({ nodes, heads }, forMs),
+    disagreements: new Disagreements(chain, telemetry),
+  });
+  const comparison = new OriginComparison({
+    nodes: comparedNodes(upstreams, timeoutMs, cost.unitsOf),
+    onSpent: (units) => cost.spend("audit", units),
+  });
+  const differences = new StateDifferences({
+    ...{ chain, comparison, trust, values, sourced, follower, telemetry, snapshot: snapshots },
+    recordWrongValue,
+    onForgotten: onDropped,
+  });
+  const checked = { chain, values, cost, telemetry };
+  const checks = new StateChecks({ ...checked, comparison, differences });
+  const learner = new StateLearner({ ...checked, follower, reader: new StateFetcher(fetch, cost.unitsOf), nowMs });
+  const never = new Set(config.state.never.map((address): Address => `0x${address.slice(2).toLowerCase()}`));
+  const execution = config.simulate.enabled ? views.execution : undefined;
+  const calls =
+    execution !== undefined && answerBytes > 0
+      ? createCallCache({ ...options, fetch, comparison, differences, execution, never, maxBytes: answerBytes })
+      : undefined;
+  const shared = { ...checked, follower, never, waitMs: config.state.waitMs, blockTimeMs: () => heads.blockTimeMs };
+  return {
+    reads: new StateReads({ ...shared, checks }),
+    executionReads: new ExecutionReads({ ...shared, heads }),
+    ...{ callCache: calls?.callCache, learner, differences },
+    close: () => {
+      checks.close();
+      calls?.close();
+    },
+  };
+};
