@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { isIPv4 } from "node:net";
 import type { Registry } from "prom-client";
 import { listen } from "../core/listen.ts";
+import { USAGE_DAYS } from "../core/usageStore.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 
 /** An import of node:http would also load Node's own fetch and WebSocket: 11 MB and 30 ms of each start. */
@@ -18,8 +19,8 @@ export interface OpsOptions {
   measure?(): void;
   /** JSON text of the configuration in force, without its secrets. */
   config(): string;
-  /** JSON text of the usage of the `top` keys that cost most. */
-  usage(top: number): Awaitable<string>;
+  /** JSON text of the usage of the `top` keys that cost most; also by day, if `days` is defined. Rejects if the days cannot be read. */
+  usage(top: number, days: number | undefined): Awaitable<string>;
   /** Takes nodes out of use. Undefined without `server.opsToken`: then there is no such path. */
   readonly cordon?: CordonOptions | undefined;
   onError(error: unknown): void;
@@ -115,7 +116,17 @@ const sendMetrics = async (response: ServerResponse, { registry, measure, onErro
 };
 
 const sendUsage = async (response: ServerResponse, query: string, { usage }: OpsOptions): Promise<void> => {
-  reply(response, 200, await usage(topOf(query)), "application/json");
+  const days = new URLSearchParams(query).get("days");
+  if (days !== null && !(/^\d{1,2}$/.test(days) && Number(days) >= 1 && Number(days) <= USAGE_DAYS)) {
+    reply(response, 400, `days must be an integer from 1 to ${USAGE_DAYS}\n`);
+    return;
+  }
+  try {
+    reply(response, 200, await usage(topOf(query), days === null ? undefined : Number(days)), "application/json");
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : String(error);
+    reply(response, 503, `the usage of days cannot be read now (${cause}): ask again, or without days\n`);
+  }
 };
 
 const sendReadiness = (response: ServerResponse, query: string, { readiness }: OpsOptions): void => {

@@ -10,13 +10,14 @@ import type { Config } from "../config/schema.ts";
 import { drain } from "../http/drain.ts";
 import { DataStorage } from "../storage/dataStorage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { UsageDays } from "../telemetry/usageDays.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
 import { AccessControl } from "./accessControl.ts";
 import type { ChainRuntime } from "./chainRuntime.ts";
 import { Chains } from "./chains.ts";
 import { PaymentSource } from "./paymentSource.ts";
 import { type ClientPort, type ProcessRole, singleProcess } from "./processRole.ts";
-import { createShared, type ProcessParts } from "./shared.ts";
+import { createShared, type ProcessParts, usageStoreOf } from "./shared.ts";
 
 /** Reads the version of the forebay package. */
 export const readVersion = (): string => {
@@ -76,6 +77,8 @@ class RunningForebay implements Forebay {
   readonly #telemetry: Telemetry;
   readonly #shared: ProcessParts;
   readonly #usages: UsageLedger;
+  /** Undefined if another process reports the usage. */
+  readonly #usageDays: UsageDays | undefined;
   readonly #payments: PaymentSource;
   readonly #access: AccessControl;
   readonly #chains: Chains;
@@ -93,6 +96,8 @@ class RunningForebay implements Forebay {
     this.#shared = shared;
     this.#payments = payments;
     this.#usages = shared.usages;
+    const { topKeys } = config.usage;
+    this.#usageDays = role.openOps && new UsageDays({ ledger: this.#usages, store: usageStoreOf(shared), topKeys });
     this.#access = new AccessControl(own, telemetry, { usages: this.#usages, rates: role.rates, payments });
     this.#chains = new Chains({
       configs: own.chains,
@@ -208,7 +213,10 @@ class RunningForebay implements Forebay {
       readiness: (chain) => this.#readiness.report(chain),
       measure: () => this.#measureChains(),
       config: () => formatMasked(this.#config),
-      usage: (top) => this.#usages.format(this.#config.usage.prices, top),
+      usage: async (top, days) => {
+        const ofDays = days === undefined ? {} : await this.#usageDays?.report(days, top);
+        return this.#usages.format(this.#config.usage.prices, top, ofDays);
+      },
       ...(opsToken !== undefined && {
         cordon: { token: opsToken, setCordoned: (...args) => this.#setCordoned(...args) },
       }),
@@ -263,6 +271,7 @@ class RunningForebay implements Forebay {
     this.#payments.close();
     await this.#telemetry.tracer?.close();
     this.#shared.liarMarks.close();
+    await this.#usageDays?.close();
     this.#shared.redis?.close();
     await this.#shared.disk?.close();
     if (this.#shared.storage instanceof DataStorage) {

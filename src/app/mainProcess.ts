@@ -125,9 +125,9 @@ class MainProcess implements ProcessRole {
       }
       return aggregateMetrics([await registry.getMetricsAsJSON(), ...serving.values()]);
     };
-    const usage = async (top: number): Promise<string> => {
+    const usage: OpsOptions["usage"] = async (...args) => {
       await this.group.collectUsage();
-      return options.usage(top);
+      return options.usage(...args);
     };
     return createOpsServer({ ...options, usage, registry: { contentType: registry.contentType, metrics } });
   };

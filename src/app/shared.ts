@@ -2,8 +2,10 @@ import { DiskStore } from "../cache/diskStore.ts";
 import { LiarMarks } from "../cache/liarMarks.ts";
 import { MemoryStore } from "../cache/memoryStore.ts";
 import { RedisStore } from "../cache/redisStore.ts";
+import { RedisUsage } from "../cache/redisUsage.ts";
 import type { Config } from "../config/schema.ts";
 import type { Node } from "../core/node.ts";
+import type { UsageStore } from "../core/usageStore.ts";
 import { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { FairGate } from "../limits/fairGate.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
@@ -55,6 +57,10 @@ const createRedis = ({ redis: url, redisTimeoutMs: timeoutMs }: Config["cache"],
   url === undefined ? undefined : new RedisStore({ url, timeoutMs, telemetry });
 
 export type ProcessParts = Omit<Shared, "onWrongChain">;
+
+/** Returns where the usage of days is kept; undefined without Redis. */
+export const usageStoreOf = ({ redis }: Pick<ProcessParts, "redis">): UsageStore | undefined =>
+  redis && new RedisUsage(redis.run);
 
 /** Whether entries are stored in the data folder. */
 export const storesEntries = ({ server: { dataDir }, cache: { disk, redis } }: Config): boolean =>

@@ -73,7 +73,9 @@ const classOf = (address: string): "loopback" | "private" | "public" => {
     : "public";
 };
 
-const isOfKey = ({ key }: KeyUsage): boolean => !key.startsWith(ADDRESSES) && !key.startsWith(NODES);
+/** Whether the row is of a key, and not one beside them. */
+export const isOfKey = ({ key }: { readonly key: string }): boolean =>
+  !key.startsWith(ADDRESSES) && !key.startsWith(NODES);
 
 const byUnits = (a: Amounts, b: Amounts): number => b.units - a.units || b.calls - a.calls;
 
@@ -87,9 +89,9 @@ const sumOf = (list: readonly Amounts[]): Amounts => {
   return sum;
 };
 
-const formatAmounts = (usage: Amounts) => ({
-  ...Object.fromEntries(AMOUNTS.map((amount) => [amount, usage[amount]])),
-  savedShare: usage.calls === 0 ? null : usage.savedCalls / usage.calls,
+const formatAmounts = ({ calls, errors, savedCalls, units, savedUnits, receivedBytes, sentBytes }: Amounts) => ({
+  ...{ calls, errors, savedCalls, units, savedUnits, receivedBytes, sentBytes },
+  savedShare: calls === 0 ? null : savedCalls / calls,
 });
 
 const removeSeries = (keyAmounts: Metrics["keyAmounts"], { key }: KeyUsage): void => {
@@ -114,8 +116,10 @@ export class UsageLedger {
   readonly #options: UsageLedgerOptions;
   readonly #since = new Date();
   readonly #usages = new Map<string, KeyUsage>();
-  /** The amounts that were added to the metrics, or reported. */
+  /** The amounts that were added to the metrics. */
   readonly #added = new Map<KeyUsage, Amounts>();
+  /** The amounts of the changes that were taken. */
+  readonly #taken = new Map<KeyUsage, Amounts>();
   #listed: ReadonlySet<KeyUsage> = new Set();
 
   constructor(options: UsageLedgerOptions) {
@@ -175,14 +179,14 @@ export class UsageLedger {
       });
   }
 
-  /** Returns the amounts since the last call, for the ledger of another process. */
+  /** Returns the amounts since the last call, for another ledger. */
   takeChanges(): readonly UsageChange[] {
     const changes: UsageChange[] = [];
     for (const usage of this.#usages.values()) {
-      const before = this.#added.get(usage);
+      const before = this.#taken.get(usage);
       if (before === undefined || AMOUNTS.some((amount) => usage[amount] !== before[amount])) {
         changes.push(changeSince(usage, before));
-        this.#added.set(usage, { ...usage });
+        this.#taken.set(usage, { ...usage });
       }
     }
     return changes;
@@ -191,39 +195,47 @@ export class UsageLedger {
   /** Adds the amounts of another process. */
   add(changes: readonly UsageChange[]): void {
     for (const change of changes) {
-      const usage = isOfKey(new KeyUsage(change.key)) ? this.of(change.key) : this.#row(change.key);
+      const usage = isOfKey(change) ? this.of(change.key) : this.#row(change.key);
       for (const amount of AMOUNTS) {
         usage[amount] += change[amount];
       }
     }
   }
 
-  /** Formats the usage as JSON: the `top` keys that cost most, the sum of the others, and the sum of all. */
-  format(prices: string, top: number): string {
+  /** Returns a ledger with the `top` keys that cost most, and the others as one key. */
+  reducedTo(top: number): UsageLedger {
+    const reduced = new UsageLedger({ topKeys: top, metrics: undefined });
+    const sorted = [...this.#usages.values()].sort((a, b) => Number(isOfKey(a)) - Number(isOfKey(b)) || byUnits(a, b));
+    const kept = sorted.length - Math.max(0, sorted.filter(isOfKey).length - top);
+    reduced.add(sorted.map((usage, index) => ({ ...usage, key: index < kept ? usage.key : OTHER_KEY })));
+    return reduced;
+  }
+
+  /** Formats the usage as JSON, with further members. */
+  format(prices: string, top: number, more: object = {}): string {
+    return JSON.stringify({ since: this.#since.toISOString(), prices, ...this.report(top), ...more }, null, 2);
+  }
+
+  /** Returns the usage as plain data: the `top` keys that cost most, the sum of the others, and the sum of all. */
+  report(top: number) {
     const sorted = [...this.#usages.values()].filter(isOfKey).sort(byUnits);
     const addresses = this.#rowsOf(ADDRESSES);
     const nodes = this.#rowsOf(NODES);
     const ofClients = [...sorted, ...addresses.map(([, , usage]) => usage)];
     const bill = sumOf(nodes.map(([, , usage]) => usage));
     const others = sorted.slice(top);
-    return JSON.stringify(
-      {
-        since: this.#since.toISOString(),
-        prices,
-        keys: sorted.slice(0, top).map((usage) => ({ key: usage.key, ...formatAmounts(usage) })),
-        ...(others.length > 0 && { others: { keys: others.length, ...formatAmounts(sumOf(others)) } }),
-        addresses: addresses.map(([chain, addressClass, usage]) => ({
-          chain,
-          class: addressClass,
-          ...formatAmounts(usage),
-        })),
-        total: formatAmounts(sumOf(ofClients)),
-        nodes: nodes.map(([chain, caller, { calls, units }]) => ({ chain, caller, calls, units })),
-        bill: { calls: bill.calls, units: bill.units },
-      },
-      null,
-      2,
-    );
+    return {
+      keys: sorted.slice(0, top).map((usage) => ({ key: usage.key, ...formatAmounts(usage) })),
+      ...(others.length > 0 && { others: { keys: others.length, ...formatAmounts(sumOf(others)) } }),
+      addresses: addresses.map(([chain, addressClass, usage]) => ({
+        chain,
+        class: addressClass,
+        ...formatAmounts(usage),
+      })),
+      total: formatAmounts(sumOf(ofClients)),
+      nodes: nodes.map(([chain, caller, { calls, units }]) => ({ chain, caller, calls, units })),
+      bill: { calls: bill.calls, units: bill.units },
+    };
   }
 
   /** Adds the amounts since the last scrape to the series of each key, or to `other`. No series ever falls. */

@@ -1,0 +1,177 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as wait } from "node:timers/promises";
+import { KEY_FIELD, USAGE_DAYS, type UsageBatch, type UsageRow, type UsageStore } from "../core/usageStore.ts";
+import { AMOUNTS, isOfKey, KeyUsage, type UsageChange, UsageLedger } from "./usageLedger.ts";
+
+/** A process that is killed loses the usage of at most this time, and that of the serving processes on their way here. */
+const WRITE_MS = 1_000;
+/** Limit for the last write at the end of the process. */
+const CLOSE_MS = 1_000;
+/** Rows of one batch. Redis does nothing else meanwhile: about a millisecond. */
+const BATCH_ROWS = 1_000;
+const DAY_MS = 86_400_000;
+/** Rows that are no keys: few, and never summed with keys. */
+const ROW_FIELD = "row:";
+
+const dayOf = (timeMs: number): string => new Date(timeMs).toISOString().slice(0, "2026-11-26".length);
+
+const hasAmounts = (change: UsageChange): boolean => AMOUNTS.some((amount) => change[amount] !== 0);
+
+const rowOf = (change: UsageChange): UsageRow => [
+  `${isOfKey(change) ? KEY_FIELD : ROW_FIELD}${change.key}`,
+  AMOUNTS.map((amount) => change[amount]),
+];
+
+const changeOf = ([field, amounts]: UsageRow): UsageChange => {
+  const usage = new KeyUsage(field.slice(field.indexOf(":") + 1));
+  for (const [index, amount] of AMOUNTS.entries()) {
+    usage[amount] = amounts[index] ?? 0;
+  }
+  return usage;
+};
+
+export interface UsageDaysOptions {
+  /** Counts since the start. Nothing else takes its changes. */
+  readonly ledger: Pick<UsageLedger, "takeChanges">;
+  /** Undefined: days are kept in memory. */
+  readonly store: UsageStore | undefined;
+  /** Keys that are kept of a day in memory when it is over. */
+  readonly topKeys: number;
+  /** Milliseconds since 1970. Default: the clock of the system. */
+  readonly nowMs?: () => number;
+}
+
+/** The usage of UTC days: of this process, or of all that share a store. Amounts wait in memory until the store has them. */
+export class UsageDays {
+  readonly #options: UsageDaysOptions;
+  readonly #run = randomBytes(9).toString("base64url");
+  readonly #startMs: number;
+  /** By day. With a store: what is in no batch yet. */
+  readonly #counted = new Map<string, UsageLedger>();
+  /** Batches that the store has not confirmed. The first one may have been written. */
+  readonly #batches: UsageBatch[] = [];
+  #number = 0;
+  #writing: Promise<void> | undefined;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(options: UsageDaysOptions) {
+    this.#options = options;
+    this.#startMs = this.#nowMs();
+    this.#timer = setInterval(() => void this.write().catch(() => undefined), WRITE_MS).unref();
+  }
+
+  /** Writes what was counted. Rejects if the store cannot be written now: it is tried again every second. */
+  async write(): Promise<void> {
+    this.#collect();
+    const { store } = this.#options;
+    // A write that ends now may have missed what was just counted.
+    while (store !== undefined && (this.#counted.size > 0 || this.#batches.length > 0)) {
+      this.#writing ??= this.#writeBatches(store).finally(() => {
+        this.#writing = undefined;
+      });
+      await this.#writing;
+    }
+  }
+
+  /** Returns the last `days` days that have amounts, the newest first, as plain data. Rejects if the store cannot be read now. */
+  async report(days: number, top: number) {
+    // After this, all amounts are in the store, and none are here too.
+    await this.write();
+    const { store } = this.#options;
+    const todayMs = Date.parse(dayOf(this.#nowMs()));
+    const rows = [];
+    for (let age = 0; age < days; age++) {
+      const day = dayOf(todayMs - age * DAY_MS);
+      const counted = store === undefined ? this.#inMemory(day) : await readDay(store, day);
+      if (counted !== undefined) {
+        const { sinceMs, ledger } = counted;
+        rows.push({ day, since: new Date(sinceMs).toISOString(), ...ledger.report(top) });
+      }
+    }
+    return { daysFrom: store?.name ?? "memory", days: rows };
+  }
+
+  /** Writes the last amounts, if the store takes them within a second. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await Promise.race([this.write(), wait(CLOSE_MS, undefined, { ref: false })]).catch(() => undefined);
+  }
+
+  #nowMs(): number {
+    return this.#options.nowMs?.() ?? Date.now();
+  }
+
+  #sinceMs(day: string): number {
+    return Math.max(this.#startMs, Date.parse(day));
+  }
+
+  #inMemory(day: string): CountedDay | undefined {
+    const ledger = this.#counted.get(day);
+    return ledger && { sinceMs: this.#sinceMs(day), ledger };
+  }
+
+  /** Adds what was counted since the last call to the day of now. */
+  #collect(): void {
+    const changes = this.#options.ledger.takeChanges().filter(hasAmounts);
+    if (changes.length > 0) {
+      const day = dayOf(this.#nowMs());
+      this.#ledgerOf(day).add(changes);
+    }
+  }
+
+  #ledgerOf(day: string): UsageLedger {
+    const existing = this.#counted.get(day);
+    if (existing !== undefined) {
+      return existing;
+    }
+    const { topKeys } = this.#options;
+    for (const [earlier, counted] of this.#counted) {
+      if (Date.parse(earlier) <= Date.parse(day) - USAGE_DAYS * DAY_MS) {
+        this.#counted.delete(earlier);
+      } else {
+        this.#counted.set(earlier, counted.reducedTo(topKeys));
+      }
+    }
+    const ledger = new UsageLedger({ topKeys, metrics: undefined });
+    this.#counted.set(day, ledger);
+    return ledger;
+  }
+
+  async #writeBatches(store: UsageStore): Promise<void> {
+    for (let batch = this.#nextBatch(); batch !== undefined; batch = this.#nextBatch()) {
+      await store.add(batch);
+      this.#batches.shift();
+    }
+  }
+
+  /** Returns the batch that must be written next. What waits becomes batches when none is left. */
+  #nextBatch(): UsageBatch | undefined {
+    if (this.#batches.length === 0) {
+      for (const [day, ledger] of this.#counted) {
+        const rows = ledger.takeChanges().map(rowOf);
+        for (let from = 0; from < rows.length; from += BATCH_ROWS) {
+          this.#number++;
+          const part = rows.slice(from, from + BATCH_ROWS);
+          this.#batches.push({ run: this.#run, number: this.#number, day, sinceMs: this.#sinceMs(day), rows: part });
+        }
+      }
+      this.#counted.clear();
+    }
+    return this.#batches[0];
+  }
+}
+
+interface CountedDay {
+  readonly sinceMs: number;
+  readonly ledger: UsageLedger;
+}
+
+const readDay = async (store: UsageStore, day: string): Promise<CountedDay | undefined> => {
+  const stored = await store.read(day);
+  if (stored === undefined) {
+    return undefined;
+  }
+  const ledger = new UsageLedger({ topKeys: 0, metrics: undefined });
+  ledger.add(stored.rows.map(changeOf));
+  return { sinceMs: stored.sinceMs, ledger };
+};
