@@ -36,17 +36,22 @@ const withDefaults = (config: Input): Input => ({
   server: { port: 0, opsPort: 0, drainDelayMs: 0, processes: 2, ...config.server },
 });
 
-/** Starts forebay. Resolves when it is ready for requests. It ends with the test. `nodeArgs` are flags of Node.js. */
+/**
+ * Starts forebay. Resolves when it is ready for requests. It ends with the test. `nodeArgs` are flags of Node.js. `launcher` is a
+ * command that becomes the command that follows it (exec).
+ */
 export const startProcesses = async (
   t: { after(end: () => Promise<void>): void },
   config: Input,
   nodeArgs: readonly string[] = [],
+  launcher: readonly string[] = [],
 ): Promise<Processes> => {
   const folder = await mkdtemp(join(tmpdir(), "forebay-"));
   const file = join(folder, "forebay.json");
   const reconfigure = (next: Input) => writeFile(file, JSON.stringify(withDefaults(next)));
   await reconfigure(config);
-  const child = spawn(process.execPath, [...nodeArgs, BIN, "--config", file], { stdio: ["ignore", "pipe", "inherit"] });
+  const [command = process.execPath, ...args] = [...launcher, process.execPath, ...nodeArgs, BIN, "--config", file];
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(child, "exit").then(([code]: (number | null)[]) => code ?? null);
   const end = async (): Promise<void> => {
     child.kill("SIGKILL");

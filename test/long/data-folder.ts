@@ -1,0 +1,216 @@
+import { cp, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createRandom } from "../support/builders/randomValues.ts";
+import { ask, askAll, isHit } from "../support/clients/askAll.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { type Processes, startProcesses } from "../support/servers/processes.ts";
+import { damagePage, type FolderPage, listPages } from "./support/damagedPages.ts";
+import { type FolderClients, FolderReaders } from "./support/folderReaders.ts";
+import { createFolderWorld } from "./support/folderWorld.ts";
+import { canLimitFolders, fillFolder, limitedFolder } from "./support/limitedFolder.ts";
+import type { LongOptions } from "./support/memory.ts";
+
+const WHOLE_KILLS = 50;
+const SHORT_KILLS = 3;
+/** A shorter run has a few kills and pages. */
+const SHORT_SECONDS = 60;
+/** What a killed process may lose. */
+const LOST_MS = 2_000;
+const MAX_UP_MS = 2_000;
+/** One process of so many ends without a kill, and writes a snapshot. */
+const KILLS_A_SNAPSHOT = 5;
+/** Entries that are asked for after a kill: the newest ones that must be there. */
+const MAX_KEPT = 100;
+const WHOLE_SPREAD = 12;
+/** The pages of a short run. */
+const SHORT_PAGES = /^header$|of entries|of chunks|^1 of/;
+const SEED = Number(process.env.SEED ?? 1);
+
+interface Run extends FolderClients {
+  readonly parent: string;
+  readonly ends: (() => Promise<void>)[];
+}
+
+interface Kills {
+  kills: number;
+  /** Entries that a killed process may not lose, and how many of them it lost. */
+  kept: number;
+  lost: number;
+  /** Values that a snapshot has, and how many of them a node was asked for. */
+  known: number;
+  forgotten: number;
+}
+
+const start = (run: Run, folder: string, processes = 1, launcher: readonly string[] = []): Promise<Processes> =>
+  startProcesses({ after: (end) => run.ends.push(end) }, run.world.configOf(folder, processes), [], launcher);
+
+const isUp = async ({ opsUrl }: Processes): Promise<boolean> => (await metric(opsUrl, "forebay_disk_up")) === 1;
+
+/** Waits until entries are written to the folder. */
+const storesAgain = (run: Run, forebay: Processes): Promise<void> =>
+  until(async () => {
+    await askAll(`${forebay.url}/sealed`, run.world.calls.slice(0, 8));
+    return (await isUp(forebay)) && (await metric(forebay.opsUrl, "forebay_disk_entries")) > 0;
+  }, "entries are stored again");
+
+const countErrors = ({ opsUrl }: Processes, reason: string): Promise<number> =>
+  metric(opsUrl, "forebay_disk_errors_total", `reason="${reason}"`);
+
+/** Asks for entries that must have survived, one after the other. A read that the disk did not answer in time says nothing. */
+const countLost = async (run: Run, forebay: Processes, killedMs: number, kills: Kills): Promise<void> => {
+  const url = `${forebay.url}/sealed`;
+  const [first = { method: "eth_chainId", params: [] }] = run.world.calls;
+  await until(async () => isHit(await ask(url, first), "disk"), "entries are stored and used");
+  const kept = [...run.answeredMs].flatMap(([call, atMs]) => (killedMs - atMs > LOST_MS ? [call] : []));
+  let late = await countErrors(forebay, "timeout");
+  for (const call of kept.slice(-MAX_KEPT)) {
+    kills.kept++;
+    if (!isHit(await ask(url, call), "disk")) {
+      const lateNow = await countErrors(forebay, "timeout");
+      kills.lost += lateNow === late ? 1 : 0;
+      late = lateNow;
+    }
+  }
+};
+
+/** Asks for all values, while no block comes. A snapshot has them all. */
+const countForgotten = async (run: Run, { url, opsUrl }: Processes, kills: Kills): Promise<void> => {
+  const { world } = run;
+  await until(async () => (await metric(opsUrl, "forebay_state_following")) === 1, "state is followed");
+  await until(
+    async () => Number((await rpc(`${url}/state`, "eth_blockNumber")).body.result) === world.height(),
+    "head",
+  );
+  const reads = world.accounts.map((account) => ({ method: "eth_getBalance", params: [account, "latest"] }));
+  const answers = await askAll(`${url}/state`, reads);
+  kills.known += answers.length;
+  kills.forgotten += answers.filter((answer) => !isHit(answer, "state")).length;
+};
+
+/** Kills forebay again and again on one folder, while clients read and entries are written. */
+const killAgain = async (run: Run, folder: string, count: number): Promise<Kills> => {
+  const kills: Kills = { kills: 0, kept: 0, lost: 0, known: 0, forgotten: 0 };
+  let killedMs = performance.now();
+  let hasSnapshot = false;
+  for (let round = 0; kills.kills < count; round++) {
+    run.world.mines = false;
+    const forebay = await start(run, folder, 1 + (round % 2));
+    await until(() => isUp(forebay), "the folder is open");
+    if (hasSnapshot) {
+      await countForgotten(run, forebay, kills);
+    }
+    await countLost(run, forebay, killedMs, kills);
+    run.world.mines = true;
+    const readers = new FolderReaders(forebay.url, run);
+    await sleep(LOST_MS + run.random() * MAX_UP_MS);
+    if (round % KILLS_A_SNAPSHOT === 0) {
+      await readers.end();
+      forebay.signal("SIGTERM");
+      hasSnapshot = true;
+    } else {
+      readers.expectEnd();
+      forebay.signal("SIGKILL");
+      kills.kills++;
+    }
+    killedMs = performance.now();
+    await Promise.all([forebay.ended, readers.end()]);
+    await forebay.end();
+  }
+  return kills;
+};
+
+/** Runs an action while clients read. */
+const whileRead = async (run: Run, forebay: Processes, act: () => Promise<void>): Promise<void> => {
+  const readers = new FolderReaders(forebay.url, run);
+  try {
+    await act();
+  } finally {
+    await readers.end();
+    await forebay.end();
+  }
+};
+
+/** Fills the disk, and makes room again. */
+const fill = async (run: Run): Promise<string> => {
+  if (!canLimitFolders()) {
+    return "skipped: this user may not mount a small folder (unshare -Urm)";
+  }
+  const folder = join(run.parent, "small");
+  const forebay = await start(run, join(folder, "data"), 1, await limitedFolder(folder));
+  await until(() => isUp(forebay), "the folder is open");
+  await whileRead(run, forebay, async () => {
+    const empty = await fillFolder(forebay.pid, folder);
+    await until(async () => (await countErrors(forebay, "full")) > 0, "the disk is full");
+    await empty();
+    const entries = () => metric(forebay.opsUrl, "forebay_disk_entries");
+    const before = await entries();
+    await until(async () => (await entries()) > before, "entries are stored again");
+  });
+  return "passed";
+};
+
+/** Removes the folder while it is used. */
+const remove = async (run: Run, folder: string): Promise<void> => {
+  const forebay = await start(run, folder);
+  await until(() => isUp(forebay), "the folder is open");
+  await whileRead(run, forebay, async () => {
+    await rm(folder, { recursive: true });
+    await until(async () => (await countErrors(forebay, "removed")) > 0, "the loss is noticed");
+    await storesAgain(run, forebay);
+  });
+};
+
+/** Starts forebay on a copy of the folder with each of the damages. */
+const damage = async (run: Run, folder: string, pages: readonly FolderPage[]): Promise<number> => {
+  for (const [index, page] of pages.entries()) {
+    const copy = join(run.parent, `damaged${index}`);
+    await cp(folder, copy, { recursive: true });
+    damagePage(copy, page);
+    const forebay = await start(run, copy);
+    await whileRead(run, forebay, async () => {
+      await storesAgain(run, forebay);
+      await askAll(`${forebay.url}/sealed`, [...run.answeredMs.keys()]);
+    });
+    await rm(copy, { recursive: true });
+  }
+  return pages.length;
+};
+
+/**
+ * Kills forebay and starts it again on one data folder, fills the disk, removes the folder and damages its pages. Clients read blocks,
+ * receipts, logs and state meanwhile. No answer is wrong, no request fails, and what must survive does.
+ */
+export const long = async ({ seconds }: LongOptions) => {
+  const isShort = seconds !== undefined && seconds < SHORT_SECONDS;
+  const parent = await mkdtemp(join(tmpdir(), "forebay-folder-"));
+  const world = await createFolderWorld();
+  const tally = { answers: 0, wrong: 0, failed: 0, shown: [] };
+  const run: Run = { parent, world, tally, answeredMs: new Map(), random: createRandom(SEED), ends: [] };
+  try {
+    const folder = join(parent, "data");
+    const kills = await killAgain(run, folder, isShort ? SHORT_KILLS : WHOLE_KILLS);
+    const pages = isShort
+      ? (await listPages(folder, 1)).filter(({ name }) => SHORT_PAGES.test(name))
+      : await listPages(folder, WHOLE_SPREAD);
+    const damages = await damage(run, folder, pages);
+    const full = await fill(run);
+    await remove(run, folder);
+    const { lost, forgotten, kept, known } = kills;
+    const { wrong, failed } = tally;
+    return {
+      claim: `no answer is wrong, no request fails, entries live after ${LOST_MS} ms, and values after a snapshot`,
+      ...tally,
+      ...kills,
+      damages,
+      full,
+      passed: wrong + failed + lost + forgotten === 0 && kept > 0 && known > 0,
+    };
+  } finally {
+    await Promise.all(run.ends.map((end) => end()));
+    await world.close();
+    await rm(parent, { recursive: true, force: true });
+  }
+};
