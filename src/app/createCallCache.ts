@@ -19,6 +19,7 @@ import type { StateCost } from "../state/stateCost.ts";
 import type { StateDifferences } from "../state/stateDifferences.ts";
 import type { StateFollower } from "../state/stateFollower.ts";
 import type { ValueStore } from "../state/store/valueStore.ts";
+import type { WriteSetWaits } from "../state/writeSetWaits.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { OwnHashes } from "../verification/checkHeader.ts";
 import type { ChainExecution } from "./createExecution.ts";
@@ -41,6 +42,7 @@ export interface ChainCallCacheOptions {
   readonly differences: StateDifferences;
   /** Accounts whose values are always read from a node. */
   readonly never: ReadonlySet<Address>;
+  readonly waits: WriteSetWaits;
   readonly maxBytes: number;
   /** Called when all answers are dropped. */
   onDropped(): void;
@@ -105,7 +107,8 @@ const createForget =
 
 /** Creates the answers to calls of one chain. `close` ends their learning. */
 export const createCallCache = (options: ChainCallCacheOptions): { readonly callCache: CallCache; close(): void } => {
-  const { config, upstreams, values, follower, cost, fetch, comparison, differences, never, telemetry } = options;
+  const { config, upstreams, values, follower, cost, fetch, comparison, differences, never, waits, telemetry } =
+    options;
   const { unitsOf } = cost;
   const lookups = createBlockLookups(upstreams);
   const { headerOf } = lookups;
@@ -122,7 +125,6 @@ export const createCallCache = (options: ChainCallCacheOptions): { readonly call
   const learner = new CallLearner({ ...runs, loader, table, defaultsOf, forget });
   const reruns = new CallReruns({ ...runs, knownDefaults: (node, block) => defaults.known(node, block) });
   const { waitMs } = config.state;
-  const blockTimeMs = (): number => upstreams.heads.blockTimeMs;
-  const callCache = new CallCache({ ...shared, table, learner, reruns, checks, waitMs, blockTimeMs });
+  const callCache = new CallCache({ ...shared, table, learner, reruns, checks, waits, waitMs });
   return { callCache, close: () => learner.close() };
 };

@@ -15,6 +15,7 @@ import type { StateFollower } from "../state/stateFollower.ts";
 import { StateLearner } from "../state/stateLearner.ts";
 import { StateReads } from "../state/stateReads.ts";
 import type { ValueStore } from "../state/store/valueStore.ts";
+import { WriteSetWaits } from "../state/writeSetWaits.ts";
 import type { ChainSnapshots } from "./chainSnapshots.ts";
 import type { ChainViews } from "./chainViews.ts";
 import { type ChainCallCacheOptions, createCallCache } from "./createCallCache.ts";
@@ -82,11 +83,13 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
   const learner = new StateLearner({ ...checked, follower, reader: new StateFetcher(fetch, cost.unitsOf), nowMs });
   const never = new Set(config.state.never.map((address): Address => `0x${address.slice(2).toLowerCase()}`));
   const execution = config.simulate.enabled ? views.execution : undefined;
+  const { waitMs } = config.state;
+  const waits = new WriteSetWaits({ chain, telemetry, waitMs, blockTimeMs: () => heads.blockTimeMs });
   const calls =
     execution !== undefined && answerBytes > 0
-      ? createCallCache({ ...options, fetch, comparison, differences, execution, never, maxBytes: answerBytes })
+      ? createCallCache({ ...options, fetch, comparison, differences, execution, never, waits, maxBytes: answerBytes })
       : undefined;
-  const shared = { ...checked, follower, never, waitMs: config.state.waitMs, blockTimeMs: () => heads.blockTimeMs };
+  const shared = { ...checked, follower, never, waits };
   return {
     reads: new StateReads({ ...shared, checks }),
     executionReads: new ExecutionReads({ ...shared, heads }),

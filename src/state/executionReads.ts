@@ -5,13 +5,13 @@ import type { Awaitable } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { type FetchedValues, unitsOfSlot, type ValueFetch } from "./fetch/stateFetcher.ts";
 import { methodOf } from "./fetch/stateRequests.ts";
-import { resolvesWithin } from "./resolvesWithin.ts";
 import { runSlicedWhile } from "./runSliced.ts";
 import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateField, StateKey } from "./stateKey.ts";
 import { StateValuesBuilder } from "./store/stateValuesBuilder.ts";
 import type { ValueStore } from "./store/valueStore.ts";
+import type { WriteSetWaits } from "./writeSetWaits.ts";
 
 export interface ExecutionReadsOptions {
   readonly values: Pick<ValueStore, "get" | "code" | "head" | "isReadable" | "maxReadable">;
@@ -20,9 +20,7 @@ export interface ExecutionReadsOptions {
   readonly cost: Pick<StateCost, "unitsOf" | "onRead">;
   /** Accounts whose values are always read from a node. */
   readonly never: ReadonlySet<Address>;
-  /** The longest wait for a write set, in milliseconds. */
-  readonly waitMs: number;
-  readonly blockTimeMs: () => number;
+  readonly waits: WriteSetWaits;
   readonly chain: string;
   readonly telemetry: Pick<Telemetry, "metrics">;
 }
@@ -98,13 +96,9 @@ class BlockReads implements KnownBlockState {
 
   /** Waits for the block's write set, once for each execution. */
   async #wait(keys: StateKeys, settled: Promise<void>): Promise<FoundState> {
-    const { values, waitMs, blockTimeMs, chain, telemetry } = this.#options;
+    const { values, waits } = this.#options;
     this.#hasWaited = true;
-    const isSettled = await resolvesWithin(settled, Math.min(waitMs, blockTimeMs() / 2));
-    const isReadable = values.isReadable(this.#block);
-    // `late`: the write set did not come in time. `unknown`: it came, and the block is not readable.
-    const result = isReadable ? "hit" : isSettled ? "unknown" : "late";
-    telemetry.metrics.stateWaits.inc({ chain, result });
+    await waits.find(settled, () => values.isReadable(this.#block) || undefined);
     return this.#find(keys);
   }
 

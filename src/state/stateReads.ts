@@ -4,7 +4,6 @@ import { type CacheStatus, isFreshFromNode, type RpcResponse } from "../core/rpc
 import type { Address } from "../ethereum/hex.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { resolvesWithin } from "./resolvesWithin.ts";
 import type { StateChecks } from "./stateChecks.ts";
 import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
@@ -12,6 +11,7 @@ import type { StateField, StateKey } from "./stateKey.ts";
 import { StateLookups } from "./stateLookups.ts";
 import type { ValueStore } from "./store/valueStore.ts";
 import { ZERO_VALUE } from "./store/writtenValues.ts";
+import type { WriteSetWaits } from "./writeSetWaits.ts";
 
 /** The methods that read one value of the state. */
 export const STATE_METHODS = ["eth_getBalance", "eth_getTransactionCount", "eth_getStorageAt", "eth_getCode"] as const;
@@ -23,9 +23,7 @@ export interface StateReadsOptions {
   readonly cost: Pick<StateCost, "onRead" | "onAsked">;
   /** Accounts whose values are always read from a node. */
   readonly never: ReadonlySet<Address>;
-  /** The longest wait for a write set, in milliseconds. */
-  readonly waitMs: number;
-  readonly blockTimeMs: () => number;
+  readonly waits: WriteSetWaits;
   readonly checks: Pick<StateChecks, "onLocalRead">;
   readonly chain: string;
   readonly telemetry: Pick<Telemetry, "metrics">;
@@ -86,15 +84,8 @@ export class StateReads {
   }
 
   async #wait(read: StateRead, settled: Promise<void>, ask: () => Awaitable<RpcResponse>): Promise<RpcResponse> {
-    const { waitMs, blockTimeMs, chain, telemetry } = this.#options;
-    const isSettled = await resolvesWithin(settled, Math.min(waitMs, blockTimeMs() / 2));
-    const known = this.#find(read.key, read.block);
-    if (known !== undefined) {
-      telemetry.metrics.stateWaits.inc({ chain, result: "hit" });
-      return this.#answer(read, known);
-    }
-    telemetry.metrics.stateWaits.inc({ chain, result: isSettled ? "unknown" : "late" });
-    return this.#ask(read, ask);
+    const { found } = await this.#options.waits.find(settled, () => this.#find(read.key, read.block));
+    return found === undefined ? this.#ask(read, ask) : this.#answer(read, found);
   }
 
   #answer(read: StateRead, body: Uint8Array): RpcResponse {

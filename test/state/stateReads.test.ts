@@ -9,6 +9,7 @@ import type { StateField, StateKey } from "../../src/state/stateKey.ts";
 import { type StateMethod, StateReads } from "../../src/state/stateReads.ts";
 import { ValueStore } from "../../src/state/store/valueStore.ts";
 import type { AccountWrites } from "../../src/state/writeSet.ts";
+import { WriteSetWaits } from "../../src/state/writeSetWaits.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { createContext } from "../support/builders/request.ts";
@@ -62,8 +63,7 @@ const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS } = {}) => {
     follower,
     cost,
     never: new Set([NEVER]),
-    waitMs,
-    blockTimeMs: () => blockTimeMs,
+    waits: new WriteSetWaits({ waitMs, blockTimeMs: () => blockTimeMs, chain: "chain", telemetry }),
     checks: { onLocalRead: () => undefined },
     ...{ chain: "chain", telemetry },
   });

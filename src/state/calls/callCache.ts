@@ -3,12 +3,12 @@ import type { BlockId } from "../../core/heads.ts";
 import { type CacheStatus, isFreshFromNode, type RpcResponse } from "../../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../../jsonrpc/call.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
-import { resolvesWithin } from "../resolvesWithin.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { StateLookups } from "../stateLookups.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import type { Repetition } from "../usedKeys.ts";
+import { resolvesWithin, type WriteSetWaits } from "../writeSetWaits.ts";
 import type { CallChecks } from "./callChecks.ts";
 import type { CallReruns } from "./callReruns.ts";
 import type { CallResult } from "./callResult.ts";
@@ -22,9 +22,9 @@ export interface CallCacheOptions {
   readonly cost: Pick<StateCost, "onCall" | "onAsked">;
   readonly learner: { add(candidate: LearnCandidate): void };
   readonly reruns: Pick<CallReruns, "rerun">;
-  /** The longest wait for a write set, and for an execution, in milliseconds. */
+  readonly waits: WriteSetWaits;
+  /** The longest wait for an execution, in milliseconds. */
   readonly waitMs: number;
-  readonly blockTimeMs: () => number;
   readonly checks: Pick<CallChecks, "onLocalResult" | "compare">;
   readonly chain: string;
   readonly telemetry: Pick<Telemetry, "metrics">;
@@ -112,15 +112,15 @@ export class CallCache {
   }
 
   async #wait(call: CacheableCall, settled: Promise<void>, ask: Ask): Promise<RpcResponse> {
-    const { table, waitMs, blockTimeMs, chain, telemetry } = this.#options;
-    const isSettled = await resolvesWithin(settled, Math.min(waitMs, blockTimeMs() / 2));
+    const { table, waits } = this.#options;
+    const { found, isSettled } = await waits.find(settled, () => {
+      const entry = table.get(call.key);
+      return entry && table.findValid(entry, call.block, call.context.view.heads);
+    });
     const entry = table.get(call.key);
-    const answer = entry && table.findValid(entry, call.block, call.context.view.heads);
-    if (entry !== undefined && answer !== undefined) {
-      telemetry.metrics.stateWaits.inc({ chain, result: "hit" });
-      return this.#answer(entry, answer, call);
+    if (entry !== undefined && found !== undefined) {
+      return this.#answer(entry, found, call);
     }
-    telemetry.metrics.stateWaits.inc({ chain, result: isSettled ? "unknown" : "late" });
     return isSettled && entry !== undefined ? this.#rerunOrAsk(call, entry, ask) : this.#ask(call, entry, ask);
   }
 

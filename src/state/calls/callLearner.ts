@@ -1,9 +1,9 @@
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { Address } from "../../ethereum/hex.ts";
-import { resolvesWithin } from "../resolvesWithin.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { keyName, type StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
+import { resolvesWithin } from "../writeSetWaits.ts";
 import type { CallChecks } from "./callChecks.ts";
 import { isRepeatableCall } from "./callReruns.ts";
 import { type CallResult, callReads, resultHeader } from "./callResult.ts";

@@ -1,0 +1,47 @@
+import type { Telemetry } from "../telemetry/telemetry.ts";
+
+/** Whether `settled` resolves within a time. */
+export const resolvesWithin = (settled: Promise<void>, forMs: number): Promise<boolean> => {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => resolve(false), forMs);
+  void settled.then(() => {
+    clearTimeout(timer);
+    resolve(true);
+  });
+  return promise;
+};
+
+interface WriteSetWaitsOptions {
+  /** The longest wait, in milliseconds. */
+  readonly waitMs: number;
+  readonly blockTimeMs: () => number;
+  readonly chain: string;
+  readonly telemetry: Pick<Telemetry, "metrics">;
+}
+
+/** What a read found after its wait. */
+interface Waited<T> {
+  /** Undefined: a node has to answer. */
+  readonly found: T | undefined;
+  /** Whether the write set was applied in time, or will not be. */
+  readonly isSettled: boolean;
+}
+
+/** Waits of reads for the write set of their block. None takes longer than half of a block. */
+export class WriteSetWaits {
+  readonly #options: WriteSetWaitsOptions;
+
+  constructor(options: WriteSetWaitsOptions) {
+    this.#options = options;
+  }
+
+  /** Waits until `settled`, and then searches. Counts the outcome: `late` if the write set did not come in time. */
+  async find<T>(settled: Promise<void>, search: () => T | undefined): Promise<Waited<T>> {
+    const { waitMs, blockTimeMs, chain, telemetry } = this.#options;
+    const isSettled = await resolvesWithin(settled, Math.min(waitMs, blockTimeMs() / 2));
+    const found = search();
+    const result = found !== undefined ? "hit" : isSettled ? "unknown" : "late";
+    telemetry.metrics.stateWaits.inc({ chain, result });
+    return { found, isSettled };
+  }
+}
