@@ -5,6 +5,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId } from "../core/heads.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
 import { isCanonicalIn } from "../state/awaitedBlocks.ts";
+import type { AnswerSource, AnswerTarget } from "../state/calls/storedAnswers.ts";
 import { packSnapshot, type SnapshotChain, SnapshotEnded, type SnapshotParts } from "../state/snapshot/packSnapshot.ts";
 import {
   newestCanonical,
@@ -59,10 +60,13 @@ export interface ChainSnapshotOptions {
 export interface RestorableState extends SnapshotParts {
   /** Compares the cost of missing blocks with that of learning the values again. `savedUnits`: of a minute's reads that known values answer. */
   isWorthIt(missingBlocks: number, savedUnits: number): boolean;
+  /** Undefined: calls are not answered here. */
+  readonly answers: AnswerTarget | undefined;
 }
 
 /** What is saved, with its follower. */
 export interface SavedState extends RestorableState {
+  readonly answers: (AnswerSource & AnswerTarget) | undefined;
   readonly follower: Pick<StateFollower, "generation" | "untilApplied" | "beginAt" | "forget">;
 }
 
@@ -98,6 +102,7 @@ export class ChainSnapshot {
     }
     const { sourced } = state;
     await this.#read(state, {
+      answers: state.answers,
       findBlock: (header) => this.#findBlock(header, state),
       begin: (block) => {
         sourced.begin(block);
@@ -147,6 +152,7 @@ export class ChainSnapshot {
     const { follower, trust } = saved;
     let { generation } = follower;
     await this.#read(saved, {
+      answers: saved.answers,
       findBlock: async (header) => {
         const block = await this.#findBlock(header, saved);
         await (block && follower.untilApplied(block));

@@ -1,4 +1,5 @@
 import { RedisSnapshots } from "../cache/redisSnapshots.ts";
+import type { HeldAnswers } from "../state/calls/storedAnswers.ts";
 import { ChainSnapshot, type ChainSnapshotOptions, type RestorableState, type SavedState } from "./chainSnapshot.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 
@@ -6,6 +7,11 @@ export interface ChainSnapshotsOptions extends Omit<ChainSnapshotOptions, "stora
   /** Undefined without a data folder. */
   readonly storage: ChainSnapshotOptions["storage"] | undefined;
   readonly pipeline: Pick<ReadPipeline, "runScript">;
+}
+
+/** What a start restores. */
+interface EmptyState extends RestorableState {
+  readonly answers: HeldAnswers;
 }
 
 /** The snapshots of one chain's known state: that of the data folder first, then that of Redis. */
@@ -26,12 +32,14 @@ export class ChainSnapshots {
   }
 
   /** Restores what was known before a restart, into empty values, from the first snapshot that can be used. Never rejects. */
-  async restore(state: RestorableState): Promise<void> {
+  async restore(state: EmptyState): Promise<void> {
     for (const snapshot of this.#snapshots) {
       await snapshot.restore(state);
       if (state.values.head !== undefined) {
         return;
       }
+      // What it has was damaged, or cannot be used.
+      state.answers.clear();
     }
   }
 

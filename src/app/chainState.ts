@@ -1,7 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import { createUnitsOf } from "../access/providerUnits.ts";
 import { UnverifiedError } from "../core/node.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
+import { HeldAnswers } from "../state/calls/storedAnswers.ts";
 import type { ExecutionReads } from "../state/executionReads.ts";
+import { runSliced } from "../state/runSliced.ts";
 import { createSameRules } from "../state/sameRules.ts";
 import { SharedEvidence } from "../state/sharedEvidence.ts";
 import { SourcedValues } from "../state/sourcedValues.ts";
@@ -90,7 +93,7 @@ export class ChainState {
 
   /** Undefined if calls are not answered from earlier answers. */
   get callCache(): CallCache | undefined {
-    return this.#readers?.callCache;
+    return this.#readers?.calls?.callCache;
   }
 
   /** Calls the listener when known values or answers are dropped. Returns the function that ends this. */
@@ -188,8 +191,9 @@ export class ChainState {
 
   /** Restores what was known before a restart. */
   async #restore(costs: Costs, sources: readonly WriteSetSource[]): Promise<FollowedState> {
-    const known = { ...costs, values: this.#store, sourced: new SourcedValues(this.#store) };
-    await this.#snapshots.restore({ ...known, isWorthIt: this.#worthOf(sources) });
+    const held = new HeldAnswers();
+    const known = { ...costs, values: this.#store, sourced: new SourcedValues(this.#store), held };
+    await this.#snapshots.restore({ ...known, answers: held, isWorthIt: this.#worthOf(sources) });
     return known;
   }
 
@@ -212,18 +216,31 @@ export class ChainState {
     ) {
       return undefined;
     }
-    const { trust, values, sourced } = known;
+    const { trust, values, sourced, held } = known;
     this.#snapshots.end();
     successor.#snapshots.succeed(this.#snapshots);
     await untilLinked(values.head, successor.#options);
     this.#closeLearning();
-    await follower.release();
     const removed = removedNodes(this.#options.config, successor.#options.config);
+    held.clear();
+    if (removed.length === 0 && isDeepStrictEqual(this.#options.config.simulate, successor.#options.config.simulate)) {
+      await this.#holdAnswers(held);
+    }
+    await follower.release();
     for (const node of removed) {
       trust.forget(node);
       values.forgetNode(node);
     }
     return removed.some((node) => sourced.isCarriedBy(node)) ? undefined : known;
+  }
+
+  /** Keeps the answers at the newest known block for the next chain. */
+  async #holdAnswers(held: HeldAnswers): Promise<void> {
+    const block = this.#store.head;
+    const calls = this.#readers?.calls;
+    if (block !== undefined && calls !== undefined) {
+      await runSliced(held.take(calls, block));
+    }
   }
 
   async #isDevelopmentNode(): Promise<boolean> {
@@ -289,12 +306,17 @@ export class ChainState {
     this.#sources = sources.map((source) => known.trust.guard(source));
     const follower = this.#createFollower(known);
     this.#follower = follower;
-    this.#snapshots.begin({ ...known, isWorthIt: this.#worthOf(sources), follower });
-    this.#readers = createStateReaders({
+    const readers = createStateReaders({
       ...{ ...this.#options, ...known, follower, snapshots: this.#snapshots, answerBytes: this.#answerBytes },
       recordWrongValue: (name) => this.#recordWrongValue(name),
       onDropped: () => this.#publishDropped(),
     });
+    this.#readers = readers;
+    const { calls } = readers;
+    if (calls !== undefined) {
+      void runSliced(known.held.moveTo(calls));
+    }
+    this.#snapshots.begin({ ...known, answers: calls, isWorthIt: this.#worthOf(sources), follower });
   }
 
   /** No source is left if no node supports any. A node that is down and a source that rests say the same for a time. */

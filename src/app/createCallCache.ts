@@ -9,9 +9,11 @@ import { CallCache } from "../state/calls/callCache.ts";
 import { CallChecks } from "../state/calls/callChecks.ts";
 import { CallLearner } from "../state/calls/callLearner.ts";
 import { CallReruns } from "../state/calls/callReruns.ts";
+import { resultHeader } from "../state/calls/callResult.ts";
 import type { RunCall } from "../state/calls/callRun.ts";
 import { CallTable } from "../state/calls/callTable.ts";
 import { NodeDefaultsCache } from "../state/calls/nodeDefaults.ts";
+import type { AnswerSource, AnswerTarget, StoredAnswer } from "../state/calls/storedAnswers.ts";
 import { ValueLoader } from "../state/calls/valueLoads.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import type { OriginComparison } from "../state/originComparison.ts";
@@ -105,8 +107,15 @@ const createForget =
     }
   };
 
-/** Creates the answers to calls of one chain. `close` ends their learning. */
-export const createCallCache = (options: ChainCallCacheOptions): { readonly callCache: CallCache; close(): void } => {
+/** The answers to calls of one chain. They can be stored, and stored ones can be added. */
+export interface ChainCallCache extends AnswerSource, AnswerTarget {
+  readonly callCache: CallCache;
+  /** Ends the learning. */
+  close(): void;
+}
+
+/** Creates the answers to calls of one chain. */
+export const createCallCache = (options: ChainCallCacheOptions): ChainCallCache => {
   const { config, upstreams, values, follower, cost, fetch, comparison, differences, never, waits, telemetry } =
     options;
   const { unitsOf } = cost;
@@ -126,5 +135,25 @@ export const createCallCache = (options: ChainCallCacheOptions): { readonly call
   const reruns = new CallReruns({ ...runs, knownDefaults: (node, block) => defaults.known(node, block) });
   const { waitMs } = config.state;
   const callCache = new CallCache({ ...shared, table, learner, reruns, checks, waits, waitMs });
-  return { callCache, close: () => learner.close() };
+  const isExcluded = ({ answer: { reads } }: StoredAnswer): boolean =>
+    never.size > 0 && [...reads.addresses].some((address) => never.has(address));
+  return {
+    callCache,
+    close: () => learner.close(),
+    get defaults() {
+      return defaults.stored;
+    },
+    answersAt: (block) => table.answersAt(block, { header: (number) => upstreams.heads.current()?.header(number) }),
+    addDefaults: (stored) => {
+      const latest = upstreams.heads.current()?.latest;
+      if (latest !== undefined) {
+        defaults.restore(stored, latest);
+      }
+    },
+    addAnswer: (stored, block) => {
+      if (!isExcluded(stored)) {
+        table.restore(stored, block, resultHeader(headerOf(block)));
+      }
+    },
+  };
 };

@@ -1,7 +1,7 @@
 import { Disagreements } from "../cache/agreedState.ts";
 import type { Address } from "../ethereum/hex.ts";
 import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
-import type { CallCache } from "../state/calls/callCache.ts";
+import type { HeldAnswers } from "../state/calls/storedAnswers.ts";
 import { ExecutionReads } from "../state/executionReads.ts";
 import { createAgreedFetch } from "../state/fetch/agreedFetch.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
@@ -18,7 +18,7 @@ import type { ValueStore } from "../state/store/valueStore.ts";
 import { WriteSetWaits } from "../state/writeSetWaits.ts";
 import type { ChainSnapshots } from "./chainSnapshots.ts";
 import type { ChainViews } from "./chainViews.ts";
-import { type ChainCallCacheOptions, createCallCache } from "./createCallCache.ts";
+import { type ChainCallCache, type ChainCallCacheOptions, createCallCache } from "./createCallCache.ts";
 
 /** The values of one chain, with their givers and costs. The chain that replaces it can go on with them. */
 export interface FollowedState {
@@ -26,6 +26,8 @@ export interface FollowedState {
   readonly trust: SourceTrust;
   readonly values: ValueStore;
   readonly sourced: SourcedValues;
+  /** Answers to calls of an earlier process or chain, until they are added to those of this one. */
+  readonly held: HeldAnswers;
 }
 
 interface StateReadersOptions
@@ -47,7 +49,7 @@ export interface StateReaders {
   readonly reads: StateReads;
   readonly executionReads: ExecutionReads;
   /** Undefined if calls are not answered from earlier answers. */
-  readonly callCache: CallCache | undefined;
+  readonly calls: ChainCallCache | undefined;
   readonly learner: StateLearner;
   readonly differences: StateDifferences;
   /** Ends what runs by itself. */
@@ -87,13 +89,20 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
   const waits = new WriteSetWaits({ chain, telemetry, waitMs, blockTimeMs: () => heads.blockTimeMs });
   const calls =
     execution !== undefined && answerBytes > 0
-      ? createCallCache({ ...options, fetch, comparison, differences, execution, never, waits, maxBytes: answerBytes })
+      ? createCallCache({
+          ...{ ...options, fetch, comparison, differences, execution, never, waits, maxBytes: answerBytes },
+          onDropped: () => {
+            // They were wrong, or are not the node's any more. So are those of the snapshots.
+            snapshots.replace();
+            onDropped();
+          },
+        })
       : undefined;
   const shared = { ...checked, follower, never, waits };
   return {
     reads: new StateReads({ ...shared, checks }),
     executionReads: new ExecutionReads({ ...shared, heads }),
-    ...{ callCache: calls?.callCache, learner, differences },
+    ...{ calls, learner, differences },
     close: () => {
       checks.close();
       calls?.close();

@@ -25,6 +25,9 @@ export const ENVIRONMENT_OPCODES = {
 } as const;
 export type EnvironmentOpcode = keyof typeof ENVIRONMENT_OPCODES;
 
+export const isEnvironmentOpcode = (name: unknown): name is EnvironmentOpcode =>
+  typeof name === "string" && Object.hasOwn(ENVIRONMENT_OPCODES, name);
+
 /** The keys of one account that a run read. */
 export interface AccountReads {
   readonly address: Address;

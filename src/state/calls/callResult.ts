@@ -32,16 +32,22 @@ export const resultHeader = (header: HeaderFields | undefined): ResultHeader | u
 /** `unknown`: the writes of the block, or those of a block below it, are not known, or their source is on probation. */
 export type Validity = "valid" | "ended" | "unknown";
 
+type HeldResult = Pick<CallResult, "reads" | "header">;
+
 /** A gas limit is the start of an estimate. Two blocks with the same limit give the same start. */
-const hasSameOpcodes = ({ reads: { blockOpcodes }, header }: CallResult, other: ResultHeader): boolean => {
+const hasSameOpcodes = ({ reads: { blockOpcodes }, header }: HeldResult, other: ResultHeader): boolean => {
   const onlyGasLimit = [...blockOpcodes].every((opcode) => opcode === "GASLIMIT");
   return blockOpcodes.size === 0 || (onlyGasLimit && header.gasLimit === other.gasLimit);
 };
 
 /** The price of an access depends on whether the account is the fee recipient (EIP-3651). */
-const hasSameWarmAccount = ({ reads: { addresses }, header }: CallResult, { feeRecipient }: ResultHeader): boolean =>
+const hasSameWarmAccount = ({ reads: { addresses }, header }: HeldResult, { feeRecipient }: ResultHeader): boolean =>
   header.feeRecipient === feeRecipient ||
   ![header.feeRecipient, feeRecipient].some((address) => addresses.has(String(address).toLowerCase() as `0x${string}`));
+
+/** Whether an answer does not depend on what differs between the header of its block and another one. */
+export const holdsUnder = (answer: HeldResult, other: ResultHeader): boolean =>
+  hasSameOpcodes(answer, other) && hasSameWarmAccount(answer, other);
 
 /** Decides whether an answer is that of a later block too. */
 export const validityAt = (
@@ -63,8 +69,7 @@ export const validityAt = (
   if (header === undefined || !values.isApplied(block)) {
     return "unknown";
   }
-  const isSame = hasSameOpcodes(answer, header) && hasSameWarmAccount(answer, header);
-  return isSame && areUnchanged(answer.reads, values, answer.block, block) ? "valid" : "ended";
+  return holdsUnder(answer, header) && areUnchanged(answer.reads, values, answer.block, block) ? "valid" : "ended";
 };
 
 /** The state on which an answer depends. */

@@ -7,8 +7,9 @@ import type { StateFollower } from "../stateFollower.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import type { Repetition } from "../usedKeys.ts";
 import type { CallReads } from "./callResult.ts";
-import { type CallResult, resultHeader, validityAt } from "./callResult.ts";
+import { type CallResult, holdsUnder, type ResultHeader, resultHeader, validityAt } from "./callResult.ts";
 import type { CallMethod } from "./callRun.ts";
+import type { StoredAnswer } from "./storedAnswers.ts";
 
 /** The answer to one call, or the facts that decide whether to learn one. */
 export interface CallEntry {
@@ -174,6 +175,35 @@ export class CallTable {
       this.#move(entry, answer, heads);
     }
     return answer;
+  }
+
+  /** Lists the answers at a readable block for a snapshot, or for the table of the next chain. The most used ones come first. */
+  *answersAt(block: BlockId, heads: Pick<Heads, "header">): Generator<StoredAnswer | undefined, void> {
+    const { values, follower } = this.#options;
+    // Requests change the order meanwhile.
+    for (const key of [...this.#entries.keys()]) {
+      const { answer, method } = this.#entries.peek(key) ?? {};
+      if (method === undefined || answer?.generation !== follower.generation || answer.block.number > block.number) {
+        yield undefined;
+      } else {
+        const isValid = validityAt(answer, block, values, heads) === "valid";
+        yield isValid || answer.isRepeatable ? { key, method, answer, isValid } : undefined;
+      }
+    }
+  }
+
+  /**
+   * Adds an answer of an earlier process or chain. A call that has an entry stays. `block`: the one at which values are restored.
+   * `header`: of this block, undefined if it is not canonical any more.
+   */
+  restore({ key, method, answer, isValid }: StoredAnswer, block: BlockId, header: ResultHeader | undefined): void {
+    if (this.#entries.has(key)) {
+      return;
+    }
+    const { generation } = this.#options.follower;
+    const isOfBlock = isValid && header !== undefined && holdsUnder(answer, header);
+    const restored = { ...answer, generation, ...(isOfBlock && { block, header }) };
+    this.#entries.set(key, { ...createEntry(method, restored.block), answer: restored, validAt: restored.block });
   }
 
   #move(entry: CallEntry, answer: CallResult, heads: Heads): void {

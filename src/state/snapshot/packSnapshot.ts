@@ -1,4 +1,6 @@
 import { randomInt } from "node:crypto";
+import type { StoredDefaults } from "../calls/nodeDefaults.ts";
+import type { AnswerSource, StoredAnswer } from "../calls/storedAnswers.ts";
 import { runSliced } from "../runSliced.ts";
 import type { SourcedValues } from "../sourcedValues.ts";
 import type { SourceTrust } from "../sourceTrust.ts";
@@ -6,7 +8,8 @@ import type { StateCost } from "../stateCost.ts";
 import { keyName } from "../stateKey.ts";
 import type { ListedValue, ValueStore } from "../store/valueStore.ts";
 import { ZERO_VALUE } from "../store/writtenValues.ts";
-import { ChunkWriter, type SnapshotHeader, writeHeader } from "./snapshotFormat.ts";
+import { formatAnswer } from "./answerFormat.ts";
+import { type ChunkKind, ChunkWriter, type SnapshotHeader, writeHeader } from "./snapshotFormat.ts";
 
 /** The known state of one chain, with its givers and costs. */
 export interface SnapshotParts {
@@ -14,6 +17,12 @@ export interface SnapshotParts {
   readonly sourced: SourcedValues;
   readonly trust: Pick<SourceTrust, "evidenceOf">;
   readonly cost: Pick<StateCost, "recent" | "resume" | "usedKeys">;
+}
+
+/** What a snapshot is made of. */
+export interface PackedParts extends SnapshotParts {
+  /** Undefined: calls are not answered here. */
+  readonly answers: AnswerSource | undefined;
 }
 
 /** The chain for which a snapshot holds. */
@@ -42,7 +51,7 @@ interface PackOptions {
  * Values that answer no read are left out. Throws SnapshotEnded.
  */
 export const packSnapshot = async function* (
-  parts: SnapshotParts,
+  parts: PackedParts,
   chain: SnapshotChain,
   { maxBytes, isCurrent }: PackOptions,
 ): AsyncGenerator<Uint8Array, void> {
@@ -59,45 +68,79 @@ export const packSnapshot = async function* (
     }
   };
   yield writeHeader(header);
-  let chunks = 1;
-  let bytes = 0;
+  const packed: Packed = { id: header.id, chunks: 1, bytes: 0, maxBytes };
   const codes = new Set<string>();
   const listed = isTrusted ? values.valuesAt(block) : [].values();
   const format = createFormat(parts, header);
-  for (let isLast = false; !isLast && bytes < maxBytes; ) {
-    const writer = new ChunkWriter("values");
-    isLast = await runSliced(fill(writer, listed, { check, format, codes }));
-    if (!writer.isEmpty) {
-      const chunk = writer.finish(header.id, chunks++);
-      bytes += chunk.length;
-      yield chunk;
-    }
-  }
+  yield* packLists("values", packed, (writer) => fill(writer, listed, { check, format, codes }));
   for (const hash of codes) {
     const code = values.code(hash);
-    if (code !== undefined && bytes + code.length < maxBytes) {
+    if (code !== undefined && packed.bytes + code.length < maxBytes) {
       const writer = new ChunkWriter("codes");
       writer.addCode({ hash, code });
-      bytes += code.length;
-      yield writer.finish(header.id, chunks++);
+      yield finish(writer, packed);
     }
   }
-  yield new ChunkWriter("end").finish(header.id, chunks);
+  const answers = (isTrusted && parts.answers?.answersAt(block)) || [].values();
+  yield* packLists("answers", packed, (writer) => fillAnswers(writer, answers, { check, header }));
+  yield finish(new ChunkWriter("end"), packed);
+};
+
+/** How much of a snapshot is packed. */
+interface Packed {
+  readonly id: number;
+  readonly maxBytes: number;
+  chunks: number;
+  bytes: number;
+}
+
+const finish = (writer: ChunkWriter, packed: Packed): Uint8Array => {
+  const chunk = writer.finish(packed.id, packed.chunks++);
+  packed.bytes += chunk.length;
+  return chunk;
+};
+
+/** Packs chunks of one kind, while there is room. `fillChunk` returns whether nothing is left. */
+const packLists = async function* (
+  kind: ChunkKind,
+  packed: Packed,
+  fillChunk: (writer: ChunkWriter) => Generator<void, boolean>,
+): AsyncGenerator<Uint8Array, void> {
+  for (let isLast = false; !isLast && packed.bytes < packed.maxBytes; ) {
+    const writer = new ChunkWriter(kind);
+    isLast = await runSliced(fillChunk(writer));
+    if (!writer.isEmpty) {
+      yield finish(writer, packed);
+    }
+  }
 };
 
 type Format = (value: ListedValue) => Parameters<ChunkWriter["addValue"]>[0];
 
-const createHeader = ({ values, sourced, trust, cost }: SnapshotParts, chain: SnapshotChain): SnapshotHeader => ({
+const createHeader = (
+  { values, sourced, trust, cost, answers }: PackedParts,
+  chain: SnapshotChain,
+): SnapshotHeader => ({
   id: randomInt(MAX_ID),
   chainId: chain.chainId,
   genesis: chain.genesis,
   rules: chain.rules,
   number: String(values.head?.number ?? 0n),
   hashes: [...values.readableHashes],
-  nodes: chain.nodes.map(({ name, address }) => ({ name, address, progress: trust.evidenceOf(name).progress })),
+  nodes: chain.nodes.map(({ name, address }) => ({
+    ...{ name, address, progress: trust.evidenceOf(name).progress },
+    defaults: formatDefaults(answers?.defaults.find(({ node }) => node === name)),
+  })),
   carriers: sourced.carriers.map((name) => name ?? null),
   costs: cost.recent,
 });
+
+const formatDefaults = (stored: StoredDefaults | undefined) =>
+  stored && {
+    gas: String(stored.defaults.gas),
+    hasZeroSender: stored.defaults.hasZeroSender,
+    fromHeader: [...stored.defaults.fromHeader],
+  };
 
 const createFormat = ({ cost }: SnapshotParts, { nodes, number }: SnapshotHeader): Format => {
   const used = new Set(cost.usedKeys.mostUsed(MAX_USED_KEYS).map(keyName));
@@ -138,6 +181,35 @@ const fill = function* (
       if (formatted.key.field === "code" && formatted.value !== ZERO_VALUE) {
         codes.add(formatted.value);
       }
+    }
+    yield;
+  }
+  return false;
+};
+
+interface FillAnswersOptions extends Pick<FillOptions, "check"> {
+  readonly header: SnapshotHeader;
+}
+
+/** Adds answers until the chunk is full, in a step for each key that they read. Returns whether no answer is left. */
+const fillAnswers = function* (
+  writer: ChunkWriter,
+  listed: Iterator<StoredAnswer | undefined>,
+  { check, header }: FillAnswersOptions,
+): Generator<void, boolean> {
+  while (!writer.isFull) {
+    check();
+    const next = listed.next();
+    if (next.done === true) {
+      return true;
+    }
+    const { answer } = next.value ?? {};
+    const node = header.nodes.findIndex(({ name }) => name === answer?.node);
+    const age = answer === undefined ? -1 : Number(BigInt(header.number) - answer.block.number);
+    // An older answer has no block of which the next process knows whether it is canonical.
+    if (next.value !== undefined && node !== -1 && header.hashes[age] === answer?.block.hash) {
+      writer.addText(formatAnswer(next.value, { age, node }));
+      yield* next.value.answer.reads.keys.map(() => undefined);
     }
     yield;
   }

@@ -1,5 +1,7 @@
 import type { BlockId } from "../../core/heads.ts";
+import type { AnswerTarget } from "../calls/storedAnswers.ts";
 import { runSliced } from "../runSliced.ts";
+import { parseAnswer } from "./answerFormat.ts";
 import { type SnapshotChain, SnapshotEnded, type SnapshotParts } from "./packSnapshot.ts";
 import {
   type CheckedChunk,
@@ -7,6 +9,7 @@ import {
   readChunk,
   readCodes,
   readHeader,
+  readLines,
   readValues,
   type SnapshotHeader,
   type SnapshotValue,
@@ -23,10 +26,13 @@ export interface Restored {
   readonly block: BlockId | undefined;
   readonly values: number;
   readonly codes: number;
+  readonly answers: number;
 }
 
 /** The values to which those of a snapshot are added. */
 export interface RestoreTarget {
+  /** Undefined: calls are not answered here. */
+  readonly answers: AnswerTarget | undefined;
   /** Returns the newest block of the snapshot that is canonical, if following from there is worth it. */
   findBlock(header: SnapshotHeader): Promise<BlockId | undefined>;
   /** Makes the block readable. Returns false if values of it cannot be added. */
@@ -89,6 +95,7 @@ class Reader {
   #chunks = 1;
   #values = 0;
   #codes = 0;
+  #answers = 0;
   #isComplete = false;
 
   constructor(header: SnapshotHeader, chain: SnapshotChain, parts: SnapshotParts, target: RestoreTarget) {
@@ -127,6 +134,7 @@ class Reader {
     }
     this.#block = block;
     this.#minAge = Number(BigInt(number) - block.number);
+    this.#addDefaults();
     sourced.addCarriers(
       carriers.map((name) => ({
         node: name ?? undefined,
@@ -145,6 +153,8 @@ class Reader {
       yield* this.#addCodes(chunk);
     } else if (chunk.kind === "values") {
       yield* this.#addValues(chunk);
+    } else if (chunk.kind === "answers") {
+      yield* this.#addAnswers(chunk);
     } else {
       this.#isComplete = chunk.kind === "end";
     }
@@ -161,9 +171,7 @@ class Reader {
   *#addValues(chunk: CheckedChunk): Generator<void, void> {
     const block = this.#block;
     for (const value of block === undefined ? [] : readValues(chunk)) {
-      if (!this.#target.isCurrent()) {
-        throw new SnapshotEnded("the values were dropped");
-      }
+      this.#checkCurrent();
       if (block !== undefined && this.#add(value, block)) {
         this.#values++;
       }
@@ -184,11 +192,50 @@ class Reader {
     return values.restore({ key, value, node }, block);
   }
 
+  /** Adds answers to calls, in a step for each key that they read. */
+  *#addAnswers(chunk: CheckedChunk): Generator<void, void> {
+    const block = this.#block;
+    const { answers } = this.#target;
+    // They may depend on values of a node that is not the same any more.
+    if (block === undefined || answers === undefined || this.#nodes.includes(undefined)) {
+      return;
+    }
+    for (const text of readLines(chunk)) {
+      this.#checkCurrent();
+      const { stored, age, node: position } = parseAnswer(text);
+      const node = this.#nodes[position];
+      const answered = snapshotBlock(this.#header, age);
+      if (age >= this.#minAge && node !== undefined && answered !== undefined) {
+        answers.addAnswer({ ...stored, answer: { ...stored.answer, node, block: answered } }, block);
+        this.#answers++;
+      }
+      yield* stored.answer.reads.keys.map(() => undefined);
+      yield;
+    }
+  }
+
+  #addDefaults(): void {
+    for (const [position, { defaults }] of this.#header.nodes.entries()) {
+      const node = this.#nodes[position];
+      if (defaults !== undefined && node !== undefined) {
+        const { gas, hasZeroSender, fromHeader } = defaults;
+        const parsed = { gas: BigInt(gas), hasZeroSender, fromHeader: new Set(fromHeader) };
+        this.#target.answers?.addDefaults({ node, defaults: parsed });
+      }
+    }
+  }
+
+  #checkCurrent(): void {
+    if (!this.#target.isCurrent()) {
+      throw new SnapshotEnded("the values were dropped");
+    }
+  }
+
   finish(): Restored {
     if (!this.#isComplete) {
       throw new DamagedSnapshot("its end is missing");
     }
-    return { block: this.#block, values: this.#values, codes: this.#codes };
+    return { block: this.#block, values: this.#values, codes: this.#codes, answers: this.#answers };
   }
 }
 

@@ -1,17 +1,24 @@
 import { crc32 } from "node:zlib";
 import { z } from "zod";
 import type { BlockId } from "../../core/heads.ts";
+import { type EnvironmentOpcode, isEnvironmentOpcode } from "../../core/readSet.ts";
 import { type Hash, isHash } from "../../ethereum/hex.ts";
 import type { StateField, StateKey } from "../stateKey.ts";
 
 /** Increased when the form of a snapshot changes. One of another format is dropped. */
-export const SNAPSHOT_FORMAT = 1;
+export const SNAPSHOT_FORMAT = 2;
 
 const hash = z.custom<Hash>(isHash);
 const count = z.number().int().nonnegative();
 
 const progress = z.object({ blocks: count, values: count, ageMs: z.number().nonnegative() });
 const costs = z.object({ repeatedUnits: z.number(), repeatedReads: z.number(), blocks: z.number() });
+
+const defaults = z.object({
+  gas: z.string().regex(/^\d+$/),
+  hasZeroSender: z.boolean(),
+  fromHeader: z.array(z.custom<EnvironmentOpcode>(isEnvironmentOpcode)),
+});
 
 /** What is in front of the values. */
 const header = z.object({
@@ -26,7 +33,13 @@ const header = z.object({
   /** The hashes of the readable blocks, that of the block first, then its ancestors. */
   hashes: z.array(hash).min(1),
   /** The nodes of the chain, in the order by which values name them. `address` is a hash of the URL. */
-  nodes: z.array(z.object({ name: z.string(), address: z.string(), progress: progress.optional() })),
+  nodes: z.array(
+    z.object({
+      ...{ name: z.string(), address: z.string(), progress: progress.optional() },
+      /** The environment of its calls. Absent: no answer is of this node. */
+      defaults: defaults.optional(),
+    }),
+  ),
   /** The nodes on whose word alone write sets are. `undefined` is a source that needs no trust. */
   carriers: z.array(z.string().nullable()),
   costs,
@@ -62,7 +75,7 @@ const MAX_AGE = 0xffff;
 /** Bytes of one chunk. A code can make it larger. */
 export const CHUNK_BYTES = 256 * 1024;
 
-const KINDS = { header: 0, values: 1, codes: 2, end: 3 } as const;
+const KINDS = { header: 0, values: 1, codes: 2, end: 3, answers: 4 } as const;
 export type ChunkKind = keyof typeof KINDS;
 
 /** Checksum, format, kind, id of the snapshot, number of the chunk. */
@@ -74,6 +87,7 @@ const VALUE_BYTES = 1 + 20 + 32 + 2 + 2;
 const SLOT_BYTES = 32;
 const HASH_BYTES = 32;
 const LENGTH_BYTES = 4;
+const NEWLINE = 0x0a;
 
 /** Collects the content of one chunk. */
 export class ChunkWriter {
@@ -170,7 +184,7 @@ export const readChunk = (chunk: Uint8Array): CheckedChunk => {
 };
 
 const kindOf = (code: number): ChunkKind => {
-  for (const kind of ["header", "values", "codes", "end"] as const) {
+  for (const kind of ["header", "values", "codes", "answers", "end"] as const) {
     if (KINDS[kind] === code) {
       return kind;
     }
@@ -234,5 +248,17 @@ export const readCodes = function* ({ content }: CheckedChunk): Generator<Snapsh
     }
     yield { hash: content.toString("hex", at, at + HASH_BYTES), code: new Uint8Array(content.subarray(start, end)) };
     at = end;
+  }
+};
+
+/** Lists the lines of a chunk of text. Throws DamagedSnapshot. */
+export const readLines = function* ({ content }: CheckedChunk): Generator<string, void> {
+  let start = 0;
+  for (let end = content.indexOf(NEWLINE); end !== -1; end = content.indexOf(NEWLINE, start)) {
+    yield content.toString("utf8", start, end);
+    start = end + 1;
+  }
+  if (start !== content.length) {
+    throw new DamagedSnapshot("a line is not complete");
   }
 };

@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../../src/core/heads.ts";
-import { CallTable, type LearnCandidate, type Refusal } from "../../../src/state/calls/callTable.ts";
+import { type CallReads, type CallResult, resultHeader } from "../../../src/state/calls/callResult.ts";
+import {
+  CallTable,
+  type CallTableOptions,
+  type LearnCandidate,
+  type Refusal,
+} from "../../../src/state/calls/callTable.ts";
+import type { StoredAnswer } from "../../../src/state/calls/storedAnswers.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 import { hashOf } from "../../support/builders/heads.ts";
 import { createCost } from "../costRig.ts";
@@ -12,18 +19,89 @@ const CANDIDATE: LearnCandidate = {
 };
 const block = (number: number): BlockId => ({ number: BigInt(number), hash: hashOf(number) });
 
-test("clearing the answers also clears the copies in other processes", () => {
-  let cleared = 0;
-  const table = new CallTable({
+/** Creates a table. `written`: the blocks that wrote what calls read. */
+const createTable = (changed: Partial<CallTableOptions> = {}, written: readonly number[] = []): CallTable =>
+  new CallTable({
     values: {
-      isTrusted: true,
-      maxReadable: 256,
-      get: () => undefined,
-      isApplied: () => true,
-      isWrittenSince: () => false,
+      ...{ isTrusted: true, maxReadable: 256, get: () => undefined, isApplied: () => true },
+      isWrittenSince: (_, since, at) => written.some((number) => number > since.number && number <= at.number),
     },
     follower: { generation: 0 },
     ...{ chain: "chain", maxBytes: 100_000, cost: createCost().cost, telemetry: createTelemetry({ level: "silent" }) },
+    onCleared: () => undefined,
+    ...changed,
+  });
+
+const HEADER = { feeRecipient: "0xfe", gasLimit: "0x1" };
+const READS: CallReads = {
+  keys: [{ field: "balance", address: "0xa", slot: undefined }],
+  ...{ emptiness: [], addresses: new Set(["0xa"] as const), blockOpcodes: new Set() },
+};
+const answerAt = (number: number, change: Partial<CallResult> = {}): CallResult => ({
+  ...{ body: new Uint8Array(1), block: block(number), reads: READS, header: HEADER, generation: 0, node: "node" },
+  ...{ isRepeatable: true, ...change },
+});
+const headsOf = (miner = "0xfe") => ({ header: () => ({ miner, gasLimit: "0x1" }) });
+
+/** Stores answers as if they were learned. */
+const learn = (table: CallTable, answers: Readonly<Record<string, CallResult>>): void => {
+  for (const [key, answer] of Object.entries(answers)) {
+    table.record(key, undefined, "eth_call", block(1));
+    table.record(key, undefined, "eth_call", block(2));
+    table.store(key, answer);
+  }
+};
+
+test("stored answers are those that hold at the block, and those that can be executed again", () => {
+  const table = createTable({}, [5]);
+  learn(table, {
+    old: answerAt(3),
+    oldOnce: answerAt(3, { isRepeatable: false }),
+    valid: answerAt(6, { isRepeatable: false }),
+    newer: answerAt(9),
+    dropped: answerAt(6, { generation: 1 }),
+  });
+  const stored = [...table.answersAt(block(8), headsOf())].filter((answer) => answer !== undefined);
+  assert.deepEqual(
+    stored.map(({ key, isValid }) => [key, isValid]),
+    [
+      ["valid", true],
+      ["old", false],
+    ],
+  );
+});
+
+test("a restored answer holds at the block of the values, if it was valid and its header says the same", () => {
+  const stored = { key: "call", method: "eth_call", answer: answerAt(6), isValid: true } as const;
+  const restoredAt = (
+    change: Partial<StoredAnswer>,
+    miner = "0xfe",
+    header = resultHeader(headsOf(miner).header()),
+  ) => {
+    const table = createTable({ follower: { generation: 7 } });
+    table.restore({ ...stored, ...change }, block(8), header);
+    return table.get("call")?.answer;
+  };
+  assert.deepEqual(restoredAt({}), answerAt(8, { generation: 7 }));
+  assert.deepEqual(restoredAt({ isValid: false }), answerAt(6, { generation: 7 }));
+  const reads = { ...READS, addresses: new Set(["0xa", "0xfe"] as const) };
+  assert.equal(restoredAt({ answer: answerAt(6, { reads }) }, "0xff")?.block.number, 6n);
+  // The block is not canonical any more.
+  const orphaned = createTable();
+  orphaned.restore(stored, block(8), undefined);
+  assert.equal(orphaned.get("call")?.answer?.block.number, 6n);
+});
+
+test("a restored answer does not replace one that was learned since", () => {
+  const table = createTable();
+  learn(table, { call: answerAt(9) });
+  table.restore({ key: "call", method: "eth_call", answer: answerAt(6), isValid: true }, block(8), HEADER);
+  assert.equal(table.get("call")?.answer?.block.number, 9n);
+});
+
+test("clearing the answers also clears the copies in other processes", () => {
+  let cleared = 0;
+  const table = createTable({
     onCleared: () => {
       assert.equal(table.get("call"), undefined, "the answers are cleared first");
       cleared++;
@@ -39,18 +117,8 @@ test("clearing the answers also clears the copies in other processes", () => {
 
 test("a call that cannot be learned is tried again after 30 s, then a minute, and at the next block if that was chance", () => {
   const clock = { nowMs: 0 };
-  const table = new CallTable({
-    values: {
-      isTrusted: true,
-      maxReadable: 256,
-      get: () => undefined,
-      isApplied: () => true,
-      isWrittenSince: () => false,
-    },
-    follower: { generation: 0 },
-    ...{ chain: "chain", maxBytes: 100_000, cost: createCost().cost, telemetry: createTelemetry({ level: "silent" }) },
+  const table = createTable({
     nowMs: () => clock.nowMs,
-    onCleared: () => undefined,
   });
   for (const number of [1, 2]) {
     table.record("call", table.get("call"), "eth_call", block(number));

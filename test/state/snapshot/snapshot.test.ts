@@ -4,7 +4,14 @@ import { crc32 } from "node:zlib";
 import type { BlockId } from "../../../src/core/heads.ts";
 import type { Address } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
-import { packSnapshot, type SnapshotChain, type SnapshotParts } from "../../../src/state/snapshot/packSnapshot.ts";
+import type { StoredDefaults } from "../../../src/state/calls/nodeDefaults.ts";
+import type { AnswerSource, StoredAnswer } from "../../../src/state/calls/storedAnswers.ts";
+import {
+  type PackedParts,
+  packSnapshot,
+  type SnapshotChain,
+  type SnapshotParts,
+} from "../../../src/state/snapshot/packSnapshot.ts";
 import { newestCanonical, restoreSnapshot } from "../../../src/state/snapshot/restoreSnapshot.ts";
 import { CHUNK_BYTES } from "../../../src/state/snapshot/snapshotFormat.ts";
 import { SourcedValues } from "../../../src/state/sourcedValues.ts";
@@ -39,9 +46,40 @@ const createParts = () => {
   return { values, sourced: new SourcedValues(values), trust, cost } satisfies SnapshotParts;
 };
 
-const pack = async (parts: SnapshotParts, maxBytes = BYTES): Promise<Uint8Array[]> => {
+/** Creates an answer that was learned at a block, and reads a value of each kind. */
+const answerAt = (number: number, isValid: boolean, node = "two"): StoredAnswer => {
+  const address = addressOf(number);
+  const keys: readonly StateKey[] = [
+    { field: "code", address, slot: undefined },
+    { field: "slot", address, slot: hashOf(3) },
+  ];
+  const reads = {
+    keys,
+    emptiness: [address],
+    addresses: new Set([address]),
+    blockOpcodes: new Set(["GASLIMIT"] as const),
+  };
+  const header = { feeRecipient: addressOf(9), gasLimit: "0x5" };
+  const body = new TextEncoder().encode('"0x12"');
+  const answer = { body, block: block(number), reads, header, node, isRepeatable: true };
+  return { key: `["eth_call",[{"to":"${address}"}]]`, method: "eth_call", answer, isValid };
+};
+
+const DEFAULTS: StoredDefaults = {
+  node: "two",
+  defaults: { gas: 50n, hasZeroSender: true, fromHeader: new Set(["NUMBER", "BASEFEE"]) },
+};
+const sourceOf = (answers: readonly (StoredAnswer | undefined)[]): AnswerSource => ({
+  defaults: [DEFAULTS],
+  answersAt: () => answers.values(),
+});
+
+const pack = async (parts: SnapshotParts & Partial<PackedParts>, maxBytes = BYTES): Promise<Uint8Array[]> => {
   const chunks: Uint8Array[] = [];
-  for await (const chunk of packSnapshot(parts, CHAIN, { maxBytes, isCurrent: () => true })) {
+  for await (const chunk of packSnapshot({ answers: undefined, ...parts }, CHAIN, {
+    maxBytes,
+    isCurrent: () => true,
+  })) {
     chunks.push(chunk);
   }
   return chunks;
@@ -59,7 +97,10 @@ interface RestoreRun {
 const restore = async (chunks: readonly Uint8Array[], { chain = CHAIN, isCanonical = () => true }: RestoreRun = {}) => {
   const parts = createParts();
   const { sourced } = parts;
+  const answers: StoredAnswer[] = [];
+  const defaults: StoredDefaults[] = [];
   const restored = await restoreSnapshot(chunksOf(chunks), chain, parts, {
+    answers: { addAnswer: (stored) => answers.push(stored), addDefaults: (stored) => defaults.push(stored) },
     findBlock: async (header) => newestCanonical(header, isCanonical),
     begin: (found) => {
       sourced.begin(found);
@@ -68,7 +109,7 @@ const restore = async (chunks: readonly Uint8Array[], { chain = CHAIN, isCanonic
     drop: () => sourced.clear(),
     isCurrent: () => true,
   });
-  return { ...parts, restored };
+  return { ...parts, restored, answers, defaults };
 };
 
 const KEYS: readonly StateKey[] = Array.from({ length: 12 }, (_, index) => addressOf(index)).flatMap((address) => [
@@ -143,13 +184,13 @@ const createKnown = async () => {
   trust.evidenceOf("one").resume({ blocks: 4, values: 9, ageMs: 5 });
   cost.onRead({ method: "eth_getBalance", key: BALANCE, block: 6n, isHit: false });
   cost.onRead({ method: "eth_getBalance", key: BALANCE, block: 7n, isHit: false });
-  return { ...parts, code, chunks: await pack(parts) };
+  return { ...parts, code, chunks: await pack({ ...parts, answers: sourceOf([answerAt(7, true)]) }) };
 };
 
 test("codes, evidence of nodes, used keys and costs are restored with the values", async () => {
   const { chunks, code, cost } = await createKnown();
   const after = await restore(chunks);
-  assert.deepEqual(after.restored, { block: block(7), values: 3, codes: 1 });
+  assert.deepEqual(after.restored, { block: block(7), values: 3, codes: 1, answers: 1 });
   assert.deepEqual(after.values.code(keccak256Hex(code).slice(2)), code);
   assert.equal(after.trust.evidenceOf("one").isTrusted, true);
   assert.equal(after.trust.evidenceOf("two").isTrusted, false);
@@ -157,6 +198,41 @@ test("codes, evidence of nodes, used keys and costs are restored with the values
   assert.ok(after.cost.recent.repeatedUnits > 0);
   assert.deepEqual(after.cost.usedKeys.mostUsed(5), [BALANCE]);
   assert.equal(after.cost.comparisonFactor, 10);
+});
+
+test("answers to calls are restored at the block of the snapshot, and at an ancestor those that are not newer", async () => {
+  const { values, ...parts } = createParts();
+  fillRandomly(values, 3);
+  const known = [answerAt(110, true), undefined, answerAt(125, false), answerAt(130, true)];
+  const orphan = { ...answerAt(120, true), answer: { ...answerAt(120, true).answer, block: block(120, 1) } };
+  const stranger = answerAt(119, true, "three");
+  const chunks = await pack({ ...parts, values, answers: sourceOf([...known, orphan, stranger]) });
+  const whole = await restore(chunks);
+  assert.deepEqual(
+    whole.answers,
+    known.filter((answer) => answer !== undefined),
+  );
+  assert.deepEqual(whole.defaults, [DEFAULTS]);
+  const older = await restore(chunks, { isCanonical: ({ number }) => number <= 120n });
+  assert.deepEqual(older.answers, known.slice(0, 1));
+  const gone = await restore(chunks, { isCanonical: () => false });
+  assert.deepEqual([gone.answers, gone.defaults], [[], []]);
+});
+
+test("no answer is restored if any node has another URL: it may have given a value that the call reads", async () => {
+  const { chunks } = await createKnown();
+  const nodes = CHAIN.nodes.map((node) => (node.name === "one" ? { ...node, address: "other" } : node));
+  assert.deepEqual((await restore(chunks, { chain: { ...CHAIN, nodes } })).answers, []);
+});
+
+test("answers have the room that values leave, and none is stored on probation", async () => {
+  const { values, ...parts } = createParts();
+  fillRandomly(values, 4);
+  const answers = sourceOf(Array.from({ length: 1_000 }, () => answerAt(120, true)));
+  const valuesAlone = (await pack({ ...parts, values })).reduce((sum, { length }) => sum + length, 0);
+  assert.equal((await restore(await pack({ ...parts, values, answers }, valuesAlone / 2))).restored?.answers, 0);
+  values.isTrusted = false;
+  assert.equal((await restore(await pack({ ...parts, values, answers }))).restored?.answers, 0);
 });
 
 test("values are added below those of later blocks, until values of a node end", async () => {
@@ -174,6 +250,7 @@ test("values are added below those of later blocks, until values of a node end",
       }),
     );
     const restored = restoreSnapshot(chunksOf(chunks), CHAIN, parts, {
+      answers: undefined,
       findBlock: async (header) => newestCanonical(header, () => true),
       begin: (found) => parts.values.isApplied(found),
       drop: () => assert.fail("it is not damaged"),
@@ -193,7 +270,7 @@ test("values are added below those of later blocks, until values of a node end",
 test("if no block of a snapshot is canonical, codes and evidence stay, and values end", async () => {
   const { chunks } = await createKnown();
   const after = await restore(chunks, { isCanonical: () => false });
-  assert.deepEqual(after.restored, { block: undefined, values: 0, codes: 1 });
+  assert.deepEqual(after.restored, { block: undefined, values: 0, codes: 1, answers: 0 });
   assert.equal(after.values.head, undefined);
   assert.equal(after.trust.evidenceOf("one").isTrusted, true);
 });
@@ -228,7 +305,10 @@ test("values on probation are not in the snapshot, and those that became wrong e
   assert.equal((await restore(await pack({ ...parts, values }))).restored?.values, 0);
   values.isTrusted = true;
   let isCurrent = true;
-  const steps = packSnapshot({ ...parts, values }, CHAIN, { maxBytes: BYTES, isCurrent: () => isCurrent });
+  const steps = packSnapshot({ ...parts, values, answers: undefined }, CHAIN, {
+    maxBytes: BYTES,
+    isCurrent: () => isCurrent,
+  });
   await steps.next();
   isCurrent = false;
   await assert.rejects(steps.next(), { name: "SnapshotEnded" });

@@ -18,8 +18,8 @@ export interface Service {
   readonly opsUrl: string;
   readonly telemetry: Telemetry;
   readonly chains: Forebay["chains"];
-  /** Applies another configuration of the process to the same chains. */
-  reload(rest: Omit<Input, "chains">): Promise<void>;
+  /** Applies another configuration of the process to the same chains, or to chains with other options. */
+  reload(rest: Omit<Input, "chains">, changed?: Partial<ServiceChain>): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -31,12 +31,13 @@ export const startService = async (
   rest: Omit<Input, "chains"> = {},
 ): Promise<Service & { readonly ready: Promise<void> }> => {
   const list = Array.isArray(chains) ? chains : [chains];
-  const configOf = (more: Omit<Input, "chains">) =>
+  const configOf = (more: Omit<Input, "chains">, changed: Partial<ServiceChain> = {}) =>
     configSchema.parse({
       ...more,
       chains: list.map((chain: ServiceChain, index) => ({
         name: list.length === 1 ? "chain" : `chain${index + 1}`,
         ...chain,
+        ...changed,
       })),
       server: { port: 0, opsPort: 0, drainDelayMs: 0, processes: PROCESSES, ...more.server },
       log: { level: "silent", ...more.log },
@@ -51,8 +52,11 @@ export const startService = async (
     opsUrl,
     ready,
     telemetry,
-    chains: forebay.chains,
-    reload: (more) => forebay.reload(configOf(more)),
+    // A reload can replace them.
+    get chains() {
+      return forebay.chains;
+    },
+    reload: (more, changed) => forebay.reload(configOf(more, changed)),
     close: () => forebay.close(),
   };
 };

@@ -1,0 +1,160 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { type TestContext, test } from "node:test";
+import { crc32 } from "node:zlib";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
+import { StandInChain } from "../support/standIn/standInChain.ts";
+import { StandInNode } from "../support/standIn/standInNode.ts";
+import { createWalletCalls, MULTICALL, WalletWorld } from "../support/standIn/walletWorld.ts";
+
+/** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
+const LONG_MS = 20_000;
+const STATE_HIT = "forebay; hit; detail=state";
+const WALLETS = 3;
+/** One answer of a hundred is compared with the node, of restored ones one of ten. Above that share, none is. */
+const NOT_COMPARED = 0.5;
+const [, , , BALANCES] = createWalletCalls(0)(false);
+
+/** Creates wallets on a chain, its node, and a data folder that outlives the services. */
+const createRig = async (t: TestContext, share = NOT_COMPARED) => {
+  t.mock.method(Math, "random", () => share);
+  const parent = await mkdtemp(join(tmpdir(), "forebay-answers-"));
+  t.after(() => rm(parent, { recursive: true, force: true }));
+  const folder = join(parent, "data");
+  const chain = new StandInChain("amsterdam");
+  const world = new WalletWorld(chain, { wallets: WALLETS, pools: 1, seed: 1 });
+  await world.genesis();
+  const node = await StandInNode.start({ chain, hasAccessLists: true });
+  t.after(() => node.close());
+  const start = async (options: Partial<ServiceChain> = {}) => {
+    const service = await createService(
+      {
+        ...{ nodes: [{ url: node.url, name: "own" }], blockTimeMs: LONG_MS, forks: "amsterdam" },
+        ...options,
+        state: { waitMs: LONG_MS, units: { "eth_getBlockAccessList*": 0 }, ...options.state },
+      },
+      { server: { dataDir: folder } },
+    );
+    t.after(() => service.close());
+    await until(async () => (await metric(service.opsUrl, "forebay_disk_up")) === 1, "the folder is open");
+    return service;
+  };
+  const follow = async (service: Service) => {
+    const latest = (await service.chains[0]?.upstreams.heads.refresh())?.latest;
+    assert.equal(latest?.hash, chain.latest.hash);
+  };
+  /** Sends the call, and asserts that the response is the node's. Returns whether no node was asked. */
+  const isHit = async ({ url }: Service): Promise<boolean> => {
+    const { body, headers } = await rpc(url, "eth_call", BALANCES?.params ?? []);
+    assert.equal(body.result, (await rpc(node.url, "eth_call", BALANCES?.params ?? [])).body.result);
+    return headers.get("cache-status") === STATE_HIT;
+  };
+  /** Sends the call at new blocks until no node is asked for it. */
+  const learn = (service: Service) =>
+    until(async () => {
+      world.mineTransfers();
+      await follow(service);
+      return isHit(service);
+    }, "an answer without a node");
+  const isFollowing = async ({ opsUrl }: Service) => (await metric(opsUrl, "forebay_state_following")) === 1;
+  const restart = async (before: Service, options?: Partial<ServiceChain>) => {
+    await before.close();
+    const after = await start(options);
+    await until(() => isFollowing(after), "the state is followed");
+    return after;
+  };
+  return { world, chain, folder, node, start, restart, follow, learn, isHit };
+};
+
+test("an answer to a call survives a restart, and is computed here after a write", async (t) => {
+  const { world, start, restart, follow, learn, isHit } = await createRig(t);
+  const before = await start();
+  await learn(before);
+  const after = await restart(before);
+  assert.equal(await isHit(after), true);
+  world.mineTransfers();
+  await follow(after);
+  assert.equal(await isHit(after), true);
+});
+
+test("an answer whose values were written while forebay was down is computed here", async (t) => {
+  const { world, start, restart, learn, isHit } = await createRig(t);
+  const before = await start();
+  await learn(before);
+  world.mineTransfers();
+  world.mineTransfers();
+  assert.equal(await isHit(await restart(before)), true);
+});
+
+test("an answer that reads an account of a new state.never is not restored", async (t) => {
+  const { start, restart, learn, isHit } = await createRig(t);
+  const before = await start();
+  await learn(before);
+  assert.equal(await isHit(await restart(before, { state: { never: [MULTICALL] } })), false);
+});
+
+test("no answer is restored if the block of the snapshot is not canonical any more", async (t) => {
+  const { world, chain, start, restart, learn, isHit } = await createRig(t);
+  const before = await start();
+  await learn(before);
+  chain.rewind(chain.height - 1);
+  world.mine();
+  assert.equal(await isHit(await restart(before)), false);
+});
+
+/** Changes the stored bytes of an answer, and the checksum of its chunk. */
+const plant = (folder: string): void => {
+  const database = new DatabaseSync(join(folder, "forebay.db"));
+  let planted = 0;
+  for (const { name, slot, number, value } of database.prepare("SELECT * FROM chunks").all()) {
+    const bytes = Buffer.from(value instanceof Uint8Array ? value : assert.fail());
+    const at = bytes.indexOf('"body":"\\"0x');
+    if (at > 0) {
+      const digit = at + '"body":"\\"0x'.length;
+      bytes[digit] = bytes[digit] === 0x30 ? 0x31 : 0x30;
+      bytes.writeUInt32LE(crc32(bytes.subarray(4)), 0);
+      database
+        .prepare("UPDATE chunks SET value = ? WHERE name = ? AND slot = ? AND number = ?")
+        .run(new Uint8Array(bytes), String(name), Number(slot), Number(number));
+      planted++;
+    }
+  }
+  database.close();
+  assert.ok(planted > 0);
+};
+
+test("a wrong answer in a snapshot is found, and ends all answers there and here", async (t) => {
+  const { node, folder, start, restart, learn, isHit } = await createRig(t, 0.05);
+  const before = await start();
+  await learn(before);
+  await before.close();
+  plant(folder);
+  const after = await restart(before);
+  const truth = (await rpc(node.url, "eth_call", BALANCES?.params ?? [])).body.result;
+  const answer = async () => (await rpc(after.url, "eth_call", BALANCES?.params ?? [])).body.result;
+  assert.notEqual(await answer(), truth);
+  // One answer in twenty would not be compared at the usual rate.
+  await until(async () => (await answer()) === truth, "the answer is right");
+  assert.equal(await metric(after.opsUrl, "forebay_state_answers_total", 'event="differed"'), 1);
+  assert.equal(await isHit(await restart(after)), false);
+});
+
+test("an answer survives a reload that adds a node", async (t) => {
+  const { chain, world, node, start, follow, learn, isHit } = await createRig(t);
+  const service = await start();
+  await learn(service);
+  const other = await StandInNode.start({ chain, hasAccessLists: true });
+  t.after(() => other.close());
+  const own = { url: node.url, name: "own" };
+  const nodes = [own, { url: other.url, name: "other" }];
+  await service.reload({}, { nodes });
+  await until(() => isHit(service), "the answer goes on");
+  world.mineTransfers();
+  await follow(service);
+  assert.equal(await isHit(service), true);
+});
