@@ -58,17 +58,22 @@ const createRedis = ({ redis: url, redisTimeoutMs: timeoutMs }: Config["cache"],
 
 export type ProcessParts = Omit<Shared, "onWrongChain">;
 
-/** Returns where the usage of days is kept; undefined without Redis. */
-export const usageStoreOf = ({ redis }: Pick<ProcessParts, "redis">): UsageStore | undefined =>
-  redis && new RedisUsage(redis.run);
+/** Returns where the usage of days is kept: in Redis, or else in the data folder. Undefined without both. */
+export const usageStoreOf = ({ redis, storage }: Pick<ProcessParts, "redis" | "storage">): UsageStore | undefined => {
+  if (redis !== undefined) {
+    return new RedisUsage(redis.run);
+  }
+  return storage instanceof DataStorage ? storage.usage : undefined;
+};
 
 /** Whether entries are stored in the data folder. */
 export const storesEntries = ({ server: { dataDir }, cache: { disk, redis } }: Config): boolean =>
   dataDir !== undefined && (disk === "always" || (disk === "auto" && redis === undefined));
 
-/** Whether the data folder holds entries or known state. */
+/** Whether the data folder holds entries, known state or usage. */
 const usesFolder = (config: Config): boolean =>
   storesEntries(config) ||
+  config.cache.redis === undefined ||
   config.chains.some(({ state: { follow, cacheBytes } }) => follow !== false && cacheBytes > 0);
 
 /** Opens the data folder, if something is stored there. */

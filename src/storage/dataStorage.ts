@@ -1,3 +1,4 @@
+import type { UsageStore } from "../core/usageStore.ts";
 import type { DiskFailure } from "../telemetry/cacheMetrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { type WorkerEntry, WorkerThread } from "../threads/workerThread.ts";
@@ -198,6 +199,19 @@ export class DataStorage implements EntryStorage {
     await this.#run((channel) => channel.call("endSnapshot", { name, chunks: 0 }));
   }
 
+  /** The usage of days. */
+  readonly usage: UsageStore = {
+    name: "folder",
+    add: async (batch) => {
+      if (performance.now() >= this.#writesPausedUntilMs) {
+        await this.#require((channel) => channel.call("addUsage", batch));
+        return;
+      }
+      throw new Error("nothing can be written to the data folder");
+    },
+    read: async (day) => (await this.#require((channel) => channel.call("usage", day))).value,
+  };
+
   /** Releases the folder after the writes that were sent. */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -269,6 +283,17 @@ export class DataStorage implements EntryStorage {
       this.#fail(outcome);
     }
     return undefined;
+  }
+
+  /** Runs an operation on the open folder. Rejects after a failure, which is logged and counted. */
+  async #require<T>(
+    operate: (channel: StorageWorker["channel"]) => Promise<StorageOutcome<T>>,
+  ): Promise<{ readonly value: T }> {
+    const outcome = this.#isOpen ? await this.#run(operate) : undefined;
+    if (outcome === undefined) {
+      throw new Error("the data folder cannot be used");
+    }
+    return outcome;
   }
 
   #fail({ fault, text, isClosed }: Extract<StorageOutcome<never>, { readonly fault: unknown }>): void {

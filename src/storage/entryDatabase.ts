@@ -1,8 +1,10 @@
 import { hash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import type { StoredUsage, UsageBatch } from "../core/usageStore.ts";
 import { createPrivateFile, databasePath, FolderLock, prepareFolder, removeDatabase } from "./dataFolder.ts";
 import { FolderRemoved, storageFault } from "./storageFault.ts";
+import { USAGE_TABLES, UsageTable } from "./usageTable.ts";
 
 /** A value of a key, or its end. */
 export interface EntryChange {
@@ -26,7 +28,7 @@ export interface StorageSize {
 }
 
 /** Increased when tables or values change their form. A database of another version is dropped. */
-const SCHEMA_VERSION = 2;
+const SCHEMA_VERSION = 3;
 /** "fbay". It tells other programs what the file is. */
 const APPLICATION_ID = 0x66626179;
 
@@ -37,6 +39,7 @@ const TABLES = `
   CREATE TABLE chunks (name TEXT NOT NULL, slot INTEGER NOT NULL, number INTEGER NOT NULL, value BLOB NOT NULL,
     PRIMARY KEY (name, slot, number));
   CREATE TABLE snapshots (name TEXT PRIMARY KEY, slot INTEGER NOT NULL, chunks INTEGER NOT NULL);
+  ${USAGE_TABLES}
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${SCHEMA_VERSION};
 `;
@@ -108,6 +111,7 @@ export class EntryDatabase {
   readonly #readOld = new Set<number>();
   readonly #database: DatabaseSync;
   readonly #statements: Statements;
+  readonly #usage: UsageTable;
   readonly #maxPages: number;
   #firstId: number;
   #lastId: number;
@@ -120,6 +124,7 @@ export class EntryDatabase {
     this.#database = database;
     this.#maxPages = maxPages;
     this.#statements = prepareStatements(database);
+    this.#usage = new UsageTable(database, maxBytes);
     this.#database.exec(`PRAGMA max_page_count = ${this.#maxPages}`);
     const { first, last, entries } = this.#statements.ids.get() ?? {};
     this.#firstId = Number(first ?? 0);
@@ -246,6 +251,17 @@ export class EntryDatabase {
     } else {
       this.#statements.setSnapshot.run(name, this.#nextSlot(name), chunks);
     }
+  }
+
+  /** Adds amounts to those of a day. */
+  addUsage(batch: UsageBatch): void {
+    this.#checkFiles();
+    this.#usage.add(batch);
+  }
+
+  /** Returns the amounts of a day; undefined if it has none. */
+  usage(day: string): StoredUsage | undefined {
+    return this.#usage.read(day);
   }
 
   /** Two snapshots take turns, so that their rows are replaced instead of removed. */

@@ -1,5 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import type { Transferable } from "node:worker_threads";
+import type { StoredUsage, UsageBatch } from "../core/usageStore.ts";
 import { Channel, Moved } from "../threads/channel.ts";
 import type { ThreadTask } from "../threads/threadTask.ts";
 import { type EntryChange, EntryDatabase, type FinalBlock, type StorageSize } from "./entryDatabase.ts";
@@ -42,6 +43,10 @@ export type StorageFunctions = {
   readonly setChunk: (body: SnapshotChunk) => StorageOutcome<null>;
   /** Replaces the newest complete snapshot by the chunks that were written. */
   readonly endSnapshot: (body: { readonly name: string; readonly chunks: number }) => StorageOutcome<null>;
+  /** Adds the usage of a day. A batch that was added is not added again. */
+  readonly addUsage: (batch: UsageBatch) => StorageOutcome<null>;
+  /** Returns the usage of a day; undefined if nothing was counted. */
+  readonly usage: (day: string) => StorageOutcome<StoredUsage | undefined>;
   /** Closes the folder, so that another process can use it. */
   readonly close: (body: null) => StorageOutcome<null>;
 };
@@ -100,6 +105,15 @@ class OpenDatabase {
   setChunk({ name, number, value }: SnapshotChunk): StorageOutcome<null> {
     const outcome = this.run((database) => {
       database.setChunk(name, number, value);
+      return null;
+    });
+    void this.#evict();
+    return outcome;
+  }
+
+  addUsage(batch: UsageBatch): StorageOutcome<null> {
+    const outcome = this.run((database) => {
+      database.addUsage(batch);
       return null;
     });
     void this.#evict();
@@ -177,6 +191,8 @@ export const storageTask: ThreadTask = (port) => {
         database.endSnapshot(name, chunks);
         return null;
       }),
+    addUsage: (batch) => open.addUsage(batch),
+    usage: (day) => open.run((database) => database.usage(day)),
     close: () => open.close(),
   });
 };

@@ -151,13 +151,20 @@ test("a folder that cannot be created costs no request", async (t) => {
   assert.equal(await metric(service.opsUrl, "forebay_disk_up"), 0);
 });
 
-test("nothing is stored with cache.disk false, or with Redis by default", async (t) => {
+test("no entry is stored with cache.disk false, and nothing with Redis by default", async (t) => {
   const { start, folder } = await createDataFolder(t);
-  for (const cache of [{ disk: false }, { redis: "redis://127.0.0.1:1" }] as const) {
-    const service = await start({ cache, mayFail: true });
-    await askAll(service.url, FINAL_CALLS);
-    await assert.rejects(readdir(folder), /ENOENT/);
-  }
+  const withRedis = await start({ cache: { redis: "redis://127.0.0.1:1" }, mayFail: true });
+  await askAll(withRedis.url, FINAL_CALLS);
+  await assert.rejects(readdir(folder), /ENOENT/);
+
+  const service = await start({ cache: { disk: false }, mayFail: true });
+  await askAll(service.url, FINAL_CALLS);
+  // Usage is stored: this writes it.
+  await until(async () => (await fetch(`${service.opsUrl}/usage?days=1`)).status === 200, "the folder is open");
+  await service.close();
+  const database = new DatabaseSync(join(folder, "forebay.db"));
+  t.after(() => database.close());
+  assert.equal(database.prepare("SELECT count(*) AS entries FROM entries").get()?.entries, 0);
 });
 
 test("the mark of a lying node is known after a restart, before its values are used", async (t) => {
