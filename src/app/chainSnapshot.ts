@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
+import { RedisUnavailable } from "../cache/redisSnapshots.ts";
 import { originOf } from "../config/providers.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId } from "../core/heads.ts";
@@ -172,7 +173,7 @@ export class ChainSnapshot {
   }
 
   async #read(parts: SnapshotParts, target: RestoreTarget): Promise<void> {
-    const { config, storage, isShared, telemetry } = this.#options;
+    const { config, storage, telemetry } = this.#options;
     try {
       const restored = await restoreSnapshot(
         storage.readSnapshot(this.#name),
@@ -186,8 +187,7 @@ export class ChainSnapshot {
     } catch (err) {
       if (!(err instanceof SnapshotEnded)) {
         telemetry.log.warn({ chain: config.name, err }, "the snapshot of known state is dropped");
-        // Redis may be slow for this replica alone. A damaged one is replaced soon.
-        if (!isShared) {
+        if (!(err instanceof RedisUnavailable)) {
           await storage.removeSnapshot(this.#name);
         }
       }

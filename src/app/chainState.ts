@@ -7,6 +7,7 @@ import type { ExecutionReads } from "../state/executionReads.ts";
 import { runSliced } from "../state/runSliced.ts";
 import { createSameRules } from "../state/sameRules.ts";
 import { SharedEvidence } from "../state/sharedEvidence.ts";
+import { SharedRepeats } from "../state/sharedRepeats.ts";
 import { SourcedValues } from "../state/sourcedValues.ts";
 import { SourceTrust } from "../state/sourceTrust.ts";
 import { StateCost } from "../state/stateCost.ts";
@@ -57,6 +58,7 @@ export class ChainState {
   #follower: StateFollower | undefined;
   #readers: StateReaders | undefined;
   #evidence: SharedEvidence | undefined;
+  #repeats: SharedRepeats | undefined;
   readonly #onDropped = new Set<() => void>();
   #sources: readonly WriteSetSource[] = [];
   /** The sources that no node supports. */
@@ -130,6 +132,7 @@ export class ChainState {
 
   #closeLearning(): void {
     this.#evidence?.close();
+    this.#repeats?.close();
     this.#readers?.close();
   }
 
@@ -155,7 +158,7 @@ export class ChainState {
       return;
     }
     telemetry.log.debug({ chain: config.name, sources: sources.map(({ kind }) => kind) }, "state is followed");
-    await this.#shareEvidence(costs.trust);
+    await this.#share(costs);
     if (this.#isClosed) {
       this.#closeLearning();
       return;
@@ -163,13 +166,14 @@ export class ChainState {
     this.#follow(sources, known ?? (await this.#restore(costs, sources)));
   }
 
-  /** Exchanges the evidence on traces with other replicas, from now on. */
-  async #shareEvidence(trust: SourceTrust): Promise<void> {
+  /** Exchanges the evidence on traces, and what reads repeat, with other replicas, from now on. */
+  async #share({ cost, trust }: Costs): Promise<void> {
     const { pipeline, upstreams } = this.#options;
-    const { sharedValues: values } = pipeline;
-    if (values === undefined) {
+    const { sharedValues: values, runScript } = pipeline;
+    if (values === undefined || runScript === undefined) {
       return;
     }
+    this.#repeats = new SharedRepeats({ runScript, cost, nodes: upstreams.nodes });
     this.#evidence = new SharedEvidence({
       ...{ values, trust, nodes: upstreams.nodes },
       onSuspended: (node, cause) => {

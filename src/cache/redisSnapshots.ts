@@ -30,7 +30,8 @@ const MAX_READ_MS = 10_000;
 
 const POINTER = /^(?<id>[\w-]{1,32}):(?<chunks>\d{1,6})$/;
 
-class RedisUnavailable extends Error {
+/** Redis fails or is slow for this replica. The snapshot may be whole. */
+export class RedisUnavailable extends Error {
   override readonly name = "RedisUnavailable";
 }
 

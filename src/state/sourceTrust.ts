@@ -155,6 +155,10 @@ class GuardedSource implements WriteSetSource {
     return this.#source.unitsPerBlock;
   }
 
+  get isShared(): boolean {
+    return this.#source.isShared ?? false;
+  }
+
   get isSuspended(): boolean {
     const { nowMs, evidences } = this.#options;
     return nowMs() < this.#suspendedUntilMs || evidences.values().every(({ isSuspended }) => isSuspended);

@@ -5,6 +5,7 @@ import type { Metrics } from "../telemetry/telemetry.ts";
 import type { GiverEvidence } from "./giverEvidence.ts";
 import type { StateKey } from "./stateKey.ts";
 import { type Repetition, UsedKeys } from "./usedKeys.ts";
+import type { WriteSetSource } from "./writeSet.ts";
 
 /** The period whose reads decide. */
 const PERIOD_MS = 60_000;
@@ -99,6 +100,8 @@ export class StateCost {
   /** Repeated reads of single values. Their responses are compared during probation. */
   readonly #repeatedReads = new SlidingSum(PERIOD_MS);
   readonly #blocks = new SlidingSum(PERIOD_MS);
+  /** Repeated reads of other replicas, which share write sets with this one. */
+  #othersRepeatedUnits = 0;
   #newestBlock = 0n;
   #restoredUntilMs = Number.NEGATIVE_INFINITY;
   #lastReadMs = Number.NEGATIVE_INFINITY;
@@ -182,9 +185,13 @@ export class StateCost {
 
   /**
    * Whether the write set of the next block is worth its units. Called once for each paid source and head.
-   * `evidence`: until it is enough, the source saves nothing.
+   * `evidence`: until it is enough, the source saves nothing. `isShared`: its write sets serve the reads of other replicas too.
    */
-  shouldFollow(unitsPerBlock: number, evidence?: EvidenceLeft): boolean {
+  shouldFollow(
+    unitsPerBlock: number,
+    evidence?: EvidenceLeft,
+    { isShared = false }: Pick<WriteSetSource, "isShared"> = {},
+  ): boolean {
     if (unitsPerBlock === 0) {
       return true;
     }
@@ -193,7 +200,8 @@ export class StateCost {
       return false;
     }
     const blocks = Math.max(1, this.#blocks.total(nowMs));
-    const saved = this.#repeatedUnits.total(nowMs) * this.#savingShare(blocks, nowMs, evidence);
+    const repeatedUnits = this.#repeatedUnits.total(nowMs) + (isShared ? this.#othersRepeatedUnits : 0);
+    const saved = repeatedUnits * this.#savingShare(blocks, nowMs, evidence);
     return saved >= MIN_GAIN * unitsPerBlock * blocks;
   }
 
@@ -210,6 +218,11 @@ export class StateCost {
    */
   shouldCatchUp(missedBlocks: number, unitsPerBlock: number): boolean {
     return missedBlocks * unitsPerBlock < this.usedKeys.size * this.unitsOf("eth_getStorageAt");
+  }
+
+  /** Called with the units of the last minute that reads of the other replicas repeat. */
+  countOthers(repeatedUnits: number): void {
+    this.#othersRepeatedUnits = repeatedUnits;
   }
 
   /** Returns the sums of the last minute. */

@@ -207,7 +207,7 @@ export class StateFollower {
     return sources.filter(
       (source) =>
         this.#sourced.isUsable(source, latest) &&
-        (source.unitsPerBlock === 0 || cost.shouldFollow(source.unitsPerBlock, source.evidence)),
+        (source.unitsPerBlock === 0 || cost.shouldFollow(source.unitsPerBlock, source.evidence, source)),
     );
   }
 

@@ -55,6 +55,8 @@ export interface WriteSetSource {
   readonly evidence?: GiverEvidence | undefined;
   /** Returns the evidence for the node that gave a write set. Default: `evidence`. */
   evidenceOf?(writeSet: WriteSet): GiverEvidence;
+  /** Replicas with one Redis read a write set once, for all. Default: each reads it. */
+  readonly isShared?: boolean;
   /** Whether the source is not asked for some time, because of a wrong value or of failures. */
   readonly isSuspended?: boolean;
   /** Resolves once the write set is complete and checked, or with the reason of the failure. Never rejects. */

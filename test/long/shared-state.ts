@@ -9,11 +9,14 @@ import { createCallReads } from "../support/standIn/randomCalls.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
 import { createStateReads } from "../support/standIn/stateReads.ts";
+import { runKilledHolder } from "./support/killedHolder.ts";
 import { LeaseTakeover } from "./support/leaseTakeover.ts";
 import type { LongOptions } from "./support/memory.ts";
+import { runWithFault } from "./support/runWithFault.ts";
 import { LIED, type SharedReplica, startSharedReplicas } from "./support/sharedReplicas.ts";
 import { foundByService, stateCounts } from "./support/stateCounts.ts";
 
+const FAULT_SECONDS = 60;
 const WHOLE_SECONDS = 240;
 const FIRST_BLOCKS = 300;
 const BLOCK_MS = 400;
@@ -22,10 +25,13 @@ const TAKEN_SHARE = 0.2;
 const SLOW_MS = 200;
 /** Between two batches of a client, so that the replicas share the cores with their nodes. */
 const PAUSE_MS = 20;
-const STATE_CLIENTS = 2;
+const STATE_CLIENTS = 1;
+const MAX_LAG_MS = 2_000;
 const CHECK_MS = 200;
 /** Of a phase without a fault of Redis, and of one with a fault. */
 const MAX_PHASE_MS = 4_000;
+/** The part of the time before the first fault. */
+const QUIET_SHARE = 0.3;
 const FINAL_DEPTH = 205;
 const DEFAULT_SEED = 1;
 /** `VARIANT=text` selects variants by a part of their name, `SEED=n` other blocks and reads. */
@@ -39,6 +45,16 @@ const VARIANTS = [
 ] as const;
 
 type Variant = (typeof VARIANTS)[number];
+
+/** Waits until the replicas serve the newest block, for a time: a busy machine gets blocks as fast as it can follow. */
+const untilServed = async (chain: StandInChain, replicas: readonly SharedReplica[], signal: AbortSignal) => {
+  const endMs = performance.now() + MAX_LAG_MS;
+  const isServed = ({ service }: SharedReplica): boolean =>
+    service.chains[0]?.upstreams.heads.current()?.latest.hash === chain.latest.hash;
+  while (!signal.aborted && performance.now() < endMs && !replicas.every(isServed)) {
+    await sleep(PAUSE_MS);
+  }
+};
 
 /** Mines blocks, replaces some, and leaves one node on another branch for a time, until the signal aborts. */
 const drive = async (
@@ -76,6 +92,7 @@ const drive = async (
       counts.branches++;
     } else {
       await mine(1);
+      await untilServed(chain, replicas, signal);
     }
     await sleep(random() * 2 * BLOCK_MS);
   }
@@ -164,8 +181,9 @@ const startRig = async (t: Lifespan, { source, fork }: Variant) => {
   const proxy = await startSlowProxy(t, redis.port);
   const takeover = new LeaseTakeover(redis, createRandom(seed + 3), TAKEN_SHARE);
   const redisUrl = `redis://127.0.0.1:${proxy.port}`;
-  const options = { chain, redisUrl, source, onSource: takeover.lie, blockMs: BLOCK_MS };
-  return { chain, blocks, redis, proxy, takeover, ...(await startSharedReplicas(t, options)) };
+  const options = { chain, redisUrl, source, blockMs: BLOCK_MS };
+  const replicas = await startSharedReplicas(t, { ...options, onSource: takeover.lie });
+  return { chain, blocks, redis, proxy, takeover, options, ...replicas };
 };
 
 type Rig = Awaited<ReturnType<typeof startRig>>;
@@ -191,15 +209,17 @@ const startClients = ({ chain, honest, lying, execution }: Rig, signal: AbortSig
 /** Injects one fault of Redis after the other until the run is over. Returns their number. */
 const injectFaults = async ({ redis, proxy, takeover }: Rig, seconds: number, isFound: () => boolean) => {
   const faults = faultsWith(proxy);
-  const phaseMs = Math.min(MAX_PHASE_MS, (seconds * 1_000) / (2 * faults.length));
-  const endMs = performance.now() + seconds * 1_000;
+  const allMs = seconds * 1_000;
+  const phaseMs = Math.min(MAX_PHASE_MS, ((1 - QUIET_SHARE) * allMs) / (2 * faults.length));
+  const endMs = performance.now() + allMs;
   const isOver = () => performance.now() >= endMs || isFound();
-  const pause = async (): Promise<void> => {
-    const untilMs = performance.now() + phaseMs;
+  const pause = async (forMs = phaseMs): Promise<void> => {
+    const untilMs = performance.now() + forMs;
     while (performance.now() < untilMs && !isOver()) {
-      await sleep(Math.min(CHECK_MS, phaseMs));
+      await sleep(Math.min(CHECK_MS, forMs));
     }
   };
+  await pause(QUIET_SHARE * allMs);
   for (let count = 0; ; count++) {
     await pause();
     const fault = faults[count % faults.length];
@@ -219,10 +239,13 @@ const runVariant = async (variant: Variant, seconds: number) => {
   const ending = new AbortController();
   const { signal } = ending;
   try {
-    const rig = await startRig({ after: (end) => ends.unshift(end) }, variant);
+    const lifespan = { after: (end: () => unknown) => void ends.unshift(end) };
+    const rig = await startRig(lifespan, variant);
     const { chain, blocks, honest, lying, takeover } = rig;
     const { judged, ended } = startClients(rig, signal);
     const driving = drive(chain, blocks, [...honest, lying], signal);
+    const { options, execution } = rig;
+    const killing = runKilledHolder(lifespan, { ...options, execution, random: createRandom(seed + 4) }, signal);
     const telling = readLies(chain, lying, signal);
     const differences = () => [
       ...judged.flatMap(({ tallies }) => tallies.flatMap((tally) => tally.differences)),
@@ -230,10 +253,10 @@ const runVariant = async (variant: Variant, seconds: number) => {
     ];
     const faults = await injectFaults(rig, seconds, () => isPlanted && differences().length > 0);
     ending.abort();
-    const [driven, lies] = await Promise.all([driving, telling, ended]);
+    const [driven, lies, kills] = await Promise.all([driving, telling, killing, ended]);
     const found = await Promise.all(honest.map(({ service }) => foundByService(service)));
     return {
-      ...{ blocks: chain.height - FIRST_BLOCKS, ...driven, faults, takenLeases: takeover.taken, lies },
+      ...{ blocks: chain.height - FIRST_BLOCKS, ...driven, faults, takenLeases: takeover.taken, kills, lies },
       foundByService: found.reduce((sum, each) => sum + each, 0),
       differences: differences(),
       replicas: await Promise.all(judged.map(describe)),
@@ -246,22 +269,40 @@ const runVariant = async (variant: Variant, seconds: number) => {
   }
 };
 
+/** Runs until the planted fault is found, or until the time is over. */
+const runPlanted = async (fault: string, seconds: number = FAULT_SECONDS) => {
+  const { differences, output } = await runWithFault(fault, seconds);
+  console.log(output);
+  return { claim: `the planted fault ${fault} is found`, differences, passed: differences > 0 };
+};
+
 /**
  * Three replicas with one Redis: one node may be on another branch, and that of one replica lies. Redis has faults, and leases end
  * while their holders work. Compares each answer with the chain's record. No lie may reach another replica.
+ * `FAULT=name` plants a fault, which the run must find.
  */
 export const long = async ({ seconds }: LongOptions) => {
+  const { FAULT } = process.env;
+  if (FAULT !== undefined && !isPlanted) {
+    return runPlanted(FAULT, seconds);
+  }
   const chosen = VARIANTS.filter(({ name }) => only === undefined || name.includes(only));
   const each = (seconds ?? WHOLE_SECONDS) / chosen.length;
   const variants: Record<string, unknown> = {};
   let passed = true;
+  let shared = 0;
   for (const variant of chosen) {
     const result = await runVariant(variant, each);
     console.log(variant.name, JSON.stringify(result));
     variants[variant.name] = result;
     const { differences, foundByService: found, lies, replicas } = result;
     passed &&= differences.length === 0 && found === 0 && lies > 0;
+    shared += replicas.reduce((sum, { writeSets }) => sum + (writeSets.shared ?? 0), 0);
     passed &&= replicas.every(({ comparisons, errors }) => comparisons > 0 && errors.length === 0);
   }
-  return { claim: "no replica has a wrong value from another one", seed, variants, passed };
+  // Without a shared write set, nothing was judged.
+  return {
+    ...{ claim: "no replica has a wrong value from another one", seed, shared },
+    ...{ variants, passed: passed && shared > 0 },
+  };
 };

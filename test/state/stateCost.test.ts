@@ -55,6 +55,17 @@ test("a trace is followed once repeated reads cost twice as much, and not before
   assert.equal(policy.shouldFollow(TRACE), true, "9 wallets cost 45 units/s");
 });
 
+test("the reads of other replicas pay for a write set that all share, and for no other", () => {
+  const { policy, run } = createWallets();
+  run(60 * SECOND_MS, { wallets: 3, blockMs: 2 * SECOND_MS });
+  assert.equal(policy.shouldFollow(TRACE, undefined, { isShared: true }), false);
+  policy.countOthers(2 * policy.recent.repeatedUnits);
+  assert.equal(policy.shouldFollow(TRACE, undefined, { isShared: true }), true, "9 wallets read on three replicas");
+  assert.equal(policy.shouldFollow(TRACE), false);
+  policy.countOthers(0);
+  assert.equal(policy.shouldFollow(TRACE, undefined, { isShared: true }), false, "Redis has failed");
+});
+
 test("few wallets do not pay for the probation of a trace, which saves nothing until it is over", () => {
   const { policy, run } = createWallets();
   const whole = { blocksLeft: 32, valuesLeft: 1_000 };

@@ -43,6 +43,7 @@ const isWriteSet = (found: WriteSet | ValueLease): found is WriteSet => "account
  * the node on whose word it is, and this replica decides whether it trusts that node. Without Redis, the source is asked.
  */
 export class SharedSource implements WriteSetSource {
+  readonly isShared = true;
   readonly #source: WriteSetSource;
   readonly #options: SharedSourceOptions;
   /** No lease is taken for a source that no node supports. */

@@ -3,7 +3,7 @@ import type { Edit } from "../../support/plantEdits.ts";
 /** A fault in the code that follows state or executes, and the variant of the long run that must find it. */
 export interface PlantedFault {
   /** Default: state-differential. */
-  readonly run?: "call-differential";
+  readonly run?: "call-differential" | "shared-state";
   readonly variant: string;
   /** The service itself must find the fault, by an audit or a sample. */
   readonly isFoundByService?: true;
@@ -11,6 +11,7 @@ export interface PlantedFault {
 }
 
 const TRACE = "src/state/sources/composeTrace.ts";
+const SHARED = "src/state/sources/sharedSource.ts";
 const VALUES = "src/state/store/valueStore.ts";
 
 export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
@@ -121,6 +122,58 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
         to: "for (const [written, value] of slots) { if (Math.random() < 0.02) continue;",
       },
       { file: "src/state/sourcedValues.ts", from: 'if (result === "different") {', to: "if (result === undefined) {" },
+    ],
+  },
+  /** A write set of another replica lacks its writes. */
+  emptyShared: {
+    run: "shared-state",
+    variant: "access list",
+    edits: [
+      {
+        file: SHARED,
+        from: "return { block: wanted.block, accounts, node: source?.node, isShared: true };",
+        to: "return { block: wanted.block, accounts: new Map(), node: source?.node, isShared: true };",
+      },
+    ],
+  },
+  /** A write set of another replica is entered at its block, and again at the next one. */
+  repeatedShared: {
+    run: "shared-state",
+    variant: "access list",
+    edits: [
+      {
+        file: SHARED,
+        from: "return { block: wanted.block, accounts, node: source?.node, isShared: true };",
+        to: `
+    const repeated = new Map([...accounts, ...(this.before ?? [])]);
+    this.before = accounts;
+    return { block: wanted.block, accounts: repeated, node: source?.node, isShared: true };`,
+      },
+    ],
+  },
+  /** The key of a shared write set does not tell branches apart. */
+  orphanShared: {
+    run: "shared-state",
+    variant: "access list",
+    edits: [
+      {
+        file: SHARED,
+        from: "const key = `writes${FORMAT}:${this.kind}:${block.hash}`;",
+        to: "const key = `writes${FORMAT}:${this.kind}:${block.number}`;",
+      },
+      { file: SHARED, from: "if (block?.hash !== wanted.block.hash || !isKnown", to: "if (!isKnown" },
+    ],
+  },
+  /** A replica whose lease has ended stores its write set, although another one has the lease. */
+  lateStore: {
+    run: "shared-state",
+    variant: "trace",
+    edits: [
+      {
+        file: "src/cache/leasedValues.ts",
+        from: "const STORE = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then",
+        to: "const STORE = `if false then",
+      },
     ],
   },
   missingItem: {

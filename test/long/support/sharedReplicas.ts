@@ -1,9 +1,8 @@
 import { type Address, formatQuantity } from "../../../src/ethereum/hex.ts";
-import type { Lie, LyingNode } from "../../support/fakes/lyingNode.ts";
-import { startLyingNode } from "../../support/fakes/lyingNode.ts";
+import { type Lie, startLyingNode } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { createService, type Service } from "../../support/servers/service.ts";
-import { BranchView } from "../../support/standIn/branchView.ts";
+import { BranchView, type ShownChain } from "../../support/standIn/branchView.ts";
 import { STAND_IN_ACCOUNTS } from "../../support/standIn/randomStateBlocks.ts";
 import { StandInCalls } from "../../support/standIn/standInCalls.ts";
 import type { StandInChain } from "../../support/standIn/standInChain.ts";
@@ -61,7 +60,6 @@ const LIES: readonly Lie[] = [
 export interface SharedReplica {
   readonly service: Service;
   readonly view: BranchView;
-  readonly node: LyingNode;
 }
 
 export interface SharedReplicasOptions {
@@ -73,29 +71,47 @@ export interface SharedReplicasOptions {
   readonly onSource: Lie;
 }
 
+/** The configuration of a replica in front of one node. Replicas of one provider have different URLs of the same node. */
+export const replicaConfig = (
+  { blockMs, redisUrl, source }: Pick<SharedReplicasOptions, "blockMs" | "redisUrl" | "source">,
+  url: string,
+  provider: "honest" | "liar",
+) => ({
+  chains: [
+    {
+      ...{ name: "chain", nodes: [{ url, name: "own", provider }], blockTimeMs: blockMs },
+      forks: source === "trace" ? "prague" : "amsterdam",
+      state: { source, probation: NO_PROBATION, units: UNITS },
+    } as const,
+  ],
+  cache: { redis: redisUrl, redisTimeoutMs: REDIS_TIMEOUT_MS },
+});
+
+/** Starts a node that shows these blocks, and has the source of write sets. */
+export const startSourceNode = async (
+  t: Lifespan,
+  chain: ShownChain,
+  execution: StandInCalls,
+  source: SharedReplicasOptions["source"],
+): Promise<StandInNode> => {
+  const sources = source === "trace" ? { traces: "geth" as const } : { hasAccessLists: true };
+  const node = await StandInNode.start({ chain, execution, ...sources });
+  t.after(() => node.close());
+  return node;
+};
+
 /** Starts three replicas with one Redis. Each has a node of its own, and that of the last one lies. */
 export const startSharedReplicas = async (t: Lifespan, options: SharedReplicasOptions) => {
-  const { chain, blockMs, redisUrl, source, onSource } = options;
+  const { chain, source, onSource } = options;
   const execution = await StandInCalls.create(chain);
   const start = async (isLiar: boolean): Promise<SharedReplica> => {
     const view = new BranchView(chain);
-    const honest = await StandInNode.start({
-      ...{ chain: view, execution },
-      ...(source === "trace" ? { traces: "geth" as const } : { hasAccessLists: true }),
-    });
-    t.after(() => honest.close());
+    const honest = await startSourceNode(t, view, execution, source);
     const node = await startLyingNode(t, honest.url, [...(isLiar ? LIES : []), onSource]);
-    const service = await createService(
-      {
-        // The replicas have different URLs of the same node, but the liar is the node of one alone.
-        nodes: [{ url: node.url, name: "own", provider: isLiar ? "liar" : "honest" }],
-        ...{ blockTimeMs: blockMs, forks: source === "trace" ? "prague" : "amsterdam" },
-        state: { source, probation: NO_PROBATION, units: UNITS },
-      },
-      { cache: { redis: redisUrl, redisTimeoutMs: REDIS_TIMEOUT_MS } },
-    );
+    const { chains, cache } = replicaConfig(options, node.url, isLiar ? "liar" : "honest");
+    const service = await createService(chains, { cache });
     t.after(() => service.close());
-    return { service, view, node };
+    return { service, view };
   };
   return { honest: [await start(false), await start(false)] as const, lying: await start(true), execution };
 };

@@ -1,0 +1,58 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type ConfiguredServer, startConfigured } from "../../bench/support/forebay.ts";
+import { pick } from "../../support/builders/randomValues.ts";
+import { rpc } from "../../support/clients/rpc.ts";
+import { type Lie, startLyingNode } from "../../support/fakes/lyingNode.ts";
+import type { Lifespan } from "../../support/servers/redis.ts";
+import { STAND_IN_ACCOUNTS } from "../../support/standIn/randomStateBlocks.ts";
+import type { StandInCalls } from "../../support/standIn/standInCalls.ts";
+import { replicaConfig, type SharedReplicasOptions, SOURCE_METHODS, startSourceNode } from "./sharedReplicas.ts";
+
+const KILLED_SHARE = 0.3;
+const READ_MS = 100;
+
+export interface KilledHolderOptions extends Omit<SharedReplicasOptions, "onSource"> {
+  readonly execution: StandInCalls;
+  readonly random: () => number;
+}
+
+/**
+ * Runs a further replica in a process of its own until the signal aborts. It is killed while it has the lease of a write set, and
+ * started again. Resolves with the number of kills.
+ */
+export const runKilledHolder = async (t: Lifespan, options: KilledHolderOptions, signal: AbortSignal) => {
+  const { chain, execution, source, random } = options;
+  const honest = await startSourceNode(t, chain, execution, source);
+  let server: ConfiguredServer | undefined;
+  let killing: Promise<void> | undefined;
+  let kills = 0;
+  const kill: Lie = {
+    ...{ name: "kill", methods: SOURCE_METHODS },
+    result: async (result) => {
+      if (killing === undefined && random() < KILLED_SHARE) {
+        kills++;
+        killing = server?.stop("SIGKILL");
+      }
+      return result;
+    },
+  };
+  const node = await startLyingNode(t, honest.url, [kill]);
+  const { chains, cache } = replicaConfig(options, node.url, "honest");
+  const config = { chains, cache, server: { port: 0, opsPort: 0 }, log: { level: "info" } };
+  while (!signal.aborted) {
+    killing = undefined;
+    const started = await startConfigured(config);
+    server = started;
+    while (!signal.aborted && killing === undefined) {
+      const read = rpc(`http://127.0.0.1:${started.port}`, "eth_getBalance", [
+        pick(random, STAND_IN_ACCOUNTS),
+        "latest",
+      ]);
+      await read.catch(() => undefined);
+      await sleep(READ_MS);
+    }
+    await killing;
+    await started.end();
+  }
+  return kills;
+};
