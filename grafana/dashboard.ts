@@ -32,7 +32,7 @@ const graphOf = ({ unit, stacked }: Panel) => ({
   },
 });
 
-const statOf = ({ unit, levels = [] }: Panel) => ({
+const statOf = ({ unit, levels = [], today }: Panel) => ({
   type: "stat",
   fieldConfig: {
     defaults: {
@@ -43,7 +43,7 @@ const statOf = ({ unit, levels = [] }: Panel) => ({
   },
   options: {
     colorMode: "value",
-    graphMode: "area",
+    graphMode: today ? "none" : "area",
     textMode: "value_and_name",
     reduceOptions: { calcs: ["lastNotNull"], fields: "", values: false },
   },
@@ -60,8 +60,9 @@ const createPanel = (panel: Panel, id: number, x: number, y: number) => ({
     datasource: DATASOURCE,
     expr,
     legendFormat: legend,
-    range: true,
+    ...(panel.today ? { instant: true, range: false } : { range: true }),
   })),
+  ...(panel.today && { timeFrom: "now/d" }),
   ...(panel.levels === undefined ? graphOf(panel) : statOf(panel)),
 });
 

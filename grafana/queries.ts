@@ -3,9 +3,11 @@ import type { Query } from "./row.ts";
 /** The variables of the dashboard, from the widest to the narrowest. */
 export const VARIABLES = ["namespace", "job", "chain", "instance", "node"] as const;
 
-/** Replaces the variables as Grafana does if everything is selected. */
-export const selectAll = (expr: string, window: string): string =>
-  VARIABLES.reduce((text, name) => text.replaceAll(`"$${name}"`, '".*"'), expr).replaceAll("$__rate_interval", window);
+/** Replaces the variables as Grafana does if everything is selected. `range` is the time that a panel shows. */
+export const selectAll = (expr: string, window: string, range: string): string =>
+  VARIABLES.reduce((text, name) => text.replaceAll(`"$${name}"`, '".*"'), expr)
+    .replaceAll("$__rate_interval", window)
+    .replaceAll("$__range", range);
 
 export const INSTANCE = 'namespace=~"$namespace",job=~"$job",instance=~"$instance"';
 export const CHAIN = `chain=~"$chain",${INSTANCE}`;
@@ -18,6 +20,12 @@ export const rate = (metric: string, labels: string): string => `rate(forebay_${
 export const rates = (metric: string, labels: string, ...by: string[]): Query => ({
   expr: by.length === 0 ? `sum(${rate(metric, labels)})` : `sum by (${by.join(", ")}) (${rate(metric, labels)})`,
   legend: by.length === 0 ? metric.replace(/_total$/, "") : by.map((label) => `{{${label}}}`).join(" "),
+});
+
+/** Events in the time that a panel shows, one line for each chain. */
+export const totals = (metric: string): Query => ({
+  expr: `sum by (chain) (increase(forebay_${metric}{${CHAIN}}[$__range]))`,
+  legend: "{{chain}}",
 });
 
 export const quantile = (share: number, metric: string, labels: string, ...by: string[]): Query => ({

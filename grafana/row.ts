@@ -15,6 +15,8 @@ export interface Panel {
   readonly unit: Unit;
   readonly queries: readonly Query[];
   readonly stacked?: true;
+  /** Shows the time since midnight, in one value, whatever the dashboard shows. */
+  readonly today?: true;
   /** Shows the newest value alone, in the colour of the highest level that it reaches. */
   readonly levels?: readonly Level[];
 }

@@ -1,4 +1,4 @@
-import { CHAIN, INSTANCE, NODE, named, quantile, rate, value } from "../queries.ts";
+import { CHAIN, INSTANCE, NODE, named, quantile, rate, totals, value } from "../queries.ts";
 import type { Level, Row } from "../row.ts";
 
 const ok = (...[orange, red]: readonly [number, number]): readonly Level[] => [
@@ -69,6 +69,23 @@ export const overviewRow: Row = {
         { expr: byChain("saved_units_total"), legend: "{{chain}} units saved" },
         { expr: byChain("upstream_units_total"), legend: "{{chain}} units spent" },
       ],
+    },
+    {
+      title: "Units today",
+      description:
+        "Price of all calls to nodes since midnight in provider units, from scraped counters. GET /usage?days=1 on the ops port has the sum of the UTC day.",
+      unit: "short",
+      today: true,
+      levels: neutral,
+      queries: [totals("upstream_units_total")],
+    },
+    {
+      title: "Saved today",
+      description: "Price of the calls of clients since midnight that needed no call to a node, in provider units.",
+      unit: "short",
+      today: true,
+      levels: neutral,
+      queries: [totals("saved_units_total")],
     },
     {
       title: "Head lag",

@@ -126,6 +126,22 @@ test("titles differ within a row, and every panel has a description", () => {
   }
 });
 
+test("panels of today begin at midnight, and sum the time since in one value", () => {
+  const today = z.looseObject({ title: z.string(), timeFrom: z.literal("now/d") });
+  const query = z.looseObject({ expr: z.string(), instant: z.literal(true), range: z.literal(false) });
+  const { panels } = z.object({ panels: z.array(z.looseObject({})) }).parse(JSON.parse(formatDashboard()));
+  const found = panels.filter((panel) => "timeFrom" in panel).map((panel) => today.parse(panel));
+  assert.deepEqual(
+    found.map(({ title }) => title),
+    ["Units today", "Saved today"],
+  );
+  for (const { targets } of found) {
+    for (const { expr } of z.array(query).parse(targets)) {
+      assert.match(expr, /increase\(.*\[\$__range\]\)/);
+    }
+  }
+});
+
 test("a wrong name or label is found", () => {
   assert.deepEqual(faultsOf("rate(forebay_nothing_total[5m])", SERIES), ["unknown metric forebay_nothing_total"]);
   assert.deepEqual(faultsOf("sum by (node) (forebay_head)", SERIES), ["not every metric has the label node"]);

@@ -107,7 +107,7 @@ describe("a real Prometheus", { skip: !hasPrometheus && "no prometheus" }, () =>
   const read = async (title: string, index = 0): Promise<Readonly<Record<string, number>>> => {
     const query = ROWS.flatMap(({ panels }) => panels).find((panel) => panel.title === title)?.queries[index];
     assert.ok(query !== undefined);
-    const samples = await prometheus.query(selectAll(query.expr, "10s"));
+    const samples = await prometheus.query(selectAll(query.expr, "10s", "1m"));
     return Object.fromEntries(
       samples.map(({ labels, value }) => [
         query.legend.replaceAll(/\{\{(\w+)\}\}/g, (_, label: string) => labels[label] ?? ""),
@@ -120,7 +120,7 @@ describe("a real Prometheus", { skip: !hasPrometheus && "no prometheus" }, () =>
     for (const { panels } of ROWS) {
       for (const { title, queries } of panels) {
         for (const { expr } of queries.filter((query) => !isOfSeveralProcesses(query.expr))) {
-          assert.ok((await prometheus.query(selectAll(expr, "10s"))).length > 0, `${title}: ${expr}`);
+          assert.ok((await prometheus.query(selectAll(expr, "10s", "1m"))).length > 0, `${title}: ${expr}`);
         }
       }
     }

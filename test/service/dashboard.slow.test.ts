@@ -29,7 +29,7 @@ const panels = (): readonly Expression[] =>
     list.flatMap(({ title, queries }) =>
       queries.map(({ expr }) => ({
         name: `${row} / ${title}`,
-        expr: selectAll(expr, "10s"),
+        expr: selectAll(expr, "10s", "1m"),
       })),
     ),
   );
