@@ -7,7 +7,7 @@ import type { ExecutionReads } from "../state/executionReads.ts";
 import { runSliced } from "../state/runSliced.ts";
 import { createSameRules } from "../state/sameRules.ts";
 import { SharedEvidence } from "../state/sharedEvidence.ts";
-import { SharedRepeats } from "../state/sharedRepeats.ts";
+import { SharedProgress } from "../state/sharedProgress.ts";
 import { SourcedValues } from "../state/sourcedValues.ts";
 import { SourceTrust } from "../state/sourceTrust.ts";
 import { StateCost } from "../state/stateCost.ts";
@@ -58,7 +58,7 @@ export class ChainState {
   #follower: StateFollower | undefined;
   #readers: StateReaders | undefined;
   #evidence: SharedEvidence | undefined;
-  #repeats: SharedRepeats | undefined;
+  #progress: SharedProgress | undefined;
   readonly #onDropped = new Set<() => void>();
   #sources: readonly WriteSetSource[] = [];
   /** The sources that no node supports. */
@@ -132,7 +132,7 @@ export class ChainState {
 
   #closeLearning(): void {
     this.#evidence?.close();
-    this.#repeats?.close();
+    this.#progress?.close();
     this.#readers?.close();
   }
 
@@ -166,14 +166,14 @@ export class ChainState {
     this.#follow(sources, known ?? (await this.#restore(costs, sources)));
   }
 
-  /** Exchanges the evidence on traces, and what reads repeat, with other replicas, from now on. */
+  /** Exchanges the evidence on traces, and what is about to be learned, with other replicas, from now on. */
   async #share({ cost, trust }: Costs): Promise<void> {
     const { pipeline, upstreams } = this.#options;
     const { sharedValues: values, runScript } = pipeline;
     if (values === undefined || runScript === undefined) {
       return;
     }
-    this.#repeats = new SharedRepeats({ runScript, cost, nodes: upstreams.nodes });
+    this.#progress = new SharedProgress({ runScript, cost, trust, nodes: upstreams.nodes });
     this.#evidence = new SharedEvidence({
       ...{ values, trust, nodes: upstreams.nodes },
       onSuspended: (node, cause) => {

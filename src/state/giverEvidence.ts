@@ -20,6 +20,8 @@ export interface ProbationProgress {
   readonly ageMs: number;
 }
 
+const NOTHING: ProbationProgress = { blocks: 0, values: 0, ageMs: 0 };
+
 /** After this time since the first agreement, MIN_BLOCKS are enough. 32 blocks of 12 s take 6.4 minutes. */
 const PROBATION_MS = 64_000;
 const MIN_BLOCKS = 8;
@@ -37,6 +39,10 @@ export class GiverEvidence {
   #firstMs = Number.POSITIVE_INFINITY;
   #blocks = 0;
   #values = 0;
+  /** The part of `#values` that this process has compared. The rest is of a process before it. */
+  #compared = 0;
+  /** What the other replicas have compared. */
+  #others = NOTHING;
   #newestBlock = -1n;
   /** The values that agreed at `#newestBlock`. */
   readonly #agreed = new Set<string>();
@@ -59,13 +65,14 @@ export class GiverEvidence {
   /** Blocks at which a value must still agree. */
   get blocksLeft(): number {
     const { blocks } = this.#limits;
-    const isLong = this.#nowMs() - this.#firstMs >= PROBATION_MS;
-    return Math.max(0, (isLong ? Math.min(blocks, MIN_BLOCKS) : blocks) - this.#blocks);
+    const { progress } = this;
+    const isLong = progress.ageMs >= PROBATION_MS;
+    return Math.max(0, (isLong ? Math.min(blocks, MIN_BLOCKS) : blocks) - progress.blocks);
   }
 
   /** Values that must still agree. */
   get valuesLeft(): number {
-    return Math.max(0, this.#limits.values - this.#values);
+    return Math.max(0, this.#limits.values - this.progress.values);
   }
 
   /** Called when a node returned the value that write sets of the giver had predicted for this block. */
@@ -83,13 +90,45 @@ export class GiverEvidence {
     if (!this.#agreed.has(name)) {
       this.#agreed.add(name);
       this.#values++;
+      this.#compared++;
     }
   }
 
-  /** What is reached so far. */
+  /** What is reached so far. What a process before this one has compared may be of a replica that counts too. */
   get progress(): ProbationProgress {
-    const ageMs = this.#nowMs() - this.#firstMs;
-    return { blocks: this.#blocks, values: this.#values, ageMs: Math.max(0, ageMs) };
+    return {
+      blocks: Math.max(this.#blocks, this.#others.blocks),
+      values: Math.max(this.#values, this.#compared + this.#others.values),
+      ageMs: Math.max(this.#ageMs, this.#others.ageMs),
+    };
+  }
+
+  /** What this process has reached without other replicas. */
+  get ownProgress(): ProbationProgress {
+    return { blocks: this.#blocks, values: this.#compared, ageMs: this.#ageMs };
+  }
+
+  get #ageMs(): number {
+    return Math.max(0, this.#nowMs() - this.#firstMs);
+  }
+
+  /** Called with the `ownProgress` of each other replica that is on probation with the same node. */
+  countOthers(others: readonly ProbationProgress[]): void {
+    if (this.isSuspended || this.isTrusted) {
+      return;
+    }
+    this.#others = others.reduce(
+      (sum, { blocks, values, ageMs }) => ({
+        blocks: Math.max(sum.blocks, blocks),
+        values: sum.values + values,
+        ageMs: Math.max(sum.ageMs, ageMs),
+      }),
+      NOTHING,
+    );
+    if (this.isTrusted) {
+      // A replica that ends takes nothing back.
+      this.resume(this.progress);
+    }
   }
 
   /** Goes on with what was reached before a restart, unless more is reached or a value was wrong since. */
@@ -111,6 +150,8 @@ export class GiverEvidence {
     this.#suspendedUntilMs = this.#nowMs() + forMs;
     this.#blocks = 0;
     this.#values = 0;
+    this.#compared = 0;
+    this.#others = NOTHING;
     this.#newestBlock = -1n;
     this.#firstMs = Number.POSITIVE_INFINITY;
     this.#agreed.clear();

@@ -61,12 +61,17 @@ export interface CountedCall extends Omit<CountedRead, "key"> {
   readonly repetition: Repetition;
 }
 
-/** Sums of the last minute. */
-export interface RecentReads {
+interface RepeatedReads {
   readonly repeatedUnits: number;
   readonly repeatedReads: number;
+}
+
+/** Sums of the last minute. */
+export interface RecentReads extends RepeatedReads {
   readonly blocks: number;
 }
+
+const NO_READS: RepeatedReads = { repeatedUnits: 0, repeatedReads: 0 };
 
 /** The agreements that a source still needs. */
 type EvidenceLeft = Pick<GiverEvidence, "blocksLeft" | "valuesLeft">;
@@ -100,8 +105,8 @@ export class StateCost {
   /** Repeated reads of single values. Their responses are compared during probation. */
   readonly #repeatedReads = new SlidingSum(PERIOD_MS);
   readonly #blocks = new SlidingSum(PERIOD_MS);
-  /** Repeated reads of other replicas, which share write sets with this one. */
-  #othersRepeatedUnits = 0;
+  /** Reads of other replicas, which share write sets with this one. */
+  #others = NO_READS;
   #newestBlock = 0n;
   #restoredUntilMs = Number.NEGATIVE_INFINITY;
   #lastReadMs = Number.NEGATIVE_INFINITY;
@@ -200,16 +205,11 @@ export class StateCost {
       return false;
     }
     const blocks = Math.max(1, this.#blocks.total(nowMs));
-    const repeatedUnits = this.#repeatedUnits.total(nowMs) + (isShared ? this.#othersRepeatedUnits : 0);
-    const saved = repeatedUnits * this.#savingShare(blocks, nowMs, evidence);
+    const others = isShared ? this.#others : NO_READS;
+    const values = this.#repeatedReads.total(nowMs) + others.repeatedReads;
+    const repeatedUnits = this.#repeatedUnits.total(nowMs) + others.repeatedUnits;
+    const saved = repeatedUnits * savingShare(blocks, values, evidence);
     return saved >= MIN_GAIN * unitsPerBlock * blocks;
-  }
-
-  /** Returns the share of the horizon in which the source saves: the time after its probation. */
-  #savingShare(blocks: number, nowMs: number, { blocksLeft, valuesLeft }: EvidenceLeft = ENOUGH): number {
-    const values = Math.max(1, this.#repeatedReads.total(nowMs));
-    const periods = Math.max(blocksLeft / blocks, valuesLeft / values);
-    return Math.max(0, 1 - (periods * PERIOD_MS) / HORIZON_MS);
   }
 
   /**
@@ -220,9 +220,9 @@ export class StateCost {
     return missedBlocks * unitsPerBlock < this.usedKeys.size * this.unitsOf("eth_getStorageAt");
   }
 
-  /** Called with the units of the last minute that reads of the other replicas repeat. */
-  countOthers(repeatedUnits: number): void {
-    this.#othersRepeatedUnits = repeatedUnits;
+  /** Called with the reads of the last minute that the other replicas repeat. */
+  countOthers(others: RepeatedReads): void {
+    this.#others = others;
   }
 
   /** Returns the sums of the last minute. */
@@ -258,6 +258,12 @@ export class StateCost {
     this.#newestBlock = block;
   }
 }
+
+/** Returns the share of the horizon in which a source saves: the time after its probation. Blocks and values are those of a minute. */
+const savingShare = (blocks: number, values: number, { blocksLeft, valuesLeft }: EvidenceLeft = ENOUGH): number => {
+  const periods = Math.max(blocksLeft / blocks, valuesLeft / Math.max(1, values));
+  return Math.max(0, 1 - (periods * PERIOD_MS) / HORIZON_MS);
+};
 
 /**
  * The provider units that one chain may spend in the background. Requests that nodes answer earn units for everything that is

@@ -50,3 +50,44 @@ test("on a slow chain, eight blocks of a minute are enough, and a fast one needs
     assert.equal(count, needed, `${blockMs} ms`);
   }
 });
+
+test("replicas pass a probation together, and what one of them learned before counts once", () => {
+  const limits = { blocks: 3, values: 9 };
+  const replicas = Array.from({ length: 3 }, () => new GiverEvidence(limits));
+  const exchange = () => {
+    const own = replicas.map(({ ownProgress }) => ownProgress);
+    for (const [index, replica] of replicas.entries()) {
+      replica.countOthers(own.filter((_, other) => other !== index));
+    }
+  };
+  for (let number = 1; number <= 2; number++) {
+    for (const [index, replica] of replicas.entries()) {
+      replica.recordAgreement(keyOf(index), block(number));
+    }
+  }
+  exchange();
+  assert.deepEqual(
+    replicas.map(({ blocksLeft, valuesLeft }) => [blocksLeft, valuesLeft]),
+    [
+      [1, 3],
+      [1, 3],
+      [1, 3],
+    ],
+  );
+  // A new replica goes on with a snapshot of another one.
+  const later = new GiverEvidence(limits);
+  later.resume({ blocks: 2, values: 6, ageMs: 1 });
+  later.countOthers(replicas.map(({ ownProgress }) => ownProgress));
+  assert.deepEqual([later.blocksLeft, later.valuesLeft], [1, 3]);
+  for (const [index, replica] of replicas.entries()) {
+    replica.recordAgreement(keyOf(index), block(3));
+    assert.equal(replica.isTrusted, false);
+  }
+  exchange();
+  assert.ok(replicas.every(({ isTrusted }) => isTrusted));
+  const [one] = replicas;
+  one?.countOthers([]);
+  assert.equal(one?.isTrusted, true, "the others have ended");
+  one?.suspend(0);
+  assert.deepEqual([one?.blocksLeft, one?.valuesLeft], [3, 9]);
+});
