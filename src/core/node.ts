@@ -25,7 +25,7 @@ export type NodeErrorKind =
   | "unverified"
   | "other";
 
-/** A property of a node's response that is verified; a metric label. The last four depend on the chain's encoding. */
+/** A property of a node's response that is verified; a metric label. The last five depend on the chain's encoding. */
 export type Check =
   | "json"
   | "id"
@@ -38,7 +38,8 @@ export type Check =
   | "header"
   | "transactions"
   | "receipts"
-  | "depositReceipts";
+  | "depositReceipts"
+  | "proof";
 
 /** The HTTP reply that an error was in, for decisions and log lines. It contains no credential. */
 export interface NodeReply {

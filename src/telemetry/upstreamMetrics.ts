@@ -38,6 +38,7 @@ const CHECKS = [
   "transactions",
   "receipts",
   "depositReceipts",
+  "proof",
 ] as const satisfies readonly Check[];
 
 const isErrorKind = (outcome: (typeof OUTCOMES)[number]): outcome is Exclude<NodeErrorKind, "missingData"> =>

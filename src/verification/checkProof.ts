@@ -1,0 +1,43 @@
+import { WrongProof } from "../ethereum/trieProof.ts";
+import type { Fields } from "../json/jsonBytes.ts";
+import { type ProofRequest, type ProvenAccount, type ProvenSlot, UnknownAccount, verifyProof } from "./accountProof.ts";
+import { type Finding, failed, failIfMalformed, passed, uncomputable } from "./findings.ts";
+import { isAbsent, isSame, quantityOf } from "./jsonFields.ts";
+
+const NOTHING = /^0x0*$/;
+
+/** Nodes pad numbers, and some write zero as `0x`. */
+const isValue = (field: unknown, proven: bigint): boolean =>
+  field === "0x" ? proven === 0n : quantityOf(field) === proven;
+
+/** geth writes zeros for the hashes of an account that does not exist. */
+const isHashOf = (field: unknown, proven: string, ofNothing: boolean): boolean =>
+  ofNothing && (isAbsent(field) || (typeof field === "string" && NOTHING.test(field))) ? true : isSame(field, proven);
+
+const hasFields = (fields: Fields, { exists, nonce, balance, storageHash, codeHash }: ProvenAccount): boolean =>
+  isValue(fields.nonce, nonce) &&
+  isValue(fields.balance, balance) &&
+  isHashOf(fields.storageHash, storageHash, !exists) &&
+  isHashOf(fields.codeHash, codeHash, !exists);
+
+const isSlot = ({ fields, value }: ProvenSlot): boolean => isValue(fields.value, value);
+
+const findIn = (fields: Fields, request: ProofRequest): Finding => {
+  try {
+    const { account, slots } = verifyProof(request, fields);
+    const isOfAddress = isAbsent(fields.address) || isSame(fields.address, request.address);
+    return isOfAddress && hasFields(fields, account) && slots.every(isSlot) ? passed("proof") : failed("proof");
+  } catch (error) {
+    if (error instanceof UnknownAccount) {
+      return uncomputable("proof");
+    }
+    if (error instanceof WrongProof) {
+      return failed("proof");
+    }
+    throw error;
+  }
+};
+
+/** Checks that a response to eth_getProof follows from the state root, and that the fields beside the proof are its values. */
+export const checkProof = (fields: Fields, request: ProofRequest): Finding =>
+  failIfMalformed("proof", () => findIn(fields, request));
