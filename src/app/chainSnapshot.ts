@@ -3,7 +3,8 @@ import { setTimeout as wait } from "node:timers/promises";
 import { RedisUnavailable } from "../cache/redisSnapshots.ts";
 import { originOf } from "../config/providers.ts";
 import type { ChainConfig } from "../config/schema.ts";
-import type { BlockId } from "../core/heads.ts";
+import type { BlockId, HeaderFields } from "../core/heads.ts";
+import { parseSealedBlock } from "../nodes/blockReads.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
 import { isCanonicalIn } from "../state/awaitedBlocks.ts";
 import type { AnswerSource, AnswerTarget } from "../state/calls/storedAnswers.ts";
@@ -104,6 +105,7 @@ export class ChainSnapshot {
     const { sourced } = state;
     await this.#read(state, {
       answers: state.answers,
+      addHeaders: (headers) => this.#addHeaders(headers),
       findBlock: (header) => this.#findBlock(header, state),
       begin: (block) => {
         sourced.begin(block);
@@ -154,6 +156,7 @@ export class ChainSnapshot {
     let { generation } = follower;
     await this.#read(saved, {
       answers: saved.answers,
+      addHeaders: () => undefined,
       findBlock: async (header) => {
         const block = await this.#findBlock(header, saved);
         await (block && follower.untilApplied(block));
@@ -239,7 +242,7 @@ export class ChainSnapshot {
       saved === this.#saved && follower.generation === generation && isTrusted() && performance.now() < endMs;
     const maxBytes = Math.floor(storage.maxBytes * MAX_SHARE);
     try {
-      const chunks = packSnapshot(saved, this.#chain(), { maxBytes, isCurrent });
+      const chunks = packSnapshot({ ...saved, headers: this.#headers }, this.#chain(), { maxBytes, isCurrent });
       const isWritten = await storage.writeSnapshot(this.#name, chunks);
       if (isWritten && isTrusted()) {
         this.#newest = head;
@@ -250,6 +253,16 @@ export class ChainSnapshot {
       const level = err instanceof SnapshotEnded ? "debug" : "error";
       telemetry.log[level]({ chain: config.name, err }, "the snapshot of known state was not written");
     }
+  }
+
+  get #headers(): readonly HeaderFields[] {
+    return this.#options.upstreams.heads.sealed.flatMap(({ header }) => (header === undefined ? [] : [header]));
+  }
+
+  /** The chain links to these blocks instead of reading them. */
+  #addHeaders(headers: readonly unknown[]): void {
+    const blocks = headers.map(parseSealedBlock).filter((sealed) => sealed !== undefined);
+    this.#options.upstreams.heads.addKnown(blocks);
   }
 
   /** Chains with one chain id and genesis can be different ones: a fork beside its origin. */

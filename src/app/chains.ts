@@ -58,6 +58,9 @@ export class Chains {
       (config) => before.find((active) => isDeepStrictEqual(active.config, config)) ?? this.#start(config),
     );
     const started = next.filter((active) => !before.includes(active));
+    for (const active of started) {
+      active.addKnown(before);
+    }
     try {
       await Promise.all(started.map((active) => active.untilReady(`chains[${next.indexOf(active)}]`, signal)));
       await Promise.all(started.map((active) => active.catchUp(before, signal)));
@@ -226,6 +229,14 @@ class ActiveChain {
     const headOf = ({ chain }: ActiveChain): bigint => chain.upstreams.heads.current()?.latest.number ?? 0n;
     while (predecessor !== undefined && headOf(this) < headOf(predecessor) && !signal.aborted) {
       await this.chain.upstreams.heads.next(signal).catch(() => undefined);
+    }
+  }
+
+  /** Gives the chain the blocks of the one that it replaces, so that they are not read again. */
+  addKnown(before: readonly ActiveChain[]): void {
+    const predecessor = this.#predecessorIn(before);
+    if (predecessor !== undefined) {
+      this.chain.upstreams.heads.addKnown(predecessor.chain.upstreams.heads.sealed);
     }
   }
 

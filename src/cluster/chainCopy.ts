@@ -137,6 +137,15 @@ export class ChainCopy implements HeadTracker {
       });
   }
 
+  /** The main process has them. */
+  get sealed(): readonly [] {
+    return [];
+  }
+
+  addKnown(): void {
+    // The main process reads the blocks.
+  }
+
   /** The main process follows the heads, and shows this. */
   isExcluded(): boolean {
     return false;

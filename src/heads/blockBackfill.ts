@@ -1,5 +1,6 @@
-import { ZERO_HASH } from "../ethereum/hex.ts";
-import { readLinked } from "../nodes/blockReads.ts";
+import type { RingBlock } from "../core/heads.ts";
+import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
+import { readLinked, type SealedBlock } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { untilWrong } from "./announcedBlocks.ts";
 import { type BlockRing, RING_BLOCKS } from "./blockRing.ts";
@@ -21,6 +22,41 @@ export interface BackfillOptions extends Background {
   readonly others: () => readonly UpstreamNode[];
   /** Whether the newest blocks are being read: they come first. */
   readonly isBusy: () => boolean;
+  /** Blocks of an earlier process or chain. They are added instead of being read, once the ring links to them. */
+  readonly known: KnownAncestors;
+}
+
+/** Blocks by hash, each of which names its parent. */
+export class KnownAncestors {
+  #blocks: ReadonlyMap<Hash, SealedBlock> = new Map();
+  #newest = -1n;
+
+  /** Replaces the blocks. These are ascending. */
+  set(blocks: readonly SealedBlock[]): void {
+    this.#blocks = new Map(blocks.map((sealed) => [sealed.block.hash, sealed]));
+    this.#newest = blocks.at(-1)?.block.number ?? -1n;
+  }
+
+  /** Returns the known blocks below the ring, in descending order. */
+  below(ring: BlockRing): readonly SealedBlock[] {
+    const found: SealedBlock[] = [];
+    let above = ring.at(ring.oldest);
+    for (let next = this.#parentOf(above); next !== undefined; next = this.#parentOf(above)) {
+      found.push(next);
+      above = next.block;
+    }
+    return untilWrong(found, ring);
+  }
+
+  /** Returns the number of blocks between the ring and the newest known block. Undefined if none is below. */
+  gapBelow(ring: BlockRing): number | undefined {
+    return this.#newest >= 0n && this.#newest < ring.oldest - 1n ? Number(ring.oldest - 1n - this.#newest) : undefined;
+  }
+
+  #parentOf(above: RingBlock | undefined): SealedBlock | undefined {
+    const found = above && this.#blocks.get(above.parentHash);
+    return found !== undefined && found.block.number + 1n === above?.number ? found : undefined;
+  }
 }
 
 /** The ring is filled down to this depth at the start. */
@@ -40,7 +76,7 @@ const targetLength = ({ lowestWanted }: CanonicalChain, latest: bigint): number 
 
 /** Fills the block ring backwards. While the chain is idle it reads slowly, to save the nodes' requests. */
 export const createBlockBackfill = (options: BackfillOptions): void => {
-  const { canonical, pause, signal, isIdle, leader, others, isBusy } = options;
+  const { canonical, pause, signal, isIdle, leader, others, isBusy, known } = options;
 
   /** Returns whether the node has the blocks below the ring. */
   const fillFrom = async (node: UpstreamNode, ring: BlockRing, missing: number): Promise<boolean> => {
@@ -48,12 +84,22 @@ export const createBlockBackfill = (options: BackfillOptions): void => {
       1,
       Math.floor((node.config.requestsPerSecond ?? Number.POSITIVE_INFINITY) * BUDGET_SHARE),
     );
-    const wanted = Math.min(isIdle() ? IDLE_BATCH_BLOCKS : BATCH_BLOCKS, affordable, missing);
+    const gap = known.gapBelow(ring) ?? BATCH_BLOCKS;
+    const wanted = Math.min(isIdle() ? IDLE_BATCH_BLOCKS : BATCH_BLOCKS, affordable, missing, gap);
     const to = ring.oldest - 1n;
     const from = to - BigInt(wanted) + 1n;
     const top = ring.at(ring.oldest)?.parentHash ?? ZERO_HASH;
     const linked = await readLinked(node, { from: from > 0n ? from : 0n, to }, top, signal).catch(() => []);
     const blocks = untilWrong(linked, ring);
+    const isFilled = blocks.length > 0 && canonical.fill(blocks.toReversed());
+    if (isFilled && canonical.ring !== undefined) {
+      fillKnown(canonical.ring);
+    }
+    return isFilled;
+  };
+
+  const fillKnown = (ring: BlockRing): boolean => {
+    const blocks = known.below(ring);
     return blocks.length > 0 && canonical.fill(blocks.toReversed());
   };
 
@@ -61,7 +107,7 @@ export const createBlockBackfill = (options: BackfillOptions): void => {
     const first = leader();
     const { ring } = canonical;
     const missing = ring ? targetLength(canonical, ring.latest.number) - ring.length : 0;
-    if (!first || !ring || ring.oldest === 0n || missing <= 0 || isBusy()) {
+    if (!first || !ring || ring.oldest === 0n || missing <= 0 || isBusy() || fillKnown(ring)) {
       return;
     }
     for (const node of [first, ...others()]) {

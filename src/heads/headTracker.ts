@@ -5,7 +5,8 @@ import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { SealedBlock } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { createBlockBackfill } from "./blockBackfill.ts";
+import { createBlockBackfill, KnownAncestors } from "./blockBackfill.ts";
+import { RING_HEADERS } from "./blockRing.ts";
 import { CanonicalChain, type Finality } from "./canonicalChain.ts";
 import type { ChainIdentity } from "./chainIdentity.ts";
 import type { Agree } from "./decideHead.ts";
@@ -44,6 +45,10 @@ export interface HeadTracker {
   readonly catchingUp: Promise<void> | undefined;
   /** Polls the nodes now, for up to 500 ms, and returns the heads after that. Calls during a refresh share it. */
   refresh(): Promise<Heads>;
+  /** The newest canonical blocks with their headers, for the next process or chain. */
+  readonly sealed: readonly SealedBlock[];
+  /** Gives blocks that an earlier process or chain served. They are not read again if the head links to them. */
+  addKnown(blocks: readonly SealedBlock[]): void;
   /** Calls `listener` with each change. If only safe or finalized changes, `from` and `to` are empty. */
   subscribe(listener: (change: HeadChange) => void): () => void;
   /** Returns the next change. Rejects when the signal is aborted. */
@@ -77,6 +82,7 @@ export class NodeHeadTracker implements HeadTracker {
   readonly #followed: FollowedNode[] = [];
   #isNative = false;
   readonly #idle: IdleHeads;
+  readonly #known = new KnownAncestors();
   readonly #finality: FinalityFollower;
   #refreshing: Promise<Heads> | undefined;
   #catchingUp: Promise<void> | undefined;
@@ -169,6 +175,22 @@ export class NodeHeadTracker implements HeadTracker {
     return this.#refreshing;
   }
 
+  get sealed(): readonly SealedBlock[] {
+    const { ring } = this.#canonical;
+    const first = ring === undefined ? 0n : ring.latest.number - BigInt(RING_HEADERS) + 1n;
+    return Array.from({ length: ring === undefined ? 0 : RING_HEADERS }, (_, index) => {
+      const number = first + BigInt(index);
+      const block = ring?.at(number);
+      const header = ring?.header(number);
+      return block && header && { block, header };
+    }).filter((sealed) => sealed !== undefined);
+  }
+
+  addKnown(blocks: readonly SealedBlock[]): void {
+    this.#known.set(blocks);
+    this.#activity.wake();
+  }
+
   subscribe(listener: (change: HeadChange) => void): () => void {
     return this.#listeners.subscribe(listener);
   }
@@ -224,7 +246,8 @@ export class NodeHeadTracker implements HeadTracker {
     const others = () =>
       this.#followed.flatMap(({ node }) => (node.available && node.name !== this.leader ? [node] : []));
     // A ring that grows below would be read for again.
-    createBlockBackfill({ ...background, others, isBusy: () => this.#catchingUp !== undefined });
+    const isBusy = () => this.#catchingUp !== undefined;
+    createBlockBackfill({ ...background, others, isBusy, known: this.#known });
     return new FinalityFollower({
       ...background,
       clock: this.#clock,

@@ -44,7 +44,7 @@ export const compareValues = async (
 export interface StateChecksOptions {
   readonly chain: string;
   readonly values: Pick<ValueStore, "get" | "head" | "sourceOf">;
-  readonly cost: Pick<StateCost, "usedKeys" | "budget" | "spend" | "takeSample" | "comparisonFactor">;
+  readonly cost: Pick<StateCost, "usedKeys" | "budget" | "spend" | "takeSample" | "comparisonFactor" | "onCompared">;
   readonly comparison: Pick<OriginComparison, "nextNode" | "nodeBeside">;
   readonly differences: Pick<StateDifferences, "handle">;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
@@ -133,6 +133,7 @@ export class StateChecks {
   ): Promise<void> {
     const { chain, cost, differences, telemetry } = this.#options;
     const { count, difference } = await compareValues(node, known, block, (units) => cost.spend(kind, units));
+    cost.onCompared(count);
     if (count > 0) {
       telemetry.metrics.stateCompared.inc({ chain, kind }, count);
     }

@@ -18,9 +18,11 @@ const HORIZON_MS = 600_000;
 /** The share of local results that are compared with a node, limited to one a second. */
 const SAMPLE_SHARE = 0.01;
 const MIN_SAMPLE_INTERVAL_MS = 1_000;
-/** Restored values are compared this many times as often, for this time. */
+/** Restored values are compared this many times as often, for this time or until so many comparisons agreed. */
 export const RESTORED_FACTOR = 10;
 const RESTORED_MS = 180_000;
+/** Five audits of the most values: the most used ones five times, and as many others. */
+const RESTORED_COMPARISONS = 10_000;
 
 /** Enough to learn the first values of a quiet chain. */
 const FIRST_UNITS = 500;
@@ -109,6 +111,7 @@ export class StateCost {
   #others = NO_READS;
   #newestBlock = 0n;
   #restoredUntilMs = Number.NEGATIVE_INFINITY;
+  #restoredLeft = 0;
   #lastReadMs = Number.NEGATIVE_INFINITY;
   #lastSampleMs = Number.NEGATIVE_INFINITY;
 
@@ -169,12 +172,17 @@ export class StateCost {
     if (this.#restoredUntilMs === Number.NEGATIVE_INFINITY) {
       return 1;
     }
-    if (this.#nowMs() < this.#restoredUntilMs) {
+    if (this.#nowMs() < this.#restoredUntilMs && this.#restoredLeft > 0) {
       return RESTORED_FACTOR;
     }
     this.#restoredUntilMs = Number.NEGATIVE_INFINITY;
     this.budget.raiseAudits(1);
     return 1;
+  }
+
+  /** Called with the number of known values that were compared with a node. */
+  onCompared(values: number): void {
+    this.#restoredLeft -= values;
   }
 
   /** Called with each local result of a read or call. Returns whether to compare it with a node. */
@@ -244,6 +252,7 @@ export class StateCost {
     this.#newestBlock = block > this.#newestBlock ? block : this.#newestBlock;
     this.#lastReadMs = nowMs;
     this.#restoredUntilMs = nowMs + RESTORED_MS;
+    this.#restoredLeft = RESTORED_COMPARISONS;
     this.budget.raiseAudits(RESTORED_FACTOR);
   }
 

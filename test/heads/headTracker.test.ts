@@ -126,6 +126,36 @@ test("the ring has 300 blocks after the start, and fills down to a block that is
   assert.equal(after?.oldest, 1_500n);
 });
 
+test("blocks that an earlier process served are not read again", async (t) => {
+  const before = await trackHeads(t, { height: 2_000 });
+  await mineFor(before, 10_000, 60_000, () => before.heads.markActive());
+  const { sealed } = before.heads;
+  assert.equal(sealed.length, 256);
+  const oldest = sealed[0]?.block.number;
+  before.chain.mine(3);
+  const after = await trackHeads(t, { chain: before.chain });
+  after.heads.addKnown(sealed);
+  await mineFor(after, 1_000, 60_000, () => after.heads.markActive());
+  assert.ok((after.heads.current()?.oldest ?? 2_000n) <= (oldest ?? 0n));
+  assert.equal(after.heads.current()?.header(1_900n)?.stateRoot, before.chain.blocks[1_900]?.json.stateRoot);
+  // Three blocks are new, and 300 are wanted.
+  assert.ok(after.node.calls < 300 - 256 + 10, `${after.node.calls} calls`);
+});
+
+test("blocks of another branch than the head's are not taken over", async (t) => {
+  const before = await trackHeads(t, { height: 2_000 });
+  await mineFor(before, 10_000, 60_000, () => before.heads.markActive());
+  const { sealed } = before.heads;
+  before.chain.reorg(10, 12);
+  const after = await trackHeads(t, { chain: before.chain });
+  after.heads.addKnown(sealed);
+  await mineFor(after, 10_000, 60_000, () => after.heads.markActive());
+  const heads = after.heads.current();
+  for (const { block } of sealed) {
+    assert.equal(heads?.at(block.number)?.hash, before.chain.blocks[Number(block.number)]?.hash);
+  }
+});
+
 test("with clients, the ring fills quickly, with full headers of the newest 256 blocks", async (t) => {
   const setup = await trackHeads(t, { height: 2_000 });
   setup.heads.current()?.at(0n);

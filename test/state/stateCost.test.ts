@@ -210,3 +210,18 @@ test("units spent and saved are counted, and audits may cost 2 % of what is save
     ],
   );
 });
+
+test("restored values are compared ten times as often, for three minutes or until 10,000 were compared", () => {
+  const { cost, clock } = createCost();
+  const resume = () => cost.resume({ repeatedUnits: 0, repeatedReads: 0, blocks: 0 }, 1n);
+  resume();
+  cost.onCompared(9_999);
+  assert.equal(cost.comparisonFactor, 10);
+  cost.onCompared(1);
+  assert.equal(cost.comparisonFactor, 1);
+  resume();
+  clock.nowMs += 179_999;
+  assert.equal(cost.comparisonFactor, 10);
+  clock.nowMs += 1;
+  assert.equal(cost.comparisonFactor, 1);
+});

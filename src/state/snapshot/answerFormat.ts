@@ -67,7 +67,8 @@ export const formatAnswer = ({ key, method, answer, isValid }: StoredAnswer, ori
   return `${JSON.stringify(fields)}\n`;
 };
 
-const parseLine = (text: string): unknown => {
+/** Parses a line of a chunk. Undefined: it is no JSON. */
+export const parseLine = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {

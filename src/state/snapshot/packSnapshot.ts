@@ -1,4 +1,5 @@
 import { randomInt } from "node:crypto";
+import type { HeaderFields } from "../../core/heads.ts";
 import type { StoredDefaults } from "../calls/nodeDefaults.ts";
 import type { AnswerSource, StoredAnswer } from "../calls/storedAnswers.ts";
 import { runSliced } from "../runSliced.ts";
@@ -23,6 +24,8 @@ export interface SnapshotParts {
 export interface PackedParts extends SnapshotParts {
   /** Undefined: calls are not answered here. */
   readonly answers: AnswerSource | undefined;
+  /** The headers of the newest canonical blocks. */
+  readonly headers: readonly HeaderFields[];
 }
 
 /** The chain for which a snapshot holds. */
@@ -38,6 +41,9 @@ export class SnapshotEnded extends Error {
 /** Values that are remembered as used. */
 const MAX_USED_KEYS = 10_000;
 const MAX_ID = 0xffff_ffff;
+
+/** The clock is looked at after some steps: a header takes as long as these. */
+export const STEPS_OF_HEADER: readonly undefined[] = Array.from({ length: 16 });
 
 interface PackOptions {
   /** The snapshot ends with the values that fit. */
@@ -69,6 +75,7 @@ export const packSnapshot = async function* (
   };
   yield writeHeader(header);
   const packed: Packed = { id: header.id, chunks: 1, bytes: 0, maxBytes };
+  yield* packLists("headers", packed, (writer) => fillHeaders(writer, parts.headers));
   const codes = new Set<string>();
   const listed = isTrusted ? values.valuesAt(block) : [].values();
   const format = createFormat(parts, header);
@@ -185,6 +192,16 @@ const fill = function* (
     yield;
   }
   return false;
+};
+
+/** Adds all headers. Returns true: there are few. */
+const fillHeaders = function* (writer: ChunkWriter, headers: readonly HeaderFields[]): Generator<void, boolean> {
+  for (const fields of headers) {
+    writer.addText(`${JSON.stringify(fields)}\n`);
+    // A step is about as long as others.
+    yield* STEPS_OF_HEADER;
+  }
+  return true;
 };
 
 interface FillAnswersOptions extends Pick<FillOptions, "check"> {

@@ -1,8 +1,8 @@
 import type { BlockId } from "../../core/heads.ts";
 import type { AnswerTarget } from "../calls/storedAnswers.ts";
 import { runSliced } from "../runSliced.ts";
-import { parseAnswer } from "./answerFormat.ts";
-import { type SnapshotChain, SnapshotEnded, type SnapshotParts } from "./packSnapshot.ts";
+import { parseAnswer, parseLine } from "./answerFormat.ts";
+import { type SnapshotChain, SnapshotEnded, type SnapshotParts, STEPS_OF_HEADER } from "./packSnapshot.ts";
 import {
   type CheckedChunk,
   DamagedSnapshot,
@@ -33,6 +33,8 @@ export interface Restored {
 export interface RestoreTarget {
   /** Undefined: calls are not answered here. */
   readonly answers: AnswerTarget | undefined;
+  /** Receives the headers of blocks that were canonical, the oldest first. */
+  addHeaders(headers: readonly unknown[]): void;
   /** Returns the newest block of the snapshot that is canonical, if following from there is worth it. */
   findBlock(header: SnapshotHeader): Promise<BlockId | undefined>;
   /** Makes the block readable. Returns false if values of it cannot be added. */
@@ -61,8 +63,11 @@ export const restoreSnapshot = async (
         const header = readHeader(chunk);
         checkChain(header, chain);
         reader = new Reader(header, chain, parts, target);
-        await reader.begin();
       } else {
+        // The block of the values is found with the headers.
+        if (chunk.kind !== "headers") {
+          await reader.begin();
+        }
         await runSliced(reader.read(chunk));
       }
     }
@@ -96,6 +101,7 @@ class Reader {
   #values = 0;
   #codes = 0;
   #answers = 0;
+  #isBegun = false;
   #isComplete = false;
 
   constructor(header: SnapshotHeader, chain: SnapshotChain, parts: SnapshotParts, target: RestoreTarget) {
@@ -112,8 +118,12 @@ class Reader {
     return this.#block !== undefined;
   }
 
-  /** Restores what the header has, and makes a block readable. */
+  /** Restores what the header has, and makes a block readable. Does nothing if it was called before. */
   async begin(): Promise<void> {
+    if (this.#isBegun) {
+      return;
+    }
+    this.#isBegun = true;
     const { number, carriers, costs, nodes } = this.#header;
     const { sourced, trust, cost } = this.#parts;
     for (const [position, { progress }] of nodes.entries()) {
@@ -153,6 +163,8 @@ class Reader {
       yield* this.#addCodes(chunk);
     } else if (chunk.kind === "values") {
       yield* this.#addValues(chunk);
+    } else if (chunk.kind === "headers") {
+      yield* this.#addHeaders(chunk);
     } else if (chunk.kind === "answers") {
       yield* this.#addAnswers(chunk);
     } else {
@@ -190,6 +202,15 @@ class Reader {
       cost.usedKeys.record(key, block.number);
     }
     return values.restore({ key, value, node }, block);
+  }
+
+  *#addHeaders(chunk: CheckedChunk): Generator<void, void> {
+    const headers: unknown[] = [];
+    for (const text of readLines(chunk)) {
+      headers.push(parseLine(text));
+      yield* STEPS_OF_HEADER;
+    }
+    this.#target.addHeaders(headers);
   }
 
   /** Adds answers to calls, in a step for each key that they read. */

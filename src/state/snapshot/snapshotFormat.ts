@@ -6,7 +6,7 @@ import { type Hash, isHash } from "../../ethereum/hex.ts";
 import type { StateField, StateKey } from "../stateKey.ts";
 
 /** Increased when the form of a snapshot changes. One of another format is dropped. */
-export const SNAPSHOT_FORMAT = 2;
+export const SNAPSHOT_FORMAT = 3;
 
 const hash = z.custom<Hash>(isHash);
 const count = z.number().int().nonnegative();
@@ -75,7 +75,7 @@ const MAX_AGE = 0xffff;
 /** Bytes of one chunk. A code can make it larger. */
 export const CHUNK_BYTES = 256 * 1024;
 
-const KINDS = { header: 0, values: 1, codes: 2, end: 3, answers: 4 } as const;
+const KINDS = { header: 0, values: 1, codes: 2, end: 3, answers: 4, headers: 5 } as const;
 export type ChunkKind = keyof typeof KINDS;
 
 /** Checksum, format, kind, id of the snapshot, number of the chunk. */
@@ -184,7 +184,7 @@ export const readChunk = (chunk: Uint8Array): CheckedChunk => {
 };
 
 const kindOf = (code: number): ChunkKind => {
-  for (const kind of ["header", "values", "codes", "answers", "end"] as const) {
+  for (const kind of ["header", "values", "codes", "answers", "headers", "end"] as const) {
     if (KINDS[kind] === code) {
       return kind;
     }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { crc32 } from "node:zlib";
-import type { BlockId } from "../../../src/core/heads.ts";
+import type { BlockId, HeaderFields } from "../../../src/core/heads.ts";
 import type { Address } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import type { StoredDefaults } from "../../../src/state/calls/nodeDefaults.ts";
@@ -74,9 +74,14 @@ const sourceOf = (answers: readonly (StoredAnswer | undefined)[]): AnswerSource 
   answersAt: () => answers.values(),
 });
 
+const HEADERS: readonly HeaderFields[] = [
+  { number: "0x6", hash: hashOf(6) },
+  { number: "0x7", hash: hashOf(7) },
+];
+
 const pack = async (parts: SnapshotParts & Partial<PackedParts>, maxBytes = BYTES): Promise<Uint8Array[]> => {
   const chunks: Uint8Array[] = [];
-  for await (const chunk of packSnapshot({ answers: undefined, ...parts }, CHAIN, {
+  for await (const chunk of packSnapshot({ answers: undefined, headers: [], ...parts }, CHAIN, {
     maxBytes,
     isCurrent: () => true,
   })) {
@@ -99,7 +104,9 @@ const restore = async (chunks: readonly Uint8Array[], { chain = CHAIN, isCanonic
   const { sourced } = parts;
   const answers: StoredAnswer[] = [];
   const defaults: StoredDefaults[] = [];
+  const headers: unknown[] = [];
   const restored = await restoreSnapshot(chunksOf(chunks), chain, parts, {
+    addHeaders: (added) => headers.push(...added),
     answers: { addAnswer: (stored) => answers.push(stored), addDefaults: (stored) => defaults.push(stored) },
     findBlock: async (header) => newestCanonical(header, isCanonical),
     begin: (found) => {
@@ -109,7 +116,7 @@ const restore = async (chunks: readonly Uint8Array[], { chain = CHAIN, isCanonic
     drop: () => sourced.clear(),
     isCurrent: () => true,
   });
-  return { ...parts, restored, answers, defaults };
+  return { ...parts, restored, answers, defaults, headers };
 };
 
 const KEYS: readonly StateKey[] = Array.from({ length: 12 }, (_, index) => addressOf(index)).flatMap((address) => [
@@ -184,13 +191,14 @@ const createKnown = async () => {
   trust.evidenceOf("one").resume({ blocks: 4, values: 9, ageMs: 5 });
   cost.onRead({ method: "eth_getBalance", key: BALANCE, block: 6n, isHit: false });
   cost.onRead({ method: "eth_getBalance", key: BALANCE, block: 7n, isHit: false });
-  return { ...parts, code, chunks: await pack({ ...parts, answers: sourceOf([answerAt(7, true)]) }) };
+  return { ...parts, code, chunks: await pack({ ...parts, answers: sourceOf([answerAt(7, true)]), headers: HEADERS }) };
 };
 
 test("codes, evidence of nodes, used keys and costs are restored with the values", async () => {
   const { chunks, code, cost } = await createKnown();
   const after = await restore(chunks);
   assert.deepEqual(after.restored, { block: block(7), values: 3, codes: 1, answers: 1 });
+  assert.deepEqual(after.headers, HEADERS);
   assert.deepEqual(after.values.code(keccak256Hex(code).slice(2)), code);
   assert.equal(after.trust.evidenceOf("one").isTrusted, true);
   assert.equal(after.trust.evidenceOf("two").isTrusted, false);
@@ -251,6 +259,7 @@ test("values are added below those of later blocks, until values of a node end",
     );
     const restored = restoreSnapshot(chunksOf(chunks), CHAIN, parts, {
       answers: undefined,
+      addHeaders: () => undefined,
       findBlock: async (header) => newestCanonical(header, () => true),
       begin: (found) => parts.values.isApplied(found),
       drop: () => assert.fail("it is not damaged"),
@@ -305,7 +314,7 @@ test("values on probation are not in the snapshot, and those that became wrong e
   assert.equal((await restore(await pack({ ...parts, values }))).restored?.values, 0);
   values.isTrusted = true;
   let isCurrent = true;
-  const steps = packSnapshot({ ...parts, values, answers: undefined }, CHAIN, {
+  const steps = packSnapshot({ ...parts, values, answers: undefined, headers: [] }, CHAIN, {
     maxBytes: BYTES,
     isCurrent: () => isCurrent,
   });
