@@ -69,6 +69,10 @@ export const sealedExecutions = (
 ): SealedExecutions => {
   const { pipeline } = options;
   const executed: SealedExecution[] = [];
+  if (passed.length === 0) {
+    // The first base is block 0. A look at it would let a young chain read all its blocks.
+    return { executed, partial: undefined };
+  }
   let parent = heads.at(base.number);
   if (parent?.hash !== base.hash) {
     return { executed, partial: undefined };
