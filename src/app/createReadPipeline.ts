@@ -70,7 +70,7 @@ export const createReadPipeline = (
   signal: AbortSignal,
 ): ReadPipeline => {
   const { memory, redis, disk, budget, telemetry, negativeCache = new NegativeCache() } = tiers;
-  const keys = new ChainKeys(upstreams);
+  const keys = new ChainKeys(config.name, upstreams);
   const stated = new StatedValues({
     ...{ chain: config.name, keys, telemetry, nodes: upstreams.nodes, marks: tiers.liarMarks },
     unconfirmedMs: tiers.unconfirmedMs,

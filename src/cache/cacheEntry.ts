@@ -69,17 +69,22 @@ const FORMAT_VERSION = 1;
 /** Longer canonical params are replaced by their SHA-256, so that an attacker cannot make two keys collide. */
 const MAX_PARAMS_LENGTH = 128;
 
-/** Creates the prefix of a chain's keys. The genesis hash separates a restarted devnet from the one before. */
-export const createKeyPrefix = (chainId: bigint | number, genesisHash: Hash): string =>
-  `forebay${FORMAT_VERSION}:${chainId}:${genesisHash.slice(2, 18).toLowerCase()}:`;
+/**
+ * Creates the prefix of a chain's keys. The genesis hash separates a restarted devnet from the one before, and the configured name
+ * a fork from its origin.
+ */
+export const createKeyPrefix = (name: string, chainId: bigint | number, genesisHash: Hash): string =>
+  `forebay${FORMAT_VERSION}:${name}.${chainId}:${genesisHash.slice(2, 18).toLowerCase()}:`;
 
 /** The prefix of one chain's keys. It changes if the chain is reset. */
 export class ChainKeys {
+  readonly #name: string;
   readonly #chain: { readonly genesis: { readonly chainId: bigint; readonly hash: Hash } };
   #hash: Hash | undefined;
   #prefix = "";
 
-  constructor(chain: { readonly genesis: { readonly chainId: bigint; readonly hash: Hash } }) {
+  constructor(name: string, chain: { readonly genesis: { readonly chainId: bigint; readonly hash: Hash } }) {
+    this.#name = name;
     this.#chain = chain;
   }
 
@@ -87,7 +92,7 @@ export class ChainKeys {
     const { chainId, hash } = this.#chain.genesis;
     if (this.#hash !== hash) {
       this.#hash = hash;
-      this.#prefix = createKeyPrefix(chainId, hash);
+      this.#prefix = createKeyPrefix(this.#name, chainId, hash);
     }
     return this.#prefix;
   }

@@ -32,8 +32,6 @@ const RETRY_MS = 5_000;
 export class StoredChain {
   readonly #options: StoredChainOptions;
   #isStored: boolean | undefined;
-  #release: (() => void) | undefined;
-  #isReported = false;
   /** The part that was opened, or is being opened. */
   #part: string | undefined;
   /** The final block that the part has. */
@@ -47,7 +45,6 @@ export class StoredChain {
     const unsubscribe = storage.onOpened(() => void this.#open());
     signal.addEventListener("abort", () => {
       unsubscribe();
-      this.#release?.();
       clearTimeout(this.#retry);
     });
   }
@@ -80,15 +77,11 @@ export class StoredChain {
       return;
     }
     clearTimeout(this.#retry);
-    if (this.#part !== part) {
-      this.#release?.();
-      this.#release = storage.claim(part, chain);
-    }
     this.#part = part;
     this.#newest = undefined;
     try {
       this.#isStored ??= await this.#options.isStored();
-      if (!this.#isStored || signal.aborted || this.#isPartShared(part)) {
+      if (!this.#isStored || signal.aborted) {
         return;
       }
       // Values of a lying node must not be served before its mark is known.
@@ -108,23 +101,6 @@ export class StoredChain {
       telemetry.log.debug({ err, chain }, "stored entries are not compared with the chain yet");
       this.#openLater();
     }
-  }
-
-  /** The other chain may end: then a later head opens the part. */
-  #isPartShared(part: string): boolean {
-    const { chain, storage, telemetry } = this.#options;
-    const isShared = storage.isShared(part);
-    if (isShared && !this.#isReported) {
-      this.#isReported = true;
-      telemetry.log.warn(
-        { chain, part },
-        "another chain has this chain id and genesis: entries of both are not stored",
-      );
-    }
-    if (isShared) {
-      this.#openLater();
-    }
-    return isShared;
   }
 
   #openLater(): void {

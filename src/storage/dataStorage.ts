@@ -45,8 +45,6 @@ export class DataStorage implements EntryStorage {
   readonly #listeners = new Set<() => void>();
   /** The parts that were opened since the folder was. */
   readonly #parts = new Set<string>();
-  /** By part: the names of the chains that claim it. */
-  readonly #claims = new Map<string, readonly string[]>();
   /** Parts with an entry that must be removed, and could not be. */
   readonly #mustEmpty = new Set<string>();
   #thread: StorageWorker;
@@ -68,22 +66,7 @@ export class DataStorage implements EntryStorage {
   }
 
   isOpen(part: string): boolean {
-    return this.#isOpen && (part === OPEN_PART || (this.#parts.has(part) && !this.isShared(part)));
-  }
-
-  /** Whether chains of different names claim the part. It is closed then: a fork beside its origin has other blocks under the same keys. */
-  isShared(part: string): boolean {
-    return (this.#claims.get(part)?.length ?? 0) > 1 && new Set(this.#claims.get(part)).size > 1;
-  }
-
-  /** Claims a part for a chain of this name. Returns the function that ends this. */
-  claim(part: string, chain: string): () => void {
-    this.#claims.set(part, [...(this.#claims.get(part) ?? []), chain]);
-    return () => {
-      const claims = this.#claims.get(part) ?? [];
-      const index = claims.indexOf(chain);
-      this.#claims.set(part, index < 0 ? claims : claims.toSpliced(index, 1));
-    };
+    return this.#isOpen && (part === OPEN_PART || this.#parts.has(part));
   }
 
   async read(keys: readonly string[]): Promise<readonly (Uint8Array | undefined)[]> {

@@ -8,12 +8,12 @@ import type { RpcRequest } from "../../src/core/rpcSource.ts";
 import { createHeads, hashOf } from "../support/builders/heads.ts";
 import { createRequest } from "../support/builders/request.ts";
 
-const PREFIX = createKeyPrefix(8453, hashOf(1, 2));
+const PREFIX = createKeyPrefix("base", 8453, hashOf(1, 2));
 const HEADS = createHeads({ latest: 1_000_000, finalized: 1_000_000 });
 
-test("a key begins with format version, chain id and the first 8 bytes of the genesis hash", () => {
-  const prefix = createKeyPrefix(8453n, `0xF712aa9241cc2436${"0".repeat(48)}`);
-  assert.equal(prefix, "forebay1:8453:f712aa9241cc2436:");
+test("a key begins with format version, name of the chain, chain id and the first 8 bytes of the genesis hash", () => {
+  const prefix = createKeyPrefix("base", 8453n, `0xF712aa9241cc2436${"0".repeat(48)}`);
+  assert.equal(prefix, "forebay1:base.8453:f712aa9241cc2436:");
   const request = createRequest({
     retention: "final",
     block: { number: 16n },
@@ -151,10 +151,11 @@ test("requests that differ in one part never share a key", () => {
 
 test("different chains, and a restarted chain, never share a key", () => {
   const prefixes = [
-    createKeyPrefix(1, hashOf(1)),
-    createKeyPrefix(11, hashOf(1)),
-    createKeyPrefix(1, `0x01${"0".repeat(62)}`),
-    createKeyPrefix(1, `0x02${"0".repeat(62)}`),
+    createKeyPrefix("a", 1, hashOf(1)),
+    createKeyPrefix("a", 11, hashOf(1)),
+    createKeyPrefix("a1", 1, hashOf(1)),
+    createKeyPrefix("a", 1, `0x01${"0".repeat(62)}`),
+    createKeyPrefix("a", 1, `0x02${"0".repeat(62)}`),
   ];
   const keys = prefixes.map((prefix) => requestKey(prefix, createRequest({ retention: "constant" }), HEADS));
   assert.equal(new Set(keys).size, prefixes.length);

@@ -18,7 +18,7 @@ const TRANSACTION = hashOf(7, 7);
 const wrap = (source: RpcSource) => {
   const negativeCache = new NegativeCache();
   const memory = new MemoryStore(1 << 20, telemetry);
-  const prefix = createKeyPrefix(1, hashOf(0));
+  const prefix = createKeyPrefix("chain", 1, hashOf(0));
   return {
     negativeCache,
     memory,

@@ -37,7 +37,7 @@ const startReplica = async (t: TestContext, server: RedisServer, options: Replic
     return (await redis.get("probe")) !== undefined;
   }, "Redis is used");
   const memory = new MemoryStore(options.memoryBytes ?? 1 << 20, telemetry);
-  const prefix = createKeyPrefix(1, options.genesis ?? ZERO_HASH);
+  const prefix = createKeyPrefix("chain", 1, options.genesis ?? ZERO_HASH);
   const wrapped = {
     chain: "test",
     keys: { prefix },

@@ -70,26 +70,6 @@ test("entries of a final block that was replaced are removed, also if finality w
   assert.equal(await has(), false);
 });
 
-test("a part that chains of two names claim is closed, until one has ended", async (t) => {
-  const { storage, has, retry } = await createStored(t);
-  const ended = new AbortController();
-  const fork = new StoredChain({
-    ...{ chain: "fork", storage, keys: { prefix: PART }, telemetry, signal: ended.signal },
-    isStored: async () => false,
-    readMarks: async () => undefined,
-    hashAt: async () => assert.fail("nothing is compared"),
-  });
-  assert.ok(fork);
-  await until(() => !storage.isOpen(PART), "the part is closed");
-  assert.equal(await has(), false);
-  ended.abort();
-  await until(() => {
-    retry();
-    return storage.isOpen(PART);
-  }, "the part is open again");
-  assert.ok(await has());
-});
-
 test("the kind of a node is asked again after an error", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "forebay-chain-"));
   t.after(() => rm(folder, { recursive: true, force: true }));

@@ -18,7 +18,7 @@ const TURNS_A_SAMPLE = 2_500;
 /** Growth from the second quarter to the last one that still counts as flat. */
 const MAX_GROWTH = 1.05;
 
-const prefix = createKeyPrefix(8453, hashOf(0));
+const prefix = createKeyPrefix("chain", 8453, hashOf(0));
 const heads = createHeads({ latest: KEYS, finalized: KEYS });
 
 /** Sends ten million distinct requests through a cache of 128 MiB, each twice. Memory must stay bounded and flat. A shorter run checks only the limit. */

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { ZERO_ADDRESS } from "../../src/ethereum/hex.ts";
 import { createDevnet, type Devnet } from "../devnet/devnet.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { startRedis } from "../support/servers/redis.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 let main: Devnet;
@@ -76,6 +79,33 @@ test("while one chain's node is down, the other chain is served", async () => {
   const down = await rpc(`${service.url}/trial`, "eth_getBalance", [`0x${"00".repeat(20)}`, "0x0"]);
   assert.equal(down.status, 503);
   await trial.startNode();
+});
+
+test("a chain and its fork, with one chain id and one genesis, do not get each other's values", async (t) => {
+  const chain = createFakeChain({ height: 100 });
+  const nodes = await Promise.all(
+    ["0x1", "0x2"].map((balance) => createFakeNode({ chain, handlers: { eth_getBalance: () => balance } })),
+  );
+  const redis = await startRedis(t);
+  const start = () =>
+    createService(
+      nodes.map(({ url }, index) => ({ name: index === 0 ? "origin" : "fork", nodes: [{ url, provider: "own" }] })),
+      { cache: { redis: redis.url, redisTimeoutMs: 5_000 } },
+    );
+  const replicas = [await start(), await start()];
+  t.after(async () => {
+    await Promise.all(replicas.map((replica) => replica.close()));
+    await Promise.all(nodes.map((node) => node.close()));
+  });
+  for (const { url, opsUrl, chains } of replicas) {
+    await until(async () => (await metric(opsUrl, "forebay_redis_up")) === 1, "Redis is used");
+    await until(() => chains.every(({ upstreams }) => upstreams.heads.current()?.finalized !== undefined), "heads");
+    const balances: unknown[] = [];
+    for (const path of ["origin", "fork"]) {
+      balances.push((await rpc(`${url}/${path}`, "eth_getBalance", [ZERO_ADDRESS, "0x10"])).body.result);
+    }
+    assert.deepEqual(balances, ["0x1", "0x2"]);
+  }
 });
 
 test("of two chains with one chain id the first has the path of the id, and both have their names", async (t) => {

@@ -62,7 +62,7 @@ const PLANTED_FAULTS = {
     edits: [
       {
         file: "src/cache/cacheEntry.ts",
-        from: ":${chainId}:${genesisHash.slice(2, 18).toLowerCase()}:",
+        from: ":${name}.${chainId}:${genesisHash.slice(2, 18).toLowerCase()}:",
         to: ":",
       },
     ],
