@@ -76,8 +76,9 @@ annotations: {{- toYaml . | nindent 2 }}
 {{/* Combinations that a schema cannot compare. */}}
 {{- define "forebay.validate" -}}
 {{- $drain := add (.Values.config.server.drainDelayMs | default 5000 | int) (.Values.config.server.drainTimeoutMs | default 35000 | int) -}}
-{{- if lt (mul .Values.terminationGracePeriodSeconds 1000 | int) (int $drain) -}}
-{{- fail (printf "terminationGracePeriodSeconds: %d s is less than the %d ms that draining takes" (int .Values.terminationGracePeriodSeconds) (int $drain)) -}}
+{{- $end := add $drain (ternary 12000 0 .Values.storage.enabled) -}}
+{{- if lt (mul .Values.terminationGracePeriodSeconds 1000 | int) (int $end) -}}
+{{- fail (printf "terminationGracePeriodSeconds: %d s is less than the %d ms that draining and writing the data folder take" (int .Values.terminationGracePeriodSeconds) (int $end)) -}}
 {{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.hosts) -}}
 {{- fail "ingress.hosts: an ingress needs one or more hosts" -}}

@@ -63,13 +63,25 @@ test("the default values lack nothing but chains and the image", () => {
   );
 });
 
+/** The end of the process writes known state, and closes the data folder. */
+const WRITE_MS = SNAPSHOT_SAVE_MS + FOLDER_CLOSE_MS;
+const server = configSchema.shape.server.parse({});
+/** The time that a pod with the default configuration needs to end. */
+const END_MS = server.drainDelayMs + server.drainTimeoutMs + WRITE_MS;
+
+test("the chart knows how long writing the data folder takes, and the defaults of draining", () => {
+  const template = readFileSync(new URL("templates/_names.tpl", CHART), "utf8");
+  assert.ok(template.includes(`(ternary ${WRITE_MS} 0 .Values.storage.enabled)`));
+  assert.ok(template.includes(`drainDelayMs | default ${server.drainDelayMs} |`));
+  assert.ok(template.includes(`drainTimeoutMs | default ${server.drainTimeoutMs} |`));
+});
+
 test("a pod gets more time to end than the configuration needs", () => {
   const { terminationGracePeriodSeconds, config } = valuesSchema.parse(
     merge(DEFAULTS, read("ci/one-chain-values.yaml")),
   );
   const { drainDelayMs, drainTimeoutMs } = config.server;
-  const writeMs = SNAPSHOT_SAVE_MS + FOLDER_CLOSE_MS;
-  assert.ok(terminationGracePeriodSeconds * 1000 > drainDelayMs + drainTimeoutMs + writeMs);
+  assert.ok(terminationGracePeriodSeconds * 1000 > drainDelayMs + drainTimeoutMs + WRITE_MS);
   assert.deepEqual([config.server.host, config.server.opsHost], ["0.0.0.0", "0.0.0.0"]);
 });
 
@@ -160,7 +172,16 @@ const refusals: readonly (readonly [what: string, values: readonly string[], rea
   ["a route without a gateway", ["httpRoute.enabled=true"], /httpRoute.parentRefs: a route needs one or more gateways/],
   ["two forms of Redis", ["redis.existingSecret.name=other"], /redis: set url or existingSecret, not both/],
   ["payments on several replicas without Redis", ["redis.url=", ...PAYMENT], /several replicas need a Redis, which/],
-  ["a grace period below the time of draining", ["terminationGracePeriodSeconds=30"], /30 s is less than the 40000 ms/],
+  [
+    "a grace period below the time of draining and writing",
+    [`terminationGracePeriodSeconds=${END_MS / 1_000 - 1}`],
+    new RegExp(`is less than the ${END_MS} ms`),
+  ],
+  [
+    "a grace period below the time of draining alone",
+    ["terminationGracePeriodSeconds=39", "storage.enabled=false"],
+    /39 s is less than the 40000 ms/,
+  ],
   ["a volume below cache.diskBytes", ["storage.size=1Gi"], /storage.size: 1Gi is less than the 2147483648 bytes/],
   ["an invalid digest", ["image.digest=latest"], /digest/],
 ];
