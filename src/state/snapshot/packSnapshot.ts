@@ -1,16 +1,16 @@
 import { randomInt } from "node:crypto";
-import type { HeaderFields } from "../../core/heads.ts";
+import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { StoredDefaults } from "../calls/nodeDefaults.ts";
 import type { AnswerSource, StoredAnswer } from "../calls/storedAnswers.ts";
 import { runSliced } from "../runSliced.ts";
 import type { SourcedValues } from "../sourcedValues.ts";
 import type { SourceTrust } from "../sourceTrust.ts";
 import type { StateCost } from "../stateCost.ts";
-import { keyName } from "../stateKey.ts";
+import type { Entry } from "../store/entryPages.ts";
 import type { ListedValue, ValueStore } from "../store/valueStore.ts";
 import { ZERO_VALUE } from "../store/writtenValues.ts";
 import { formatAnswer } from "./answerFormat.ts";
-import { type ChunkKind, ChunkWriter, type SnapshotHeader, writeHeader } from "./snapshotFormat.ts";
+import { type ChunkKind, ChunkWriter, type SnapshotHeader, type SnapshotValue, writeHeader } from "./snapshotFormat.ts";
 
 /** The known state of one chain, with its givers and costs. */
 export interface SnapshotParts {
@@ -78,10 +78,10 @@ export const packSnapshot = async function* (
   yield* packLists("headers", packed, (writer) => fillHeaders(writer, parts.headers));
   const codes = new Set<string>();
   const listed = isTrusted ? values.valuesAt(block) : [].values();
-  const format = createFormat(parts, header);
-  yield* packLists("values", packed, (writer) => fill(writer, listed, { check, format, codes }));
+  const format = createFormat(header, await runSliced(usedEntries(parts, block)));
+  yield* packLists("values", packed, (writer) => fill(writer, listed, { values, check, format, codes }));
   for (const hash of codes) {
-    const code = values.code(hash);
+    const code = hash === ZERO_VALUE ? undefined : values.code(hash);
     if (code !== undefined && packed.bytes + code.length < maxBytes) {
       const writer = new ChunkWriter("codes");
       writer.addCode({ hash, code });
@@ -122,7 +122,7 @@ const packLists = async function* (
   }
 };
 
-type Format = (value: ListedValue) => Parameters<ChunkWriter["addValue"]>[0];
+type Format = (value: ListedValue) => SnapshotValue;
 
 const createHeader = (
   { values, sourced, trust, cost, answers }: PackedParts,
@@ -149,19 +149,30 @@ const formatDefaults = (stored: StoredDefaults | undefined) =>
     fromHeader: [...stored.defaults.fromHeader],
   };
 
-const createFormat = ({ cost }: SnapshotParts, { nodes, number }: SnapshotHeader): Format => {
-  const used = new Set(cost.usedKeys.mostUsed(MAX_USED_KEYS).map(keyName));
+const createFormat = ({ nodes, number }: SnapshotHeader, used: ReadonlySet<Entry>): Format => {
   const positions = new Map(nodes.map(({ name }, position) => [name, position]));
-  return ({ key, value, node, from }) => ({
-    key,
-    value,
+  return ({ entry, field, node, from }) => ({
+    field,
     node: node === undefined ? undefined : positions.get(node),
     age: Number(number) - from,
-    isUsed: used.has(keyName(key)),
+    isUsed: used.has(entry),
   });
 };
 
+/** Returns the entries of values that clients read lately. */
+const usedEntries = function* ({ values, cost }: SnapshotParts, block: BlockId): Generator<void, ReadonlySet<Entry>> {
+  const entries = new Set<Entry>();
+  for (const key of cost.usedKeys.listMostUsed(MAX_USED_KEYS)) {
+    if (key !== undefined) {
+      entries.add(values.entryOf(key, block));
+    }
+    yield;
+  }
+  return entries;
+};
+
 interface FillOptions {
+  readonly values: ValueStore;
   readonly format: Format;
   /** Receives the hashes of codes. */
   readonly codes: Set<string>;
@@ -173,7 +184,7 @@ interface FillOptions {
 const fill = function* (
   writer: ChunkWriter,
   listed: Iterator<ListedValue | undefined>,
-  { check, format, codes }: FillOptions,
+  { values, check, format, codes }: FillOptions,
 ): Generator<void, boolean> {
   while (!writer.isFull) {
     check();
@@ -181,12 +192,13 @@ const fill = function* (
     if (next.done === true) {
       return true;
     }
-    const formatted = next.value && format(next.value);
+    const { value } = next;
+    const formatted = value && format(value);
     // A node that was removed has no position.
-    if (formatted !== undefined && (next.value?.node === undefined || formatted.node !== undefined)) {
-      writer.addValue(formatted);
-      if (formatted.key.field === "code" && formatted.value !== ZERO_VALUE) {
-        codes.add(formatted.value);
+    if (value !== undefined && formatted !== undefined && (value.node === undefined || formatted.node !== undefined)) {
+      values.copyTo(value, writer.addValue(formatted));
+      if (value.field === "code") {
+        codes.add(values.valueOf(value));
       }
     }
     yield;

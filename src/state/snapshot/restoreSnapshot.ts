@@ -1,18 +1,19 @@
 import type { BlockId } from "../../core/heads.ts";
 import type { AnswerTarget } from "../calls/storedAnswers.ts";
 import { runSliced } from "../runSliced.ts";
+import { keyAt } from "../store/keyEncoder.ts";
 import { parseAnswer, parseLine } from "./answerFormat.ts";
 import { type SnapshotChain, SnapshotEnded, type SnapshotParts, STEPS_OF_HEADER } from "./packSnapshot.ts";
 import {
   type CheckedChunk,
   DamagedSnapshot,
+  type PlacedValue,
   readChunk,
   readCodes,
   readHeader,
   readLines,
   readValues,
   type SnapshotHeader,
-  type SnapshotValue,
   snapshotBlock,
 } from "./snapshotFormat.ts";
 
@@ -192,16 +193,16 @@ class Reader {
   }
 
   /** Returns false for a value of a node that is not the same any more, and for one that was not known at the block. */
-  #add({ key, value, node: position, age, isUsed }: SnapshotValue, block: BlockId): boolean {
+  #add({ field, place, node: position, age, isUsed }: PlacedValue, block: BlockId): boolean {
     const { values, cost } = this.#parts;
     const node = position === undefined ? undefined : this.#nodes[position];
     if (age < this.#minAge || (position !== undefined && node === undefined)) {
       return false;
     }
     if (isUsed) {
-      cost.usedKeys.record(key, block.number);
+      cost.usedKeys.record(keyAt(field, place), block.number);
     }
-    return values.restore({ key, value, node }, block);
+    return values.restore({ field, place, node }, block);
   }
 
   *#addHeaders(chunk: CheckedChunk): Generator<void, void> {

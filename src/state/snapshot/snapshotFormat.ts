@@ -3,7 +3,8 @@ import { z } from "zod";
 import type { BlockId } from "../../core/heads.ts";
 import { type EnvironmentOpcode, isEnvironmentOpcode } from "../../core/readSet.ts";
 import { type Hash, isHash } from "../../ethereum/hex.ts";
-import type { StateField, StateKey } from "../stateKey.ts";
+import type { StateField } from "../stateKey.ts";
+import { ADDRESS_BYTES, SLOT_BYTES, type ValuePlace } from "../store/keyEncoder.ts";
 
 /** Increased when the form of a snapshot changes. One of another format is dropped. */
 export const SNAPSHOT_FORMAT = 3;
@@ -49,15 +50,18 @@ export type SnapshotHeader = z.infer<typeof header>;
 
 /** A known value at the block of a snapshot. */
 export interface SnapshotValue {
-  readonly key: StateKey;
-  /** 64 digits of hex, of a code its hash. */
-  readonly value: string;
+  readonly field: StateField;
   /** The position of its giver in the nodes. Undefined: a header or an execution proves it. */
   readonly node: number | undefined;
   /** The blocks since the value is known, up to MAX_AGE. */
   readonly age: number;
   /** Whether clients read it lately. */
   readonly isUsed: boolean;
+}
+
+/** A value in a chunk, with its key. */
+export interface PlacedValue extends SnapshotValue {
+  readonly place: ValuePlace;
 }
 
 export interface SnapshotCode {
@@ -83,11 +87,23 @@ const PREFIX_BYTES = 4 + 1 + 1 + 4 + 4;
 const FIELDS: readonly StateField[] = ["slot", "balance", "nonce", "code"];
 const USED = 0x80;
 /** Field and use, address, value, node, age. A slot comes last. */
-const VALUE_BYTES = 1 + 20 + 32 + 2 + 2;
-const SLOT_BYTES = 32;
+const ADDRESS_AT = 1;
+const VALUE_AT = ADDRESS_AT + ADDRESS_BYTES;
+const NODE_AT = VALUE_AT + 32;
+const AGE_AT = NODE_AT + 2;
+const VALUE_BYTES = AGE_AT + 2;
 const HASH_BYTES = 32;
 const LENGTH_BYTES = 4;
 const NEWLINE = 0x0a;
+
+const bytesOf = (field: StateField): number => VALUE_BYTES + (field === "slot" ? SLOT_BYTES : 0);
+
+const placeAt = (bytes: Buffer, at: number, field: StateField): ValuePlace => ({
+  bytes,
+  address: at + ADDRESS_AT,
+  slot: field === "slot" ? at + VALUE_BYTES : undefined,
+  value: at + VALUE_AT,
+});
 
 /** Collects the content of one chunk. */
 export class ChunkWriter {
@@ -108,18 +124,16 @@ export class ChunkWriter {
     return this.#end === PREFIX_BYTES;
   }
 
-  addValue({ key: { field, address, slot }, value, node, age, isUsed }: SnapshotValue): void {
+  /** Adds a value. Returns the place to which it and its key must be copied. */
+  addValue({ field, node, age, isUsed }: SnapshotValue): ValuePlace {
     const bytes = this.#bytes;
-    let at = this.#end;
-    at = bytes.writeUInt8(FIELDS.indexOf(field) | (isUsed ? USED : 0), at);
-    at += bytes.write(address.slice(2), at, "hex");
-    at += bytes.write(value, at, "hex");
-    at = bytes.writeUInt16LE(node === undefined ? 0 : node + 1, at);
-    at = bytes.writeUInt16LE(Math.min(age, MAX_AGE), at);
-    if (slot !== undefined) {
-      at += bytes.write(slot.slice(2), at, "hex");
-    }
-    this.#end = at;
+    const at = this.#end;
+    const place = placeAt(bytes, at, field);
+    bytes.writeUInt8(FIELDS.indexOf(field) | (isUsed ? USED : 0), at);
+    bytes.writeUInt16LE(node === undefined ? 0 : node + 1, at + NODE_AT);
+    bytes.writeUInt16LE(Math.min(age, MAX_AGE), at + AGE_AT);
+    this.#end = at + bytesOf(field);
+    return place;
   }
 
   addCode({ hash: codeHash, code }: SnapshotCode): void {
@@ -215,25 +229,23 @@ export const snapshotBlock = ({ number, hashes }: SnapshotHeader, age = 0): Bloc
 };
 
 /** Lists the values of a chunk. Throws DamagedSnapshot. */
-export const readValues = function* ({ content }: CheckedChunk): Generator<SnapshotValue, void> {
+export const readValues = function* ({ content }: CheckedChunk): Generator<PlacedValue, void> {
   let at = 0;
   while (at < content.length) {
     const code = content.readUInt8(at);
     const field = FIELDS[code & ~USED];
-    const end = at + VALUE_BYTES + (field === "slot" ? SLOT_BYTES : 0);
-    if (field === undefined || end > content.length) {
+    if (field === undefined || at + bytesOf(field) > content.length) {
       throw new DamagedSnapshot("a value is not complete");
     }
-    const node = content.readUInt16LE(at + 53);
-    const slot = field === "slot" ? (`0x${content.toString("hex", at + VALUE_BYTES, end)}` as const) : undefined;
+    const node = content.readUInt16LE(at + NODE_AT);
     yield {
-      key: { field, address: `0x${content.toString("hex", at + 1, at + 21)}`, slot },
-      value: content.toString("hex", at + 21, at + 53),
+      field,
+      place: placeAt(content, at, field),
       node: node === 0 ? undefined : node - 1,
-      age: content.readUInt16LE(at + 55),
+      age: content.readUInt16LE(at + AGE_AT),
       isUsed: (code & USED) !== 0,
     };
-    at = end;
+    at += bytesOf(field);
   }
 };
 

@@ -1,4 +1,4 @@
-import { KEY_WORDS } from "./keyEncoder.ts";
+import { ADDRESS_BYTES, KEY_WORDS, SLOT_BYTES, SLOT_START, type ValuePlace } from "./keyEncoder.ts";
 
 /** An entry of the table. 0 is no entry. */
 export type Entry = number;
@@ -102,12 +102,6 @@ export class EntryPages {
     this.#pageOf(entry).words.set(key, (entry & POSITION_MASK) * ENTRY_WORDS);
   }
 
-  /** Returns the key, in digits of hex. */
-  key(entry: Entry): string {
-    const start = (entry & POSITION_MASK) * ENTRY_WORDS * WORD_BYTES;
-    return this.#pageOf(entry).bytes.toString("hex", start, start + KEY_WORDS * WORD_BYTES);
-  }
-
   hasKey(entry: Entry, key: Int32Array): boolean {
     const { words } = this.#pageOf(entry);
     const start = (entry & POSITION_MASK) * ENTRY_WORDS;
@@ -142,6 +136,30 @@ export class EntryPages {
 
   #valueStart(entry: Entry): number {
     return ((entry & POSITION_MASK) * ENTRY_WORDS + VALUE_WORD) * WORD_BYTES;
+  }
+
+  /** Returns where the key and the value of a slot's entry are. */
+  placeOfSlot(entry: Entry): ValuePlace {
+    const { bytes } = this.#pageOf(entry);
+    const address = (entry & POSITION_MASK) * ENTRY_WORDS * WORD_BYTES;
+    return { bytes, address, slot: address + SLOT_START, value: this.#valueStart(entry) };
+  }
+
+  /** Copies the key and the value to a place. */
+  copyTo(entry: Entry, { bytes, address, slot, value }: ValuePlace): void {
+    const page = this.#pageOf(entry).bytes;
+    const start = (entry & POSITION_MASK) * ENTRY_WORDS * WORD_BYTES;
+    page.copy(bytes, address, start, start + ADDRESS_BYTES);
+    if (slot !== undefined) {
+      page.copy(bytes, slot, start + SLOT_START, start + SLOT_START + SLOT_BYTES);
+    }
+    const valueStart = this.#valueStart(entry);
+    page.copy(bytes, value, valueStart, valueStart + VALUE_BYTES);
+  }
+
+  /** Sets the value to that of a place. */
+  setValueAt(entry: Entry, { bytes, value }: ValuePlace): void {
+    bytes.copy(this.#pageOf(entry).bytes, this.#valueStart(entry), value, value + VALUE_BYTES);
   }
 
   #pageOf(entry: Entry): Page {

@@ -14,20 +14,32 @@ export const KEY_WORDS = 14;
 export const ADDRESS_WORDS = 5;
 /** Position of the field in a key. */
 export const FIELD_WORD = 5;
-const SLOT_START = 24;
+export const SLOT_START = 24;
+export const ADDRESS_BYTES = 20;
+export const SLOT_BYTES = 32;
 
 export const FIELD_CODES: Readonly<Record<TableField, number>> = { slot: 0, balance: 1, nonce: 2, code: 3, storage: 4 };
 
 const FIELDS: readonly TableField[] = ["slot", "balance", "nonce", "code", "storage"];
-const ADDRESS_DIGITS = 40;
 
 export const fieldOf = (code: number): TableField => FIELDS[code] ?? "storage";
 
-/** Returns the key of these digits, which are those of its words. */
-export const decodeKey = (field: StateField, digits: string): StateKey => ({
+/** Where a value and its key are in bytes. Numbers are positions. */
+export interface ValuePlace {
+  readonly bytes: Buffer;
+  /** 20 bytes. */
+  readonly address: number;
+  /** 32 bytes. Undefined if the value is not that of a slot. */
+  readonly slot: number | undefined;
+  /** 32 bytes. */
+  readonly value: number;
+}
+
+/** Returns the key of a place. */
+export const keyAt = (field: StateField, { bytes, address, slot }: ValuePlace): StateKey => ({
   field,
-  address: `0x${digits.slice(0, ADDRESS_DIGITS)}`,
-  slot: field === "slot" ? `0x${digits.slice(2 * SLOT_START)}` : undefined,
+  address: `0x${bytes.toString("hex", address, address + ADDRESS_BYTES)}`,
+  slot: slot === undefined ? undefined : `0x${bytes.toString("hex", slot, slot + SLOT_BYTES)}`,
 });
 
 /** Odd constants of MurmurHash3 (https://github.com/aappleby/smhasher, MurmurHash3.cpp). */
@@ -65,6 +77,24 @@ export class KeyEncoder {
     } else {
       this.#bytes.write(slot.slice(2), SLOT_START, "hex");
     }
+    return this.#hashed(version);
+  }
+
+  /** Encodes the key of a place. */
+  encodeAt(field: StateField, { bytes, address, slot }: ValuePlace): this {
+    this.#address = undefined;
+    bytes.copy(this.#bytes, 0, address, address + ADDRESS_BYTES);
+    this.words[FIELD_WORD] = FIELD_CODES[field];
+    if (slot === undefined) {
+      this.#bytes.fill(0, SLOT_START);
+    } else {
+      bytes.copy(this.#bytes, SLOT_START, slot, slot + SLOT_BYTES);
+    }
+    return this.#hashed(0);
+  }
+
+  #hashed(version: number): this {
+    const { words } = this;
     let hash = this.#seed ^ Math.imul(version, SECOND_FACTOR);
     for (let word = 0; word < KEY_WORDS; word++) {
       hash = Math.imul(hash ^ (words[word] ?? 0), FIRST_FACTOR);

@@ -1,12 +1,12 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../../core/heads.ts";
-import type { Hash } from "../../ethereum/hex.ts";
-import type { StateKey } from "../stateKey.ts";
+import type { Address, Hash } from "../../ethereum/hex.ts";
+import type { StateField, StateKey } from "../stateKey.ts";
 import type { WriteSet } from "../writeSet.ts";
 import { ClearedStorage } from "./clearedStorage.ts";
 import { ENTRY_BYTES, type Entry } from "./entryPages.ts";
 import { FollowedBlocks } from "./followedBlocks.ts";
-import { FIELD_CODES, KeyEncoder, type TableKey } from "./keyEncoder.ts";
+import { FIELD_CODES, fieldOf, KeyEncoder, keyAt, type TableKey, type ValuePlace } from "./keyEncoder.ts";
 import { UnfollowedValues } from "./unfollowedValues.ts";
 import { FORGOTTEN, PROVEN, ValueGivers } from "./valueGivers.ts";
 import { FETCHED, KNOWN, ValueTable, WRITTEN } from "./valueTable.ts";
@@ -27,13 +27,19 @@ export type AddResult = "added" | "agreed" | "same" | "different" | "refused";
 
 /** A known value at one block. */
 export interface ListedValue {
-  readonly key: StateKey;
-  /** 64 digits of hex, of a code its hash. */
-  readonly value: string;
+  readonly entry: Entry;
+  readonly field: StateField;
   /** The node on whose word alone it is known. Undefined if the value was verified. */
   readonly node: string | undefined;
   /** The number of the block since which it is known. */
   readonly from: number;
+}
+
+/** A value that was known before a restart, and its key. */
+export interface RestoredValue {
+  readonly field: StateField;
+  readonly place: ValuePlace;
+  readonly node: string | undefined;
 }
 
 /** The giver of a known value. */
@@ -218,9 +224,24 @@ export class ValueStore {
     return this.#table.from(entry) < number || !this.#table.has(entry, FETCHED) ? "agreed" : "same";
   }
 
+  /** Returns the entry of a value after a readable block; 0 if there is none. It can be that of another value later. */
+  entryOf(key: StateKey, { number }: BlockId): Entry {
+    return this.#find(key, Number(number));
+  }
+
+  /** Copies a listed value, and its key, to a place. */
+  copyTo({ entry }: ListedValue, place: ValuePlace): void {
+    this.#table.copyTo(entry, place);
+  }
+
+  /** Returns a listed value: 64 digits of hex, of a code the hash. */
+  valueOf({ entry }: ListedValue): string {
+    return this.#table.value(entry);
+  }
+
   /**
    * Lists the values after a readable block, one entry a step: undefined for an entry that has none. Changes may run between two
-   * steps while the block is readable.
+   * steps while the block is readable. A listed value holds until then.
    */
   *valuesAt({ number }: BlockId): Generator<ListedValue | undefined, void> {
     for (let entry = 1; entry <= this.#table.last; entry++) {
@@ -231,27 +252,36 @@ export class ValueStore {
   #listedAt(entry: Entry, at: number): ListedValue | undefined {
     const table = this.#table;
     const from = table.from(entry);
-    const key = this.#isKnown(entry) && from <= at ? table.key(entry) : undefined;
+    const field = fieldOf(table.field(entry));
     const giver = table.giver(entry);
     const node = giver === PROVEN ? undefined : this.#givers.nameOf(giver);
     const hasName = giver === PROVEN || node !== undefined;
-    return key !== undefined && hasName && this.#find(key, at) === entry
-      ? { key, value: table.value(entry), node, from }
+    return field !== "storage" && from <= at && hasName && this.#isKnown(entry) && this.#isNewest(entry, field, at)
+      ? { entry, field, node, from }
       : undefined;
+  }
+
+  /** Whether an entry is the one that `#find` returns for its key. */
+  #isNewest(entry: Entry, field: StateField, at: number): boolean {
+    const isCleared = field === "slot" && this.#cleared.count > 0;
+    return isCleared
+      ? this.#findAt(field, this.#table.placeOfSlot(entry), at) === entry
+      : this.#table.isNewest(entry, at);
   }
 
   /**
    * Adds a value that was known at this block before a restart. A known one stays. Without a node, a header or an execution
    * proves it. Returns false if there is no room.
    */
-  restore({ key, value, node }: Omit<ListedValue, "from">, block: BlockId): boolean {
+  restore({ field, place, node }: RestoredValue, block: BlockId): boolean {
     const number = Number(block.number);
     if (!this.isApplied(block) || this.#table.isFull) {
       return false;
     }
-    if (!this.#isKnown(this.#find(key, number))) {
-      const entry = this.#add(key, number, 0);
-      this.#table.setValue(entry, value, node === undefined ? PROVEN : this.#givers.numberOf(node), FETCHED);
+    if (!this.#isKnown(this.#findAt(field, place, number))) {
+      const entry = this.#table.add(this.#key.encodeAt(field, place), number, 0);
+      this.#blocks.addEntry(number, entry);
+      this.#table.setValueAt(entry, place, node === undefined ? PROVEN : this.#givers.numberOf(node), FETCHED);
     }
     return true;
   }
@@ -329,12 +359,22 @@ export class ValueStore {
 
   /** Returns the newest entry of a value at or below a block number: its own, or that of a block that cleared its slot. */
   #find(key: StateKey, at: number): Entry {
+    const entry = this.#table.find(this.#key.encode(key), at);
+    return key.field === "slot" && this.#cleared.count > 0 ? this.#newerMarker(entry, key.address, at) : entry;
+  }
+
+  /** Finds like `#find`. */
+  #findAt(field: StateField, place: ValuePlace, at: number): Entry {
+    const entry = this.#table.find(this.#key.encodeAt(field, place), at);
+    return field === "slot" && this.#cleared.count > 0
+      ? this.#newerMarker(entry, keyAt(field, place).address, at)
+      : entry;
+  }
+
+  /** Returns the entry of the block that cleared the slots of an account, if it is newer than that of a slot. */
+  #newerMarker(entry: Entry, address: Address, at: number): Entry {
     const table = this.#table;
-    const entry = table.find(this.#key.encode(key), at);
-    if (key.field !== "slot" || this.#cleared.count === 0) {
-      return entry;
-    }
-    const marker = table.find(this.#key.encode({ address: key.address, field: "storage", slot: undefined }), at);
+    const marker = table.find(this.#key.encode({ address, field: "storage", slot: undefined }), at);
     return marker !== 0 && (entry === 0 || table.from(entry) < table.from(marker)) ? marker : entry;
   }
 

@@ -1,6 +1,5 @@
-import type { StateKey } from "../stateKey.ts";
 import { type Entry, EntryPages, FLAGS_WORD, FROM_WORD, HASH_WORD, NEXT_WORD } from "./entryPages.ts";
-import { ADDRESS_WORDS, decodeKey, FIELD_WORD, fieldOf, KEY_WORDS, type KeyEncoder } from "./keyEncoder.ts";
+import { ADDRESS_WORDS, FIELD_WORD, KEY_WORDS, type KeyEncoder, type ValuePlace } from "./keyEncoder.ts";
 
 const USED = 1;
 /** A block's write set names the key. Without this flag, the value was fetched. */
@@ -60,6 +59,16 @@ export class ValueTable {
       entry = this.#pages.word(entry, NEXT_WORD);
     }
     return entry;
+  }
+
+  /** Whether an entry is the newest of its key at or below a block number. */
+  isNewest(entry: Entry, at: number): boolean {
+    const pages = this.#pages;
+    let other = this.#buckets[pages.word(entry, HASH_WORD) & this.#mask] ?? 0;
+    while (other !== 0 && other !== entry && !(pages.word(other, FROM_WORD) <= at && this.#isSameKey(other, entry))) {
+      other = pages.word(other, NEXT_WORD);
+    }
+    return other === entry && pages.word(entry, FROM_WORD) <= at;
   }
 
   /** Whether a block above `since`, up to `at`, wrote the key. */
@@ -178,12 +187,6 @@ export class ValueTable {
     return this.#pages.word(entry, FROM_WORD);
   }
 
-  /** Returns the key. Undefined for an entry of all slots of an account. */
-  key(entry: Entry): StateKey | undefined {
-    const field = fieldOf(this.field(entry));
-    return field === "storage" ? undefined : decodeKey(field, this.#pages.key(entry));
-  }
-
   /** Returns the code of the field. */
   field(entry: Entry): number {
     return this.#pages.word(entry, FIELD_WORD);
@@ -213,6 +216,23 @@ export class ValueTable {
     this.#setFlags(entry, this.#flags(entry) | KNOWN | flags);
     this.setGiver(entry, giver);
     this.#pages.setValue(entry, value);
+  }
+
+  /** Sets the value to that of a place, its giver, and flags. */
+  setValueAt(entry: Entry, place: ValuePlace, giver: number, flags = 0): void {
+    this.#setFlags(entry, this.#flags(entry) | KNOWN | flags);
+    this.setGiver(entry, giver);
+    this.#pages.setValueAt(entry, place);
+  }
+
+  /** Returns where the key and the value of a slot's entry are. */
+  placeOfSlot(entry: Entry): ValuePlace {
+    return this.#pages.placeOfSlot(entry);
+  }
+
+  /** Copies the key and the value to a place. */
+  copyTo(entry: Entry, place: ValuePlace): void {
+    this.#pages.copyTo(entry, place);
   }
 
   /** Returns the number of the value's giver. */
