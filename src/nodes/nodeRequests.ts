@@ -6,9 +6,8 @@ import { RETENTION } from "../core/retention.ts";
 import { RETRY_LIMITS, RETRY_RULES, retryCause } from "../core/retryPolicy.ts";
 import { isNull, type RpcRequest, type RpcResponse } from "../core/rpcSource.ts";
 import type { Awaitable, Call } from "../jsonrpc/call.ts";
-import { CODES } from "../jsonrpc/rpcError.ts";
 import { readResponseBlock } from "../verification/responseBlock.ts";
-import type { Verifier } from "../verification/verifier.ts";
+import { ofOtherBranch, type Verifier } from "../verification/verifier.ts";
 import {
   anchorBlock,
   type BlockPresence,
@@ -165,7 +164,7 @@ export class NodeRequests {
     }
     // The pool and the method decide about `null`. Any other response belongs to another block.
     if (isMissing && !isNull(response) && !RETENTION[request.retention].cachesNull) {
-      throw this.#otherBranch(request);
+      throw ofOtherBranch(this.#node, request);
     }
     return response;
   }
@@ -212,7 +211,7 @@ export class NodeRequests {
     const isPresent = anchor === undefined || (hasReached(health, anchor) && isOnSameBranch(health, heads));
     const before: BlockPresence = isPresent ? "present" : await this.#presences.read(anchor);
     if (before === "replaced") {
-      throw this.#otherBranch(request);
+      throw ofOtherBranch(this.#node, request);
     }
     const attempt = await this.#attempt(request, request, context);
     const { response, isMissing } = attempt;
@@ -229,7 +228,7 @@ export class NodeRequests {
     });
     switch (verdict) {
       case "otherBranch":
-        throw this.#otherBranch(request);
+        throw ofOtherBranch(this.#node, request);
       case "missingBlock":
         return { response: { ...response, verified: false }, isMissing: true, block: anchor?.number };
       case "undecided":
@@ -262,11 +261,5 @@ export class NodeRequests {
       const verified = verifier?.verify({ node, call, request, context }, received) ?? received;
       return verified instanceof Uint8Array ? toAttempt(verified) : verified.then(toAttempt, onError);
     }, onError);
-  }
-
-  #otherBranch({ method }: RpcRequest): NodeError {
-    const { name } = this.#node;
-    const message = `header not found: ${name} answers ${method} of another branch`;
-    return new NodeError("otherBranch", name, message, { code: CODES.SERVER });
   }
 }

@@ -3,9 +3,11 @@ import { isHash } from "../ethereum/hex.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import { asBuffer, type Fields, isFields, skipSpace } from "../json/jsonBytes.ts";
 import { skipValue, TOO_DEEP } from "../json/skipValue.ts";
+import type { ProofRequest } from "./accountProof.ts";
 import type { VerifiedReceipts } from "./blockRows.ts";
 import { type BlockTransactions, formatTransactions, isLocatedIn, isReceiptAt } from "./blockRows.ts";
 import { checkHeader } from "./checkHeader.ts";
+import { checkProof } from "./checkProof.ts";
 import { checkReceipt, checkReceipts, isReceiptOf, isReceiptUnder, type ReceiptsHeader } from "./checkReceipts.ts";
 import { checkRawTransaction, checkTransactionHash, checkTransactions, matchesEmptyRoot } from "./checkTransactions.ts";
 import { type Finding, failed, failIfMalformed, passed } from "./findings.ts";
@@ -65,7 +67,8 @@ export type ResponseChecks =
       readonly blooms: ReadonlyMap<string, Uint8Array>;
       /** JSON text of the block's verified receipts, if all logs are of one block. */
       readonly receipts: Uint8Array | undefined;
-    };
+    }
+  | { readonly kind: "proof"; readonly request: ProofRequest };
 
 const latin1 = (bytes: Uint8Array): string => asBuffer(bytes).toString("latin1");
 
@@ -219,7 +222,7 @@ const checkObject = (
   }
 };
 
-const checkValue = (value: unknown, checks: Exclude<ResponseChecks, { kind: "json" }>): Finding[] => {
+const checkValue = (value: unknown, checks: Exclude<ResponseChecks, { kind: "json" }>): readonly Finding[] => {
   switch (checks.kind) {
     case "block":
       return isFields(value) ? checkObject(value, checks) : [failed("block")];
@@ -232,6 +235,8 @@ const checkValue = (value: unknown, checks: Exclude<ResponseChecks, { kind: "jso
       return Array.isArray(value) ? checkBlockReceipts(value, checks) : [failed("block")];
     case "logs":
       return Array.isArray(value) ? checkLogs(value, checks) : [failed("logs")];
+    case "proof":
+      return isFields(value) ? checkProof(value, checks.request) : [failed("proof")];
   }
 };
 

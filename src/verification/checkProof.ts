@@ -1,8 +1,8 @@
 import { WrongProof } from "../ethereum/trieProof.ts";
 import type { Fields } from "../json/jsonBytes.ts";
 import { type ProofRequest, type ProvenAccount, type ProvenSlot, UnknownAccount, verifyProof } from "./accountProof.ts";
-import { type Finding, failed, failIfMalformed, passed, uncomputable } from "./findings.ts";
-import { isAbsent, isSame, quantityOf } from "./jsonFields.ts";
+import { type Finding, failed, passed, uncomputable } from "./findings.ts";
+import { isAbsent, isSame, MalformedField, quantityOf } from "./jsonFields.ts";
 
 const NOTHING = /^0x0*$/;
 
@@ -22,22 +22,25 @@ const hasFields = (fields: Fields, { exists, nonce, balance, storageHash, codeHa
 
 const isSlot = ({ fields, value }: ProvenSlot): boolean => isValue(fields.value, value);
 
-const findIn = (fields: Fields, request: ProofRequest): Finding => {
+/**
+ * Checks that a response to eth_getProof follows from the state root, and that the fields beside the proof are its values. Returns
+ * no finding for the right proof of an absent account: it is no evidence for the chain's encoding of accounts.
+ */
+export const checkProof = (fields: Fields, request: ProofRequest): readonly Finding[] => {
   try {
     const { account, slots } = verifyProof(request, fields);
     const isOfAddress = isAbsent(fields.address) || isSame(fields.address, request.address);
-    return isOfAddress && hasFields(fields, account) && slots.every(isSlot) ? passed("proof") : failed("proof");
+    if (!isOfAddress || !hasFields(fields, account) || !slots.every(isSlot)) {
+      return [failed("proof")];
+    }
+    return account.exists ? [passed("proof")] : [];
   } catch (error) {
     if (error instanceof UnknownAccount) {
-      return uncomputable("proof");
+      return [uncomputable("proof")];
     }
-    if (error instanceof WrongProof) {
-      return failed("proof");
+    if (error instanceof WrongProof || error instanceof MalformedField) {
+      return [failed("proof")];
     }
     throw error;
   }
 };
-
-/** Checks that a response to eth_getProof follows from the state root, and that the fields beside the proof are its values. */
-export const checkProof = (fields: Fields, request: ProofRequest): Finding =>
-  failIfMalformed("proof", () => findIn(fields, request));

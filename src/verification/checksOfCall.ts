@@ -1,5 +1,5 @@
 import type { RpcRequest } from "../core/rpcSource.ts";
-import { isHash, isQuantity } from "../ethereum/hex.ts";
+import { type Data, isAddress, isHash, isQuantity } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { ExpectedLocation, ResponseChecks } from "./checkBody.ts";
 
@@ -79,6 +79,29 @@ const CHECKS_BY_METHOD = new Map<string, ChecksOf>([
 /** Returns the checks of the response to a call. Every response must be JSON. */
 export const checksOfCall = (call: Call, request: RpcRequest, checksHashes: boolean): ResponseChecks =>
   CHECKS_BY_METHOD.get(call.method)?.(call, request, checksHashes) ?? JSON_ONLY;
+
+/** The state that a response to eth_getProof must prove. */
+export interface ExpectedProof {
+  readonly location: ExpectedLocation & { readonly hash: string };
+  readonly address: Data;
+  readonly keys: readonly string[];
+  /** The call names its block by hash, or the block is final. If not, the node may answer of another branch. */
+  readonly isBound: boolean;
+}
+
+/** Returns undefined if the hash of the block is not known: it is pending, or older than the block ring. */
+export const expectedProof = (
+  { params: [address, keys, at] }: Call,
+  { block: requested, retention }: RpcRequest,
+): ExpectedProof | undefined => {
+  const named = blockHashOf(at) ?? at;
+  const hash = isHash(named) ? named : requested?.hash;
+  if (!isAddress(address) || !Array.isArray(keys) || hash === undefined) {
+    return undefined;
+  }
+  const location = { hash, ...(requested !== undefined && { number: requested.number }) };
+  return { location, address, keys: keys.map(String), isBound: isHash(named) || retention === "final" };
+};
 
 /** Whether the response to the method is compared with a hash that its request or the served chain contains. */
 export const isProvenByHash = (method: string): boolean => CHECKS_BY_METHOD.has(method);

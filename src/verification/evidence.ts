@@ -9,7 +9,7 @@ import type { Finding, HeaderForm } from "./findings.ts";
 type Verdict = "verified" | "wrong" | "unconfirmed" | "accepted";
 
 /** Checks that compute a hash or a root. They are switched off on a chain whose encoding forebay does not know. */
-const COMPUTED_CHECKS: ReadonlySet<Check> = new Set(["header", "transactions", "receipts", "depositReceipts"]);
+const COMPUTED_CHECKS: ReadonlySet<Check> = new Set(["header", "transactions", "receipts", "depositReceipts", "proof"]);
 
 /** The results of one check on all nodes of the chain. */
 interface CheckRecord {
@@ -53,6 +53,11 @@ export class Evidence {
 
   isOff(check: Check): boolean {
     return this.#records.get(check)?.isOff ?? false;
+  }
+
+  /** Whether a node passed the check, so that forebay knows the chain's encoding. */
+  hasPassed(check: Check): boolean {
+    return this.#records.get(check)?.isVerified ?? false;
   }
 
   /** Decides about a finding, and counts it if its response is served unverified. */

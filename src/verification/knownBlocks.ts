@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId, Heads } from "../core/heads.ts";
+import { type Hash, isHash } from "../ethereum/hex.ts";
 import { isFields, parseJson } from "../json/jsonBytes.ts";
 import type { BlockTransactions, VerifiedReceipts } from "./blockRows.ts";
 import { checkBody } from "./checkBody.ts";
@@ -51,8 +52,13 @@ export class KnownBlocks {
   }
 }
 
-/** Reads the header fields for the check of receipts from the JSON text of a block; undefined if it is no block. */
-const readReceiptsHeader = (body: Uint8Array): ReceiptsHeader | undefined => {
+/** The fields of a block's header that its receipts and the proofs of its state must match. */
+export interface KnownHeader extends ReceiptsHeader {
+  readonly stateRoot: Hash | undefined;
+}
+
+/** Reads the header fields from the JSON text of a block; undefined if it is no block. */
+const readKnownHeader = (body: Uint8Array): KnownHeader | undefined => {
   const block = parseJson(body);
   if (!isFields(block)) {
     return undefined;
@@ -61,6 +67,7 @@ const readReceiptsHeader = (body: Uint8Array): ReceiptsHeader | undefined => {
     return {
       hash: bytesOf(block.hash, 32),
       number: numberOf(block.number),
+      stateRoot: isHash(block.stateRoot) ? block.stateRoot : undefined,
       receiptsRoot: bytesOf(block.receiptsRoot, 32),
       logsBloom: bytesOf(block.logsBloom, 256),
       sumsGasUsed: isAbsent(block.blockAccessListHash),
@@ -78,7 +85,7 @@ const MAX_HEADERS = 256;
 
 /** Caches headers by their hash. Each hash was computed from the header. */
 export class VerifiedHeaders {
-  readonly #headers = new LRUCache<string, ReceiptsHeader>({ max: MAX_HEADERS });
+  readonly #headers = new LRUCache<string, KnownHeader>({ max: MAX_HEADERS });
   readonly #evidence: Evidence;
 
   constructor(evidence: Evidence) {
@@ -86,23 +93,20 @@ export class VerifiedHeaders {
   }
 
   /** Returns the header of a block; undefined if neither this cache nor the block ring has it. */
-  find(
-    { hash, number }: Partial<Pick<BlockId, "number">> & { hash: string },
-    heads: Heads,
-  ): ReceiptsHeader | undefined {
+  find({ hash, number }: Partial<Pick<BlockId, "number">> & { hash: string }, heads: Heads): KnownHeader | undefined {
     return this.#headers.get(hash) ?? this.#readRing(hash, number, heads);
   }
 
   /** Caches the header of a verified block, given as JSON text. */
-  add(block: Uint8Array): ReceiptsHeader | undefined {
-    const header = readReceiptsHeader(block);
+  add(block: Uint8Array): KnownHeader | undefined {
+    const header = readKnownHeader(block);
     if (header !== undefined) {
       this.#headers.set(header.hash, header);
     }
     return header;
   }
 
-  #readRing(hash: string, number: bigint | undefined, heads: Heads): ReceiptsHeader | undefined {
+  #readRing(hash: string, number: bigint | undefined, heads: Heads): KnownHeader | undefined {
     if (number === undefined || heads.at(number)?.hash !== hash) {
       return undefined;
     }

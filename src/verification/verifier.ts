@@ -9,11 +9,10 @@ import { CODES } from "../jsonrpc/rpcError.ts";
 import type { BlockTransactions } from "./blockRows.ts";
 import { isListedAtIndex } from "./blockRows.ts";
 import { checkBody, type ExpectedLocation, isJson, type ResponseChecks } from "./checkBody.ts";
-import type { ReceiptsHeader } from "./checkReceipts.ts";
-import { checksOfCall } from "./checksOfCall.ts";
+import { checksOfCall, expectedProof } from "./checksOfCall.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Finding } from "./findings.ts";
-import { KnownBlocks, VerifiedHeaders } from "./knownBlocks.ts";
+import { KnownBlocks, type KnownHeader, VerifiedHeaders } from "./knownBlocks.ts";
 import { readResponseBlock } from "./responseBlock.ts";
 import { checkForm } from "./resultForms.ts";
 import type { VerifiedBody, VerifyThreads } from "./verifyThreads.ts";
@@ -48,7 +47,17 @@ const CHECK_OF: Readonly<Record<ResponseChecks["kind"], Check>> = {
   raw: "transaction",
   receipts: "receipts",
   logs: "logs",
+  proof: "proof",
 };
+
+const lacksHeader = ({ name }: VerifiedNode, what: string): NodeError =>
+  new NodeError("missingData", name, `header not found: ${name} has ${what} alone`, { code: CODES.SERVER });
+
+/** The error of a response that belongs to another branch than the view. */
+export const ofOtherBranch = ({ name }: Pick<VerifiedNode, "name">, { method }: Call): NodeError =>
+  new NodeError("otherBranch", name, `header not found: ${name} answers ${method} of another branch`, {
+    code: CODES.SERVER,
+  });
 
 /** Verifies the responses of one chain's nodes. */
 export class Verifier {
@@ -105,6 +114,9 @@ export class Verifier {
     }
     if (level === "full" && call.method === "eth_getBlockReceipts") {
       return this.#verifyReceipts(verifiedCall, body);
+    }
+    if (level === "full" && call.method === "eth_getProof") {
+      return this.#verifyProof(verifiedCall, body);
     }
     const checks = checksOfCall(call, request, level === "full");
     if (form === "scanned" && checks.kind === "json") {
@@ -210,19 +222,47 @@ export class Verifier {
     const location = { ...checks.location, ...(hash !== undefined && { hash }) };
     const header = await this.#readHeader(node, location, context);
     if (header === undefined) {
-      const message = `header not found: ${node.name} has receipts alone`;
-      throw new NodeError("missingData", node.name, message, { code: CODES.SERVER });
+      throw lacksHeader(node, "receipts");
     }
     const { transactions } = this.#blocks.get(header.hash);
     return this.check(node.name, body, { ...checks, header, transactions });
   }
 
-  /** Returns the header that a block's receipts must match; undefined if it is not available. */
+  /** Verifies a proof by the state root of its block. It is served as it is if no such root is known. */
+  async #verifyProof({ node, call, request, context }: VerifiedCall, body: Uint8Array): Promise<Uint8Array> {
+    const expected = expectedProof(call, request);
+    if (expected === undefined || !this.#judgesProofs(expected.isBound)) {
+      return this.check(node.name, body, { kind: "json" });
+    }
+    const { location, address, keys, isBound } = expected;
+    const header = await this.#readHeader(node, location, context);
+    if (header === undefined) {
+      throw lacksHeader(node, "a proof");
+    }
+    const { stateRoot, isComputed } = header;
+    const isProvable = isComputed && stateRoot !== undefined;
+    const checks: ResponseChecks = isProvable
+      ? { kind: "proof", request: { stateRoot, address, keys } }
+      : { kind: "json" };
+    try {
+      return await this.check(node.name, body, checks);
+    } catch (error) {
+      throw error instanceof UnverifiedError && error.check === "proof" && !isBound ? ofOtherBranch(node, call) : error;
+    }
+  }
+
+  /** The proof of a node that may be on another branch is compared only if forebay knows the chain's encoding. */
+  #judgesProofs(isBound: boolean): boolean {
+    const evidence = this.#evidence;
+    return !evidence.isOff("header") && !evidence.isOff("proof") && (isBound || evidence.hasPassed("proof"));
+  }
+
+  /** Returns the header that a block's receipts, or a proof of its state, must match; undefined if it is not available. */
   async #readHeader(
     node: VerifiedNode,
     location: ExpectedLocation,
     context: Context,
-  ): Promise<ReceiptsHeader | undefined> {
+  ): Promise<KnownHeader | undefined> {
     const { hash, number } = location;
     const header = hash === undefined ? undefined : this.#headers.find({ ...location, hash }, context.view.heads);
     if (header !== undefined) {

@@ -22,7 +22,9 @@ const seed = Number(values.seed ?? Math.floor(Math.random() * SEEDS));
 const only = values.case === undefined ? undefined : Number(values.case);
 const file = new URL(`targets/${name}.ts`, import.meta.url);
 if (!/^\w+$/.test(name) || !existsSync(file) || !(seconds > 0) || !Number.isSafeInteger(seed)) {
-  console.error("npm run fuzz -- http|ws|node|feed|redis|rlp|simulate|config|evm [--minutes N] [--seed S] [--case N]");
+  console.error(
+    "npm run fuzz -- http|ws|node|feed|redis|rlp|proof|simulate|config|evm [--minutes N] [--seed S] [--case N]",
+  );
   process.exit(2);
 }
 

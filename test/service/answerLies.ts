@@ -1,6 +1,7 @@
 import { type AnswerLie, type Change, type Fields, flip, flipStatus } from "../support/fakes/answerLie.ts";
 import type { BlockSummary, ChainCall, SealedChain } from "../support/servers/sealedChain.ts";
 import { changesInBlock } from "./changesInBlock.ts";
+import { changesInProof } from "./changesInProof.ts";
 import { changesInReceipt } from "./changesInReceipt.ts";
 
 type ListChange = (result: readonly Fields[]) => unknown;
@@ -244,6 +245,7 @@ export const answerLies = (chain: SealedChain, transferTopic: string): readonly 
     },
     ...changesInBlock(final),
     ...changesInReceipt(final, recent),
+    ...changesInProof(chain),
     {
       call: code,
       check: "id",
