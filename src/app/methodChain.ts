@@ -90,6 +90,7 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
       return config.simulate.enabled ? views.execution : undefined;
     },
     pendingNumber: config.simulate.pendingNumber,
+    sendsToAll: config.writes === "all",
     askNodeNonce: config.pending.askNodeNonce,
     advanceNonce: (sender, nonce) => views.advanceNonce(sender, nonce),
     subscribe: (listener) => views.subscribe(listener),

@@ -10,6 +10,7 @@ import { connectionFault, connectionHint } from "../core/connectionFault.ts";
 import { connectFeed, decodeFrame } from "../feed/feedConnection.ts";
 import { parseFlashblock } from "../feed/parseFlashblock.ts";
 import { requiredOrigins } from "../heads/decideHead.ts";
+import { nodeName } from "../nodes/nodeConfig.ts";
 import { checkForwarded } from "./checkForwarded.ts";
 import { type CheckedNode, checkNode } from "./checkNode.ts";
 import { CHECK_TIMEOUT_MS, type CheckResult, checked, withHint } from "./checkResult.ts";
@@ -50,6 +51,18 @@ const describeOrigins = (chain: ChainConfig): CheckResult => {
     : { subject, level: "ok", text: `${required} of ${origins.length} origins must agree: ${origins.join(", ")}` };
 };
 
+/** Names the nodes that get raw transactions. Undefined if only the best one does. */
+const describeWrites = (chain: ChainConfig): CheckResult | undefined => {
+  if (chain.writes === "first") {
+    return undefined;
+  }
+  const subject = `${chain.name} writes`;
+  const names = chain.nodes.flatMap((node, index) => (node.private ? [] : [nodeName(node, index)]));
+  return names.length < 2
+    ? { subject, level: "warn", text: "`writes: all` changes nothing: fewer than two nodes are not private" }
+    : { subject, level: "ok", text: `raw transactions go to ${names.length} nodes: ${names.join(", ")}` };
+};
+
 const checkChain = async (chain: ChainConfig): Promise<readonly CheckResult[]> => {
   const { feeds, maxMessageBytes } = chain.pending;
   const [nodes, feedResults] = await Promise.all([
@@ -60,6 +73,7 @@ const checkChain = async (chain: ChainConfig): Promise<readonly CheckResult[]> =
     ...nodes.flatMap(({ results }) => results),
     ...compareIds(chain, nodes),
     describeOrigins(chain),
+    ...[describeWrites(chain)].filter((result) => result !== undefined),
     ...feedResults,
   ];
   return [...own, ...(await checkForwarded(chain, nodes))];

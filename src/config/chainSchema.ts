@@ -99,6 +99,10 @@ const node = z.strictObject({
       never: methodPatterns.default([]).describe("The node never gets these methods"),
     })
     .prefault({}),
+  private: z
+    .boolean()
+    .default(false)
+    .describe("With `writes: all`, the node gets raw transactions only if all nodes are private"),
   logSpans: count(8).describe("Maximum of block ranges in flight for one log query on this node"),
 });
 
@@ -249,6 +253,12 @@ export const chainSchema = z.strictObject({
     .default("full")
     .describe(
       "Checks of a node's response before it is served or cached: `cheap` for form and block, `full` also for hashes and roots",
+    ),
+  writes: z
+    .enum(["first", "all"])
+    .default("first")
+    .describe(
+      "Nodes that get a raw transaction: the best one, or `all` usable ones, each once; the first success counts",
     ),
   logs: logs.prefault({}),
   simulate: simulate.prefault({}),

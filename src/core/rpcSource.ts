@@ -24,6 +24,8 @@ export interface RpcRequest extends Call {
   readonly isInKnownBlock?: boolean;
   /** The name of the only node that can answer: it has the requested filter, or it gave the other part of the response. */
   readonly onlyNode?: string;
+  /** A raw transaction that all usable nodes get, each once, but for private ones. */
+  readonly isForAll?: boolean;
   /** Nodes of these origins are asked only if no other node can answer, those of the first origin first. */
   readonly avoidedOrigins?: readonly string[];
   /** Nodes of these origins are not asked, because they have stated the value that another origin confirms. */

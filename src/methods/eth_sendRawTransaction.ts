@@ -1,12 +1,20 @@
-import type { RpcResponse } from "../core/rpcSource.ts";
+import { isAborted } from "../core/lazySignal.ts";
+import { NodeError } from "../core/node.ts";
+import { parsedResult, type RpcResponse } from "../core/rpcSource.ts";
+import { type Hash, parseData } from "../ethereum/hex.ts";
+import { keccak256Hex } from "../ethereum/keccak.ts";
 import { createCall } from "../jsonrpc/call.ts";
+import { isKnownTransaction } from "../nodes/errorKind.ts";
 import { forwarded, type Method, type MethodInput } from "./method.ts";
-import { parseParams, readData, required } from "./paramSpec.ts";
+import { hexOf, parseParams, readData, required } from "./paramSpec.ts";
 
 const name = "eth_sendRawTransaction";
 
+/** The time for the question whether a node has a transaction that was not accepted. */
+const LOOKUP_MS = 2_000;
+
 /**
- * Sends a transaction once. The client's text is sent unchanged if it is canonical.
+ * Sends a transaction once to one node, or to all. The client's text is sent unchanged if it is canonical.
  * From then on, the returned hash is expected to exist, even if a slower node does not know it yet.
  */
 export const eth_sendRawTransaction: Method = {
@@ -16,8 +24,42 @@ export const eth_sendRawTransaction: Method = {
   handle: async (input: MethodInput): Promise<RpcResponse> => {
     const [raw] = parseParams(input.call.params, [required("transaction", readData)]);
     const call = raw === input.call.params[0] ? input.call : createCall(name, [raw]);
-    const response = await forwarded({ ...input, call });
-    input.chain.recordSubmitted(String(raw));
-    return response;
+    return sendTransaction({ ...input, call }, String(raw));
   },
+};
+
+/** Sends a raw transaction by an `eth_sendRawTransaction`. Its hash is the result. */
+export const sendTransaction = async (input: MethodInput, raw: string): Promise<RpcResponse> => {
+  const { chain } = input;
+  const response = chain.sendsToAll ? await sendToAll(input, raw) : await forwarded(input);
+  chain.recordSubmitted(raw);
+  return response;
+};
+
+/** A transaction that the nodes have already is sent, whatever the other nodes say. */
+const sendToAll = async (input: MethodInput, raw: string): Promise<RpcResponse> => {
+  try {
+    return await forwarded(input, true);
+  } catch (error) {
+    if (!(error instanceof NodeError) || isAborted(input.context)) {
+      throw error;
+    }
+    const hash = keccak256Hex(parseData(hexOf(raw)));
+    if (!isKnownTransaction(error) && !(await isKnown(input, hash))) {
+      throw error;
+    }
+    return { body: Buffer.from(JSON.stringify(hash)), status: { fwd: "method" }, node: error.node };
+  }
+};
+
+/** Whether the transaction is pre-confirmed, or a node has it. */
+const isKnown = async ({ chain, context }: MethodInput, hash: Hash): Promise<boolean> => {
+  if (context.view.pending?.find(hash) !== undefined) {
+    return true;
+  }
+  const call = createCall("eth_getTransactionByHash", [hash]);
+  const request = { ...call, retention: "never", canonicalParams: "", nullIsError: true } as const;
+  const scope = context.with({ bypassCache: true, deadlineMs: performance.now() + LOOKUP_MS });
+  const response = await chain.nodes.request(request, scope).catch(() => undefined);
+  return response !== undefined && (parsedResult(response) ?? null) !== null;
 };

@@ -5,7 +5,8 @@ import { keccak256Hex } from "../ethereum/keccak.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
-import { forwarded, type Method, type MethodInput } from "./method.ts";
+import { sendTransaction } from "./eth_sendRawTransaction.ts";
+import type { Method, MethodInput } from "./method.ts";
 import { hexOf, optional, type Parser, parseParams, readData, readQuantity, required } from "./paramSpec.ts";
 import { viewResponse } from "./pendingReads.ts";
 
@@ -38,7 +39,7 @@ export const eth_sendRawTransactionSync: Method = {
     const request = { ...input, call: createCall("eth_sendRawTransaction", [raw]), context };
     let sent: RpcResponse;
     try {
-      sent = await forwarded(request);
+      sent = await sendTransaction(request, String(raw));
     } catch (error) {
       const known = await findReceipt(input, keccak256Hex(parseData(hexOf(raw))));
       if (known === undefined) {
@@ -46,7 +47,6 @@ export const eth_sendRawTransactionSync: Method = {
       }
       return known;
     }
-    chain.recordSubmitted(String(raw));
     const hash: Hash = `0x${hashIn(sent).slice(2)}`;
     return waitForReceipt(input, hash, timeoutMs);
   },

@@ -49,6 +49,8 @@ export interface Chain {
     | undefined;
   /** Whether a simulation on the pending block has the block's number or the next. */
   readonly pendingNumber: "same" | "next";
+  /** Whether all usable nodes get a raw transaction (`writes: all`). */
+  readonly sendsToAll: boolean;
   /** Whether the pending nonce is raised to the node's own (`pending.askNodeNonce`). */
   readonly askNodeNonce: boolean;
   /** Raises `nonce` above the sender's consecutive transactions that a node accepted through any replica. */
@@ -95,12 +97,11 @@ export interface Method {
   handle(input: MethodInput): Awaitable<RpcResponse>;
 }
 
-/** Forwards a call unchanged. It is never cached or coalesced. */
-export const forwarded = ({
-  chain,
-  call: { method, params, paramsText },
-  context,
-}: MethodInput): Promise<RpcResponse> => {
+/** Forwards a call unchanged. It is never cached or coalesced. `isForAll`: see RpcRequest. */
+export const forwarded = (
+  { chain, call: { method, params, paramsText }, context }: MethodInput,
+  isForAll = false,
+): Promise<RpcResponse> => {
   const request: RpcRequest = { method, params, paramsText, retention: "never", canonicalParams: "", write: true };
-  return chain.nodes.request(request, context);
+  return chain.nodes.request(isForAll ? { ...request, isForAll } : request, context);
 };

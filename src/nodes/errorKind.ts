@@ -133,6 +133,13 @@ export const errorKind = (code: number | undefined, message: string, httpStatus:
   return code === -32005 && !/batch/i.test(message) ? "rateLimited" : "other";
 };
 
+/** Texts of geth, reth and Erigon; of Nethermind; of Besu; of OpenEthereum. */
+const KNOWN_TRANSACTION = /already ?known|known transaction|already imported|already exists/i;
+
+/** Whether the node says that it has the transaction already. */
+export const isKnownTransaction = ({ kind, message }: NodeError): boolean =>
+  kind === "rejected" && KNOWN_TRANSACTION.test(message);
+
 const CLIENT_FAULTS: ReadonlySet<NodeErrorKind> = new Set(["revert", "rejected", "executionFailed", "invalidParams"]);
 
 /** Whether the client caused the error, so that every node would return it. */

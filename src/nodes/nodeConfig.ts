@@ -26,6 +26,8 @@ export interface NodeConfig {
   readonly methods?: { readonly only?: readonly string[] | undefined; readonly never: readonly string[] };
   /** HTTP requests with several calls; default: 50 calls, without a wait. */
   readonly batch?: BatchOptions;
+  /** Whether it gets no raw transactions that go to all nodes. Default: false. */
+  readonly private?: boolean;
   /** Ranges of eth_getLogs in flight. Default: 1. */
   readonly logSpans?: number;
 }

@@ -13,6 +13,7 @@ import { Hedge, type HedgeOptions } from "./hedge.ts";
 import { isRefusal } from "./nodeRefusals.ts";
 import { NodeSelection, neededBlock } from "./nodeSelection.ts";
 import { RetryBudget } from "./retryBudget.ts";
+import { publicNodes, sendToNodes } from "./sendToNodes.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 export interface NodePoolOptions {
@@ -28,7 +29,7 @@ const isAvoided = ({ origin }: UpstreamNode, { avoidedOrigins }: RpcRequest): bo
 /** The nodes of a chain as one source. A read is retried on other nodes, a write is sent once. */
 export class NodePool implements NodeSource {
   readonly #chain: string;
-  readonly #metrics: Pick<Metrics, "upstreamRetries">;
+  readonly #metrics: Pick<Metrics, "upstreamRetries" | "upstreamBroadcasts">;
   readonly #selection: NodeSelection;
   readonly #attempts: number;
   readonly #clock: Clock;
@@ -57,6 +58,14 @@ export class NodePool implements NodeSource {
   /** Sends a write once. A node that refused it for its load did not get it, so that the next one may. */
   async #write(request: RpcRequest, context: Context): Promise<RpcResponse> {
     const ranked = this.#selection.rank(request, context.view);
+    const all = request.isForAll === true ? publicNodes(ranked) : [];
+    if (all.length > 0) {
+      return sendToNodes(all, {
+        send: (node) => node.request(request, context),
+        onOutcome: (node, outcome) =>
+          this.#metrics.upstreamBroadcasts.inc({ chain: this.#chain, node: node.name, outcome }),
+      });
+    }
     // A write is sent once, so that it is no trial.
     const trusted = ranked.filter(({ needsTrial }) => !needsTrial);
     const nodes = trusted.length > 0 ? trusted : ranked;

@@ -56,6 +56,8 @@ const RETRIES = [
 
 const HEDGES = ["minimum", "quantile"] as const satisfies readonly HedgeReason[];
 
+const BROADCASTS = ["accepted", "known", "rejected", "failed"] as const;
+
 const OF_NODE = { chain: CHAIN, node: NODE };
 
 /** Declares the metrics of requests to nodes. */
@@ -84,6 +86,11 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
     chain: CHAIN,
     reason: RETRIES,
   }),
+  upstreamBroadcasts: metrics.counter(
+    "upstream_broadcasts_total",
+    "Raw transactions sent to several nodes, by the outcome of each node",
+    { ...OF_NODE, outcome: BROADCASTS },
+  ),
   upstreamHedges: metrics.counter(
     "upstream_hedges_total",
     "Requests sent to a second node before the first responded",

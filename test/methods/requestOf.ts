@@ -36,6 +36,7 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
   ownHashes: new OwnHashes(),
   recordSubmitted: () => {},
   advanceNonce: async (_sender: string, nonce: bigint) => nonce,
+  sendsToAll: false,
   askNodeNonce: false,
   subscribe: () => () => {},
   execution: undefined,

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { keccak256 } from "viem";
+import { mnemonicToAccount } from "viem/accounts";
+import { startAnvil } from "../devnet/anvil.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import {
+  assertOnce,
+  rawOf,
+  sendThroughReplicas,
+  startToAll,
+  startWriteNodes,
+  type WriteBehaviour,
+} from "../support/servers/writeNodes.ts";
+
+const COUNT = 300;
+const SENDER = mnemonicToAccount("test test test test test test test test test test test junk");
+
+test("each of some transactions gets to three nodes once, and each client has its hash, through two replicas too", (t) =>
+  sendThroughReplicas(t, COUNT));
+
+test("a node that is private gets no transaction, and one of two public nodes may fail", async (t) => {
+  const nodes = await startWriteNodes(t, ["accepts", "fails", "accepts"]);
+  const service = await startToAll(
+    t,
+    nodes.map(({ node }, index) => ({ url: node.url, private: index === 2 })),
+  );
+  const { body } = await rpc(service.url, "eth_sendRawTransaction", [rawOf(1)]);
+  assert.equal(body.result, keccak256(rawOf(1)));
+  await assertOnce(nodes.slice(0, 2), 1);
+  assert.equal(nodes[2]?.received.size, 0);
+});
+
+test("a transaction that all nodes refuse has its hash if a node knows it, and the words of a node if none does", async (t) => {
+  const send = async (behaviours: readonly WriteBehaviour[]) => {
+    const nodes = await startWriteNodes(t, behaviours);
+    const service = await startToAll(
+      t,
+      nodes.map(({ node }) => ({ url: node.url })),
+    );
+    const { body } = await rpc(service.url, "eth_sendRawTransaction", [rawOf(1)]);
+    await assertOnce(nodes, 1);
+    return body;
+  };
+  const { error } = await send(["fails", "low"]);
+  assert.deepEqual(error, { code: -32_000, message: "nonce too low: next nonce 7, tx nonce 0" });
+  assert.equal((await send(["fails", "sealed"])).result, keccak256(rawOf(1)));
+});
+
+test("two anvils have a transaction after one call, and sending it again returns its hash, sealed or not", async (t) => {
+  const anvils = await Promise.all([startAnvil(["--no-mining"]), startAnvil(["--no-mining"])]);
+  t.after(() => Promise.all(anvils.map((anvil) => anvil.close())));
+  const service = await startToAll(
+    t,
+    anvils.map(({ url }) => ({ url })),
+  );
+  const fees = { maxFeePerGas: 10_000_000_000n, maxPriorityFeePerGas: 1n, gas: 21_000n } as const;
+  const transaction = { type: "eip1559", chainId: 31_337, nonce: 0, to: SENDER.address, ...fees } as const;
+  const raw = await SENDER.signTransaction(transaction);
+  const send = async () => (await rpc(service.url, "eth_sendRawTransaction", [raw])).body;
+  const hash = keccak256(raw);
+  assert.deepEqual((await send()).result, hash);
+  for (const { url } of anvils) {
+    const { body } = await rpc(url, "eth_getTransactionByHash", [hash]);
+    assert.equal(Reflect.get(Object(body.result), "hash"), hash);
+  }
+  assert.deepEqual((await send()).result, hash, "the nodes have it already");
+  await Promise.all(anvils.map(({ url }) => rpc(url, "evm_mine", [])));
+  assert.deepEqual((await send()).result, hash, "it is sealed: nonce too low");
+});
