@@ -15,6 +15,10 @@ export const CODES = {
   PAYMENT_REQUIRED: 402,
   /** EIP-7966: a node accepted the transaction, but there was no receipt within the timeout. */
   NOT_CONFIRMED: 4,
+  /** EIP-7966: a node accepted the transaction, but its sender cannot pay for it now. */
+  QUEUED: 5,
+  /** EIP-7966: a node accepted the transaction, but one with a lower nonce is missing. */
+  NONCE_GAP: 6,
 } as const;
 
 export interface RpcErrorOptions {

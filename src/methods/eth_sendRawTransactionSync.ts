@@ -1,27 +1,27 @@
 import { parsedResult, type RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
-import { type Hash, parseData } from "../ethereum/hex.ts";
+import { type Hash, isQuantity, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
+import { SenderCache } from "../evm/senders/senderCache.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { parseSubmitted, type SentTransaction } from "../pending/submittedTransaction.ts";
 import { sendTransaction } from "./eth_sendRawTransaction.ts";
 import type { Method, MethodInput } from "./method.ts";
-import { hexOf, optional, type Parser, parseParams, readData, readQuantity, required } from "./paramSpec.ts";
+import { hexOf, optional, parseParams, readAny, readData, required } from "./paramSpec.ts";
 import { viewResponse } from "./pendingReads.ts";
+import { findLackOfFunds, findNonceGap } from "./submissionFault.ts";
 
 const MIN_TIMEOUT_MS = 6_000;
 
-/** Parses milliseconds, a number or a quantity. */
-const readTimeout: Parser<number> = (value, name) => {
-  const timeout = typeof value === "number" ? value : Number(readQuantity(value, name));
-  if (!Number.isSafeInteger(timeout) || timeout < 0) {
-    throw invalidParams(`invalid ${name}: want whole milliseconds`);
-  }
-  return timeout;
-};
+const params = [required("transaction", readData), optional("timeout", readAny)] as const;
 
-const params = [required("transaction", readData), optional("timeout", readTimeout)] as const;
+/** Returns a timeout in milliseconds: a number or a quantity. Without a valid one, it is the longest (EIP-7966). */
+const timeoutOf = (value: unknown, maxMs: number): number => {
+  const timeout = typeof value === "number" || isQuantity(value) ? Number(value) : Number.NaN;
+  return Number.isSafeInteger(timeout) && timeout > 0 && timeout <= maxMs ? timeout : maxMs;
+};
 
 /** Sends a transaction, and returns its receipt when it is pre-confirmed or sealed (EIP-7966). */
 export const eth_sendRawTransactionSync: Method = {
@@ -31,11 +31,7 @@ export const eth_sendRawTransactionSync: Method = {
   handle: async (input) => {
     const { chain, call, context } = input;
     const [raw, requestedMs] = parseParams(call.params, params);
-    const maxMs = Math.max(MIN_TIMEOUT_MS, 2 * chain.heads.blockTimeMs);
-    const timeoutMs = typeof requestedMs === "number" ? requestedMs : maxMs;
-    if (timeoutMs > maxMs) {
-      throw invalidParams(`time out too long, timeout: ${timeoutMs} ms, max: ${maxMs} ms`);
-    }
+    const timeoutMs = timeoutOf(requestedMs, Math.max(MIN_TIMEOUT_MS, 2 * chain.heads.blockTimeMs));
     const request = { ...input, call: createCall("eth_sendRawTransaction", [raw]), context };
     let sent: RpcResponse;
     try {
@@ -48,7 +44,8 @@ export const eth_sendRawTransactionSync: Method = {
       return known;
     }
     const hash: Hash = `0x${hashIn(sent).slice(2)}`;
-    return waitForReceipt(input, hash, timeoutMs);
+    const { sent: transaction } = parseSubmitted(String(raw), new SenderCache()) ?? {};
+    return waitForReceipt(input, { hash, transaction }, timeoutMs);
   },
 };
 
@@ -80,10 +77,25 @@ const readSealedReceipt = async (
   return isFields(receipt) && typeof receipt.blockHash === "string" ? response : undefined;
 };
 
+/** A transaction that a node accepted. */
+interface Waiting {
+  readonly hash: Hash;
+  /** Undefined if forebay cannot parse it. */
+  readonly transaction: SentTransaction | undefined;
+}
+
 /** Checks the current view and each new one. No other method uses more than one view. */
-const waitForReceipt = (input: MethodInput, hash: Hash, timeoutMs: number): Promise<RpcResponse> => {
+const waitForReceipt = (
+  input: MethodInput,
+  { hash, transaction }: Waiting,
+  timeoutMs: number,
+): Promise<RpcResponse> => {
   const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
+  const rejectIfFound = (finding: Promise<RpcError | undefined> | undefined): void => {
+    finding?.then((error) => error && reject(error)).catch(() => undefined);
+  };
   let head = "";
+  let heads = 0;
   const check = (view: View): void => {
     const preconfirmed = inView(view, hash);
     if (preconfirmed) {
@@ -91,6 +103,11 @@ const waitForReceipt = (input: MethodInput, hash: Hash, timeoutMs: number): Prom
     }
     if (preconfirmed || view.heads.latest.hash === head) {
       return;
+    }
+    // Most transactions are in the next block, so that the balance of few is read.
+    heads++;
+    if (heads === 2) {
+      rejectIfFound(transaction && findLackOfFunds(input, transaction, hash));
     }
     head = view.heads.latest.hash;
     readSealedReceipt(input, hash, view).then(
@@ -104,11 +121,13 @@ const waitForReceipt = (input: MethodInput, hash: Hash, timeoutMs: number): Prom
       new RpcError(
         CODES.NOT_CONFIRMED,
         `Transaction ${hash} was added to the mempool but wasn't confirmed within ${timeoutMs}ms.`,
+        { data: hash },
       ),
     );
   const timer = setTimeout(onTimeout, timeoutMs);
   const unsubscribe = input.chain.subscribe(({ view }) => check(view));
   check(input.context.view);
+  rejectIfFound(transaction && findNonceGap(input, transaction));
   return promise.finally(() => {
     clearTimeout(timer);
     unsubscribe();

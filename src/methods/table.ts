@@ -3,6 +3,7 @@ import { blockRead } from "./blockRead.ts";
 import { stateRead } from "./blockReadSpec.ts";
 import { blockByNumber, blockReceipts, fullTransactions } from "./blockSpecs.ts";
 import { eth_feeHistory } from "./eth_feeHistory.ts";
+import { eth_getBalance } from "./eth_getBalance.ts";
 import { eth_getLogs } from "./eth_getLogs.ts";
 import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
 import { eth_sendRawTransaction } from "./eth_sendRawTransaction.ts";
@@ -27,7 +28,6 @@ import {
   required,
 } from "./paramSpec.ts";
 import {
-  readPendingBalance,
   readPendingCode,
   readPendingStorage,
   readPendingStorageValues,
@@ -202,13 +202,7 @@ export const table: readonly Method[] = [
   transactionTrace("trace_transaction", [hash]),
   transactionTrace("trace_replayTransaction", [hash, required("traceTypes", readAny)]),
 
-  blockRead({
-    name: "eth_getBalance",
-    params: [address, stateBlock],
-    kind: "state",
-    stateRead: stateRead("eth_getBalance", "balance"),
-    pending: readPendingBalance,
-  }),
+  eth_getBalance,
   blockRead({
     name: "eth_getCode",
     params: [address, stateBlock],

@@ -1,16 +1,35 @@
 import { type Address, formatData, type Hash, isData, parseData } from "../ethereum/hex.ts";
 import { keccak256 } from "../ethereum/keccak.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
-import { DEPOSIT_TYPE, InvalidTransaction } from "../ethereum/transaction.ts";
+import { DEPOSIT_TYPE, InvalidTransaction, type SignedTransaction } from "../ethereum/transaction.ts";
 import { recoverSender } from "../evm/senders/recoverAddress.ts";
 import type { SenderCache } from "../evm/senders/senderCache.ts";
+
+/** What a signed transaction needs of its sender. */
+export interface SentTransaction {
+  readonly sender: Address;
+  readonly nonce: bigint;
+  /** The balance that it needs, in wei: its value, and all of its gas at the highest fee. */
+  readonly cost: bigint;
+}
 
 /** A raw transaction that a node accepted. */
 export interface SubmittedTransaction {
   readonly hash: Hash;
   /** Undefined for a deposit, a signature without a sender, and a transaction type that is not implemented. */
-  readonly sent: { readonly sender: Address; readonly nonce: bigint } | undefined;
+  readonly sent: SentTransaction | undefined;
 }
+
+/** EIP-4844. */
+const GAS_PER_BLOB = 131_072n;
+
+const costOf = (transaction: SignedTransaction): bigint => {
+  const { gas, value, type } = transaction;
+  const fee = type === 0 || type === 1 ? transaction.gasPrice : transaction.maxFeePerGas;
+  const blobs =
+    type === 3 ? transaction.maxFeePerBlobGas * GAS_PER_BLOB * BigInt(transaction.blobVersionedHashes.length) : 0n;
+  return value + gas * fee + blobs;
+};
 
 /** Parses a raw transaction and caches its sender. Returns undefined if it is not hex data. */
 export const parseSubmitted = (raw: string, senders: SenderCache): SubmittedTransaction | undefined => {
@@ -29,7 +48,7 @@ export const parseSubmitted = (raw: string, senders: SenderCache): SubmittedTran
       return { hash, sent: undefined };
     }
     senders.add(hash, sender);
-    return { hash, sent: { sender, nonce } };
+    return { hash, sent: { sender, nonce, cost: costOf(transaction) } };
   } catch (error) {
     if (!(error instanceof InvalidTransaction)) {
       throw error;

@@ -81,6 +81,18 @@ test("a chain without a chain id gets a warning that names it", async (t) => {
   ]);
 });
 
+test("the nodes that get all raw transactions, and a warning if they are fewer than two", async (t) => {
+  const { url } = await startNode(t);
+  const writesOf = async (nodes: readonly { readonly url: string; readonly private?: boolean }[]) =>
+    (await check({ chainId: 31337, writes: "all", nodes: [...nodes] })).filter((line) => line.includes(" op writes: "));
+  assert.deepEqual(await writesOf([{ url }, { url }, { url, private: true }]), [
+    "ok    op writes: raw transactions go to 2 nodes: node1, node2",
+  ]);
+  assert.deepEqual(await writesOf([{ url }, { url, private: true }]), [
+    "warn  op writes: `writes: all` changes nothing: fewer than two nodes are not private",
+  ]);
+});
+
 test("a node of another chain than configured", async (t) => {
   const node = await startNode(t);
   assert.deepEqual(await check({ chainId: 10, nodes: [{ url: node.url }] }), [

@@ -1,0 +1,53 @@
+import { parsedResult } from "../core/rpcSource.ts";
+import { larger } from "../ethereum/bigintOrder.ts";
+import { formatQuantity, type Hash, isQuantity } from "../ethereum/hex.ts";
+import { createCall } from "../jsonrpc/call.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import type { SentTransaction } from "../pending/submittedTransaction.ts";
+import { eth_getBalance } from "./eth_getBalance.ts";
+import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
+import type { MethodInput } from "./method.ts";
+import { nonceIn } from "./pendingReads.ts";
+
+const NONCE = "eth_getTransactionCount";
+
+/** Reads the nonce after the transactions that the pool of a node can execute. Undefined if no node answers. */
+const readPoolNonce = async ({ chain, context }: MethodInput, sender: string): Promise<bigint | undefined> => {
+  const request = { ...createCall(NONCE, [sender, "pending"]), retention: "never", canonicalParams: "" } as const;
+  const response = await Promise.try(() => chain.nodes.request(request, context)).catch(() => undefined);
+  return response && nonceIn(response);
+};
+
+/** Returns the error of a transaction that waits for one with a lower nonce (EIP-7966, code 6). Its data is the expected nonce. */
+export const findNonceGap = async (
+  input: MethodInput,
+  { sender, nonce }: SentTransaction,
+): Promise<RpcError | undefined> => {
+  const known = nonceIn(
+    await eth_getTransactionCount.handle({ ...input, call: createCall(NONCE, [sender, "pending"]) }),
+  );
+  const pooled = known < nonce ? await readPoolNonce(input, sender) : undefined;
+  if (pooled === undefined || pooled >= nonce) {
+    return undefined;
+  }
+  const expected = formatQuantity(larger(known, pooled));
+  const message = `The transaction was added to the mempool but wasn't processed: its nonce is ${formatQuantity(nonce)}, and ${expected} is missing.`;
+  return new RpcError(CODES.NONCE_GAP, message, { data: expected });
+};
+
+/** Returns the error of a transaction that its sender cannot pay at `pending` (EIP-7966, code 5). Its data is the hash. */
+export const findLackOfFunds = async (
+  input: MethodInput,
+  { sender, cost }: SentTransaction,
+  hash: Hash,
+): Promise<RpcError | undefined> => {
+  const response = await eth_getBalance.handle({ ...input, call: createCall("eth_getBalance", [sender, "pending"]) });
+  const balance = parsedResult(response);
+  return isQuantity(balance) && BigInt(balance) < cost
+    ? new RpcError(
+        CODES.QUEUED,
+        `The transaction was added to the mempool but wasn't processed: it needs ${cost} wei, and its sender has ${BigInt(balance)}.`,
+        { data: hash },
+      )
+    : undefined;
+};
