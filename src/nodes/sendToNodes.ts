@@ -27,8 +27,8 @@ const weightOf = (error: unknown): number =>
   error instanceof NodeError ? (error.kind === "rejected" ? 2 : error.text === undefined ? 0 : 1) : 0;
 
 /**
- * Sends a raw transaction to each of these nodes once. Resolves with the first success. Rejects with the error of a node that had
- * it already as soon as there is one, else with the error that says most when all have failed.
+ * Sends a raw transaction to each of these nodes once. Resolves with the first success. The error of a node that has it already
+ * rejects at once. If all fail, the error that says most does.
  */
 export const sendToNodes = (
   nodes: readonly UpstreamNode[],
