@@ -21,6 +21,8 @@ const WHOLE_SECONDS = 240;
 const FIRST_BLOCKS = 300;
 const BLOCK_MS = 400;
 const MAX_REORG = 64;
+/** Blocks until values are known, another branch, blocks, a deep reorganisation: a short run has them too. */
+const FIRST_STEPS = [1, 1, 1, 1, 1, 0.2, 1, 1, 1, 0];
 const TAKEN_SHARE = 0.2;
 const SLOW_MS = 200;
 /** Between two batches of a client, so that the replicas share the cores with their nodes. */
@@ -70,14 +72,14 @@ const drive = async (
       await blocks.mine();
     }
   };
-  while (!signal.aborted) {
-    const chance = random();
+  for (let step = 0; !signal.aborted; step++) {
+    const chance = FIRST_STEPS[step] ?? random();
     if (chance < 0.15) {
       const depth = 1 + Math.floor(random() * (chance < 0.03 ? MAX_REORG : 4));
       chain.rewind(depth);
       await mine(depth + Math.floor(random() * 2));
       counts.reorganisations++;
-    } else if (chance < 0.2) {
+    } else if (chance < 0.25) {
       const { view } = pick(random, replicas);
       const depth = 1 + Math.floor(random() * 4);
       await mine(depth);
