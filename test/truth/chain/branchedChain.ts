@@ -33,7 +33,7 @@ const sealBlock = (parent: BranchedBlock | undefined, isForged: boolean, seconds
   const timestamp = START_SECONDS + number * seconds;
   const state = { nonces: new Map(), balances: new Map([[HOLDER, BigInt(word)]]), slot: word };
   const truth = createTruthBlock({
-    ...{ parent: parent?.truth, timestamp, stateRoot: word, state },
+    ...{ parent: parent?.truth, timestamp, extraData: word, state },
     transactions: [{ transaction, sender: HOLDER, word }],
   });
   const { hash, header, json } = truth;

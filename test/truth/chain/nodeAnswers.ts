@@ -1,7 +1,7 @@
-import { type Address, type Data, formatData, formatQuantity, parseData } from "../../../src/ethereum/hex.ts";
-import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
+import { type Address, type Data, formatData, formatQuantity } from "../../../src/ethereum/hex.ts";
 import { FakeError } from "../../support/fakes/front.ts";
 import { EMITTER, EMITTER_CODE } from "./emitter.ts";
+import { EMITTER_CODE_HASH, proveEmitter } from "./emitterProof.ts";
 import { ancestorAt, BASE_FEE, GAS_LIMIT, isAncestor, type TruthBlock } from "./truthBlock.ts";
 import type { TruthChain } from "./truthChain.ts";
 
@@ -135,17 +135,23 @@ const codeOf = (address: unknown): Data => (lower(address) === EMITTER ? EMITTER
 const slotOf = ({ state }: TruthBlock, address: unknown, slot: unknown): Data =>
   lower(address) === EMITTER && BigInt(String(slot)) === 0n ? state.slot : formatData(new Uint8Array(32));
 
-/** The values are those of the state. The tries of the chain have no nodes. */
-const formatProof = (block: TruthBlock, address: Address, slots: unknown) => ({
-  ...{ address, accountProof: [], storageHash: slotOf(block, address, "0x0") },
-  balance: formatQuantity(block.state.balances.get(address) ?? 0n),
-  nonce: formatQuantity(block.state.nonces.get(address) ?? 0n),
-  codeHash: keccak256Hex(parseData(codeOf(address))),
-  storageProof: [slots].flat().map((key) => {
-    const value = formatQuantity(BigInt(slotOf(block, address, key)));
-    return { key, value, proof: [] };
-  }),
-});
+/** Only the emitter is in the state trie. */
+const formatProof = ({ state }: TruthBlock, address: Address, slots: unknown) => {
+  if (address !== EMITTER) {
+    throw new FakeError(-32_000, "no proof");
+  }
+  const { accountProof, slotProof, storageHash } = proveEmitter(state.slot);
+  return {
+    ...{ address, accountProof, balance: "0x0", codeHash: EMITTER_CODE_HASH, nonce: "0x0", storageHash },
+    storageProof: [slots]
+      .flat()
+      .map(String)
+      .map((key) => {
+        const value = formatQuantity(BigInt(key) === 0n ? BigInt(state.slot) : 0n);
+        return { key, value, proof: slotProof };
+      }),
+  };
+};
 
 /** A fee history of blocks with one base fee. */
 const formatFees = (newest: TruthBlock, count: number) => {

@@ -25,7 +25,7 @@ const ACCOUNTS = Array.from({ length: 6 }, (_, addressIndex) =>
 
 export const SENDERS: readonly Address[] = ACCOUNTS.map(({ address }) => address.toLowerCase() as Address);
 
-/** Makes the words and the state roots of one chain unique. */
+/** Makes the words and the extra data of one chain unique. */
 export interface TruthSeed {
   readonly chainId: number;
   readonly seed: number;
@@ -123,7 +123,7 @@ export class OpenBlock {
     return createTruthBlock({
       parent: this.parent,
       timestamp: this.parent.header.timestamp + SECONDS_PER_BLOCK,
-      stateRoot: keccak256Hex(Buffer.from(`state ${this.#payloadId} ${this.#transactions.length}`)),
+      extraData: this.#payloadId,
       transactions: [...this.#transactions],
       state: this.#state,
     });
@@ -135,7 +135,7 @@ export const createGenesis = (source: TruthSeed, timestamp: bigint): TruthBlock 
   createTruthBlock({
     parent: undefined,
     timestamp,
-    stateRoot: keccak256Hex(Buffer.from(`genesis ${source.chainId} ${source.seed}`)),
+    extraData: keccak256Hex(Buffer.from(`genesis ${source.chainId} ${source.seed}`)),
     transactions: [],
     state: {
       nonces: new Map(),

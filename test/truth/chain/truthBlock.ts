@@ -12,6 +12,7 @@ import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt, formatReceipt, type Receipt, type RpcLog } from "../../../src/ethereum/receipt.ts";
 import type { Transaction } from "../../../src/ethereum/transaction.ts";
 import { createLog, STORE_GAS } from "./emitter.ts";
+import { proveEmitter } from "./emitterProof.ts";
 import type { TruthState } from "./truthState.ts";
 
 export const BASE_FEE = 7n;
@@ -29,7 +30,8 @@ export interface TruthTransaction {
 export interface BlockContent {
   readonly parent: TruthBlock | undefined;
   readonly timestamp: bigint;
-  readonly stateRoot: Hash;
+  /** Makes the hashes of two blocks with one state different. */
+  readonly extraData: Hex;
   readonly transactions: readonly TruthTransaction[];
   readonly state: TruthState;
 }
@@ -59,7 +61,7 @@ export const receiptOf = ({ transaction, word }: TruthTransaction, index: number
 const createHeader = (content: BlockContent, receipts: readonly Receipt[]): BlockHeader => ({
   parentHash: content.parent?.hash ?? ZERO_HASH,
   miner: FEE_RECIPIENT,
-  stateRoot: content.stateRoot,
+  stateRoot: proveEmitter(content.state.slot).stateRoot,
   transactionsRoot: orderedTrieRoot(content.transactions.map(({ transaction }) => transaction.raw)),
   receiptsRoot: orderedTrieRoot(receipts.map(encodeReceipt)),
   logsBloom: bloomOfLogs(receipts.flatMap(({ logs }) => logs)),
@@ -67,7 +69,7 @@ const createHeader = (content: BlockContent, receipts: readonly Receipt[]): Bloc
   gasLimit: GAS_LIMIT,
   gasUsed: STORE_GAS * BigInt(receipts.length),
   timestamp: content.timestamp,
-  extraData: "0x",
+  extraData: content.extraData,
   mixHash: ZERO_HASH,
   baseFeePerGas: BASE_FEE,
   withdrawalsRoot: orderedTrieRoot([]),
