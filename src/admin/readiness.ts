@@ -25,12 +25,16 @@ export interface ReadinessOptions<C extends WatchedChain> {
   chains(): readonly C[];
   /** The chain has its genesis and a first head. */
   isKnown(chain: C): boolean;
+  /** What was known of a chain's state before a restart is being read. */
+  isRestoring(chain: C): boolean;
   isDraining(): boolean;
   readonly now?: () => number;
 }
 
 /** With rule `any`: after this time one known chain is enough. */
 const GRACE_MS = 10_000;
+/** Requests that arrive before known state is restored go to nodes. A process waits for it up to this time after its start. */
+const RESTORE_MS = 10_000;
 
 /** Returns why no node of a chain is used yet. A wrong chain is more important than a node that cannot be reached. */
 const reasonOfFaults = ({ upstreams }: WatchedChain): string => {
@@ -93,8 +97,15 @@ export class Readiness<C extends WatchedChain> {
     return { status: 404, body: { error: "no such chain", chains: chains.map((each) => each.name) } };
   }
 
+  #isRestoring(chain: C): boolean {
+    return !this.#wasReady && this.#now() - this.#startedMs < RESTORE_MS && this.#options.isRestoring(chain);
+  }
+
   #decide(chains: readonly C[]): boolean {
     const { rule, isKnown } = this.#options;
+    if (chains.some((chain) => this.#isRestoring(chain))) {
+      return false;
+    }
     if (typeof rule !== "string") {
       return chains.filter(({ name }) => rule.includes(name)).every(isKnown);
     }
@@ -113,6 +124,7 @@ export class Readiness<C extends WatchedChain> {
       ready,
       serving,
       ...(!serving && { reason: reasonOf(chain, ready) }),
+      ...(this.#isRestoring(chain) && { reason: "known state is being restored" }),
       ...((!ready || Object.keys(faults).length > 0) && { nodes: faults }),
       ...(chain.forwarded.list.length > 0 && { forwarded: chain.forwarded.list }),
     };

@@ -32,7 +32,7 @@ const INTERVAL_SHARE = 3 / 4;
 export const snapshotIntervalMs = (blockTimeMs: number): number =>
   Math.min(INTERVAL_MS, maxMissingBlocks(blockTimeMs) * blockTimeMs * INTERVAL_SHARE);
 
-/** A replica tries as often to get the lease, which is as long as an interval. */
+/** The holder of the lease writes as often, and each other replica tries as often to get it. */
 const SHARED_INTERVAL_MS = 60_000;
 /** The thread opens the folder while the chain reads its first head. */
 const OPEN_MS = 1_000;

@@ -16,6 +16,7 @@ import type { StateReads } from "../state/stateReads.ts";
 import { ENTRY_BYTES } from "../state/store/entryPages.ts";
 import { ValueStore } from "../state/store/valueStore.ts";
 import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
+import { resolvesWithin } from "../state/writeSetWaits.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { RestorableState } from "./chainSnapshot.ts";
 import { ChainSnapshots, type ChainSnapshotsOptions } from "./chainSnapshots.ts";
@@ -33,6 +34,9 @@ const ANSWER_SHARE = 0.125;
 const EXECUTION_SHARE = 1 / 4;
 /** Executions need their values even with `state.cacheBytes: 0`: this many requests with all the values that one may read. */
 const MIN_REQUESTS = 4;
+
+/** Requests that come before the newest write set is applied go to nodes. */
+const CATCH_UP_MS = 5_000;
 
 const nowMs = (): number => performance.now();
 
@@ -106,15 +110,25 @@ export class ChainState {
 
   /**
    * Begins to follow, once the chain is known. Goes on with the values of the chain that this one replaces, if both have the same
-   * rules and options. Never rejects.
+   * rules and options. Resolves when reads at the head can be answered. Never rejects.
    */
   async begin(predecessor: ChainState | undefined): Promise<void> {
     try {
       if ((await this.#isWanted) && !this.#isClosed) {
         await this.#begin(predecessor);
+        await this.#untilApplied();
       }
     } catch (error) {
       this.#logUnfollowed(error);
+    }
+  }
+
+  /** Waits until the blocks since a restored one are applied, but not long. */
+  async #untilApplied(): Promise<void> {
+    const latest = this.#options.upstreams.heads.current()?.latest;
+    const settled = latest && this.#follower?.untilApplied(latest);
+    if (settled !== undefined) {
+      await resolvesWithin(settled, CATCH_UP_MS);
     }
   }
 

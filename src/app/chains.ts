@@ -47,6 +47,11 @@ export class Chains {
     return this.#active.some((active) => active.chain === chain && active.isKnown);
   }
 
+  /** Whether a chain that is known has not begun to follow its state yet. */
+  isRestoring(chain: ChainRuntime): boolean {
+    return this.#active.some((active) => active.chain === chain && active.isRestoring);
+  }
+
   /**
    * Replaces the chains. Each changed chain is started beside the old one, and replaces it after its first head.
    * Requests in flight end on the old chain.
@@ -175,6 +180,7 @@ class ActiveChain {
   readonly #idle: () => Promise<void>;
   readonly #wrongChain = Promise.withResolvers<never>();
   #isKnown = false;
+  #hasBegunState = false;
 
   constructor(config: ChainConfig, shared: Omit<Shared, "onWrongChain">, { createChain, onKnown }: ActiveChainOptions) {
     // A node of another chain is suspended. The error matters only to `untilReady`.
@@ -243,6 +249,11 @@ class ActiveChain {
   /** Begins to follow state, with the values of the chain that this one replaces. */
   async beginState(before: readonly ActiveChain[]): Promise<void> {
     await this.chain.knownState?.begin(this.#predecessorIn(before)?.chain.knownState);
+    this.#hasBegunState = true;
+  }
+
+  get isRestoring(): boolean {
+    return this.#isKnown && !this.#hasBegunState;
   }
 
   /** Returns the chain that this one replaces. Undefined if it does not know its own chain. */

@@ -110,6 +110,7 @@ class RunningForebay implements Forebay {
       rule: config.server.readiness,
       chains: () => this.#chains.current,
       isKnown: (chain) => this.#chains.isKnown(chain),
+      isRestoring: (chain) => this.#chains.isRestoring(chain),
       isDraining: () => this.#isDraining,
     });
   }

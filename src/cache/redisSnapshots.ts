@@ -15,8 +15,8 @@ end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1`;
 
-/** Only the holder writes in this time, so that replicas together write one snapshot in it. */
-const LEASE_MS = 270_000;
+/** Only the holder writes. It extends the lease with each snapshot, of which there is one a minute. */
+const LEASE_MS = 150_000;
 /** A snapshot outlives the replica that wrote it until another one has the lease. */
 const STORED_SECONDS = 900;
 /** Another replica may still read the chunks of a snapshot that was replaced. */

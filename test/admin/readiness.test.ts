@@ -5,6 +5,7 @@ import type { IdentityFault } from "../../src/nodes/identityGate.ts";
 
 interface TestChain extends WatchedChain {
   isKnown: boolean;
+  isRestoring?: boolean;
 }
 
 /** A chain with one node: without a fault it is identified. */
@@ -33,6 +34,7 @@ const watch = (rule: ReadinessOptions<TestChain>["rule"], chains: readonly TestC
     rule,
     chains: () => chains,
     isKnown: (chain) => chain.isKnown,
+    isRestoring: (chain) => chain.isRestoring === true,
     isDraining: () => false,
     now: () => clock.nowMs,
   });
@@ -54,6 +56,24 @@ test("any: all at once, or one after 10 s; a reload that brings an unknown chain
   assert.deepEqual([status("op"), status("base"), status("other")], [200, 503, 404]);
   chains.splice(0, 2, chainOf("new", false, noAnswer));
   assert.equal(status(), 200);
+});
+
+test("a process waits up to 10 s until known state is restored, and not after a reload", () => {
+  const chain = { ...chainOf("op", true), isRestoring: true };
+  const { clock, status, report } = watch("all", [chain]);
+  assert.equal(status(), 503);
+  assert.match(JSON.stringify(report(undefined).body), /"reason":"known state is being restored"/);
+  assert.equal(status("op"), 200, "the chain alone is known");
+  clock.nowMs += 10_000;
+  assert.equal(status(), 200);
+
+  const restored = { ...chainOf("op", true), isRestoring: true };
+  const other = watch("any", [restored]);
+  assert.equal(other.status(), 503);
+  restored.isRestoring = false;
+  assert.equal(other.status(), 200);
+  restored.isRestoring = true;
+  assert.equal(other.status(), 200, "a process that was ready once stays ready");
 });
 
 test("any: without a known chain it is not ready, however long it takes", () => {

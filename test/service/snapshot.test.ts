@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { crc32 } from "node:zlib";
+import { ChainSnapshot, type RestorableState } from "../../src/app/chainSnapshot.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
 import { readChunk, readHeader } from "../../src/state/snapshot/snapshotFormat.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
@@ -106,6 +107,27 @@ test("known state survives a restart, and blocks that were missed are read", asy
   written.mine([[ALICE, 9n]]);
   await follow(after);
   assert.deepEqual((await balances(after)).slice(0, 3), ["0x9", "0x2", "0x1"]);
+  assert.equal(await missesOf(after), 0);
+});
+
+test("a process is ready when its known state is restored, and the blocks since then are applied", async (t) => {
+  const { written, start, learn } = await createRig(t);
+  const before = await start();
+  await learn(before);
+  await before.close();
+  written.mine([[BOB, 2n]]);
+  const restoring = Promise.withResolvers<void>();
+  const { restore } = ChainSnapshot.prototype;
+  t.mock.method(ChainSnapshot.prototype, "restore", async function (this: ChainSnapshot, state: RestorableState) {
+    await restoring.promise;
+    return restore.call(this, state);
+  });
+  const after = await start({}, { isLocked: true });
+  const readiness = () => fetch(`${after.opsUrl}/readyz`);
+  assert.match(await (await readiness()).text(), /known state is being restored/);
+  restoring.resolve();
+  await until(async () => (await readiness()).ok, "it is ready");
+  assert.deepEqual((await balances(after)).slice(0, 3), ["0x1", "0x2", "0x1"]);
   assert.equal(await missesOf(after), 0);
 });
 
