@@ -59,13 +59,17 @@ export const upstreamRow: Row = {
       queries: [quantile(0.95, "upstream_seconds", NODE, "chain", "node")],
     },
     {
-      title: "Retries and hedges by reason, refusals by node",
+      title: "Retries and hedges by reason, refusals and broadcasts by node",
       description:
-        "Requests that were retried, by the failure before (docs/retries.md), and requests that were also sent to a second node. Calls refused because too many wait.",
+        "Requests that were retried, by the failure before (docs/retries.md), and requests that were also sent to a second node. Calls refused because too many wait. Raw transactions for all nodes, by the outcome of each node.",
       unit: "reqps",
       queries: [
         named("{{chain}} retry: {{reason}}", rates("upstream_retries_total", CHAIN, "chain", "reason")),
         named("{{chain}} hedge: {{reason}}", rates("upstream_hedges_total", CHAIN, "chain", "reason")),
+        named(
+          "{{chain}} {{node}} transaction {{outcome}}",
+          rates("upstream_broadcasts_total", NODE, "chain", "node", "outcome"),
+        ),
         named("{{chain}} {{node}} refused", rates("upstream_refused_total", NODE, "chain", "node")),
       ],
     },

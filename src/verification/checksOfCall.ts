@@ -1,3 +1,4 @@
+import { RETENTION } from "../core/retention.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
 import { type Data, isAddress, isHash, isQuantity } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
@@ -100,7 +101,12 @@ export const expectedProof = (
     return undefined;
   }
   const location = { hash, ...(requested !== undefined && { number: requested.number }) };
-  return { location, address, keys: keys.map(String), isBound: isHash(named) || retention === "final" };
+  return {
+    location,
+    address,
+    keys: keys.map(String),
+    isBound: isHash(named) || RETENTION[retention].branchAnchor === "finalized",
+  };
 };
 
 /** Whether the response to the method is compared with a hash that its request or the served chain contains. */

@@ -59,6 +59,7 @@ test("a real Prometheus scrapes a forebay under traffic: data for every panel an
   const service = await createService(
     {
       nodes: [{ url: anvilUrl }],
+      writes: "all",
       forks: "isthmus",
       pending: { feeds: [feedUrl] },
       quirks: { anvilDepositNonce: true },
@@ -75,6 +76,8 @@ test("a real Prometheus scrapes a forebay under traffic: data for every panel an
     await rpc(service.url, "eth_getBlockByNumber", ["0x1", false]);
     await rpc(service.url, "eth_getBalance", [`0x${"1".repeat(40)}`, "pending"]);
     await rpc(service.url, "eth_getLogs", [{ fromBlock: "0x1", toBlock: "latest" }]);
+    // The node refuses it.
+    await rpc(service.url, "eth_sendRawTransaction", ["0x02"]);
   };
 
   let missing = [...panels(), ...alerts()].filter(({ expr }) => !isOfSeveralProcesses(expr));
