@@ -41,7 +41,7 @@ export class UnknownAccount extends Error {
 }
 
 const EMPTY_STORAGE_HASH: Hash = keccak256Hex(Uint8Array.of(0x80));
-const NO_ACCOUNT: ProvenAccount = {
+export const NO_ACCOUNT: ProvenAccount = {
   ...{ exists: false, nonce: 0n, balance: 0n },
   ...{ storageHash: EMPTY_STORAGE_HASH, codeHash: EMPTY_CODE_HASH },
 };

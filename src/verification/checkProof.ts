@@ -1,6 +1,13 @@
 import { WrongProof } from "../ethereum/trieProof.ts";
-import type { Fields } from "../json/jsonBytes.ts";
-import { type ProofRequest, type ProvenAccount, type ProvenSlot, UnknownAccount, verifyProof } from "./accountProof.ts";
+import { type Fields, isFields } from "../json/jsonBytes.ts";
+import {
+  NO_ACCOUNT,
+  type ProofRequest,
+  type ProvenAccount,
+  type ProvenSlot,
+  UnknownAccount,
+  verifyProof,
+} from "./accountProof.ts";
 import { type Finding, failed, passed, uncomputable } from "./findings.ts";
 import { isAbsent, isSame, MalformedField, quantityOf } from "./jsonFields.ts";
 
@@ -19,6 +26,24 @@ const hasFields = (fields: Fields, { exists, nonce, balance, storageHash, codeHa
   isValue(fields.balance, balance) &&
   isHashOf(fields.storageHash, storageHash, !exists) &&
   isHashOf(fields.codeHash, codeHash, !exists);
+
+/**
+ * Whether the response says that this account is absent. Versions of Erigon before 2026 prove that wrongly for some accounts
+ * (erigontech/erigon, issue 17801), so that such a proof is no evidence of a lie.
+ */
+export const claimsAbsence = (value: unknown, address: string): boolean => {
+  if (!isFields(value) || !(isAbsent(value.address) || isSame(value.address, address))) {
+    return false;
+  }
+  try {
+    return hasFields(value, NO_ACCOUNT);
+  } catch (error) {
+    if (error instanceof MalformedField) {
+      return false;
+    }
+    throw error;
+  }
+};
 
 const isSlot = ({ fields, value }: ProvenSlot): boolean => isValue(fields.value, value);
 

@@ -4,11 +4,13 @@ import { type Check, NodeError, UnverifiedError } from "../core/node.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
 import { isNull } from "../core/rpcSource.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
+import { parseJson } from "../json/jsonBytes.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { BlockTransactions } from "./blockRows.ts";
 import { isListedAtIndex } from "./blockRows.ts";
 import { checkBody, type ExpectedLocation, isJson, type ResponseChecks } from "./checkBody.ts";
+import { claimsAbsence } from "./checkProof.ts";
 import { checksOfCall, expectedProof } from "./checksOfCall.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Finding } from "./findings.ts";
@@ -247,7 +249,13 @@ export class Verifier {
     try {
       return await this.check(node.name, body, checks);
     } catch (error) {
-      throw error instanceof UnverifiedError && error.check === "proof" && !isBound ? ofOtherBranch(node, call) : error;
+      if (!(error instanceof UnverifiedError) || error.check !== "proof") {
+        throw error;
+      }
+      if (!isBound) {
+        throw ofOtherBranch(node, call);
+      }
+      throw claimsAbsence(parseJson(body), address) ? new UnverifiedError(node.name, "proof", false) : error;
     }
   }
 

@@ -104,6 +104,19 @@ test("a proof by hash or of a final block must follow from the header, which is 
   );
 });
 
+test("a wrong proof that an account is absent is refused, but blames no node: some versions of Erigon return such ones", async () => {
+  const { verify } = start();
+  await verify(BY_HASH, recent(BY_HASH), honest);
+  const call = proofCall({ blockHash: HASH }, ABSENT);
+  const absence = await state.proofOf(ABSENT, []);
+  await verify(call, recent(call), absence);
+  const wrong = { ...absence, accountProof: [] };
+  await assert.rejects(verify(call, recent(call), wrong), isUnverified(false));
+  const ofOther = { ...wrong, address: ADDRESS };
+  await assert.rejects(verify(call, recent(call), ofOther), isUnverified(true));
+  await assert.rejects(verify(call, recent(call), { ...wrong, balance: "0x1" }), isUnverified(true));
+});
+
 test("a client's block hash outside the ring is verified too", async () => {
   const { verify } = start();
   for (const at of [{ blockHash: HASH }, { blockHash: HASH, requireCanonical: true }, HASH]) {
