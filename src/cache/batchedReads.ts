@@ -98,7 +98,8 @@ class ReadBatch {
     this.#source.onSuccess(this.#startMs);
     reads.forEach(({ finish }, index) => {
       const value = values[index];
-      finish(value ? asBuffer(value) : undefined);
+      // A broken reply can have elements of other types.
+      finish(value instanceof Uint8Array ? asBuffer(value) : undefined);
     });
   }
 

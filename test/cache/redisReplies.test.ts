@@ -74,6 +74,8 @@ const REPLIES: Readonly<Record<string, string>> = {
   "a push of an empty list": ">1\r\n*0\r\n",
   "a subscription without a channel": ">1\r\n$9\r\nsubscribe\r\n",
   "more replies than commands": "*1\r\n$-1\r\n_\r\n_\r\n",
+  "a number instead of a value": "*1\r\n:7\r\n",
+  "a list instead of a value": "*1\r\n*1\r\n:7\r\n",
   "an unknown type": "?\r\n",
   "a length that is not a number": "*1\r\n$abc\r\n",
   "a list of two billion items": "*2000000000\r\n",
