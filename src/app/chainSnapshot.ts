@@ -19,6 +19,7 @@ import { SNAPSHOT_FORMAT, type SnapshotHeader } from "../state/snapshot/snapshot
 import { maxMissingBlocks, type StateFollower } from "../state/stateFollower.ts";
 import type { DataStorage } from "../storage/dataStorage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { hasHeaderHash } from "../verification/checkHeader.ts";
 import type { ChainViews } from "./chainViews.ts";
 import { rulesOf, untilLinked } from "./stateSuccession.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -267,9 +268,12 @@ export class ChainSnapshot {
     return this.#options.upstreams.heads.sealed.flatMap(({ header }) => (header === undefined ? [] : [header]));
   }
 
-  /** The chain links to these blocks instead of reading them. */
+  /** The chain links to these blocks instead of reading them. Whoever writes to the storage can write a header of another block. */
   #addHeaders(headers: readonly unknown[]): void {
-    const blocks = headers.map(parseSealedBlock).filter((sealed) => sealed !== undefined);
+    const blocks = headers
+      .map(parseSealedBlock)
+      .filter((sealed) => sealed !== undefined)
+      .filter(({ header }) => header !== undefined && hasHeaderHash(header));
     this.#options.upstreams.heads.addKnown(blocks);
   }
 

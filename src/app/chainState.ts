@@ -4,7 +4,7 @@ import { UnverifiedError } from "../core/node.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
 import { HeldAnswers } from "../state/calls/storedAnswers.ts";
 import type { ExecutionReads } from "../state/executionReads.ts";
-import { runSliced } from "../state/runSliced.ts";
+import { runSliced, runSlicedWhile } from "../state/runSliced.ts";
 import { createSameRules } from "../state/sameRules.ts";
 import { SharedEvidence } from "../state/sharedEvidence.ts";
 import { SharedProgress } from "../state/sharedProgress.ts";
@@ -332,7 +332,8 @@ export class ChainState {
     this.#readers = readers;
     const { calls } = readers;
     if (calls !== undefined) {
-      void runSliced(known.held.moveTo(calls));
+      const { generation } = follower;
+      void runSlicedWhile(known.held.moveTo(calls), () => follower.generation === generation);
     }
     this.#snapshots.begin({ ...known, answers: calls, isWorthIt: this.#worthOf(sources), follower });
   }

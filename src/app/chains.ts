@@ -76,6 +76,8 @@ export class Chains {
     // From here on, the predecessors follow no state any more.
     await Promise.all(started.map((active) => active.beginState(before)));
     if (this.#isClosed) {
+      // They have what the predecessors knew.
+      await Promise.all(started.map(({ chain }) => chain.knownState?.save()));
       return this.#discard(started);
     }
     this.#active = next;

@@ -11,7 +11,7 @@ import { sendTransaction } from "./eth_sendRawTransaction.ts";
 import type { Method, MethodInput } from "./method.ts";
 import { hexOf, optional, parseParams, readAny, readData, required } from "./paramSpec.ts";
 import { viewResponse } from "./pendingReads.ts";
-import { findLackOfFunds, findNonceGap } from "./submissionFault.ts";
+import { findSubmissionFault } from "./submissionFault.ts";
 
 const MIN_TIMEOUT_MS = 6_000;
 
@@ -91,9 +91,6 @@ const waitForReceipt = (
   timeoutMs: number,
 ): Promise<RpcResponse> => {
   const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
-  const rejectIfFound = (finding: Promise<RpcError | undefined> | undefined): void => {
-    finding?.then((error) => error && reject(error)).catch(() => undefined);
-  };
   let head = "";
   let heads = 0;
   const check = (view: View): void => {
@@ -104,17 +101,24 @@ const waitForReceipt = (
     if (preconfirmed || view.heads.latest.hash === head) {
       return;
     }
-    // Most transactions are in the next block, so that the balance of few is read.
     heads++;
-    if (heads === 2) {
-      rejectIfFound(transaction && findLackOfFunds(input, transaction, hash));
-    }
+    const isFirstAfter = heads === 2;
     head = view.heads.latest.hash;
-    readSealedReceipt(input, hash, view).then(
-      (response) => response && resolve(response),
+    readSealedReceipt(input, hash, view)
+      .then(async (response) => {
+        // Most transactions are in the next block. The others may wait for something.
+        const fault =
+          response === undefined && isFirstAfter && transaction !== undefined
+            ? await findSubmissionFault({ ...input, context: input.context.with({ view }) }, transaction, hash)
+            : undefined;
+        if (response) {
+          resolve(response);
+        } else if (fault) {
+          reject(fault);
+        }
+      })
       // The next head repeats the read.
-      () => undefined,
-    );
+      .catch(() => undefined);
   };
   const onTimeout = () =>
     reject(
@@ -127,7 +131,6 @@ const waitForReceipt = (
   const timer = setTimeout(onTimeout, timeoutMs);
   const unsubscribe = input.chain.subscribe(({ view }) => check(view));
   check(input.context.view);
-  rejectIfFound(transaction && findNonceGap(input, transaction));
   return promise.finally(() => {
     clearTimeout(timer);
     unsubscribe();

@@ -119,10 +119,11 @@ export const readSlot: Parser<string> = (value, name) => {
   return `0x${lower(digits).padStart(64, "0")}`;
 };
 
-/** Nodes return proof keys in the requested form, short or padded. Only their letter case is made canonical. */
+/** Nodes return proof keys in the requested form, short or padded. Without a prefix, geth reads hex and reth decimal digits. */
 export const readProofKey: Parser<string> = (value, name) => {
   readSlot(value, name);
-  return lower(String(value));
+  const key = lower(String(value));
+  return key.startsWith("0x") ? key : `0x${key}`;
 };
 
 export const arrayOf =

@@ -18,11 +18,8 @@ const readPoolNonce = async ({ chain, context }: MethodInput, sender: string): P
   return response && nonceIn(response);
 };
 
-/** Returns the error of a transaction that waits for one with a lower nonce (EIP-7966, code 6). Its data is the expected nonce. */
-export const findNonceGap = async (
-  input: MethodInput,
-  { sender, nonce }: SentTransaction,
-): Promise<RpcError | undefined> => {
+/** The error of a transaction that waits for one with a lower nonce. Its data is the expected nonce. */
+const findNonceGap = async (input: MethodInput, { sender, nonce }: SentTransaction): Promise<RpcError | undefined> => {
   const known = nonceIn(
     await eth_getTransactionCount.handle({ ...input, call: createCall(NONCE, [sender, "pending"]) }),
   );
@@ -35,14 +32,15 @@ export const findNonceGap = async (
   return new RpcError(CODES.NONCE_GAP, message, { data: expected });
 };
 
-/** Returns the error of a transaction that its sender cannot pay at `pending` (EIP-7966, code 5). Its data is the hash. */
-export const findLackOfFunds = async (
+/** The error of the next transaction of a sender that cannot pay it after a block. Its data is the hash. */
+const findLackOfFunds = async (
   input: MethodInput,
   { sender, cost }: SentTransaction,
-  hash: Hash,
+  { hash, blockHash }: { readonly hash: Hash; readonly blockHash: Hash },
 ): Promise<RpcError | undefined> => {
-  const response = await eth_getBalance.handle({ ...input, call: createCall("eth_getBalance", [sender, "pending"]) });
-  const balance = parsedResult(response);
+  // At `pending`, a node may have spent the funds on this transaction.
+  const call = createCall("eth_getBalance", [sender, { blockHash }]);
+  const balance = parsedResult(await eth_getBalance.handle({ ...input, call }));
   return isQuantity(balance) && BigInt(balance) < cost
     ? new RpcError(
         CODES.QUEUED,
@@ -50,4 +48,22 @@ export const findLackOfFunds = async (
         { data: hash },
       )
     : undefined;
+};
+
+/**
+ * Returns why a transaction that a node accepted is not in the newest block of the view. Code 6 of EIP-7966: a transaction with a
+ * lower nonce is missing. Code 5: its sender cannot pay. Undefined if neither is the case, or if its nonce is used.
+ */
+export const findSubmissionFault = async (
+  input: MethodInput,
+  transaction: SentTransaction,
+  hash: Hash,
+): Promise<RpcError | undefined> => {
+  const blockHash = input.context.view.heads.latest.hash;
+  const call = createCall(NONCE, [transaction.sender, { blockHash }]);
+  const next = nonceIn(await eth_getTransactionCount.handle({ ...input, call }));
+  if (next === transaction.nonce) {
+    return findLackOfFunds(input, transaction, { hash, blockHash });
+  }
+  return next < transaction.nonce ? findNonceGap(input, transaction) : undefined;
 };

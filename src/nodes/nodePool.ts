@@ -13,7 +13,7 @@ import { Hedge, type HedgeOptions } from "./hedge.ts";
 import { isRefusal } from "./nodeRefusals.ts";
 import { NodeSelection, neededBlock } from "./nodeSelection.ts";
 import { RetryBudget } from "./retryBudget.ts";
-import { publicNodes, sendToNodes } from "./sendToNodes.ts";
+import { publicNodes, sendToNodes, usableNodes } from "./sendToNodes.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 export interface NodePoolOptions {
@@ -57,8 +57,10 @@ export class NodePool implements NodeSource {
 
   /** Sends a write once. A node that refused it for its load did not get it, so that the next one may. */
   async #write(request: RpcRequest, context: Context): Promise<RpcResponse> {
-    const ranked = this.#selection.rank(request, context.view);
-    const all = request.isForAll === true ? publicNodes(ranked) : [];
+    const isForAll = request.isForAll === true;
+    const inUse = this.#selection.rank(request, context.view);
+    const ranked = isForAll ? publicNodes(inUse) : inUse;
+    const all = isForAll ? usableNodes(ranked) : [];
     if (all.length > 0) {
       return sendToNodes(all, {
         send: (node) => node.request(request, context),

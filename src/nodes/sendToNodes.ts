@@ -11,9 +11,15 @@ export interface BroadcastOptions {
   onOutcome(node: UpstreamNode, outcome: BroadcastOutcome): void;
 }
 
-/** Returns the nodes that get a raw transaction for all nodes: usable ones that are not private. None: no such node is usable. */
-export const publicNodes = (ranked: readonly UpstreamNode[]): readonly UpstreamNode[] =>
-  ranked.filter(({ available, needsTrial, config }) => available && !needsTrial && config.private !== true);
+/** Returns the nodes that may get a raw transaction for all nodes: private ones only if there are no others. */
+export const publicNodes = (ranked: readonly UpstreamNode[]): readonly UpstreamNode[] => {
+  const open = ranked.filter(({ config }) => config.private !== true);
+  return open.length > 0 ? open : ranked;
+};
+
+/** Returns those of the nodes that can be asked now. */
+export const usableNodes = (nodes: readonly UpstreamNode[]): readonly UpstreamNode[] =>
+  nodes.filter(({ available, needsTrial }) => available && !needsTrial);
 
 const outcomeOf = (error: unknown): BroadcastOutcome => {
   if (!(error instanceof NodeError)) {

@@ -34,6 +34,8 @@ for i = 1, #fields, 2 do
 end
 return others`;
 
+const REMOVE = "return redis.call('HDEL', KEYS[1], ARGV[1])";
+
 const count = z.number().nonnegative();
 const record = z.object({
   repeatedUnits: count,
@@ -84,8 +86,10 @@ export class SharedProgress {
     }
   }
 
+  /** The chain that replaces this one has a record of its own. */
   close(): void {
     clearInterval(this.#timer);
+    void this.#options.runScript(REMOVE, this.#key, [this.#replica]).catch(() => undefined);
   }
 
   #record(): ProgressRecord {

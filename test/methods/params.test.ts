@@ -42,6 +42,18 @@ test("a missing block, latest, its number with leading zeros, and its hash becom
   assert.equal(keys.size, 1);
 });
 
+test("a proof key without a prefix is sent as hex: reth reads it as decimal digits", async () => {
+  const { params, byHash, text } = await requestOf("eth_getProof", [a, ["10", "0x2"], "latest"]);
+  assert.deepEqual(
+    [params[1], byHash?.params[1]],
+    [
+      ["0x10", "0x2"],
+      ["0x10", "0x2"],
+    ],
+  );
+  assert.match(text, /\["0x10","0x2"\]/);
+});
+
 test("slots, quantities, call objects and overrides have one canonical form", async () => {
   assert.equal(
     (await requestOf("eth_getStorageAt", [A, "0x01", "latest"])).canonicalParams,

@@ -31,6 +31,22 @@ test("a node that is private gets no transaction, and one of two public nodes ma
   assert.equal(nodes[2]?.received.size, 0);
 });
 
+test("a private node gets no transaction while the public one is down", async (t) => {
+  const nodes = await startWriteNodes(t, ["accepts", "accepts"]);
+  const [open, hidden] = nodes;
+  const service = await startToAll(
+    t,
+    nodes.map(({ node }, index) => ({ url: node.url, private: index === 1 })),
+  );
+  assert.ok(open);
+  open.node.faults.answer = "reset";
+  for (let index = 0; index < 8; index++) {
+    const { body } = await rpc(service.url, "eth_sendRawTransaction", [rawOf(index)]);
+    assert.ok(body.error);
+  }
+  assert.equal(hidden?.received.size, 0);
+});
+
 test("a transaction that all nodes refuse has its hash if a node knows it, and the words of a node if none does", async (t) => {
   const send = async (behaviours: readonly WriteBehaviour[]) => {
     const nodes = await startWriteNodes(t, behaviours);
