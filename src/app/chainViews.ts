@@ -1,6 +1,6 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { PendingChange, View } from "../core/view.ts";
-import type { Address, Hash } from "../ethereum/hex.ts";
+import type { Address } from "../ethereum/hex.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
 import { RulesWatch, resolveForks } from "../evm/rulesWatch.ts";
 import type { EvmThreads } from "../evm/runs/evmThreads.ts";
@@ -12,7 +12,7 @@ import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { noExecutor } from "../pending/execution.ts";
 import { Pending } from "../pending/pending.ts";
 import type { PendingOptions } from "../pending/pendingParts.ts";
-import { parseSubmitted } from "../pending/submittedTransaction.ts";
+import { parseSubmitted, type SubmittedTransaction } from "../pending/submittedTransaction.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { type ChainExecution, type ChainExecutionOptions, createExecution } from "./createExecution.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
@@ -83,14 +83,14 @@ export class ChainViews {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Records a raw transaction that a node accepted, for the pending nonce of its sender. Returns its hash. */
-  recordSubmitted(raw: string): Hash | undefined {
+  /** Records a raw transaction that a node accepted, for the pending nonce of its sender. */
+  recordSubmitted(raw: string): SubmittedTransaction | undefined {
     const transaction = parseSubmitted(raw, this.#senders);
     if (transaction?.sent !== undefined) {
       const { hash, sent } = transaction;
       this.#pending?.recordSubmitted(hash, sent.sender, sent.nonce);
     }
-    return transaction?.hash;
+    return transaction;
   }
 
   /** Returns `nonce` increased by the consecutive accepted transactions of the sender, of all replicas. */

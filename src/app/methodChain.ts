@@ -95,10 +95,11 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     advanceNonce: (sender, nonce) => views.advanceNonce(sender, nonce),
     subscribe: (listener) => views.subscribe(listener),
     recordSubmitted: (raw) => {
-      const hash = views.recordSubmitted(raw);
-      if (hash) {
-        pipeline.negativeCache.expectTransactions([hash]);
+      const submitted = views.recordSubmitted(raw);
+      if (submitted) {
+        pipeline.negativeCache.expectTransactions([submitted.hash]);
       }
+      return submitted;
     },
   };
 };

@@ -38,7 +38,7 @@ const createViews = (key: string, copy: ChainCopy, link: MainLink, close: () => 
     subscribe: (listener) => copy.subscribeViews(listener),
     recordSubmitted: (raw) => {
       channel.notify("submit", { chain: key, raw });
-      return parseSubmitted(raw, senders)?.hash;
+      return parseSubmitted(raw, senders);
     },
     advanceNonce: (sender, nonce) => channel.call("advanceNonce", { chain: key, sender, nonce }),
     close: async () => close(),

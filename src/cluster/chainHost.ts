@@ -45,7 +45,7 @@ export interface HostedChain {
     view(): View;
     readonly execution: HostedExecution | undefined;
     subscribe(listener: (change: PendingChange) => void): () => void;
-    recordSubmitted(raw: string): Hash | undefined;
+    recordSubmitted(raw: string): unknown;
     advanceNonce(sender: Address, nonce: bigint): Promise<bigint>;
   };
   /** Filters of clients of all serving processes. */

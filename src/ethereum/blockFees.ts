@@ -96,7 +96,7 @@ const feeRules = ({ extraData }: FeeParent, rules: Rules, chain: FeeDefaults | u
 };
 
 const MIN_BLOB_BASE_FEE = 1n;
-const GAS_PER_BLOB = 131_072n;
+export const GAS_PER_BLOB = 131_072n;
 /** EIP-7918 */
 const BLOB_BASE_COST = 8_192n;
 

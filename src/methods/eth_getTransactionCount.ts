@@ -19,7 +19,10 @@ const read = blockRead({
 });
 
 /** Reads the node's own pending nonce, which includes transactions that forebay has not seen. Returns undefined if the read fails. */
-const readNodeNonce = async ({ chain, context }: MethodInput, address: string): Promise<RpcResponse | undefined> => {
+export const readNodeNonce = async (
+  { chain, context }: MethodInput,
+  address: string,
+): Promise<RpcResponse | undefined> => {
   const request = { ...createCall(name, [address, "pending"]), retention: "never", canonicalParams: "" } as const;
   return Promise.try(() => chain.reads.request(request, context)).catch(() => undefined);
 };

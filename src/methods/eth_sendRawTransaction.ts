@@ -5,6 +5,7 @@ import { type Hash, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { isKnownTransaction } from "../nodes/errorKind.ts";
+import type { SubmittedTransaction } from "../pending/submittedTransaction.ts";
 import { forwarded, type Method, type MethodInput } from "./method.ts";
 import { hexOf, parseParams, readData, required } from "./paramSpec.ts";
 
@@ -24,16 +25,21 @@ export const eth_sendRawTransaction: Method = {
   handle: async (input: MethodInput): Promise<RpcResponse> => {
     const [raw] = parseParams(input.call.params, [required("transaction", readData)]);
     const call = raw === input.call.params[0] ? input.call : createCall(name, [raw]);
-    return sendTransaction({ ...input, call }, String(raw));
+    return (await sendTransaction({ ...input, call }, String(raw))).response;
   },
 };
 
-/** Sends a raw transaction by an `eth_sendRawTransaction`. Its hash is the result. */
-export const sendTransaction = async (input: MethodInput, raw: string): Promise<RpcResponse> => {
+interface Sent {
+  /** The result is the hash. */
+  readonly response: RpcResponse;
+  readonly submitted: SubmittedTransaction | undefined;
+}
+
+/** Sends a raw transaction by an `eth_sendRawTransaction`. */
+export const sendTransaction = async (input: MethodInput, raw: string): Promise<Sent> => {
   const { chain } = input;
   const response = chain.sendsToAll ? await sendToAll(input, raw) : await forwarded(input);
-  chain.recordSubmitted(raw);
-  return response;
+  return { response, submitted: chain.recordSubmitted(raw) };
 };
 
 /** A transaction that the nodes have already is sent, whatever the other nodes say. */

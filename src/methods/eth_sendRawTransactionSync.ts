@@ -2,11 +2,10 @@ import { parsedResult, type RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { type Hash, isQuantity, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
-import { SenderCache } from "../evm/senders/senderCache.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { parseSubmitted, type SentTransaction } from "../pending/submittedTransaction.ts";
+import type { SentTransaction } from "../pending/submittedTransaction.ts";
 import { sendTransaction } from "./eth_sendRawTransaction.ts";
 import type { Method, MethodInput } from "./method.ts";
 import { hexOf, optional, parseParams, readAny, readData, required } from "./paramSpec.ts";
@@ -33,7 +32,7 @@ export const eth_sendRawTransactionSync: Method = {
     const [raw, requestedMs] = parseParams(call.params, params);
     const timeoutMs = timeoutOf(requestedMs, Math.max(MIN_TIMEOUT_MS, 2 * chain.heads.blockTimeMs));
     const request = { ...input, call: createCall("eth_sendRawTransaction", [raw]), context };
-    let sent: RpcResponse;
+    let sent: Awaited<ReturnType<typeof sendTransaction>>;
     try {
       sent = await sendTransaction(request, String(raw));
     } catch (error) {
@@ -43,9 +42,8 @@ export const eth_sendRawTransactionSync: Method = {
       }
       return known;
     }
-    const hash: Hash = `0x${hashIn(sent).slice(2)}`;
-    const { sent: transaction } = parseSubmitted(String(raw), new SenderCache()) ?? {};
-    return waitForReceipt(input, { hash, transaction }, timeoutMs);
+    const hash: Hash = `0x${hashIn(sent.response).slice(2)}`;
+    return waitForReceipt(input, { hash, transaction: sent.submitted?.sent }, timeoutMs);
   },
 };
 
@@ -91,6 +89,19 @@ const waitForReceipt = (
   timeoutMs: number,
 ): Promise<RpcResponse> => {
   const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
+  /** Most transactions are in the next block. The others may wait for something. */
+  const judge = async (view: View, isNextBlock: boolean): Promise<void> => {
+    const response = await readSealedReceipt(input, hash, view);
+    if (response !== undefined) {
+      resolve(response);
+    } else if (isNextBlock && transaction !== undefined) {
+      const ofView = { ...input, context: input.context.with({ view }) };
+      const fault = await findSubmissionFault(ofView, transaction, hash);
+      if (fault !== undefined) {
+        reject(fault);
+      }
+    }
+  };
   let head = "";
   let heads = 0;
   const check = (view: View): void => {
@@ -102,23 +113,9 @@ const waitForReceipt = (
       return;
     }
     heads++;
-    const isFirstAfter = heads === 2;
     head = view.heads.latest.hash;
-    readSealedReceipt(input, hash, view)
-      .then(async (response) => {
-        // Most transactions are in the next block. The others may wait for something.
-        const fault =
-          response === undefined && isFirstAfter && transaction !== undefined
-            ? await findSubmissionFault({ ...input, context: input.context.with({ view }) }, transaction, hash)
-            : undefined;
-        if (response) {
-          resolve(response);
-        } else if (fault) {
-          reject(fault);
-        }
-      })
-      // The next head repeats the read.
-      .catch(() => undefined);
+    // The next head repeats the read.
+    judge(view, heads === 2).catch(() => undefined);
   };
   const onTimeout = () =>
     reject(

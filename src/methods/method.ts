@@ -7,6 +7,7 @@ import type { Address } from "../ethereum/hex.ts";
 import type { LogFilterLimits } from "../ethereum/logFilter.ts";
 import type { Awaitable, Call } from "../jsonrpc/call.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
+import type { SubmittedTransaction } from "../pending/submittedTransaction.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
@@ -57,8 +58,8 @@ export interface Chain {
   advanceNonce(sender: Address, nonce: bigint): Promise<bigint>;
   /** Called with each new view. */
   subscribe(listener: (change: PendingChange) => void): () => void;
-  /** Records that a node accepted this raw transaction. */
-  recordSubmitted(raw: string): void;
+  /** Records that a node accepted this raw transaction. Undefined if it is not hex data. */
+  recordSubmitted(raw: string): SubmittedTransaction | undefined;
 }
 
 /** One call, with everything that a method may use. */

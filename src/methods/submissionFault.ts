@@ -5,25 +5,19 @@ import { createCall } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { SentTransaction } from "../pending/submittedTransaction.ts";
 import { eth_getBalance } from "./eth_getBalance.ts";
-import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
+import { eth_getTransactionCount, readNodeNonce } from "./eth_getTransactionCount.ts";
 import type { MethodInput } from "./method.ts";
 import { nonceIn } from "./pendingReads.ts";
 
 const NONCE = "eth_getTransactionCount";
-
-/** Reads the nonce after the transactions that the pool of a node can execute. Undefined if no node answers. */
-const readPoolNonce = async ({ chain, context }: MethodInput, sender: string): Promise<bigint | undefined> => {
-  const request = { ...createCall(NONCE, [sender, "pending"]), retention: "never", canonicalParams: "" } as const;
-  const response = await Promise.try(() => chain.nodes.request(request, context)).catch(() => undefined);
-  return response && nonceIn(response);
-};
 
 /** The error of a transaction that waits for one with a lower nonce. Its data is the expected nonce. */
 const findNonceGap = async (input: MethodInput, { sender, nonce }: SentTransaction): Promise<RpcError | undefined> => {
   const known = nonceIn(
     await eth_getTransactionCount.handle({ ...input, call: createCall(NONCE, [sender, "pending"]) }),
   );
-  const pooled = known < nonce ? await readPoolNonce(input, sender) : undefined;
+  const ofNode = known < nonce ? await readNodeNonce(input, sender) : undefined;
+  const pooled = ofNode && nonceIn(ofNode);
   if (pooled === undefined || pooled >= nonce) {
     return undefined;
   }

@@ -13,7 +13,7 @@ import { Hedge, type HedgeOptions } from "./hedge.ts";
 import { isRefusal } from "./nodeRefusals.ts";
 import { NodeSelection, neededBlock } from "./nodeSelection.ts";
 import { RetryBudget } from "./retryBudget.ts";
-import { publicNodes, sendToNodes, usableNodes } from "./sendToNodes.ts";
+import { publicNodes, sendToNodes } from "./sendToNodes.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 export interface NodePoolOptions {
@@ -60,7 +60,9 @@ export class NodePool implements NodeSource {
     const isForAll = request.isForAll === true;
     const inUse = this.#selection.rank(request, context.view);
     const ranked = isForAll ? publicNodes(inUse) : inUse;
-    const all = isForAll ? usableNodes(ranked) : [];
+    // A write is sent once, so that it is no trial.
+    const trusted = ranked.filter(({ needsTrial }) => !needsTrial);
+    const all = isForAll ? trusted.filter(({ available }) => available) : [];
     if (all.length > 0) {
       return sendToNodes(all, {
         send: (node) => node.request(request, context),
@@ -68,8 +70,6 @@ export class NodePool implements NodeSource {
           this.#metrics.upstreamBroadcasts.inc({ chain: this.#chain, node: node.name, outcome }),
       });
     }
-    // A write is sent once, so that it is no trial.
-    const trusted = ranked.filter(({ needsTrial }) => !needsTrial);
     const nodes = trusted.length > 0 ? trusted : ranked;
     for (const node of nodes) {
       try {

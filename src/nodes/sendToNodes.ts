@@ -17,10 +17,6 @@ export const publicNodes = (ranked: readonly UpstreamNode[]): readonly UpstreamN
   return open.length > 0 ? open : ranked;
 };
 
-/** Returns those of the nodes that can be asked now. */
-export const usableNodes = (nodes: readonly UpstreamNode[]): readonly UpstreamNode[] =>
-  nodes.filter(({ available, needsTrial }) => available && !needsTrial);
-
 const outcomeOf = (error: unknown): BroadcastOutcome => {
   if (!(error instanceof NodeError)) {
     return "failed";

@@ -1,3 +1,4 @@
+import { GAS_PER_BLOB } from "../ethereum/blockFees.ts";
 import { type Address, formatData, type Hash, isData, parseData } from "../ethereum/hex.ts";
 import { keccak256 } from "../ethereum/keccak.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
@@ -19,9 +20,6 @@ export interface SubmittedTransaction {
   /** Undefined for a deposit, a signature without a sender, and a transaction type that is not implemented. */
   readonly sent: SentTransaction | undefined;
 }
-
-/** EIP-4844. */
-const GAS_PER_BLOB = 131_072n;
 
 const costOf = (transaction: SignedTransaction): bigint => {
   const { gas, value, type } = transaction;

@@ -34,7 +34,7 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
   nodes: reads,
   parsedReads: new ParsedReads(),
   ownHashes: new OwnHashes(),
-  recordSubmitted: () => {},
+  recordSubmitted: () => undefined,
   advanceNonce: async (_sender: string, nonce: bigint) => nonce,
   sendsToAll: false,
   askNodeNonce: false,

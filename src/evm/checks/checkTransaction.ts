@@ -1,4 +1,5 @@
 import { smaller } from "../../ethereum/bigintOrder.ts";
+import { GAS_PER_BLOB } from "../../ethereum/blockFees.ts";
 import type { TransactionChecks } from "../engine.ts";
 import { BLOB_TYPE, SET_CODE_TYPE, type TransactionMessage } from "../transactionMessage.ts";
 import { intrinsicGas } from "./intrinsicGas.ts";
@@ -13,8 +14,6 @@ import {
   checkNonce,
   checkSender,
 } from "./transactionChecks.ts";
-
-const GAS_PER_BLOB = 131_072n;
 
 export const CONSENSUS_CHECKS: TransactionChecks = { nonce: true, sender: true, freeGas: false };
 
