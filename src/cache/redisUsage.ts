@@ -1,5 +1,6 @@
 import type { RunScript } from "../core/sharedValues.ts";
 import {
+  dayBefore,
   KEY_FIELD,
   MAX_KEYS_A_DAY,
   OTHER_FIELD,
@@ -12,7 +13,6 @@ import {
 /** Increased when the fields or their values change their form. */
 const FORMAT = 1;
 const DAY_SECONDS = 86_400;
-const DAY_MS = DAY_SECONDS * 1000;
 const SINCE = "since";
 
 /**
@@ -63,10 +63,6 @@ const TOUCH = "return redis.call('TOUCH', KEYS[1])";
 
 const keyOf = (day: string): string => `forebay:usage${FORMAT}:${day}`;
 
-/** Returns the day that is `days` earlier. */
-const earlier = (day: string, days: number): string =>
-  new Date(Date.parse(day) - days * DAY_MS).toISOString().slice(0, day.length);
-
 /** Turns the fields and values of a hash into amounts. Values of another form are left out. */
 const parseHash = (list: readonly unknown[]): StoredUsage | undefined => {
   const fields = new Map<string, readonly number[]>();
@@ -101,7 +97,7 @@ export class RedisUsage implements UsageStore {
     await this.#run(ADD, keyOf(day), [`run:${run}`, number, sinceMs, USAGE_DAYS * DAY_SECONDS, ...fields]);
     this.#touched = (this.#touched % (USAGE_DAYS - 1)) + 1;
     // With `allkeys-lru`, a Redis that is full of newer entries would evict earlier days.
-    await this.#run(TOUCH, keyOf(earlier(day, this.#touched)), []).catch(() => undefined);
+    await this.#run(TOUCH, keyOf(dayBefore(day, this.#touched)), []).catch(() => undefined);
   }
 
   async read(day: string): Promise<StoredUsage | undefined> {

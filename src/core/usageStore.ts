@@ -8,6 +8,14 @@ export const MAX_KEYS_A_DAY = 10_000;
 /** Days of which usage is kept, today included. */
 export const USAGE_DAYS = 35;
 
+const DAY_MS = 86_400_000;
+
+/** Returns the UTC day of a time in milliseconds since 1970, for example `2026-11-26`. */
+export const dayOf = (timeMs: number): string => new Date(timeMs).toISOString().slice(0, "2026-11-26".length);
+
+/** Returns the day that is this number of days earlier. */
+export const dayBefore = (day: string, days: number): string => dayOf(Date.parse(day) - days * DAY_MS);
+
 /** Amounts that are added to those of a day. A batch whose reply is lost may be sent again: it counts once. */
 export interface UsageBatch {
   /** A random name of the process that counted. It sends one batch after another. */

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import {
+  dayBefore,
   KEY_FIELD,
   MAX_KEYS_A_DAY,
   OTHER_FIELD,
@@ -16,7 +17,6 @@ export const USAGE_TABLES = `
     PRIMARY KEY (day, run)) WITHOUT ROWID;
 `;
 
-const DAY_MS = 86_400_000;
 /** The part of the database that keys of all days may take. */
 const KEYS_SHARE = 1 / 8;
 /** The row of a key, with a long name. */
@@ -101,7 +101,7 @@ export class UsageTable {
 
   /** Removes the days that are not read any more on this one. */
   #removeOld(day: string): void {
-    const newest = new Date(Date.parse(day) - USAGE_DAYS * DAY_MS).toISOString().slice(0, day.length);
+    const newest = dayBefore(day, USAGE_DAYS);
     this.#statements.removeOld.run(newest);
     this.#statements.removeOldRuns.run(newest);
   }

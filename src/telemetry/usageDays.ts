@@ -1,6 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
-import { KEY_FIELD, USAGE_DAYS, type UsageBatch, type UsageRow, type UsageStore } from "../core/usageStore.ts";
+import {
+  dayBefore,
+  dayOf,
+  KEY_FIELD,
+  USAGE_DAYS,
+  type UsageBatch,
+  type UsageRow,
+  type UsageStore,
+} from "../core/usageStore.ts";
 import { AMOUNTS, isOfKey, KeyUsage, type UsageChange, UsageLedger } from "./usageLedger.ts";
 
 /** A process that is killed loses the usage of at most this time, and that of the serving processes on their way here. */
@@ -9,11 +17,8 @@ const WRITE_MS = 1_000;
 const CLOSE_MS = 1_000;
 /** Rows of one batch. Redis does nothing else meanwhile: about a millisecond. */
 const BATCH_ROWS = 1_000;
-const DAY_MS = 86_400_000;
 /** Rows that are no keys: few, and never summed with keys. */
 const ROW_FIELD = "row:";
-
-const dayOf = (timeMs: number): string => new Date(timeMs).toISOString().slice(0, "2026-11-26".length);
 
 const hasAmounts = (change: UsageChange): boolean => AMOUNTS.some((amount) => change[amount] !== 0);
 
@@ -78,10 +83,10 @@ export class UsageDays {
     // After this, all amounts are in the store, and none are here too.
     await this.write();
     const { store } = this.#options;
-    const todayMs = Date.parse(dayOf(this.#nowMs()));
+    const today = dayOf(this.#nowMs());
     const rows = [];
     for (let age = 0; age < days; age++) {
-      const day = dayOf(todayMs - age * DAY_MS);
+      const day = dayBefore(today, age);
       const counted = store === undefined ? this.#inMemory(day) : await readDay(store, day);
       if (counted !== undefined) {
         const { sinceMs, ledger } = counted;
@@ -126,7 +131,7 @@ export class UsageDays {
     }
     const { topKeys } = this.#options;
     for (const [earlier, counted] of this.#counted) {
-      if (Date.parse(earlier) <= Date.parse(day) - USAGE_DAYS * DAY_MS) {
+      if (earlier <= dayBefore(day, USAGE_DAYS)) {
         this.#counted.delete(earlier);
       } else {
         this.#counted.set(earlier, counted.reducedTo(topKeys));
