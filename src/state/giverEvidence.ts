@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type { BlockId } from "../core/heads.ts";
 import { keyName, type StateKey } from "./stateKey.ts";
 
@@ -12,13 +13,12 @@ export interface ProbationLimits {
 /** Write sets that a header or an execution proves need no agreement. */
 const NO_PROBATION: ProbationLimits = { blocks: 0, values: 0 };
 
-/** How far a probation is. */
-export interface ProbationProgress {
-  readonly blocks: number;
-  readonly values: number;
-  /** Since the first agreement. */
-  readonly ageMs: number;
-}
+const count = z.number().int().nonnegative();
+
+/** How far a probation is. `ageMs`: since the first agreement. */
+export const probationProgress = z.object({ blocks: count, values: count, ageMs: z.number().nonnegative() });
+
+export type ProbationProgress = Readonly<z.infer<typeof probationProgress>>;
 
 const NOTHING: ProbationProgress = { blocks: 0, values: 0, ageMs: 0 };
 

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { SharedValues } from "../core/sharedValues.ts";
 import type { GiverEvidence } from "./giverEvidence.ts";
+import { probationProgress } from "./giverEvidence.ts";
 import type { SourceTrust, SuspensionCause } from "./sourceTrust.ts";
 
 export interface SharedEvidenceOptions {
@@ -29,13 +30,12 @@ const RENEW_MS = 3_600_000;
 /** An older suspension does not suspend the node itself, which rests for 30 s. */
 const RECENT_MS = 10_000;
 
-const count = z.number().int().nonnegative();
 /** Times are in milliseconds since 1970. */
 const suspension = z.object({ atMs: z.number(), untilMs: z.number(), cause: z.enum(["value", "traces"]) });
 const trusted = z.object({
   sinceMs: z.number(),
   writtenAtMs: z.number(),
-  progress: z.object({ blocks: count, values: count, ageMs: z.number().nonnegative() }),
+  progress: probationProgress,
 });
 
 type Suspension = z.infer<typeof suspension>;

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import type { RunScript } from "../core/sharedValues.ts";
+import { probationProgress } from "./giverEvidence.ts";
 import type { SourceTrust } from "./sourceTrust.ts";
 import type { StateCost } from "./stateCost.ts";
 
@@ -41,7 +42,7 @@ const record = z.object({
   repeatedUnits: count,
   repeatedReads: count,
   /** What this replica has compared itself, by the name of the node. */
-  probations: z.record(z.string(), z.object({ blocks: count, values: count, ageMs: count })),
+  probations: z.record(z.string(), probationProgress),
 });
 
 type ProgressRecord = z.infer<typeof record>;

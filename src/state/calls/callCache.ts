@@ -115,12 +115,13 @@ export class CallCache {
     const { table, waits } = this.#options;
     const { found, isSettled } = await waits.find(settled, () => {
       const entry = table.get(call.key);
-      return entry && table.findValid(entry, call.block, call.context.view.heads);
+      const answer = entry && table.findValid(entry, call.block, call.context.view.heads);
+      return entry && answer && { entry, answer };
     });
-    const entry = table.get(call.key);
-    if (entry !== undefined && found !== undefined) {
-      return this.#answer(entry, found, call);
+    if (found !== undefined) {
+      return this.#answer(found.entry, found.answer, call);
     }
+    const entry = table.get(call.key);
     return isSettled && entry !== undefined ? this.#rerunOrAsk(call, entry, ask) : this.#ask(call, entry, ask);
   }
 

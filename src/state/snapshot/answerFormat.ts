@@ -3,10 +3,8 @@ import { type EnvironmentOpcode, isEnvironmentOpcode } from "../../core/readSet.
 import { type Address, type Hash, isAddress, isHash } from "../../ethereum/hex.ts";
 import { CALL_METHODS } from "../calls/callRun.ts";
 import type { StoredAnswer } from "../calls/storedAnswers.ts";
-import type { StateField, StateKey } from "../stateKey.ts";
-import { DamagedSnapshot } from "./snapshotFormat.ts";
-
-const FIELDS = ["slot", "balance", "nonce", "code"] as const satisfies readonly StateField[];
+import type { StateKey } from "../stateKey.ts";
+import { DamagedSnapshot, SNAPSHOT_FIELDS } from "./snapshotFormat.ts";
 
 const count = z.number().int().nonnegative();
 
@@ -24,7 +22,7 @@ const line = z.object({
   isRepeatable: z.boolean(),
   addresses: z.array(z.custom<Address>(isAddress)),
   /** Field, address and slot. */
-  keys: z.array(z.tuple([z.enum(FIELDS), count, z.custom<Hash>(isHash).nullable()])),
+  keys: z.array(z.tuple([z.enum(SNAPSHOT_FIELDS), count, z.custom<Hash>(isHash).nullable()])),
   emptiness: z.array(count),
   opcodes: z.array(z.custom<EnvironmentOpcode>(isEnvironmentOpcode)),
   feeRecipient: z.unknown(),

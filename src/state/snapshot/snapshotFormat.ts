@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { BlockId } from "../../core/heads.ts";
 import { type EnvironmentOpcode, isEnvironmentOpcode } from "../../core/readSet.ts";
 import { type Hash, isHash } from "../../ethereum/hex.ts";
+import { probationProgress } from "../giverEvidence.ts";
 import type { StateField } from "../stateKey.ts";
 import { ADDRESS_BYTES, SLOT_BYTES, type ValuePlace } from "../store/keyEncoder.ts";
 
@@ -12,7 +13,6 @@ export const SNAPSHOT_FORMAT = 3;
 const hash = z.custom<Hash>(isHash);
 const count = z.number().int().nonnegative();
 
-const progress = z.object({ blocks: count, values: count, ageMs: z.number().nonnegative() });
 const costs = z.object({ repeatedUnits: z.number(), repeatedReads: z.number(), blocks: z.number() });
 
 const defaults = z.object({
@@ -36,7 +36,7 @@ const header = z.object({
   /** The nodes of the chain, in the order by which values name them. `address` is a hash of the URL. */
   nodes: z.array(
     z.object({
-      ...{ name: z.string(), address: z.string(), progress: progress.optional() },
+      ...{ name: z.string(), address: z.string(), progress: probationProgress.optional() },
       /** The environment of its calls. Absent: no answer is of this node. */
       defaults: defaults.optional(),
     }),
@@ -84,7 +84,8 @@ export type ChunkKind = keyof typeof KINDS;
 
 /** Checksum, format, kind, id of the snapshot, number of the chunk. */
 const PREFIX_BYTES = 4 + 1 + 1 + 4 + 4;
-const FIELDS: readonly StateField[] = ["slot", "balance", "nonce", "code"];
+/** In the order of their codes. */
+export const SNAPSHOT_FIELDS = ["slot", "balance", "nonce", "code"] as const satisfies readonly StateField[];
 const USED = 0x80;
 /** Field and use, address, value, node, age. A slot comes last. */
 const ADDRESS_AT = 1;
@@ -129,7 +130,7 @@ export class ChunkWriter {
     const bytes = this.#bytes;
     const at = this.#end;
     const place = placeAt(bytes, at, field);
-    bytes.writeUInt8(FIELDS.indexOf(field) | (isUsed ? USED : 0), at);
+    bytes.writeUInt8(SNAPSHOT_FIELDS.indexOf(field) | (isUsed ? USED : 0), at);
     bytes.writeUInt16LE(node === undefined ? 0 : node + 1, at + NODE_AT);
     bytes.writeUInt16LE(Math.min(age, MAX_AGE), at + AGE_AT);
     this.#end = at + bytesOf(field);
@@ -233,7 +234,7 @@ export const readValues = function* ({ content }: CheckedChunk): Generator<Place
   let at = 0;
   while (at < content.length) {
     const code = content.readUInt8(at);
-    const field = FIELDS[code & ~USED];
+    const field = SNAPSHOT_FIELDS[code & ~USED];
     if (field === undefined || at + bytesOf(field) > content.length) {
       throw new DamagedSnapshot("a value is not complete");
     }
