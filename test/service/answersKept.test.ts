@@ -2,15 +2,14 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
-import { crc32 } from "node:zlib";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import { createWalletCalls, MULTICALL, WalletWorld } from "../support/standIn/walletWorld.ts";
+import { changeSnapshot } from "../support/state/changedSnapshot.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
@@ -107,26 +106,17 @@ test("no answer is restored if the block of the snapshot is not canonical any mo
   assert.equal(await isHit(await restart(before)), false);
 });
 
-/** Changes the stored bytes of an answer, and the checksum of its chunk. */
-const plant = (folder: string): void => {
-  const database = new DatabaseSync(join(folder, "forebay.db"));
-  let planted = 0;
-  for (const { name, slot, number, value } of database.prepare("SELECT * FROM chunks").all()) {
-    const bytes = Buffer.from(value instanceof Uint8Array ? value : assert.fail());
+/** Changes the stored bytes of an answer. */
+const plant = (folder: string): void =>
+  changeSnapshot(folder, (bytes) => {
     const at = bytes.indexOf('"body":"\\"0x');
-    if (at > 0) {
-      const digit = at + '"body":"\\"0x'.length;
-      bytes[digit] = bytes[digit] === 0x30 ? 0x31 : 0x30;
-      bytes.writeUInt32LE(crc32(bytes.subarray(4)), 0);
-      database
-        .prepare("UPDATE chunks SET value = ? WHERE name = ? AND slot = ? AND number = ?")
-        .run(new Uint8Array(bytes), String(name), Number(slot), Number(number));
-      planted++;
+    if (at === -1) {
+      return false;
     }
-  }
-  database.close();
-  assert.ok(planted > 0);
-};
+    const digit = at + '"body":"\\"0x'.length;
+    bytes[digit] = bytes[digit] === 0x30 ? 0x31 : 0x30;
+    return true;
+  });
 
 test("a wrong answer in a snapshot is found, and ends all answers there and here", async (t) => {
   const { node, folder, start, restart, learn, isHit } = await createRig(t, 0.05);

@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
-import { crc32 } from "node:zlib";
 import { ChainSnapshot, type RestorableState } from "../../src/app/chainSnapshot.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
 import { readChunk, readHeader } from "../../src/state/snapshot/snapshotFormat.ts";
@@ -15,6 +14,7 @@ import { startRedis } from "../support/servers/redis.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
+import { changeSnapshot } from "../support/state/changedSnapshot.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
@@ -193,25 +193,16 @@ for (const [what, readsBefore] of [
   });
 }
 
-/** Changes a stored balance, and the checksum of its chunk. */
-const plant = (folder: string, address: Address): void => {
-  const database = new DatabaseSync(join(folder, "forebay.db"));
-  let planted = 0;
-  for (const { name, slot, number, value } of database.prepare("SELECT * FROM chunks").all()) {
-    const bytes = Buffer.from(value instanceof Uint8Array ? value : assert.fail());
+/** Changes a stored balance. */
+const plant = (folder: string, address: Address): void =>
+  changeSnapshot(folder, (bytes, number) => {
     const at = bytes.indexOf(Buffer.from(address.slice(2), "hex"));
-    if (at > 0 && number !== 0) {
+    const isChanged = at > 0 && number !== 0;
+    if (isChanged) {
       bytes.writeUInt8(7, at + 51);
-      bytes.writeUInt32LE(crc32(bytes.subarray(4)), 0);
-      database
-        .prepare("UPDATE chunks SET value = ? WHERE name = ? AND slot = ? AND number = ?")
-        .run(new Uint8Array(bytes), String(name), Number(slot), Number(number));
-      planted++;
     }
-  }
-  database.close();
-  assert.ok(planted > 0);
-};
+    return isChanged;
+  });
 
 test("a wrong value in a snapshot is found, and ends all restored values and the snapshot", async (t) => {
   const { written, folder, start, follow, learn } = await createRig(t, { share: 0.05 });
