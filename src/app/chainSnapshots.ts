@@ -26,6 +26,11 @@ export class ChainSnapshots {
     ];
   }
 
+  /** Whether there is a place for them: a data folder, or Redis. */
+  get areStored(): boolean {
+    return this.#snapshots.length > 0;
+  }
+
   /** Whether known values may be restored ones. */
   get isWatched(): boolean {
     return this.#snapshots.some(({ isWatched }) => isWatched);

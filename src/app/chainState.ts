@@ -87,6 +87,11 @@ export class ChainState {
     return this.#store;
   }
 
+  /** Whether there may be values to restore when it begins. */
+  get mayRestore(): boolean {
+    return this.#snapshots.areStored;
+  }
+
   /** Undefined if state is not followed. */
   get reads(): StateReads | undefined {
     return this.#readers?.reads;

@@ -47,7 +47,7 @@ export class Chains {
     return this.#active.some((active) => active.chain === chain && active.isKnown);
   }
 
-  /** Whether a chain that is known has not begun to follow its state yet. */
+  /** Whether a chain that is known has not restored its state yet. */
   isRestoring(chain: ChainRuntime): boolean {
     return this.#active.some((active) => active.chain === chain && active.isRestoring);
   }
@@ -255,7 +255,7 @@ class ActiveChain {
   }
 
   get isRestoring(): boolean {
-    return this.#isKnown && !this.#hasBegunState;
+    return this.#isKnown && !this.#hasBegunState && this.chain.knownState?.mayRestore === true;
   }
 
   /** Returns the chain that this one replaces. Undefined if it does not know its own chain. */
