@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { createUnitsOf } from "../access/providerUnits.ts";
+import type { StateChange } from "../cluster/hostedState.ts";
 import { UnverifiedError } from "../core/node.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
 import { HeldAnswers } from "../state/calls/storedAnswers.ts";
@@ -63,7 +64,7 @@ export class ChainState {
   #readers: StateReaders | undefined;
   #evidence: SharedEvidence | undefined;
   #progress: SharedProgress | undefined;
-  readonly #onDropped = new Set<() => void>();
+  readonly #listeners = new Set<(change: StateChange) => void>();
   #sources: readonly WriteSetSource[] = [];
   /** The sources that no node supports. */
   readonly #unsupported = new Set<WriteSetSourceKind>();
@@ -107,10 +108,10 @@ export class ChainState {
     return this.#readers?.calls?.callCache;
   }
 
-  /** Calls the listener when known values or answers are dropped. Returns the function that ends this. */
-  subscribeDropped(listener: () => void): () => void {
-    this.#onDropped.add(listener);
-    return () => this.#onDropped.delete(listener);
+  /** Calls the listener at each change. Returns the function that ends this. */
+  subscribe(listener: (change: StateChange) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /**
@@ -201,7 +202,7 @@ export class ChainState {
         }
         this.#follower?.forgetNode(node);
         this.#snapshots.replace();
-        this.#publishDropped();
+        this.#publish("dropped");
       },
     });
     await this.#evidence.exchange();
@@ -317,7 +318,7 @@ export class ChainState {
       onDropped: () => {
         this.#snapshots.endWatch();
         this.#readers?.learner.onDropped();
-        this.#publishDropped();
+        this.#publish("dropped");
       },
       onDifference: (difference) => this.#readers?.differences.handle(difference, "read"),
     });
@@ -332,9 +333,10 @@ export class ChainState {
     const readers = createStateReaders({
       ...{ ...this.#options, ...known, follower, snapshots: this.#snapshots, answerBytes: this.#answerBytes },
       recordWrongValue: (name) => this.#recordWrongValue(name),
-      onDropped: () => this.#publishDropped(),
+      onDropped: () => this.#publish("dropped"),
     });
     this.#readers = readers;
+    this.#publish("followed");
     const { calls } = readers;
     if (calls !== undefined) {
       const { generation } = follower;
@@ -359,9 +361,9 @@ export class ChainState {
     }
   }
 
-  #publishDropped(): void {
-    for (const listener of this.#onDropped) {
-      listener();
+  #publish(change: StateChange): void {
+    for (const listener of this.#listeners) {
+      listener(change);
     }
   }
 }

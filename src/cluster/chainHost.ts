@@ -89,7 +89,7 @@ export class ChainHost {
     this.#stops.push(
       chain.heads.subscribe((heads) => this.#rounds.publish({ heads })),
       chain.views.subscribe((pending) => this.#rounds.publish({ pending })),
-      chain.state.subscribeDropped(() => this.#dropState()),
+      chain.state.subscribe((change) => (change === "dropped" ? this.#dropState() : this.#rounds.publish("facts"))),
     );
     const timer = setInterval(() => this.#sendNodes(), NODES_MS);
     timer.unref();
@@ -97,7 +97,7 @@ export class ChainHost {
     chain.ready.then(
       () => {
         this.#isKnown = true;
-        this.#rounds.publish("known");
+        this.#rounds.publish("facts");
       },
       // It was closed before.
       () => undefined,

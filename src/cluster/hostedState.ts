@@ -7,12 +7,15 @@ import type { CallCache } from "../state/calls/callCache.ts";
 import type { StateReads } from "../state/stateReads.ts";
 import type { RemoteAnswerCall, RemoteRead, RemoteStateRead, StateOutcome } from "./chainProtocol.ts";
 
+/** `followed`: reads can be answered from now on. `dropped`: known values or answers are dropped. */
+export type StateChange = "followed" | "dropped";
+
 /** The known state of one chain in the main process. */
 export interface ChainKnownState {
   readonly reads: Pick<StateReads, "request" | "forget"> | undefined;
   readonly callCache: Pick<CallCache, "request"> | undefined;
-  /** Calls the listener when known values or answers are dropped. Returns the function that ends this. */
-  subscribeDropped(listener: () => void): () => void;
+  /** Calls the listener at each change. Returns the function that ends this. */
+  subscribe(listener: (change: StateChange) => void): () => void;
 }
 
 /** A serving process sends the response of a node within this time. */

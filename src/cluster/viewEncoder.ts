@@ -7,8 +7,8 @@ import type { ChainInfo, NodeFacts, PlainChange, ViewUpdate } from "./chainProto
 import { diffHeads } from "./headsUpdate.ts";
 import { PendingEncoder } from "./pendingUpdate.ts";
 
-/** A change that the next round publishes. `known`: the chain has its genesis, a first head and its rules. */
-export type ViewChange = { readonly heads: HeadChange } | { readonly pending: PendingChange } | "known";
+/** A change that the next round publishes. `facts`: the chain has its genesis, a first head and its rules, or its state is followed. */
+export type ViewChange = { readonly heads: HeadChange } | { readonly pending: PendingChange } | "facts";
 
 /** Pending views that requests of serving processes may name. At 5 views a second, some 50 s. */
 const MAX_VIEWS = 256;
@@ -40,7 +40,7 @@ export class ViewEncoder {
 
   encode(changes: readonly ViewChange[]): Uint8Array {
     const plain = changes.flatMap((change): PlainChange[] => {
-      if (change === "known") {
+      if (change === "facts") {
         return [];
       }
       return ["heads" in change ? this.#encodeHeads(change.heads) : this.#encodePending(change.pending)].flatMap(
