@@ -25,7 +25,7 @@ export type NodeErrorKind =
   | "unverified"
   | "other";
 
-/** A property of a node's response that is verified; a metric label. The last five depend on the chain's encoding. */
+/** A property of a node's response that is verified; a metric label. The last six depend on the chain's encoding. */
 export type Check =
   | "json"
   | "id"
@@ -39,7 +39,8 @@ export type Check =
   | "transactions"
   | "receipts"
   | "depositReceipts"
-  | "proof";
+  | "proof"
+  | "accessList";
 
 /** The HTTP reply that an error was in, for decisions and log lines. It contains no credential. */
 export interface NodeReply {

@@ -93,6 +93,10 @@ const block = (name: string, byHashMethod: string, ...rest: Parameters<typeof re
   ...(rest.length > 0 && { isNullable: true as const }),
 });
 
+/** Reads the access list of a block (EIP-7928), which exists since Amsterdam. The execution API has the hash as a string. */
+const accessListRead = (name: string): Method =>
+  blockRead({ name, params: [blockNumberOrTagOrHash], kind: "block", byHashMethod: name, isSlow: true });
+
 /** Slots by address: `eth_getStorageValues` of the execution API. */
 const slotsByAddress = mapOf(readAddress, arrayOf(readSlot));
 
@@ -182,6 +186,8 @@ export const table: readonly Method[] = [
   blockRead({ name: "debug_getRawBlock", params: [blockNumberOrTagOrHash], kind: "block", isSlow: true }),
   blockRead({ name: "debug_getRawHeader", params: [blockNumberOrTagOrHash], kind: "block" }),
   blockRead({ name: "debug_getRawReceipts", params: [blockNumberOrTagOrHash], kind: "block", isSlow: true }),
+  accessListRead("eth_getBlockAccessList"),
+  accessListRead("debug_getRawBlockAccessList"),
   blockRead({
     name: "debug_traceBlockByNumber",
     params: [blockNumberOrTag, options],

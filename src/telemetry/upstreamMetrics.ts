@@ -39,6 +39,7 @@ const CHECKS = [
   "receipts",
   "depositReceipts",
   "proof",
+  "accessList",
 ] as const satisfies readonly Check[];
 
 const isErrorKind = (outcome: (typeof OUTCOMES)[number]): outcome is Exclude<NodeErrorKind, "missingData"> =>

@@ -1,9 +1,11 @@
 import { isUtf8 } from "node:buffer";
-import { isHash } from "../ethereum/hex.ts";
+import { isHash, parseData } from "../ethereum/hex.ts";
+import { keccak256Hex } from "../ethereum/keccak.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import { asBuffer, type Fields, isFields, skipSpace } from "../json/jsonBytes.ts";
 import { skipValue, TOO_DEEP } from "../json/skipValue.ts";
 import type { ProofRequest } from "./accountProof.ts";
+import { hashBlockAccessList, parseBlockAccessList } from "./blockAccessList.ts";
 import type { VerifiedReceipts } from "./blockRows.ts";
 import { type BlockTransactions, formatTransactions, isLocatedIn, isReceiptAt } from "./blockRows.ts";
 import { checkHeader } from "./checkHeader.ts";
@@ -11,7 +13,7 @@ import { checkProof } from "./checkProof.ts";
 import { checkReceipt, checkReceipts, isReceiptOf, isReceiptUnder, type ReceiptsHeader } from "./checkReceipts.ts";
 import { checkRawTransaction, checkTransactionHash, checkTransactions, matchesEmptyRoot } from "./checkTransactions.ts";
 import { type Finding, failed, failIfMalformed, passed } from "./findings.ts";
-import { isDeposit, isNumber, isSame, numberOf } from "./jsonFields.ts";
+import { dataOf, isDeposit, isNumber, isSame, numberOf } from "./jsonFields.ts";
 import { areLogsInBlooms, areLogsOfReceipts } from "./matchLogs.ts";
 
 /** The block or index that a call names. Its response must have the same. An absent member is not checked. */
@@ -68,7 +70,9 @@ export type ResponseChecks =
       /** JSON text of the block's verified receipts, if all logs are of one block. */
       readonly receipts: Uint8Array | undefined;
     }
-  | { readonly kind: "proof"; readonly request: ProofRequest };
+  | { readonly kind: "proof"; readonly request: ProofRequest }
+  /** `hash`: that of the header. A list is a block access list as JSON, or its RLP in hex. */
+  | { readonly kind: "accessList"; readonly hash: string };
 
 const latin1 = (bytes: Uint8Array): string => asBuffer(bytes).toString("latin1");
 
@@ -208,6 +212,14 @@ const checkLogs = (
   return [areRight ? passed("logs") : failed("logs")];
 };
 
+const checkAccessList = (value: unknown, expected: string): Finding => {
+  const hash =
+    typeof value === "string"
+      ? keccak256Hex(parseData(dataOf(value)))
+      : hashBlockAccessList(parseBlockAccessList(value));
+  return isSame(hash, expected) ? passed("accessList") : failed("accessList");
+};
+
 const checkObject = (
   fields: Fields,
   checks: ResponseChecks & { kind: "block" | "transaction" | "receipt" },
@@ -237,6 +249,8 @@ const checkValue = (value: unknown, checks: Exclude<ResponseChecks, { kind: "jso
       return Array.isArray(value) ? checkLogs(value, checks) : [failed("logs")];
     case "proof":
       return isFields(value) ? checkProof(value, checks.request) : [failed("proof")];
+    case "accessList":
+      return [failIfMalformed("accessList", () => checkAccessList(value, checks.hash))];
   }
 };
 

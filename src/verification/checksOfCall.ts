@@ -81,6 +81,10 @@ const CHECKS_BY_METHOD = new Map<string, ChecksOf>([
 export const checksOfCall = (call: Call, request: RpcRequest, checksHashes: boolean): ResponseChecks =>
   CHECKS_BY_METHOD.get(call.method)?.(call, request, checksHashes) ?? JSON_ONLY;
 
+/** Returns the block that a response must be of; undefined if the call names it by a tag. */
+export const locationOfBlock = (call: Call, request: RpcRequest): ExpectedLocation | undefined =>
+  isBlockTag(call.params[0]) ? undefined : expectedLocation(call, request);
+
 /** The state that a response to eth_getProof must prove. */
 export interface ExpectedProof {
   readonly location: ExpectedLocation & { readonly hash: string };

@@ -9,7 +9,9 @@ import type { Finding, HeaderForm } from "./findings.ts";
 type Verdict = "verified" | "wrong" | "unconfirmed" | "accepted";
 
 /** Checks that compute a hash or a root. They are switched off on a chain whose encoding forebay does not know. */
-const COMPUTED_CHECKS: ReadonlySet<Check> = new Set(["header", "transactions", "receipts", "depositReceipts", "proof"]);
+const COMPUTED_CHECKS: ReadonlySet<Check> = new Set([
+  ...(["header", "transactions", "receipts", "depositReceipts", "proof", "accessList"] as const),
+]);
 
 /** The results of one check on all nodes of the chain. */
 interface CheckRecord {

@@ -52,9 +52,10 @@ export class KnownBlocks {
   }
 }
 
-/** The fields of a block's header that its receipts and the proofs of its state must match. */
+/** The fields of a block's header that its receipts, its access list and the proofs of its state must match. */
 export interface KnownHeader extends ReceiptsHeader {
   readonly stateRoot: Hash | undefined;
+  readonly accessListHash: Hash | undefined;
 }
 
 /** Reads the header fields from the JSON text of a block; undefined if it is no block. */
@@ -68,6 +69,7 @@ const readKnownHeader = (body: Uint8Array): KnownHeader | undefined => {
       hash: bytesOf(block.hash, 32),
       number: numberOf(block.number),
       stateRoot: isHash(block.stateRoot) ? block.stateRoot : undefined,
+      accessListHash: isHash(block.blockAccessListHash) ? block.blockAccessListHash : undefined,
       receiptsRoot: bytesOf(block.receiptsRoot, 32),
       logsBloom: bytesOf(block.logsBloom, 256),
       sumsGasUsed: isAbsent(block.blockAccessListHash),

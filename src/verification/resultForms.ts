@@ -65,6 +65,8 @@ const FORMS: Readonly<Record<string, ResultForm>> = {
   debug_getRawBlock: orNull(DATA),
   debug_getRawHeader: orNull(DATA),
   debug_getRawReceipts: orNull(LIST),
+  eth_getBlockAccessList: orNull(LIST),
+  debug_getRawBlockAccessList: orNull(DATA),
   debug_traceBlockByNumber: orNull(LIST),
   debug_traceBlockByHash: orNull(LIST),
   debug_traceTransaction: ANY,

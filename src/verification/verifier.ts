@@ -11,7 +11,7 @@ import type { BlockTransactions } from "./blockRows.ts";
 import { isListedAtIndex } from "./blockRows.ts";
 import { checkBody, type ExpectedLocation, isJson, type ResponseChecks } from "./checkBody.ts";
 import { claimsAbsence } from "./checkProof.ts";
-import { checksOfCall, expectedProof } from "./checksOfCall.ts";
+import { checksOfCall, expectedProof, locationOfBlock } from "./checksOfCall.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Finding } from "./findings.ts";
 import { KnownBlocks, type KnownHeader, VerifiedHeaders } from "./knownBlocks.ts";
@@ -50,6 +50,7 @@ const CHECK_OF: Readonly<Record<ResponseChecks["kind"], Check>> = {
   receipts: "receipts",
   logs: "logs",
   proof: "proof",
+  accessList: "accessList",
 };
 
 const lacksHeader = ({ name }: VerifiedNode, what: string): NodeError =>
@@ -114,17 +115,33 @@ export class Verifier {
       // A node without the block returns `null`.
       throw new UnverifiedError(node.name, isScanned && !isJson(body) ? "json" : "form", form === "wrong");
     }
-    if (level === "full" && call.method === "eth_getBlockReceipts") {
-      return this.#verifyReceipts(verifiedCall, body);
-    }
-    if (level === "full" && call.method === "eth_getProof") {
-      return this.#verifyProof(verifiedCall, body);
+    const verified = level === "full" ? this.#verifyByHeader(verifiedCall, body) : undefined;
+    if (verified !== undefined) {
+      return verified;
     }
     const checks = checksOfCall(call, request, level === "full");
     if (form === "scanned" && checks.kind === "json") {
       return body;
     }
     return level === "full" ? this.#verifyInBlock(verifiedCall, body, checks) : this.check(node.name, body, checks);
+  }
+
+  /** Verifies a response that the header of its block commits to; undefined for any other method. */
+  #verifyByHeader(verifiedCall: VerifiedCall, body: Uint8Array): Promise<Uint8Array> | undefined {
+    const { call, request } = verifiedCall;
+    switch (call.method) {
+      case "eth_getBlockReceipts":
+        return this.#verifyReceipts(verifiedCall, body);
+      case "eth_getProof":
+        return this.#verifyProof(verifiedCall, body);
+      case "eth_getBlockAccessList":
+      case "debug_getRawBlockAccessList": {
+        const location = isNull({ body }) ? undefined : locationOfBlock(call, request);
+        return location && this.#verifyAccessList(verifiedCall, location, body);
+      }
+      default:
+        return undefined;
+    }
   }
 
   /** Verifies a body by the given checks. Returns and throws like `verify`. */
@@ -230,6 +247,24 @@ export class Verifier {
     return this.check(node.name, body, { ...checks, header, transactions });
   }
 
+  /** Verifies a block access list by the hash in its header. A list without such a hash is served as it is. */
+  async #verifyAccessList(
+    { node, context }: VerifiedCall,
+    location: ExpectedLocation,
+    body: Uint8Array,
+  ): Promise<Uint8Array> {
+    const header = await this.#readHeader(node, location, context);
+    if (header === undefined) {
+      throw lacksHeader(node, "an access list");
+    }
+    const { accessListHash: hash, isComputed } = header;
+    return this.check(
+      node.name,
+      body,
+      isComputed && hash !== undefined ? { kind: "accessList", hash } : { kind: "json" },
+    );
+  }
+
   /** Verifies a proof by the state root of its block. It is served as it is if no such root is known. */
   async #verifyProof({ node, call, request, context }: VerifiedCall, body: Uint8Array): Promise<Uint8Array> {
     const expected = expectedProof(call, request);
@@ -265,7 +300,7 @@ export class Verifier {
     return !evidence.isOff("header") && !evidence.isOff("proof") && (isBound || evidence.hasPassed("proof"));
   }
 
-  /** Returns the header that a block's receipts, or a proof of its state, must match; undefined if it is not available. */
+  /** Returns the header that receipts, an access list, or a proof must match; undefined if it is not available. */
   async #readHeader(
     node: VerifiedNode,
     location: ExpectedLocation,

@@ -42,6 +42,14 @@ test("a read of a recent block is sent by its ByHash method", async () => {
   assert.deepEqual(request.byHash?.params, [hashOf(96n), false]);
 });
 
+test("the access list of a recent block is requested by its hash, as the execution API has it", async () => {
+  for (const method of ["eth_getBlockAccessList", "debug_getRawBlockAccessList"]) {
+    const request = await requestOf(method, ["latest"]);
+    assert.equal(request.retention, "recent");
+    assert.deepEqual(request.byHash, { method, params: [hashOf(100n)] });
+  }
+});
+
 test("a number above the head refreshes heads first, and no node is asked about a block above them", async () => {
   await assert.rejects(requestOf("eth_getBalance", [A, "0x65"]), /header not found/);
   const arrived = await requestOf(

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
-import { parseBlockAccessList, writesOfAccessList } from "../../src/state/sources/blockAccessList.ts";
+import { writesOfAccessList } from "../../src/state/sources/accessListWrites.ts";
 import { runWriteSetJob } from "../../src/state/sources/writeSetTask.ts";
 import type { AccountWrites, Written } from "../../src/state/writeSet.ts";
+import { parseBlockAccessList } from "../../src/verification/blockAccessList.ts";
 import { encodeJson, traceJob, writesOfJob } from "../state/sources/recorder/recordedBlocks.ts";
 import { xzText } from "./xzText.ts";
 

@@ -5,11 +5,8 @@ import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
 import { parseTransaction } from "../../../src/ethereum/parseTransaction.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp.ts";
 import { InvalidTransaction } from "../../../src/ethereum/transaction.ts";
-import {
-  hashBlockAccessList,
-  parseBlockAccessList,
-  writesOfAccessList,
-} from "../../../src/state/sources/blockAccessList.ts";
+import { writesOfAccessList } from "../../../src/state/sources/accessListWrites.ts";
+import { hashBlockAccessList, parseBlockAccessList } from "../../../src/verification/blockAccessList.ts";
 import { MalformedField } from "../../../src/verification/jsonFields.ts";
 import { referenceTrieRoot } from "../../support/builders/referenceTrie.ts";
 import { readCorpus } from "../engine/corpus.ts";
@@ -120,7 +117,8 @@ export const createTarget: CreateTarget = async () => {
       "ethereum/parseTransaction",
       "ethereum/transactionFields",
       "ethereum/orderedTrie",
-      "state/sources/blockAccessList",
+      "state/sources/accessListWrites",
+      "verification/blockAccessList",
     ],
     run: async (choices, index) => {
       if (index % 200 === 0) {

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseData } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
-import { hashBlockAccessList, parseBlockAccessList } from "../../../src/state/sources/blockAccessList.ts";
 import { runWriteSetJob } from "../../../src/state/sources/writeSetTask.ts";
+import { hashBlockAccessList, parseBlockAccessList } from "../../../src/verification/blockAccessList.ts";
 import { compareTruth } from "../../support/state/stateTruth.ts";
 import {
   accessListJob,

@@ -1,4 +1,4 @@
-import { type Address, type Data, type Hash, parseData } from "../../../src/ethereum/hex.ts";
+import { type Address, type Data, formatData, type Hash, parseData } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { encodeBytes, encodeList, encodeNumber, stripZeros } from "../../../src/ethereum/rlp.ts";
 import type { PhaseDiff } from "./blockDraft.ts";
@@ -87,6 +87,8 @@ const formatAccount = (account: ListedAccount) => ({
 export interface BlockAccessList {
   /** The result of eth_getBlockAccessList. */
   readonly json: readonly unknown[];
+  /** The result of debug_getRawBlockAccessList. */
+  readonly raw: Data;
   /** The header field blockAccessListHash. */
   readonly hash: Hash;
 }
@@ -94,5 +96,6 @@ export interface BlockAccessList {
 /** Creates the access list of a block. Phase 0 precedes the transactions, and the last phase follows them. */
 export const createBlockAccessList = (phases: readonly PhaseDiff[]): BlockAccessList => {
   const accounts = collect(phases);
-  return { json: accounts.map(formatAccount), hash: keccak256Hex(encodeList(accounts.map(encodeAccount))) };
+  const encoded = encodeList(accounts.map(encodeAccount));
+  return { json: accounts.map(formatAccount), raw: formatData(encoded), hash: keccak256Hex(encoded) };
 };

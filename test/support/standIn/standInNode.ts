@@ -16,6 +16,8 @@ export interface StandInNodeOptions {
   /** Whether a node with traces has callTracer too. Default: true. */
   readonly hasCallTraces?: boolean | undefined;
   readonly hasAccessLists?: boolean | undefined;
+  /** Changes the results of some methods, as a node that lies. */
+  readonly lies?: Readonly<Record<string, (result: unknown) => unknown>> | undefined;
   /**
    * Pushes `newHeads`, as geth does: fields of a later fork are null, and responses over HTTP omit them
    * (docs/reference/state.md, Block access lists).
@@ -140,6 +142,7 @@ export class StandInNode {
     }
     if (hasAccessLists) {
       sources.eth_getBlockAccessList = ([block]) => this.#blockOf(block).accessList?.json ?? null;
+      sources.debug_getRawBlockAccessList = ([block]) => this.#blockOf(block).accessList?.raw ?? null;
     }
     return sources;
   }
@@ -179,7 +182,8 @@ export class StandInNode {
     if (handler === undefined) {
       throw methodNotFound(method);
     }
-    const result = await handler(params);
+    const honest = await handler(params);
+    const result = this.#options.lies?.[method]?.(honest) ?? honest;
     await this.#options.beforeResponse?.(method);
     return result;
   }

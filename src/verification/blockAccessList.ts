@@ -1,13 +1,11 @@
-import { type Address, type Hash, parseData } from "../../ethereum/hex.ts";
-import { keccak256Hex } from "../../ethereum/keccak.ts";
-import { encodeBytes, encodeList, encodeNumber, stripZeros } from "../../ethereum/rlp.ts";
-import type { Fields } from "../../json/jsonBytes.ts";
-import { bytesOf, dataOf, fieldsOf, isAbsent, listOf, numberOf } from "../../verification/jsonFields.ts";
-import type { AccountWrites } from "../writeSet.ts";
-import { type MutableWrites, writesOf } from "./mutableWrites.ts";
+import { type Address, type Hash, parseData } from "../ethereum/hex.ts";
+import { keccak256Hex } from "../ethereum/keccak.ts";
+import { encodeBytes, encodeList, encodeNumber, stripZeros } from "../ethereum/rlp.ts";
+import type { Fields } from "../json/jsonBytes.ts";
+import { bytesOf, dataOf, fieldsOf, isAbsent, listOf, numberOf } from "./jsonFields.ts";
 
 /** One change of a block access list. `index` is 0 before the first transaction, and i + 1 for transaction i. */
-interface IndexedChange<Value> {
+export interface IndexedChange<Value> {
   readonly index: bigint;
   readonly value: Value;
 }
@@ -28,7 +26,8 @@ export interface AccountAccess {
 }
 
 const items = (value: unknown): readonly unknown[] => (isAbsent(value) ? [] : listOf(value));
-const wordOf = (value: unknown): Hash => `0x${numberOf(value).toString(16).padStart(64, "0")}`;
+/** Formats a quantity as 32 bytes. */
+export const formatWord = (value: unknown): Hash => `0x${numberOf(value).toString(16).padStart(64, "0")}`;
 
 /** Parses a change. The execution API names its fields `index` and `value` or `code`. Clients also use longer names. */
 const changeOf =
@@ -48,7 +47,7 @@ const codeChange = changeOf("newCode", (value) => parseData(dataOf(value)));
 
 const parseSlot = (item: unknown): ListedSlot => {
   const { key, slot, changes, slotChanges } = fieldsOf(item);
-  return { slot: wordOf(key ?? slot), changes: items(changes ?? slotChanges).map(storageChange) };
+  return { slot: formatWord(key ?? slot), changes: items(changes ?? slotChanges).map(storageChange) };
 };
 
 /** Parses the result of eth_getBlockAccessList. Throws MalformedField. */
@@ -58,7 +57,7 @@ export const parseBlockAccessList = (value: unknown): readonly AccountAccess[] =
     return {
       address: `0x${bytesOf(account.address, 20).slice(2).toLowerCase()}`,
       storageChanges: items(account.storageChanges).map(parseSlot),
-      storageReads: items(account.storageReads).map(wordOf),
+      storageReads: items(account.storageReads).map(formatWord),
       balanceChanges: items(account.balanceChanges).map(balanceChange),
       nonceChanges: items(account.nonceChanges).map(nonceChange),
       codeChanges: items(account.codeChanges).map(codeChange),
@@ -90,50 +89,3 @@ const encodeAccount = (account: AccountAccess): Uint8Array =>
 /** Returns the hash of a block access list, which is the header's `blockAccessListHash` (EIP-7928). */
 export const hashBlockAccessList = (list: readonly AccountAccess[]): Hash =>
   keccak256Hex(encodeList(list.map(encodeAccount)));
-
-/** Returns the value after the block: the one with the highest index. Undefined if there is no change. */
-const lastValue = <Value>(changes: readonly IndexedChange<Value>[]): Value | undefined => {
-  let last: IndexedChange<Value> | undefined;
-  for (const change of changes) {
-    last = last === undefined || change.index >= last.index ? change : last;
-  }
-  return last?.value;
-};
-
-const storageValue = (value: bigint): Uint8Array =>
-  value === 0n ? new Uint8Array(0) : stripZeros(parseData(wordOf(`0x${value.toString(16)}`)));
-
-const addAccount = (writes: MutableWrites, account: AccountAccess): void => {
-  const balance = lastValue(account.balanceChanges);
-  const nonce = lastValue(account.nonceChanges);
-  const code = lastValue(account.codeChanges);
-  if (balance !== undefined) {
-    writes.balance = balance;
-  }
-  if (nonce !== undefined) {
-    writes.nonce = nonce;
-  }
-  if (code !== undefined) {
-    writes.code = code;
-    writes.codeHash = keccak256Hex(code);
-  }
-  for (const { slot, changes } of account.storageChanges) {
-    const value = lastValue(changes);
-    if (value !== undefined) {
-      writes.slots.set(slot, storageValue(value));
-    }
-  }
-};
-
-/** Returns the writes of a block. The list has all of them, also those outside transactions. */
-export const writesOfAccessList = (list: readonly AccountAccess[]): ReadonlyMap<Address, AccountWrites> => {
-  const accounts = new Map<Address, MutableWrites>();
-  for (const account of list) {
-    if ([account.storageChanges, account.balanceChanges, account.nonceChanges, account.codeChanges].some(hasItems)) {
-      addAccount(writesOf(accounts, account.address), account);
-    }
-  }
-  return accounts;
-};
-
-const hasItems = ({ length }: readonly unknown[]): boolean => length > 0;
