@@ -1,4 +1,5 @@
 import type { Hash } from "../ethereum/hex.ts";
+import { concatBytes } from "../ethereum/rlp.ts";
 import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
 import { runSteps, type SteppedRun, type Steps, type WorkerContext } from "../evm/reads/steppedRun.ts";
@@ -28,6 +29,8 @@ export interface SimulationInput {
 }
 
 const encoder = new TextEncoder();
+/** A longer text is encoded in pieces. */
+const PIECE_CHARACTERS = 65_536;
 
 /** Executes a simulation and returns the result as UTF-8 JSON text. Throws RpcError. Source: docs/service.md, eth_simulateV1. */
 export const runSimulation = async (input: SimulationInput, host: WorkerContext): Promise<Uint8Array> => {
@@ -45,21 +48,29 @@ export const runSimulation = async (input: SimulationInput, host: WorkerContext)
   return encodeBlocks(returned, { errorShape, returnsFullTransactions });
 };
 
-/** Encodes the blocks, call by call, so that the text of the whole result exists once. */
+/** Encodes the blocks in pieces, so that the text of a large result exists once. */
 const encodeBlocks = (blocks: readonly PlannedResult[], options: FormatOptions): Uint8Array => {
-  const parts: Uint8Array[] = [];
-  for (const [index, { block }] of blocks.entries()) {
+  const pieces: Uint8Array[] = [];
+  let text = "[";
+  let separator = "";
+  for (const { block } of blocks) {
     const { calls, ...rest } = formatBlock(block, options);
-    parts.push(encoder.encode(`${index === 0 ? "[" : ","}${JSON.stringify(rest).slice(0, -1)},"calls":[`));
-    let separator = "";
+    text += `${separator}${JSON.stringify(rest).slice(0, -1)},"calls":[`;
+    separator = "";
     for (const call of calls) {
-      parts.push(encoder.encode(separator + JSON.stringify(call)));
+      text += separator + JSON.stringify(call);
       separator = ",";
+      if (text.length > PIECE_CHARACTERS) {
+        pieces.push(encoder.encode(text));
+        text = "";
+      }
     }
-    parts.push(encoder.encode("]}"));
+    text += "]}";
+    separator = ",";
   }
-  parts.push(encoder.encode(blocks.length === 0 ? "[]" : "]"));
-  return Buffer.concat(parts);
+  pieces.push(encoder.encode(`${text}]`));
+  // Not a Buffer: a thread sends all the memory behind it, and Node.js shares 64 KiB between small ones.
+  return concatBytes(pieces);
 };
 
 type BlockPosition = Pick<PlannedBlock, "number" | "timestamp">;

@@ -54,8 +54,8 @@ type Message =
       readonly name: string;
       readonly body: unknown;
       readonly id: number | undefined;
-      readonly aborts?: Aborts | undefined;
     }
+  | { readonly kind: "aborts"; readonly id: undefined; readonly places: Aborts }
   | { readonly kind: "ask"; readonly of: number; readonly id: number; readonly value: unknown }
   | { readonly kind: "abort"; readonly id: number }
   | { readonly kind: "report"; readonly id: number; readonly value: unknown }
@@ -89,6 +89,8 @@ const ENDED = "the other side has ended";
 export class Channel<Theirs extends Protocol, Ours extends Protocol> {
   readonly #ends: ChannelEnds;
   readonly #aborts: Aborts | undefined;
+  /** Of the other side. */
+  #theirAborts: Aborts | undefined;
   readonly #outbox: Outbox<Message>;
   readonly #open = new Map<number, OpenCall>();
   readonly #answering = new Map<number, AbortController>();
@@ -121,6 +123,7 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
     const aborts = new Int32Array(new SharedArrayBuffer(ABORT_PLACES * Int32Array.BYTES_PER_ELEMENT));
     const channel = new Channel<Theirs, Ours>(ends, aborts);
     channel.offer(functions);
+    channel.#outbox.send({ kind: "aborts", id: undefined, places: aborts });
     port.on("message", (message) => channel.receive(message));
     return channel;
   }
@@ -147,7 +150,7 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
     body: Body<Theirs[N]>,
     options: CallOptions = {},
   ): Promise<Result<Theirs[N]>> {
-    const value = await this.#request((id) => ({ kind: "call", name, body, id, aborts: this.#aborts }), options);
+    const value = await this.#request((id) => ({ kind: "call", name, body, id }), options);
     return value as Result<Theirs[N]>;
   }
 
@@ -224,6 +227,9 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
       case "ask":
         void this.#supply(received);
         break;
+      case "aborts":
+        this.#theirAborts = received.places;
+        break;
       case "abort":
         this.#answering.get(received.id)?.abort();
         break;
@@ -264,7 +270,7 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
     }
   }
 
-  async #answer({ name, body, id, aborts }: Extract<Message, { kind: "call" }>): Promise<void> {
+  async #answer({ name, body, id }: Extract<Message, { kind: "call" }>): Promise<void> {
     const offered = this.#functions[name] as ((body: unknown, call: RemoteCall) => unknown) | undefined;
     const controller = new AbortController();
     const { signal } = controller;
@@ -277,9 +283,7 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
       }
       const result = offered(body, {
         signal,
-        isAborted: () =>
-          signal.aborted ||
-          (aborts !== undefined && id !== undefined && Atomics.load(aborts, id % ABORT_PLACES) === id),
+        isAborted: () => signal.aborted || this.#hasAborted(id),
         report: (value) => this.#reply(id, (of) => ({ kind: "report", id: of, value })),
         ask: (value) => this.#request((ask) => ({ kind: "ask", of: id ?? 0, id: ask, value }), { signal }),
       });
@@ -296,6 +300,12 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
         this.#answering.delete(id);
       }
     }
+  }
+
+  /** Whether the caller has noted in shared memory that it gave up. */
+  #hasAborted(id: number | undefined): boolean {
+    const places = this.#theirAborts;
+    return places !== undefined && id !== undefined && Atomics.load(places, id % ABORT_PLACES) === id;
   }
 
   #reply(id: number | undefined, create: (id: number) => Message, transfer?: readonly Transferable[]): void {

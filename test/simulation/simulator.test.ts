@@ -69,6 +69,12 @@ const never = createContext();
 const read = async (answer: Promise<{ readonly body: unknown }>) =>
   JSON.parse(new TextDecoder().decode((await answer).body as Uint8Array));
 
+test("a small result is sent without other memory", async () => {
+  const { body } = await simulator.simulate(payload({ from: SENDER, to: READER }), base(), never);
+  assert.ok(body instanceof Uint8Array);
+  assert.equal(body.buffer.byteLength, body.byteLength);
+});
+
 test("missing state is fetched in rounds, and cached for the next run", async () => {
   const on = base();
   const [block] = await read(simulator.simulate(payload({ from: SENDER, to: READER }), on, never));
