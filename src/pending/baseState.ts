@@ -3,7 +3,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { AccountChange, StateChanges, StateKeys, StateValues } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import { CachedState } from "../evm/reads/cachedState.ts";
-import { createMissingState } from "../evm/reads/missingState.ts";
+import { MissingState } from "../evm/reads/missingState.ts";
 import { mergeChanges } from "../evm/reads/writtenState.ts";
 import type { PlainCall } from "../state/fetch/prefetch.ts";
 import { predictKeys } from "./predictKeys.ts";
@@ -106,7 +106,7 @@ export class BaseState {
     if (!isCleared) {
       return false;
     }
-    const missing = createMissingState();
+    const missing = new MissingState();
     return this.#known.reader(missing).account(address) !== undefined && missing.count === 0;
   }
 }

@@ -5,7 +5,7 @@ import { createdAddress } from "../ethereum/receipt.ts";
 import type { Transaction } from "../ethereum/transaction.ts";
 import type { BlockEnvironment, Engine } from "../evm/engine.ts";
 import { createLikelyGuesses, type GuessedValues, largeGuesses } from "../evm/reads/guesses.ts";
-import { createMissingState, type MissingState } from "../evm/reads/missingState.ts";
+import { MissingState } from "../evm/reads/missingState.ts";
 import { StateKeySet } from "../evm/reads/stateKeySet.ts";
 import type { PlainCall } from "../state/fetch/prefetch.ts";
 import type { EngineTurns } from "./engineQueue.ts";
@@ -152,7 +152,7 @@ export class Speculation {
   }
 
   async #guess(prepared: Prepared, guesses: GuessedValues): Promise<StateKeys> {
-    const missing = createMissingState();
+    const missing = new MissingState();
     const { reader, block } = this.#options.guessedBlock(missing, guesses);
     try {
       const { engine } = this.#options;

@@ -4,7 +4,7 @@ import type { BlockId } from "../../src/core/heads.ts";
 import type { AccountState, StateKeys, StateValues } from "../../src/core/stateReader.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
-import { createStrictState } from "../../src/evm/reads/missingState.ts";
+import { FirstMissing } from "../../src/evm/reads/missingState.ts";
 import { BaseState } from "../../src/pending/baseState.ts";
 
 const ALICE: Address = `0x${"a1".repeat(20)}`;
@@ -20,7 +20,7 @@ const valuesAt = (balance: bigint, { accounts, slots }: StateKeys): StateValues 
   blockHashes: [],
 });
 const balanceOf = (base: BaseState, address: Address) =>
-  base.known.reader(createStrictState()).account(address)?.balance;
+  base.known.reader(new FirstMissing()).account(address)?.balance;
 const wrote = (address: Address, balance: bigint) =>
   new Map([[address, { account: account(balance), isCleared: false, slots: new Map() }]]);
 

@@ -5,7 +5,7 @@ import type { ReadRecorder } from "../readRecorder.ts";
 import type { CachedState } from "./cachedState.ts";
 import { Exploration } from "./exploration.ts";
 import { IncompleteState } from "./incompleteState.ts";
-import { createMissingState, createStrictState, type MissingState } from "./missingState.ts";
+import { FirstMissing, MissingState } from "./missingState.ts";
 import type { SteppedRun } from "./steppedRun.ts";
 
 /** Values that one run may fetch. Each needs one to three calls to a node. */
@@ -50,7 +50,7 @@ export const complete = async <T>(
   run: SteppedRun<T>,
   { readerOf, fetch, turn = (execute) => execute(), reads }: StepCompletion,
 ): Promise<{ readonly result: T; readonly state: ExecutionState }> => {
-  const reader = new IncompleteState(createStrictState, readerOf);
+  const reader = new IncompleteState(FirstMissing, readerOf);
   const state = run.createState(reader);
   const results: unknown[] = [];
   const step = async <R>(execute: (state: ExecutionState) => R | Promise<R>): Promise<R> => {
@@ -70,7 +70,7 @@ export const completeRun = async <T>(
   { known, fetch }: FetchedState,
 ): Promise<CompletedRun<T>> => {
   const rounds = new FetchRounds(known, fetch);
-  const state = new IncompleteState(createMissingState, (missing) => known.reader(missing));
+  const state = new IncompleteState(MissingState, (missing) => known.reader(missing));
   const result = await state.complete(
     () => run(state),
     (missing) => rounds.fetch(missing),

@@ -3,7 +3,7 @@ import { DeadlineError } from "../deadlineError.ts";
 import type { ExecutionState } from "../executionState.ts";
 import type { CachedState } from "./cachedState.ts";
 import { IncompleteState } from "./incompleteState.ts";
-import { createMissingState } from "./missingState.ts";
+import { MissingState } from "./missingState.ts";
 import { StateKeySet } from "./stateKeySet.ts";
 import type { SteppedRun } from "./steppedRun.ts";
 import { WrittenState } from "./writtenState.ts";
@@ -73,7 +73,7 @@ class Pass {
 
   constructor(known: CachedState, run: SteppedRun<unknown>, written: StateChanges) {
     this.#run = run;
-    this.reader = new IncompleteState(createMissingState, (missing) => known.reader(missing));
+    this.reader = new IncompleteState(MissingState, (missing) => known.reader(missing));
     this.written.add(written);
   }
 

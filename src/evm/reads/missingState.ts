@@ -19,45 +19,64 @@ class LacksState extends Error {
 }
 
 /** Records the values that a run read and that were not cached. */
-export interface MissingState {
-  account(address: Address): void;
-  slot(address: Address, slot: Hash): void;
-  blockHash(number: bigint): void;
+export class MissingState {
+  readonly #keys = new StateKeySet();
+  readonly #loops = createLoopGuard();
+  #reads = 0;
+
+  get count(): number {
+    return this.#keys.size;
+  }
+
+  account(address: Address): void {
+    this.#keys.addAccount(address);
+  }
+
+  slot(address: Address, slot: Hash): void {
+    if (this.#keys.hasSlot(address, slot)) {
+      return;
+    }
+    this.#loops.check(address, slot, this.#keys.size === 0);
+    this.#keys.addSlot(address, slot);
+  }
+
+  blockHash(number: bigint): void {
+    this.#keys.addBlockHash(number);
+  }
+
   /** Called at every read. Throws SpeculationLimitError if the run has guessed too much. */
-  check(): void;
-  readonly count: number;
-  keys(): StateKeys;
+  check(): void {
+    if (this.#keys.size === 0) {
+      return;
+    }
+    this.#reads++;
+    if (this.#keys.size > MAX_KEYS || this.#reads > MAX_READS) {
+      throw new SpeculationLimitError();
+    }
+  }
+
+  keys(): StateKeys {
+    return this.#keys.keys();
+  }
 }
 
-export const createMissingState = (): MissingState => {
-  const keys = new StateKeySet();
-  const loops = createLoopGuard();
-  let reads = 0;
-  return {
-    account: (address) => keys.addAccount(address),
-    slot: (address, slot) => {
-      if (keys.hasSlot(address, slot)) {
-        return;
-      }
-      loops.check(address, slot, keys.size === 0);
-      keys.addSlot(address, slot);
-    },
-    blockHash: (number) => keys.addBlockHash(number),
-    check: () => {
-      if (keys.size === 0) {
-        return;
-      }
-      reads++;
-      if (keys.size > MAX_KEYS || reads > MAX_READS) {
-        throw new SpeculationLimitError();
-      }
-    },
-    get count() {
-      return keys.size;
-    },
-    keys: () => keys.keys(),
-  };
-};
+/** For a run that must not guess: records the first missing value and throws LacksState. */
+export class FirstMissing extends MissingState {
+  override account(address: Address): void {
+    super.account(address);
+    throw new LacksState(address);
+  }
+
+  override slot(address: Address, slot: Hash): void {
+    super.slot(address, slot);
+    throw new LacksState(address);
+  }
+
+  override blockHash(number: bigint): void {
+    super.blockHash(number);
+    throw new LacksState(String(number));
+  }
+}
 
 /** Throws SpeculationLimitError in a loop over consecutive slots that started after a guess. */
 const createLoopGuard = () => {
@@ -77,32 +96,5 @@ const createLoopGuard = () => {
         throw new SpeculationLimitError();
       }
     },
-  };
-};
-
-/** For a run that must not guess: records the first missing value and throws LacksState. */
-export const createStrictState = (): MissingState => {
-  const keys = new StateKeySet();
-  const stop = (): never => {
-    throw new LacksState("a value is not known");
-  };
-  return {
-    account: (address) => {
-      keys.addAccount(address);
-      stop();
-    },
-    slot: (address, slot) => {
-      keys.addSlot(address, slot);
-      stop();
-    },
-    blockHash: (number) => {
-      keys.addBlockHash(number);
-      stop();
-    },
-    check: () => undefined,
-    get count() {
-      return keys.size;
-    },
-    keys: () => keys.keys(),
   };
 };
