@@ -23,6 +23,12 @@ export const blockOf = (
   blockHash: (number) => ancestors.get(number) ?? reader.blockHash(number),
 });
 
+/** Hashes of blocks that are not sealed here yet, by number: the block that follows has the hash of its parent. */
+export const parentHashes = (
+  jobs: readonly { readonly environment: PendingEnvironment }[],
+): ReadonlyMap<bigint, Hash> =>
+  new Map(jobs.map(({ environment: { number, parentHash } }) => [number - 1n, parentHash]));
+
 /** Reads state from the layers, newest first, then from the base. */
 export const layered = (base: StateReader, layers: readonly StateChanges[]): StateReader => ({
   account: (address) => {

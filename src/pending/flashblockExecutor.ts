@@ -1,7 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
-import type { PendingEnvironment } from "../core/view.ts";
-import type { Hash } from "../ethereum/hex.ts";
 import { type LeafCache, orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
@@ -10,21 +8,15 @@ import { complete } from "../evm/reads/complete.ts";
 import { TransactionError } from "../evm/transactionError.ts";
 import { BaseState, type BaseStateOptions } from "./baseState.ts";
 import { BlockRun } from "./blockRun.ts";
-import { layered, overwritten } from "./blockState.ts";
+import { layered, overwritten, parentHashes } from "./blockState.ts";
 import { EngineQueue, type EngineTurns } from "./engineQueue.ts";
 import { appendExecuted, type ExecutedFlashblock, ExecutedJobs, findMismatch, layersOf } from "./executedJobs.ts";
 import type { Execution, ExecutionOutcome, FlashblockJob, UnverifiedReason } from "./execution.ts";
 import { type PreparedJob, PreparedJobs } from "./preparedJobs.ts";
-import { JobCancelledError, UnreadableStateError } from "./stateRounds.ts";
+import { JobCancelledError, type JobLimits, UnreadableStateError } from "./stateRounds.ts";
 
-export interface FlashblockExecutorOptions extends BaseStateOptions {
+export interface FlashblockExecutorOptions extends BaseStateOptions, JobLimits {
   readonly engine: (rules: Rules) => Engine;
-  /** Called when the state of a job could not be read. The read is retried. */
-  readonly onRetry?: (job: FlashblockJob, error: Error) => void;
-  /** Whether nobody awaits the job's outcome any more. */
-  readonly isCancelled?: (job: FlashblockJob) => boolean;
-  /** Returns when the job must end, on the clock of `performance`. Its block is sealed, and the next one waits for it. */
-  readonly deadlineMs?: (job: FlashblockJob) => number | undefined;
 }
 
 /** The state on which one job executes: its ancestors and their layers, newest first. */
@@ -71,13 +63,8 @@ export class FlashblockExecutor {
     this.#executed = executed;
     this.#engineQueue = engineQueue;
     this.#jobs = new PreparedJobs({
-      base: this.#base,
-      engine: options.engine,
-      engineQueue: this.#engineQueue,
-      written: () => this.#written ?? this.#executed.layers(),
-      onRetry: (job, error) => options.onRetry?.(job, error),
-      isCancelled: (job) => options.isCancelled?.(job) ?? false,
-      deadlineMs: (job) => options.deadlineMs?.(job),
+      ...{ base, engine: options.engine, engineQueue, limits: options },
+      written: () => this.#written ?? executed.layers(),
     });
   }
 
@@ -217,10 +204,6 @@ export class FlashblockExecutor {
 }
 
 const rawsOf = ({ decoded }: PreparedJob): readonly Uint8Array[] => decoded.map(({ raw }) => raw);
-
-/** Hashes of blocks that are not sealed here yet, by number: the block that follows has the hash of its parent. */
-const parentHashes = (jobs: readonly { readonly environment: PendingEnvironment }[]): ReadonlyMap<bigint, Hash> =>
-  new Map(jobs.map(({ environment: { number, parentHash } }) => [number - 1n, parentHash]));
 
 /** Returns why an error of an execution leaves a message without verified state. */
 const unverifiedReasonOf = (error: unknown): UnverifiedReason => {

@@ -1,48 +1,33 @@
-import type { StateChanges } from "../core/stateReader.ts";
 import { parseData } from "../ethereum/hex.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
 import { recoverSender } from "../evm/senders/recoverAddress.ts";
-import type { BaseState } from "./baseState.ts";
 import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";
-import type { EngineTurns } from "./engineQueue.ts";
-import type { Prepared } from "./executeTransactions.ts";
 import type { FlashblockJob } from "./execution.ts";
-import { ReadSets } from "./speculation.ts";
-import { StateRounds } from "./stateRounds.ts";
+import { type DecodedJob, ReadSets } from "./speculation.ts";
+import { StateRounds, type StateRoundsOptions } from "./stateRounds.ts";
 
-/** A job with its decoded transactions and the rounds that fetch its state. */
-export interface PreparedJob {
-  readonly job: FlashblockJob;
-  readonly engine: Engine;
+/** A job with the rounds that fetch its state. */
+export interface PreparedJob extends DecodedJob {
+  /** All its transactions. */
   readonly decoded: readonly Decoded[];
-  /** The transactions of `decoded` that can be executed. */
-  readonly transactions: readonly Prepared[];
   readonly rounds: StateRounds;
 }
 
-export interface PreparedJobsOptions {
-  readonly base: BaseState;
+export interface PreparedJobsOptions extends Omit<StateRoundsOptions, "readSets"> {
   readonly engine: (rules: Rules) => Engine;
-  readonly engineQueue: EngineTurns;
-  /** Returns the layers that are known to be below the next job, newest first. */
-  readonly written: () => readonly StateChanges[];
-  readonly onRetry: (job: FlashblockJob, error: Error) => void;
-  readonly isCancelled: (job: FlashblockJob) => boolean;
-  readonly deadlineMs: (job: FlashblockJob) => number | undefined;
 }
 
 /** The jobs that run or will run. While the running job waits for state, the others fetch theirs. */
 export class PreparedJobs {
-  readonly #options: PreparedJobsOptions;
-  readonly #readSets = new ReadSets();
+  readonly #options: PreparedJobsOptions & StateRoundsOptions;
   readonly #jobs = new Map<number, PreparedJob>();
   /** Jobs that have not started. */
   readonly #expected = new Map<number, { readonly job: FlashblockJob; readonly rules: Rules }>();
   #waiting = 0;
 
   constructor(options: PreparedJobsOptions) {
-    this.#options = options;
+    this.#options = { ...options, readSets: new ReadSets() };
   }
 
   /** Announces a job that will start later. */
@@ -59,7 +44,6 @@ export class PreparedJobs {
     if (prepared) {
       return prepared;
     }
-    const { base, engineQueue, written, onRetry, isCancelled, deadlineMs } = this.#options;
     const engine = this.#options.engine(rules);
     const decoded = job.transactions.map((raw, at) =>
       decodeTransaction(
@@ -68,20 +52,8 @@ export class PreparedJobs {
         (transaction) => job.senders?.[at] ?? recoverSender(transaction),
       ),
     );
-    const transactions = decoded.flatMap((each) => each.prepared ?? []);
-    const rounds = new StateRounds({
-      base,
-      job,
-      engine,
-      engineQueue,
-      readSets: this.#readSets,
-      transactions,
-      written,
-      onRetry: (error) => onRetry(job, error),
-      isCancelled: () => isCancelled(job),
-      deadlineMs: () => deadlineMs(job),
-    });
-    const created = { job, engine, decoded, transactions, rounds };
+    const runnable = { job, engine, transactions: decoded.flatMap((each) => each.prepared ?? []) };
+    const created = { ...runnable, decoded, rounds: new StateRounds(this.#options, runnable) };
     this.#jobs.set(job.id, created);
     return created;
   }

@@ -1,15 +1,18 @@
 import { LRUCache } from "lru-cache";
-import type { StateKeys, StateReader } from "../core/stateReader.ts";
+import type { StateChanges, StateKeys } from "../core/stateReader.ts";
 import { type Address, formatData, formatQuantity } from "../ethereum/hex.ts";
 import { createdAddress } from "../ethereum/receipt.ts";
 import type { Transaction } from "../ethereum/transaction.ts";
-import type { BlockEnvironment, Engine } from "../evm/engine.ts";
+import type { Engine } from "../evm/engine.ts";
 import { createLikelyGuesses, type GuessedValues, largeGuesses } from "../evm/reads/guesses.ts";
 import { MissingState } from "../evm/reads/missingState.ts";
 import { StateKeySet } from "../evm/reads/stateKeySet.ts";
 import type { PlainCall } from "../state/fetch/prefetch.ts";
+import type { BaseState } from "./baseState.ts";
+import { blockOf, layered, parentHashes } from "./blockState.ts";
 import type { EngineTurns } from "./engineQueue.ts";
 import { executeTransaction, type Prepared } from "./executeTransactions.ts";
+import type { FlashblockJob } from "./execution.ts";
 
 /** Time limit for the guesses of one round. Then the round fetches the values that are missing so far. */
 const ROUND_MS = 60;
@@ -23,16 +26,20 @@ const MAX_HINTS = 16;
 const CHECKS = { nonce: false, sender: false, freeGas: false };
 const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
 
-interface SpeculationOptions {
-  readonly engine: Engine;
+/** What guesses of all jobs share. */
+export interface SpeculationOptions {
+  readonly base: BaseState;
   readonly engineQueue: EngineTurns;
   readonly readSets: ReadSets;
+  /** Returns the layers that are known to be below the next transactions, newest first. */
+  readonly written: () => readonly StateChanges[];
+}
+
+/** A job with the transactions that can be executed. */
+export interface DecodedJob {
+  readonly job: FlashblockJob;
+  readonly engine: Engine;
   readonly transactions: readonly Prepared[];
-  /** Returns the block, and a reader of its state that guesses missing values. */
-  readonly guessedBlock: (
-    missing: MissingState,
-    guesses: GuessedValues,
-  ) => { readonly reader: StateReader; readonly block: BlockEnvironment };
 }
 
 /** The keys to fetch next, and the calls that a node can trace to report further keys. */
@@ -46,6 +53,7 @@ export interface Round {
 /** Executes each transaction by itself on guesses, to find the state that it will read. */
 export class Speculation {
   readonly #options: SpeculationOptions;
+  readonly #decoded: DecodedJob;
   /** Positions of the transactions that may lack state. */
   readonly #open: Set<number>;
   /** Transactions that were part of a hint. */
@@ -56,9 +64,10 @@ export class Speculation {
   readonly #recalled = new Set<string>();
   #guessed = 0;
 
-  constructor(options: SpeculationOptions) {
+  constructor(options: SpeculationOptions, decoded: DecodedJob) {
     this.#options = options;
-    this.#open = new Set(options.transactions.keys());
+    this.#decoded = decoded;
+    this.#open = new Set(decoded.transactions.keys());
   }
 
   /** Whether the transaction may lack state. */
@@ -121,7 +130,7 @@ export class Speculation {
 
   /** Transactions before `from` have run, and are closed here. */
   #transactionAt(position: number, from: number): Prepared | undefined {
-    const prepared = position < from ? undefined : this.#options.transactions[position];
+    const prepared = position < from ? undefined : this.#decoded.transactions[position];
     if (!prepared) {
       this.#open.delete(position);
     }
@@ -152,10 +161,12 @@ export class Speculation {
   }
 
   async #guess(prepared: Prepared, guesses: GuessedValues): Promise<StateKeys> {
+    const { base, written } = this.#options;
+    const { job, engine } = this.#decoded;
     const missing = new MissingState();
-    const { reader, block } = this.#options.guessedBlock(missing, guesses);
+    const reader = layered(base.known.reader(missing, guesses), written());
+    const block = blockOf(job.environment, parentHashes([job]), reader);
     try {
-      const { engine } = this.#options;
       await executeTransaction({ engine, state: engine.createState(reader), block }, prepared, 0n, CHECKS);
     } catch {
       // A guess caused the error, or the transaction reports it when it executes.

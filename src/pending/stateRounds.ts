@@ -1,17 +1,13 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { StateChanges, StateKeys } from "../core/stateReader.ts";
+import type { StateKeys } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../ethereum/opFees.ts";
 import type { Rules } from "../ethereum/rules.ts";
-import type { Engine } from "../evm/engine.ts";
 import { StateKeySet } from "../evm/reads/stateKeySet.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, SYSTEM } from "../evm/systemCalls.ts";
-import type { BaseState, StateFetchResult } from "./baseState.ts";
-import { blockOf, layered } from "./blockState.ts";
-import type { EngineTurns } from "./engineQueue.ts";
-import type { Prepared } from "./executeTransactions.ts";
+import type { StateFetchResult } from "./baseState.ts";
 import type { FlashblockJob, UnverifiedReason } from "./execution.ts";
-import { type ReadSets, Speculation } from "./speculation.ts";
+import { type DecodedJob, Speculation, type SpeculationOptions } from "./speculation.ts";
 
 /** Values that one message may fetch. A cold slot costs 2,100 gas, so a block of 100M gas reads fewer. */
 const MAX_FETCHED = 50_000;
@@ -40,24 +36,24 @@ export class JobCancelledError extends Error {
   override readonly name = "JobCancelledError";
 }
 
-export interface StateRoundsOptions {
-  readonly base: BaseState;
-  readonly job: FlashblockJob;
-  readonly engine: Engine;
-  readonly engineQueue: EngineTurns;
-  readonly readSets: ReadSets;
-  readonly transactions: readonly Prepared[];
-  /** Returns the layers that are known to be below the transactions, newest first. */
-  readonly written: () => readonly StateChanges[];
-  readonly onRetry: (error: Error) => void;
-  readonly isCancelled: () => boolean;
-  /** On the clock of `performance`. */
-  readonly deadlineMs: () => number | undefined;
+/** The limits of each job. */
+export interface JobLimits {
+  /** Called when the state of a job could not be read. The read is retried. */
+  readonly onRetry?: (job: FlashblockJob, error: Error) => void;
+  /** Whether nobody awaits the job's outcome any more. */
+  readonly isCancelled?: (job: FlashblockJob) => boolean;
+  /** Returns when the job must end, on the clock of `performance`. Its block is sealed, and the next one waits for it. */
+  readonly deadlineMs?: (job: FlashblockJob) => number | undefined;
+}
+
+export interface StateRoundsOptions extends SpeculationOptions {
+  readonly limits: JobLimits;
 }
 
 /** Fetches the state that one message's transactions read, in rounds that all of them share. */
 export class StateRounds {
   readonly #options: StateRoundsOptions;
+  readonly #decoded: DecodedJob;
   #speculation: Speculation;
   /** The transactions run. Before that, rounds may run ahead. */
   #hasStarted = false;
@@ -69,30 +65,15 @@ export class StateRounds {
   #idleRounds = 0;
   #predicted = NO_KEYS;
 
-  constructor(options: StateRoundsOptions) {
+  constructor(options: StateRoundsOptions, decoded: DecodedJob) {
     this.#options = options;
-    this.#speculation = this.#speculate();
-  }
-
-  #speculate(): Speculation {
-    const { base, job, engine, engineQueue, readSets, transactions, written } = this.#options;
-    const { environment } = job;
-    const parent = new Map([[environment.number - 1n, environment.parentHash]]);
-    return new Speculation({
-      engine,
-      engineQueue,
-      readSets,
-      transactions,
-      guessedBlock: (missing, guesses) => {
-        const reader = layered(base.known.reader(missing, guesses), written());
-        return { reader, block: blockOf(environment, parent, reader) };
-      },
-    });
+    this.#decoded = decoded;
+    this.#speculation = new Speculation(options, decoded);
   }
 
   /** The cached values were discarded, so the search for missing state starts again. */
   restart(): void {
-    this.#speculation = this.#speculate();
+    this.#speculation = new Speculation(this.#options, this.#decoded);
   }
 
   /** Fetches the state that the transactions will read, until they run or nothing is missing. */
@@ -106,7 +87,7 @@ export class StateRounds {
 
   async #loopAhead(): Promise<void> {
     try {
-      while (!this.#hasStarted && !this.#options.isCancelled()) {
+      while (!this.#hasStarted && !this.#isCancelled()) {
         const round = this.#next(undefined, 0);
         this.#roundAhead = round;
         if ((await round).requested === 0) {
@@ -123,7 +104,6 @@ export class StateRounds {
 
   /** Completes one more round. `from`: the transaction that lacks those keys. Throws JobCancelledError or UnreadableStateError. */
   async fetch(missing: StateKeys, from: number): Promise<void> {
-    const { transactions, readSets } = this.#options;
     this.#hasStarted = true;
     this.#startedMs ??= performance.now();
     const ahead = this.#roundAhead;
@@ -132,9 +112,9 @@ export class StateRounds {
       return;
     }
     this.#speculation.reopen(from);
-    const prepared = transactions[from];
+    const prepared = this.#decoded.transactions[from];
     if (prepared) {
-      readSets.learn(prepared.transaction, missing);
+      this.#options.readSets.learn(prepared.transaction, missing);
     }
     await this.#fetchWithRetries(missing, from, this.#startedMs);
   }
@@ -156,12 +136,16 @@ export class StateRounds {
     }
   }
 
+  #isCancelled(): boolean {
+    return this.#options.limits.isCancelled?.(this.#decoded.job) ?? false;
+  }
+
   #checkLimits(startedMs: number, lastError: string): void {
-    const { isCancelled, deadlineMs } = this.#options;
-    if (isCancelled()) {
+    if (this.#isCancelled()) {
       throw new JobCancelledError();
     }
-    const untilMs = Math.min(startedMs + TIMEOUT_MS, deadlineMs() ?? Number.POSITIVE_INFINITY);
+    const deadlineMs = this.#options.limits.deadlineMs?.(this.#decoded.job) ?? Number.POSITIVE_INFINITY;
+    const untilMs = Math.min(startedMs + TIMEOUT_MS, deadlineMs);
     if (performance.now() <= untilMs) {
       return;
     }
@@ -183,16 +167,16 @@ export class StateRounds {
     if (error instanceof UnreadableStateError) {
       throw error;
     }
-    if (this.#options.isCancelled()) {
+    if (this.#isCancelled()) {
       throw new JobCancelledError();
     }
     const cause = error instanceof Error ? error : new Error(String(error));
-    this.#options.onRetry(cause);
+    this.#options.limits.onRetry?.(this.#decoded.job, cause);
     return cause;
   }
 
   async #next(missing: StateKeys | undefined, from: number): Promise<StateFetchResult> {
-    const { job, engine } = this.#options;
+    const { job, engine } = this.#decoded;
     const { keys, hint, hinted } = await this.#speculation.next(from, missing !== undefined);
     const wanted = new StateKeySet();
     if (this.#fetched === 0) {
