@@ -1,24 +1,14 @@
-import type { BlockId, HeaderFields } from "../../core/heads.ts";
-import type { Address } from "../../ethereum/hex.ts";
+import type { BlockId } from "../../core/heads.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { keyName, type StateKey } from "../stateKey.ts";
-import type { ValueStore } from "../store/valueStore.ts";
 import { resolvesWithin } from "../writeSetWaits.ts";
-import type { CallChecks } from "./callChecks.ts";
-import { isRepeatableCall } from "./callReruns.ts";
-import { type CallResult, callReads, resultHeader } from "./callResult.ts";
-import type { CallOutcome } from "./callRun.ts";
+import { CallRunner, type CallRunnerOptions } from "./callRunner.ts";
 import type { CallTable, LearnCandidate, Refusal } from "./callTable.ts";
-import { type KnownRunOptions, runOnKnownState } from "./knownRun.ts";
 import type { NodeDefaults } from "./nodeDefaults.ts";
 import { ValueLoads, type ValueLoadsOptions, type WantedValues } from "./valueLoads.ts";
 
-export interface CallLearnerOptions extends KnownRunOptions, ValueLoadsOptions {
-  readonly values: Pick<ValueStore, "get" | "code" | "isReadable">;
+export interface CallLearnerOptions extends CallRunnerOptions, ValueLoadsOptions {
   readonly follower: Pick<StateFollower, "generation" | "untilApplied">;
-  readonly never: ReadonlySet<Address>;
-  readonly checks: Pick<CallChecks, "isForwarded">;
-  headerOf(block: BlockId): HeaderFields | undefined;
   /** Returns the environment that a node gives to calls. Undefined: it is not known. */
   defaultsOf(node: string, block: BlockId): Promise<NodeDefaults | undefined>;
   readonly table: Pick<CallTable, "learn" | "refuse">;
@@ -38,8 +28,6 @@ const MAX_WAIT_MS = 5_000;
 /** A call that needs more values is left to the nodes. */
 const MAX_VALUES = 1_000;
 
-const decoder = new TextDecoder();
-
 /** One answer that is being learned. */
 interface Attempt extends WantedValues {
   readonly candidate: LearnCandidate;
@@ -56,6 +44,7 @@ interface Attempt extends WantedValues {
  */
 export class CallLearner {
   readonly #options: CallLearnerOptions;
+  readonly #runner: CallRunner;
   readonly #loads: ValueLoads;
   #queue: LearnCandidate[] = [];
   #isRunning = false;
@@ -63,6 +52,7 @@ export class CallLearner {
 
   constructor(options: CallLearnerOptions) {
     this.#options = options;
+    this.#runner = new CallRunner(options);
     this.#loads = new ValueLoads(options);
   }
 
@@ -163,51 +153,26 @@ export class CallLearner {
 
   /** Executes once. Returns the keys that must be loaded before the next execution; none if the attempt has ended. */
   async #attempt({ candidate, defaults, lacked }: Attempt): Promise<readonly StateKey[]> {
-    const { table } = this.#options;
-    const run = await runOnKnownState(this.#options, { ...candidate, gasCap: defaults.gas });
+    const { table, forget } = this.#options;
+    const run = await this.#runner.run(candidate, defaults.gas);
     if (run.kind === "missing" && isProgress(run.keys, lacked)) {
       return run.keys;
     }
-    if (run.kind === "done") {
-      const result = this.#judge(candidate, run.outcome);
-      if (typeof result === "object") {
-        table.learn(candidate, result);
-      } else {
-        table.refuse(candidate, result);
-      }
-    } else {
+    if (run.kind !== "done") {
       table.refuse(candidate, run.kind === "failed" ? "failed" : "unknown");
+      return [];
     }
+    const result = this.#runner.resultOf(candidate, run.outcome);
+    if (typeof result === "object") {
+      table.learn(candidate, result);
+      return [];
+    }
+    if (result === "mismatch" && run.outcome.reads.blockHashes.length > 0) {
+      // The node's bytes may be of a BLOCKHASH that was zero (CallChecks).
+      forget(candidate);
+    }
+    table.refuse(candidate, result);
     return [];
-  }
-
-  /** Returns the result to learn, or why it is not learned. */
-  #judge(candidate: LearnCandidate, { result, holdsWithLessGas, reads: readSet }: CallOutcome): CallResult | Refusal {
-    const { follower, values, never, checks, headerOf, forget } = this.#options;
-    const { key, method, body, block, generation, node } = candidate;
-    const header = resultHeader(headerOf(block));
-    if (header === undefined || generation !== follower.generation || !values.isReadable(block)) {
-      return "late";
-    }
-    if (decoder.decode(body).toLowerCase() !== JSON.stringify(result)) {
-      if (readSet.blockHashes.length > 0) {
-        // The node's bytes may be of a BLOCKHASH that was zero (CallChecks).
-        forget(candidate);
-      }
-      return "mismatch";
-    }
-    if (checks.isForwarded(key, block)) {
-      return "forwarded";
-    }
-    if (!holdsWithLessGas) {
-      return "gas";
-    }
-    const reads = callReads(readSet);
-    if (never.size > 0 && [...reads.addresses].some((address) => never.has(address))) {
-      return "never";
-    }
-    const isRepeatable = method === "eth_call" && isRepeatableCall(key, body, result);
-    return { body, block, reads, header, generation, node, isRepeatable };
   }
 }
 

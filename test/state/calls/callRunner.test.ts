@@ -9,7 +9,7 @@ import { EvmWorkers } from "../../../src/evm/runs/evmWorkers.ts";
 import { createSimulator } from "../../../src/simulation/simulator.ts";
 import { callReads } from "../../../src/state/calls/callResult.ts";
 import type { RunCall } from "../../../src/state/calls/callRun.ts";
-import { type KnownRun, runOnKnownState } from "../../../src/state/calls/knownRun.ts";
+import { CallRunner, type KnownRun } from "../../../src/state/calls/callRunner.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { PARENT } from "../../support/builders/parentBlock.ts";
 import { SIMULATOR_OPTIONS } from "../../support/fakes/simulationRig.ts";
@@ -39,6 +39,7 @@ const known = ({ field, address }: StateKey): string => {
 };
 const values = {
   get: known,
+  isReadable: () => true,
   code: (hash: string) => (CODE_HASH === `0x${hash}` ? CODE : undefined),
 };
 
@@ -63,15 +64,18 @@ const runCounted = async (call: object, earlier?: KnownRun) => {
       signal,
     });
   };
-  const outcome = await runOnKnownState(
-    { run, values, ancestorHash: () => undefined },
+  const runner = new CallRunner({
+    ...{ run, values, ancestorHash: () => undefined, headerOf: () => undefined },
+    ...{ follower: { generation: 0 }, never: new Set(), checks: { isForwarded: () => false } },
+  });
+  const outcome = await runner.run(
     {
       key: JSON.stringify(["eth_call", [call]]),
       method: "eth_call",
       block: PARENT,
       expected: earlier?.kind === "done" ? callReads(earlier.outcome.reads) : undefined,
-      gasCap: GAS_CAP,
     },
+    GAS_CAP,
   );
   return { outcome, requests };
 };
