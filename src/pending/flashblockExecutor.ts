@@ -13,9 +13,9 @@ import { EngineQueue, type EngineTurns } from "./engineQueue.ts";
 import { appendExecuted, type ExecutedFlashblock, ExecutedJobs, findMismatch, layersOf } from "./executedJobs.ts";
 import type { Execution, ExecutionOutcome, FlashblockJob, UnverifiedReason } from "./execution.ts";
 import { type PreparedJob, PreparedJobs } from "./preparedJobs.ts";
-import { JobCancelledError, type JobLimits, UnreadableStateError } from "./stateRounds.ts";
+import { JobCancelledError, type RoundLimits, UnreadableStateError } from "./stateRounds.ts";
 
-export interface FlashblockExecutorOptions extends BaseStateOptions, JobLimits {
+export interface FlashblockExecutorOptions extends BaseStateOptions, RoundLimits {
   readonly engine: (rules: Rules) => Engine;
 }
 

@@ -36,8 +36,8 @@ export class JobCancelledError extends Error {
   override readonly name = "JobCancelledError";
 }
 
-/** The limits of each job. */
-export interface JobLimits {
+/** The limits of the rounds of each job. */
+export interface RoundLimits {
   /** Called when the state of a job could not be read. The read is retried. */
   readonly onRetry?: (job: FlashblockJob, error: Error) => void;
   /** Whether nobody awaits the job's outcome any more. */
@@ -47,7 +47,7 @@ export interface JobLimits {
 }
 
 export interface StateRoundsOptions extends SpeculationOptions {
-  readonly limits: JobLimits;
+  readonly limits: RoundLimits;
 }
 
 /** Fetches the state that one message's transactions read, in rounds that all of them share. */
