@@ -36,7 +36,7 @@ const EXECUTION_SHARE = 1 / 4;
 /** Executions need their values even with `state.cacheBytes: 0`: this many requests with all the values that one may read. */
 const MIN_REQUESTS = 4;
 
-/** Requests that come before the newest write set is applied go to nodes. */
+/** Requests that come before the newest write set is applied, and before their answers are computed again, may go to nodes. */
 const CATCH_UP_MS = 5_000;
 
 const nowMs = (): number => performance.now();
@@ -69,6 +69,8 @@ export class ChainState {
   /** The sources that no node supports. */
   readonly #unsupported = new Set<WriteSetSourceKind>();
   readonly #snapshots: ChainSnapshots;
+  /** Ends when the answers of before are added. */
+  #moving: Promise<void> | undefined;
   #isClosed = false;
 
   constructor(options: ChainStateOptions) {
@@ -122,7 +124,11 @@ export class ChainState {
     try {
       if ((await this.#isWanted) && !this.#isClosed) {
         await this.#begin(predecessor);
+        const endMs = nowMs() + CATCH_UP_MS;
         await this.#untilApplied();
+        if (predecessor === undefined) {
+          await this.#refreshAnswers(endMs);
+        }
       }
     } catch (error) {
       this.#logUnfollowed(error);
@@ -135,6 +141,15 @@ export class ChainState {
     const settled = latest && this.#follower?.untilApplied(latest);
     if (settled !== undefined) {
       await resolvesWithin(settled, CATCH_UP_MS);
+    }
+  }
+
+  /** Computes the answers again that ended while no process ran. */
+  async #refreshAnswers(endMs: number): Promise<void> {
+    const heads = this.#options.upstreams.heads.current();
+    await this.#moving;
+    if (heads !== undefined) {
+      await this.callCache?.refresh(heads.latest, heads, () => this.#isClosed || nowMs() > endMs);
     }
   }
 
@@ -340,7 +355,7 @@ export class ChainState {
     const { calls } = readers;
     if (calls !== undefined) {
       const { generation } = follower;
-      void runSlicedWhile(known.held.moveTo(calls), () => follower.generation === generation);
+      this.#moving = runSlicedWhile(known.held.moveTo(calls), () => follower.generation === generation);
     }
     this.#snapshots.begin({ ...known, answers: calls, isWorthIt: this.#worthOf(sources), follower });
   }

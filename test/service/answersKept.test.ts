@@ -90,6 +90,18 @@ test("an answer whose values were written while forebay was down is computed her
   assert.equal(await isHit(await restart(before)), true);
 });
 
+test("a process is ready when it has computed the answers whose values were written while it was down", async (t) => {
+  const { world, start, learn, isHit } = await createRig(t);
+  const before = await start();
+  await learn(before);
+  await before.close();
+  world.mineTransfers();
+  const after = await start();
+  await until(async () => (await fetch(`${after.opsUrl}/readyz`)).ok, "it is ready");
+  assert.equal(await metric(after.opsUrl, "forebay_state_answers_total", 'event="recomputed"'), 1);
+  assert.equal(await isHit(after), true);
+});
+
 test("an answer that reads an account of a new state.never is not restored", async (t) => {
   const { start, restart, learn, isHit } = await createRig(t);
   const before = await start();

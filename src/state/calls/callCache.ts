@@ -1,8 +1,9 @@
 import type { Context } from "../../core/context.ts";
-import type { BlockId } from "../../core/heads.ts";
+import type { BlockId, Heads } from "../../core/heads.ts";
 import { type CacheStatus, isFreshFromNode, type RpcResponse } from "../../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../../jsonrpc/call.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
+import { runSliced } from "../runSliced.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { StateLookups } from "../stateLookups.ts";
@@ -10,7 +11,7 @@ import type { ValueStore } from "../store/valueStore.ts";
 import type { Repetition } from "../usedKeys.ts";
 import { resolvesWithin, type WriteSetWaits } from "../writeSetWaits.ts";
 import type { CallChecks } from "./callChecks.ts";
-import type { CallReruns } from "./callReruns.ts";
+import type { CallReruns, EndedCall } from "./callReruns.ts";
 import type { CallResult } from "./callResult.ts";
 import { CALL_METHODS, type CallMethod } from "./callRun.ts";
 import type { CallEntry, CallTable, LearnCandidate } from "./callTable.ts";
@@ -45,6 +46,8 @@ const decoder = new TextDecoder();
 const HIT: CacheStatus = Object.freeze({ hit: "state" });
 /** A larger request is left to the nodes. */
 export const MAX_KEY_CHARACTERS = 65_536;
+/** Calls that are executed at once before they are requested. Those of clients go in between. */
+const REFRESHES = 8;
 /** A larger response is left to the nodes. */
 const MAX_BODY_BYTES = 65_536;
 
@@ -79,6 +82,41 @@ export class CallCache {
       return this.#ask(call, entry, ask);
     }
     return answer === undefined ? this.#waitOrRerun(call, entry, ask) : this.#answer(entry, answer, call);
+  }
+
+  /**
+   * Executes the calls whose answers have ended before a readable block, the most used ones first, until `isOver`. Requests that
+   * come later find the answers.
+   */
+  async refresh(block: BlockId, heads: Heads, isOver: () => boolean): Promise<void> {
+    const ended = await runSliced(this.#endedAt(block, heads));
+    const calls = ended.values();
+    const refreshNext = async (): Promise<void> => {
+      for (let next = calls.next(); !next.done && !isOver(); next = calls.next()) {
+        await this.#refresh(next.value);
+      }
+    };
+    await Promise.all(Array.from({ length: REFRESHES }, refreshNext));
+  }
+
+  /** Lists the calls whose answers have ended before a block, with a step for each answer. */
+  *#endedAt(block: BlockId, heads: Heads): Generator<void, readonly EndedCall[]> {
+    const ended: EndedCall[] = [];
+    for (const stored of this.#options.table.answersAt(block, heads)) {
+      if (stored?.isValid === false) {
+        ended.push({ key: stored.key, method: stored.method, block });
+      }
+      yield;
+    }
+    return ended;
+  }
+
+  async #refresh(call: EndedCall): Promise<void> {
+    const { table, reruns } = this.#options;
+    const entry = table.get(call.key);
+    if (entry?.answer !== undefined && entry.rerun === undefined) {
+      await this.#begin(call, entry, reruns.rerun(call, entry.answer));
+    }
   }
 
   #compare({ key, method, block }: CacheableCall, answer: CallResult, ask: Ask): Awaitable<RpcResponse> {
@@ -137,11 +175,7 @@ export class CallCache {
     return running === undefined ? this.#ask(call, entry, ask) : this.#rerun(call, running, ask);
   }
 
-  #begin(
-    { key, method, block }: CacheableCall,
-    entry: CallEntry,
-    running: Promise<CallResult | undefined> | undefined,
-  ) {
+  #begin({ key, method, block }: EndedCall, entry: CallEntry, running: Promise<CallResult | undefined> | undefined) {
     if (running === undefined) {
       return undefined;
     }
