@@ -5,6 +5,7 @@ const RETENTION: Readonly<Record<RetentionLabel, string>> = {
   computed: "no: answered locally",
   constant: "until restart",
   head: "until the next head",
+  fork: "until the next fork that it names, for up to 10 minutes",
   byHash: "7 days, by hash",
   byTransaction: "with its block: 7 days if final, else 1 hour; `null` for up to 1 s",
   block: "final: 7 days; recent: 1 hour, by block hash",

@@ -33,7 +33,7 @@ export class ChainRuntime {
     const { signal } = ending;
     const { upstreams, views, gate } = sources;
     const chain = createMethodChain({ ...sources, config, server, shared, subscriptions: () => this.#subscriptions });
-    const handlers = createHandlers(chain, config.allowNamespaces);
+    const handlers = createHandlers(chain, config.allowNamespaces, config.customMethods);
     const dispatch = createChainDispatch({ config, server, handlers, usages: shared.usages, telemetry });
     const { name, passthrough: target, upstream } = config;
     const passthrough =

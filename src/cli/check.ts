@@ -11,6 +11,7 @@ import { connectFeed, decodeFrame } from "../feed/feedConnection.ts";
 import { parseFlashblock } from "../feed/parseFlashblock.ts";
 import { requiredOrigins } from "../heads/decideHead.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
+import { checkCustomMethods } from "./checkCustomMethods.ts";
 import { checkForwarded } from "./checkForwarded.ts";
 import { type CheckedNode, checkNode } from "./checkNode.ts";
 import { CHECK_TIMEOUT_MS, type CheckResult, checked, withHint } from "./checkResult.ts";
@@ -76,7 +77,7 @@ const checkChain = async (chain: ChainConfig): Promise<readonly CheckResult[]> =
     ...[describeWrites(chain)].filter((result) => result !== undefined),
     ...feedResults,
   ];
-  return [...own, ...(await checkForwarded(chain, nodes))];
+  return [...own, ...(await checkCustomMethods(chain)), ...(await checkForwarded(chain, nodes))];
 };
 
 /** Checks every node (HTTP, WebSocket), feed, data folder, Redis and the facilitator of a configuration. Never rejects. */

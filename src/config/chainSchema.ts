@@ -221,6 +221,33 @@ const heads = z.strictObject({
     .describe("Origins that must have a block before it is served as latest; `auto`: a majority of the usable ones"),
 });
 
+/** The methods that name a block, and therefore need its parameter. */
+const READS_AT_BLOCK: readonly string[] = ["block", "state"];
+
+const customMethod = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[A-Za-z0-9]+_[A-Za-z0-9_]+$/, "a method's name")
+      .describe("A read that nodes have, and the table of methods lacks"),
+    retention: z
+      .enum(["constant", "byHash", "head", "block", "state", "never"])
+      .describe(
+        "Life of cached responses: until restart, by a hash in the parameters, until the next head, with a block, as state after it, or none",
+      ),
+    blockParam: z
+      .number()
+      .int()
+      .nonnegative()
+      .max(8)
+      .optional()
+      .describe("Index of the block parameter, from 0: required with `block` and `state`"),
+  })
+  .refine(({ retention, blockParam }) => READS_AT_BLOCK.includes(retention) === (blockParam !== undefined), {
+    error: "required with the retention block or state, and only then",
+    path: ["blockParam"],
+  });
+
 /** The options of one chain: `chains[]`. */
 export const chainSchema = z.strictObject({
   name: lowerCaseName.describe("Path of this chain's endpoint"),
@@ -273,6 +300,13 @@ export const chainSchema = z.strictObject({
     })
     .prefault({}),
   passthrough: urlWith("http", "https").optional().describe("Target of requests that are not JSON-RPC"),
+  customMethods: z
+    .array(customMethod)
+    .default([])
+    .refine((methods) => new Set(methods.map(({ name }) => name)).size === methods.length, {
+      error: "names must differ",
+    })
+    .describe("Methods outside the table that are cached too"),
   allowNamespaces: z
     .array(z.string().regex(/^[A-Za-z0-9]+(?:_[A-Za-z0-9_]*\*?)?$/, "a namespace, or a method's name"))
     .default([])

@@ -2,6 +2,7 @@ import type { Context } from "../core/context.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { type CustomMethod, createCustomMethod } from "./customMethod.ts";
 import { type Chain, forwarded, type MethodInput } from "./method.ts";
 import { createRefusedMethods } from "./refusedMethods.ts";
 import { table } from "./table.ts";
@@ -24,8 +25,10 @@ const forwardDevelopmentCall = async (input: MethodInput): Promise<RpcResponse> 
 
 const methodNames: ReadonlySet<string> = new Set(table.map(({ name }) => name));
 
+export const isInTable = (method: string): boolean => methodNames.has(method);
+
 /** Returns the metric label of a method: its name if it is in the table, `other` if not. */
-export const methodLabel = (method: string): string => (methodNames.has(method) ? method : "other");
+export const methodLabel = (method: string): string => (isInTable(method) ? method : "other");
 
 const quickNames: ReadonlySet<string> = new Set(table.filter(({ isSlow }) => !isSlow).map(({ name }) => name));
 
@@ -45,12 +48,17 @@ export interface Handlers {
 
 /**
  * Creates the handlers of one chain's methods. Methods that write to a node or unlock accounts are rejected, unless
- * `allowed` has their namespace or name.
+ * `allowed` has their namespace or name. The `custom` methods are reads that the table lacks.
  */
-export const createHandlers = (chain: Chain, allowed: readonly string[]): Handlers => {
+export const createHandlers = (
+  chain: Chain,
+  allowed: readonly string[],
+  custom: readonly CustomMethod[] = [],
+): Handlers => {
   const isRefused = createRefusedMethods(allowed);
+  const described = custom.filter((each) => !isInTable(each.name) && !isRefused(each.name));
   const handlers = new Map(
-    table.map((method): [string, Handler<Context, RpcResponse>] => [
+    [...described.map(createCustomMethod), ...table].map((method): [string, Handler<Context, RpcResponse>] => [
       method.name,
       (call, context) => method.handle({ chain, call, context }),
     ]),

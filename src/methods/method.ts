@@ -72,6 +72,7 @@ export interface MethodInput {
 /**
  * How long a method's responses are cached (docs/architecture.md, invariant 1; table: docs/methods.md).
  * `block` and `state`: read at a block, final or recent. `final`: cached only if the block is final.
+ * `fork`: `constant`, until the next fork that the response names.
  */
 export type RetentionLabel =
   | "constant"
@@ -81,6 +82,7 @@ export type RetentionLabel =
   | "state"
   | "logs"
   | "head"
+  | "fork"
   | "final"
   | "computed"
   | "never";

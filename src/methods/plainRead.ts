@@ -42,6 +42,9 @@ export const plainRead = ({ name, params, retention, blockField, nullIsError, is
   },
 });
 
+/** Returns a tip for the next block, in wei. */
+export const eth_maxPriorityFeePerGas = plainRead({ name: "eth_maxPriorityFeePerGas", params: [], retention: "head" });
+
 export interface ByHashRead extends PlainRead {
   /** Returns the value from the pending blocks. If it is undefined, the request goes to the nodes. */
   readonly inView: (pending: PendingView, hash: Hash, values: readonly CanonicalJson[]) => Uint8Array | undefined;

@@ -2,14 +2,17 @@ import { blockNumberOrTag, blockNumberOrTagOrHash, stateBlock } from "./blockPar
 import { blockRead } from "./blockRead.ts";
 import { stateRead } from "./blockReadSpec.ts";
 import { blockByNumber, blockReceipts, fullTransactions } from "./blockSpecs.ts";
+import { eth_config } from "./eth_config.ts";
+import { eth_estimateGas } from "./eth_estimateGas.ts";
 import { eth_feeHistory } from "./eth_feeHistory.ts";
+import { eth_fillTransaction } from "./eth_fillTransaction.ts";
 import { eth_getBalance } from "./eth_getBalance.ts";
 import { eth_getLogs } from "./eth_getLogs.ts";
 import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
 import { eth_sendRawTransaction } from "./eth_sendRawTransaction.ts";
 import { eth_sendRawTransactionSync } from "./eth_sendRawTransactionSync.ts";
 import { eth_simulateV1 } from "./eth_simulateV1.ts";
-import { pendingAccessList, pendingCall, pendingEstimate } from "./executions.ts";
+import { pendingAccessList, pendingCall } from "./executions.ts";
 import { filterMethods } from "./filterMethods.ts";
 import type { Method } from "./method.ts";
 import {
@@ -40,6 +43,7 @@ import {
   byHashRead,
   eth_blockNumber,
   eth_chainId,
+  eth_maxPriorityFeePerGas,
   net_version,
   plainRead,
   receiptInView,
@@ -113,6 +117,7 @@ export const table: readonly Method[] = [
   eth_getStorageAt,
   eth_getTransactionCount,
 
+  eth_fillTransaction,
   eth_sendRawTransaction,
   eth_sendRawTransactionSync,
   ...filterMethods,
@@ -129,9 +134,10 @@ export const table: readonly Method[] = [
 
   eth_chainId,
   net_version,
+  eth_config,
 
   plainRead({ name: "eth_gasPrice", params: [], retention: "head" }),
-  plainRead({ name: "eth_maxPriorityFeePerGas", params: [], retention: "head" }),
+  eth_maxPriorityFeePerGas,
   plainRead({ name: "eth_blobBaseFee", params: [], retention: "head" }),
   plainRead({ name: "eth_baseFee", params: [], retention: "head" }),
 
@@ -236,14 +242,7 @@ export const table: readonly Method[] = [
     cachedCall: "eth_call",
     pending: pendingCall,
   }),
-  blockRead({
-    name: "eth_estimateGas",
-    params: [transaction, stateBlock, stateOverrides, blockOverrides],
-    kind: "state",
-    cachedCall: "eth_estimateGas",
-    pending: pendingEstimate,
-    isSlow: true,
-  }),
+  eth_estimateGas,
   blockRead({
     name: "eth_createAccessList",
     params: [transaction, stateBlock, stateOverrides],

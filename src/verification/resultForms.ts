@@ -42,6 +42,7 @@ const FORMS: Readonly<Record<string, ResultForm>> = {
   eth_blobBaseFee: QUANTITY,
   eth_baseFee: QUANTITY,
   eth_feeHistory: objectWith("oldestBlock"),
+  eth_config: objectWith("current"),
 
   eth_getBlockByNumber: orNull(OBJECT),
   eth_getBlockByHash: orNull(OBJECT),
@@ -88,6 +89,7 @@ const FORMS: Readonly<Record<string, ResultForm>> = {
   eth_estimateGas: QUANTITY,
   eth_createAccessList: objectWith("accessList"),
   eth_simulateV1: LIST,
+  eth_fillTransaction: objectWith("raw", "tx"),
 
   eth_syncing: ANY,
   net_listening: { kind: "boolean" },
