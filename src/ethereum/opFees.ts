@@ -40,8 +40,24 @@ const SELECTOR_FORKS: ReadonlyMap<string, OpFork> = new Map([
 ]);
 const WORD = 32;
 
-const numberAt = (bytes: Uint8Array, from: number, to: number): bigint =>
-  BigInt(`0x0${formatData(bytes.subarray(from, to)).slice(2)}`);
+/** Numbers of so many bytes are computed without text. */
+const EXACT_BYTES = 6;
+
+/** Returns the number in a part of big-endian bytes. */
+const numberAt = (bytes: Uint8Array, from: number, to: number): bigint => {
+  let at = from;
+  while (at < to && bytes[at] === 0) {
+    at++;
+  }
+  if (to - at > EXACT_BYTES) {
+    return BigInt(formatData(bytes.subarray(at, to)));
+  }
+  let number = 0;
+  for (; at < to; at++) {
+    number = number * 256 + (bytes[at] ?? 0);
+  }
+  return BigInt(number);
+};
 
 const footprintScalar = (scalar: bigint): bigint => (scalar === 0n ? DEFAULT_FOOTPRINT_SCALAR : scalar);
 
@@ -86,34 +102,41 @@ const parseBedrock = (calldata: Uint8Array): L1Attributes => {
 /** Returns a slot's value, with or without leading zeros. */
 type ReadSlot = (slot: Hash) => Uint8Array;
 
-const readWord = (read: ReadSlot, slot: number): Uint8Array => {
-  const value = read(`0x${slot.toString(16).padStart(64, "0")}`);
-  const padded = new Uint8Array(WORD);
-  padded.set(value, WORD - value.length);
-  return padded;
+const slotKey = (slot: number): Hash => `0x${slot.toString(16).padStart(64, "0")}`;
+
+/** The slots of L1Block. Source: optimism, L1Block.sol. */
+const BASE_FEE_SLOT = slotKey(1);
+const SCALARS_SLOT = slotKey(3);
+const OVERHEAD_SLOT = slotKey(5);
+const SCALAR_SLOT = slotKey(6);
+const BLOB_BASE_FEE_SLOT = slotKey(7);
+const OPERATOR_SLOT = slotKey(8);
+
+/** Returns the number at these bytes of a word whose leading zeros may be missing. */
+const partOf = (value: Uint8Array, from = 0, to = WORD): bigint => {
+  const missing = WORD - value.length;
+  return numberAt(value, Math.max(0, from - missing), Math.max(0, to - missing));
 };
 
-const OPERATOR_SLOT = 8;
+const footprintPart = (operator: Uint8Array): bigint => footprintScalar(partOf(operator, 18, 20));
 
 /** From L1Block's storage. */
-export const readFootprintScalar = (read: ReadSlot): bigint =>
-  footprintScalar(numberAt(readWord(read, OPERATOR_SLOT), 18, 20));
+export const readFootprintScalar = (read: ReadSlot): bigint => footprintPart(read(OPERATOR_SLOT));
 
 /** From L1Block's storage. */
 export const readL1Attributes = (read: ReadSlot): L1Attributes => {
-  const whole = (slot: number) => numberAt(readWord(read, slot), 0, WORD);
-  const scalars = readWord(read, 3);
-  const operator = readWord(read, OPERATOR_SLOT);
+  const scalars = read(SCALARS_SLOT);
+  const operator = read(OPERATOR_SLOT);
   return {
-    baseFee: whole(1),
-    blobBaseFee: whole(7),
-    baseFeeScalar: numberAt(scalars, 16, 20),
-    blobBaseFeeScalar: numberAt(scalars, 20, 24),
-    overhead: whole(5),
-    scalar: whole(6),
-    operatorFeeScalar: numberAt(operator, 20, 24),
-    operatorFeeConstant: numberAt(operator, 24, 32),
-    daFootprintGasScalar: readFootprintScalar(read),
+    baseFee: partOf(read(BASE_FEE_SLOT)),
+    blobBaseFee: partOf(read(BLOB_BASE_FEE_SLOT)),
+    baseFeeScalar: partOf(scalars, 16, 20),
+    blobBaseFeeScalar: partOf(scalars, 20, 24),
+    overhead: partOf(read(OVERHEAD_SLOT)),
+    scalar: partOf(read(SCALAR_SLOT)),
+    operatorFeeScalar: partOf(operator, 20, 24),
+    operatorFeeConstant: partOf(operator, 24, 32),
+    daFootprintGasScalar: footprintPart(operator),
   };
 };
 
@@ -178,6 +201,8 @@ export const dataFootprint = (l1: L1Attributes, raw: Uint8Array): bigint =>
 export const smallestFootprint = (scalar: bigint): bigint => (MIN_SIZE / MILLION) * scalar;
 
 const HASH_SIZE = 8_192;
+/** The table of positions. Each run clears it. 32 kB a transaction would fill the young heap. */
+const SEEN = new Int32Array(HASH_SIZE);
 const MAX_DISTANCE = 8_192;
 const MAX_LITERAL = 32;
 const MAX_MATCH = 262;
@@ -221,7 +246,7 @@ const countMatched = (bytes: Uint8Array, reference: number, at: number): number 
  * Source: https://specs.optimism.io/protocol/fjord/exec-engine.html#fjord-l1-cost-fee-changes-fastlz-estimator
  */
 export const fastLzLength = (bytes: Uint8Array): number => {
-  const seen = new Int32Array(HASH_SIZE);
+  const seen = SEEN.fill(0);
   const limit = bytes.length - MIN_TAIL;
   let length = 0;
   let anchor = 0;
