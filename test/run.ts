@@ -1,6 +1,7 @@
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+import { availableParallelism, constants, getPriority, setPriority, tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { listSuite } from "./suites.ts";
@@ -8,7 +9,13 @@ import { listSuite } from "./suites.ts";
 /** `node test/run.ts fast|slow|all|unit [FLAGS]` runs the test files of a suite, with flags of `node --test`. */
 
 /** More would disturb tests of services, which have deadlines of their own. */
-const PROCESSES_PER_CORE: Readonly<Record<string, number>> = { fast: 1, unit: 2, slow: 1, all: 1 };
+const PROCESSES_PER_CORE = 1;
+/** Unit tests alone. */
+const UNIT_PROCESSES_PER_CORE = 2;
+/** Unit tests beside the others, which wait half of their time: for nodes, blocks and deadlines. */
+const BESIDE_PROCESSES_PER_CORE = 0.5;
+/** So much less than the others, so that unit tests use only what these leave. */
+const BESIDE_NICE = 10;
 /** Files of one folder share a process: it takes longer to start one, and to load the service, than most files run. */
 const FILES_PER_PROCESS = 8;
 /** A file that measures or changes its process has one of its own. */
@@ -57,17 +64,69 @@ const writeGroup = (target: string, [first = "", ...others]: readonly string[]):
   return path;
 };
 
-const [suite = "", ...flags] = process.argv.slice(2);
-const target = mkdtempSync(join(tmpdir(), "forebay-tests-"));
-try {
-  const paths = groupFiles(listSuite(suite)).map((files) => writeGroup(target, files));
-  const concurrency = Math.ceil((PROCESSES_PER_CORE[suite] ?? 1) * availableParallelism());
-  const { status } = spawnSync(process.execPath, ["--test", `--test-concurrency=${concurrency}`, ...flags, ...paths], {
-    stdio: "inherit",
+interface Lane {
+  readonly files: readonly string[];
+  readonly processesPerCore: number;
+  readonly isBeside: boolean;
+}
+
+/** Returns the files of a suite that run one after another, and those that run beside them. */
+const lanesOf = (suite: string): readonly Lane[] => {
+  const units = new Set(listSuite("unit"));
+  const files = listSuite(suite);
+  const unit = files.filter((file) => units.has(file));
+  const others = files.filter((file) => !units.has(file));
+  if (others.length === 0) {
+    return [{ files: unit, processesPerCore: UNIT_PROCESSES_PER_CORE, isBeside: false }];
+  }
+  const beside = { files: unit, processesPerCore: BESIDE_PROCESSES_PER_CORE, isBeside: true };
+  return [
+    { files: others, processesPerCore: PROCESSES_PER_CORE, isBeside: false },
+    ...(unit.length > 0 ? [beside] : []),
+  ];
+};
+
+interface LaneResult {
+  readonly isPassed: boolean;
+  /** What was not printed yet. */
+  readonly output: string;
+}
+
+/** Runs the files of a lane. The output of one beside another is printed in one piece: when it ends, and after all others if a test failed. */
+const runLane = async (
+  { files, processesPerCore, isBeside }: Lane,
+  flags: readonly string[],
+  target: string,
+): Promise<LaneResult> => {
+  const paths = groupFiles(files).map((group) => writeGroup(target, group));
+  const concurrency = Math.ceil(processesPerCore * availableParallelism());
+  const child = spawn(process.execPath, ["--test", `--test-concurrency=${concurrency}`, ...flags, ...paths], {
+    stdio: ["inherit", isBeside ? "pipe" : "inherit", "inherit"],
     // Types are stripped and code is compiled once, not in each process.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/node"), ...process.env },
   });
-  process.exitCode = status ?? 1;
+  if (isBeside && child.pid !== undefined) {
+    setPriority(child.pid, Math.min(getPriority() + BESIDE_NICE, constants.priority.PRIORITY_LOW));
+  }
+  let output = "";
+  child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+  });
+  const [status] = await once(child, "close");
+  const isPassed = status === 0;
+  if (isPassed) {
+    process.stdout.write(output);
+    output = "";
+  }
+  return { isPassed, output };
+};
+
+const [suite = "", ...flags] = process.argv.slice(2);
+const target = mkdtempSync(join(tmpdir(), "forebay-tests-"));
+try {
+  const results = await Promise.all(lanesOf(suite).map((lane) => runLane(lane, flags, target)));
+  process.stdout.write(results.map(({ output }) => output).join(""));
+  process.exitCode = results.every(({ isPassed }) => isPassed) ? 0 : 1;
 } finally {
   rmSync(target, { recursive: true });
 }
