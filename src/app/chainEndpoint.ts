@@ -1,6 +1,7 @@
 import type { ChainConfig } from "../config/schema.ts";
 import { Context, type InboundRequest } from "../core/context.ts";
 import { type Endpoint, type PassThrough, toEndpointResponse } from "../http/endpoint.ts";
+import { ProofHeader } from "../http/proofHeader.ts";
 import { whenKnown } from "../jsonrpc/call.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
 import type { ChainSources, ClientViews } from "./chainSources.ts";
@@ -25,6 +26,7 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
   const { heads } = options.upstreams;
   const { bypassHeader } = options.shared;
   const { timeoutMs } = options.config.upstream;
+  const proofHeader = new ProofHeader();
 
   /** Takes the view of a request. Undefined before the first head. */
   const contextOf = (request: InboundRequest): Context | undefined =>
@@ -49,7 +51,9 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     const first = heads.current();
     const context = contextOf(request);
     const result = context === undefined ? dispatch.beforeHead(body, request) : dispatch.inView(body, context);
-    return whenKnown(result, (known) => toEndpointResponse(known, request, first, heads.current()));
+    return whenKnown(result, (known) =>
+      toEndpointResponse(known, request, { first, last: heads.current(), proofHeader }),
+    );
   };
 
   const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) =>

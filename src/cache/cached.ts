@@ -92,7 +92,8 @@ class CachedSource implements RpcSource {
       }
       const { entry, store } = found;
       this.#countHit(retention, store.name, entry, Date.now());
-      return { body: entry.body, status: { hit: store.name }, ...(entry.block && { block: entry.block }) };
+      const { body, block, proof } = entry;
+      return { body, status: { hit: store.name }, ...(block && { block }), ...(proof && { proof }) };
     });
   }
 
@@ -234,14 +235,14 @@ const createEntry = (
   if (requiresVerification && response.verified !== true) {
     return undefined;
   }
-  const { block } = response;
+  const { block, proof } = response;
   if (blockFrom === "response" && (block === undefined || !isCanonical(block, true, heads))) {
     return undefined;
   }
   const isFinal = finality === "ofBlock" ? isFinalBlock(block, heads) : finality === "final";
   const isProven = isProvenByHash(request.method) && response.isConfirmed !== false;
   const source = isProven ? undefined : stated.sourceOf(response.node);
-  return { body, ...(block && { block }), isFinal, storedAtMs: Date.now(), source, isConfirmed };
+  return { body, ...(block && { block }), isFinal, storedAtMs: Date.now(), source, isConfirmed, proof };
 };
 
 const isFinalBlock = (block: BlockId | undefined, { finalized }: Heads): boolean =>

@@ -98,7 +98,7 @@ class CorroboratedSource implements RpcSource {
       return undefined;
     }
     const body = findReceipt(receipts, hash);
-    return body && { body, block, status: { fwd: "miss" } };
+    return body && { body, block, status: { fwd: "miss" }, proof: "checked" };
   }
 
   /** Asks another origin: behind the URL of a node may be a machine that lags. Until the next head, its `null` is not asked again. */

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../core/heads.ts";
-import type { CacheStatus, RpcResponse } from "../core/rpcSource.ts";
+import type { CacheStatus, Proof, RpcResponse } from "../core/rpcSource.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { CacheEntry, ValueSource } from "./cacheEntry.ts";
 
@@ -16,6 +16,7 @@ class CachedResponse implements CacheEntry, RpcResponse {
   readonly storedAtMs: number;
   readonly source: ValueSource | undefined;
   readonly isConfirmed: boolean | undefined;
+  readonly proof: Proof | undefined;
 
   constructor(entry: CacheEntry, body: Uint8Array) {
     this.body = body;
@@ -26,6 +27,7 @@ class CachedResponse implements CacheEntry, RpcResponse {
     this.storedAtMs = entry.storedAtMs;
     this.source = entry.source;
     this.isConfirmed = entry.isConfirmed;
+    this.proof = entry.proof;
   }
 }
 

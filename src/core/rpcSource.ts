@@ -43,6 +43,12 @@ export interface CacheStatus {
   readonly detail?: string;
 }
 
+/**
+ * How far an answer is verified (docs/headers.md, x-forebay-proof). `proven`: hashes bind all of it to the header of its block.
+ * `checked`: something verifies a part of it. An answer without a proof is stated: a node said so.
+ */
+export type Proof = "proven" | "checked";
+
 export interface RpcResponse extends Reply {
   readonly status: CacheStatus;
   /** The name of the node that answered, never its URL. */
@@ -58,6 +64,7 @@ export interface RpcResponse extends Reply {
   readonly isConfirmed?: boolean | undefined;
   /** The source of a response at `pending`. */
   readonly pending?: PendingMode;
+  readonly proof?: Proof | undefined;
 }
 
 /** Answers requests. Nodes, caches and everything between them implement this interface; a feature wraps another source. */

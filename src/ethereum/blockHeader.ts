@@ -3,7 +3,7 @@ import { keccak256Hex } from "./keccak.ts";
 import { bytesLength, encodeBytes, encodeList, encodeNumber, listLength } from "./rlp.ts";
 
 /** keccak(rlp([])): there are no ommers after the Merge. */
-const EMPTY_OMMERS_HASH: Hash = "0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347";
+export const EMPTY_OMMERS_HASH: Hash = "0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347";
 /** sha256 of nothing, EIP-7685: OP-stack blocks have no requests. */
 export const EMPTY_REQUESTS_HASH: Hash = "0xe3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 const ZERO_NONCE: Data = "0x0000000000000000";

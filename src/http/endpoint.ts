@@ -5,10 +5,11 @@ import type { InboundRequest } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
-import type { Chunk, DispatchResult } from "../jsonrpc/response.ts";
+import { type Chunk, type DispatchResult, isWhole } from "../jsonrpc/response.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import { formatCacheStatus } from "./cacheStatus.ts";
 import type { PassedMessages } from "./passedMessages.ts";
+import type { ProofHeader } from "./proofHeader.ts";
 
 export interface EndpointResponse {
   readonly status: number;
@@ -20,10 +21,19 @@ export interface EndpointResponse {
   readonly pending?: string | undefined;
   /** Value of x-forebay-head: whether a majority of several origins has the served head. Undefined before the first head. */
   readonly head?: "agreed" | "linked" | undefined;
+  /** Value of x-forebay-proof: how far the answer is verified. */
+  readonly proof?: string | undefined;
   /** The errors in the response. Complete when all chunks are read. */
   readonly errors?: readonly RpcError[] | undefined;
   /** Names and values of further headers, in one flat list. */
   readonly headers?: readonly string[] | undefined;
+}
+
+/** The heads of a request when it began and when it ended, and the formatter of the chain's proof headers. */
+export interface AnswerHeads {
+  readonly first: Heads | undefined;
+  readonly last: Heads | undefined;
+  readonly proofHeader: ProofHeader;
 }
 
 /**
@@ -33,15 +43,16 @@ export interface EndpointResponse {
 export const toEndpointResponse = (
   { status, retryAfterSeconds, chunks, replies, errors }: DispatchResult<RpcResponse>,
   { progress }: InboundRequest,
-  first: Heads | undefined,
-  last: Heads | undefined,
+  { first, last, proofHeader }: AnswerHeads,
 ): EndpointResponse => {
   const mode = replies.find(({ pending }) => pending !== undefined)?.pending;
   const pending = mode ?? (errors.length > 0 ? progress?.failedPending : undefined);
   const cacheStatus = formatCacheStatus(replies, errors.length);
   const isAgreed = first?.isAgreed === true && last?.isAgreed === true;
   const head = first === undefined ? undefined : isAgreed ? "agreed" : "linked";
-  return { status, retryAfterSeconds, chunks, cacheStatus, pending, head, errors };
+  // An error, and an item that follows the first byte of a batch, are stated.
+  const proof = chunks.length === 0 ? undefined : proofHeader.format(replies, errors.length === 0 && isWhole(chunks));
+  return { status, retryAfterSeconds, chunks, cacheStatus, pending, head, proof, errors };
 };
 
 /** Passes requests through that are not JSON-RPC. */

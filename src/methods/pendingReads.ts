@@ -118,6 +118,15 @@ export const readPendingStorageValues = async ({ values, pending, atBase }: Pend
   return { ...viewResponse(Object.fromEntries(merged)), ...(base && { status: base.status }) };
 };
 
+/** The modes in which all that the view shows is executed, with the right gas, bloom and receipts root. */
+const EXECUTED: ReadonlySet<PendingMode> = new Set(["live", "degraded"]);
+
+/** Adds the pending mode to a response. What the view has is checked by its execution. */
+export const ofMode = (mode: PendingMode, response: RpcResponse): RpcResponse =>
+  response.status.hit === "view"
+    ? { ...response, pending: mode, proof: EXECUTED.has(mode) ? "checked" : undefined }
+    : { ...response, pending: mode };
+
 /** Adds the pending mode to a response. If there is an error instead, records the mode in the client's request. */
 export const withPendingMode = async (
   mode: PendingMode,
@@ -125,7 +134,7 @@ export const withPendingMode = async (
   { progress }: Pick<Context, "progress">,
 ): Promise<RpcResponse> => {
   try {
-    return { ...(await response), pending: mode };
+    return ofMode(mode, await response);
   } catch (error) {
     if (progress !== undefined) {
       progress.failedPending ??= mode;

@@ -9,7 +9,7 @@ import { headerNotFound } from "./blockParams.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import type { Method, MethodInput } from "./method.ts";
 import { type CanonicalJson, hexOf, type ParamSpec, parseParams } from "./paramSpec.ts";
-import { viewResponse } from "./pendingReads.ts";
+import { ofMode, viewResponse } from "./pendingReads.ts";
 
 interface PlainRead {
   readonly name: string;
@@ -64,7 +64,7 @@ export const byHashRead = (spec: ByHashRead, sealed: Method = plainRead(spec)): 
       }
       const values = parseParams(input.call.params, spec.params);
       const body = spec.inView(pending, hexOf(values[0]), values);
-      return body === undefined ? sealed.handle(input) : { ...viewResponse(body), pending: pending.mode };
+      return body === undefined ? sealed.handle(input) : ofMode(pending.mode, viewResponse(body));
     },
   };
 };
@@ -169,18 +169,22 @@ export const transactionTrace = (name: string, params: readonly ParamSpec[]): Me
   },
 });
 
-/** Returns the head of the request's view; no request is sent. */
+/** Returns the head of the request's view; no request is sent. It is proven if the hash of its header was computed. */
 export const eth_blockNumber: Method = {
   name: "eth_blockNumber",
   retention: "computed",
   atPending: "none",
-  handle: async ({ call, context }) => {
+  handle: async ({ chain, call, context }) => {
     parseParams(call.params, []);
-    const { number, hash } = context.view.heads.latest;
+    const { heads } = context.view;
+    const { number, hash } = heads.latest;
+    const header = heads.header(number);
+    const isProven = header !== undefined && header.hash === hash && chain.ownHashes.hasComputed(header);
     return {
       body: formatJson(formatQuantity(number)),
       status: { hit: "view" },
       block: { number, hash },
+      ...(isProven && { proof: "proven" }),
     };
   },
 };

@@ -7,7 +7,7 @@ import { RETRY_LIMITS, RETRY_RULES, retryCause } from "../core/retryPolicy.ts";
 import { isNull, type RpcRequest, type RpcResponse } from "../core/rpcSource.ts";
 import type { Awaitable, Call } from "../jsonrpc/call.ts";
 import { readResponseBlock } from "../verification/responseBlock.ts";
-import { ofOtherBranch, type Verifier } from "../verification/verifier.ts";
+import { ofOtherBranch, type VerifiedResponse, type Verifier } from "../verification/verifier.ts";
 import {
   anchorBlock,
   type BlockPresence,
@@ -44,10 +44,11 @@ interface NodeAttempt {
 const METHOD = Object.freeze({ fwd: "method" } as const);
 const MISS = Object.freeze({ fwd: "miss" } as const);
 
-const createResponse = (node: string, body: Uint8Array, request: RpcRequest): RpcResponse => {
-  const block = readResponseBlock(body, request.blockField);
+const createResponse = (node: string, verified: VerifiedResponse, request: RpcRequest): RpcResponse => {
+  const { body, proof } = verified;
+  const block = readResponseBlock(body, request.blockField) ?? verified.block;
   const status = request.write ? METHOD : MISS;
-  return block ? { body, node, status, block } : { body, node, status };
+  return { body, node, status, ...(block && { block }), ...(proof && { proof }) };
 };
 
 type Delays = Iterator<number, undefined>;
@@ -243,12 +244,13 @@ export class NodeRequests {
     const node = this.#node;
     const verifier = this.#verifier;
     const { heads } = context.view;
-    const toAttempt = (body: Uint8Array): NodeAttempt => {
+    const toAttempt = (verified: VerifiedResponse): NodeAttempt => {
+      const { body } = verified;
       const isMissing =
         (request.nullIsError === true && (isNull({ body }) || lacksReceipts(body, request, heads))) ||
         request.isComplete?.(body) === false;
       const block = request.isInKnownBlock ? heads.latest.number : request.block?.number;
-      return { response: createResponse(node.name, body, request), isMissing, block };
+      return { response: createResponse(node.name, verified, request), isMissing, block };
     };
     const onError = (error: unknown): NodeAttempt => {
       if (error instanceof NodeError && RETRY_RULES[retryCause(error)].node === "sameNode") {
@@ -258,8 +260,8 @@ export class NodeRequests {
     };
     const options = { isCheckedLater: verifier !== undefined, isShared: request.write !== true };
     return node.send(call, context, options).then((received) => {
-      const verified = verifier?.verify({ node, call, request, context }, received) ?? received;
-      return verified instanceof Uint8Array ? toAttempt(verified) : verified.then(toAttempt, onError);
+      const verified = verifier?.verify({ node, call, request, context }, received) ?? { body: received };
+      return verified instanceof Promise ? verified.then(toAttempt, onError) : toAttempt(verified);
     }, onError);
   }
 }

@@ -37,6 +37,8 @@ export interface StateRead {
   readonly context: Context;
 }
 
+type KnownResponse = RpcResponse & { readonly body: Uint8Array };
+
 const HIT: CacheStatus = Object.freeze({ hit: "state" });
 
 /** Answers reads of single values from the known state of the newest blocks. Nodes answer the others, and their values become known. */
@@ -88,22 +90,25 @@ export class StateReads {
     return found === undefined ? this.#ask(read, ask) : this.#answer(read, found);
   }
 
-  #answer(read: StateRead, body: Uint8Array): RpcResponse {
+  #answer(read: StateRead, known: KnownResponse): RpcResponse {
     this.#count(read, true);
-    this.#options.checks.onLocalRead(read.key, read.block, body);
-    return { body, status: HIT };
+    this.#options.checks.onLocalRead(read.key, read.block, known.body);
+    return known;
   }
 
-  #find(key: StateKey, block: BlockId): Uint8Array | undefined {
+  /** A value that only a node returned is stated. */
+  #find(key: StateKey, block: BlockId): KnownResponse | undefined {
     const { values } = this.#options;
-    const value = values.get(key, block);
-    if (value === undefined) {
-      return undefined;
+    const entry = values.readableEntry(key, block);
+    const body = entry === 0 ? undefined : this.#formatValue(key.field, values.valueAt(entry));
+    return body && { body, status: HIT, block, proof: values.isWritten(entry) ? "checked" : undefined };
+  }
+
+  #formatValue(field: StateField, value: string): Uint8Array | undefined {
+    if (field !== "code") {
+      return formatStateBody(field, value);
     }
-    if (key.field !== "code") {
-      return formatStateBody(key.field, value);
-    }
-    const code = values.code(value);
+    const code = this.#options.values.code(value);
     return code && formatCodeBody(code);
   }
 

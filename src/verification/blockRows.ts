@@ -62,6 +62,14 @@ export const isReceiptAt = (receipt: Fields, { rows }: BlockTransactions, index:
   );
 };
 
+/** Whether these are the hashes of the block's transactions, in order. */
+export const hasHashesOf = (hashes: readonly unknown[], { rows }: BlockTransactions): boolean =>
+  hashes.length * TRANSACTION_WIDTH === rows.length &&
+  hashes.every((hash, index) => isHashAt(hash, rowAt(rows, index, TRANSACTION_WIDTH)));
+
+/** Returns the number of a block's transactions. */
+export const countTransactions = ({ rows }: BlockTransactions): number => rows.length / TRANSACTION_WIDTH;
+
 /** Whether a transaction or receipt has the number of its block, and its index in it. */
 export const isLocatedIn = (fields: Fields, hash: unknown, { number, rows }: BlockTransactions): boolean =>
   isNumber(fields.blockNumber, number) &&

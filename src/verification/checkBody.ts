@@ -7,13 +7,14 @@ import { skipValue, TOO_DEEP } from "../json/skipValue.ts";
 import type { ProofRequest } from "./accountProof.ts";
 import { hashBlockAccessList, parseBlockAccessList } from "./blockAccessList.ts";
 import type { VerifiedReceipts } from "./blockRows.ts";
-import { type BlockTransactions, formatTransactions, isLocatedIn, isReceiptAt } from "./blockRows.ts";
+import { type BlockTransactions, formatTransactions, hasHashesOf, isLocatedIn, isReceiptAt } from "./blockRows.ts";
+import { boundBlock } from "./boundBlock.ts";
 import { checkHeader } from "./checkHeader.ts";
 import { checkProof } from "./checkProof.ts";
 import { checkReceipt, checkReceipts, isReceiptOf, isReceiptUnder, type ReceiptsHeader } from "./checkReceipts.ts";
 import { checkRawTransaction, checkTransactionHash, checkTransactions, matchesEmptyRoot } from "./checkTransactions.ts";
 import { type Finding, failed, failIfMalformed, passed } from "./findings.ts";
-import { dataOf, isDeposit, isNumber, isSame, numberOf } from "./jsonFields.ts";
+import { dataOf, isDeposit, isNumber, isSame, listOf, numberOf } from "./jsonFields.ts";
 import { areLogsInBlooms, areLogsOfReceipts } from "./matchLogs.ts";
 
 /** The block or index that a call names. Its response must have the same. An absent member is not checked. */
@@ -33,6 +34,8 @@ export type ResponseChecks =
       readonly checksHashes: boolean;
       /** The form of the transactions that the block must have. A header has none. Full ones that pass are in the finding. */
       readonly transactions?: "full" | "hashes";
+      /** The block's transactions, if they are known. */
+      readonly block?: BlockTransactions | undefined;
     }
   /**
    * `hash`: the transaction's, if the call contains it. `block`: its block's transactions, if they are known.
@@ -109,8 +112,11 @@ const isListOf = (transactions: unknown, form: "full" | "hashes"): boolean =>
   Array.isArray(transactions) && transactions.every((item) => (form === "full" ? isFields(item) : isHash(item)));
 
 const checkBlock = (block: Fields, checks: ResponseChecks & { kind: "block" }): Finding[] => {
-  const { location, checksHashes, transactions: form } = checks;
+  const { location, checksHashes, transactions: form, block: known } = checks;
   if (form !== undefined && !isListOf(block.transactions, form)) {
+    return [failed("block")];
+  }
+  if (form === "hashes" && known !== undefined && !hasHashesOf(listOf(block.transactions), known)) {
     return [failed("block")];
   }
   const isExpected = isLocatedAt(location, { hash: block.hash, number: block.number });
@@ -118,7 +124,9 @@ const checkBlock = (block: Fields, checks: ResponseChecks & { kind: "block" }): 
   if (!checksHashes) {
     return findings;
   }
-  findings.push(checkHeader(block));
+  const header = checkHeader(block);
+  const boundTo = header.outcome === "passed" ? boundBlock(block, checks.block) : undefined;
+  findings.push(boundTo === undefined ? header : { ...header, boundTo });
   const { transactions } = block;
   if (!Array.isArray(transactions)) {
     return findings;

@@ -70,17 +70,26 @@ export const hasOwnHash = (header: Fields): boolean => checkHeader(header).outco
 
 /** Checks the hash of each header object once. */
 export class OwnHashes {
-  readonly #known = new WeakMap<Fields, boolean>();
+  readonly #known = new WeakMap<Fields, Finding["outcome"]>();
 
   /** Whether a header has its own hash, as far as it can be computed. */
   has(header: Fields): boolean {
+    return this.#outcome(header) !== "failed";
+  }
+
+  /** Whether the hash was computed and is the header's own. */
+  hasComputed(header: Fields): boolean {
+    return this.#outcome(header) === "passed";
+  }
+
+  #outcome(header: Fields): Finding["outcome"] {
     const known = this.#known.get(header);
     if (known !== undefined) {
       return known;
     }
-    const isOwn = hasOwnHash(header);
-    this.#known.set(header, isOwn);
-    return isOwn;
+    const { outcome } = checkHeader(header);
+    this.#known.set(header, outcome);
+    return outcome;
   }
 }
 

@@ -1,6 +1,6 @@
 import { RETENTION } from "../core/retention.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
-import { type Data, isAddress, isHash, isQuantity } from "../ethereum/hex.ts";
+import { type Data, type Hash, isAddress, isHash, isQuantity } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { ExpectedLocation, ResponseChecks } from "./checkBody.ts";
 
@@ -87,7 +87,7 @@ export const locationOfBlock = (call: Call, request: RpcRequest): ExpectedLocati
 
 /** The state that a response to eth_getProof must prove. */
 export interface ExpectedProof {
-  readonly location: ExpectedLocation & { readonly hash: string };
+  readonly location: ExpectedLocation & { readonly hash: Hash };
   readonly address: Data;
   readonly keys: readonly string[];
   /** The call names its block by hash, or the block is final. If not, the node may answer of another branch. */

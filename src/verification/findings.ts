@@ -1,3 +1,4 @@
+import type { BlockId } from "../core/heads.ts";
 import type { Check } from "../core/node.ts";
 import type { BlockTransactions, VerifiedReceipts } from "./blockRows.ts";
 import { MalformedField } from "./jsonFields.ts";
@@ -16,6 +17,8 @@ export interface Finding {
   readonly transactions?: BlockTransactions;
   /** The block's receipts, if they passed. */
   readonly receipts?: VerifiedReceipts;
+  /** The block whose header binds all of the response. */
+  readonly boundTo?: BlockId;
   /** Of a header that has not failed. */
   readonly header?: HeaderForm;
 }

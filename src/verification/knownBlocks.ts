@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId, Heads } from "../core/heads.ts";
+import { EMPTY_OMMERS_HASH } from "../ethereum/blockHeader.ts";
 import { type Hash, isHash } from "../ethereum/hex.ts";
 import { isFields, parseJson } from "../json/jsonBytes.ts";
 import type { BlockTransactions, VerifiedReceipts } from "./blockRows.ts";
@@ -7,7 +8,7 @@ import { checkBody } from "./checkBody.ts";
 import { checkHeader } from "./checkHeader.ts";
 import type { ReceiptsHeader } from "./checkReceipts.ts";
 import type { Evidence } from "./evidence.ts";
-import { bytesOf, isAbsent, MalformedField, numberOf } from "./jsonFields.ts";
+import { bytesOf, isAbsent, isSame, MalformedField, numberOf } from "./jsonFields.ts";
 
 /** The limit of either list. Transactions: about 450 blocks of 150 transactions. Receipts: about 350 such blocks. */
 const MAX_BYTES = 8 * 1024 * 1024;
@@ -56,6 +57,7 @@ export class KnownBlocks {
 export interface KnownHeader extends ReceiptsHeader {
   readonly stateRoot: Hash | undefined;
   readonly accessListHash: Hash | undefined;
+  readonly hasNoUncles: boolean;
 }
 
 /** Reads the header fields from the JSON text of a block; undefined if it is no block. */
@@ -70,6 +72,7 @@ const readKnownHeader = (body: Uint8Array): KnownHeader | undefined => {
       number: numberOf(block.number),
       stateRoot: isHash(block.stateRoot) ? block.stateRoot : undefined,
       accessListHash: isHash(block.blockAccessListHash) ? block.blockAccessListHash : undefined,
+      hasNoUncles: isSame(block.sha3Uncles, EMPTY_OMMERS_HASH),
       receiptsRoot: bytesOf(block.receiptsRoot, 32),
       logsBloom: bytesOf(block.logsBloom, 256),
       sumsGasUsed: isAbsent(block.blockAccessListHash),

@@ -1,19 +1,20 @@
 import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { type Check, NodeError, UnverifiedError } from "../core/node.ts";
-import type { RpcRequest } from "../core/rpcSource.ts";
+import type { Proof, RpcRequest } from "../core/rpcSource.ts";
 import { isNull } from "../core/rpcSource.ts";
-import { formatQuantity } from "../ethereum/hex.ts";
+import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
 import { parseJson } from "../json/jsonBytes.ts";
-import { type Call, createCall } from "../jsonrpc/call.ts";
+import { type Awaitable, type Call, createCall, whenKnown } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { BlockTransactions } from "./blockRows.ts";
-import { isListedAtIndex } from "./blockRows.ts";
+import { countTransactions, isListedAtIndex } from "./blockRows.ts";
 import { checkBody, type ExpectedLocation, isJson, type ResponseChecks } from "./checkBody.ts";
 import { claimsAbsence } from "./checkProof.ts";
 import { checksOfCall, expectedProof, locationOfBlock } from "./checksOfCall.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Finding } from "./findings.ts";
+import { quantityOf } from "./jsonFields.ts";
 import { KnownBlocks, type KnownHeader, VerifiedHeaders } from "./knownBlocks.ts";
 import { readResponseBlock } from "./responseBlock.ts";
 import { checkForm } from "./resultForms.ts";
@@ -36,6 +37,33 @@ export interface VerifiedCall {
   readonly context: Context;
 }
 
+/** A response that has passed, and how far it is verified. */
+export interface VerifiedResponse {
+  /** Of the response. It may be in other memory than before. */
+  readonly body: Uint8Array;
+  readonly proof?: Proof | undefined;
+  /** The block to which the response is bound, if it is proven. */
+  readonly block?: BlockId | undefined;
+}
+
+/** What the checks of a response show. */
+interface Verdict {
+  /** All checks passed, and there were some. */
+  readonly isVerified: boolean;
+  /** There are none for `null`, and for the right proof of an absent account. */
+  readonly hasFindings: boolean;
+  /** See Finding. */
+  readonly boundTo: BlockId | undefined;
+}
+
+/** A response that passed its checks. */
+interface CheckedResponse extends Verdict {
+  readonly body: Uint8Array;
+}
+
+/** The checks that verify a part of every response they pass. Those of others verify its form alone. */
+const VERIFYING: ReadonlySet<ResponseChecks["kind"]> = new Set(["block", "transaction", "raw", "receipts"]);
+
 /** Parsing and hashing of larger responses takes more than about 1 ms, so a thread does it. */
 const MAX_PARSED_BYTES = 24 * 1024;
 /** The same limit for a scan alone. */
@@ -51,6 +79,33 @@ const CHECK_OF: Readonly<Record<ResponseChecks["kind"], Check>> = {
   logs: "logs",
   proof: "proof",
   accessList: "accessList",
+};
+
+/** The methods that count what a block has. */
+const COUNTS: ReadonlySet<string> = new Set([
+  "eth_getBlockTransactionCountByHash",
+  "eth_getBlockTransactionCountByNumber",
+  "eth_getUncleCountByBlockHash",
+  "eth_getUncleCountByBlockNumber",
+]);
+
+const ACCESS_LISTS: ReadonlySet<string> = new Set(["eth_getBlockAccessList", "debug_getRawBlockAccessList"]);
+
+/** Whether a single receipt is compared with more than its own form. */
+const isCompared = (checks: ResponseChecks): boolean =>
+  checks.kind === "receipt" && (checks.receipts !== undefined || checks.header !== undefined);
+
+/** A response that passed is proven if the request or the served chain has the hash of the block that binds it. */
+const boundResponse = (
+  { body, isVerified }: CheckedResponse,
+  block: BlockId | undefined,
+  { location, heads }: { readonly location: ExpectedLocation; readonly heads: Heads },
+): VerifiedResponse => {
+  if (!isVerified) {
+    return { body };
+  }
+  const isNamed = block !== undefined && (location.hash !== undefined || heads.at(block.number)?.hash === block.hash);
+  return isNamed ? { body, proof: "proven", block } : { body, proof: "checked" };
 };
 
 const lacksHeader = ({ name }: VerifiedNode, what: string): NodeError =>
@@ -96,18 +151,15 @@ export class Verifier {
     return this.level === "full" && this.#blocks.get(hash).receipts !== undefined;
   }
 
-  /**
-   * Returns the body, which may be in other memory; a plain value if the verification is fast.
-   * Throws or rejects with UnverifiedError.
-   */
-  verify(verifiedCall: VerifiedCall, body: Uint8Array): Uint8Array | Promise<Uint8Array> {
+  /** Returns a plain value if the verification is fast. Throws or rejects with UnverifiedError. */
+  verify(verifiedCall: VerifiedCall, body: Uint8Array): Awaitable<VerifiedResponse> {
     const { level } = this;
     const { node, call, request } = verifiedCall;
     if (level === "off") {
-      return body;
+      return { body };
     }
     if (request.write) {
-      return this.check(node.name, body, { kind: "json" });
+      return this.#checkForm(node, body);
     }
     const form = checkForm(call.method, body);
     if (form === "wrong" || form === "missing") {
@@ -115,62 +167,134 @@ export class Verifier {
       // A node without the block returns `null`.
       throw new UnverifiedError(node.name, isScanned && !isJson(body) ? "json" : "form", form === "wrong");
     }
-    const verified = level === "full" ? this.#verifyByHeader(verifiedCall, body) : undefined;
-    if (verified !== undefined) {
-      return verified;
+    const isFull = level === "full";
+    const checks = checksOfCall(call, request, isFull);
+    if (isFull) {
+      return this.#verifyFully(verifiedCall, body, { checks, isScanned: form === "scanned" });
     }
-    const checks = checksOfCall(call, request, level === "full");
-    if (form === "scanned" && checks.kind === "json") {
-      return body;
+    if (checks.kind === "json") {
+      return form === "scanned" ? { body } : this.#checkForm(node, body);
     }
-    return level === "full" ? this.#verifyInBlock(verifiedCall, body, checks) : this.check(node.name, body, checks);
+    return whenKnown(this.check(node.name, body, checks), (checked) => ({ body: checked.body }));
   }
 
-  /** Verifies a response that the header of its block commits to; undefined for any other method. */
-  #verifyByHeader(verifiedCall: VerifiedCall, body: Uint8Array): Promise<Uint8Array> | undefined {
-    const { call, request } = verifiedCall;
-    switch (call.method) {
-      case "eth_getBlockReceipts":
-        return this.#verifyReceipts(verifiedCall, body);
-      case "eth_getProof":
-        return this.#verifyProof(verifiedCall, body);
-      case "eth_getBlockAccessList":
-      case "debug_getRawBlockAccessList": {
-        const location = isNull({ body }) ? undefined : locationOfBlock(call, request);
-        return location && this.#verifyAccessList(verifiedCall, location, body);
-      }
-      default:
-        return undefined;
+  /** `isScanned`: the form of the body shows that it is JSON. */
+  #verifyFully(
+    verifiedCall: VerifiedCall,
+    body: Uint8Array,
+    { checks, isScanned }: { readonly checks: ResponseChecks; readonly isScanned: boolean },
+  ): Awaitable<VerifiedResponse> {
+    const { node, call } = verifiedCall;
+    if (call.method === "eth_getProof") {
+      return this.#verifyProof(verifiedCall, body);
     }
+    if (COUNTS.has(call.method)) {
+      return this.#verifyCount(verifiedCall, body);
+    }
+    if (ACCESS_LISTS.has(call.method)) {
+      const location = isNull({ body }) ? undefined : locationOfBlock(call, verifiedCall.request);
+      return location === undefined
+        ? this.#checkForm(node, body)
+        : this.#verifyAccessList(verifiedCall, location, body);
+    }
+    switch (checks.kind) {
+      case "json":
+        return isScanned ? { body } : this.#checkForm(node, body);
+      case "receipts":
+        return this.#verifyReceipts(verifiedCall, body, checks);
+      case "block":
+        return this.#verifyBlock(verifiedCall, body, checks);
+      case "transaction":
+      case "receipt":
+        return this.#verifyInBlock(verifiedCall, body, checks);
+      default:
+        return this.#checkPart(node, body, checks);
+    }
+  }
+
+  /** Verifies the number of a block's transactions or uncles, if they are known. A node asked by number may be on another branch. */
+  #verifyCount(verifiedCall: VerifiedCall, body: Uint8Array): Awaitable<VerifiedResponse> {
+    const { node, call, request, context } = verifiedCall;
+    const [named] = call.params;
+    const hash = isHash(named) ? named : request.block?.hash;
+    const expected = hash && this.#countIn(call, { hash, number: request.block?.number }, context.view.heads);
+    return whenKnown(this.#checkForm(node, body), (checked) => {
+      if (hash === undefined || expected === undefined || isNull(checked)) {
+        return checked;
+      }
+      if (quantityOf(parseJson(checked.body)) === BigInt(expected.count)) {
+        return { body: checked.body, proof: "proven", block: { number: expected.number, hash } };
+      }
+      if (isHash(named)) {
+        throw new UnverifiedError(node.name, "block", true);
+      }
+      return checked;
+    });
+  }
+
+  #countIn({ method }: Call, block: { readonly hash: Hash; readonly number: bigint | undefined }, heads: Heads) {
+    if (!method.startsWith("eth_getUncle")) {
+      const { transactions } = this.#blocks.get(block.hash);
+      return transactions && { count: countTransactions(transactions), number: transactions.number };
+    }
+    const header = this.#headers.find(
+      { hash: block.hash, ...(block.number !== undefined && { number: block.number }) },
+      heads,
+    );
+    return header?.isComputed === true && header.hasNoUncles ? { count: 0, number: header.number } : undefined;
+  }
+
+  #checkForm({ name }: VerifiedNode, body: Uint8Array): Awaitable<VerifiedResponse> {
+    return whenKnown(this.check(name, body, { kind: "json" }), (checked) => ({ body: checked.body }));
+  }
+
+  /** Verifies a response of which the checks verify a part. */
+  #checkPart({ name }: VerifiedNode, body: Uint8Array, checks: ResponseChecks): Awaitable<VerifiedResponse> {
+    return whenKnown(this.check(name, body, checks), (checked) => ({
+      body: checked.body,
+      proof: checked.isVerified && (VERIFYING.has(checks.kind) || isCompared(checks)) ? "checked" : undefined,
+    }));
+  }
+
+  /** Verifies a block or a header. It is proven if the request or the served chain has its hash. */
+  #verifyBlock(
+    { node, context }: VerifiedCall,
+    body: Uint8Array,
+    checks: ResponseChecks & { kind: "block" },
+  ): Awaitable<VerifiedResponse> {
+    const { heads } = context.view;
+    const hash = checks.transactions === "hashes" ? readResponseBlock(body, "hash")?.hash : undefined;
+    const block = hash === undefined ? undefined : this.#blocks.get(hash).transactions;
+    return whenKnown(this.check(node.name, body, { ...checks, block }), (checked) => {
+      return boundResponse(checked, checked.boundTo, { location: checks.location, heads });
+    });
   }
 
   /** Verifies a body by the given checks. Returns and throws like `verify`. */
-  check(node: string, body: Uint8Array, checks: ResponseChecks): Uint8Array | Promise<Uint8Array> {
+  check(node: string, body: Uint8Array, checks: ResponseChecks): Awaitable<CheckedResponse> {
     const maxBytes = checks.kind === "json" ? MAX_SCANNED_BYTES : MAX_PARSED_BYTES;
     const bytes = body.byteLength + (checks.kind === "logs" ? (checks.receipts?.byteLength ?? 0) : 0);
     if (bytes > maxBytes) {
       return this.#checkInThread(node, body, checks);
     }
     if (checks.kind === "json" && isJson(body)) {
-      return body;
+      return { body, isVerified: true, hasFindings: true, boundTo: undefined };
     }
-    this.#requireVerified(checkBody(body, checks), node);
-    return body;
+    return { body, ...this.#requireVerified(checkBody(body, checks), node) };
   }
 
-  async #checkInThread(node: string, body: Uint8Array, checks: ResponseChecks): Promise<Uint8Array> {
+  async #checkInThread(node: string, body: Uint8Array, checks: ResponseChecks): Promise<CheckedResponse> {
     let verified: VerifiedBody;
     try {
       verified = await this.#pool.check(body, checks);
     } catch (cause) {
       throw new UnverifiedError(node, CHECK_OF[checks.kind], false, { cause });
     }
-    this.#requireVerified(verified.findings, node);
-    return verified.body;
+    return { body: verified.body, ...this.#requireVerified(verified.findings, node) };
   }
 
-  #requireVerified(findings: readonly Finding[], node: string): void {
-    let isVerified = true;
+  #requireVerified(findings: readonly Finding[], node: string): Verdict {
+    let isVerified = findings.length > 0;
     for (const finding of findings) {
       const verdict = this.#evidence.evaluate(finding, node);
       if (verdict === "wrong" || verdict === "unconfirmed") {
@@ -186,35 +310,33 @@ export class Verifier {
         receipts: this.verifiesReceipts() ? last.receipts : undefined,
       });
     }
+    const hasFindings = findings.length > 0;
+    return { isVerified, hasFindings, boundTo: findings.find(({ boundTo }) => boundTo !== undefined)?.boundTo };
   }
 
   /** Verifies one transaction or receipt, also by what is known of its block. */
   #verifyInBlock(
     { node, context }: VerifiedCall,
     body: Uint8Array,
-    checks: ResponseChecks,
-  ): Uint8Array | Promise<Uint8Array> {
-    const isInBlock = checks.kind === "transaction" || checks.kind === "receipt";
-    if (!isInBlock) {
-      return this.check(node.name, body, checks);
-    }
+    checks: ResponseChecks & { kind: "transaction" | "receipt" },
+  ): Awaitable<VerifiedResponse> {
     const id = readResponseBlock(body, "blockHash");
     if (id === undefined) {
-      return this.check(node.name, body, { ...checks, scannedBlock: null });
+      return this.#checkPart(node, body, { ...checks, scannedBlock: null });
     }
     const scannedBlock = id.hash;
     const { transactions: block, receipts } = this.#blocks.get(id.hash);
     if (checks.kind === "transaction") {
-      return this.check(node.name, body, { ...checks, scannedBlock, block });
+      return this.#checkPart(node, body, { ...checks, scannedBlock, block });
     }
     const found = this.#evidence.isOff("header") ? undefined : this.#headers.find(id, context.view.heads);
     const header = found?.isComputed ? found : undefined;
     const known = { ...checks, scannedBlock, block, receipts, header };
     return block === undefined && receipts !== undefined && !isListedAtIndex(body, checks.hash, receipts)
       ? this.#readTransactions(node, id.hash, context).then((read) =>
-          this.check(node.name, body, { ...known, block: read }),
+          this.#checkPart(node, body, { ...known, block: read }),
         )
-      : this.check(node.name, body, known);
+      : this.#checkPart(node, body, known);
   }
 
   /**
@@ -232,10 +354,13 @@ export class Verifier {
     return transactions;
   }
 
-  async #verifyReceipts({ node, call, request, context }: VerifiedCall, body: Uint8Array): Promise<Uint8Array> {
-    const checks = checksOfCall(call, request, true);
-    if (checks.kind !== "receipts" || isNull({ body })) {
-      return this.check(node.name, body, checks);
+  async #verifyReceipts(
+    { node, request, context }: VerifiedCall,
+    body: Uint8Array,
+    checks: ResponseChecks & { kind: "receipts" },
+  ): Promise<VerifiedResponse> {
+    if (isNull({ body })) {
+      return this.#checkForm(node, body);
     }
     const hash = readResponseBlock(body, "firstBlockHash")?.hash ?? request.block?.hash ?? checks.location.hash;
     const location = { ...checks.location, ...(hash !== undefined && { hash }) };
@@ -244,7 +369,8 @@ export class Verifier {
       throw lacksHeader(node, "receipts");
     }
     const { transactions } = this.#blocks.get(header.hash);
-    return this.check(node.name, body, { ...checks, header, transactions });
+    const { body: verified, proof } = await this.#checkPart(node, body, { ...checks, header, transactions });
+    return { body: verified, proof: header.isComputed ? proof : undefined };
   }
 
   /** Verifies a block access list by the hash in its header. A list without such a hash is served as it is. */
@@ -252,24 +378,27 @@ export class Verifier {
     { node, context }: VerifiedCall,
     location: ExpectedLocation,
     body: Uint8Array,
-  ): Promise<Uint8Array> {
+  ): Promise<VerifiedResponse> {
     const header = await this.#readHeader(node, location, context);
     if (header === undefined) {
       throw lacksHeader(node, "an access list");
     }
-    const { accessListHash: hash, isComputed } = header;
-    return this.check(
-      node.name,
-      body,
-      isComputed && hash !== undefined ? { kind: "accessList", hash } : { kind: "json" },
-    );
+    const { accessListHash, isComputed } = header;
+    if (!isComputed || accessListHash === undefined) {
+      return this.#checkForm(node, body);
+    }
+    const checked = await this.check(node.name, body, { kind: "accessList", hash: accessListHash });
+    return boundResponse(checked, isHash(header.hash) ? { number: header.number, hash: header.hash } : undefined, {
+      location,
+      heads: context.view.heads,
+    });
   }
 
   /** Verifies a proof by the state root of its block. It is served as it is if no such root is known. */
-  async #verifyProof({ node, call, request, context }: VerifiedCall, body: Uint8Array): Promise<Uint8Array> {
+  async #verifyProof({ node, call, request, context }: VerifiedCall, body: Uint8Array): Promise<VerifiedResponse> {
     const expected = expectedProof(call, request);
     if (expected === undefined || !this.#judgesProofs(expected.isBound)) {
-      return this.check(node.name, body, { kind: "json" });
+      return this.#checkForm(node, body);
     }
     const { location, address, keys, isBound } = expected;
     const header = await this.#readHeader(node, location, context);
@@ -278,11 +407,14 @@ export class Verifier {
     }
     const { stateRoot, isComputed } = header;
     const isProvable = isComputed && stateRoot !== undefined;
-    const checks: ResponseChecks = isProvable
-      ? { kind: "proof", request: { stateRoot, address, keys } }
-      : { kind: "json" };
+    if (!isProvable) {
+      return this.#checkForm(node, body);
+    }
     try {
-      return await this.check(node.name, body, checks);
+      const checked = await this.check(node.name, body, { kind: "proof", request: { stateRoot, address, keys } });
+      return this.#isProof(checked)
+        ? { body: checked.body, proof: "proven", block: { number: header.number, hash: location.hash } }
+        : { body: checked.body };
     } catch (error) {
       if (!(error instanceof UnverifiedError) || error.check !== "proof") {
         throw error;
@@ -292,6 +424,11 @@ export class Verifier {
       }
       throw claimsAbsence(parseJson(body), address) ? new UnverifiedError(node.name, "proof", false) : error;
     }
+  }
+
+  /** The right proof of an absent account is no finding. It proves something if forebay knows the chain's encoding. */
+  #isProof({ body, isVerified, hasFindings }: CheckedResponse): boolean {
+    return this.#evidence.hasPassed("proof") && (isVerified || !hasFindings) && !isNull({ body });
   }
 
   /** The proof of a node that may be on another branch is compared only if forebay knows the chain's encoding. */
@@ -319,6 +456,7 @@ export class Verifier {
         ? createCall("eth_getBlockByNumber", [formatQuantity(number ?? 0n), false])
         : createCall("eth_getBlockByHash", [hash, false]);
     const block = await node.send(call, context);
-    return this.#headers.add(await this.check(node.name, block, { kind: "block", location, checksHashes: true }));
+    const checked = await this.check(node.name, block, { kind: "block", location, checksHashes: true });
+    return this.#headers.add(checked.body);
   }
 }

@@ -14,11 +14,12 @@ const LONG_TIMEOUT_MS = 10_000;
 /** The possible delay of a timer on a loaded machine. */
 const SLACK_MS = 200;
 
-const entryOf = (text: string): CacheEntry => ({
+const entryOf = (text: string, proof?: CacheEntry["proof"]): CacheEntry => ({
   body: Buffer.from(text),
   block: { number: 17n, hash: hashOf(17) },
   isFinal: true,
   storedAtMs: 1_700_000_000_123,
+  ...(proof && { proof }),
 });
 
 interface OpenOptions {
@@ -49,13 +50,17 @@ const writeUntilRead = (redis: ReturnType<typeof open>["redis"], key: string, te
     return false;
   }, `${key} is stored`);
 
-test("a stored entry is read with body, block, finality and time, small or large", async (t) => {
+test("a stored entry is read with body, block, finality, time and proof, small or large", async (t) => {
   const server = await startRedis(t);
   const { redis } = open(t, server.url);
   for (const text of ["{}", `"${"ab".repeat(50_000)}"`]) {
     await writeUntilRead(redis, "key", text);
     const entry = await redis.get("key");
     assert.deepEqual({ ...entry, body: textOf(entry) }, { ...entryOf(text), body: text });
+  }
+  for (const proof of ["proven", "checked"] as const) {
+    redis.set(proof, entryOf("{}", proof), 60);
+    await until(async () => (await redis.get(proof))?.proof === proof, `${proof} is stored`);
   }
   assert.ok((await server.admin.strlen("key")) < 2_000, "a large value is compressed");
   assert.equal(await redis.get("other"), undefined);

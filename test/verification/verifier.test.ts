@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { UnverifiedError } from "../../src/core/node.ts";
+import type { Proof } from "../../src/core/rpcSource.ts";
 import { type BlockHeader, formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../src/ethereum/bloom.ts";
-import { formatData, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { type Data, formatData, type Hash, parseData, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
+import { encodeBytes, encodeList, encodeNumber } from "../../src/ethereum/rlp.ts";
 import { type Call, createCall } from "../../src/jsonrpc/call.ts";
 import { encodeRpcTransaction } from "../../src/verification/checkTransactions.ts";
 import { Evidence } from "../../src/verification/evidence.ts";
@@ -88,8 +90,8 @@ const createBlock = (
 
 interface Stage {
   readonly sent: readonly Call[];
-  /** Verifies a result of a node, given as a value or as JSON text. Throws UnverifiedError. */
-  verify(method: string, param: unknown, result: unknown, name?: string): Promise<void>;
+  /** Verifies a result of a node, given as a value or as JSON text. Returns its proof. Throws UnverifiedError. */
+  verify(method: string, param: unknown, result: unknown, name?: string): Promise<Proof | undefined>;
 }
 
 /** Creates a verifier of a chain. Each node answers `block` to requests of the verifier. */
@@ -104,10 +106,11 @@ const start = (block: () => unknown, nodes: readonly string[] = ["only"]): Stage
       return encode(block());
     },
   };
-  const verify = async (method: string, param: unknown, result: unknown, name = "only"): Promise<void> => {
-    const call = createCall(method, [param]);
+  const verify: Stage["verify"] = async (method, param, result, name = "only") => {
+    const call = createCall(method, Array.isArray(param) ? param : [param]);
     const verifiedCall = { node: { ...node, name }, call, request: createRequest(call), context: createContext() };
-    await verifier.verify(verifiedCall, typeof result === "string" ? Buffer.from(result) : encode(result));
+    const body = typeof result === "string" ? Buffer.from(result) : encode(result);
+    return (await verifier.verify(verifiedCall, body)).proof;
   };
   return { sent, verify };
 };
@@ -236,7 +239,57 @@ test("receipts under a header whose hash nobody can compute are no measure for o
       () => undefined,
     );
   }
-  await verify("eth_getBlockReceipts", hashOf(1), withHash(receipts), "one");
+  assert.equal(await verify("eth_getBlockReceipts", hashOf(1), withHash(receipts), "one"), undefined, "no proof");
   const [first = {}] = withHash(receipts);
   await verify(RECEIPT, first.transactionHash, { ...first, status: "0x0" }, "other");
+});
+
+const BY_HASH = "eth_getBlockByHash";
+const COUNT = "eth_getBlockTransactionCountByHash";
+
+test("a block is proven if its header binds all of it", async () => {
+  const { block, hash, receipts } = createBlock(5n, [0, 0]);
+  const { verify } = start(() => block);
+  const withHashes = { ...block, transactions: hashesOf(block) };
+  const { transactions: _, ...header } = block;
+  assert.equal(await verify("eth_getHeaderByHash", hash, header), "proven");
+  assert.equal(await verify(COUNT, hash, '"0x2"'), undefined);
+  assert.equal(await verify(BY_HASH, hash, withHashes), "checked", "the list of hashes is under no root");
+  assert.equal(await verify(BY_HASH, [hash, true], block), "checked", "no hash binds a sender");
+  assert.equal(await verify(BY_HASH, hash, withHashes), "proven");
+  assert.equal(await verify(BY_HASH, hash, { ...withHashes, transactions: [] }).catch(() => "wrong"), "wrong");
+  await assert.rejects(
+    verify(BY_HASH, hash, { ...withHashes, transactions: hashesOf(block).toReversed() }),
+    isCertain(true),
+  );
+  assert.equal(await verify(COUNT, hash, '"0x2"'), "proven");
+  await assert.rejects(verify(COUNT, hash, '"0x3"'), isCertain(true));
+  assert.equal(await verify("eth_getUncleCountByBlockHash", hash, '"0x0"'), undefined, "the header is not known");
+  assert.equal(await verify("eth_getBlockReceipts", hash, receipts), "checked");
+  assert.equal(await verify("eth_getUncleCountByBlockHash", hash, '"0x0"'), "proven");
+  await assert.rejects(verify("eth_getUncleCountByBlockHash", hash, '"0x1"'), isCertain(true));
+  assert.equal(await verify(BY_HASH, hash, null), undefined);
+});
+
+test("uncles and withdrawals that the header does not bind are not proven", async () => {
+  const withdrawal = { index: "0x1", validatorIndex: "0x2", address: RECIPIENT, amount: "0x3" };
+  const encoded = encodeList([
+    ...[encodeNumber(1n), encodeNumber(2n)],
+    ...[encodeBytes(parseData(RECIPIENT as Data)), encodeNumber(3n)],
+  ]);
+  const { block, hash } = createBlock(5n, [], { withdrawalsRoot: orderedTrieRoot([encoded]) });
+  const { verify } = start(() => block);
+  assert.equal(await verify(BY_HASH, hash, { ...block, withdrawals: [withdrawal], uncles: [] }), "proven");
+  const lies = [[], [withdrawal, withdrawal], [{ ...withdrawal, amount: "0x4" }], [{}], "0x"];
+  for (const withdrawals of lies) {
+    assert.equal(await verify(BY_HASH, hash, { ...block, withdrawals }), "checked", JSON.stringify(withdrawals));
+  }
+  assert.equal(await verify(BY_HASH, hash, { ...block, uncles: [hashOf(1)] }), "checked");
+});
+
+test("a header whose hash nobody can compute proves nothing", async () => {
+  const { block } = createBlock(5n, []);
+  const lie = { ...block, hash: hashOf(1), newField: "0x1" };
+  const { verify } = start(() => lie, ["only"]);
+  assert.equal(await verify(BY_HASH, hashOf(1), lie), undefined);
 });

@@ -133,7 +133,7 @@ export class CallCache {
     const { key, method, block } = call;
     this.#count(entry, call, true);
     this.#options.checks.onLocalResult({ key, method, block, body, reads, node });
-    return { body, status: HIT };
+    return { body, status: HIT, block, proof: "checked" };
   }
 
   /** Waits for the block's write set if only that is missing. */

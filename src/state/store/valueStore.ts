@@ -134,15 +134,32 @@ export class ValueStore {
 
   /** Returns a value that may come from a source on probation. It must answer no read. */
   getUntrusted(key: StateKey, block: BlockId): string | undefined {
-    if (!this.isApplied(block)) {
-      return undefined;
-    }
-    const entry = this.#find(key, Number(block.number));
+    const entry = this.#findKnown(key, block);
+    return entry === 0 ? undefined : this.#table.value(entry);
+  }
+
+  /** Returns the entry of the value that `get` returns; 0 if there is none. It can be that of another value later. */
+  readableEntry(key: StateKey, block: BlockId): Entry {
+    return this.isTrusted ? this.#findKnown(key, block) : 0;
+  }
+
+  /** Returns the value of an entry: 64 digits of hex, of a code the hash. */
+  valueAt(entry: Entry): string {
+    return this.#table.value(entry);
+  }
+
+  /** Whether the value of an entry is from a write set. A node returned any other value for its block. */
+  isWritten(entry: Entry): boolean {
+    return !this.#table.has(entry, FETCHED);
+  }
+
+  #findKnown(key: StateKey, block: BlockId): Entry {
+    const entry = this.isApplied(block) ? this.#find(key, Number(block.number)) : 0;
     if (!this.#isKnown(entry)) {
-      return undefined;
+      return 0;
     }
     this.#table.touch(entry);
-    return this.#table.value(entry);
+    return entry;
   }
 
   /** Returns who gave the value that `getUntrusted` returns. */
