@@ -1,7 +1,7 @@
 import type { CallScope } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { BlockContent } from "../state/sources/blockContent.ts";
-import { composeChanges } from "../state/sources/executedWrites.ts";
+import { packChanges } from "../state/sources/executedWrites.ts";
 import { type BlockContentOptions, readBlockContent, withinScope } from "../state/sources/readBlockContent.ts";
 import { scopeWithin } from "../state/sources/sourceNodes.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../state/writeSet.ts";
@@ -75,7 +75,7 @@ export class ExecutionSource implements WriteSetSource {
       return writeSetFailureOf(unverified);
     }
     this.#executed = { block, id: this.#lastId };
-    return { block, accounts: composeChanges([outcome.changes]) };
+    return { block, packed: packChanges([outcome.changes]) };
   }
 
   #execute(block: BlockId, content: BlockContent, scope: CallScope): Promise<Execution | "late"> {

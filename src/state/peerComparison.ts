@@ -47,7 +47,7 @@ export class PeerComparison {
   async compare(trusted: WriteSet): Promise<void> {
     const { candidates, nowMs } = this.#options;
     const peer = candidates().find(([name]) => nowMs() >= (this.#pausedUntilMs.get(name) ?? 0));
-    if (peer === undefined || this.#isRunning || trusted.accounts.size === 0) {
+    if (peer === undefined || this.#isRunning) {
       return;
     }
     const [name, evidence] = peer;

@@ -19,10 +19,14 @@ export interface AccountWrites {
   readonly slots: ReadonlyMap<Hash, Written<Uint8Array>>;
 }
 
-/** The writes of one block, system writes included. An account that is absent was not written. */
+/** The writes of a block by account. An account that is absent was not written. */
+export type BlockWrites = ReadonlyMap<Address, AccountWrites>;
+
+/** The writes of one block, system writes included. */
 export interface WriteSet {
   readonly block: BlockId;
-  readonly accounts: ReadonlyMap<Address, AccountWrites>;
+  /** BlockWrites as bytes: see packWrites and writtenValues. */
+  readonly packed: Uint8Array;
   /** The name of the node on whose word alone it is. */
   readonly node?: string | undefined;
   /** Another replica has read it, so that it cost nothing here. */

@@ -3,7 +3,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { runSliced } from "../../src/state/runSliced.ts";
-import { packWrites, unpackWrites } from "../../src/state/sources/packedWrites.ts";
+import { packWrites } from "../../src/state/store/packedWrites.ts";
 import { ValueStore } from "../../src/state/store/valueStore.ts";
 import type { AccountWrites, WriteSet } from "../../src/state/writeSet.ts";
 import { hashOf } from "../support/builders/heads.ts";
@@ -80,7 +80,7 @@ const measureSlices = async (): Promise<readonly number[]> => {
   await nextTick();
   for (const [index, bytes] of packed.entries()) {
     const block = { number: BigInt(index + 1), hash: hashOf(index + 1) };
-    const writeSet: WriteSet = { block, accounts: await runSliced(unpackWrites(bytes)) };
+    const writeSet: WriteSet = { block, packed: bytes };
     await runSliced(values.apply(writeSet));
     await runSliced(values.prune());
     await nextTick();

@@ -17,6 +17,7 @@ import { createAsk, nodeState } from "../support/fakes/nodeState.ts";
 import { ActorSigner, ANVIL_KEYS } from "../support/state/actor.ts";
 import { randomBlock } from "../support/state/randomBlock.ts";
 import { compareTruth, readTruth } from "../support/state/stateTruth.ts";
+import { unpackWrites } from "../support/state/unpackWrites.ts";
 
 const SIGNAL = new AbortController().signal;
 const CHAIN_ID = 31_337;
@@ -112,7 +113,7 @@ test("executed blocks have every write of the node, and values that are known ar
     const after = await readTruth(anvil.callAll, keys, block.number);
     const writeSet = await source.read(idOf(block), SIGNAL);
     assert.ok(typeof writeSet !== "string", `block of seed ${seed}: ${writeSet}`);
-    const { wrong, missed, unknown } = compareTruth(writeSet, before, after);
+    const { wrong, missed, unknown } = compareTruth(unpackWrites(writeSet.packed), before, after);
     assert.deepEqual({ wrong, missed, unknown }, { wrong: [], missed: [], unknown: 0 }, `block of seed ${seed}`);
     before = after;
   }

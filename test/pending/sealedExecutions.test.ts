@@ -16,6 +16,7 @@ import { createAsk } from "../support/fakes/nodeState.ts";
 import { ActorSigner, type ActorTransaction, ANVIL_KEYS } from "../support/state/actor.ts";
 import { randomBlock } from "../support/state/randomBlock.ts";
 import { compareTruth, readTruth } from "../support/state/stateTruth.ts";
+import { unpackWrites } from "../support/state/unpackWrites.ts";
 import { createDevnetPending } from "./devnetPending.ts";
 import { createRig } from "./pendingRig.ts";
 
@@ -114,7 +115,7 @@ const compareWriteSets = async (t: TestContext, isPartial: boolean): Promise<voi
     const after = await readTruth(callAll, ofBlock, slotless(block.number));
     const writeSet = await source.read(block, SIGNAL);
     assert.ok(typeof writeSet !== "string", `block of seed ${seed}: ${writeSet}`);
-    const outcome = compareTruth(writeSet, before, after);
+    const outcome = compareTruth(unpackWrites(writeSet.packed), before, after);
     const { wrong, missed, unknown } = outcome;
     assert.deepEqual({ wrong, missed, unknown }, { wrong: [], missed: [], unknown: 0 }, `block of seed ${seed}`);
     compared += outcome.compared;

@@ -1,5 +1,6 @@
 import type { BlockId } from "../../src/core/heads.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
+import { packWrites } from "../../src/state/store/packedWrites.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "../../src/state/writeSet.ts";
 
 interface PendingRead {
@@ -56,5 +57,5 @@ export class FakeWriteSets implements WriteSetSource {
 /** The write set of a block that wrote nothing. */
 export const emptyWriteSet = ({ number, hash }: BlockId): WriteSet => ({
   block: { number, hash },
-  accounts: new Map(),
+  packed: packWrites(new Map()),
 });

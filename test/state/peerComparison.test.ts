@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
 import { GiverEvidence } from "../../src/state/giverEvidence.ts";
 import { PeerComparison } from "../../src/state/peerComparison.ts";
+import { packWrites } from "../../src/state/store/packedWrites.ts";
 import type { WriteSet, WriteSetFailure } from "../../src/state/writeSet.ts";
 import { blockOf } from "../support/builders/heads.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
@@ -15,7 +16,7 @@ const BLOCK_MS = 2_000;
 const writes = (block: BlockId, node: string, balances: readonly bigint[]): WriteSet => ({
   block,
   node,
-  accounts: new Map(balances.map((balance, index) => [addressOf(index), { balance, slots: new Map() }])),
+  packed: packWrites(new Map(balances.map((balance, index) => [addressOf(index), { balance, slots: new Map() }]))),
 });
 
 /** Compares a peer with trusted write sets of two balances. `answer` is the peer's. */
@@ -82,6 +83,6 @@ test("a block without a written value costs no read", async () => {
       asked.push(number);
       return "late";
     },
-  }).compare({ block: blockOf(6), node: "trusted", accounts: unknown });
+  }).compare({ block: blockOf(6), node: "trusted", packed: packWrites(unknown) });
   assert.deepEqual(asked, []);
 });

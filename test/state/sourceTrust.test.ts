@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SourceTrust } from "../../src/state/sourceTrust.ts";
+import { packWrites } from "../../src/state/store/packedWrites.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "../../src/state/writeSet.ts";
 import { createCost } from "./costRig.ts";
 
@@ -12,11 +13,15 @@ const { signal } = new AbortController();
 const sourceOf = (kind: WriteSetSourceKind, has: () => boolean): WriteSetSource => ({
   kind,
   unitsPerBlock: 20,
-  read: async (block) => (has() ? { block, accounts: new Map() } : "late"),
+  read: async (block) => (has() ? { block, packed: packWrites(new Map()) } : "late"),
 });
 
 test("each write set that was asked of a node is billed", async () => {
-  const outcomes: (WriteSet | WriteSetFailure)[] = ["late", "unsupported", { block: BLOCK, accounts: new Map() }];
+  const outcomes: (WriteSet | WriteSetFailure)[] = [
+    "late",
+    "unsupported",
+    { block: BLOCK, packed: packWrites(new Map()) },
+  ];
   const trust = new SourceTrust({ cost, nowMs: () => 0, probation: { blocks: 1, values: 1 } });
   const source = trust.guard({ kind: "trace", unitsPerBlock: 60, read: async () => outcomes.shift() ?? "error" });
   assert.deepEqual([source.kind, source.unitsPerBlock], ["trace", 60]);
@@ -117,9 +122,9 @@ const createTraces = () => {
   const trace = trust.guard({
     kind: "trace",
     unitsPerBlock: 20,
-    read: async (block) => ({ block, accounts: new Map(), node: node.name }),
+    read: async (block) => ({ block, packed: packWrites(new Map()), node: node.name }),
   });
-  const evidenceOf = (name: string) => trace.evidenceOf?.({ block: BLOCK, accounts: new Map(), node: name });
+  const evidenceOf = (name: string) => trace.evidenceOf?.({ block: BLOCK, packed: packWrites(new Map()), node: name });
   const order = () => trust.order([{ name: "a" }, { name: "b" }]).map(({ name }) => name);
   return { node, trust, trace, evidenceOf, order };
 };

@@ -73,8 +73,8 @@ const createRig = (onApplied = (): void => undefined) => {
 
 const malformed = ({ number, hash }: BlockId): WriteSet => ({
   block: { number, hash },
-  // A parser that fails leaves a value out.
-  accounts: new Map([[addressOf(1), JSON.parse('{"slots":[["0x1",null]]}')]]),
+  // One account, of which nothing follows.
+  packed: Uint8Array.of(1, 0, 0, 0),
 });
 
 test("a source that throws has the outcome error, and the next source is asked", async () => {
@@ -90,7 +90,7 @@ test("a write set that cannot be applied drops all values, and the next block is
   const { follower, values, events, extend, enter } = createRig();
   enter(block(FIRST));
   const failed = await extend(malformed);
-  assert.match(events.join(), /TypeError: .*,fault$/);
+  assert.match(events.join(), /RangeError: .*,fault$/);
   assert.equal(values.get(BALANCE, failed), undefined);
   assert.equal(follower.isFollowing, true);
   enter(failed);

@@ -7,6 +7,7 @@ import type { CountedRead } from "../../src/state/stateCost.ts";
 import { StateFollower } from "../../src/state/stateFollower.ts";
 import type { StateField, StateKey } from "../../src/state/stateKey.ts";
 import { type StateMethod, StateReads } from "../../src/state/stateReads.ts";
+import { packWrites } from "../../src/state/store/packedWrites.ts";
 import { ValueStore } from "../../src/state/store/valueStore.ts";
 import type { AccountWrites } from "../../src/state/writeSet.ts";
 import { WriteSetWaits } from "../../src/state/writeSetWaits.ts";
@@ -82,7 +83,7 @@ const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS } = {}) => {
       return { body: Buffer.from(JSON.stringify(text)), status: {}, verified: true, block: at, ...response };
     });
   const write = (at: BlockId, address: Address, writes: AccountWrites) =>
-    source.answer(at, { block: at, accounts: new Map([[address, writes]]) });
+    source.answer(at, { block: at, packed: packWrites(new Map([[address, writes]])) });
   return { heads, source, values, reads, follower, read, write, asked, counted, waits, lookups };
 };
 

@@ -2,9 +2,7 @@ import type { CallScope } from "../../core/context.ts";
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import { createCall } from "../../jsonrpc/call.ts";
 import { movableBytes } from "../../threads/movableBytes.ts";
-import { runSliced } from "../runSliced.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
-import { unpackWrites } from "./packedWrites.ts";
 import { askSourceNode, NodeSupport, type SourceNode, type SourceNodes, scopeWithin } from "./sourceNodes.ts";
 import type { WriteSetThread } from "./writeSetThread.ts";
 
@@ -70,7 +68,7 @@ export class AccessListSource implements WriteSetSource {
     const job = { kind: "accessList", block, header, list: moved } as const;
     const output = await this.#options.thread.run(job, [moved.buffer], scope);
     if (output.kind === "written") {
-      return { block, accounts: await runSliced(unpackWrites(output.packed)) };
+      return { block, packed: output.packed };
     }
     return output.kind === "failed" ? output.reason : "error";
   }

@@ -2,7 +2,7 @@ import { type Address, parseData } from "../../ethereum/hex.ts";
 import { keccak256Hex } from "../../ethereum/keccak.ts";
 import { stripZeros } from "../../ethereum/rlp.ts";
 import { type AccountAccess, formatWord, type IndexedChange } from "../../verification/blockAccessList.ts";
-import type { AccountWrites } from "../writeSet.ts";
+import type { BlockWrites } from "../writeSet.ts";
 import { type MutableWrites, writesOf } from "./mutableWrites.ts";
 
 /** Returns the value after the block: the one with the highest index. Undefined if there is no change. */
@@ -40,7 +40,7 @@ const addAccount = (writes: MutableWrites, account: AccountAccess): void => {
 };
 
 /** Returns the writes of a block. The list has all of them, also those outside transactions. */
-export const writesOfAccessList = (list: readonly AccountAccess[]): ReadonlyMap<Address, AccountWrites> => {
+export const writesOfAccessList = (list: readonly AccountAccess[]): BlockWrites => {
   const accounts = new Map<Address, MutableWrites>();
   for (const account of list) {
     if ([account.storageChanges, account.balanceChanges, account.nonceChanges, account.codeChanges].some(hasItems)) {

@@ -2,7 +2,7 @@ import type { BlockId } from "../../core/heads.ts";
 import { SlidingSum } from "../../limits/slidingSum.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
-import { composeChanges } from "./executedWrites.ts";
+import { packChanges } from "./executedWrites.ts";
 import type { FeedSource, PartialExecution } from "./feedSource.ts";
 import { type BlockContentOptions, readBlockContent, withinScope } from "./readBlockContent.ts";
 import { scopeWithin } from "./sourceNodes.ts";
@@ -66,6 +66,6 @@ export class CompletedFeedSource implements WriteSetSource {
       return content;
     }
     const changes = await withinScope(complete(content), scope);
-    return typeof changes === "string" ? changes : { block, accounts: composeChanges(changes) };
+    return typeof changes === "string" ? changes : { block, packed: packChanges(changes) };
   }
 }

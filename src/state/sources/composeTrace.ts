@@ -1,7 +1,7 @@
 import { type Address, ZERO_HASH } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../ethereum/keccak.ts";
 import type { BlobSchedule } from "../../ethereum/rules.ts";
-import type { AccountWrites } from "../writeSet.ts";
+import type { BlockWrites } from "../writeSet.ts";
 import type { TransactionCalls } from "./callTrace.ts";
 import { type DiffAccount, type TransactionDiff, UntracedTransaction } from "./diffTrace.ts";
 import { hasAllCreations, mayLeaveOutAccounts } from "./leftOutAccounts.ts";
@@ -142,7 +142,7 @@ const checkCalls = ({ diffs, block, calls, blobs }: TraceParts): void => {
  * Composes the writes of a block from the diffs of its transactions (docs/reference/state.md, Diff traces).
  * Throws UntracedTransaction if a transaction is missing, and UnlistedAccounts if the calls are missing.
  */
-export const composeTrace = (parts: TraceParts): ReadonlyMap<Address, AccountWrites> => {
+export const composeTrace = (parts: TraceParts): BlockWrites => {
   const { diffs, block, calls, contracts } = parts;
   if (diffs.length !== block.transactions.length || block.paysOmmers) {
     throw new UntracedTransaction("the trace does not have all writes of the block");

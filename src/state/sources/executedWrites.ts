@@ -1,7 +1,7 @@
 import type { AccountChange, StateChanges } from "../../core/stateReader.ts";
-import type { Address } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
 import { mergeChanges } from "../../evm/reads/writtenState.ts";
+import { packWrites } from "../store/packedWrites.ts";
 import type { AccountWrites } from "../writeSet.ts";
 
 const NOTHING = new Uint8Array(0);
@@ -19,6 +19,6 @@ const writesOfChange = ({ account, code, isCleared, slots }: AccountChange): Acc
   };
 };
 
-/** Composes the writes of consecutive executions, oldest first. An account that was only read may be among them, with its value. */
-export const composeChanges = (executions: readonly StateChanges[]): ReadonlyMap<Address, AccountWrites> =>
-  new Map([...mergeChanges(executions)].map(([address, change]) => [address, writesOfChange(change)]));
+/** Packs the writes of consecutive executions, oldest first. An account that was only read may be among them, with its value. */
+export const packChanges = (executions: readonly StateChanges[]): Uint8Array =>
+  packWrites(new Map([...mergeChanges(executions)].map(([address, change]) => [address, writesOfChange(change)])));

@@ -4,7 +4,7 @@ import type { Hash } from "../../ethereum/hex.ts";
 import type { Awaitable } from "../../jsonrpc/call.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
 import type { BlockContent } from "./blockContent.ts";
-import { composeChanges } from "./executedWrites.ts";
+import { packChanges } from "./executedWrites.ts";
 import { withinScope } from "./readBlockContent.ts";
 
 /** A sealed block that equals a verified execution, system writes included. */
@@ -71,7 +71,7 @@ export class FeedSource implements WriteSetSource {
     if (changes === "late") {
       return "late";
     }
-    return changes === undefined ? "incomplete" : { block, accounts: composeChanges(changes) };
+    return changes === undefined ? "incomplete" : { block, packed: packChanges(changes) };
   }
 
   /** Returns the execution of the first transactions of the newest block, if it has others at its end. */

@@ -3,8 +3,8 @@ import type { CacheEntry } from "../../cache/cacheEntry.ts";
 import { isValueLease, type LeasedValues, type ValueLease } from "../../cache/leasedValues.ts";
 import type { BlockId } from "../../core/heads.ts";
 import { runSliced } from "../runSliced.ts";
+import { writtenValues } from "../store/writtenValues.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
-import { packWrites, unpackWrites } from "./packedWrites.ts";
 
 export interface SharedSourceOptions {
   readonly values: Pick<LeasedValues, "take">;
@@ -36,7 +36,14 @@ const MAX_BYTES = 4 * 1024 * 1024;
 /** What Redis has: a write set, the right to read one, or nothing that can be used. */
 type Found = WriteSet | ValueLease | undefined;
 
-const isWriteSet = (found: WriteSet | ValueLease): found is WriteSet => "accounts" in found;
+/** Reads all writes. Throws if the bytes end early. */
+const checkWrites = function* (packed: Uint8Array): Generator<void, void> {
+  for (const _ of writtenValues({ packed }, () => "")) {
+    yield;
+  }
+};
+
+const isWriteSet = (found: WriteSet | ValueLease): found is WriteSet => "packed" in found;
 
 /**
  * Shares the write sets of a paid source among replicas: one reads a block's write set, the others take it from Redis. It names
@@ -102,10 +109,9 @@ export class SharedSource implements WriteSetSource {
     await (entry === undefined ? lease.release() : lease.store(entry, STORED_SECONDS));
   }
 
-  #entryOf({ block, node, accounts }: WriteSet): CacheEntry | undefined {
+  #entryOf({ block, node, packed: body }: WriteSet): CacheEntry | undefined {
     const { origins } = this.#options;
     const origin = node === undefined ? undefined : origins.get(node);
-    const body = packWrites(accounts);
     if (body.length > MAX_BYTES || (node !== undefined && origin === undefined)) {
       return undefined;
     }
@@ -155,8 +161,8 @@ export class SharedSource implements WriteSetSource {
     if (block?.hash !== wanted.block.hash || !isKnown || !wanted.isWanted(source?.node)) {
       return undefined;
     }
-    const accounts = await runSliced(unpackWrites(body));
-    return { block: wanted.block, accounts, node: source?.node, isShared: true };
+    await runSliced(checkWrites(body));
+    return { block: wanted.block, packed: body, node: source?.node, isShared: true };
   }
 }
 

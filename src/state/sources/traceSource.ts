@@ -4,9 +4,7 @@ import type { Address, Hash } from "../../ethereum/hex.ts";
 import type { BlobSchedule } from "../../ethereum/rules.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
 import { movableBytes } from "../../threads/movableBytes.ts";
-import { runSliced } from "../runSliced.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
-import { unpackWrites } from "./packedWrites.ts";
 import { askSourceNode, NodeSupport, type SourceNode, type SourceNodes, scopeWithin } from "./sourceNodes.ts";
 import type { TracedCodes, WriteSetJobOutput } from "./writeSetJobs.ts";
 import type { WriteSetThread } from "./writeSetThread.ts";
@@ -121,7 +119,7 @@ export class TraceSource implements WriteSetSource {
     if (output.kind === "written") {
       this.#capable.add(node.name);
       this.#probeCodes(node, block, output.codes);
-      return { block, node: node.name, accounts: await runSliced(unpackWrites(output.packed)) };
+      return { block, node: node.name, packed: output.packed };
     }
     const reason = output.kind === "failed" ? output.reason : "error";
     if (reason !== "unsupported") {

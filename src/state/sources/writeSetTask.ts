@@ -7,12 +7,12 @@ import type { JobFunctions } from "../../threads/workerSlot.ts";
 import { hashBlockAccessList, parseBlockAccessList } from "../../verification/blockAccessList.ts";
 import { checkHeader } from "../../verification/checkHeader.ts";
 import { isSame, listOf, MalformedField, numberOf } from "../../verification/jsonFields.ts";
+import { packWrites } from "../store/packedWrites.ts";
 import { writesOfAccessList } from "./accessListWrites.ts";
 import { parseBlockContent } from "./blockContent.ts";
 import { parseCallTrace } from "./callTrace.ts";
 import { composeTrace, UnlistedAccounts } from "./composeTrace.ts";
 import { NoDiff, parseTransactionDiff, type TransactionDiff, UntracedTransaction } from "./diffTrace.ts";
-import { packWrites } from "./packedWrites.ts";
 import { parseTracedBlock } from "./tracedBlock.ts";
 import type { TracedCodes, WriteSetJob, WriteSetJobOutput } from "./writeSetJobs.ts";
 

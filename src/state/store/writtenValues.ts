@@ -1,9 +1,12 @@
 import type { Address, Hash } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../ethereum/keccak.ts";
-import type { AccountWrites, WriteSet, Written } from "../writeSet.ts";
+import type { WriteSet } from "../writeSet.ts";
 import type { TableKey } from "./keyEncoder.ts";
+import { LENGTH_BYTES, UNKNOWN, WRITTEN_PARTS } from "./packedWrites.ts";
 
 const VALUE_DIGITS = 64;
+const ADDRESS_BYTES = 20;
+const HASH_BYTES = 32;
 
 /** The value zero, and in the table the hash of an empty code. */
 export const ZERO_VALUE = "0".repeat(VALUE_DIGITS);
@@ -21,50 +24,88 @@ export interface WrittenValue {
 /** Stores a code, and returns its hash in 64 digits of hex. A known hash is not computed again. */
 type StoreCode = (code: Uint8Array, hash: Hash | undefined) => string;
 
-const formatNumber = (value: Written<bigint>): string | undefined =>
-  value === "unknown" ? undefined : value.toString(16).padStart(VALUE_DIGITS, "0");
+class PackReader {
+  readonly #bytes: Buffer;
+  #at = 0;
 
-const formatBytes = (value: Written<Uint8Array>): string | undefined =>
-  value === "unknown"
-    ? undefined
-    : Buffer.from(value.buffer, value.byteOffset, value.length).toString("hex").padStart(VALUE_DIGITS, "0");
+  constructor(packed: Uint8Array) {
+    this.#bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
+  }
+
+  number(): number {
+    return this.#bytes.readUInt32LE(this.#skip(LENGTH_BYTES));
+  }
+
+  /** Returns bytes as hex. */
+  digits(length: number): string {
+    const start = this.#skip(length);
+    return this.#bytes.toString("hex", start, this.#at);
+  }
+
+  /** Returns a value in 64 digits of hex. Undefined: it is not known. */
+  value(): string | undefined {
+    const length = this.number();
+    return length === UNKNOWN ? undefined : this.digits(length).padStart(VALUE_DIGITS, "0");
+  }
+
+  /** Returns bytes that share the memory of the packed ones. Undefined: they are not known. */
+  bytes(): Uint8Array | undefined {
+    const length = this.number();
+    return length === UNKNOWN ? undefined : this.#bytes.subarray(this.#skip(length), this.#at);
+  }
+
+  /** Returns the position before the skipped bytes. */
+  #skip(length: number): number {
+    const start = this.#at;
+    this.#at += length;
+    if (this.#at > this.#bytes.length) {
+      throw new RangeError("packed writes end early");
+    }
+    return start;
+  }
+}
 
 /** Returns the hash of a code. A hash can be known without its code. */
-const formatCode = ({ code, codeHash }: AccountWrites, storeCode: StoreCode): string | undefined => {
-  if (code !== undefined && code !== "unknown") {
-    return storeCode(code, codeHash);
+const readCode = (from: PackReader, hasHash: boolean, storeCode: StoreCode): string | undefined => {
+  const code = from.bytes();
+  const hash: Hash | undefined = hasHash ? `0x${from.digits(HASH_BYTES)}` : undefined;
+  if (code !== undefined) {
+    return storeCode(code, hash);
   }
-  return codeHash === EMPTY_CODE_HASH ? ZERO_VALUE : codeHash?.slice(2);
+  return hash === EMPTY_CODE_HASH ? ZERO_VALUE : hash?.slice(2);
 };
 
 /** Lists what one account wrote. */
-const accountValues = function* (
-  address: Address,
-  writes: AccountWrites,
-  storeCode: StoreCode,
-): Generator<WrittenValue> {
-  const { balance, nonce, otherSlots, slots } = writes;
+const accountValues = function* (from: PackReader, storeCode: StoreCode): Generator<WrittenValue> {
+  const address: Address = `0x${from.digits(ADDRESS_BYTES)}`;
+  const parts = from.number();
+  const has = (part: keyof typeof WRITTEN_PARTS): boolean => (parts & WRITTEN_PARTS[part]) !== 0;
   const slot = undefined;
-  if (otherSlots !== undefined) {
-    yield { key: { address, field: "storage", slot }, value: otherSlots === "cleared" ? ZERO_VALUE : undefined };
+  if (has("othersCleared") || has("othersUnknown")) {
+    yield { key: { address, field: "storage", slot }, value: has("othersCleared") ? ZERO_VALUE : undefined };
   }
-  if (balance !== undefined) {
-    yield { key: { address, field: "balance", slot }, value: formatNumber(balance) };
+  if (has("balance")) {
+    yield { key: { address, field: "balance", slot }, value: from.value() };
   }
-  if (nonce !== undefined) {
-    yield { key: { address, field: "nonce", slot }, value: formatNumber(nonce) };
+  if (has("nonce")) {
+    yield { key: { address, field: "nonce", slot }, value: from.value() };
   }
-  if (writes.code !== undefined) {
-    yield { key: { address, field: "code", slot }, value: formatCode(writes, storeCode) };
+  if (has("code")) {
+    yield { key: { address, field: "code", slot }, value: readCode(from, has("codeHash"), storeCode) };
   }
-  for (const [written, value] of slots) {
-    yield { key: { address, field: "slot", slot: written }, value: formatBytes(value) };
+  for (let left = from.number(); left > 0; left--) {
+    const written: Hash = `0x${from.digits(HASH_BYTES)}`;
+    yield { key: { address, field: "slot", slot: written }, value: from.value() };
   }
 };
 
-/** Lists what a block wrote. */
-export const writtenValues = function* ({ accounts }: WriteSet, storeCode: StoreCode): Generator<WrittenValue> {
-  for (const [address, writes] of accounts) {
-    yield* accountValues(address, writes, storeCode);
+/** Lists what a block wrote. Throws if the bytes end early. */
+export const writtenValues = function* (
+  { packed }: Pick<WriteSet, "packed">,
+  storeCode: StoreCode,
+): Generator<WrittenValue> {
+  const from = new PackReader(packed);
+  for (let left = from.number(); left > 0; left--) {
+    yield* accountValues(from, storeCode);
   }
 };

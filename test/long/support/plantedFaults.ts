@@ -22,8 +22,9 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: "src/state/store/writtenValues.ts",
-        from: "for (const [written, value] of slots) {",
-        to: 'for (const [written, value] of slots) { if (written.endsWith("3")) continue;',
+        from: 'yield { key: { address, field: "slot", slot: written }, value: from.value() };',
+        to: `const value = from.value();
+    if (!written.endsWith("3")) yield { key: { address, field: "slot", slot: written }, value };`,
       },
     ],
   },
@@ -118,8 +119,9 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: "src/state/store/writtenValues.ts",
-        from: "for (const [written, value] of slots) {",
-        to: "for (const [written, value] of slots) { if (Math.random() < 0.02) continue;",
+        from: 'yield { key: { address, field: "slot", slot: written }, value: from.value() };',
+        to: `const value = from.value();
+    if (Math.random() >= 0.02) yield { key: { address, field: "slot", slot: written }, value };`,
       },
       { file: "src/state/sourcedValues.ts", from: 'if (result === "different") {', to: "if (result === undefined) {" },
     ],
@@ -131,8 +133,8 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: SHARED,
-        from: "return { block: wanted.block, accounts, node: source?.node, isShared: true };",
-        to: "return { block: wanted.block, accounts: new Map(), node: source?.node, isShared: true };",
+        from: "return { block: wanted.block, packed: body, node: source?.node, isShared: true };",
+        to: "return { block: wanted.block, packed: new Uint8Array(4), node: source?.node, isShared: true };",
       },
     ],
   },
@@ -143,11 +145,14 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: SHARED,
-        from: "return { block: wanted.block, accounts, node: source?.node, isShared: true };",
+        from: "return { block: wanted.block, packed: body, node: source?.node, isShared: true };",
         to: `
-    const repeated = new Map([...accounts, ...(this.before ?? [])]);
-    this.before = accounts;
-    return { block: wanted.block, accounts: repeated, node: source?.node, isShared: true };`,
+    const parts = [body, ...(this.before ? [this.before] : [])].map((each) => Buffer.from(each));
+    const count = Buffer.alloc(4);
+    count.writeUInt32LE(parts.reduce((sum, part) => sum + part.readUInt32LE(), 0));
+    this.before = body;
+    const packed = Buffer.concat([count, ...parts.map((part) => part.subarray(4))]);
+    return { block: wanted.block, packed, node: source?.node, isShared: true };`,
       },
     ],
   },

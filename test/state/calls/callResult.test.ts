@@ -5,6 +5,7 @@ import type { EnvironmentOpcode, ReadSet } from "../../../src/core/readSet.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { type CallResult, callReads, validityAt } from "../../../src/state/calls/callResult.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
+import { packWrites } from "../../../src/state/store/packedWrites.ts";
 import { ValueStore } from "../../../src/state/store/valueStore.ts";
 import type { AccountWrites, WriteSet } from "../../../src/state/writeSet.ts";
 
@@ -25,7 +26,7 @@ interface Written {
 /** Applies one block with these writes. */
 const apply = (values: ValueStore, number: number, written: readonly Written[]): void => {
   const accounts = new Map(written.map(({ at, writes }) => [at, { slots: NO_SLOTS, ...writes }]));
-  const writeSet: WriteSet = { block: block(number), accounts };
+  const writeSet: WriteSet = { block: block(number), packed: packWrites(accounts) };
   for (const _ of values.apply(writeSet)) {
     // All steps.
   }
@@ -161,7 +162,7 @@ test("an answer of a block that was undone ends, and one of a block above is of 
   for (const _ of values.undoTo(1n)) {
     // All steps.
   }
-  const other: WriteSet = { block: { number: 2n, hash: hash(50) }, accounts: new Map() };
+  const other: WriteSet = { block: { number: 2n, hash: hash(50) }, packed: packWrites(new Map()) };
   for (const _ of values.apply(other)) {
     // All steps.
   }

@@ -17,6 +17,7 @@ import { CHUNK_BYTES } from "../../../src/state/snapshot/snapshotFormat.ts";
 import { SourcedValues } from "../../../src/state/sourcedValues.ts";
 import { SourceTrust } from "../../../src/state/sourceTrust.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
+import { packWrites } from "../../../src/state/store/packedWrites.ts";
 import { ValueStore } from "../../../src/state/store/valueStore.ts";
 import type { AccountWrites } from "../../../src/state/writeSet.ts";
 import { hashOf } from "../../support/builders/heads.ts";
@@ -141,7 +142,11 @@ const fillRandomly = (values: ValueStore, seed: number): BlockId => {
         ...(random(5) === 0 && { otherSlots: random(2) === 0 ? "cleared" : "unknown" }),
       });
     }
-    assert.ok(runAll(values.apply({ block: block(number), accounts, ...(random(2) === 0 && { node: "one" }) })));
+    assert.ok(
+      runAll(
+        values.apply({ block: block(number), packed: packWrites(accounts), ...(random(2) === 0 && { node: "one" }) }),
+      ),
+    );
     runAll(values.prune());
   }
   return block(130);
@@ -250,11 +255,11 @@ test("values are added below those of later blocks, until values of a node end",
     parts.sourced.begin(block(6));
     const TWO = "2".padStart(64, "0");
     const written = { ...BALANCE, address: addressOf(2) };
-    runAll(parts.values.apply({ block: block(7), accounts: new Map() }));
+    runAll(parts.values.apply({ block: block(7), packed: packWrites(new Map()) }));
     runAll(
       parts.values.apply({
         block: block(8),
-        accounts: new Map([[written.address, { balance: 2n, slots: new Map() }]]),
+        packed: packWrites(new Map([[written.address, { balance: 2n, slots: new Map() }]])),
       }),
     );
     const restored = restoreSnapshot(chunksOf(chunks), CHAIN, parts, {

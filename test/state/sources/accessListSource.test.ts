@@ -7,6 +7,7 @@ import { AccessListSource } from "../../../src/state/sources/accessListSource.ts
 import type { SourceNode } from "../../../src/state/sources/sourceNodes.ts";
 import { WriteSetThread } from "../../../src/state/sources/writeSetThread.ts";
 import { compareTruth } from "../../support/state/stateTruth.ts";
+import { unpackWrites } from "../../support/state/unpackWrites.ts";
 import { encodeJson, formatAccessList, readRecorded } from "./recorder/recordedBlocks.ts";
 
 const SIGNAL = new AbortController().signal;
@@ -53,7 +54,7 @@ test("a write set is read from the access list that the header commits to, in ei
     const source = createSource(t, [node]);
     const writeSet = await source.read(BLOCK, SIGNAL);
     assert.ok(typeof writeSet !== "string", String(writeSet));
-    const { wrong, missed, unknown } = compareTruth(writeSet, RECORDED.before, RECORDED.after);
+    const { wrong, missed, unknown } = compareTruth(unpackWrites(writeSet.packed), RECORDED.before, RECORDED.after);
     assert.deepEqual({ wrong, missed, unknown }, { wrong: [], missed: [], unknown: 0 });
     asked.length = 0;
     await source.read(BLOCK, SIGNAL);

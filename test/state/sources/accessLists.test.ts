@@ -33,7 +33,7 @@ for (const name of names) {
   const recorded = readRecorded(name);
   test(`an access list has every write of its block, and no unknown value: ${name}`, () => {
     const { wrong, missed, unknown } = compareTruth(
-      { accounts: writesOfJob(accessListJob(recorded)) },
+      writesOfJob(accessListJob(recorded)),
       recorded.before,
       recorded.after,
     );

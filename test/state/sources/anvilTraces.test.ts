@@ -2,13 +2,12 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { inspect } from "node:util";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
-import { unpackWrites } from "../../../src/state/sources/packedWrites.ts";
 import { runWriteSetJob } from "../../../src/state/sources/writeSetTask.ts";
 import { type Anvil, startAnvil } from "../../devnet/anvil.ts";
-import { runAll } from "../../support/builders/runAll.ts";
 import { ActorSigner, ANVIL_KEYS } from "../../support/state/actor.ts";
 import { randomBlock } from "../../support/state/randomBlock.ts";
 import { compareTruth, readTruth } from "../../support/state/stateTruth.ts";
+import { unpackWrites } from "../../support/state/unpackWrites.ts";
 
 const SLOTS = [0, 1, 2].map((slot): Hash => `0x${slot.toString(16).padStart(64, "0")}`);
 const SALTS = 6;
@@ -38,7 +37,7 @@ const composed = async (anvil: Anvil, block: Block) => {
   const calls = first.kind === "unlisted" && (await anvil.call("debug_traceBlockByHash", block.hash, CALLS));
   const output = calls === false ? first : runWriteSetJob({ ...job, calls: encode(calls) });
   assert.equal(output.kind, "written", JSON.stringify(output));
-  return output.kind === "written" ? runAll(unpackWrites(output.packed)) : new Map();
+  return output.kind === "written" ? unpackWrites(output.packed) : new Map();
 };
 
 const playBlocks = async (t: TestContext, args: readonly string[], isPrague: boolean) => {
@@ -68,11 +67,7 @@ const playBlocks = async (t: TestContext, args: readonly string[], isPrague: boo
     const block = await send(await signInOrder(signer, transactions));
     assert.equal(block.transactions.length, transactions.length, `all transactions of block ${seed} are included`);
     const after = await readTruth(anvil.callAll, keys, block.number);
-    const { wrong, missed, compared, unknown } = compareTruth(
-      { accounts: await composed(anvil, block) },
-      before,
-      after,
-    );
+    const { wrong, missed, compared, unknown } = compareTruth(await composed(anvil, block), before, after);
     assert.deepEqual(
       { wrong, missed },
       { wrong: [], missed: [] },

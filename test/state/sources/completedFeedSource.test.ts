@@ -3,12 +3,13 @@ import { test } from "node:test";
 import type { BlockContent } from "../../../src/state/sources/blockContent.ts";
 import { CompletedFeedSource } from "../../../src/state/sources/completedFeedSource.ts";
 import type { PartialExecution } from "../../../src/state/sources/feedSource.ts";
+import { packWrites } from "../../../src/state/store/packedWrites.ts";
 import type { WriteSet, WriteSetFailure } from "../../../src/state/writeSet.ts";
 import { hashOf } from "../../support/builders/flashblocks.ts";
 
 const SIGNAL = new AbortController().signal;
 const BLOCK = { number: 101n, hash: hashOf(101) };
-const WRITE_SET: WriteSet = { block: BLOCK, accounts: new Map() };
+const WRITE_SET: WriteSet = { block: BLOCK, packed: packWrites(new Map()) };
 const UNITS = 120;
 
 interface Rig {

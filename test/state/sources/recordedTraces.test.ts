@@ -17,7 +17,7 @@ import type { RecordedTrace } from "./recorder/recordTraces.ts";
 const LEFT_OUT = ["destructionOfNewUndoneGeth", "destructionOfNewUndoneGethAmsterdam"];
 
 const compare = (recorded: RecordedTrace, trace: unknown = recorded.trace) =>
-  compareTruth({ accounts: writesOfTrace(recorded, trace) }, recorded.before, recorded.after);
+  compareTruth(writesOfTrace(recorded, trace), recorded.before, recorded.after);
 
 for (const name of recordedNames()) {
   const recorded = readRecorded(name);

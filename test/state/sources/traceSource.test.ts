@@ -9,6 +9,7 @@ import type { SourceNode } from "../../../src/state/sources/sourceNodes.ts";
 import { TraceSource, type TraceSourceOptions } from "../../../src/state/sources/traceSource.ts";
 import { WriteSetThread } from "../../../src/state/sources/writeSetThread.ts";
 import { compareTruth } from "../../support/state/stateTruth.ts";
+import { unpackWrites } from "../../support/state/unpackWrites.ts";
 import { callTraceOf, encodeJson, readRecorded } from "./recorder/recordedBlocks.ts";
 import type { RecordedTrace } from "./recorder/recordTraces.ts";
 
@@ -91,7 +92,7 @@ test("a write set is composed from a node's trace in a thread", async (t) => {
   const writeSet = await source.read(idOf(recorded), SIGNAL);
   assert.ok(typeof writeSet !== "string", String(writeSet));
   assert.deepEqual(writeSet.block, idOf(recorded));
-  const { wrong, missed } = compareTruth(writeSet, recorded.before, recorded.after);
+  const { wrong, missed } = compareTruth(unpackWrites(writeSet.packed), recorded.before, recorded.after);
   assert.deepEqual({ wrong, missed }, { wrong: [], missed: [] });
   assert.deepEqual(limits, [16 * 1024 * 1024]);
   assert.equal(source.unitsPerBlock, 60);
@@ -199,9 +200,13 @@ test("codes are left out after a node has shown that it gives their hashes", asy
   const writeSet = await source.read(idOf(deploys), SIGNAL);
   assert.deepEqual(asked.at(-1), { diffMode: true, disableCode: true });
   assert.ok(typeof writeSet !== "string");
-  const { wrong, missed } = compareTruth(writeSet, deploys.before, deploys.after);
+  const { wrong, missed } = compareTruth(unpackWrites(writeSet.packed), deploys.before, deploys.after);
   assert.deepEqual({ wrong, missed }, { wrong: [], missed: [] });
-  assert.ok([...writeSet.accounts.values()].some(({ code, codeHash }) => code === "unknown" && codeHash !== undefined));
+  assert.ok(
+    [...unpackWrites(writeSet.packed).values()].some(
+      ({ code, codeHash }) => code === "unknown" && codeHash !== undefined,
+    ),
+  );
 });
 
 test("codes are never left out where a tracer does not give their hashes", async (t) => {
@@ -211,7 +216,7 @@ test("codes are never left out where a tracer does not give their hashes", async
   for (let read = 0; read < 3; read++) {
     const writeSet = await source.read(idOf(deploys), SIGNAL);
     assert.ok(typeof writeSet !== "string");
-    assert.deepEqual(compareTruth(writeSet, deploys.before, deploys.after).missed, []);
+    assert.deepEqual(compareTruth(unpackWrites(writeSet.packed), deploys.before, deploys.after).missed, []);
   }
   assert.deepEqual(asked, Array(3).fill({ diffMode: true }));
 });
@@ -224,7 +229,7 @@ test("the calls of a block are asked only if its diffs may leave out accounts, a
   assert.deepEqual([callsAsked, source.unitsPerBlock], [[], 60]);
   const writeSet = await source.read(idOf(hides), SIGNAL);
   assert.ok(typeof writeSet !== "string", String(writeSet));
-  const { wrong, missed } = compareTruth(writeSet, hides.before, hides.after);
+  const { wrong, missed } = compareTruth(unpackWrites(writeSet.packed), hides.before, hides.after);
   assert.deepEqual({ wrong, missed }, { wrong: [], missed: [] });
   assert.deepEqual(callsAsked, [hides.block.hash]);
   assert.equal(source.unitsPerBlock, 64);

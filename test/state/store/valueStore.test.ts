@@ -4,12 +4,14 @@ import type { BlockId } from "../../../src/core/heads.ts";
 import type { Address } from "../../../src/ethereum/hex.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { readableBlocks } from "../../../src/state/store/followedBlocks.ts";
+import { packWrites } from "../../../src/state/store/packedWrites.ts";
 import { ValueStore } from "../../../src/state/store/valueStore.ts";
 import type { AccountWrites, WriteSet } from "../../../src/state/writeSet.ts";
 import { hashOf } from "../../support/builders/heads.ts";
 import { createRandom } from "../../support/builders/randomValues.ts";
 import { runAll } from "../../support/builders/runAll.ts";
 import { addressOf } from "../../support/builders/stateModel.ts";
+import { unpackWrites } from "../../support/state/unpackWrites.ts";
 import { type ModelActions, ModelRun, realActions } from "../modelRun.ts";
 
 const SEEDS = 12;
@@ -53,7 +55,7 @@ const block = (number: number): BlockId => ({ number: BigInt(number), hash: hash
 
 /** Applies a block that writes one account. */
 const write = (values: ValueStore, at: BlockId, writes: Partial<AccountWrites>): void => {
-  const steps = values.apply({ block: at, accounts: new Map([[ALICE, { slots: new Map(), ...writes }]]) });
+  const steps = values.apply({ block: at, packed: packWrites(new Map([[ALICE, { slots: new Map(), ...writes }]])) });
   assert.equal(runAll(steps), true);
   runAll(values.prune());
 };
@@ -134,7 +136,7 @@ test("an account whose slots end in every block loses no values of others while 
       [ALICE, { slots: new Map(), otherSlots: "unknown" }],
       [BOB, { slots }],
     ]);
-    assert.equal(runAll(values.apply({ block: block(number), accounts })), true);
+    assert.equal(runAll(values.apply({ block: block(number), packed: packWrites(accounts) })), true);
     values.add(slotKey(1), block(number), HEX_ONE);
     runAll(values.prune());
   }
@@ -167,7 +169,7 @@ test("a value of a block that ends to be readable for lack of room does not ente
   const slots = new Map(
     Array.from({ length: 100 }, (_, slot) => [slotKey(slot).slot ?? "0x", Uint8Array.of(1)] as const),
   );
-  const steps = values.apply({ block: block(2), accounts: new Map([[ALICE, { slots }]]) });
+  const steps = values.apply({ block: block(2), packed: packWrites(new Map([[ALICE, { slots }]])) });
   for (let slot = 0; values.isReadable(oldest); slot++) {
     // Each of them takes the room of an older value, or of the oldest block.
     assert.equal(steps.next().done, false);
@@ -199,8 +201,13 @@ assertFound("a value fetched at a block that enters after the next block wrote i
 
 const without = (writeSet: WriteSet, part: "slots" | "otherSlots" | "balance"): WriteSet => ({
   ...writeSet,
-  accounts: new Map(
-    [...writeSet.accounts].map(([address, { [part]: _, ...rest }]) => [address, { slots: new Map(), ...rest }]),
+  packed: packWrites(
+    new Map(
+      [...unpackWrites(writeSet.packed)].map(([address, { [part]: _, ...rest }]) => [
+        address,
+        { slots: new Map(), ...rest },
+      ]),
+    ),
   ),
 });
 

@@ -2,6 +2,7 @@ import type { BlockId } from "../../../src/core/heads.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
+import { packWrites } from "../../../src/state/store/packedWrites.ts";
 import type { AccountWrites, WriteSet, Written } from "../../../src/state/writeSet.ts";
 import { hashOf } from "./heads.ts";
 import { pick } from "./randomValues.ts";
@@ -91,7 +92,7 @@ export const createModelBlock = (random: () => number, parent: ModelBlock, fork:
   const draft: Draft = { random, values: new Map(parent.values), codes: new Map(parent.codes) };
   const written = ADDRESSES.filter(() => random() < 0.4);
   const accounts = new Map(written.map((address) => [address, writeAccount(draft, address)]));
-  return { ...id, writeSet: { block: id, accounts }, values: draft.values, codes: draft.codes };
+  return { ...id, writeSet: { block: id, packed: packWrites(accounts) }, values: draft.values, codes: draft.codes };
 };
 
 /** The first block, whose accounts have values that no write set names. */
@@ -103,5 +104,10 @@ export const firstModelBlock = (number: bigint): ModelBlock => {
       (index + 1_000).toString(16).padStart(DIGITS, "0"),
     ]),
   );
-  return { ...id, writeSet: { block: id, accounts: new Map() }, values, codes: new Map([[ZERO, new Uint8Array(0)]]) };
+  return {
+    ...id,
+    writeSet: { block: id, packed: packWrites(new Map()) },
+    values,
+    codes: new Map([[ZERO, new Uint8Array(0)]]),
+  };
 };

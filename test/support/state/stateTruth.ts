@@ -1,6 +1,6 @@
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
-import type { AccountWrites, WriteSet, Written } from "../../../src/state/writeSet.ts";
+import type { AccountWrites, BlockWrites, Written } from "../../../src/state/writeSet.ts";
 
 /** The state of an account, as a node returns it. Values are quantities and hashes without leading zeros in slots. */
 export interface AccountTruth {
@@ -75,12 +75,8 @@ const codeHashOf = ({ code, codeHash }: AccountWrites): Written<bigint> | undefi
   return code === undefined || code === "unknown" ? code : BigInt(keccak256Hex(code));
 };
 
-/** Holds a write set against the state before and after its block. */
-export const compareTruth = (
-  { accounts }: Pick<WriteSet, "accounts">,
-  before: StateTruth,
-  after: StateTruth,
-): TruthComparison => {
+/** Holds the writes of a block against the state before and after its block. */
+export const compareTruth = (accounts: BlockWrites, before: StateTruth, after: StateTruth): TruthComparison => {
   const wrong: string[] = [];
   const missed: string[] = [];
   let compared = 0;

@@ -1,11 +1,10 @@
 import { readFileSync } from "node:fs";
 import { RLP } from "@ethereumjs/rlp";
 import type { Address, Hash } from "../../../../src/ethereum/hex.ts";
-import { unpackWrites } from "../../../../src/state/sources/packedWrites.ts";
 import type { WriteSetJob, WriteSetJobOutput } from "../../../../src/state/sources/writeSetJobs.ts";
 import { runWriteSetJob } from "../../../../src/state/sources/writeSetTask.ts";
 import type { AccountWrites } from "../../../../src/state/writeSet.ts";
-import { runAll } from "../../../support/builders/runAll.ts";
+import { unpackWrites } from "../../../support/state/unpackWrites.ts";
 import type { RecordedTrace } from "./recordTraces.ts";
 
 const readLines = (client: string): readonly RecordedTrace[] =>
@@ -121,5 +120,5 @@ export const writesOfJob = (job: WriteSetJob): ReadonlyMap<Address, AccountWrite
   if (output.kind !== "written") {
     throw new Error(`no write set: ${JSON.stringify(output)}`);
   }
-  return runAll(unpackWrites(output.packed));
+  return unpackWrites(output.packed);
 };
