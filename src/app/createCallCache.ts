@@ -1,6 +1,5 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId, HeaderFields } from "../core/heads.ts";
-import type { StateFetch } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import { parseJson } from "../json/jsonBytes.ts";
 import type { Call } from "../jsonrpc/call.ts";
@@ -14,13 +13,12 @@ import type { RunCall } from "../state/calls/callRun.ts";
 import { CallTable } from "../state/calls/callTable.ts";
 import { NodeDefaultsCache } from "../state/calls/nodeDefaults.ts";
 import type { AnswerSource, AnswerTarget, StoredAnswer } from "../state/calls/storedAnswers.ts";
-import { ValueLoader } from "../state/calls/valueLoads.ts";
-import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import type { OriginComparison } from "../state/originComparison.ts";
 import type { StateCost } from "../state/stateCost.ts";
 import type { StateDifferences } from "../state/stateDifferences.ts";
 import type { StateFollower } from "../state/stateFollower.ts";
 import type { ValueStore } from "../state/store/valueStore.ts";
+import type { ValueLoader } from "../state/valueLoader.ts";
 import type { WriteSetWaits } from "../state/writeSetWaits.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { OwnHashes } from "../verification/checkHeader.ts";
@@ -39,7 +37,7 @@ export interface ChainCallCacheOptions {
   readonly values: ValueStore;
   readonly follower: StateFollower;
   readonly cost: StateCost;
-  readonly fetch: StateFetch;
+  readonly loader: ValueLoader;
   readonly comparison: OriginComparison;
   readonly differences: StateDifferences;
   /** Accounts whose values are always read from a node. */
@@ -116,20 +114,17 @@ export interface ChainCallCache extends AnswerSource, AnswerTarget {
 
 /** Creates the answers to calls of one chain. */
 export const createCallCache = (options: ChainCallCacheOptions): ChainCallCache => {
-  const { config, upstreams, values, follower, cost, fetch, comparison, differences, never, waits, telemetry } =
+  const { config, upstreams, values, follower, cost, loader, comparison, differences, never, waits, telemetry } =
     options;
-  const { unitsOf } = cost;
   const lookups = createBlockLookups(upstreams);
   const { headerOf } = lookups;
   const forget = createForget(options);
   const shared = { chain: config.name, values, follower, cost, telemetry };
   const table = new CallTable({ ...shared, maxBytes: options.maxBytes, onCleared: options.onDropped });
-  const reader = new StateFetcher(fetch, unitsOf);
   const checks = new CallChecks({ ...shared, table, comparison, differences, forget });
   const callNode = createCallNode(upstreams);
   const defaults = new NodeDefaultsCache({ callNode, headerOf, cost, onOutdated: () => table.clear() });
   const runs = { ...shared, run: createRun(options, lookups), never, checks, ...lookups };
-  const loader = new ValueLoader({ values, follower, reader, unitsOf });
   const defaultsOf = defaults.get.bind(defaults);
   const learner = new CallLearner({ ...runs, loader, table, defaultsOf, forget });
   const reruns = new CallReruns({ ...runs, knownDefaults: (node, block) => defaults.known(node, block) });

@@ -15,6 +15,7 @@ import type { StateFollower } from "../state/stateFollower.ts";
 import { StateLearner } from "../state/stateLearner.ts";
 import { StateReads } from "../state/stateReads.ts";
 import type { ValueStore } from "../state/store/valueStore.ts";
+import { ValueLoader } from "../state/valueLoader.ts";
 import { WriteSetWaits } from "../state/writeSetWaits.ts";
 import type { ChainSnapshots } from "./chainSnapshots.ts";
 import type { ChainViews } from "./chainViews.ts";
@@ -82,7 +83,9 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
   });
   const checked = { chain, values, cost, telemetry };
   const checks = new StateChecks({ ...checked, comparison, differences });
-  const learner = new StateLearner({ ...checked, follower, reader: new StateFetcher(fetch, cost.unitsOf), nowMs });
+  const reader = new StateFetcher(fetch, cost.unitsOf);
+  const loader = new ValueLoader({ values, follower, reader, unitsOf: cost.unitsOf });
+  const learner = new StateLearner({ ...checked, follower, loader, nowMs });
   const never = new Set(config.state.never.map((address): Address => `0x${address.slice(2).toLowerCase()}`));
   const execution = config.simulate.enabled ? views.execution : undefined;
   const { waitMs } = config.state;
@@ -90,7 +93,7 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
   const calls =
     execution !== undefined && answerBytes > 0
       ? createCallCache({
-          ...{ ...options, fetch, comparison, differences, execution, never, waits, maxBytes: answerBytes },
+          ...{ ...options, loader, comparison, differences, execution, never, waits, maxBytes: answerBytes },
           onDropped: () => {
             // They were wrong, or are not the node's any more. So are those of the snapshots.
             snapshots.replace();

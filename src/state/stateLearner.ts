@@ -1,16 +1,16 @@
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { StateFetcher } from "./fetch/stateFetcher.ts";
 import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { ValueStore } from "./store/valueStore.ts";
+import type { ValueLoader } from "./valueLoader.ts";
 
 export interface StateLearnerOptions {
   readonly chain: string;
   readonly values: Pick<ValueStore, "get" | "head">;
-  readonly follower: Pick<StateFollower, "add" | "generation" | "isFollowing">;
+  readonly follower: Pick<StateFollower, "isFollowing">;
   readonly cost: Pick<StateCost, "unitsOf" | "usedKeys" | "budget" | "spend">;
-  readonly reader: Pick<StateFetcher, "unitsFor" | "read">;
+  readonly loader: Pick<ValueLoader, "unitsFor" | "loadValues">;
   readonly nowMs: () => number;
   readonly telemetry: Pick<Telemetry, "log">;
 }
@@ -47,32 +47,20 @@ export class StateLearner {
 
   /** Learns at the newest block whose state can be read. */
   async learn(): Promise<void> {
-    const { values, follower, cost, reader, nowMs } = this.#options;
+    const { values, follower, cost, loader, nowMs } = this.#options;
     const block = values.head;
     if (block === undefined || !follower.isFollowing || nowMs() - this.#lastMs < MIN_INTERVAL_MS) {
       return;
     }
     const isUnknown = (key: StateKey) => key.field !== "nonce" && values.get(key, block) === undefined;
     let keys = cost.usedKeys.mostUsedByClient(MAX_VALUES).filter(isUnknown);
-    while (reader.unitsFor(keys, block) > cost.budget.forLearning) {
+    while (loader.unitsFor(keys, block) > cost.budget.forLearning) {
       keys = keys.slice(0, keys.length >> 1);
     }
-    if (reader.unitsFor(keys, block) >= MAX_SHARE * keys.length * cost.unitsOf("eth_getStorageAt")) {
+    if (loader.unitsFor(keys, block) >= MAX_SHARE * keys.length * cost.unitsOf("eth_getStorageAt")) {
       return;
     }
     this.#lastMs = nowMs();
-    const { generation } = follower;
-    let node: string | undefined;
-    const learned = await reader.read(
-      keys,
-      block,
-      (units) => cost.spend("learning", units),
-      (giver) => {
-        node = giver;
-      },
-    );
-    for (const [key, value] of learned) {
-      follower.add({ key, value, node }, block, generation);
-    }
+    await loader.loadValues(keys, block, (units) => cost.spend("learning", units));
   }
 }

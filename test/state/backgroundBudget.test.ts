@@ -55,14 +55,11 @@ const createBoth = (limits: Partial<LearningLimits>) => {
   }
   const learner = new StateLearner({
     values: { head: BLOCK, get: () => undefined },
-    follower: { generation: 0, isFollowing: true, add: () => undefined },
+    follower: { isFollowing: true },
     cost,
-    reader: {
+    loader: {
       unitsFor: ({ length }) => length,
-      read: async (keys, _block, onSpent) => {
-        onSpent(keys.length);
-        return new Map();
-      },
+      loadValues: async (keys, _block, onSpent) => onSpent(keys.length),
     },
     nowMs: () => 0,
     ...{ chain: "chain", telemetry: createTelemetry({ level: "silent" }) },

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateLearner } from "../../src/state/stateLearner.ts";
+import { ValueLoader, type ValueLoaderOptions } from "../../src/state/valueLoader.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createCost } from "./costRig.ts";
 
@@ -22,17 +23,27 @@ const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = [
   for (const [index, key] of keys.entries()) {
     cost.usedKeys.record(key, 1n, `client ${index}`);
   }
-  const learner = new StateLearner({
-    values: { head: BLOCK, get: (key) => (known.includes(key) ? VALUE : undefined) },
-    follower: { generation: 3, isFollowing: true, add: ({ key }) => entered.push(key) },
-    cost,
-    reader: {
-      unitsFor: ({ length }) => Math.ceil(length / 4) * 26,
-      read: async (asked, _block, onSpent) => {
-        onSpent(Math.ceil(asked.length / 4) * 26);
-        return new Map(asked.map((key) => [key, VALUE]));
-      },
+  const values = {
+    head: BLOCK,
+    get: (key: StateKey) => (known.includes(key) ? VALUE : undefined),
+    code: () => undefined,
+  };
+  const follower = {
+    generation: 3,
+    isFollowing: true,
+    add: ({ key }: { readonly key: StateKey }) => entered.push(key),
+  };
+  const reader: ValueLoaderOptions["reader"] = {
+    unitsFor: ({ length }) => Math.ceil(length / 4) * 26,
+    read: async (asked, _block, onSpent) => {
+      onSpent(Math.ceil(asked.length / 4) * 26);
+      return new Map(asked.map((key) => [key, VALUE]));
     },
+    fetch: () => Promise.reject(new Error("no code is loaded")),
+  };
+  const learner = new StateLearner({
+    ...{ values, follower, cost },
+    loader: new ValueLoader({ values, follower, reader, unitsOf: cost.unitsOf }),
     nowMs: () => clock.nowMs,
     ...{ chain: "chain", telemetry: createTelemetry({ level: "silent" }) },
   });

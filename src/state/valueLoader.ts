@@ -1,0 +1,82 @@
+import type { UnitsOf } from "../access/providerUnits.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { StateFetcher } from "./fetch/stateFetcher.ts";
+import type { StateFollower } from "./stateFollower.ts";
+import { keyName, type StateKey } from "./stateKey.ts";
+import type { ValueStore } from "./store/valueStore.ts";
+import { ZERO_VALUE } from "./store/writtenValues.ts";
+
+export interface ValueLoaderOptions {
+  readonly values: Pick<ValueStore, "get" | "code">;
+  readonly follower: Pick<StateFollower, "add" | "generation">;
+  readonly reader: Pick<StateFetcher, "unitsFor" | "read" | "fetch">;
+  readonly unitsOf: UnitsOf;
+}
+
+/** Reads values from nodes, in bulk, and adds them to the known state. */
+export class ValueLoader {
+  readonly #options: ValueLoaderOptions;
+
+  constructor(options: ValueLoaderOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the units that loading these keys costs. Codes of unknown contracts come on top. */
+  unitsFor(keys: readonly StateKey[], block: BlockId): number {
+    const { unitsOf, reader } = this.#options;
+    const { unknown, codes } = this.#plan(keys, block);
+    return reader.unitsFor(unknown, block) + codes.length * unitsOf("eth_getCode");
+  }
+
+  /** Loads values after a block, and the bytes of codes among them. A value that no node returns stays unknown. Never rejects. */
+  async load(keys: readonly StateKey[], block: BlockId, onSpent: (units: number) => void): Promise<void> {
+    const { follower, unitsOf } = this.#options;
+    const { generation } = follower;
+    await this.loadValues(this.#plan(keys, block).unknown, block, onSpent);
+    const { codes } = this.#plan(keys, block);
+    if (codes.length > 0) {
+      onSpent(codes.length * unitsOf("eth_getCode"));
+      await this.#loadCodes(codes, block, generation);
+    }
+  }
+
+  /** Loads unknown values, of a code the hash. Never rejects. */
+  async loadValues(keys: readonly StateKey[], block: BlockId, onSpent: (units: number) => void): Promise<void> {
+    const { follower, reader } = this.#options;
+    const { generation } = follower;
+    let node: string | undefined;
+    const onGiver = (giver: string | undefined): void => {
+      node = giver;
+    };
+    for (const [key, value] of keys.length === 0 ? [] : await reader.read(keys, block, onSpent, onGiver)) {
+      follower.add({ key, value, node }, block, generation);
+    }
+  }
+
+  /** Separates keys whose value is unknown from those of codes whose hash alone is known. Equal codes are loaded once. */
+  #plan(keys: readonly StateKey[], block: BlockId) {
+    const { values } = this.#options;
+    const unknown = new Map<string, StateKey>();
+    const codes = new Map<string, StateKey>();
+    for (const key of keys) {
+      const value = values.get(key, block);
+      if (value === undefined) {
+        unknown.set(keyName(key), key);
+      } else if (key.field === "code" && values.code(value) === undefined) {
+        codes.set(value, key);
+      }
+    }
+    return { unknown: [...unknown.values()], codes: [...codes.values()] };
+  }
+
+  async #loadCodes(keys: readonly StateKey[], block: BlockId, generation: number): Promise<void> {
+    const { reader, follower } = this.#options;
+    const fetched = await reader.fetch(keys, [], block).catch(() => undefined);
+    for (const [key, hash] of fetched?.values ?? []) {
+      const code = hash === ZERO_VALUE ? new Uint8Array(0) : fetched?.codes.get(String(hash));
+      if (code !== undefined) {
+        follower.add({ key, value: code, node: fetched?.node }, block, generation);
+      }
+    }
+  }
+}
