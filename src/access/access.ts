@@ -224,6 +224,7 @@ export class Access {
       authorize: this.#rules.createPermit(address, key, charge),
       charge,
       usage: grant?.usage,
+      confirmations: key?.confirmations,
       payments: key === undefined ? this.#options.payments : undefined,
     };
   }
@@ -241,5 +242,6 @@ export const allowEveryone = ({ socket, url = "/" }: IncomingMessage): Authentic
     authorize: undefined,
     charge: undefined,
     usage: undefined,
+    confirmations: undefined,
   };
 };

@@ -48,6 +48,8 @@ export interface ApiKey extends MethodRules {
   readonly expires?: string | undefined;
   /** Replaces the limit for all keys. */
   readonly limit?: Limit | undefined;
+  /** Confirmations that a block needs before the key's clients see it. Default: none. */
+  readonly confirmations?: number | undefined;
 }
 
 export interface KeyedTarget<K> {

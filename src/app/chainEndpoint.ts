@@ -1,43 +1,28 @@
 import type { ChainConfig } from "../config/schema.ts";
-import { Context, type InboundRequest } from "../core/context.ts";
 import { type Endpoint, type PassThrough, toEndpointResponse } from "../http/endpoint.ts";
 import { ProofHeader } from "../http/proofHeader.ts";
 import { whenKnown } from "../jsonrpc/call.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
-import type { ChainSources, ClientViews } from "./chainSources.ts";
+import type { ChainSources } from "./chainSources.ts";
+import type { RequestViews } from "./requestViews.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 export interface ChainEndpointOptions {
   readonly config: ChainConfig;
-  readonly shared: Pick<Shared, "bypassHeader" | "webSockets">;
+  readonly shared: Pick<Shared, "webSockets">;
   readonly upstreams: Pick<Upstreams, "heads">;
-  readonly views: Pick<ClientViews, "view">;
+  readonly views: RequestViews;
   readonly dispatch: ChainDispatch;
   readonly passthrough: PassThrough | undefined;
   readonly gate: ChainSources["gate"];
 }
 
-const BYPASS = { bypassCache: true };
-
 /** Creates the endpoint of one chain: JSON-RPC over HTTP and WebSocket. Any other request is passed through. */
 export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => {
-  const { dispatch, passthrough, gate } = options;
+  const { dispatch, passthrough, gate, views } = options;
   const { heads } = options.upstreams;
-  const { bypassHeader } = options.shared;
-  const { timeoutMs } = options.config.upstream;
   const proofHeader = new ProofHeader();
-
-  /** Takes the view of a request. Undefined before the first head. */
-  const contextOf = (request: InboundRequest): Context | undefined =>
-    heads.current() === undefined
-      ? undefined
-      : new Context(
-          request,
-          options.views.view(),
-          performance.now() + timeoutMs,
-          bypassHeader !== undefined && request.received.headers[bypassHeader] !== undefined ? BYPASS : undefined,
-        );
 
   /** A request waits while this process must not answer from its view, or while the heads of an idle chain are read. */
   const heldBy = (): Promise<void> | undefined => gate?.wait() ?? heads.catchingUp;
@@ -48,8 +33,13 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     if (held !== undefined) {
       return held.then(() => handle(body, request));
     }
+    const known = views.untilKnown(request);
+    return known === undefined ? answer(body, request) : known.then(() => answer(body, request));
+  };
+
+  const answer: Endpoint["handle"] = (body, request) => {
     const first = heads.current();
-    const context = contextOf(request);
+    const context = views.contextOf(request);
     const result = context === undefined ? dispatch.beforeHead(body, request) : dispatch.inView(body, context);
     return whenKnown(result, (known) =>
       toEndpointResponse(known, request, { first, last: heads.current(), proofHeader }),
@@ -64,7 +54,8 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
         for (let held = heldBy(); held !== undefined; held = heldBy()) {
           await held;
         }
-        const context = contextOf(message);
+        await views.untilKnown(message);
+        const context = views.contextOf(message);
         return context === undefined ? dispatch.beforeHead(body, message) : dispatch.inView(body, context);
       },
     );

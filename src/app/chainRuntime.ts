@@ -1,5 +1,6 @@
 import { createUnitTable } from "../access/providerUnits.ts";
 import type { ChainConfig } from "../config/schema.ts";
+import { HeadsBehind } from "../heads/headsBehind.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { PassThroughHandler } from "../http/passThroughHandler.ts";
 import { createHandlers } from "../methods/handlers.ts";
@@ -11,6 +12,7 @@ import type { ChainSources, ClientViews } from "./chainSources.ts";
 import { createChainSubscriptions } from "./chainSubscriptions.ts";
 import { createFollowedSources } from "./followedSources.ts";
 import { createMethodChain } from "./methodChain.ts";
+import { RequestViews } from "./requestViews.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
 
@@ -32,7 +34,9 @@ export class ChainRuntime {
     const { server, telemetry } = shared;
     const { signal } = ending;
     const { upstreams, views, gate } = sources;
-    const chain = createMethodChain({ ...sources, config, server, shared, subscriptions: () => this.#subscriptions });
+    const behind = new HeadsBehind();
+    const subscriptions = () => this.#subscriptions;
+    const chain = createMethodChain({ ...sources, config, server, shared, behind, subscriptions });
     const handlers = createHandlers(chain, config.allowNamespaces, config.customMethods);
     const dispatch = createChainDispatch({ config, server, handlers, usages: shared.usages, telemetry });
     const { name, passthrough: target, upstream } = config;
@@ -46,10 +50,16 @@ export class ChainRuntime {
     this.forwarded = sources.forwarded;
     this.knownState = sources.knownState;
     this.#ending = ending;
-    this.#subscriptions = createChainSubscriptions({ config, shared, upstreams, views, handlers, signal });
+    this.#subscriptions = createChainSubscriptions({ config, shared, upstreams, views, behind, handlers, signal });
     this.#sources = sources;
     this.#passthrough = passthrough;
-    this.endpoint = createChainEndpoint({ config, shared, upstreams, views, dispatch, passthrough, gate });
+    const { heads } = upstreams;
+    const requestViews = new RequestViews({
+      ...{ heads, views, behind, timeoutMs: upstream.timeoutMs, bypassHeader: shared.bypassHeader },
+    });
+    this.endpoint = createChainEndpoint({
+      ...{ config, shared, upstreams, views: requestViews, dispatch, passthrough, gate },
+    });
   }
 
   /** Resolves when genesis, first head and rules are known. Rejects only if the chain is closed before. */

@@ -1,6 +1,7 @@
 import type { ChainConfig } from "../config/schema.ts";
 import { ownContext } from "../core/context.ts";
 import type { View } from "../core/view.ts";
+import type { HeadsBehind } from "../heads/headsBehind.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { readWhole } from "../jsonrpc/response.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
@@ -15,6 +16,9 @@ interface InternalCallOptions {
   readonly handlers: Handlers;
   /** Returns the current view. Throws until a node has reported a head. */
   view(): View;
+  readonly behind?: HeadsBehind;
+  /** The reader's view is this number of blocks behind. Default: 0. */
+  readonly confirmations?: number;
   /** Reads pending blocks too. Otherwise only sealed blocks are read, even if a pending block has the same hash. */
   readonly atPending?: true;
   readonly timeoutMs: number;
@@ -27,18 +31,22 @@ interface InternalCallOptions {
  * It returns the JSON text of the result, and rejects with RpcError.
  */
 const internalCall =
-  ({ handlers, view, atPending, timeoutMs, signal }: InternalCallOptions) =>
+  ({ handlers, view, atPending, behind, confirmations = 0, timeoutMs, signal }: InternalCallOptions) =>
   async (method: string, params: readonly unknown[]): Promise<Uint8Array> => {
     const handle = handlers.lookup(method);
     if (handle === undefined) {
       throw new RpcError(CODES.METHOD_NOT_FOUND, `the method ${method} is not in the method table`);
     }
     const deadlineMs = performance.now() + timeoutMs;
-    const current = atPending ? view() : { heads: view().heads };
-    const { body } = await handle(
-      createCall(method, params),
-      ownContext("subscriptions", current, { signal, deadlineMs }),
-    );
+    const actual = view();
+    const current = atPending ? actual : { heads: actual.heads };
+    const context =
+      behind === undefined || confirmations === 0
+        ? ownContext("subscriptions", current, { signal, deadlineMs })
+        : ownContext("subscriptions", behind.view(actual.heads, confirmations), {
+            ...{ signal, deadlineMs, behind: { confirmations, actual } },
+          });
+    const { body } = await handle(createCall(method, params), context);
     return readWhole(body);
   };
 
@@ -47,13 +55,14 @@ export interface ChainSubscriptionsOptions {
   readonly shared: Pick<Shared, "server" | "budget" | "telemetry">;
   readonly upstreams: Upstreams;
   readonly views: ClientViews;
+  readonly behind: HeadsBehind;
   readonly handlers: Handlers;
   readonly signal: AbortSignal;
 }
 
 /** Creates the subscriptions of one chain. They read through its methods. */
 export const createChainSubscriptions = (options: ChainSubscriptionsOptions): Subscriptions => {
-  const { config, shared, upstreams, views, handlers, signal } = options;
+  const { config, shared, upstreams, views, behind, handlers, signal } = options;
   const { maxBlocks: _, maxFilters: __, maxFilterBytes: maxBytesPerClient, ...limits } = config.logs;
   const view = () => views.view();
   const internal = { handlers, view, timeoutMs: config.upstream.timeoutMs, signal };
@@ -66,6 +75,10 @@ export const createChainSubscriptions = (options: ChainSubscriptionsOptions): Su
       signal,
     }),
     read: internalCall(internal),
+    behind: (confirmations) => ({
+      heads: behind.follow(upstreams.heads, confirmations),
+      read: internalCall({ ...internal, behind, confirmations }),
+    }),
     nodePending: {
       isServing: () => upstreams.heads.current() !== undefined && view().pending?.blocksFrom === "node",
       read: internalCall({ ...internal, atPending: true }),

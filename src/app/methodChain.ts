@@ -1,4 +1,5 @@
 import type { ChainConfig, Config } from "../config/schema.ts";
+import type { HeadsBehind } from "../heads/headsBehind.ts";
 import { SplitLogs } from "../logs/splitLogs.ts";
 import { ParsedReads } from "../methods/blockParams.ts";
 import type { Chain } from "../methods/method.ts";
@@ -21,6 +22,7 @@ export interface MethodChainOptions {
   readonly upstreams: Upstreams;
   readonly pipeline: ReadPipeline;
   readonly views: ClientViews;
+  readonly behind: HeadsBehind;
   readonly state: ChainSources["state"];
   readonly filters: FilterStore;
   /** They read through the methods of the chain. */
@@ -79,7 +81,15 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     get callCache() {
       return state.callCache;
     },
-    heads: upstreams.heads,
+    heads: {
+      refresh: async ({ behind }) => {
+        const heads = await upstreams.heads.refresh();
+        return behind === undefined ? heads : options.behind.view(heads, behind.confirmations).heads;
+      },
+      get blockTimeMs() {
+        return upstreams.heads.blockTimeMs;
+      },
+    },
     logs,
     filters: createChainFilters(options, logs),
     get subscriptions() {

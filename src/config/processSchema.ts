@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { parseNetwork } from "../access/clientAddress.ts";
 import { PRICE_TABLES, type PriceTable } from "../access/providerUnits.ts";
+import { MAX_CONFIRMATIONS } from "../heads/headsBehind.ts";
 import { count, lowerCaseName, methodPattern, milliseconds, urlWith } from "./optionTypes.ts";
 
 const MAX_DECIMALS = 18;
@@ -222,6 +223,12 @@ export const accessSchema = z.strictObject({
         limit: limit.optional().describe("Replaces `limitPerKey` for this key"),
         allow: methods.optional().describe("The only allowed methods, e.g. `eth_*`"),
         deny: methods.default([]).describe("Forbidden methods"),
+        confirmations: z
+          .int()
+          .min(0)
+          .max(MAX_CONFIRMATIONS)
+          .default(0)
+          .describe("Blocks between `latest` of this key and the head; `x-forebay-confirmations` can ask for more"),
       }),
     )
     .refine((keys) => new Set(keys.map((key) => key.name)).size === keys.length, { error: "names must differ" })

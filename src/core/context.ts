@@ -34,6 +34,8 @@ export interface Caller {
   readonly charge?: Charge | undefined;
   /** Undefined without a key. */
   readonly usage?: CallUsage | undefined;
+  /** Confirmations that a block needs before the client sees it. Default: none. */
+  readonly confirmations?: number | undefined;
 }
 
 /** A connection that can have subscriptions. */
@@ -99,14 +101,24 @@ export interface CallScope extends Abortable {
   readonly maxBytes?: number;
 }
 
+/** The distance between the view of a request and that of the chain. */
+export interface Behind {
+  /** The view's `latest` is that number of blocks below the head. */
+  readonly confirmations: number;
+  /** The view of the chain when the request began. */
+  readonly actual: View;
+}
+
 /** The fields of a context that most requests do without. */
-interface ContextOptions {
+export interface ContextOptions {
   /** Do not read the cache. The response may still be cached. Default: false. */
   readonly bypassCache?: boolean;
   /** The span of the call. Undefined unless tracing is on and the call is sampled. */
   readonly span?: Span | undefined;
   /** What ends the call. Default: the request. */
   readonly ending?: Abortable;
+  /** The client wants blocks with confirmations. Default: the newest blocks. */
+  readonly behind?: Behind | undefined;
 }
 
 /** The fields that may differ between the calls of one request. */
@@ -123,19 +135,21 @@ export class Context implements CallScope {
   readonly deadlineMs: number;
   readonly bypassCache: boolean;
   readonly span: Span | undefined;
+  readonly behind: Behind | undefined;
   readonly #ending: Abortable;
 
   constructor(
     request: InboundRequest,
     view: View,
     deadlineMs: number,
-    { bypassCache = false, span, ending = request }: ContextOptions = {},
+    { bypassCache = false, span, ending = request, behind }: ContextOptions = {},
   ) {
     this.request = request;
     this.view = view;
     this.deadlineMs = deadlineMs;
     this.bypassCache = bypassCache;
     this.span = span;
+    this.behind = behind;
     this.#ending = ending;
   }
 
@@ -179,9 +193,10 @@ export class Context implements CallScope {
     bypassCache = this.bypassCache,
     span = this.span,
     ending = this.#ending,
+    behind = this.behind,
   }: ContextChanges): Context {
     // A new option that is missing here is an error of types.
-    const options: Required<ContextOptions> = { bypassCache, span, ending };
+    const options: Required<ContextOptions> = { bypassCache, span, ending, behind };
     return new Context(this.request, view, deadlineMs, options);
   }
 }

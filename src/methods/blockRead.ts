@@ -41,7 +41,7 @@ const returnsNull = ({ kind, name }: BlockReadSpec): boolean => kind === "block"
  */
 const readAboveHead = async (input: MethodInput, read: BlockReadInput): Promise<RpcResponse> => {
   const { chain, context } = input;
-  const heads = await chain.heads.refresh();
+  const heads = await chain.heads.refresh(context);
   const block = resolveBlock(read.parameter, heads);
   if (block.kind === "aboveHead") {
     if (returnsNull(read.spec)) {

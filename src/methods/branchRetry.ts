@@ -4,7 +4,7 @@ import type { Heads } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
 import { RETRY_LIMITS, RETRY_RULES, type RetryRule, retryCause } from "../core/retryPolicy.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
-import type { Awaitable } from "../jsonrpc/call.ts";
+import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Chain } from "./method.ts";
 
@@ -27,6 +27,14 @@ const isAboveView = ({ block }: RpcResponse, heads: Heads): boolean =>
 const isInView = (response: RpcResponse, heads: Heads): boolean =>
   response.verified !== false && !isAboveView(response, heads);
 
+const UNKNOWN: RpcResponse = { body: Buffer.from("null"), status: { hit: "view" } };
+
+/** Returns `null` for what is in a block that the client does not see yet, because it wants confirmations. */
+const hiding =
+  (send: (context: Context) => Awaitable<RpcResponse>) =>
+  (context: Context): Awaitable<RpcResponse> =>
+    whenKnown(send(context), (response) => (isAboveView(response, context.view.heads) ? UNKNOWN : response));
+
 const outsideView = ({ node = "a node" }: RpcResponse): NodeError =>
   new NodeError("otherBranch", node, `header not found: ${node} answers of a block that is not served`, {
     code: CODES.SERVER,
@@ -48,10 +56,11 @@ const isOtherHead = (next: Heads | undefined, { view }: Context): next is Heads 
 export const retryOnBranchChange = (
   chain: Pick<Chain, "heads">,
   context: Context,
-  request: (context: Context) => Awaitable<RpcResponse>,
+  send: (context: Context) => Awaitable<RpcResponse>,
   clock: Clock = systemClock,
 ): Awaitable<RpcResponse> => {
   const { heads } = context.view;
+  const request = context.behind === undefined ? send : hiding(send);
   const retried = { chain, context, request, clock };
   const first = firstResponse(request, context);
   const accept = (response: RpcResponse): Awaitable<RpcResponse> =>
@@ -114,7 +123,7 @@ const retryFrom = async (
 
 /** Refreshes the heads. Returns the context of the new view, or undefined if the heads have not changed. */
 const refreshedView = async (heads: Chain["heads"], context: Context): Promise<Context | undefined> => {
-  const next = await heads.refresh().catch(() => undefined);
+  const next = await heads.refresh(context).catch(() => undefined);
   return isOtherHead(next, context) ? context.with({ view: { heads: next } }) : undefined;
 };
 

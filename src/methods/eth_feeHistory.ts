@@ -32,7 +32,7 @@ const endsBelow = (body: Uint8Array, newest: bigint): boolean => {
 
 /** Returns the context after a refresh of the heads. Throws geth's error if the block is still above them. */
 const refreshed = async (chain: Chain, context: Context, newestBlock: BlockParameter): Promise<Context> => {
-  const heads = await chain.heads.refresh();
+  const heads = await chain.heads.refresh(context);
   const block = resolveBlock(newestBlock, heads);
   if (block.kind === "aboveHead") {
     const { number } = heads.latest;

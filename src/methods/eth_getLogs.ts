@@ -121,7 +121,7 @@ const resolve = async (
   const inView = pending?.blocksFrom === "view" ? pending.newest?.number : undefined;
   const top = inView ?? heads.latest.number;
   const isAbove = [fromBlock, toBlock].some((bound) => typeof bound === "bigint" && bound > top);
-  const latest = isAbove ? await chain.heads.refresh() : heads;
+  const latest = isAbove ? await chain.heads.refresh(context) : heads;
   if (latest === heads) {
     const isNodePending = pending?.blocksFrom === "node";
     const pendingNumber = isNodePending ? heads.latest.number + 1n : inView;

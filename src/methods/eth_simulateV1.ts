@@ -85,7 +85,7 @@ const simulateOnNode = async ({ chain, call, context }: MethodInput, value: Cano
   };
   const { heads } = context.view;
   const known = resolveBlock(read.parameter, heads);
-  const current = known.kind === "aboveHead" ? await chain.heads.refresh() : heads;
+  const current = known.kind === "aboveHead" ? await chain.heads.refresh(context) : heads;
   const inView = current === heads ? context : context.with({ view: { heads: current } });
   const send = (next: Context) => chain.nodes.request(requestAt(resolveBlock(read.parameter, next.view.heads)), next);
   return known.kind === "pending" ? send(inView) : retryOnBranchChange(chain, inView, send);
@@ -119,7 +119,7 @@ const baseOf = async (
   const { heads, pending } = context.view;
   let resolved = resolveBlock(block, heads);
   if (resolved.kind === "aboveHead") {
-    resolved = resolveBlock(block, await chain.heads.refresh());
+    resolved = resolveBlock(block, await chain.heads.refresh(context));
   }
   const shown = shownBlock(resolved, pending);
   if (shown !== undefined) {

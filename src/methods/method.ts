@@ -33,8 +33,11 @@ export interface Chain {
   /** Responses to calls that hold for later blocks. Undefined if nodes answer all calls. */
   readonly callCache?: Pick<CallCache, "request"> | undefined;
   readonly heads: {
-    /** Requests the head of all nodes now. Simultaneous calls share the requests, which take up to 500 ms. */
-    refresh(): Promise<Heads>;
+    /**
+     * Requests the head of all nodes now. Simultaneous calls share the requests, which take up to 500 ms. Returns the heads for the
+     * context: behind by its confirmations.
+     */
+    refresh(context: Pick<Context, "behind">): Promise<Heads>;
     readonly blockTimeMs: number;
   };
   readonly logs: Pick<SplitLogs, "request">;

@@ -109,7 +109,7 @@ export const servedBlockRead = (spec: PlainRead): Method => {
     if (!isNull(response)) {
       return response;
     }
-    const heads = await input.chain.heads.refresh().catch(() => input.context.view.heads);
+    const heads = await input.chain.heads.refresh(input.context).catch(() => input.context.view.heads);
     if (isServed(hash, heads)) {
       throw headerNotFound();
     }

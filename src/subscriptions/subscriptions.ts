@@ -72,11 +72,16 @@ class ClientBytes {
   }
 }
 
+/** The sources of the events for clients that want blocks with confirmations. They have no pending events. */
+type EventsBehind = Pick<EventHubOptions, "heads" | "read">;
+
 export interface SubscriptionsOptions extends Omit<EventHubOptions, "onMissed"> {
   readonly heads: EventHubOptions["heads"] & {
     /** Marks the chain as in use, so that its heads are polled at the full rate. */
     markActive(): void;
   };
+  /** Default: there are no such clients. */
+  readonly behind?: (confirmations: number) => EventsBehind;
   readonly limits: LogFilterLimits;
   /** Limit of one connection. */
   readonly maxSubscriptions: number;
@@ -150,6 +155,8 @@ export class Subscriptions {
   readonly #options: SubscriptionsOptions;
   readonly #subscribers: ActiveSubscribers;
   readonly #events: EventHub;
+  /** The events for clients that want blocks with confirmations, by their number. */
+  readonly #eventsBehind = new Map<number, EventHub>();
   readonly #clientBytes: ClientBytes;
 
   constructor(options: SubscriptionsOptions) {
@@ -160,12 +167,15 @@ export class Subscriptions {
   }
 
   /** Handles eth_subscribe. */
-  async subscribe(call: Call, { request: inbound, caller: { clientId } }: Context): Promise<RpcResponse> {
+  async subscribe(call: Call, context: Context): Promise<RpcResponse> {
+    const { request: inbound, caller, behind } = context;
+    const { clientId } = caller;
+    const events = this.#eventsOf(behind?.confirmations ?? 0);
     const { limits, maxSubscriptions } = this.#options;
     const subscriber = subscriberOf(call, inbound);
     const request = parseSubscription(call.params, limits);
     const { subscriptions } = subscriber;
-    const registration = await this.#events.register(request);
+    const registration = await events.register(request);
     const releaseBytes = takeOrEnd(registration, () => this.#clientBytes.take(clientId, call, request));
     if (subscriptions.size >= maxSubscriptions) {
       registration.end();
@@ -197,7 +207,7 @@ export class Subscriptions {
         hasBegun = true;
         this.#count(subscriber, kind, 1);
         this.#options.heads.markActive();
-        registration.begin({ ...subscription, since: this.#events.current });
+        registration.begin({ ...subscription, since: events.current });
       }
     });
     return formatLocal(id);
@@ -220,7 +230,25 @@ export class Subscriptions {
 
   close(): void {
     this.#subscribers.close();
-    this.#events.close();
+    for (const events of [this.#events, ...this.#eventsBehind.values()]) {
+      events.close();
+    }
+  }
+
+  #eventsOf(confirmations: number): EventHub {
+    const { behind, pending: _, nodePending: __, ...options } = this.#options;
+    if (confirmations === 0 || behind === undefined) {
+      return this.#events;
+    }
+    const known = this.#eventsBehind.get(confirmations);
+    if (known !== undefined) {
+      return known;
+    }
+    const created = new EventHub({
+      ...{ ...options, ...behind(confirmations), onMissed: (blocks) => this.#closeAll(blocks) },
+    });
+    this.#eventsBehind.set(confirmations, created);
+    return created;
   }
 
   #closeAll(missed: bigint): void {

@@ -24,8 +24,11 @@ export interface SocketClient {
   close(): Promise<void>;
 }
 
-export const connectSocket = async (url: string): Promise<SocketClient> => {
-  const socket = new WebSocket(url.replace("http:", "ws:"));
+export const connectSocket = async (
+  url: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<SocketClient> => {
+  const socket = new WebSocket(url.replace("http:", "ws:"), { headers });
   const events = new EventEmitter();
   events.setMaxListeners(0);
   const lists = new Map<string, unknown[]>();

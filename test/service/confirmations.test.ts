@@ -1,0 +1,182 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { type TestContext, test } from "node:test";
+import { mnemonicToAccount } from "viem/accounts";
+import { type Anvil, startAnvil } from "../devnet/anvil.ts";
+import { addressOf } from "../support/builders/stateModel.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { connectSocket } from "../support/clients/socketClient.ts";
+import { until } from "../support/clients/until.ts";
+import { createService, type Service } from "../support/servers/service.ts";
+import { StandInNode } from "../support/standIn/standInNode.ts";
+import { WrittenChain } from "../support/standIn/writtenChain.ts";
+
+const BEHIND = 3;
+const HEADER = { "x-forebay-confirmations": String(BEHIND) };
+const SENDER = mnemonicToAccount("test test test test test test test test test test test junk");
+const RECEIVER = `0x${"cc".repeat(20)}` as const;
+/** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
+const LONG_MS = 20_000;
+const KEY = "a-key-of-a-careful-client";
+
+interface Rig {
+  readonly anvil: Anvil;
+  readonly service: Service;
+  ask(method: string, ...params: readonly unknown[]): Promise<unknown>;
+  mine(): Promise<void>;
+}
+
+/** A service in front of a node that seals each transaction. `ask` asks as a client that wants three confirmations. */
+const start = async (t: TestContext): Promise<Rig> => {
+  const anvil = await startAnvil(["--chain-id", "31337"]);
+  await anvil.call("anvil_mine", "0x5");
+  const service = await createService({ nodes: [{ url: anvil.url }], blockTimeMs: LONG_MS });
+  t.after(async () => {
+    await service.close();
+    await anvil.close();
+  });
+  const follow = async () => {
+    await service.chains[0]?.upstreams.heads.refresh();
+  };
+  const mine = async () => {
+    await anvil.call("anvil_mine", "0x1");
+    await follow();
+  };
+  const ask = async (method: string, ...params: readonly unknown[]) => {
+    const { body, text } = await rpc(service.url, method, params, HEADER);
+    assert.equal(body.error, undefined, text);
+    return body.result;
+  };
+  return { anvil, service, ask, mine };
+};
+
+const send = async ({ anvil, service }: Rig, nonce: number) => {
+  const raw = await SENDER.signTransaction({
+    ...{ type: "eip1559", chainId: 31_337, nonce, to: RECEIVER, value: 1n, gas: 21_000n },
+    ...{ maxFeePerGas: 10_000_000_000n, maxPriorityFeePerGas: 1n },
+  });
+  const { body, text } = await rpc(service.url, "eth_sendRawTransaction", [raw], HEADER);
+  assert.equal(typeof body.result, "string", text);
+  await until(async () => (await anvil.call("eth_getTransactionReceipt", body.result)) !== null, "a receipt");
+  await service.chains[0]?.upstreams.heads.refresh();
+  return String(body.result);
+};
+
+test("a client that wants three confirmations reads the chain of three blocks ago", async (t) => {
+  const rig = await start(t);
+  const { anvil, service, ask, mine } = rig;
+  const head = Number(await anvil.call("eth_blockNumber"));
+  const hash = await send(rig, 0);
+  assert.equal(Number(await ask("eth_blockNumber")), head + 1 - BEHIND);
+  // Nothing of the newest three blocks is shown.
+  const balance = () => ask("eth_getBalance", RECEIVER, "latest");
+  for (let confirmations = 0; confirmations < BEHIND; confirmations++) {
+    assert.equal(await balance(), "0x0");
+    assert.equal(await ask("eth_getBalance", RECEIVER, "pending"), "0x0");
+    assert.equal(await ask("eth_getTransactionReceipt", hash), null);
+    assert.equal(await ask("eth_getTransactionByHash", hash), null);
+    assert.equal(await ask("eth_getBlockByNumber", `0x${(head + 1).toString(16)}`, false), null);
+    assert.equal(await ask("eth_getTransactionCount", SENDER.address, "latest"), "0x0");
+    await mine();
+  }
+  assert.equal(await balance(), "0x1");
+  assert.equal(((await ask("eth_getTransactionReceipt", hash)) as Record<string, unknown>).transactionHash, hash);
+  assert.equal(await ask("eth_getTransactionCount", SENDER.address, "latest"), "0x1");
+  for (const tag of ["latest", "pending", "safe", "finalized"]) {
+    const { number } = (await ask("eth_getBlockByNumber", tag, false)) as { readonly number: string };
+    assert.ok(Number(number) <= head + 1, tag);
+  }
+  // Other clients see the head.
+  assert.equal(Number((await rpc(service.url, "eth_blockNumber")).body.result), head + 1 + BEHIND);
+});
+
+test("the pending nonce counts transactions that have no confirmations yet", async (t) => {
+  const rig = await start(t);
+  await send(rig, 0);
+  await send(rig, 1);
+  assert.equal(await rig.ask("eth_getTransactionCount", SENDER.address, "latest"), "0x0");
+  assert.equal(await rig.ask("eth_getTransactionCount", SENDER.address, "pending"), "0x2");
+});
+
+test("subscriptions get blocks with three confirmations, also after a reorganisation", async (t) => {
+  const { anvil, service, mine } = await start(t);
+  const [careful, other] = [await connectSocket(service.url, HEADER), await connectSocket(service.url)];
+  t.after(() => Promise.all([careful.close(), other.close()]));
+  const [behind, newest] = [await careful.subscribe("newHeads"), await other.subscribe("newHeads")];
+  const head = Number(await anvil.call("eth_blockNumber"));
+  await mine();
+  await mine();
+  await careful.atLeast(behind, 2);
+  await other.atLeast(newest, 2);
+  const numbersOf = (list: readonly unknown[]) => list.map((each) => Number((each as { number: string }).number));
+  assert.deepEqual(numbersOf(behind), [head + 1 - BEHIND, head + 2 - BEHIND]);
+  assert.deepEqual(numbersOf(newest), [head + 1, head + 2]);
+  // The newest two blocks are replaced, and no block that the careful client has seen.
+  await anvil.call("anvil_reorg", 2, []);
+  await mine();
+  await mine();
+  await careful.atLeast(behind, 4);
+  assert.deepEqual(
+    numbersOf(behind),
+    [1, 2, 3, 4].map((number) => head + number - BEHIND),
+  );
+});
+
+test("a key has its confirmations, and the header can ask for more of them only", async (t) => {
+  const anvil = await startAnvil(["--chain-id", "31337"]);
+  await anvil.call("anvil_mine", "0xa");
+  const sha256 = createHash("sha256").update(KEY).digest("hex");
+  const service = await createService(
+    { nodes: [{ url: anvil.url }], blockTimeMs: LONG_MS },
+    { access: { keys: [{ name: "careful", sha256, confirmations: 2 }] } },
+  );
+  t.after(async () => {
+    await service.close();
+    await anvil.close();
+  });
+  const numberWith = async (header?: string) => {
+    const headers = { "x-api-key": KEY, ...(header !== undefined && { "x-forebay-confirmations": header }) };
+    return rpc(service.url, "eth_blockNumber", [], headers);
+  };
+  for (const [header, number] of [
+    [undefined, 8],
+    ["1", 8],
+    ["5", 5],
+    ["64", 0],
+  ] as const) {
+    assert.equal(Number((await numberWith(header)).body.result), number, String(header));
+  }
+  for (const header of ["65", "-1", "two"]) {
+    assert.equal((await numberWith(header)).status, 400, header);
+  }
+});
+
+test("known state answers reads at the block with confirmations", async (t) => {
+  t.mock.method(Math, "random", () => 0.5);
+  const accounts = Array.from({ length: 8 }, (_, index) => addressOf(index));
+  const written = new WrittenChain("amsterdam");
+  written.mine(accounts.map((address) => [address, 1n]));
+  const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
+  const service = await createService({
+    nodes: [{ url: node.url }],
+    ...{ blockTimeMs: LONG_MS, forks: "prague", state: { waitMs: LONG_MS } },
+  });
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  let knownAnswers = 0;
+  for (let round = 2; round < 40; round++) {
+    written.mine([[addressOf(0), BigInt(round)]]);
+    await service.chains[0]?.upstreams.heads.refresh();
+    for (const [index, address] of accounts.entries()) {
+      for (const headers of [{}, HEADER]) {
+        const { body, headers: own } = await rpc(service.url, "eth_getBalance", [address, "latest"], headers);
+        knownAnswers += headers === HEADER && own.get("cache-status")?.endsWith("detail=state") ? 1 : 0;
+        const newest = headers === HEADER ? Math.max(round - BEHIND, 1) : round;
+        assert.equal(Number(body.result), index === 0 ? newest : 1, `${round} ${index}`);
+      }
+    }
+  }
+  assert.ok(knownAnswers > 0);
+});
