@@ -19,6 +19,13 @@ export const requestsRow: Row = {
       queries: [rates("requests_total", CHAIN, "outcome")],
     },
     {
+      title: "Proofs of answers",
+      description:
+        "Answers by what is verified of them, and calls whose answer must be proven and is not, by reason. notAgreed: see the Heads row.",
+      unit: "reqps",
+      queries: [rates("proof_answers_total", CHAIN, "label"), rates("not_proven_total", CHAIN, "reason")],
+    },
+    {
       title: "Latency",
       description: "Duration of a call, over all methods.",
       unit: "s",

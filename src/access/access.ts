@@ -225,6 +225,7 @@ export class Access {
       charge,
       usage: grant?.usage,
       confirmations: key?.confirmations,
+      requiresProof: key?.require === "proven",
       payments: key === undefined ? this.#options.payments : undefined,
     };
   }

@@ -46,6 +46,8 @@ export interface ApiKey extends MethodRules {
   readonly chains?: readonly string[] | undefined;
   /** From this time on, in ISO 8601, the key is refused. */
   readonly expires?: string | undefined;
+  /** The client gets only answers that are proven on an agreed head. Default: any. */
+  readonly require?: "proven" | undefined;
   /** Replaces the limit for all keys. */
   readonly limit?: Limit | undefined;
   /** Confirmations that a block needs before the key's clients see it. Default: none. */

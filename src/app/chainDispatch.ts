@@ -14,6 +14,8 @@ import { noHead } from "./chainViews.ts";
 export interface ChainDispatch {
   /** Handles calls over HTTP and WebSockets. */
   readonly inView: Dispatch<Context, RpcResponse>;
+  /** The same for clients that require proven answers. */
+  readonly proven: Dispatch<Context, RpcResponse>;
   /** Rejects each call by its own id, because there is no view yet. */
   readonly beforeHead: Dispatch<InboundRequest, RpcResponse>;
 }
@@ -22,6 +24,8 @@ export interface ChainDispatchOptions {
   readonly config: Pick<ChainConfig, "name" | "state">;
   readonly server: Config["server"];
   readonly handlers: Handlers;
+  /** They return only proven answers. */
+  readonly provenHandlers: Handlers;
   readonly usages: Pick<UsageLedger, "addresses">;
   readonly telemetry: Telemetry;
 }
@@ -63,14 +67,16 @@ const memoryOf = ({ memory }: Context): Context["memory"] => memory;
 
 /** Creates the dispatchers of one chain. */
 export const createChainDispatch = (options: ChainDispatchOptions): ChainDispatch => {
-  const { config, handlers } = options;
-  const { lookup, forward } = handlers;
+  const { config, handlers, provenHandlers } = options;
   const { traces, ...common } = createCommonOptions(options);
   const traced = traces && {
     beginCall: (call: Call, context: Context): Context => traces.begin(call, context),
   };
+  const inViewOf = ({ lookup, forward }: Handlers) =>
+    createDispatch<Context, RpcResponse>({ ...common, ...traced, memoryOf, lookup, forward });
   return {
-    inView: createDispatch<Context, RpcResponse>({ ...common, ...traced, memoryOf, lookup, forward }),
+    inView: inViewOf(handlers),
+    proven: inViewOf(provenHandlers),
     beforeHead: createDispatch<InboundRequest, RpcResponse>({
       ...common,
       lookup: () => undefined,

@@ -1,7 +1,9 @@
 import type { ChainConfig } from "../config/schema.ts";
+import type { InboundRequest } from "../core/context.ts";
 import { type Endpoint, type PassThrough, toEndpointResponse } from "../http/endpoint.ts";
 import { ProofHeader } from "../http/proofHeader.ts";
 import { whenKnown } from "../jsonrpc/call.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
 import type { ChainSources } from "./chainSources.ts";
 import type { RequestViews } from "./requestViews.ts";
@@ -17,6 +19,17 @@ export interface ChainEndpointOptions {
   readonly passthrough: PassThrough | undefined;
   readonly gate: ChainSources["gate"];
 }
+
+const REQUIRE_HEADER = "x-forebay-require";
+
+/** Whether the client requires proven answers. Another value of the header must not get any answer. */
+const requiresProof = ({ caller, received }: InboundRequest): boolean => {
+  const required = received.headers[REQUIRE_HEADER];
+  if (required !== undefined && required !== "proven") {
+    throw new RpcError(CODES.INVALID_REQUEST, `Invalid request: ${REQUIRE_HEADER} must be proven`, { status: 400 });
+  }
+  return required !== undefined || caller.requiresProof === true;
+};
 
 /** Creates the endpoint of one chain: JSON-RPC over HTTP and WebSocket. Any other request is passed through. */
 export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => {
@@ -40,7 +53,10 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
   const answer: Endpoint["handle"] = (body, request) => {
     const first = heads.current();
     const context = views.contextOf(request);
-    const result = context === undefined ? dispatch.beforeHead(body, request) : dispatch.inView(body, context);
+    const result =
+      context === undefined
+        ? dispatch.beforeHead(body, request)
+        : (requiresProof(request) ? dispatch.proven : dispatch.inView)(body, context);
     return whenKnown(result, (known) =>
       toEndpointResponse(known, request, { first, last: heads.current(), proofHeader }),
     );
@@ -56,7 +72,10 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
         }
         await views.untilKnown(message);
         const context = views.contextOf(message);
-        return context === undefined ? dispatch.beforeHead(body, message) : dispatch.inView(body, context);
+        if (context === undefined) {
+          return dispatch.beforeHead(body, message);
+        }
+        return (requiresProof(message) ? dispatch.proven : dispatch.inView)(body, context);
       },
     );
 

@@ -4,6 +4,7 @@ import { HeadsBehind } from "../heads/headsBehind.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { PassThroughHandler } from "../http/passThroughHandler.ts";
 import { createHandlers } from "../methods/handlers.ts";
+import { createProvenHandlers } from "../methods/provenHandlers.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { createChainDispatch } from "./chainDispatch.ts";
@@ -38,7 +39,13 @@ export class ChainRuntime {
     const subscriptions = () => this.#subscriptions;
     const chain = createMethodChain({ ...sources, config, server, shared, behind, subscriptions });
     const handlers = createHandlers(chain, config.allowNamespaces, config.customMethods);
-    const dispatch = createChainDispatch({ config, server, handlers, usages: shared.usages, telemetry });
+    const provenHandlers = createProvenHandlers(chain, handlers, (reason) =>
+      telemetry.metrics.notProven.inc({ chain: config.name, reason }),
+    );
+    const dispatch = createChainDispatch({
+      ...{ config, server, handlers, provenHandlers, telemetry },
+      usages: shared.usages,
+    });
     const { name, passthrough: target, upstream } = config;
     const passthrough =
       target === undefined

@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { access, stat, statfs } from "node:fs/promises";
+import { access as openFor, stat, statfs } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { facilitatorClient, loadX402 } from "../access/payment/payments.ts";
 import { type PaymentOptions, X402_VERSION } from "../access/payment/quote.ts";
@@ -52,6 +52,16 @@ const describeOrigins = (chain: ChainConfig): CheckResult => {
     : { subject, level: "ok", text: `${required} of ${origins.length} origins must agree: ${origins.join(", ")}` };
 };
 
+/** Warns if keys require proven answers of a chain whose head can never be agreed. */
+const checkRequired = (chain: ChainConfig, { keys }: Config["access"]): readonly CheckResult[] => {
+  const names = keys.flatMap(({ name, require, chains }) =>
+    require === "proven" && (chains?.includes(chain.name) ?? true) ? [name] : [],
+  );
+  const origins = new Set(chain.nodes.map(originOf));
+  const text = `one origin: no head is agreed, and every call of a key with \`require: proven\` fails (${names.join(", ")})`;
+  return names.length > 0 && origins.size === 1 ? [{ subject: `${chain.name} proofs`, level: "warn", text }] : [];
+};
+
 /** Names the nodes that get raw transactions. Undefined if only the best one does. */
 const describeWrites = (chain: ChainConfig): CheckResult | undefined => {
   if (chain.writes === "first") {
@@ -64,7 +74,7 @@ const describeWrites = (chain: ChainConfig): CheckResult | undefined => {
     : { subject, level: "ok", text: `raw transactions go to ${names.length} nodes: ${names.join(", ")}` };
 };
 
-const checkChain = async (chain: ChainConfig): Promise<readonly CheckResult[]> => {
+const checkChain = async (chain: ChainConfig, access: Config["access"]): Promise<readonly CheckResult[]> => {
   const { feeds, maxMessageBytes } = chain.pending;
   const [nodes, feedResults] = await Promise.all([
     Promise.all(chain.nodes.map((node, index) => checkNode(chain, node, index))),
@@ -74,6 +84,7 @@ const checkChain = async (chain: ChainConfig): Promise<readonly CheckResult[]> =
     ...nodes.flatMap(({ results }) => results),
     ...compareIds(chain, nodes),
     describeOrigins(chain),
+    ...checkRequired(chain, access),
     ...[describeWrites(chain)].filter((result) => result !== undefined),
     ...feedResults,
   ];
@@ -81,14 +92,10 @@ const checkChain = async (chain: ChainConfig): Promise<readonly CheckResult[]> =
 };
 
 /** Checks every node (HTTP, WebSocket), feed, data folder, Redis and the facilitator of a configuration. Never rejects. */
-export const checkConfig = async ({
-  chains,
-  cache,
-  server,
-  access: { payment },
-}: Config): Promise<readonly CheckResult[]> => {
+export const checkConfig = async ({ chains, cache, server, access }: Config): Promise<readonly CheckResult[]> => {
+  const { payment } = access;
   const results = await Promise.all([
-    ...chains.map(checkChain),
+    ...chains.map((chain) => checkChain(chain, access)),
     ...(server.dataDir === undefined ? [] : [checkFolder(server.dataDir, cache).then((result) => [result])]),
     ...(cache.redis === undefined ? [] : [checkRedis(cache.redis).then((result) => [result])]),
     ...(payment?.redis === undefined
@@ -118,7 +125,7 @@ const existingFolder = async (folder: string): Promise<string> => {
 const checkFolder = (folder: string, { disk, diskBytes, redis }: Config["cache"]): Promise<CheckResult> => {
   const run = async (): Promise<Omit<CheckResult, "subject">> => {
     const existing = await existingFolder(resolve(folder));
-    await access(existing, constants.W_OK);
+    await openFor(existing, constants.W_OK);
     const { bavail, bsize } = await statfs(existing);
     const { mode } = await stat(existing);
     const isUsed = disk === "always" || (disk === "auto" && redis === undefined);

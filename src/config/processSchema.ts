@@ -229,6 +229,12 @@ export const accessSchema = z.strictObject({
           .max(MAX_CONFIRMATIONS)
           .default(0)
           .describe("Blocks between `latest` of this key and the head; `x-forebay-confirmations` can ask for more"),
+        require: z
+          .literal("proven")
+          .optional()
+          .describe(
+            "`proven`: only answers that are proven on an agreed head, or an error (docs/answers.md); default: any",
+          ),
       }),
     )
     .refine((keys) => new Set(keys.map((key) => key.name)).size === keys.length, { error: "names must differ" })

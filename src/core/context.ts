@@ -36,6 +36,8 @@ export interface Caller {
   readonly usage?: CallUsage | undefined;
   /** Confirmations that a block needs before the client sees it. Default: none. */
   readonly confirmations?: number | undefined;
+  /** Only answers that are proven on an agreed head may be returned. */
+  readonly requiresProof?: boolean | undefined;
 }
 
 /** A connection that can have subscriptions. */

@@ -77,6 +77,11 @@ export const createCallMetrics = (
   addressUsage: (address: string) => CallUsage,
 ) => {
   const methods = new Map<string, MethodSeries>();
+  const byProof = {
+    proven: metrics.proofAnswers.series({ chain, label: "proven" }),
+    checked: metrics.proofAnswers.series({ chain, label: "checked" }),
+    stated: metrics.proofAnswers.series({ chain, label: "stated" }),
+  };
   const savedCalls = metrics.savedCalls.series({ chain });
   const savedUnits = metrics.savedUnits.series({ chain });
   return ({
@@ -93,6 +98,9 @@ export const createCallMetrics = (
       methods.set(method, series);
     }
     series.count(outcomeLabel(error, context), seconds);
+    if (reply !== undefined) {
+      byProof[reply.proof ?? "stated"].inc();
+    }
     const saved = reply !== undefined && isSaved(reply);
     const { clientId, usage = addressUsage(clientId) } = context.caller;
     const units = unitsOf(call.method);

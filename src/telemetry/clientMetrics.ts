@@ -15,6 +15,12 @@ const OUTCOMES = [
 ] as const;
 export type OutcomeLabel = (typeof OUTCOMES)[number];
 
+/** What is verified of an answer: see Proof in core/rpcSource.ts. */
+const PROOF_LABELS = ["proven", "checked", "stated"] as const;
+
+/** Why a client that requires proven answers gets an error. */
+const NOT_PROVEN = ["noProof", "notAgreed", "method", "pending"] as const;
+
 /** Any HTTP status; these begin at 0. */
 const STATUSES = { first: [200, 204, 400, 401, 404, 405, 415, 429, 503, 504] };
 
@@ -48,6 +54,14 @@ export const requestMetrics = (metrics: MetricFactory) => {
     }),
     savedUnits: metrics.counter("saved_units_total", "Provider units of calls that were answered without a node", {
       chain: CHAIN,
+    }),
+    proofAnswers: metrics.counter("proof_answers_total", "Answers by what is verified of them", {
+      chain: CHAIN,
+      label: PROOF_LABELS,
+    }),
+    notProven: metrics.counter("not_proven_total", "Calls whose answer must be proven, and is not, by reason", {
+      chain: CHAIN,
+      reason: NOT_PROVEN,
     }),
     // It is collected before the responses, so that counts from HttpCounts are copied first.
     inFlight: metrics.level("requests_in_flight", "HTTP requests in flight", () => {

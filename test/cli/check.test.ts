@@ -26,8 +26,14 @@ const startFeed = async (t: TestContext) => {
 };
 
 /** Checks one chain. Returns the printed lines, with times and ports replaced. */
-const check = async (chain: object, cache: object = {}, server: object = {}): Promise<readonly string[]> => {
-  const results = await checkConfig(configSchema.parse({ chains: [{ name: "op", ...chain }], cache, server }));
+const check = async (
+  chain: object,
+  cache: object = {},
+  server: object = {},
+  access: object = {},
+): Promise<readonly string[]> => {
+  const chains = [{ name: "op", ...chain }];
+  const results = await checkConfig(configSchema.parse({ chains, cache, server, access }));
   return results.map((result) =>
     formatCheckResult(result)
       .replaceAll(/\d+ ms/g, "N ms")
@@ -91,6 +97,23 @@ test("the nodes that get all raw transactions, and a warning if they are fewer t
   assert.deepEqual(await writesOf([{ url }, { url, private: true }]), [
     "warn  op writes: `writes: all` changes nothing: fewer than two nodes are not private",
   ]);
+});
+
+test("a key that requires proven answers of a chain with one origin gets a warning", async (t) => {
+  const { url } = await startNode(t);
+  const key = { name: "treasury", sha256: "0".repeat(64), require: "proven" } as const;
+  const warned = async (nodes: readonly object[], keys: readonly object[]) =>
+    (await check({ chainId: 31337, nodes }, {}, {}, { keys })).filter((line) => line.includes(" op proofs: "));
+  const warning =
+    "warn  op proofs: one origin: no head is agreed, and every call of a key with `require: proven` fails (treasury)";
+  assert.deepEqual(await warned([{ url }], [key]), [warning]);
+  assert.deepEqual(await warned([{ url }], [{ ...key, chains: ["other"] }]), []);
+  const two = [
+    { url, provider: "a" },
+    { url, provider: "b" },
+  ];
+  assert.deepEqual(await warned(two, [key]), []);
+  assert.deepEqual(await warned([{ url }], []), []);
 });
 
 test("a node of another chain than configured", async (t) => {

@@ -1,0 +1,123 @@
+import type { Context } from "../core/context.ts";
+import type { Heads } from "../core/heads.ts";
+import { NodeError } from "../core/node.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
+import { isFields } from "../json/jsonBytes.ts";
+import { type Call, createCall } from "../jsonrpc/call.ts";
+import type { Handler } from "../jsonrpc/dispatch.ts";
+import type { Handlers } from "./handlers.ts";
+import { NotProvenError, type NotProvenReason } from "./notProven.ts";
+import { proveLogs } from "./provenLogs.ts";
+import {
+  asItIs,
+  isNamed,
+  type ProvenCall,
+  type Prover,
+  proveBalance,
+  proveBlock,
+  proveCode,
+  proveCount,
+  proveNonce,
+  proveSlot,
+} from "./provenReads.ts";
+
+/** The methods whose answers can be proven. */
+const PROVERS: ReadonlyMap<string, Prover> = new Map<string, Prover>([
+  ["eth_blockNumber", asItIs],
+  ["eth_getHeaderByNumber", asItIs],
+  ["eth_getHeaderByHash", asItIs],
+  ["eth_getBlockByNumber", proveBlock],
+  ["eth_getBlockByHash", proveBlock],
+  ["eth_getBlockTransactionCountByNumber", proveCount("eth_getBlockByNumber")],
+  ["eth_getBlockTransactionCountByHash", proveCount("eth_getBlockByHash")],
+  ["eth_getUncleCountByBlockNumber", asItIs],
+  ["eth_getUncleCountByBlockHash", asItIs],
+  ["eth_getTransactionByHash", asItIs],
+  ["eth_getTransactionByBlockNumberAndIndex", asItIs],
+  ["eth_getTransactionByBlockHashAndIndex", asItIs],
+  ["eth_getTransactionReceipt", asItIs],
+  ["eth_getBlockReceipts", asItIs],
+  ["eth_getBlockAccessList", asItIs],
+  ["debug_getRawBlockAccessList", asItIs],
+  ["eth_getLogs", proveLogs],
+  ["eth_getProof", asItIs],
+  ["eth_getBalance", proveBalance],
+  ["eth_getTransactionCount", proveNonce],
+  ["eth_getStorageAt", proveSlot],
+  ["eth_getCode", proveCode],
+]);
+
+/** What no header can prove, and what is no answer about the chain: writes, with the wait for a receipt, and the chain's id. */
+const EXEMPT = /^(?:eth_chainId$|net_version$|eth_send|web3_)/;
+
+const namesPending = (param: unknown): boolean =>
+  param === "pending" || (isFields(param) && Object.values(param).includes("pending"));
+
+/** Throws unless the answer is proven by a header of the served chain, or of the block that the client names by its hash. */
+const requireProof = (response: RpcResponse, { call, context }: ProvenCall): RpcResponse => {
+  const { proof, block } = response;
+  if (proof !== "proven" || block === undefined) {
+    throw new NotProvenError("noProof", proof);
+  }
+  if (!isNamed(block, call, context.view.heads)) {
+    throw new NotProvenError("notAgreed", proof);
+  }
+  return response;
+};
+
+const prove = async (prover: Prover, proven: ProvenCall): Promise<RpcResponse> => {
+  try {
+    return requireProof(await prover(proven), proven);
+  } catch (error) {
+    // All nodes lack the proof, or return wrong ones.
+    throw error instanceof NodeError ? new NotProvenError("noProof") : error;
+  }
+};
+
+/** Returns the prover of a call. Throws if its answer cannot be proven. */
+const proverOf = ({ method, params }: Call, { isAgreed }: Heads): Prover => {
+  if (params.some(namesPending)) {
+    throw new NotProvenError("pending");
+  }
+  if (!isAgreed) {
+    throw new NotProvenError("notAgreed");
+  }
+  const prover = PROVERS.get(method);
+  if (prover === undefined) {
+    throw new NotProvenError("method");
+  }
+  return prover;
+};
+
+type ProvingChain = ProvenCall["chain"];
+
+/**
+ * Creates handlers that return only answers that are proven on an agreed head, and throw NotProvenError instead of any other.
+ * `latest` is the newest agreed block.
+ */
+export const createProvenHandlers = (
+  chain: ProvingChain,
+  handlers: Handlers,
+  onNotProven: (reason: NotProvenReason) => void,
+): Handlers => {
+  const run = (call: Call, context: Context) => (handlers.lookup(call.method) ?? handlers.forward)(call, context);
+
+  const answer = async (call: Call, context: Context): Promise<RpcResponse> => {
+    const { heads } = context.view;
+    const prover = proverOf(call, heads);
+    const sealed = context.with({ view: { heads } });
+    const read: ProvenCall["read"] = (method, params) => run(createCall(method, params), sealed);
+    return prove(prover, { chain, call, context: sealed, read });
+  };
+
+  const handle: Handler<Context, RpcResponse> = (call, context) =>
+    EXEMPT.test(call.method)
+      ? run(call, context)
+      : answer(call, context).catch((error: unknown) => {
+          if (error instanceof NotProvenError) {
+            onNotProven(error.reason);
+          }
+          throw error;
+        });
+  return { lookup: () => handle, forward: handle };
+};

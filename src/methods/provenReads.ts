@@ -1,0 +1,168 @@
+import type { Context } from "../core/context.ts";
+import type { BlockId, Heads } from "../core/heads.ts";
+import { isNull, parsedResult, type RpcResponse } from "../core/rpcSource.ts";
+import { type Address, formatQuantity, type Hash, isData, parseData } from "../ethereum/hex.ts";
+import { EMPTY_CODE_HASH, keccak256Hex } from "../ethereum/keccak.ts";
+import { type Fields, formatJson, isFields } from "../json/jsonBytes.ts";
+import { type Awaitable, type Call, createCall } from "../jsonrpc/call.ts";
+import { boundBlock } from "../verification/boundBlock.ts";
+import type { Chain } from "./method.ts";
+import { NotProvenError } from "./notProven.ts";
+import { type CanonicalJson, parseParams, readAddress, readSlot, required } from "./paramSpec.ts";
+
+/** One call whose answer must be proven. */
+export interface ProvenCall {
+  readonly chain: Pick<Chain, "ownHashes" | "logLimits" | "nodes">;
+  readonly call: Call;
+  /** Its view has no pending blocks. */
+  readonly context: Context;
+  /** Sends a call as a client does, in this context. */
+  read(method: string, params: readonly unknown[]): Awaitable<RpcResponse>;
+}
+
+/** Returns an answer, proven or not. */
+export type Prover = (call: ProvenCall) => Awaitable<RpcResponse>;
+
+/** Answers that are proven as they are. */
+export const asItIs: Prover = ({ call, read }) => read(call.method, call.params);
+
+const namesHash = (param: unknown, hash: Hash): boolean =>
+  typeof param === "string" ? param.toLowerCase() === hash : isFields(param) && namesHash(param.blockHash, hash);
+
+/** Whether the served chain has the block, or the client named it by its hash. */
+export const isNamed = ({ number, hash }: BlockId, { params }: Call, heads: Heads): boolean =>
+  heads.at(number)?.hash === hash || params.some((param) => namesHash(param, hash));
+
+/** Creates the response that is computed from proven parts of a block. */
+export const provenResponse = (value: CanonicalJson | Uint8Array, block: BlockId): RpcResponse => ({
+  body: value instanceof Uint8Array ? value : formatJson(value),
+  status: { hit: "local" },
+  block,
+  proof: "proven",
+});
+
+/** A block whose header and transactions are verified, but for the senders. */
+export interface RootedBlock {
+  readonly block: BlockId;
+  readonly fields: Fields;
+  readonly transactions: readonly Fields[];
+}
+
+/** Reads a block in full. Returns undefined if its transactions do not follow from a header that the request or the served chain names. */
+export const readRooted = async (
+  { call, context, read }: ProvenCall,
+  method: string,
+  named: unknown,
+): Promise<RootedBlock | undefined> => {
+  const response = await read(method, [named, true]);
+  const { block, proof } = response;
+  const fields = parsedResult(response);
+  if (proof === undefined || block === undefined || !isNamed(block, call, context.view.heads) || !isFields(fields)) {
+    return undefined;
+  }
+  const { transactions } = fields;
+  return Array.isArray(transactions) && transactions.every(isFields) ? { block, fields, transactions } : undefined;
+};
+
+/** A block with hashes follows from the block in full. The senders of full transactions are in no hash. */
+export const proveBlock: Prover = async (proven) => {
+  const { call, read } = proven;
+  const first = await read(call.method, call.params);
+  if (first.proof === "proven" || isNull(first) || call.params[1] === true) {
+    return first;
+  }
+  const rooted = await readRooted(proven, call.method, call.params[0]);
+  const isBound = rooted !== undefined && boundBlock({ ...rooted.fields, transactions: [] }, undefined) !== undefined;
+  if (!isBound) {
+    return first;
+  }
+  const hashes = rooted.transactions.map(({ hash }) => hash);
+  return provenResponse(Buffer.from(JSON.stringify({ ...rooted.fields, transactions: hashes })), rooted.block);
+};
+
+/** Creates the prover of a count of transactions. `method` reads the block. */
+export const proveCount =
+  (method: string): Prover =>
+  async (proven) => {
+    const { call, read } = proven;
+    const first = await read(call.method, call.params);
+    if (first.proof === "proven" || isNull(first)) {
+      return first;
+    }
+    const rooted = await readRooted(proven, method, call.params[0]);
+    return rooted === undefined ? first : provenResponse(formatQuantity(rooted.transactions.length), rooted.block);
+  };
+
+const SLOT = [required("address", readAddress), required("position", readSlot)];
+const ACCOUNT = [required("address", readAddress)];
+
+/** An account, or one of its slots, as a proof has it. */
+interface ProvenRead {
+  readonly proof: Fields;
+  readonly block: BlockId;
+  readonly address: Address;
+}
+
+/** Some nodes write zero as `0x`. The verifier has compared the fields with the proof. */
+const numberIn = (field: unknown): bigint =>
+  typeof field === "number" || (typeof field === "string" && field !== "0x") ? BigInt(field) : 0n;
+
+const formatWord = (field: unknown): string => `0x${numberIn(field).toString(16).padStart(64, "0")}`;
+
+/** Creates the prover of a state value: one proof is read, and its value is the answer. */
+const proveState =
+  (hasSlot: boolean, answer: (read: ProvenRead, proven: ProvenCall) => Awaitable<RpcResponse>): Prover =>
+  async (proven) => {
+    const { params } = proven.call;
+    const keys = hasSlot ? 1 : 0;
+    const [address, ...slots] = parseParams(params.slice(0, 1 + keys), hasSlot ? SLOT : ACCOUNT);
+    const response = await proven.read("eth_getProof", [address, slots, params[1 + keys] ?? "latest"]);
+    const proof = parsedResult(response);
+    const { block } = response;
+    if (response.proof !== "proven" || block === undefined || !isFields(proof)) {
+      throw new NotProvenError("noProof", response.proof);
+    }
+    return answer({ proof, block, address: String(address) as Address }, proven);
+  };
+
+const slotValue = ({ storageProof }: Fields): unknown => {
+  const [slot]: readonly unknown[] = Array.isArray(storageProof) ? storageProof : [];
+  return isFields(slot) ? slot.value : undefined;
+};
+
+const hasNoCode = (codeHash: unknown): boolean =>
+  codeHash === EMPTY_CODE_HASH || typeof codeHash !== "string" || /^0x0*$/.test(codeHash);
+
+const hasHash = (body: RpcResponse["body"], codeHash: string): boolean => {
+  const code = parsedResult({ body });
+  return isData(code) && keccak256Hex(parseData(code)) === codeHash;
+};
+
+/** Reads the code of a proven hash. If it is another one, a node that has the right one is asked. */
+const answerCode = async (
+  { proof, block, address }: ProvenRead,
+  { chain, context, read }: ProvenCall,
+): Promise<RpcResponse> => {
+  if (hasNoCode(proof.codeHash)) {
+    return provenResponse("0x", block);
+  }
+  const codeHash = String(proof.codeHash).toLowerCase();
+  const call = createCall("eth_getCode", [address, { blockHash: block.hash }]);
+  const known = await read(call.method, call.params);
+  if (hasHash(known.body, codeHash)) {
+    return { ...known, block, proof: "proven" };
+  }
+  const isComplete = (body: Uint8Array): boolean => hasHash(body, codeHash);
+  const request = { ...call, retention: "never", canonicalParams: "", isComplete } as const;
+  const response = await chain.nodes.request(request, context);
+  return hasHash(response.body, codeHash) ? { ...response, block, proof: "proven" } : response;
+};
+
+export const proveBalance = proveState(false, ({ proof, block }) =>
+  provenResponse(formatQuantity(numberIn(proof.balance)), block),
+);
+export const proveNonce = proveState(false, ({ proof, block }) =>
+  provenResponse(formatQuantity(numberIn(proof.nonce)), block),
+);
+export const proveSlot = proveState(true, ({ proof, block }) => provenResponse(formatWord(slotValue(proof)), block));
+export const proveCode = proveState(false, answerCode);

@@ -1,0 +1,252 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { parse } from "yaml";
+import type { z } from "zod";
+import type { configSchema } from "../../src/config/schema.ts";
+import { readRepositoryFile } from "../docs/repositoryFiles.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { type Lie, type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
+import { createSealedChain, type SealedChain } from "../support/servers/sealedChain.ts";
+import { createService, type Service } from "../support/servers/service.ts";
+
+type Config = z.input<typeof configSchema>;
+
+const EMPTY_BLOCKS = 4;
+const HEADING = "## Answers that no provider can forge";
+/** Its SHA-256 is in the recipe. */
+const KEY = { "x-api-key": "test" };
+const REQUIRE = { "x-forebay-require": "proven" };
+const WORD = `0x${"f".repeat(64)}`;
+
+let chain: SealedChain;
+let nodes: readonly LyingNode[];
+let service: Service;
+
+const readRecipe = (): Config => {
+  const text = readRepositoryFile("docs/recipes.md");
+  const [, yaml = ""] = /```yaml\n(.*?)```/s.exec(text.slice(text.indexOf(HEADING))) ?? [];
+  return parse(yaml) as Config;
+};
+
+/** Changes one member of an object, or the result itself if it is none. */
+const changed = (result: unknown, name: string, value: unknown): unknown =>
+  typeof result === "object" && result !== null ? { ...result, [name]: value } : value;
+
+const PROOF = ["eth_getProof"];
+const BLOCKS = ["eth_getBlockByHash", "eth_getBlockByNumber"];
+
+/** Lies about what an answer is proven by. */
+const LIES: readonly Lie[] = [
+  { name: "balance beside a proof", methods: PROOF, result: (result) => changed(result, "balance", "0xbad") },
+  { name: "nonce beside a proof", methods: PROOF, result: (result) => changed(result, "nonce", "0xbad") },
+  { name: "no nodes", methods: PROOF, result: (result) => changed(result, "accountProof", []) },
+  {
+    name: "stale proof",
+    methods: PROOF,
+    result: (_, { params }, ask) => ask("eth_getProof", [params?.[0], params?.[1], "0x1"]),
+  },
+  { name: "code", methods: ["eth_getCode"], result: () => "0x6001" },
+  { name: "no receipts", methods: ["eth_getBlockReceipts"], result: () => [] },
+  { name: "gas of a block", methods: BLOCKS, result: (result) => changed(result, "gasUsed", "0x1") },
+  {
+    name: "unknown field, and a state root",
+    methods: BLOCKS,
+    result: (result) => changed(changed(result, "newField", "0x1"), "stateRoot", WORD),
+  },
+  {
+    name: "hashes of a block",
+    methods: BLOCKS,
+    result: (result) => changed(result, "transactions", [WORD]),
+  },
+];
+
+/** Lies that are not even asked for. */
+const IGNORED: readonly Lie[] = [
+  { name: "values", methods: ["eth_getBalance", "eth_getTransactionCount", "eth_getStorageAt"], result: () => WORD },
+  { name: "logs", methods: ["eth_getLogs"], result: () => [] },
+  { name: "count", methods: ["eth_getBlockTransactionCountByNumber"], result: () => "0x7" },
+];
+
+before(async () => {
+  chain = await createSealedChain(EMPTY_BLOCKS);
+  nodes = await Promise.all([0, 1, 2].map(() => startLyingNode({ after: () => undefined }, chain.devnet.anvilUrl)));
+  service = await startRecipe();
+});
+after(async () => {
+  await service?.close();
+  await Promise.all((nodes ?? []).map((node) => node.close()));
+  await chain?.devnet.close();
+});
+
+const required = (method: string, ...params: readonly unknown[]) => requiredOf(service, method, ...params);
+
+const requiredOf = async ({ url }: Service, method: string, ...params: readonly unknown[]) => {
+  const { body, headers } = await rpc(url, method, params, KEY);
+  const error = body.error as { readonly data?: Readonly<Record<string, unknown>>; readonly message: string };
+  return { result: body.result, error, reason: error?.data?.reason, label: headers.get("x-forebay-proof") };
+};
+
+/** Starts the service of the recipe. The first node gets every read that it can answer. */
+const startRecipe = async (): Promise<Service> => {
+  const { chains, ...rest } = readRecipe();
+  const [recipe] = chains;
+  assert.ok(recipe !== undefined);
+  const started = await createService(
+    {
+      ...recipe,
+      chainId: chain.devnet.chainId,
+      nodes: recipe.nodes.map((node, index) => ({
+        ...node,
+        url: nodes[index]?.url ?? "",
+        provider: `operator${index}`,
+        priority: index,
+      })),
+      pending: { mode: "node" },
+    },
+    rest,
+  );
+  const oldest = chain.final[0]?.number;
+  await until(
+    async () => (await requiredOf(started, "eth_getUncleCountByBlockNumber", oldest)).error === undefined,
+    "an agreed head, and the ring reaches down to the oldest block",
+  );
+  return started;
+};
+
+const truth = async (method: string, ...params: readonly unknown[]): Promise<unknown> =>
+  (await rpc(chain.devnet.anvilUrl, method, params)).body.result;
+
+const withoutTimestamps = (logs: unknown): unknown =>
+  Array.isArray(logs) ? logs.map(({ blockTimestamp: _, ...log }: Record<string, unknown>) => log) : logs;
+
+const callsAt = (): readonly (readonly [string, ...unknown[]])[] => {
+  const { token, accounts, recent, final } = chain;
+  const blocks = [...final.slice(-1), ...recent.slice(-1)];
+  const [account] = accounts;
+  return [
+    ...blocks.flatMap(({ number, hash }): [string, ...unknown[]][] => [
+      ["eth_getBalance", account, number],
+      ["eth_getTransactionCount", account, { blockHash: hash }],
+      ["eth_getStorageAt", token, "0x0", number],
+      ["eth_getCode", token, number],
+      ["eth_getCode", account, number],
+      ["eth_getBlockByNumber", number, false],
+      ["eth_getBlockByHash", hash, false],
+      ["eth_getBlockTransactionCountByNumber", number],
+      ["eth_getUncleCountByBlockNumber", number],
+      ["eth_getLogs", { blockHash: hash, address: token }],
+    ]),
+    ["eth_blockNumber"],
+    ["eth_getBalance", account, "latest"],
+    ["eth_getBlockByNumber", "latest", true],
+    ["eth_getLogs", { fromBlock: blocks[0]?.number, toBlock: blocks.at(-1)?.number, address: token }],
+    ["eth_getLogs", { fromBlock: blocks[0]?.number, toBlock: blocks.at(-1)?.number, address: `0x${"12".repeat(20)}` }],
+  ];
+};
+
+const assertTrue = async (started: Service): Promise<void> => {
+  for (const [method, ...params] of callsAt()) {
+    const { result, error, label } = await requiredOf(started, method, ...params);
+    const text = `${method} ${JSON.stringify(params)}`;
+    assert.equal(error, undefined, text);
+    assert.match(label ?? "", /^proven; block=\d+$/, text);
+    assert.deepEqual(withoutTimestamps(result), withoutTimestamps(await truth(method, ...params)), text);
+  }
+};
+
+for (const lie of LIES) {
+  test(`the recipe: a provider lies (${lie.name}), and clients that require proven answers get the truth`, async () => {
+    const [liar] = nodes;
+    assert.ok(liar !== undefined);
+    const started = await startRecipe();
+    liar.lies = [lie, ...IGNORED];
+    try {
+      await assertTrue(started);
+      assert.ok((liar.lied.get(lie.name) ?? 0) > 0, "the lie is told");
+    } finally {
+      liar.lies = [];
+      await started.close();
+    }
+  });
+}
+
+test("the recipe: if all nodes lie, a client gets an error with the reason", async () => {
+  const started = await startRecipe();
+  const [account] = chain.accounts;
+  for (const node of nodes) {
+    node.lies = LIES;
+  }
+  try {
+    const { error, reason } = await requiredOf(started, "eth_getBalance", account, "latest");
+    assert.equal(error?.message, "not proven: no proof of this answer was found");
+    assert.equal(reason, "noProof");
+  } finally {
+    for (const node of nodes) {
+      node.lies = [];
+    }
+    await started.close();
+  }
+});
+
+test("what cannot be proven fails with the reason, and what needs no proof does not", async () => {
+  const [account] = chain.accounts;
+  const call = { from: account, to: chain.token, data: "0x18160ddd" };
+  const reasons: readonly (readonly [reason: string, method: string, ...params: readonly unknown[]])[] = [
+    ["pending", "eth_getBalance", account, "pending"],
+    ["pending", "eth_getLogs", { fromBlock: "pending" }],
+    ["pending", "eth_call", call, "pending"],
+    ["method", "eth_call", call, "latest"],
+    ["method", "eth_estimateGas", call],
+    ["method", "eth_gasPrice"],
+    ["method", "eth_feeHistory", "0x1", "latest", []],
+    ["method", "debug_traceTransaction", chain.recent[0]?.transactions[0]],
+    ["method", "eth_newBlockFilter"],
+    ["method", "custom_method"],
+    ["noProof", "eth_getTransactionReceipt", chain.recent[0]?.transactions[0]],
+    ["noProof", "eth_getTransactionByHash", WORD],
+    ["noProof", "eth_getBlockByNumber", chain.recent[0]?.number, true],
+  ];
+  for (const [reason, method, ...params] of reasons) {
+    const { error } = await required(method, ...params);
+    assert.equal(error?.data?.reason, reason, method);
+    assert.equal(error?.data?.required, "proven");
+    assert.ok(["stated", "checked"].includes(String(error?.data?.label)));
+  }
+  for (const method of ["eth_chainId", "net_version", "web3_clientVersion"]) {
+    assert.equal((await required(method)).error, undefined, method);
+  }
+  const { error } = await required("eth_sendRawTransaction", "0x00");
+  assert.equal(error?.data?.reason, undefined, "a node rejects it");
+  assert.ok((await metric(service.opsUrl, "forebay_not_proven_total", 'reason="method"')) >= 7);
+  assert.ok((await metric(service.opsUrl, "forebay_proof_answers_total", 'label="proven"')) > 0);
+});
+
+test("each item of a batch fails alone", async () => {
+  const [account] = chain.accounts;
+  const call = (id: number, method: string, ...params: readonly unknown[]) => ({ jsonrpc: "2.0", id, method, params });
+  const response = await fetch(service.url, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...KEY },
+    body: JSON.stringify([call(1, "eth_getBalance", account), call(2, "eth_gasPrice")]),
+  });
+  const [balance, price] = (await response.json()) as { result?: unknown; error?: { data: { reason: string } } }[];
+  assert.equal(balance?.result, await truth("eth_getBalance", account, "latest"));
+  assert.equal(price?.error?.data.reason, "method");
+});
+
+test("with one origin every call fails, by a header too, and other clients are answered", async () => {
+  const single = await createService({ nodes: [{ url: chain.devnet.anvilUrl }], pending: { mode: "node" } });
+  try {
+    const [account] = chain.accounts;
+    const ask = async (headers: Readonly<Record<string, string>>) =>
+      (await rpc(single.url, "eth_getBalance", [account, "latest"], headers)).body;
+    const { error } = await ask(REQUIRE);
+    assert.equal(error?.code, -32_000);
+    assert.equal(error?.message, "not proven: no majority of several origins has the block");
+    assert.equal((await ask({ "x-forebay-require": "checked" })).error?.code, -32_600);
+    assert.equal((await ask({})).error, undefined);
+  } finally {
+    await single.close();
+  }
+});
