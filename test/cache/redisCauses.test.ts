@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { describe, type TestContext, test } from "node:test";
 import { RedisStore } from "../../src/cache/redisStore.ts";
 import { silent } from "../support/builders/silent.ts";
 import { until } from "../support/clients/until.ts";
@@ -20,54 +20,56 @@ const firstLine = async (t: TestContext, url: string) => {
 
 const portOf = (url: string): string => new URL(url).port;
 
-test("a server that requires a password", async (t) => {
-  const { url } = await startRedis(t, { password: "secret" });
-  const port = portOf(url);
-  const line = await firstLine(t, `redis://127.0.0.1:${port}`);
-  assert.deepEqual(line, {
-    redis: `127.0.0.1:${port}`,
-    use: "cache",
-    reason: "NOAUTH",
-    hint: "the server requires a password: redis://:PASSWORD@host",
+describe("the first line about a Redis that cannot be used has the reason", { concurrency: true }, () => {
+  test("a server that requires a password", async (t) => {
+    const { url } = await startRedis(t, { password: "secret" });
+    const port = portOf(url);
+    const line = await firstLine(t, `redis://127.0.0.1:${port}`);
+    assert.deepEqual(line, {
+      redis: `127.0.0.1:${port}`,
+      use: "cache",
+      reason: "NOAUTH",
+      hint: "the server requires a password: redis://:PASSWORD@host",
+    });
   });
-});
 
-test("a wrong password, which no line contains", async (t) => {
-  const { url } = await startRedis(t, { password: "secret" });
-  const port = portOf(url);
-  const line = await firstLine(t, `redis://:terces@127.0.0.1:${port}`);
-  assert.deepEqual(line, {
-    redis: `127.0.0.1:${port}`,
-    use: "cache",
-    reason: "WRONGPASS",
-    hint: "the server rejects the user name or the password of the URL",
+  test("a wrong password, which no line contains", async (t) => {
+    const { url } = await startRedis(t, { password: "secret" });
+    const port = portOf(url);
+    const line = await firstLine(t, `redis://:terces@127.0.0.1:${port}`);
+    assert.deepEqual(line, {
+      redis: `127.0.0.1:${port}`,
+      use: "cache",
+      reason: "WRONGPASS",
+      hint: "the server rejects the user name or the password of the URL",
+    });
   });
-});
 
-test("a host name that does not resolve", async (t) => {
-  const line = await firstLine(t, "redis://redis.invalid:6379");
-  assert.match(JSON.stringify(line), /"redis":"redis.invalid:6379".*"reason":"(?:ENOTFOUND|EAI_AGAIN)"/);
-  assert.match(JSON.stringify(line), /the host name does not resolve/);
-});
+  test("a host name that does not resolve", async (t) => {
+    const line = await firstLine(t, "redis://redis.invalid:6379");
+    assert.match(JSON.stringify(line), /"redis":"redis.invalid:6379".*"reason":"(?:ENOTFOUND|EAI_AGAIN)"/);
+    assert.match(JSON.stringify(line), /the host name does not resolve/);
+  });
 
-test("TLS to a server without TLS, and no TLS to a server with TLS", async (t) => {
-  const [plain, secured] = await Promise.all([startRedis(t), startRedis(t, { tls: true })]);
-  const [tls, clear] = await Promise.all([
-    firstLine(t, `rediss://127.0.0.1:${portOf(plain.url)}`),
-    firstLine(t, `redis://127.0.0.1:${portOf(secured.url)}`),
-  ]);
-  assert.match(JSON.stringify(tls), /use redis:\/\/ if the server has no TLS/);
-  assert.match(JSON.stringify(clear), /use rediss:\/\/ if it requires TLS/);
-});
+  test("TLS to a server without TLS, and no TLS to a server with TLS", async (t) => {
+    const [plain, secured] = await Promise.all([startRedis(t), startRedis(t, { tls: true })]);
+    const [tls, clear] = await Promise.all([
+      firstLine(t, `rediss://127.0.0.1:${portOf(plain.url)}`),
+      firstLine(t, `redis://127.0.0.1:${portOf(secured.url)}`),
+    ]);
+    assert.match(JSON.stringify(tls), /use redis:\/\/ if the server has no TLS/);
+    assert.match(JSON.stringify(clear), /use rediss:\/\/ if it requires TLS/);
+  });
 
-test("a certificate of an authority that is not trusted", async (t) => {
-  const { url } = await startRedis(t, { tls: true });
-  const line = await firstLine(t, `rediss://127.0.0.1:${portOf(url)}`);
-  assert.match(JSON.stringify(line), /"reason":"DEPTH_ZERO_SELF_SIGNED_CERT".*NODE_EXTRA_CA_CERTS/);
-});
+  test("a certificate of an authority that is not trusted", async (t) => {
+    const { url } = await startRedis(t, { tls: true });
+    const line = await firstLine(t, `rediss://127.0.0.1:${portOf(url)}`);
+    assert.match(JSON.stringify(line), /"reason":"DEPTH_ZERO_SELF_SIGNED_CERT".*NODE_EXTRA_CA_CERTS/);
+  });
 
-test("a single server as a cluster", async (t) => {
-  const { url } = await startRedis(t);
-  const line = await firstLine(t, `redis+cluster://127.0.0.1:${portOf(url)}`);
-  assert.match(JSON.stringify(line), /the server is not part of a cluster: use redis:/);
+  test("a single server as a cluster", async (t) => {
+    const { url } = await startRedis(t);
+    const line = await firstLine(t, `redis+cluster://127.0.0.1:${portOf(url)}`);
+    assert.match(JSON.stringify(line), /the server is not part of a cluster: use redis:/);
+  });
 });

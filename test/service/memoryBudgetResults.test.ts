@@ -100,7 +100,7 @@ test("a client that reads nothing of a response is disconnected after the write 
 });
 
 test("WebSockets that do not read 63 answers of 2 MB hold few of them, and are closed by the write timeout", async (t) => {
-  const { service, used, node } = await start(t, { writeTimeoutMs: 2_000 });
+  const { service, used, node } = await start(t, { writeTimeoutMs: 1_000 });
   const sockets = await Promise.all(Array.from({ length: 5 }, () => openWebSocket(t, service.url, ATTACKER)));
   for (const socket of sockets) {
     socket.pause();

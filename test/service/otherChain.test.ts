@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { describe, type TestContext, test } from "node:test";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeChain, type FakeChain } from "../support/fakes/fakeChain.ts";
@@ -29,101 +29,103 @@ const chainIdOf = async (url: string) => {
   return body.result ?? status;
 };
 
-test("a chain whose nodes are all of another chain is not served until one node is right", async (t) => {
-  const right = await startNode(t, createFakeChain({ chainId: 901 }));
-  const wrong = await startNode(t, createFakeChain({ chainId: 5, seed: "other" }));
-  const address = await startLyingNode(t, wrong.url);
-  const service = await startService([
-    { name: "wrong", chainId: 902, nodes: [{ url: address.url }] },
-    { name: "right", chainId: 901, nodes: [{ url: right.url }] },
-  ]);
-  t.after(() => service.close());
-  await until(async () => (await wrongNodes(service)) === 1, "the node is suspended");
-  await until(async () => (await chainIdOf(`${service.url}/right`)) === "0x385", "the other chain is served");
-  assert.equal(await chainIdOf(`${service.url}/wrong`), 503);
-  assert.equal((await rpc(`${service.url}/wrong`, "eth_getBalance", [ADDRESS, "0x1"])).status, 503);
-  assert.equal(await (await fetch(`${service.opsUrl}/healthz`)).text(), "ok\n");
+describe("a node of another chain", { concurrency: true }, () => {
+  test("a chain whose nodes are all of another chain is not served until one node is right", async (t) => {
+    const right = await startNode(t, createFakeChain({ chainId: 901 }));
+    const wrong = await startNode(t, createFakeChain({ chainId: 5, seed: "other" }));
+    const address = await startLyingNode(t, wrong.url);
+    const service = await startService([
+      { name: "wrong", chainId: 902, nodes: [{ url: address.url }] },
+      { name: "right", chainId: 901, nodes: [{ url: right.url }] },
+    ]);
+    t.after(() => service.close());
+    await until(async () => (await wrongNodes(service)) === 1, "the node is suspended");
+    await until(async () => (await chainIdOf(`${service.url}/right`)) === "0x385", "the other chain is served");
+    assert.equal(await chainIdOf(`${service.url}/wrong`), 503);
+    assert.equal((await rpc(`${service.url}/wrong`, "eth_getBalance", [ADDRESS, "0x1"])).status, 503);
+    assert.equal(await (await fetch(`${service.opsUrl}/healthz`)).text(), "ok\n");
 
-  restartAs(address, await startNode(t, createFakeChain({ chainId: 902, seed: "right" })));
-  await until(async () => (await chainIdOf(`${service.url}/wrong`)) === "0x386", "it is served");
-  assert.equal(await wrongNodes(service), 0);
-});
+    restartAs(address, await startNode(t, createFakeChain({ chainId: 902, seed: "right" })));
+    await until(async () => (await chainIdOf(`${service.url}/wrong`)) === "0x386", "it is served");
+    assert.equal(await wrongNodes(service), 0);
+  });
 
-for (const others of [0, 1]) {
-  const beside = others === 0 ? "the only node" : "one of two nodes";
-  test(`${beside} restarted as a node of another chain is not used until it is back`, async (t) => {
+  for (const others of [0, 1]) {
+    const beside = others === 0 ? "the only node" : "one of two nodes";
+    test(`${beside} restarted as a node of another chain is not used until it is back`, async (t) => {
+      const chain = createFakeChain({ height: HEIGHT });
+      const first = await startNode(t, chain);
+      const foreign = await startNode(t, createFakeChain({ chainId: 5, height: HEIGHT, seed: "other" }));
+      const address = await startLyingNode(t, first.url);
+      const honest = await Promise.all(Array.from({ length: others }, () => startNode(t, chain)));
+      const service = await createService({
+        chainId: 31_337,
+        nodes: [address, ...honest].map(({ url }) => ({ url })),
+        pending: { mode: "node" },
+        // The hashes of the fake chain are not computed.
+        verify: "cheap",
+      });
+      t.after(() => service.close());
+
+      restartAs(address, foreign);
+      let asked = 0;
+      const askUntil = async (isSo: () => Promise<boolean>, what: string): Promise<void> => {
+        await until(async () => {
+          const number = 1 + (asked++ % (HEIGHT - 20));
+          const params = [ADDRESS, `0x${asked.toString(16)}`, `0x${number.toString(16)}`];
+          const { body } = await rpc(service.url, "eth_getStorageAt", params);
+          // The storage value of the fake node is the hash of the block.
+          if (others > 0 || body.result !== undefined) {
+            assert.equal(body.result, chain.blocks[number]?.hash);
+          }
+          assert.equal(await chainIdOf(service.url), "0x7a69");
+          const head = (await rpc(service.url, "eth_getBlockByNumber", ["latest", false])).body.result;
+          if (others > 0 || head !== undefined) {
+            assert.deepEqual(head, chain.latest.json);
+          }
+          return isSo();
+        }, what);
+      };
+      await askUntil(async () => (await wrongNodes(service)) === 1, "the node is suspended");
+      const before = asked;
+      await askUntil(async () => asked > before + 20, "more is asked for");
+      restartAs(address, first);
+      await askUntil(async () => (await wrongNodes(service)) === 0, "the node is asked again");
+      chain.mine();
+      await until(
+        async () => Number((await rpc(service.url, "eth_blockNumber")).body.result) === HEIGHT + 1,
+        "heads go on",
+      );
+    });
+  }
+
+  test("a node with another genesis block is suspended while another node has the known one", async (t) => {
     const chain = createFakeChain({ height: HEIGHT });
     const first = await startNode(t, chain);
-    const foreign = await startNode(t, createFakeChain({ chainId: 5, height: HEIGHT, seed: "other" }));
-    const address = await startLyingNode(t, first.url);
-    const honest = await Promise.all(Array.from({ length: others }, () => startNode(t, chain)));
+    const second = await startNode(t, chain);
+    const addresses = await Promise.all([first, second].map(({ url }) => startLyingNode(t, url)));
+    const [one, other] = addresses;
+    assert.ok(one && other);
     const service = await createService({
-      chainId: 31_337,
-      nodes: [address, ...honest].map(({ url }) => ({ url })),
+      nodes: addresses.map(({ url }) => ({ url })),
       pending: { mode: "node" },
-      // The hashes of the fake chain are not computed.
       verify: "cheap",
     });
     t.after(() => service.close());
 
-    restartAs(address, foreign);
-    let asked = 0;
-    const askUntil = async (isSo: () => Promise<boolean>, what: string): Promise<void> => {
-      await until(async () => {
-        const number = 1 + (asked++ % (HEIGHT - 20));
-        const params = [ADDRESS, `0x${asked.toString(16)}`, `0x${number.toString(16)}`];
-        const { body } = await rpc(service.url, "eth_getStorageAt", params);
-        // The storage value of the fake node is the hash of the block.
-        if (others > 0 || body.result !== undefined) {
-          assert.equal(body.result, chain.blocks[number]?.hash);
-        }
-        assert.equal(await chainIdOf(service.url), "0x7a69");
-        const head = (await rpc(service.url, "eth_getBlockByNumber", ["latest", false])).body.result;
-        if (others > 0 || head !== undefined) {
-          assert.deepEqual(head, chain.latest.json);
-        }
-        return isSo();
-      }, what);
-    };
-    await askUntil(async () => (await wrongNodes(service)) === 1, "the node is suspended");
-    const before = asked;
-    await askUntil(async () => asked > before + 20, "more is asked for");
-    restartAs(address, first);
-    await askUntil(async () => (await wrongNodes(service)) === 0, "the node is asked again");
-    chain.mine();
-    await until(
-      async () => Number((await rpc(service.url, "eth_blockNumber")).body.result) === HEIGHT + 1,
-      "heads go on",
-    );
+    const again = createFakeChain({ height: 20, seed: "again" });
+    const restarted = await startNode(t, again);
+    restartAs(one, restarted);
+    const head = async () => (await rpc(service.url, "eth_getBlockByNumber", ["latest", false])).body.result;
+    await until(async () => {
+      assert.deepEqual(await head(), chain.latest.json);
+      return (await wrongNodes(service)) === 1;
+    }, "the restarted node is suspended");
+
+    restartAs(other, restarted);
+    await until(async () => Object(await head()).hash === again.latest.hash, "the restarted chain is followed");
+    await until(async () => (await wrongNodes(service)) === 0, "both nodes are asked");
+    const { body } = await rpc(service.url, "eth_getStorageAt", [ADDRESS, "0x0", "0x3"]);
+    assert.equal(body.result, again.blocks[3]?.hash);
   });
-}
-
-test("a node with another genesis block is suspended while another node has the known one", async (t) => {
-  const chain = createFakeChain({ height: HEIGHT });
-  const first = await startNode(t, chain);
-  const second = await startNode(t, chain);
-  const addresses = await Promise.all([first, second].map(({ url }) => startLyingNode(t, url)));
-  const [one, other] = addresses;
-  assert.ok(one && other);
-  const service = await createService({
-    nodes: addresses.map(({ url }) => ({ url })),
-    pending: { mode: "node" },
-    verify: "cheap",
-  });
-  t.after(() => service.close());
-
-  const again = createFakeChain({ height: 20, seed: "again" });
-  const restarted = await startNode(t, again);
-  restartAs(one, restarted);
-  const head = async () => (await rpc(service.url, "eth_getBlockByNumber", ["latest", false])).body.result;
-  await until(async () => {
-    assert.deepEqual(await head(), chain.latest.json);
-    return (await wrongNodes(service)) === 1;
-  }, "the restarted node is suspended");
-
-  restartAs(other, restarted);
-  await until(async () => Object(await head()).hash === again.latest.hash, "the restarted chain is followed");
-  await until(async () => (await wrongNodes(service)) === 0, "both nodes are asked");
-  const { body } = await rpc(service.url, "eth_getStorageAt", [ADDRESS, "0x0", "0x3"]);
-  assert.equal(body.result, again.blocks[3]?.hash);
 });

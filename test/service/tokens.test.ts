@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { after, before, type TestContext, test } from "node:test";
+import { after, before, describe, type TestContext, test } from "node:test";
 import { type CryptoKey, exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
 import { WebSocket, WebSocketServer } from "ws";
 import { rpc } from "../support/clients/rpc.ts";
@@ -223,36 +223,38 @@ test("a WebSocket with a token is closed when its issuer changes, and stays open
   assert.equal((await closed)[0], 1008);
 });
 
-test("a WebSocket answers no call after its token has expired, before the next ping", async (t) => {
-  const own = await createService({ name: "op", nodes: [{ url: node.url }] }, { access: access() });
-  t.after(() => own.close());
-  const expiresAtMs = 1_000 * (Math.ceil(Date.now() / 1_000) + 1);
-  const token = await sign({ sub: "short", exp: expiresAtMs / 1_000 });
-  const socket = new WebSocket(own.url.replace("http:", "ws:"), { headers: { authorization: `Bearer ${token}` } });
-  await once(socket, "open");
-  let lastAnswerMs = 0;
-  const send = (): void => socket.send('{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}');
-  socket.on("message", () => {
-    lastAnswerMs = Date.now();
-    setImmediate(send);
+describe("a token that expires", { concurrency: true }, () => {
+  test("a WebSocket answers no call after its token has expired, before the next ping", async (t) => {
+    const own = await createService({ name: "op", nodes: [{ url: node.url }] }, { access: access() });
+    t.after(() => own.close());
+    const expiresAtMs = 1_000 * (Math.ceil(Date.now() / 1_000) + 1);
+    const token = await sign({ sub: "short", exp: expiresAtMs / 1_000 });
+    const socket = new WebSocket(own.url.replace("http:", "ws:"), { headers: { authorization: `Bearer ${token}` } });
+    await once(socket, "open");
+    let lastAnswerMs = 0;
+    const send = (): void => socket.send('{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}');
+    socket.on("message", () => {
+      lastAnswerMs = Date.now();
+      setImmediate(send);
+    });
+    send();
+    const [code] = await once(socket, "close");
+    assert.equal(code, 1008);
+    assert.ok(lastAnswerMs <= expiresAtMs + 500, `${lastAnswerMs - expiresAtMs} ms after its expiry`);
   });
-  send();
-  const [code] = await once(socket, "close");
-  assert.equal(code, 1008);
-  assert.ok(lastAnswerMs <= expiresAtMs + 500, `${lastAnswerMs - expiresAtMs} ms after its expiry`);
-});
 
-test("a WebSocket is closed when its token expires", async (t) => {
-  const own = await createService(
-    { name: "op", nodes: [{ url: node.url }] },
-    { access: access(), server: { webSocketPingMs: 50 } },
-  );
-  t.after(() => own.close());
-  const token = await sign({ sub: "brief", exp: Math.ceil(Date.now() / 1_000) + 1 });
-  const socket = new WebSocket(own.url.replace("http:", "ws:"), { headers: { authorization: `Bearer ${token}` } });
-  await once(socket, "open");
-  const [code, reason] = await once(socket, "close");
-  assert.deepEqual([code, String(reason)], [1008, "the API key has expired"]);
+  test("a WebSocket is closed when its token expires", async (t) => {
+    const own = await createService(
+      { name: "op", nodes: [{ url: node.url }] },
+      { access: access(), server: { webSocketPingMs: 50 } },
+    );
+    t.after(() => own.close());
+    const token = await sign({ sub: "brief", exp: Math.ceil(Date.now() / 1_000) + 1 });
+    const socket = new WebSocket(own.url.replace("http:", "ws:"), { headers: { authorization: `Bearer ${token}` } });
+    await once(socket, "open");
+    const [code, reason] = await once(socket, "close");
+    assert.deepEqual([code, String(reason)], [1008, "the API key has expired"]);
+  });
 });
 
 /** Opens a WebSocket of a service that verifies tokens again and again. `close` resolves with code and reason. */

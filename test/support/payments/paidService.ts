@@ -25,8 +25,8 @@ export const startPaidService = async () => {
     facilitator: {
       url: facilitator.url,
       headers: { authorization: "Bearer f-secret" },
-      timeoutMs: 1_000,
-      settleTimeoutMs: 2_000,
+      timeoutMs: 500,
+      settleTimeoutMs: 1_000,
     },
   });
   const service = await createService({ nodes: [{ url: node.url }] }, { access: { payment: payment() } });
