@@ -14,12 +14,18 @@ import {
   type ProvenCall,
   type Prover,
   proveBalance,
-  proveBlock,
   proveCode,
   proveCount,
   proveNonce,
   proveSlot,
 } from "./provenReads.ts";
+import {
+  proveBlock,
+  proveBlockReceipts,
+  proveReceipt,
+  proveTransaction,
+  proveTransactionAt,
+} from "./provenTransactions.ts";
 
 /** The methods whose answers can be proven. */
 const PROVERS: ReadonlyMap<string, Prover> = new Map<string, Prover>([
@@ -32,11 +38,11 @@ const PROVERS: ReadonlyMap<string, Prover> = new Map<string, Prover>([
   ["eth_getBlockTransactionCountByHash", proveCount("eth_getBlockByHash")],
   ["eth_getUncleCountByBlockNumber", asItIs],
   ["eth_getUncleCountByBlockHash", asItIs],
-  ["eth_getTransactionByHash", asItIs],
-  ["eth_getTransactionByBlockNumberAndIndex", asItIs],
-  ["eth_getTransactionByBlockHashAndIndex", asItIs],
-  ["eth_getTransactionReceipt", asItIs],
-  ["eth_getBlockReceipts", asItIs],
+  ["eth_getTransactionByHash", proveTransaction],
+  ["eth_getTransactionByBlockNumberAndIndex", proveTransactionAt("eth_getBlockByNumber")],
+  ["eth_getTransactionByBlockHashAndIndex", proveTransactionAt("eth_getBlockByHash")],
+  ["eth_getTransactionReceipt", proveReceipt],
+  ["eth_getBlockReceipts", proveBlockReceipts],
   ["eth_getBlockAccessList", asItIs],
   ["debug_getRawBlockAccessList", asItIs],
   ["eth_getLogs", proveLogs],

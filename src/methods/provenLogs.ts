@@ -1,6 +1,5 @@
 import type { BlockId, HeaderFields, Heads } from "../core/heads.ts";
 import { type BlockRange, resolveLogRange } from "../core/logRange.ts";
-import { parsedResult } from "../core/rpcSource.ts";
 import { bloomAdmits } from "../ethereum/bloom.ts";
 import { formatQuantity, type Hash, isData, parseData } from "../ethereum/hex.ts";
 import { type LogFilter, matchesLog, parseLogQuery } from "../ethereum/logFilter.ts";
@@ -8,7 +7,7 @@ import { type Fields, isFields } from "../json/jsonBytes.ts";
 import { resolveBlock } from "./blockParams.ts";
 import { NotProvenError } from "./notProven.ts";
 import { type CanonicalJson, parseParams, readAny, required } from "./paramSpec.ts";
-import { type ProvenCall, type Prover, provenResponse, readRooted } from "./provenReads.ts";
+import { type ProvenCall, type Prover, provenResponse, readReceipts, readRooted } from "./provenReads.ts";
 
 /** The blocks whose receipts one query may need. */
 const MAX_BLOCKS_WITH_LOGS = 64;
@@ -62,18 +61,11 @@ const logsOfReceipt = (receipt: unknown, filter: LogFilter): readonly Fields[] =
 
 /** Reads the receipts of a block, which its root verifies, and returns its logs. */
 const logsOfBlock = async (proven: ProvenCall, header: ProvenHeader, filter: LogFilter): Promise<readonly Fields[]> => {
-  const number = formatQuantity(header.block.number);
-  const [response, rooted] = await Promise.all([
-    proven.read("eth_getBlockReceipts", [number]),
-    readRooted(proven, "eth_getBlockByNumber", number),
-  ]);
-  const receipts = parsedResult(response);
-  const isOfBlock = (receipt: unknown): boolean => isFields(receipt) && receipt.blockHash === header.block.hash;
-  const isRooted =
-    response.proof !== undefined && Array.isArray(receipts) && receipts.every(isOfBlock) && rooted !== undefined;
-  if (!isRooted || rooted.block.hash !== header.block.hash || receipts.length !== rooted.transactions.length) {
-    throw new NotProvenError("noProof", response.proof);
+  const rooted = await readRooted(proven, "eth_getBlockByNumber", formatQuantity(header.block.number));
+  if (rooted?.block.hash !== header.block.hash) {
+    throw new NotProvenError("noProof");
   }
+  const receipts = await readReceipts(proven, rooted);
   return receipts.flatMap((receipt, index) =>
     logsOfReceipt(receipt, filter).map((log) => formatLog(log, header, rooted.transactions[index]?.hash)),
   );

@@ -5,7 +5,6 @@ import { type Address, formatQuantity, type Hash, isData, parseData } from "../e
 import { EMPTY_CODE_HASH, keccak256Hex } from "../ethereum/keccak.ts";
 import { type Fields, formatJson, isFields } from "../json/jsonBytes.ts";
 import { type Awaitable, type Call, createCall } from "../jsonrpc/call.ts";
-import { boundBlock } from "../verification/boundBlock.ts";
 import type { Chain } from "./method.ts";
 import { NotProvenError } from "./notProven.ts";
 import { type CanonicalJson, parseParams, readAddress, readSlot, required } from "./paramSpec.ts";
@@ -64,20 +63,23 @@ export const readRooted = async (
   return Array.isArray(transactions) && transactions.every(isFields) ? { block, fields, transactions } : undefined;
 };
 
-/** A block with hashes follows from the block in full. The senders of full transactions are in no hash. */
-export const proveBlock: Prover = async (proven) => {
-  const { call, read } = proven;
-  const first = await read(call.method, call.params);
-  if (first.proof === "proven" || isNull(first) || call.params[1] === true) {
-    return first;
+/** Reads the receipts of a block, which its root verifies, in the order of its transactions. Throws without them. */
+export const readReceipts = async (
+  { context, read }: ProvenCall,
+  { block, transactions }: RootedBlock,
+): Promise<readonly Fields[]> => {
+  const { number, hash } = block;
+  const isCanonical = context.view.heads.at(number)?.hash === hash;
+  const response = await read("eth_getBlockReceipts", [isCanonical ? formatQuantity(number) : hash]);
+  const receipts = parsedResult(response);
+  const isOfBlock = (receipt: unknown): receipt is Fields => isFields(receipt) && receipt.blockHash === hash;
+  if (response.proof === undefined || !Array.isArray(receipts) || !receipts.every(isOfBlock)) {
+    throw new NotProvenError("noProof", response.proof);
   }
-  const rooted = await readRooted(proven, call.method, call.params[0]);
-  const isBound = rooted !== undefined && boundBlock({ ...rooted.fields, transactions: [] }, undefined) !== undefined;
-  if (!isBound) {
-    return first;
+  if (receipts.length !== transactions.length) {
+    throw new NotProvenError("noProof", response.proof);
   }
-  const hashes = rooted.transactions.map(({ hash }) => hash);
-  return provenResponse(Buffer.from(JSON.stringify({ ...rooted.fields, transactions: hashes })), rooted.block);
+  return receipts;
 };
 
 /** Creates the prover of a count of transactions. `method` reads the block. */
