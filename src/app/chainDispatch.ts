@@ -4,11 +4,11 @@ import type { Context, InboundRequest } from "../core/context.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { createDispatch, type Dispatch, type Outcome } from "../jsonrpc/dispatch.ts";
+import type { RpcError } from "../jsonrpc/rpcError.ts";
 import { type Handlers, methodLabel } from "../methods/handlers.ts";
 import { CallTraces, createCallLog, createCallMetrics } from "../telemetry/callReports.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
-import { noHead } from "./chainViews.ts";
 
 /** The JSON-RPC dispatchers of one chain. */
 export interface ChainDispatch {
@@ -16,8 +16,8 @@ export interface ChainDispatch {
   readonly inView: Dispatch<Context, RpcResponse>;
   /** The same for clients that require proven answers. */
   readonly proven: Dispatch<Context, RpcResponse>;
-  /** Rejects each call by its own id, because there is no view yet. */
-  readonly beforeHead: Dispatch<InboundRequest, RpcResponse>;
+  /** Rejects each call by its own id, because there is no view for the request. */
+  refuse(body: Uint8Array, request: InboundRequest, error: RpcError): ReturnType<Dispatch<InboundRequest, RpcResponse>>;
 }
 
 export interface ChainDispatchOptions {
@@ -34,7 +34,7 @@ export interface ChainDispatchOptions {
 export const maxResponseBytesOf = ({ maxResponseBytes }: Config["server"]): number =>
   maxResponseBytes === "none" ? Number.POSITIVE_INFINITY : maxResponseBytes;
 
-/** The context of a call. Before the first head there is no view, and the request itself is the context. */
+/** The context of a call. A request without a view has no other. */
 type CallContext = Pick<InboundRequest, "caller" | "received" | "signal"> & Pick<Partial<Context>, "span">;
 
 const createCommonOptions = ({ config: { name, state }, server, usages, telemetry }: ChainDispatchOptions) => {
@@ -63,26 +63,39 @@ const createCommonOptions = ({ config: { name, state }, server, usages, telemetr
   };
 };
 
+interface RefusedContext extends CallContext {
+  readonly error: RpcError;
+}
+
 const memoryOf = ({ memory }: Context): Context["memory"] => memory;
 
 /** Creates the dispatchers of one chain. */
 export const createChainDispatch = (options: ChainDispatchOptions): ChainDispatch => {
-  const { config, handlers, provenHandlers } = options;
+  const { handlers, provenHandlers } = options;
   const { traces, ...common } = createCommonOptions(options);
   const traced = traces && {
     beginCall: (call: Call, context: Context): Context => traces.begin(call, context),
   };
   const inViewOf = ({ lookup, forward }: Handlers) =>
     createDispatch<Context, RpcResponse>({ ...common, ...traced, memoryOf, lookup, forward });
+  const refusing = createDispatch<RefusedContext, RpcResponse>({
+    ...common,
+    lookup: () => undefined,
+    forward: async (_, { error }) => {
+      throw error;
+    },
+  });
   return {
     inView: inViewOf(handlers),
     proven: inViewOf(provenHandlers),
-    beforeHead: createDispatch<InboundRequest, RpcResponse>({
-      ...common,
-      lookup: () => undefined,
-      forward: async () => {
-        throw noHead(config.name);
-      },
-    }),
+    refuse: (body, request, error) => {
+      const { caller, received } = request;
+      return refusing(body, {
+        ...{ caller, received, error },
+        get signal() {
+          return request.signal;
+        },
+      });
+    },
   };
 };

@@ -1,14 +1,16 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { InboundRequest } from "../core/context.ts";
-import { type Endpoint, type PassThrough, toEndpointResponse } from "../http/endpoint.ts";
+import { type Endpoint, type EndpointResponse, type PassThrough, toEndpointResponse } from "../http/endpoint.ts";
 import { ProofHeader } from "../http/proofHeader.ts";
-import { whenKnown } from "../jsonrpc/call.ts";
+import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
 import type { ChainSources } from "./chainSources.ts";
+import { noHead } from "./chainViews.ts";
 import type { RequestViews } from "./requestViews.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
+import { PositionTexts } from "./viewPosition.ts";
 
 export interface ChainEndpointOptions {
   readonly config: ChainConfig;
@@ -35,7 +37,9 @@ const requiresProof = ({ caller, received }: InboundRequest): boolean => {
 export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => {
   const { dispatch, passthrough, gate, views } = options;
   const { heads } = options.upstreams;
+  const { name } = options.config;
   const proofHeader = new ProofHeader();
+  const texts = new PositionTexts();
 
   /** A request waits while this process must not answer from its view, or while the heads of an idle chain are read. */
   const heldBy = (): Promise<void> | undefined => gate?.wait() ?? heads.catchingUp;
@@ -47,24 +51,34 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
       return held.then(() => handle(body, request));
     }
     const known = views.untilKnown(request);
-    return known === undefined ? answer(body, request) : known.then(() => answer(body, request));
+    if (known !== undefined) {
+      return known.then(() => answer(body, request));
+    }
+    const tooOld = views.untilNewEnough(request);
+    if (tooOld === undefined) {
+      return answer(body, request);
+    }
+    return tooOld instanceof Promise
+      ? tooOld.then((error) => (error === undefined ? handle(body, request) : answer(body, request, error)))
+      : answer(body, request, tooOld);
   };
 
-  const answer: Endpoint["handle"] = (body, request) => {
+  const answer = (body: Uint8Array, request: InboundRequest, error?: RpcError): Awaitable<EndpointResponse> => {
     const first = heads.current();
     const context = views.contextOf(request);
+    const view = context && texts.of(context.view);
     const result =
-      context === undefined
-        ? dispatch.beforeHead(body, request)
+      context === undefined || error !== undefined
+        ? dispatch.refuse(body, request, error ?? noHead(name))
         : (requiresProof(request) ? dispatch.proven : dispatch.inView)(body, context);
     return whenKnown(result, (known) =>
-      toEndpointResponse(known, request, { first, last: heads.current(), proofHeader }),
+      toEndpointResponse(known, request, { first, last: heads.current(), view, proofHeader }),
     );
   };
 
   const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) =>
     options.shared.webSockets.accept(
-      { request, stream: socket, head, admitted, chain: options.config.name },
+      { request, stream: socket, head, admitted, chain: name },
       async (body, message) => {
         heads.markActive();
         for (let held = heldBy(); held !== undefined; held = heldBy()) {
@@ -73,11 +87,11 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
         await views.untilKnown(message);
         const context = views.contextOf(message);
         if (context === undefined) {
-          return dispatch.beforeHead(body, message);
+          return dispatch.refuse(body, message, noHead(name));
         }
         return (requiresProof(message) ? dispatch.proven : dispatch.inView)(body, context);
       },
     );
 
-  return { chain: options.config.name, passthrough, handle, upgrade };
+  return { chain: name, passthrough, handle, upgrade };
 };

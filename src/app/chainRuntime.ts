@@ -62,7 +62,8 @@ export class ChainRuntime {
     this.#passthrough = passthrough;
     const { heads } = upstreams;
     const requestViews = new RequestViews({
-      ...{ heads, views, behind, timeoutMs: upstream.timeoutMs, bypassHeader: shared.bypassHeader },
+      ...{ chain: name, heads, views, behind, timeoutMs: upstream.timeoutMs, bypassHeader: shared.bypassHeader },
+      ...{ minViewWaitMs: server.minViewWaitMs, metrics: telemetry.metrics },
     });
     this.endpoint = createChainEndpoint({
       ...{ config, shared, upstreams, views: requestViews, dispatch, passthrough, gate },

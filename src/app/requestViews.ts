@@ -1,18 +1,26 @@
 import { Context, type ContextOptions, type InboundRequest } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import { type HeadsBehind, MAX_CONFIRMATIONS } from "../heads/headsBehind.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import type { Metrics } from "../telemetry/telemetry.ts";
 import type { ClientViews } from "./chainSources.ts";
 import type { Upstreams } from "./upstreams.ts";
+import { formatPosition, isOlder, parsePosition, positionOf, type ViewPosition } from "./viewPosition.ts";
 
 export interface RequestViewsOptions {
-  readonly heads: Pick<Upstreams["heads"], "current" | "next">;
-  readonly views: Pick<ClientViews, "view">;
+  /** Name of the chain, for metrics. */
+  readonly chain: string;
+  readonly heads: Pick<Upstreams["heads"], "current" | "next" | "subscribe">;
+  readonly views: Pick<ClientViews, "view" | "subscribe">;
   readonly behind: Pick<HeadsBehind, "find" | "view">;
   /** Deadline of a request. */
   readonly timeoutMs: number;
   /** Header that bypasses the cache. */
   readonly bypassHeader: string | undefined;
+  /** The longest wait for a view that a client has seen elsewhere. */
+  readonly minViewWaitMs: number;
+  readonly metrics: Pick<Metrics, "minViews">;
 }
 
 const BYPASS: ContextOptions = { bypassCache: true };
@@ -38,12 +46,35 @@ const confirmationsOf = ({ caller: { confirmations = 0 }, received: { headers } 
   return Math.max(wanted, confirmations);
 };
 
+const MIN_VIEW = "x-forebay-min-view";
+
+/** Returns the oldest view that the client accepts. Undefined: any. Throws RpcError (400). */
+const minViewOf = ({ received: { headers } }: InboundRequest): ViewPosition | undefined => {
+  const header = headers[MIN_VIEW];
+  if (header === undefined) {
+    return undefined;
+  }
+  const position = parsePosition(String(header));
+  if (position === undefined) {
+    throw invalidHeader(`${MIN_VIEW} must be a value of x-forebay-view`);
+  }
+  return position;
+};
+
 /** The views that requests of one chain get, as their headers and their keys want them. */
 export class RequestViews {
   readonly #options: RequestViewsOptions;
 
+  /** The number of the newest block of a branch that was replaced by a lower one. Undefined once the new branch is as high. */
+  #replaced: bigint | undefined;
+
   constructor(options: RequestViewsOptions) {
     this.#options = options;
+    // It ends with the heads.
+    options.heads.subscribe(({ heads: { latest }, from }) => {
+      const top = from.at(-1)?.number ?? this.#replaced;
+      this.#replaced = top !== undefined && latest.number < top ? top : undefined;
+    });
   }
 
   /** Takes the view of a request. Undefined before the first head. Throws RpcError for an invalid header, or without the wanted block. */
@@ -71,6 +102,76 @@ export class RequestViews {
     return confirmations === 0 || current === undefined || behind.find(current, confirmations) !== undefined
       ? undefined
       : this.#backfilled(current, confirmations);
+  }
+
+  /**
+   * Waits until the view of a request is as new as its client wants. Returns the error of a view that stays older; undefined if
+   * there is nothing to wait for. Throws RpcError for an invalid header.
+   */
+  untilNewEnough(request: InboundRequest): Awaitable<RpcError | undefined> {
+    const wanted = minViewOf(request);
+    if (wanted === undefined) {
+      return undefined;
+    }
+    const state = this.#compare(request, wanted);
+    if (state === "behind") {
+      return this.#reach(request, wanted);
+    }
+    this.#count(state);
+    return state === "reorged" ? this.#tooOld(request, wanted, true) : undefined;
+  }
+
+  #compare(request: InboundRequest, wanted: ViewPosition): "current" | "behind" | "reorged" {
+    const position = this.#positionOf(request);
+    if (position === undefined || !isOlder(position, wanted)) {
+      return "current";
+    }
+    return this.#replaced !== undefined && wanted.number <= this.#replaced + 1n ? "reorged" : "behind";
+  }
+
+  /** Returns the position of the view that the request would get. */
+  #positionOf(request: InboundRequest): ViewPosition | undefined {
+    const { heads, views, behind } = this.#options;
+    const current = heads.current();
+    const confirmations = confirmationsOf(request);
+    const view = confirmations === 0 || current === undefined ? undefined : behind.find(current, confirmations);
+    return current && positionOf(view ?? views.view());
+  }
+
+  async #reach(request: InboundRequest, wanted: ViewPosition): Promise<RpcError | undefined> {
+    const { heads, views, minViewWaitMs } = this.#options;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let state: "current" | "behind" | "reorged" = "behind";
+    const check = (): void => {
+      state = this.#compare(request, wanted);
+      if (state !== "behind") {
+        resolve();
+      }
+    };
+    const stops = [views.subscribe(check), heads.subscribe(check)];
+    const timer = setTimeout(resolve, minViewWaitMs);
+    await promise;
+    clearTimeout(timer);
+    for (const stop of stops) {
+      stop();
+    }
+    // The newest change may still be in the queue of listeners.
+    state = this.#compare(request, wanted);
+    this.#count(state === "current" ? "waited" : state);
+    return state === "current" ? undefined : this.#tooOld(request, wanted, state === "reorged");
+  }
+
+  #count(outcome: "current" | "waited" | "behind" | "reorged"): void {
+    this.#options.metrics.minViews.inc({ chain: this.#options.chain, outcome });
+  }
+
+  #tooOld(request: InboundRequest, wanted: ViewPosition, reorged: boolean): RpcError {
+    const own = this.#positionOf(request);
+    const view = own && formatPosition(own);
+    const reason = reorged ? "a reorganisation replaced it" : "it is not known here yet";
+    return new RpcError(CODES.SERVER, `the view ${formatPosition(wanted)} cannot be served: ${reason}`, {
+      data: { view, ...(reorged && { reorged }) },
+    });
   }
 
   async #backfilled(current: Heads, confirmations: number): Promise<void> {

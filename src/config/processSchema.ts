@@ -123,6 +123,9 @@ export const serverSchema = z.strictObject({
     .union([count(150_000_000), z.literal("none")])
     .default(150_000_000)
     .describe("Maximum size of a response"),
+  minViewWaitMs: milliseconds(500).describe(
+    "Longest wait for the view that `x-forebay-min-view` of a request names; then -32000",
+  ),
   corsOrigins: z
     .union([z.literal("*"), z.array(z.string())])
     .default("*")

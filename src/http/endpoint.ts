@@ -21,6 +21,8 @@ export interface EndpointResponse {
   readonly pending?: string | undefined;
   /** Value of x-forebay-head: whether a majority of several origins has the served head. Undefined before the first head. */
   readonly head?: "agreed" | "linked" | undefined;
+  /** Value of x-forebay-view: how new the request's view is. Undefined before the first head. */
+  readonly view?: string | undefined;
   /** Value of x-forebay-proof: how far the answer is verified. */
   readonly proof?: string | undefined;
   /** The errors in the response. Complete when all chunks are read. */
@@ -29,10 +31,12 @@ export interface EndpointResponse {
   readonly headers?: readonly string[] | undefined;
 }
 
-/** The heads of a request when it began and when it ended, and the formatter of the chain's proof headers. */
+/** The heads of a request when it began and when it ended, its view, and the formatter of the chain's proof headers. */
 export interface AnswerHeads {
   readonly first: Heads | undefined;
   readonly last: Heads | undefined;
+  /** Value of x-forebay-view. */
+  readonly view: string | undefined;
   readonly proofHeader: ProofHeader;
 }
 
@@ -43,7 +47,7 @@ export interface AnswerHeads {
 export const toEndpointResponse = (
   { status, retryAfterSeconds, chunks, replies, errors }: DispatchResult<RpcResponse>,
   { progress }: InboundRequest,
-  { first, last, proofHeader }: AnswerHeads,
+  { first, last, view, proofHeader }: AnswerHeads,
 ): EndpointResponse => {
   const mode = replies.find(({ pending }) => pending !== undefined)?.pending;
   const pending = mode ?? (errors.length > 0 ? progress?.failedPending : undefined);
@@ -52,7 +56,7 @@ export const toEndpointResponse = (
   const head = first === undefined ? undefined : isAgreed ? "agreed" : "linked";
   // An error, and an item that follows the first byte of a batch, are stated.
   const proof = chunks.length === 0 ? undefined : proofHeader.format(replies, errors.length === 0 && isWhole(chunks));
-  return { status, retryAfterSeconds, chunks, cacheStatus, pending, head, proof, errors };
+  return { status, retryAfterSeconds, chunks, cacheStatus, pending, head, view, proof, errors };
 };
 
 /** Passes requests through that are not JSON-RPC. */

@@ -151,7 +151,7 @@ export class PostResponder {
 
   /** Returns the length of the body. */
   #write(post: HttpRequest, endpointResponse: EndpointResponse): Awaitable<number> {
-    const { status, retryAfterSeconds, chunks, pending, head, proof, headers: further } = endpointResponse;
+    const { status, retryAfterSeconds, chunks, pending, head, view, proof, headers: further } = endpointResponse;
     const { message, response } = post;
     const headers = this.#headersOf(message, post.requestId, endpointResponse.cacheStatus);
     if (pending !== undefined) {
@@ -159,6 +159,9 @@ export class PostResponder {
     }
     if (head !== undefined) {
       headers.push("x-forebay-head", head);
+    }
+    if (view !== undefined) {
+      headers.push("x-forebay-view", view);
     }
     if (proof !== undefined) {
       headers.push("x-forebay-proof", proof);

@@ -35,6 +35,10 @@ export const headMetrics = (metrics: MetricFactory) => ({
     { chain: CHAIN },
     "max",
   ),
+  minViews: metrics.counter("min_view_requests_total", "Requests with x-forebay-min-view by outcome", {
+    chain: CHAIN,
+    outcome: ["current", "waited", "behind", "reorged"],
+  }),
   reorgs: metrics.counter("reorgs_total", "Reorganisations", { chain: CHAIN }),
   reorgDepth: metrics.histogram("reorg_depth_blocks", "Blocks replaced by one reorganisation", COUNTS, {
     chain: CHAIN,

@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { wireMessage } from "../support/builders/flashblocks.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeFeed } from "../support/fakes/fakeFeed.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { createService } from "../support/servers/service.ts";
+
+/** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
+const LONG_MS = 20_000;
+const VIEW = "x-forebay-view";
+const NUMBER = ["eth_blockNumber"] as const;
+
+const viewOf = async (url: string) => (await rpc(url, ...NUMBER)).headers.get(VIEW);
+const askFor = (url: string, view: string) => rpc(url, ...NUMBER, [], { "x-forebay-min-view": view });
+const dataOf = ({ body }: Awaited<ReturnType<typeof rpc>>) => Reflect.get(body.error ?? {}, "data");
+
+/** Two replicas in front of one node. The messages of one feed reach the second replica when the test passes them on. */
+const startReplicas = async (t: TestContext, minViewWaitMs: number) => {
+  const chain = createFakeChain({ height: 100, startSeconds: Math.floor(Date.now() / 1_000) - 200 });
+  const node = await createFakeNode({ chain });
+  const feeds = [await createFakeFeed(), await createFakeFeed()] as const;
+  const start = async (feed: (typeof feeds)[number]) => {
+    const connected = feed.connected();
+    const service = await createService(
+      {
+        nodes: [{ url: node.url }],
+        pending: { mode: "feed", feeds: [feed.url] },
+        ...{ blockTimeMs: LONG_MS, forks: "none" },
+      },
+      { server: { minViewWaitMs } },
+    );
+    await connected;
+    return service;
+  };
+  const replicas = [await start(feeds[0]), await start(feeds[1])] as const;
+  t.after(async () => {
+    await Promise.all([...replicas, ...feeds].map((part) => part.close()));
+    await node.close();
+  });
+  const { number, hash, timestamp } = chain.latest;
+  const messageOf = (index: number) =>
+    wireMessage(index, { number: number + 1n, parentHash: hash, timestamp: timestamp + 12n });
+  return { replicas, feeds, messageOf };
+};
+
+test("a replica that is behind waits for the flashblock that a client has seen elsewhere", async (t) => {
+  const { replicas, feeds, messageOf } = await startReplicas(t, LONG_MS);
+  const [first, second] = replicas;
+  assert.equal(await viewOf(first.url), "101-0");
+  for (const feed of feeds) {
+    feed.send(messageOf(0));
+  }
+  await until(async () => (await viewOf(second.url)) === "101-1", "both have the first flashblock");
+  feeds[0].send(messageOf(1));
+  await until(async () => (await viewOf(first.url)) === "101-2", "the first replica has the second flashblock");
+  const late = askFor(second.url, "101-2");
+  // The replica waits: another client is answered from the older view.
+  assert.equal(await viewOf(second.url), "101-1");
+  feeds[1].send(messageOf(1));
+  assert.equal((await late).headers.get(VIEW), "101-2");
+  assert.equal((await late).body.error, undefined);
+  assert.equal((await askFor(second.url, "101-1")).headers.get(VIEW), "101-2");
+  assert.equal(await metric(second.opsUrl, "forebay_min_view_requests_total", 'outcome="waited"'), 1);
+});
+
+test("a replica that stays behind returns its own view, to each call of a batch", async (t) => {
+  const { replicas, feeds, messageOf } = await startReplicas(t, 1);
+  const [, { url, opsUrl }] = replicas;
+  feeds[1].send(messageOf(0));
+  await until(async () => (await viewOf(url)) === "101-1", "the view has the flashblock");
+  const answer = await askFor(url, "101-2");
+  assert.equal(answer.body.error?.code, -32_000);
+  assert.deepEqual(dataOf(answer), { view: "101-1" });
+  const batch = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-forebay-min-view": "102-0" },
+    body: JSON.stringify([7, 8].map((id) => ({ jsonrpc: "2.0", id, method: "eth_chainId", params: [] }))),
+  });
+  const items = (await batch.json()) as { readonly id: number; readonly error: { readonly code: number } }[];
+  assert.deepEqual(
+    items.map(({ id, error }) => [id, error.code]),
+    [
+      [7, -32_000],
+      [8, -32_000],
+    ],
+  );
+  assert.equal((await askFor(url, "latest")).status, 400);
+  assert.ok((await metric(opsUrl, "forebay_min_view_requests_total", 'outcome="behind"')) >= 2);
+});
+
+test("after a reorganisation to a lower block, the error comes at once", async (t) => {
+  const chain = createFakeChain({ height: 100 });
+  const node = await createFakeNode({ chain });
+  const service = await createService(
+    { nodes: [{ url: node.url }], blockTimeMs: LONG_MS },
+    { server: { minViewWaitMs: LONG_MS } },
+  );
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  const follow = async () => {
+    await service.chains[0]?.upstreams.heads.refresh();
+  };
+  assert.equal(await viewOf(service.url), "101-0");
+  chain.reorg(4, 2);
+  await until(async () => {
+    await follow();
+    return (await viewOf(service.url)) === "99-0";
+  }, "the lower head is served");
+  assert.deepEqual(dataOf(await askFor(service.url, "101-0")), { view: "99-0", reorged: true });
+  // The new branch is as high as the replaced one.
+  chain.mine(2);
+  await follow();
+  assert.equal((await askFor(service.url, "101-0")).headers.get(VIEW), "101-0");
+});
