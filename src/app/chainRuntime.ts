@@ -70,7 +70,7 @@ export class ChainRuntime {
     });
   }
 
-  /** Resolves when genesis, first head and rules are known. Rejects only if the chain is closed before. */
+  /** Resolves when genesis and first head are known. Rejects only if the chain is closed before. */
   get ready(): Promise<void> {
     return this.views.ready;
   }

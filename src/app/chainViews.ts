@@ -40,7 +40,7 @@ export const noHead = (chain: string): RpcError =>
 
 /** The views of one chain, and the execution on them. Both begin when the nodes have identified the chain. */
 export class ChainViews {
-  /** Rejects if the nodes are of different chains. */
+  /** Resolves when the chain is known. Rejects only if it is closed before. */
   readonly ready: Promise<void>;
   /** The newest messages of the feed, for the status page. */
   readonly flashblocks = createRecentFlashblocks();

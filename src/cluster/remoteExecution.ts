@@ -62,7 +62,7 @@ export const createRemoteExecution = (chain: string, main: MainChannel): HostedE
     async (paramsText: Uint8Array, base: ExecutionBase, { signal, caller }: ExecutionScope): Promise<RpcResponse> => {
       const { state, viewId } = splitState(base.source);
       const { block, firstTimestamp } = base;
-      const { caller: reader, bypassCache, noCache, progress = { isAdmitted: false, stateReads: 0 } } = state.context;
+      const { caller: reader, bypassCache, noCache, progress = { hasNodePlace: false, stateReads: 0 } } = state.context;
       const onReport = (calls: unknown): void => {
         progress.stateReads += Number(calls);
         reader.charge?.(Number(calls), "stateReads");

@@ -53,7 +53,7 @@ export interface Subscriber {
 
 /** The state of a request. If its first call to a node is admitted, no further call of it is refused for the node's load. */
 export interface RequestProgress {
-  isAdmitted: boolean;
+  hasNodePlace: boolean;
   /** The calls to nodes by which its executions read state, of all items of a batch. */
   stateReads: number;
   /** The source of the first read at `pending` that failed. Errors have no field for it. */

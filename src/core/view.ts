@@ -5,7 +5,7 @@ import type { AccountChange } from "./stateReader.ts";
 /** The snapshot from which one request (a whole batch) reads everything. It is immutable and replaced as a whole. */
 export interface View {
   readonly heads: Heads;
-  /** Absent for a read at one sealed block, and until the rules of the chain are known. Requests at `pending` are then answered as for `latest`. */
+  /** Absent for a read at one sealed block, and until the chain is known. Requests at `pending` are then answered as for `latest`. */
   readonly pending?: PendingView | undefined;
 }
 
@@ -21,7 +21,7 @@ export type PendingSource = "view" | "latest" | "node";
 /** UTF-8 JSON text of one result. Responses contain these bytes unchanged. */
 export type Body = Uint8Array;
 
-/** The block environment of code in a pending block. Fees are in wei, `timestamp` is in seconds. */
+/** The block environment of code in a pending block, or in a sealed one that is executed like it. Fees are in wei, `timestamp` is in seconds. */
 export interface PendingEnvironment {
   readonly number: bigint;
   readonly timestamp: bigint;

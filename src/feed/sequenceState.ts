@@ -42,7 +42,7 @@ export interface BufferedMessage {
 
 /** The messages of all connections of one feed, in one order. It is immutable. */
 export interface SequenceState {
-  /** Ascending, without gaps, all above the head. Only the last block grows. */
+  /** Ascending, without gaps, all above the head. A late message extends its own block. */
   readonly blocks: readonly BlockMessages[];
   /** Messages that are out of order, too early, or on a parent that is not canonical. */
   readonly buffered: readonly BufferedMessage[];

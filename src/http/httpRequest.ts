@@ -66,7 +66,7 @@ export class HttpRequest implements InboundRequest, Received, RequestProgress, R
   readonly traceHeaders: TraceHeaders | undefined;
   readonly noCache: boolean;
   readonly lazySignal = new LazySignal();
-  isAdmitted = false;
+  hasNodePlace = false;
   stateReads = 0;
   failedPending: RequestProgress["failedPending"];
   readonly #budget: MemoryBudget | undefined;

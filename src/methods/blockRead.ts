@@ -31,6 +31,7 @@ interface BlockReadInput extends ParsedRead {
 }
 
 const NULL = Buffer.from("null");
+const LATEST: BlockParameter = { tag: "latest" };
 
 /** The execution API returns null for an unknown block. Methods of geth's debug namespace return an error. */
 const returnsNull = ({ kind, name }: BlockReadSpec): boolean => kind === "block" && name.startsWith("eth_");
@@ -61,7 +62,7 @@ const isLastingCall = ([call = null, , stateOverrides = null, blockOverrides]: r
   hasKnownFields(call, stateOverrides);
 
 /** Reads at a block: from known values (StateReads) or results of calls (CallCache), or else from the cache and the nodes. */
-const requestState = (
+const requestBlock = (
   chain: Chain,
   context: Context,
   read: BlockReadInput,
@@ -96,7 +97,7 @@ const readRecent = (
   const { spec, parameter } = read;
   const request = (current: Context): Awaitable<RpcResponse> => {
     const block = current === context ? resolved : resolveBlock(parameter, current.view.heads);
-    return requestState(chain, current, read, block);
+    return requestBlock(chain, current, read, block);
   };
   const response = retryOnBranchChange(chain, context, request);
   if (!spec.nullIsError) {
@@ -123,9 +124,13 @@ const readAt = (input: MethodInput, read: BlockReadInput, resolved: ResolvedBloc
   if (resolved.kind === "recent") {
     return readRecent(input, read, resolved);
   }
-  const request = (block: ResolvedBlock) => requestState(input.chain, input.context, read, block);
+  const request = (block: ResolvedBlock) => requestBlock(input.chain, input.context, read, block);
   if (resolved.kind === "pending") {
-    return atPending(spec, input, values, async (block) => request(block));
+    const atLatest = { ...read, parameter: LATEST };
+    return atPending(spec, input, values, {
+      readAt: async (block) => request(block),
+      readLatest: async () => readAt(input, atLatest, resolveBlock(LATEST, input.context.view.heads)),
+    });
   }
   const ofPending = isPendingHash(read, resolved)
     ? atPendingHash(spec, input, values, { hash: resolved.hash, readAt: async (block) => request(block) })

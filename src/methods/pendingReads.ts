@@ -143,6 +143,13 @@ export const withPendingMode = async (
   }
 };
 
+/** How a read at `pending` reads what the view does not have. */
+export interface ReadsBelowPending {
+  readonly readAt: (block: ResolvedBlock) => Promise<RpcResponse>;
+  /** Reads at latest, as if the client had asked for it. */
+  readonly readLatest: () => Promise<RpcResponse>;
+}
+
 /**
  * Answers a read at `pending`: from the view, or from the node's pending block, or at latest.
  * A missing pending block is never `null` (docs/answers.md, Blocks and pending).
@@ -151,10 +158,9 @@ export const atPending = async (
   spec: BlockReadSpec,
   input: MethodInput,
   values: readonly CanonicalJson[],
-  readAt: (block: ResolvedBlock) => Promise<RpcResponse>,
+  { readAt, readLatest }: ReadsBelowPending,
 ): Promise<RpcResponse> => {
   const { pending, heads } = input.context.view;
-  const readLatest = () => readAt(resolveBlock({ tag: "latest" }, heads));
   if (pending === undefined) {
     return readLatest();
   }

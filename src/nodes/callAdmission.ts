@@ -302,11 +302,11 @@ export class SendPermits {
 
   /** Only the first call of a client's request can be refused: the others are part of work that was admitted. */
   #isAdmitted({ progress, caller, deadlineMs }: CallScope): boolean {
-    if (progress === undefined || progress.isAdmitted) {
+    if (progress === undefined || progress.hasNodePlace) {
       return true;
     }
-    progress.isAdmitted = !this.#admission.isRefused(caller?.clientId ?? "", deadlineMs - performance.now());
-    return progress.isAdmitted;
+    progress.hasNodePlace = !this.#admission.isRefused(caller?.clientId ?? "", deadlineMs - performance.now());
+    return progress.hasNodePlace;
   }
 
   /** A call that is refused at once costs its client less than one that is answered too late. */

@@ -43,7 +43,7 @@ export interface BlockPart {
   readonly unverified: UnverifiedReason | undefined;
 }
 
-/** A block up to one message. Its hash is the message's, or the header's if the message has none: see pendingBlock. */
+/** A block up to one message. Its hash is the message's, or the header's if the message has none: see BlockFormatter. */
 export interface PendingBlockState {
   readonly environment: PendingEnvironment;
   readonly extraBlockFields: ExtraBlockFields;

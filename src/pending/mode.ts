@@ -9,7 +9,7 @@ export interface BackendFacts {
   readonly hasFeeds: boolean;
   /** A message extended the pending blocks within the deadline. */
   readonly isFeedLive: boolean;
-  /** The chain seals several blocks a second (subSecondBlocks). */
+  /** The chain seals several blocks a second. */
   readonly hasSubSecondBlocks: boolean;
 }
 

@@ -17,7 +17,7 @@ export class Message implements InboundRequest, RequestProgress {
   readonly caller: AuthenticatedCaller;
   readonly memory: RequestMemory | undefined;
   readonly lazySignal: LazySignal;
-  isAdmitted = false;
+  hasNodePlace = false;
   stateReads = 0;
   failedPending: RequestProgress["failedPending"];
   readonly #afterwards: (() => void)[] = [];

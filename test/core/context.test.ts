@@ -12,7 +12,7 @@ const inbound = createInbound({
   caller: { clientId: "client", connection: {}, charge: () => {}, authorize: () => undefined },
   received: { headers: {}, requestId: "r-1", traceHeaders: { traceparent: "00-0-0-00" }, noCache: true },
   memory: { holdCalls: () => true, hold: () => true, drop: () => {}, holdResponse: () => true },
-  progress: { isAdmitted: true, stateReads: 1 },
+  progress: { hasNodePlace: true, stateReads: 1 },
   lazySignal: new LazySignal(),
 });
 
@@ -26,7 +26,8 @@ const fieldsOf = (context: Context): Record<string, unknown> => {
 };
 
 test("a derived context has every field of its request, and only the change differs", () => {
-  const options = { bypassCache: true, span: span(), ending: new LazySignal() };
+  const behind = { confirmations: 1, actual: { heads: createHeads({ latest: 3n }) } };
+  const options = { bypassCache: true, span: span(), ending: new LazySignal(), behind };
   const context = new Context(inbound, { heads: createHeads({ latest: 1n }) }, 5, options);
   const fields = fieldsOf(context);
   for (const [name, value] of Object.entries(fields)) {

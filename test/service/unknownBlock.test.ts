@@ -59,3 +59,35 @@ test("`null` for the hash of a served block is asked again, and is then an error
   assert.deepEqual((await read()).error, { code: -32_000, message: "header not found" });
   assert.equal((await read(NO_BLOCK)).result, null);
 });
+
+test("a block at `pending` that is read at latest is never null", async (t) => {
+  const node = await createFakeNode({
+    handlers: {
+      // The pending block of this node is its newest one.
+      eth_getBlockByNumber: ([tag, isFull]) => {
+        const { blocks } = node.chain;
+        const tags: Record<string, number> = {
+          safe: 0,
+          finalized: 0,
+          latest: blocks.length - 1,
+          pending: blocks.length - 1,
+        };
+        return isFull === true ? null : (blocks[tags[String(tag)] ?? Number(tag)]?.json ?? null);
+      },
+      eth_getBlockByHash: ([hash, isFull]) =>
+        isFull === true ? null : (node.chain.blocks.find((block) => block.hash === hash)?.json ?? null),
+    },
+  });
+  const service = await createService(
+    { nodes: [{ url: node.url }], verify: "off", pending: { mode: "node" } },
+    { cache: { memoryBytes: 0 } },
+  );
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  for (const tag of ["latest", "pending"]) {
+    const { body } = await rpc(service.url, "eth_getBlockByNumber", [tag, true]);
+    assert.deepEqual(body.error, { code: -32_000, message: "header not found" }, tag);
+  }
+});

@@ -16,8 +16,8 @@ export interface BlockContent {
 }
 
 /**
- * Parses the JSON text of a block with whole transactions. Returns undefined if it is another block, or if its hash, its
- * transactions or a transaction's type are not known. Throws MalformedField or SyntaxError.
+ * Parses the JSON text of a block with whole transactions. Returns undefined if it is another block, or if its hash or
+ * transactions cannot be verified. Throws MalformedField or SyntaxError.
  */
 export const parseBlockContent = (body: Uint8Array, { number, hash }: BlockId): BlockContent | undefined => {
   const findings = checkBody(body, { kind: "block", location: { number, hash }, checksHashes: true });

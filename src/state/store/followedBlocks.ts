@@ -18,7 +18,7 @@ interface FollowedBlock {
 
 const followedBlock = (hash: Hash): FollowedBlock => ({ hash, markers: [], entries: [], written: 0 });
 
-/** The newest blocks whose state can be read. */
+/** On slow chains, more blocks than those of this time are readable. */
 const READABLE_MS = 300_000;
 const MIN_READABLE_BLOCKS = 256;
 /** Returns the number of the newest blocks whose state can be read. */
