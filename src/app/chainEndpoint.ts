@@ -1,5 +1,5 @@
 import type { ChainConfig } from "../config/schema.ts";
-import type { InboundRequest } from "../core/context.ts";
+import type { Context, InboundRequest } from "../core/context.ts";
 import { type Endpoint, type EndpointResponse, type PassThrough, toEndpointResponse } from "../http/endpoint.ts";
 import { ProofHeader } from "../http/proofHeader.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
@@ -31,6 +31,19 @@ const requiresProof = ({ caller, received }: InboundRequest): boolean => {
     throw new RpcError(CODES.INVALID_REQUEST, `Invalid request: ${REQUIRE_HEADER} must be proven`, { status: 400 });
   }
   return required !== undefined || caller.requiresProof === true;
+};
+
+/** Dispatches a body in the view of its request. Undefined: the chain has no head yet. */
+const dispatchIn = (
+  { dispatch, config }: Pick<ChainEndpointOptions, "dispatch" | "config">,
+  body: Uint8Array,
+  request: InboundRequest,
+  context: Context | undefined,
+) => {
+  if (context === undefined) {
+    return dispatch.refuse(body, request, noHead(config.name));
+  }
+  return requiresProof(request) ? dispatch.proven(body, context) : dispatch.inView(body, context);
 };
 
 /** Creates the endpoint of one chain: JSON-RPC over HTTP and WebSocket. Any other request is passed through. */
@@ -68,9 +81,7 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     const context = views.contextOf(request);
     const view = context && texts.of(context.view);
     const result =
-      context === undefined || error !== undefined
-        ? dispatch.refuse(body, request, error ?? noHead(name))
-        : (requiresProof(request) ? dispatch.proven : dispatch.inView)(body, context);
+      error === undefined ? dispatchIn(options, body, request, context) : dispatch.refuse(body, request, error);
     return whenKnown(result, (known) =>
       toEndpointResponse(known, request, { first, last: heads.current(), view, proofHeader }),
     );
@@ -85,11 +96,7 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
           await held;
         }
         await views.untilKnown(message);
-        const context = views.contextOf(message);
-        if (context === undefined) {
-          return dispatch.refuse(body, message, noHead(name));
-        }
-        return (requiresProof(message) ? dispatch.proven : dispatch.inView)(body, context);
+        return dispatchIn(options, body, message, views.contextOf(message));
       },
     );
 
