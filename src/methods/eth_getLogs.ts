@@ -1,9 +1,11 @@
 import type { Context } from "../core/context.ts";
-import { type LogRange, resolveLogRange } from "../core/logRange.ts";
+import type { Heads } from "../core/heads.ts";
+import { type BlockRange, type LogRange, resolveLogRange } from "../core/logRange.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Body, PendingBlock, PendingView } from "../core/view.ts";
 import { type LogFilter, type LogQuery, matchesLog, parseLogQuery } from "../ethereum/logFilter.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { admitsLogs } from "../logs/completeness.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import type { Chain, Method, MethodInput } from "./method.ts";
 import { nodePendingLogs } from "./nodePendingLogs.ts";
@@ -88,7 +90,9 @@ const respondInView = async (input: MethodInput, { filter, blocks }: LogQuery): 
   const { pending } = at.view;
   const readSealed = async (): Promise<RpcResponse> =>
     resolved.sealed
-      ? chain.logs.request(filter, resolved.sealed, at)
+      ? withProof(await chain.logs.request(filter, resolved.sealed, at), {
+          ...{ chain, filter, range: resolved.sealed, heads: at.view.heads },
+        })
       : { body: Buffer.from("[]"), status: { hit: "view" } };
   if (blocks.fromBlock !== "pending" && blocks.toBlock !== "pending" && resolved.pending === undefined) {
     return readSealed();
@@ -97,9 +101,41 @@ const respondInView = async (input: MethodInput, { filter, blocks }: LogQuery): 
     rejectUnknownLogs(pending, resolved);
     const sealed = await readSealed();
     const logs = await logsAbove(input, filter, resolved, at);
-    return { ...sealed, body: appendLogs(sealed.body, logs) };
+    // No header binds pending logs.
+    return { ...sealed, body: appendLogs(sealed.body, logs), proof: undefined };
   };
   return pending === undefined ? read() : withPendingMode(pending.mode, read(), context);
+};
+
+/** Values of a filter that are looked up in blooms for one response: enough for a client that polls. One takes about 1 us. */
+const MAX_LOOKUPS = 64;
+
+const countLookups = ({ addresses, topics }: LogFilter, { from, to }: BlockRange): number =>
+  (1 + addresses.length + topics.reduce((sum, { length }) => sum + length, 0)) * Number(to - from + 1n);
+
+interface SealedLogs {
+  readonly chain: Pick<Chain, "ownHashes">;
+  readonly filter: LogFilter;
+  readonly range: BlockRange;
+  readonly heads: Heads;
+}
+
+/** Labels an empty list as proven if the blooms of the newest headers, whose hashes were computed, show that there is no log. */
+const withProof = (response: RpcResponse, { chain, filter, range, heads }: SealedLogs): RpcResponse => {
+  const { body } = response;
+  if (!(body instanceof Uint8Array) || !isEmptyList(body) || countLookups(filter, range) > MAX_LOOKUPS) {
+    return response;
+  }
+  for (let number = range.from; number <= range.to; number++) {
+    const block = heads.at(number);
+    const header = heads.header(number);
+    const isKnown = block !== undefined && header?.hash === block.hash && chain.ownHashes.hasComputed(header);
+    if (!isKnown || admitsLogs(block.logsBloom, filter)) {
+      return response;
+    }
+  }
+  const last = heads.at(range.to);
+  return last === undefined ? response : { ...response, block: last, proof: "proven" };
 };
 
 /** Throws RpcError if a requested pending block has transactions without receipts, so that logs would be left out. */

@@ -18,6 +18,7 @@ import {
   proveCount,
   proveNonce,
   proveSlot,
+  proveUncleCount,
 } from "./provenReads.ts";
 import {
   proveBlock,
@@ -36,8 +37,8 @@ const PROVERS: ReadonlyMap<string, Prover> = new Map<string, Prover>([
   ["eth_getBlockByHash", proveBlock],
   ["eth_getBlockTransactionCountByNumber", proveCount("eth_getBlockByNumber")],
   ["eth_getBlockTransactionCountByHash", proveCount("eth_getBlockByHash")],
-  ["eth_getUncleCountByBlockNumber", asItIs],
-  ["eth_getUncleCountByBlockHash", asItIs],
+  ["eth_getUncleCountByBlockNumber", proveUncleCount("eth_getBlockByNumber")],
+  ["eth_getUncleCountByBlockHash", proveUncleCount("eth_getBlockByHash")],
   ["eth_getTransactionByHash", proveTransaction],
   ["eth_getTransactionByBlockNumberAndIndex", proveTransactionAt("eth_getBlockByNumber")],
   ["eth_getTransactionByBlockHashAndIndex", proveTransactionAt("eth_getBlockByHash")],

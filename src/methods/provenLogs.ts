@@ -1,9 +1,9 @@
 import type { BlockId, HeaderFields, Heads } from "../core/heads.ts";
 import { type BlockRange, resolveLogRange } from "../core/logRange.ts";
-import { bloomAdmits } from "../ethereum/bloom.ts";
 import { formatQuantity, type Hash, isData, parseData } from "../ethereum/hex.ts";
 import { type LogFilter, matchesLog, parseLogQuery } from "../ethereum/logFilter.ts";
 import { type Fields, isFields } from "../json/jsonBytes.ts";
+import { admitsLogs } from "../logs/completeness.ts";
 import { resolveBlock } from "./blockParams.ts";
 import { NotProvenError } from "./notProven.ts";
 import { type CanonicalJson, parseParams, readAny, required } from "./paramSpec.ts";
@@ -106,7 +106,7 @@ const sealedRange = (
 export const proveLogs: Prover = async (proven) => {
   const { range, filter } = rangeOf(proven);
   const headers = headersOf(proven, range);
-  const admitted = headers.filter(({ bloom }) => bloomAdmits(bloom, filter));
+  const admitted = headers.filter(({ bloom }) => admitsLogs(bloom, filter));
   const last = headers.at(-1);
   if (last === undefined || admitted.length > MAX_BLOCKS_WITH_LOGS) {
     throw new NotProvenError("noProof");

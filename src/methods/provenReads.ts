@@ -1,6 +1,7 @@
 import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { isNull, parsedResult, type RpcResponse } from "../core/rpcSource.ts";
+import { EMPTY_OMMERS_HASH } from "../ethereum/blockHeader.ts";
 import { type Address, formatQuantity, type Hash, isData, parseData } from "../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../ethereum/keccak.ts";
 import { type Fields, formatJson, isFields } from "../json/jsonBytes.ts";
@@ -93,6 +94,19 @@ export const proveCount =
     }
     const rooted = await readRooted(proven, method, call.params[0]);
     return rooted === undefined ? first : provenResponse(formatQuantity(rooted.transactions.length), rooted.block);
+  };
+
+/** Creates the prover of a count of uncles: a block without any has the hash of an empty list. `method` reads the block. */
+export const proveUncleCount =
+  (method: string): Prover =>
+  async (proven) => {
+    const { call, read } = proven;
+    const first = await read(call.method, call.params);
+    if (first.proof === "proven" || isNull(first)) {
+      return first;
+    }
+    const rooted = await readRooted(proven, method, call.params[0]);
+    return rooted?.fields.sha3Uncles === EMPTY_OMMERS_HASH ? provenResponse("0x0", rooted.block) : first;
   };
 
 const SLOT = [required("address", readAddress), required("position", readSlot)];

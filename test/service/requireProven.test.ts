@@ -174,6 +174,7 @@ const callsAt = (): readonly (readonly [string, ...unknown[]])[] => {
       ["eth_getBlockByHash", hash, false],
       ["eth_getBlockTransactionCountByNumber", number],
       ["eth_getUncleCountByBlockNumber", number],
+      ["eth_getUncleCountByBlockHash", hash],
       ["eth_getLogs", { blockHash: hash, address: token }],
       ["eth_getBlockByNumber", number, true],
       ["eth_getBlockReceipts", number],
