@@ -75,6 +75,7 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     parsedReads: new ParsedReads(),
     ownHashes: new OwnHashes(),
     nodes: upstreams,
+    capabilities: () => upstreams.capabilities(),
     get state() {
       return state.reads;
     },

@@ -10,6 +10,7 @@ import type { Agree } from "../heads/decideHead.ts";
 import { type HeadTracker, NodeHeadTracker } from "../heads/headTracker.ts";
 import type { HedgeOptions } from "../nodes/hedge.ts";
 import type { IdentityResult } from "../nodes/identityGate.ts";
+import { type Capabilities, followCapabilities } from "../nodes/nodeCapabilities.ts";
 import { type NodeConfig, nodeName, type TransportOptions } from "../nodes/nodeConfig.ts";
 import { NodePool } from "../nodes/nodePool.ts";
 import { type NodeOptions, UpstreamNode } from "../nodes/upstreamNode.ts";
@@ -143,6 +144,15 @@ export class Upstreams implements NodeSource {
     this.heads = this.#chain.heads;
     this.ready = this.#chain.ready;
     this.#pool = this.#createPool();
+    // With one node, there is nothing to select.
+    if (this.nodes.length > 1) {
+      this.ready.then(() => followCapabilities(this.nodes, this.#ending.signal)).catch(() => undefined);
+    }
+  }
+
+  /** What the usable nodes state of their data. Empty if none says it. */
+  capabilities(): readonly Capabilities[] {
+    return this.nodes.flatMap(({ usable, health: { capabilities } }) => (usable && capabilities ? [capabilities] : []));
   }
 
   /** Known when `ready` has resolved. `hash` changes only if the chain is reset. */

@@ -113,7 +113,7 @@ export interface Node extends NodeSource {
   serves(method: string): boolean;
   /** Whether the node is to be asked for this method: it has not refused it lately. */
   accepts(method: string): boolean;
-  /** The lowest block whose data the node may have: no response has shown that it is pruned. */
+  /** The lowest block whose logs the node may have: neither a response nor a statement of the node says that they are pruned. */
   readonly oldest: bigint;
   /** Counts and logs a response that is known to be wrong, and suspends the node. Has an effect once per error. */
   recordWrongAnswer?(error: UnverifiedError): void;

@@ -235,10 +235,13 @@ export const isMissingBlock = (message: string): boolean =>
     message,
   );
 
+/** The code of pruned history in the execution API. */
+export const PRUNED_CODE = 4444;
+
 /** Returns the row of RETRY_RULES for a node's error. */
-export const retryCause = ({ kind, message }: NodeError): RetryCause => {
+export const retryCause = ({ kind, message, code }: NodeError): RetryCause => {
   if (kind !== "missingData") {
     return kind;
   }
-  return isMissingBlock(message) ? "missingBlock" : "prunedData";
+  return code !== PRUNED_CODE && isMissingBlock(message) ? "missingBlock" : "prunedData";
 };

@@ -7,6 +7,7 @@ import type { Address } from "../ethereum/hex.ts";
 import type { LogFilterLimits } from "../ethereum/logFilter.ts";
 import type { Awaitable, Call } from "../jsonrpc/call.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
+import type { Capabilities } from "../nodes/nodeCapabilities.ts";
 import type { SubmittedTransaction } from "../pending/submittedTransaction.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
@@ -25,6 +26,8 @@ export interface Chain {
   readonly reads: RpcSource;
   /** The nodes alone: writes, and methods outside the table. */
   readonly nodes: NodeSource;
+  /** What the usable nodes state of their data. */
+  capabilities(): readonly Capabilities[];
   readonly parsedReads: ParsedReads;
   /** Of the headers in the block ring. */
   readonly ownHashes: OwnHashes;

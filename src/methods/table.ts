@@ -2,6 +2,7 @@ import { blockNumberOrTag, blockNumberOrTagOrHash, stateBlock } from "./blockPar
 import { blockRead } from "./blockRead.ts";
 import { stateRead } from "./blockReadSpec.ts";
 import { blockByNumber, blockReceipts, fullTransactions } from "./blockSpecs.ts";
+import { eth_capabilities } from "./eth_capabilities.ts";
 import { eth_config } from "./eth_config.ts";
 import { eth_estimateGas } from "./eth_estimateGas.ts";
 import { eth_feeHistory } from "./eth_feeHistory.ts";
@@ -135,6 +136,7 @@ export const table: readonly Method[] = [
   eth_chainId,
   net_version,
   eth_config,
+  eth_capabilities,
 
   plainRead({ name: "eth_gasPrice", params: [], retention: "head" }),
   eth_maxPriorityFeePerGas,

@@ -1,5 +1,5 @@
 import type { NodeError, NodeErrorKind } from "../core/node.ts";
-import { RETRY_RULES, retryCause } from "../core/retryPolicy.ts";
+import { PRUNED_CODE, RETRY_RULES, retryCause } from "../core/retryPolicy.ts";
 
 interface Rule {
   readonly kind: NodeErrorKind;
@@ -19,6 +19,9 @@ const RULES: readonly Rule[] = [
   // A revert reason or a method name may contain any text, so that these rules precede those about the node.
   { kind: "revert", codes: [3], message: /^execution reverted/i },
   { kind: "unsupportedMethod", codes: [-32601] },
+  // execution-apis: data that the node has pruned, and a block that has no such data in any node.
+  { kind: "missingData", codes: [PRUNED_CODE] },
+  { kind: "invalidParams", codes: [4445] },
   // The OP-stack sequencer limits the sender of the transaction. Another node would return the same error.
   { kind: "rejected", message: /sender is over rate limit/i },
   { kind: "billing", statuses: [402] },

@@ -1,16 +1,22 @@
 import type { CallScope } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { NodeErrorKind } from "../core/node.ts";
+import { larger } from "../ethereum/bigintOrder.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { CounterSeries, HistogramSeries } from "../telemetry/summedSeries.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
+import { type Capabilities, type DataResource, oldestStated } from "./nodeCapabilities.ts";
 import type { NodeLabels, TransportOptions } from "./nodeConfig.ts";
 
 /** The record expires, because a node may be replaced by one with more data. */
 const FORGET_AFTER_MS = 600_000;
 
-/** Learns a pruned node's prune horizon as a distance in blocks: the horizon moves with the node's head. */
+/**
+ * Learns a pruned node's prune horizon as a distance in blocks: the horizon moves with the node's head. What the node states of its
+ * data counts too.
+ */
 class PruneHorizon {
+  stated: Capabilities | undefined;
   #blocks: bigint | undefined;
   #learnedAtMs = 0;
 
@@ -23,8 +29,14 @@ class PruneHorizon {
     }
   }
 
-  /** Returns the lowest block whose data the node may have. */
-  oldest(head: bigint | undefined): bigint {
+  /** Returns the lowest block whose data of this kind the node may have. */
+  oldestOf(resource: DataResource, head: bigint | undefined): bigint {
+    const stated = this.stated?.[resource];
+    const learned = this.#oldest(head);
+    return stated === undefined || head === undefined ? learned : larger(learned, oldestStated(stated, head));
+  }
+
+  #oldest(head: bigint | undefined): bigint {
     if (this.#blocks !== undefined && performance.now() - this.#learnedAtMs > FORGET_AFTER_MS) {
       this.#blocks = undefined;
     }
@@ -105,9 +117,18 @@ export class NodeHealth {
     return highest && performance.now() - highest.atMs <= ANNOUNCED_MS ? highest.number : this.head;
   }
 
-  /** The lowest block whose data the node may have. */
-  get oldest(): bigint {
-    return this.#horizon.oldest(this.head);
+  /** What the node states of its data. Undefined if it states nothing. */
+  get capabilities(): Capabilities | undefined {
+    return this.#horizon.stated;
+  }
+
+  recordCapabilities(stated: Capabilities | undefined): void {
+    this.#horizon.stated = stated;
+  }
+
+  /** Returns the lowest block whose data of this kind the node may have. */
+  oldestOf(resource: DataResource): bigint {
+    return this.#horizon.oldestOf(resource, this.head);
   }
 
   /** Moving average of the duration of good responses. */

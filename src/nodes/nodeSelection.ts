@@ -5,6 +5,7 @@ import type { View } from "../core/view.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { hasReached, isOnSameBranch } from "./branchCheck.ts";
+import { type DataResource, resourceOf } from "./nodeCapabilities.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 /** A failed request costs a client about as much time as this many successful ones. */
@@ -25,7 +26,12 @@ export const neededBlock = ({ block, retention }: RpcRequest, heads: Heads): Rpc
   block ?? (RETENTION[retention].boundTo === "view" ? heads.latest : undefined);
 
 /** Returns the rank of a node's group; groups with lower ranks are tried first. */
-const groupOf = (node: UpstreamNode, block: RpcRequest["block"], heads: Heads, isAllUsed: boolean): number => {
+const groupOf = (
+  node: UpstreamNode,
+  block: RpcRequest["block"],
+  heads: Heads,
+  { isAllUsed, resource }: Required<Pick<RankOptions, "isAllUsed" | "resource">>,
+): number => {
   if (!node.available && !(isAllUsed && node.isFailing)) {
     // The last resort: a chain's only node gets requests even while its breaker is open.
     return 3;
@@ -33,12 +39,14 @@ const groupOf = (node: UpstreamNode, block: RpcRequest["block"], heads: Heads, i
   if (!hasReached(node.health, block) || !isOnSameBranch(node.health, heads)) {
     return 2;
   }
-  return block !== undefined && block.number < node.oldest ? 1 : 0;
+  return block !== undefined && block.number < node.health.oldestOf(resource) ? 1 : 0;
 };
 
 export interface RankOptions {
   /** Nodes that fail or hang count as available. */
   readonly isAllUsed?: boolean;
+  /** The kind of data that the request needs. Default: state. */
+  readonly resource?: DataResource;
   readonly avoidedOrigins?: readonly string[] | undefined;
 }
 
@@ -54,7 +62,7 @@ export const rankNodes = (
   nodes: readonly UpstreamNode[],
   block: RpcRequest["block"],
   heads: Heads,
-  { isAllUsed = false, avoidedOrigins = NONE }: RankOptions = {},
+  { isAllUsed = false, resource = "state", avoidedOrigins = NONE }: RankOptions = {},
 ): readonly UpstreamNode[] => {
   if (nodes.length <= 1) {
     return nodes;
@@ -64,7 +72,7 @@ export const rankNodes = (
   return nodes
     .map((node) => ({
       node,
-      group: groupOf(node, block, heads, isAllUsed),
+      group: groupOf(node, block, heads, { isAllUsed, resource }),
       avoided: avoidedOrigins.indexOf(node.origin),
       full: isTiered && node.isFull ? 1 : 0,
       cost: cost(node, bestHead),
@@ -130,6 +138,7 @@ export class NodeSelection {
     const allowed = excludedOrigins ? serving.filter(({ origin }) => !excludedOrigins.includes(origin)) : serving;
     const ranked = rankNodes(allowed, neededBlock(request, heads), heads, {
       isAllUsed: isAllUsed && !isRetry,
+      resource: resourceOf(method),
       avoidedOrigins,
     });
     return acceptingFirst(ranked, method);

@@ -7,6 +7,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import { isClientFault } from "./errorKind.ts";
 import { IdentityGate, type IdentityResult } from "./identityGate.ts";
+import type { Capabilities } from "./nodeCapabilities.ts";
 import type { NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
 import { WrongAnswers } from "./nodeFailures.ts";
 import type { NodeHealth } from "./nodeHealth.ts";
@@ -97,7 +98,7 @@ export class UpstreamNode implements Node {
   }
 
   get oldest(): bigint {
-    return this.health.oldest;
+    return this.health.oldestOf("logs");
   }
 
   /** A further call would wait, for one of the calls in flight or for the budget of calls. */
@@ -214,6 +215,10 @@ export class UpstreamNode implements Node {
   /** The head of the node fell behind those of the others. If the node is busy, it gets fewer requests at once. */
   recordLag(): void {
     this.#transport.recordOverload();
+  }
+
+  recordCapabilities(stated: Capabilities | undefined): void {
+    this.health.recordCapabilities(stated);
   }
 
   recordPruned(number: bigint): void {

@@ -43,6 +43,7 @@ const FORMS: Readonly<Record<string, ResultForm>> = {
   eth_baseFee: QUANTITY,
   eth_feeHistory: objectWith("oldestBlock"),
   eth_config: objectWith("current"),
+  eth_capabilities: objectWith("head"),
 
   eth_getBlockByNumber: orNull(OBJECT),
   eth_getBlockByHash: orNull(OBJECT),

@@ -32,6 +32,7 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
   chainId: 901n,
   reads,
   nodes: reads,
+  capabilities: () => [],
   parsedReads: new ParsedReads(),
   ownHashes: new OwnHashes(),
   recordSubmitted: () => undefined,

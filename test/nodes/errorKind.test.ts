@@ -78,6 +78,7 @@ const CASES: Record<string, readonly [number | undefined, string, number?][]> = 
     [-32000, "unknown block"],
     [-32000, "no historical RPC is available for this historical (pre-bedrock) execution request"],
     [4444, "pruned history unavailable"],
+    [4444, "any text"],
     [-32000, "required historical state unavailable (reexec=128)"],
     [-32602, "Archive requests require a personal token"],
     [-32000, "please upgrade your plan for archive data"],
