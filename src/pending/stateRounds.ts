@@ -57,8 +57,7 @@ export class StateRounds {
   #speculation: Speculation;
   /** The transactions run. Before that, rounds may run ahead. */
   #hasStarted = false;
-  #isAhead = false;
-  /** The round ahead whose values are being fetched. */
+  /** The newest round ahead, while rounds run ahead. */
   #roundAhead: Promise<StateFetchResult> | undefined;
   #startedMs: number | undefined;
   #fetched = 0;
@@ -78,11 +77,9 @@ export class StateRounds {
 
   /** Fetches the state that the transactions will read, until they run or nothing is missing. */
   runAhead(): void {
-    if (this.#isAhead || this.#hasStarted) {
-      return;
+    if (this.#roundAhead === undefined && !this.#hasStarted) {
+      void this.#loopAhead();
     }
-    this.#isAhead = true;
-    void this.#loopAhead();
   }
 
   async #loopAhead(): Promise<void> {
@@ -98,7 +95,6 @@ export class StateRounds {
       // The read is retried when the transactions run.
     } finally {
       this.#roundAhead = undefined;
-      this.#isAhead = false;
     }
   }
 

@@ -41,8 +41,7 @@ const keyOf = (address: Address, field: StateKey["field"]): StateKey => ({ field
  */
 export class KnownSource implements StateSource {
   readonly id: string;
-  readonly #values: Pick<ValueStore, "get" | "code">;
-  readonly #hashOf: KnownValues["ancestorHash"];
+  readonly #state: KnownValues;
   readonly #block: BlockId;
   readonly expected: StateValues | undefined;
   readonly #guessed = new Map<Address, Set<GuessedField>>();
@@ -53,8 +52,7 @@ export class KnownSource implements StateSource {
 
   constructor(state: KnownValues, block: BlockId, expected: ExpectedReads | undefined) {
     this.id = `known:${block.hash}`;
-    this.#values = state.values;
-    this.#hashOf = state.ancestorHash;
+    this.#state = state;
     this.#block = block;
     this.expected = expected && this.#findExpected(expected);
   }
@@ -69,7 +67,7 @@ export class KnownSource implements StateSource {
       this.#findSlot(address, slot, found, missing);
     }
     const hashes = blockHashes.flatMap((number) => {
-      const hash = this.#hashOf(number, this.#block);
+      const hash = this.#state.ancestorHash(number, this.#block);
       return hash === undefined ? [] : [[number, hash] as const];
     });
     if (missing.length > 0 || hashes.length < blockHashes.length) {
@@ -88,7 +86,7 @@ export class KnownSource implements StateSource {
   }
 
   #get(key: StateKey): string | undefined {
-    return this.#values.get(key, this.#block);
+    return this.#state.values.get(key, this.#block);
   }
 
   #findAccount(address: Address, found: StateValuesBuilder, missing: StateKey[]): void {
@@ -99,7 +97,7 @@ export class KnownSource implements StateSource {
       return;
     }
     if (this.#sent.has(address) && codeHash !== ZERO_VALUE) {
-      const code = this.#values.code(codeHash);
+      const code = this.#state.values.code(codeHash);
       if (code === undefined) {
         missing.push(codeKey);
         return;

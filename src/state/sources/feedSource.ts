@@ -53,11 +53,9 @@ export class FeedSource implements WriteSetSource {
   };
 
   async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
-    const ended = AbortSignal.any([signal, AbortSignal.timeout(MAX_COMPARISON_MS)]);
-    const end = Promise.withResolvers<void>();
-    ended.addEventListener("abort", () => end.resolve(), { once: true });
-    while (!this.#isCompared(block) && !ended.aborted) {
-      await Promise.race([this.#compared.promise, end.promise]);
+    const scope = { deadlineMs: performance.now() + MAX_COMPARISON_MS, signal };
+    while (!this.#isCompared(block) && (await withinScope(this.#compared.promise, scope)) !== "late") {
+      // Other heads were compared.
     }
     const execution = this.#executions.get(block.hash);
     if (execution === undefined) {
