@@ -1,5 +1,5 @@
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
-import { type Address, type Data, isAddress, ZERO_ADDRESS } from "../../ethereum/hex.ts";
+import { type Address, isAddress, ZERO_ADDRESS } from "../../ethereum/hex.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
@@ -37,7 +37,7 @@ export type KnownRun =
 
 /** The call of a result, with what the result is compared with. */
 interface JudgedCall extends Pick<KnownCall, "key" | "method" | "block">, Pick<CallResult, "node" | "generation"> {
-  /** The bytes that a node returned. Default: no node was asked. */
+  /** The bytes that a node returned. Default: no node was asked, because the call can be executed again. */
   readonly body?: Uint8Array;
 }
 
@@ -95,9 +95,8 @@ export class CallRunner {
     if (never.size > 0 && [...reads.addresses].some((address) => never.has(address))) {
       return "never";
     }
-    const own = body ?? encoder.encode(text);
-    const isRepeatable = method === "eth_call" && isRepeatableCall(key, own, result);
-    return { body: own, block, reads, header, generation, node, isRepeatable };
+    const isRepeatable = body === undefined || (method === "eth_call" && isRepeatableCall(key, body, text));
+    return { body: body ?? encoder.encode(text), block, reads, header, generation, node, isRepeatable };
   }
 }
 
@@ -113,8 +112,8 @@ const expectedReads = ({ addresses, keys }: CallReads, sender: Address): Expecte
 });
 
 /** Whether a call can be executed again: it names no price, and the node formats bytes as forebay does. */
-const isRepeatableCall = (key: string, body: Uint8Array, result: Data): boolean => {
+const isRepeatableCall = (key: string, body: Uint8Array, text: string): boolean => {
   const [call] = paramsOfKey(key);
   const hasPrice = typeof call === "object" && call !== null && PRICES.some((price) => price in call);
-  return !hasPrice && decoder.decode(body) === JSON.stringify(result);
+  return !hasPrice && decoder.decode(body) === text;
 };
