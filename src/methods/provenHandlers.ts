@@ -61,13 +61,14 @@ const namesPending = (param: unknown): boolean =>
   param === "pending" || (isFields(param) && Object.values(param).includes("pending"));
 
 /** Throws unless the answer is proven by a header of the served chain, or of the block that the client names by its hash. */
-const requireProof = (response: RpcResponse, { call, context }: ProvenCall): RpcResponse => {
+const requireProof = (response: RpcResponse, proven: ProvenCall): RpcResponse => {
   const { proof, block } = response;
   if (proof !== "proven" || block === undefined) {
     throw new NotProvenError("noProof", proof);
   }
-  if (!isNamed(block, call, context.view.heads)) {
-    throw new NotProvenError("notAgreed", proof);
+  if (!isNamed(block, proven)) {
+    const isServed = proven.context.view.heads.at(block.number)?.hash === block.hash;
+    throw new NotProvenError(isServed ? "noProof" : "notAgreed", proof);
   }
   return response;
 };

@@ -7,7 +7,15 @@ import { admitsLogs } from "../logs/completeness.ts";
 import { resolveBlock } from "./blockParams.ts";
 import { NotProvenError } from "./notProven.ts";
 import { type CanonicalJson, parseParams, readAny, required } from "./paramSpec.ts";
-import { type ProvenCall, type Prover, provenResponse, readReceipts, readRooted } from "./provenReads.ts";
+import {
+  isCommitted,
+  lowerHash,
+  type ProvenCall,
+  type Prover,
+  provenResponse,
+  readReceipts,
+  readRooted,
+} from "./provenReads.ts";
 
 /** The blocks whose receipts one query may need. */
 const MAX_BLOCKS_WITH_LOGS = 64;
@@ -19,24 +27,26 @@ interface ProvenHeader {
   readonly bloom: Uint8Array;
 }
 
-/** Returns the headers of the range. Throws if one is not known, or if its hash was not computed. */
-const headersOf = ({ chain, context }: ProvenCall, { from, to }: BlockRange): readonly ProvenHeader[] => {
-  const { heads } = context.view;
+/** Returns the headers of the range. Throws unless the head commits to all of them. */
+const headersOf = (proven: ProvenCall, { from, to }: BlockRange): readonly ProvenHeader[] => {
+  const { heads } = proven.context.view;
+  const lowest = heads.at(from);
+  if (lowest === undefined || !isCommitted(lowest, proven)) {
+    throw new NotProvenError("noProof");
+  }
   const headers: ProvenHeader[] = [];
-  for (let number = to; number >= from; number--) {
+  for (let number = from; number <= to; number++) {
     const header = heads.header(number);
-    const hash = heads.at(number)?.hash;
-    const isComputed = header !== undefined && header.hash === hash && chain.ownHashes.hasComputed(header);
-    if (!isComputed || hash === undefined || !isData(header.logsBloom)) {
+    if (!isData(header?.logsBloom)) {
       throw new NotProvenError("noProof");
     }
-    headers.push({ block: { number, hash }, header, bloom: parseData(header.logsBloom) });
+    const block = { number, hash: lowerHash(header.hash) };
+    headers.push({ block, header, bloom: parseData(header.logsBloom) });
   }
-  return headers.toReversed();
+  return headers;
 };
 
 const topicsOf = ({ topics }: Fields): readonly Hash[] => (Array.isArray(topics) ? topics.map(lowerHash) : []);
-const lowerHash = (topic: unknown): Hash => `0x${String(topic).slice(2).toLowerCase()}`;
 
 /** The hash of a transaction is not under the receipts root. So it is taken from the block. */
 const formatLog = (log: Fields, { block, header }: ProvenHeader, transactionHash: unknown): Fields => ({

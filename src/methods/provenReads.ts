@@ -1,5 +1,5 @@
 import type { Context } from "../core/context.ts";
-import type { BlockId, Heads } from "../core/heads.ts";
+import type { BlockId } from "../core/heads.ts";
 import { isNull, parsedResult, type RpcResponse } from "../core/rpcSource.ts";
 import { EMPTY_OMMERS_HASH } from "../ethereum/blockHeader.ts";
 import { type Address, formatQuantity, type Hash, isData, parseData } from "../ethereum/hex.ts";
@@ -29,9 +29,41 @@ export const asItIs: Prover = ({ call, read }) => read(call.method, call.params)
 const namesHash = (param: unknown, hash: Hash): boolean =>
   typeof param === "string" ? param.toLowerCase() === hash : isFields(param) && namesHash(param.blockHash, hash);
 
-/** Whether the served chain has the block, or the client named it by its hash. */
-export const isNamed = ({ number, hash }: BlockId, { params }: Call, heads: Heads): boolean =>
-  heads.at(number)?.hash === hash || params.some((param) => namesHash(param, hash));
+/** The newest blocks whose headers are known. */
+const MAX_DEPTH = 256n;
+
+/**
+ * Whether the head commits to the block: the hash of each header down to it was computed, and has the next one as parent. A header
+ * with unknown fields, which may have another parent, can be in the block ring.
+ */
+export const isCommitted = (
+  { number, hash }: BlockId,
+  { chain, context }: Pick<ProvenCall, "chain" | "context">,
+): boolean => {
+  const { heads } = context.view;
+  let expected = heads.latest.hash;
+  if (heads.latest.number - number >= MAX_DEPTH) {
+    return false;
+  }
+  for (let at = heads.latest.number; at >= number; at--) {
+    const header = heads.header(at);
+    if (header === undefined || lowerHash(header.hash) !== expected || !chain.ownHashes.hasComputed(header)) {
+      return false;
+    }
+    if (at === number) {
+      return expected === hash;
+    }
+    expected = lowerHash(header.parentHash);
+  }
+  return false;
+};
+
+/** Formats a hash of a node in lower case. */
+export const lowerHash = (hash: unknown): Hash => `0x${String(hash).slice(2).toLowerCase()}`;
+
+/** Whether the head commits to the block, or the client named it by its hash. */
+export const isNamed = (block: BlockId, proven: Pick<ProvenCall, "chain" | "context" | "call">): boolean =>
+  proven.call.params.some((param) => namesHash(param, block.hash)) || isCommitted(block, proven);
 
 /** Creates the response that is computed from proven parts of a block. */
 export const provenResponse = (value: CanonicalJson | Uint8Array, block: BlockId): RpcResponse => ({
@@ -50,14 +82,14 @@ export interface RootedBlock {
 
 /** Reads a block in full. Returns undefined if its transactions do not follow from a header that the request or the served chain names. */
 export const readRooted = async (
-  { call, context, read }: ProvenCall,
+  proven: ProvenCall,
   method: string,
   named: unknown,
 ): Promise<RootedBlock | undefined> => {
-  const response = await read(method, [named, true]);
+  const response = await proven.read(method, [named, true]);
   const { block, proof } = response;
   const fields = parsedResult(response);
-  if (proof === undefined || block === undefined || !isNamed(block, call, context.view.heads) || !isFields(fields)) {
+  if (proof === undefined || block === undefined || !isNamed(block, proven) || !isFields(fields)) {
     return undefined;
   }
   const { transactions } = fields;

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { HeaderFields, Heads, RingBlock } from "../../src/core/heads.ts";
+import { formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
+import { createBloom } from "../../src/ethereum/bloom.ts";
+import { type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { isCommitted } from "../../src/methods/provenReads.ts";
+import { OwnHashes } from "../../src/verification/checkHeader.ts";
+import { createContext } from "../support/builders/request.ts";
+
+const LENGTH = 300;
+const KNOWN_HEADERS = 256;
+
+interface TestBlock {
+  readonly block: RingBlock;
+  readonly header: HeaderFields;
+}
+
+/** Returns linked blocks with the numbers from 0. */
+const createBlocks = (): TestBlock[] => {
+  const blocks: TestBlock[] = [];
+  let parentHash: Hash = ZERO_HASH;
+  for (let number = 0n; number < LENGTH; number++) {
+    const fields = {
+      ...({ parentHash, miner: ZERO_ADDRESS, stateRoot: ZERO_HASH, mixHash: ZERO_HASH, extraData: "0x" } as const),
+      ...{ transactionsRoot: ZERO_HASH, receiptsRoot: ZERO_HASH, logsBloom: createBloom() },
+      ...{ number, gasLimit: 30_000_000n, gasUsed: 0n, timestamp: 1_700_000_000n + number },
+    };
+    const hash = hashHeader(fields);
+    const { timestamp, logsBloom } = fields;
+    blocks.push({ block: { number, hash, parentHash, timestamp, logsBloom }, header: formatHeader(fields, hash) });
+    parentHash = hash;
+  }
+  return blocks;
+};
+
+const headsOf = (blocks: readonly TestBlock[]): Heads => {
+  const latest = blocks.at(-1)?.block;
+  assert.ok(latest !== undefined);
+  return {
+    ...{ latest, isAgreed: true, safe: undefined, finalized: undefined, oldest: 0n },
+    at: (number) => blocks[Number(number)]?.block,
+    header: (number) => (number + BigInt(KNOWN_HEADERS) > latest.number ? blocks[Number(number)]?.header : undefined),
+  };
+};
+
+const linked = (blocks: readonly TestBlock[], number: number): boolean => {
+  const id = blocks[number]?.block;
+  assert.ok(id !== undefined);
+  const chain = { ownHashes: new OwnHashes() } as Parameters<typeof isCommitted>[1]["chain"];
+  return isCommitted(id, { chain, context: createContext({ heads: headsOf(blocks) }) });
+};
+
+test("the head commits to the newest 256 blocks", () => {
+  const blocks = createBlocks();
+  assert.equal(linked(blocks, LENGTH - 1), true);
+  assert.equal(linked(blocks, LENGTH - KNOWN_HEADERS), true);
+  assert.equal(linked(blocks, LENGTH - KNOWN_HEADERS - 1), false, "its header is not known");
+});
+
+test("nothing below a header with an unknown field is committed to: its hash could not be computed, and its parent may be forged", () => {
+  const blocks = createBlocks();
+  const forgedAt = LENGTH - 3;
+  const { block, header } = blocks[forgedAt] ?? assert.fail();
+  const forged = { ...header, newField: "0x1", parentHash: ZERO_HASH };
+  blocks[forgedAt] = { block, header: forged };
+  assert.equal(linked(blocks, forgedAt + 1), true);
+  assert.equal(linked(blocks, forgedAt), false);
+  assert.equal(linked(blocks, forgedAt - 1), false);
+});
+
+test("another block at the number is not committed to", () => {
+  const blocks = createBlocks();
+  const below = blocks[LENGTH - 2] ?? assert.fail();
+  blocks[LENGTH - 2] = { ...below, block: { ...below.block, hash: ZERO_HASH } };
+  assert.equal(linked(blocks, LENGTH - 2), false);
+});
