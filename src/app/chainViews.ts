@@ -152,18 +152,22 @@ export class ChainViews {
     const { config, upstreams, forwarded, telemetry } = this.#options;
     const { name: chain } = config;
     const { log } = telemetry;
-    const resolved = await resolveForks(config.forks, upstreams.genesis.chainId, this.#callNode).catch(
-      (error: unknown) => {
-        log.warn({ err: error, chain }, "the chain's rules could not be read: nothing is executed here");
-        return undefined;
-      },
-    );
+    const resolved = await resolveForks(
+      config.forks,
+      upstreams.genesis.chainId,
+      this.#callNode,
+      config.forksFile,
+    ).catch((error: unknown) => {
+      log.warn({ err: error, chain }, "the chain's rules could not be read: nothing is executed here");
+      return undefined;
+    });
     if (resolved === undefined) {
       forwarded.set("rulesUnknown", true);
       return undefined;
     }
     const rules = new RulesWatch({
       ...resolved,
+      forksFile: config.forks === "auto" ? config.forksFile : undefined,
       chain,
       genesisHash: () => upstreams.genesis.hash,
       heads: upstreams.heads,

@@ -7,6 +7,7 @@ import { createRedisClient, formatHosts, parseRedisUrl, redisFault } from "../ca
 import { originOf } from "../config/providers.ts";
 import type { ChainConfig, Config } from "../config/schema.ts";
 import { connectionFault, connectionHint } from "../core/connectionFault.ts";
+import { readForksFile } from "../evm/rulesWatch.ts";
 import { connectFeed, decodeFrame } from "../feed/feedConnection.ts";
 import { parseFlashblock } from "../feed/parseFlashblock.ts";
 import { requiredOrigins } from "../heads/decideHead.ts";
@@ -74,6 +75,26 @@ const describeWrites = (chain: ChainConfig): CheckResult | undefined => {
     : { subject, level: "ok", text: `raw transactions go to ${names.length} nodes: ${names.join(", ")}` };
 };
 
+/** Reports a file with fork times that cannot be used. Undefined without one. */
+const describeForksFile = (chain: ChainConfig, chainId: number | undefined): CheckResult | undefined => {
+  const { forks, forksFile } = chain;
+  const subject = `${chain.name} forksFile`;
+  if (forksFile === undefined) {
+    return undefined;
+  }
+  if (forks !== "auto") {
+    return { subject, level: "warn", text: "it has no effect: `forks` is not `auto`" };
+  }
+  try {
+    const found = readForksFile(forksFile, BigInt(chainId ?? 0));
+    return found === undefined
+      ? { subject, level: "warn", text: `${forksFile} has no fork times of this chain` }
+      : { subject, level: "ok", text: `fork times of ${forksFile} are used` };
+  } catch (error) {
+    return { subject, level: "fault", text: error instanceof Error ? error.message : String(error) };
+  }
+};
+
 const checkChain = async (chain: ChainConfig, access: Config["access"]): Promise<readonly CheckResult[]> => {
   const { feeds, maxMessageBytes } = chain.pending;
   const [nodes, feedResults] = await Promise.all([
@@ -85,7 +106,9 @@ const checkChain = async (chain: ChainConfig, access: Config["access"]): Promise
     ...compareIds(chain, nodes),
     describeOrigins(chain),
     ...checkRequired(chain, access),
-    ...[describeWrites(chain)].filter((result) => result !== undefined),
+    ...[describeWrites(chain), describeForksFile(chain, chain.chainId ?? nodes[0]?.chainId)].filter(
+      (result) => result !== undefined,
+    ),
     ...feedResults,
   ];
   return [...own, ...(await checkCustomMethods(chain)), ...(await checkForwarded(chain, nodes))];

@@ -13,10 +13,14 @@ const SIMULATIONS = "eth_simulateV1, eth_createAccessList";
 type NodeConfig = ChainConfig["nodes"][number];
 
 /** Whether forebay can execute the newest blocks of the chain. */
-const hasRules = async ({ forks: option }: ChainConfig, chainId: number, node: NodeConfig): Promise<boolean> => {
+const hasRules = async (
+  { forks: option, forksFile }: ChainConfig,
+  chainId: number,
+  node: NodeConfig,
+): Promise<boolean> => {
   const callNode = (method: string, params: readonly unknown[]) =>
     requestResult(node, method, CHECK_TIMEOUT_MS, params);
-  const resolved = await resolveForks(option, BigInt(chainId), callNode).catch(() => undefined);
+  const resolved = await resolveForks(option, BigInt(chainId), callNode, forksFile).catch(() => undefined);
   return resolved !== undefined && areRulesKnown(resolved.forks, BigInt(Math.floor(Date.now() / 1_000)));
 };
 

@@ -274,6 +274,13 @@ export const chainSchema = z.strictObject({
     .describe(
       "Rules of execution: `auto` by chain id or newest block, `none` for no execution, a fork for all blocks, or {genesis: FILE} in geth's format",
     ),
+  forksFile: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "JSON file with fork times beside the built-in ones, for `forks: auto`; it is read again when it changes",
+    ),
   finality: finality.describe("`node`: the tags of the nodes; {depth}: this number of blocks below latest"),
   verify: z
     .enum(["off", "cheap", "full"])

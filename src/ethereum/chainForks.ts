@@ -1,5 +1,5 @@
 import { larger, smaller } from "./bigintOrder.ts";
-import { ETHEREUM_FORK_TIMES, OP_FORK_TIMES } from "./forkTimes.ts";
+import { ETHEREUM_FORK_TIMES, type EthereumForkTimes, OP_FORK_TIMES, type OpForkTimeRow } from "./forkTimes.ts";
 import { isAddress } from "./hex.ts";
 import {
   type Activation,
@@ -93,13 +93,23 @@ const rowOf = (chainId: bigint) => OP_FORK_TIMES.find((row) => BigInt(row.chainI
 /** Returns the forks of a public chain of the OP stack, or `undefined` for any other chain. */
 export const opForks = (chainId: bigint): ChainForks | undefined => {
   const row = rowOf(chainId);
-  if (row === undefined) {
-    return undefined;
-  }
-  const times = Object.entries(row.times).map(([fork, time]) => [fork, BigInt(time)] as const);
-  const forks = createOpForks(chainId, { regolith: 0n, ...Object.fromEntries(times) });
-  return row.ownRules ? { ...forks, unknownFrom: 0n } : forks;
+  return row && opForksOf(row);
 };
+
+const opForksOf = (row: OpForkTimeRow): ChainForks => {
+  const named = Object.entries(row.times).map(([fork, time]) => [fork, BigInt(time)] as const);
+  const times = named.filter(([fork]) => isOpFork(fork));
+  const forks = createOpForks(BigInt(row.chainId), { regolith: 0n, ...Object.fromEntries(times) });
+  const unknown = named.filter(([fork]) => !isOpFork(fork)).map(([, time]) => time);
+  if (row.ownRules) {
+    return { ...forks, unknownFrom: 0n };
+  }
+  return unknown.length === 0 ? forks : { ...forks, unknownFrom: unknown.reduce(smaller) };
+};
+
+/** Returns the forks of a row of the table, or of a file in its form. */
+export const formForks = (row: EthereumForkTimes | OpForkTimeRow): ChainForks =>
+  "blocks" in row ? ethereumForksOf(row) : opForksOf(row);
 
 /**
  * Native contracts of Base's nodes since Beryl, as addresses and prefixes of addresses. A B20 token has 0xb2, nine
@@ -132,14 +142,15 @@ const isKnownFork = (name: string): name is EthereumFork => ETHEREUM_FORKS.some(
 /** Returns the forks of a public network, or `undefined` for any other chain. */
 export const ethereumForks = (chainId: bigint): ChainForks | undefined => {
   const row = ETHEREUM_FORK_TIMES.find((each) => BigInt(each.chainId) === chainId);
-  if (row === undefined) {
-    return undefined;
-  }
+  return row && ethereumForksOf(row);
+};
+
+const ethereumForksOf = (row: EthereumForkTimes): ChainForks => {
   const blocks = Object.entries(row.blocks).map(([fork, block]) => ({ fork, block: BigInt(block) }));
   const times = Object.entries(row.times).map(([fork, time]) => ({ fork, timestamp: BigInt(time) }));
   return {
-    chainId,
-    ...activationsOf([...blocks, ...times]),
+    chainId: BigInt(row.chainId),
+    ...activationsOf([...blocks, ...times.sort(byTime)]),
     blobs: BLOBS,
     forkIdBlocks: row.forkIdBlocks.map(BigInt),
     depositContract: row.depositContract,

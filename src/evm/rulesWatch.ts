@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, unwatchFile, watchFile } from "node:fs";
 import type { HeadChange, Heads } from "../core/heads.ts";
 import {
   CLZ_CODE,
@@ -11,6 +11,7 @@ import {
   parseGenesisForks,
   withShownForks,
 } from "../ethereum/chainForks.ts";
+import { forksOfFile } from "../ethereum/forksFile.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import {
   findHeaderDifference,
@@ -33,6 +34,15 @@ const readGenesis = (file: string): ChainForks => {
     throw new Error(`${file} is no genesis file: it has no config.chainId`);
   }
   return forks;
+};
+
+/** Reads the forks of a chain from a file with fork times, and from the table. Throws an error that names the file. */
+export const readForksFile = (file: string, chainId: bigint): ChainForks | undefined => {
+  try {
+    return forksOfFile(JSON.parse(readFileSync(file, "utf8")), chainId);
+  } catch (cause) {
+    throw new Error(`${file}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  }
 };
 
 /** Returns the newest fork that a node shows. Karst does not change blocks, but it adds an opcode. */
@@ -59,6 +69,7 @@ export const resolveForks = async (
   option: ForksOption,
   chainId: bigint,
   callNode: CallNode,
+  forksFile?: string,
 ): Promise<ResolvedForks | undefined> => {
   if (option === "none") {
     return undefined;
@@ -69,7 +80,7 @@ export const resolveForks = async (
   if (option !== "auto") {
     return { forks: namedForks(chainId, option), hasTimes: false };
   }
-  const known = chainForks(chainId);
+  const known = forksFile === undefined ? chainForks(chainId) : readForksFile(forksFile, chainId);
   if (known !== undefined && hasNewestForks(known)) {
     return { forks: known, hasTimes: true };
   }
@@ -81,12 +92,15 @@ export const resolveForks = async (
 };
 
 const CHECK_MS = 10 * 60_000;
+const WATCH_MS = 2_000;
 
 export interface RulesWatchOptions {
   readonly chain: string;
   readonly forks: ChainForks;
   /** Whether `forks` has the chain's own fork times, so that they can be compared with those of a node. */
   readonly hasTimes: boolean;
+  /** Fork times beside those of the table. It is read again when it changes. */
+  readonly forksFile?: string | undefined;
   readonly genesisHash: () => Hash;
   readonly heads: { current(): Heads | undefined; subscribe(listener: (change: HeadChange) => void): () => void };
   readonly callNode: (method: string, params: readonly unknown[]) => Promise<unknown>;
@@ -102,10 +116,13 @@ export class RulesWatch {
   #configDifference: RuleDifference | undefined;
   #headerDifference: RuleDifference | undefined;
   #systemContracts: readonly Address[] = [];
+  /** Without the differences of the nodes. */
+  #known: ChainForks;
   #forks: ChainForks;
 
   constructor(options: RulesWatchOptions) {
     this.#options = options;
+    this.#known = options.forks;
     this.#forks = options.forks;
   }
 
@@ -119,6 +136,37 @@ export class RulesWatch {
       this.#stops.push(() => clearInterval(timer));
       await this.#checkConfig();
     }
+    const current = heads.current();
+    if (current !== undefined) {
+      this.#checkHead(current);
+    }
+    this.#watchFile();
+  }
+
+  /** `stat` sees how Kubernetes changes a mounted file. */
+  #watchFile(): void {
+    const { forksFile: file, hasTimes } = this.#options;
+    if (file === undefined || !hasTimes) {
+      return;
+    }
+    const onStat = (): void => void this.#readFile(file);
+    watchFile(file, { interval: WATCH_MS, persistent: false }, onStat);
+    this.#stops.push(() => unwatchFile(file, onStat));
+  }
+
+  async #readFile(file: string): Promise<void> {
+    const { chain, heads, telemetry } = this.#options;
+    try {
+      this.#known = readForksFile(file, this.#known.chainId) ?? this.#known;
+    } catch (err) {
+      telemetry.log.error({ err, chain }, "fork times rejected: the old ones stay active");
+      return;
+    }
+    telemetry.log.info({ chain }, "fork times read from the file");
+    this.#forks = this.#known;
+    this.#headerDifference = undefined;
+    this.#configDifference = undefined;
+    await this.#checkConfig();
     const current = heads.current();
     if (current !== undefined) {
       this.#checkHead(current);
@@ -144,16 +192,16 @@ export class RulesWatch {
   #checkHead(heads: Heads): void {
     const { timestamp, number } = heads.latest;
     const header = { number, timestamp, fields: heads.header(number) ?? {} };
-    this.#headerDifference = findHeaderDifference(header, this.#options.forks, this.#headerDifference);
+    this.#headerDifference = findHeaderDifference(header, this.#known, this.#headerDifference);
     this.#update(timestamp);
   }
 
   /** Without a response to eth_config, the last difference stays. */
   async #checkConfig(): Promise<void> {
-    const { callNode, forks, genesisHash, heads } = this.#options;
+    const { callNode, genesisHash, heads } = this.#options;
     try {
       const config = await callNode("eth_config", []);
-      this.#configDifference = findRuleDifference(config, forks, genesisHash());
+      this.#configDifference = findRuleDifference(config, this.#known, genesisHash());
       this.#systemContracts = readSystemContracts(config);
     } catch {
       return;
@@ -165,7 +213,8 @@ export class RulesWatch {
   }
 
   #update(headTimestamp: bigint): void {
-    const { chain, forks, forwarded, telemetry } = this.#options;
+    const { chain, forwarded, telemetry } = this.#options;
+    const forks = this.#known;
     const differences = [this.#configDifference, this.#headerDifference].flatMap((difference) => difference ?? []);
     const unknownFrom = findUnknownFrom(forks, differences);
     if (unknownFrom !== this.#forks.unknownFrom) {
