@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
+import { on, once } from "node:events";
 import { existsSync } from "node:fs";
 import { extname } from "node:path";
 import { test } from "node:test";
@@ -18,11 +18,16 @@ const start = (url: URL, task: string): Worker =>
 /** Returns the URLs of the modules that the entry loads for a task, once the task is loaded. */
 const loadedModules = async (task: TaskName): Promise<readonly string[]> => {
   const worker = start(new URL("./traced.worker.ts", import.meta.url), task);
-  const [loaded] = await once(worker, "message");
-  assert.equal(loaded, LOADED);
-  const [urls] = await once(worker, "message");
-  await worker.terminate();
-  return urls;
+  let isLoaded = false;
+  // The first message is of the channel.
+  for await (const [message] of on(worker, "message")) {
+    if (isLoaded) {
+      await worker.terminate();
+      return message;
+    }
+    isLoaded = message === LOADED;
+  }
+  throw new Error("the thread has ended");
 };
 
 for (const [task, module] of [
