@@ -8,10 +8,16 @@ type Labelled = Pick<RpcResponse, "proof" | "block">;
 
 const labelOf = ({ proof }: Labelled): ProofLabel => proof ?? "stated";
 
-/** Formats the header x-forebay-proof (docs/headers.md). Most answers are of the newest block, so its texts are formatted once. */
+/** Texts of more blocks are not kept. */
+const MAX_TEXTS = 1_024;
+
+/** Formats the header x-forebay-proof (docs/headers.md). The texts of blocks that are often read are formatted once. */
 export class ProofHeader {
-  #number: bigint | undefined;
-  #texts: Readonly<Record<ProofLabel, string>> = { stated: "stated", checked: "checked", proven: "proven" };
+  readonly #texts: Readonly<Record<ProofLabel, Map<bigint, string>>> = {
+    stated: new Map(),
+    checked: new Map(),
+    proven: new Map(),
+  };
 
   /** `isWhole`: the answer has no further items. */
   format(responses: readonly Labelled[], isWhole: boolean): string {
@@ -26,20 +32,30 @@ export class ProofHeader {
 
   /** A batch has the label of its weakest item, and a block if all items are of it. */
   #formatMany(responses: readonly Labelled[], number: bigint | undefined): string {
-    const labels = new Set(responses.map(labelOf));
-    const isOfOne = responses.every(({ block }) => block?.number === number);
-    return this.#textOf(LABELS.find((label) => labels.has(label)) ?? "stated", isOfOne ? number : undefined);
+    let weakest: ProofLabel = "proven";
+    let isOfOne = true;
+    for (const response of responses) {
+      const label = labelOf(response);
+      weakest = LABELS.indexOf(label) < LABELS.indexOf(weakest) ? label : weakest;
+      isOfOne &&= response.block?.number === number;
+    }
+    return this.#textOf(weakest, isOfOne ? number : undefined);
   }
 
   #textOf(label: ProofLabel, number: bigint | undefined): string {
     if (number === undefined) {
       return label;
     }
-    if (number !== this.#number) {
-      this.#number = number;
-      const block = `; block=${number}`;
-      this.#texts = { stated: `stated${block}`, checked: `checked${block}`, proven: `proven${block}` };
+    const texts = this.#texts[label];
+    const known = texts.get(number);
+    if (known !== undefined) {
+      return known;
     }
-    return this.#texts[label];
+    if (texts.size >= MAX_TEXTS) {
+      texts.clear();
+    }
+    const text = `${label}; block=${number}`;
+    texts.set(number, text);
+    return text;
   }
 }
