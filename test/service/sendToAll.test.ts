@@ -4,6 +4,7 @@ import { keccak256 } from "viem";
 import { mnemonicToAccount } from "viem/accounts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
 import {
   assertOnce,
   rawOf,
@@ -77,8 +78,11 @@ test("two anvils have a transaction after one call, and sending it again returns
   const hash = keccak256(raw);
   assert.deepEqual((await send()).result, hash);
   for (const { url } of anvils) {
-    const { body } = await rpc(url, "eth_getTransactionByHash", [hash]);
-    assert.equal(Reflect.get(Object(body.result), "hash"), hash);
+    // The client's answer does not wait for the slowest node.
+    await until(async () => {
+      const { body } = await rpc(url, "eth_getTransactionByHash", [hash]);
+      return Reflect.get(Object(body.result), "hash") === hash;
+    }, "the node has the transaction");
   }
   assert.deepEqual((await send()).result, hash, "the nodes have it already");
   await Promise.all(anvils.map(({ url }) => rpc(url, "evm_mine", [])));
