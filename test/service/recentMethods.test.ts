@@ -127,3 +127,21 @@ test("custom methods are cached by their retention, and others are not", async (
   assert.equal(await twice("own_head", ["a"]), 2);
   assert.equal(await twice("own_constant", []), 1);
 });
+
+test("a custom method whose block parameter has further members is forwarded unchanged, each time", async (t) => {
+  const { node, ask } = await startFake(
+    t,
+    { own_callMany: (params) => ({ params }) },
+    { customMethods: [{ name: "own_callMany", retention: "state", blockParam: 1 }] },
+  );
+  const at = async (block: Readonly<Record<string, unknown>>) => (await ask("own_callMany", [[], block])).result;
+  const first = { blockNumber: "0x1", transactionIndex: 0 };
+  assert.deepEqual(await at(first), { params: [[], first] });
+  const second = { ...first, transactionIndex: 5 };
+  assert.deepEqual(await at(second), { params: [[], second] });
+  assert.deepEqual(await at(second), { params: [[], second] });
+  assert.equal(node.count("own_callMany"), 3);
+  await at({ blockNumber: "0x1" });
+  await at({ blockNumber: "0x1", requireCanonical: false });
+  assert.equal(node.count("own_callMany"), 4, "the members of EIP-1898");
+});
