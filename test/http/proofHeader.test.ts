@@ -16,6 +16,10 @@ test("the header of one answer", () => {
   assert.equal(header.format([{ proof: "checked" }], true), "checked");
   assert.equal(header.format([{}], true), "stated");
   assert.equal(header.format([], true), "stated", "an error");
+  for (let number = 0n; number < 3_000n; number++) {
+    assert.equal(header.format([at(number)], true), `stated; block=${number}`);
+  }
+  assert.equal(header.format([at(8n)], true), "stated; block=8", "after many blocks");
 });
 
 test("a batch has the label of its weakest item, and a block if all items are of it", () => {
