@@ -201,6 +201,14 @@ export class Context implements CallScope {
     const options: Required<ContextOptions> = { bypassCache, span, ending, behind };
     return new Context(this.request, view, deadlineMs, options);
   }
+
+  /** Returns a context of the same request that wants no confirmations: its view is the one that the chain had. */
+  withoutConfirmations(): Context {
+    const { request, deadlineMs, bypassCache, span, behind } = this;
+    return behind === undefined
+      ? this
+      : new Context(request, behind.actual, deadlineMs, { bypassCache, span, ending: this.#ending });
+  }
 }
 
 /** The context of an execution that reads state. */

@@ -51,6 +51,10 @@ const changeBetween = (before: Heads, heads: Heads): HeadChange => {
   return { heads, from: blocksAbove(before, number), to: blocksAbove(heads, number) };
 };
 
+/** Whether the newest block of the heads is an ancestor of that of the others. */
+const areBelow = ({ latest }: Heads, others: Heads): boolean =>
+  latest.number < others.latest.number && others.at(latest.number)?.hash === latest.hash;
+
 /** The heads of a chain, as its followers read them. */
 interface FollowedHeads {
   current(): Heads | undefined;
@@ -70,7 +74,7 @@ export class HeadsBehind {
     return view;
   }
 
-  /** Follows the heads that are `confirmations` blocks behind. */
+  /** Follows the heads that are `confirmations` blocks behind. Without a change of branch, lower heads are not told. */
   follow(heads: FollowedHeads, confirmations: number): FollowedHeads {
     const find = (of: Heads | undefined): Heads | undefined => of && this.find(of, confirmations)?.heads;
     return {
@@ -79,7 +83,8 @@ export class HeadsBehind {
         let last = find(heads.current());
         return heads.subscribe((change) => {
           const next = find(change.heads);
-          if (next !== undefined) {
+          // After a lower head, the next change is still the difference to what was told.
+          if (next !== undefined && (last === undefined || !areBelow(next, last))) {
             const changed = last === undefined ? { heads: next, from: [], to: [] } : changeBetween(last, next);
             last = next;
             listener(changed);

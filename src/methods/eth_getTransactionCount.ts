@@ -43,12 +43,6 @@ const raiseNonce = async (input: MethodInput, response: RpcResponse): Promise<Rp
   return { ...(raised === nonce ? best : viewResponse(formatQuantity(raised))), pending };
 };
 
-/** A client that wants confirmations must not use a nonce twice, so that its own transactions count at once. */
-const atActualView = (input: MethodInput): MethodInput => {
-  const { behind } = input.context;
-  return behind === undefined ? input : { ...input, context: input.context.with({ view: behind.actual }) };
-};
-
 /**
  * Returns the account's nonce, a quantity (docs/service.md, eth_getTransactionCount).
  * At `pending`, it is raised above the transactions that nodes accepted through forebay.
@@ -56,7 +50,9 @@ const atActualView = (input: MethodInput): MethodInput => {
 export const eth_getTransactionCount: Method = {
   ...read,
   handle: (given) => {
-    const input = given.call.params[1] === "pending" ? atActualView(given) : given;
+    // A client that wants confirmations must not use a nonce twice, so that its own transactions count at once.
+    const isActual = given.call.params[1] === "pending" && given.context.behind !== undefined;
+    const input = isActual ? { ...given, context: given.context.withoutConfirmations() } : given;
     const response = read.handle(input);
     // A response at `pending` is always a promise.
     return response instanceof Promise ? response.then((known) => raiseNonce(input, known)) : response;

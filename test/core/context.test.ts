@@ -46,6 +46,16 @@ test("a derived context has every field of its request, and only the change diff
   assert.deepEqual({ ...same, signal: fields.signal, lazySignal: fields.lazySignal }, fields);
 });
 
+test("without confirmations, a context has the view of the chain, and all else of its request", () => {
+  const view = { heads: createHeads({ latest: 1n }) };
+  const behind = { confirmations: 1, actual: { heads: createHeads({ latest: 2n }) } };
+  const options = { bypassCache: true, span: span(), ending: new LazySignal() };
+  const context = new Context(inbound, view, 5, { ...options, behind });
+  const expected = new Context(inbound, behind.actual, 5, options);
+  assert.deepEqual(fieldsOf(context.withoutConfirmations()), fieldsOf(expected));
+  assert.equal(expected.withoutConfirmations(), expected);
+});
+
 test("the context of a request needs no other options, and is ended by its request", () => {
   const context = new Context(inbound, { heads: createHeads({ latest: 1n }) }, 5);
   assert.deepEqual([context.bypassCache, context.span, context.lazySignal], [false, undefined, inbound.lazySignal]);

@@ -7,6 +7,9 @@ import { addressOf } from "../support/builders/stateModel.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { connectSocket } from "../support/clients/socketClient.ts";
 import { until } from "../support/clients/until.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { type Lie, startLyingNode } from "../support/fakes/lyingNode.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
@@ -35,6 +38,10 @@ const start = async (t: TestContext): Promise<Rig> => {
     await service.close();
     await anvil.close();
   });
+  return rigOf(anvil, service);
+};
+
+const rigOf = (anvil: Anvil, service: Service): Rig => {
   const follow = async () => {
     await service.chains[0]?.upstreams.heads.refresh();
   };
@@ -50,12 +57,12 @@ const start = async (t: TestContext): Promise<Rig> => {
   return { anvil, service, ask, mine };
 };
 
-const send = async ({ anvil, service }: Rig, nonce: number) => {
+const send = async ({ anvil, service }: Rig, nonce: number, url = service.url) => {
   const raw = await SENDER.signTransaction({
     ...{ type: "eip1559", chainId: 31_337, nonce, to: RECEIVER, value: 1n, gas: 21_000n },
     ...{ maxFeePerGas: 10_000_000_000n, maxPriorityFeePerGas: 1n },
   });
-  const { body, text } = await rpc(service.url, "eth_sendRawTransaction", [raw], HEADER);
+  const { body, text } = await rpc(url, "eth_sendRawTransaction", [raw], HEADER);
   assert.equal(typeof body.result, "string", text);
   await until(async () => (await anvil.call("eth_getTransactionReceipt", body.result)) !== null, "a receipt");
   await service.chains[0]?.upstreams.heads.refresh();
@@ -96,6 +103,80 @@ test("the pending nonce counts transactions that have no confirmations yet", asy
   await send(rig, 1);
   assert.equal(await rig.ask("eth_getTransactionCount", SENDER.address, "latest"), "0x0");
   assert.equal(await rig.ask("eth_getTransactionCount", SENDER.address, "pending"), "0x2");
+});
+
+test("the pending nonce is not that of an older block because a node lags", async (t) => {
+  const anvil = await startAnvil(["--chain-id", "31337"]);
+  await anvil.call("anvil_mine", "0x5");
+  const node = await startLyingNode(t, anvil.url);
+  const buildsNoBlock: Lie = {
+    name: "buildsNoBlock",
+    methods: ["eth_getBlockByNumber"],
+    result: (result, { params }, ask) =>
+      params[0] === "pending" ? ask("eth_getBlockByNumber", ["latest", params[1]]) : result,
+  };
+  node.lies = [buildsNoBlock];
+  const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: LONG_MS });
+  t.after(async () => {
+    await service.close();
+    await anvil.close();
+  });
+  const rig = rigOf(anvil, service);
+  // Not through forebay, which would know of them.
+  await send(rig, 0, anvil.url);
+  await send(rig, 1, anvil.url);
+  const head = (await anvil.call("eth_getBlockByNumber", "latest", false)) as { readonly [name: string]: string };
+  let isLagging = true;
+  const lags: Lie = {
+    name: "lags",
+    methods: ["eth_getTransactionCount"],
+    response: ({ id, ...answer }, { params }) => {
+      const refuse = (message: string) => ({ jsonrpc: "2.0", id, error: { code: -32_000, message } });
+      if (params[1] === "pending") {
+        return refuse("pending block is not supported");
+      }
+      const isNewest = [JSON.stringify({ blockHash: head.hash }), `"${head.number}"`].includes(
+        JSON.stringify(params[1]),
+      );
+      return isNewest && isLagging ? refuse("header not found") : { ...answer, id };
+    },
+  };
+  node.lies = [buildsNoBlock, lags];
+  const nonce = ["eth_getTransactionCount", [SENDER.address, "pending"], HEADER] as const;
+  assert.equal((await rpc(service.url, ...nonce)).body.error?.message, "header not found");
+  isLagging = false;
+  assert.equal((await rpc(service.url, ...nonce)).body.result, "0x2");
+});
+
+test("a lower head repeats no block in subscriptions", async (t) => {
+  const chain = createFakeChain({ height: 100 });
+  const node = await createFakeNode({ chain });
+  const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: LONG_MS });
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  const follow = () => service.chains[0]?.upstreams.heads.refresh();
+  const headers = { "x-forebay-confirmations": "10" };
+  const careful = await connectSocket(service.url, headers);
+  t.after(() => careful.close());
+  await careful.call("eth_blockNumber");
+  const blocks = await careful.subscribe("newHeads");
+  chain.mine(2);
+  await follow();
+  await careful.atLeast(blocks, 2);
+  chain.reorg(4, 2);
+  await until(async () => {
+    await follow();
+    return Number((await rpc(service.url, "eth_blockNumber")).body.result) === 100;
+  }, "the lower head is served");
+  chain.mine(4);
+  await follow();
+  await careful.atLeast(blocks, 4);
+  assert.deepEqual(
+    blocks.map((block) => Number((block as { number: string }).number)),
+    [91, 92, 93, 94],
+  );
 });
 
 test("subscriptions get blocks with three confirmations, also after a reorganisation", async (t) => {
