@@ -46,7 +46,7 @@ const MISS = Object.freeze({ fwd: "miss" } as const);
 
 const createResponse = (node: string, verified: VerifiedResponse, request: RpcRequest): RpcResponse => {
   const { body, proof } = verified;
-  const block = readResponseBlock(body, request.blockField) ?? verified.block;
+  const block = verified.block ?? readResponseBlock(body, request.blockField);
   const status = request.write ? METHOD : MISS;
   return { body, node, status, ...(block && { block }), ...(proof && { proof }) };
 };

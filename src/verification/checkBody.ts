@@ -1,4 +1,5 @@
 import { isUtf8 } from "node:buffer";
+import type { BlockId } from "../core/heads.ts";
 import { isHash, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
@@ -14,7 +15,7 @@ import { checkProof } from "./checkProof.ts";
 import { checkReceipt, checkReceipts, isReceiptOf, isReceiptUnder, type ReceiptsHeader } from "./checkReceipts.ts";
 import { checkRawTransaction, checkTransactionHash, checkTransactions, matchesEmptyRoot } from "./checkTransactions.ts";
 import { type Finding, failed, failIfMalformed, passed } from "./findings.ts";
-import { dataOf, isDeposit, isNumber, isSame, listOf, numberOf } from "./jsonFields.ts";
+import { dataOf, isDeposit, isNumber, isSame, listOf, numberOf, quantityOf } from "./jsonFields.ts";
 import { areLogsInBlooms, areLogsOfReceipts } from "./matchLogs.ts";
 
 /** The block or index that a call names. Its response must have the same. An absent member is not checked. */
@@ -25,7 +26,10 @@ export interface ExpectedLocation {
   readonly index?: bigint;
 }
 
-/** The checks of one response, as plain data for a thread. With `checksHashes`, hashes and roots are computed and compared. */
+/**
+ * The checks of one response, as plain data for a thread. With `checksHashes`, hashes and roots are computed and compared.
+ * `scannedBlock`: the block that a scan of the response found, or null. It selects what is known of the block, and the branch.
+ */
 export type ResponseChecks =
   | { readonly kind: "json" }
   | {
@@ -36,18 +40,16 @@ export type ResponseChecks =
       readonly transactions?: "full" | "hashes";
       /** The block's transactions, if they are known. */
       readonly block?: BlockTransactions | undefined;
+      readonly scannedBlock?: BlockId | null;
     }
-  /**
-   * `hash`: the transaction's, if the call contains it. `block`: its block's transactions, if they are known.
-   * `scannedBlock`: the block hash that a scan of the response found, or null. It selects what is known of the block.
-   */
+  /** `hash`: the transaction's, if the call contains it. `block`: its block's transactions, if they are known. */
   | {
       readonly kind: "transaction";
       readonly hash?: string;
       readonly location: ExpectedLocation;
       readonly checksHashes: boolean;
       readonly block?: BlockTransactions | undefined;
-      readonly scannedBlock?: string | null;
+      readonly scannedBlock?: BlockId | null;
     }
   /** `block`, `receipts` and `header`: those of its block, if they are known. */
   | {
@@ -57,7 +59,7 @@ export type ResponseChecks =
       readonly block?: BlockTransactions | undefined;
       readonly receipts?: VerifiedReceipts | undefined;
       readonly header?: ReceiptsHeader | undefined;
-      readonly scannedBlock?: string | null;
+      readonly scannedBlock?: BlockId | null;
     }
   | { readonly kind: "raw"; readonly hash: string }
   | {
@@ -108,6 +110,17 @@ const isLocatedAt = (
   own: { readonly hash: unknown; readonly number: unknown },
 ): boolean => (hash === undefined || isSame(own.hash, hash)) && (number === undefined || isNumber(own.number, number));
 
+/** Whether the parsed block is the scanned one. Of two equal keys, a scan finds the first and a parser the last. */
+const isScannedBlock = (
+  { hash, number }: { readonly hash: unknown; readonly number: unknown },
+  scanned: BlockId | null | undefined,
+): boolean => {
+  if (scanned === undefined) {
+    return true;
+  }
+  return scanned === null ? !isHash(hash) : isSame(hash, scanned.hash) && quantityOf(number) === scanned.number;
+};
+
 const isListOf = (transactions: unknown, form: "full" | "hashes"): boolean =>
   Array.isArray(transactions) && transactions.every((item) => (form === "full" ? isFields(item) : isHash(item)));
 
@@ -119,7 +132,8 @@ const checkBlock = (block: Fields, checks: ResponseChecks & { kind: "block" }): 
   if (form === "hashes" && known !== undefined && !hasHashesOf(listOf(block.transactions), known)) {
     return [failed("block")];
   }
-  const isExpected = isLocatedAt(location, { hash: block.hash, number: block.number });
+  const own = { hash: block.hash, number: block.number };
+  const isExpected = isLocatedAt(location, own) && isScannedBlock(own, checks.scannedBlock);
   const findings = [isExpected ? passed("block") : failed("block")];
   if (!checksHashes) {
     return findings;
@@ -141,17 +155,14 @@ const checkBlock = (block: Fields, checks: ResponseChecks & { kind: "block" }): 
   return findings;
 };
 
-/** Whether the parsed block hash is the scanned one. Of two equal keys, a scan finds the first and a parser the last. */
-const isScannedBlock = ({ blockHash }: Fields, scannedBlock: string | null | undefined): boolean =>
-  scannedBlock === undefined || (isHash(blockHash) ? blockHash.toLowerCase() === scannedBlock : scannedBlock === null);
-
 const checkTransaction = (fields: Fields, checks: ResponseChecks & { kind: "transaction" }): Finding[] => {
   const { hash, location, checksHashes, block, scannedBlock } = checks;
+  const own = { hash: fields.blockHash, number: fields.blockNumber };
   const finding = failIfMalformed("transaction", () => {
     const isExpected =
       (hash === undefined || isSame(fields.hash, hash)) &&
-      isScannedBlock(fields, scannedBlock) &&
-      isLocatedAt(location, { hash: fields.blockHash, number: fields.blockNumber }) &&
+      isScannedBlock(own, scannedBlock) &&
+      isLocatedAt(location, own) &&
       (location.index === undefined || isNumber(fields.transactionIndex, location.index)) &&
       (block === undefined || isLocatedIn(fields, fields.hash, block));
     return isExpected ? passed("transaction") : failed("transaction");
@@ -170,7 +181,7 @@ const checkReceiptOf = (
   const finding = failIfMalformed("transaction", () => {
     const isExpected =
       isSame(receipt.transactionHash, hash) &&
-      isScannedBlock(receipt, scannedBlock) &&
+      isScannedBlock({ hash: receipt.blockHash, number: receipt.blockNumber }, scannedBlock) &&
       (block === undefined || isReceiptIn(receipt, block)) &&
       (receipts === undefined || isReceiptOf(receipt, receipts)) &&
       (header === undefined || isReceiptUnder(receipt, header));

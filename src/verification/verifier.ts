@@ -42,7 +42,7 @@ export interface VerifiedResponse {
   /** Of the response. It may be in other memory than before. */
   readonly body: Uint8Array;
   readonly proof?: Proof | undefined;
-  /** The block to which the response is bound, if it is proven. */
+  /** The block to which the response is bound, if it is proven. Of a block or header that passed, its own. */
   readonly block?: BlockId | undefined;
 }
 
@@ -263,10 +263,12 @@ export class Verifier {
     checks: ResponseChecks & { kind: "block" },
   ): Awaitable<VerifiedResponse> {
     const { heads } = context.view;
-    const hash = checks.transactions === "hashes" ? readResponseBlock(body, "hash")?.hash : undefined;
-    const block = hash === undefined ? undefined : this.#blocks.get(hash).transactions;
-    return whenKnown(this.check(node.name, body, { ...checks, block }), (checked) => {
-      return boundResponse(checked, checked.boundTo, { location: checks.location, heads });
+    const scanned = readResponseBlock(body, "hash");
+    const isKnown = scanned !== undefined && checks.transactions === "hashes";
+    const block = isKnown ? this.#blocks.get(scanned.hash).transactions : undefined;
+    return whenKnown(this.check(node.name, body, { ...checks, block, scannedBlock: scanned ?? null }), (checked) => {
+      const { body: verified, proof } = boundResponse(checked, checked.boundTo, { location: checks.location, heads });
+      return { body: verified, proof, block: scanned };
     });
   }
 
@@ -324,14 +326,13 @@ export class Verifier {
     if (id === undefined) {
       return this.#checkPart(node, body, { ...checks, scannedBlock: null });
     }
-    const scannedBlock = id.hash;
     const { transactions: block, receipts } = this.#blocks.get(id.hash);
     if (checks.kind === "transaction") {
-      return this.#checkPart(node, body, { ...checks, scannedBlock, block });
+      return this.#checkPart(node, body, { ...checks, scannedBlock: id, block });
     }
     const found = this.#evidence.isOff("header") ? undefined : this.#headers.find(id, context.view.heads);
     const header = found?.isComputed ? found : undefined;
-    const known = { ...checks, scannedBlock, block, receipts, header };
+    const known = { ...checks, scannedBlock: id, block, receipts, header };
     return block === undefined && receipts !== undefined && !isListedAtIndex(body, checks.hash, receipts)
       ? this.#readTransactions(node, id.hash, context).then((read) =>
           this.#checkPart(node, body, { ...known, block: read }),

@@ -3,6 +3,9 @@ import { after, before, test } from "node:test";
 import { parse } from "yaml";
 import type { z } from "zod";
 import type { configSchema } from "../../src/config/schema.ts";
+import { hashHeader } from "../../src/ethereum/blockHeader.ts";
+import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
+import { parseHeader } from "../../src/verification/checkHeader.ts";
 import { readRepositoryFile } from "../docs/repositoryFiles.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { connectSocket } from "../support/clients/socketClient.ts";
@@ -20,6 +23,7 @@ const KEY = { "x-api-key": "test" };
 const REQUIRE = { "x-forebay-require": "proven" };
 const ZERO = `0x${"0".repeat(40)}`;
 const WORD = `0x${"f".repeat(64)}`;
+const EMPTY_TRIE_ROOT = orderedTrieRoot([]);
 
 let chain: SealedChain;
 let nodes: readonly LyingNode[];
@@ -37,6 +41,28 @@ const changed = (result: unknown, name: string, value: unknown): unknown =>
 
 const PROOF = ["eth_getProof"];
 const BLOCKS = ["eth_getBlockByHash", "eth_getBlockByNumber"];
+
+/** Returns the JSON text of an empty block with its own hash. Before that, it has the hash and the number of the true block. */
+const forgeBlock = ({ hash, number, ...rest }: Readonly<Record<string, unknown>>): string => {
+  const forged = {
+    ...{ ...rest, number, transactions: [], gasUsed: "0x0", extraData: "0xdead", logsBloom: `0x${"00".repeat(256)}` },
+    ...{ transactionsRoot: EMPTY_TRIE_ROOT, receiptsRoot: EMPTY_TRIE_ROOT },
+  };
+  const own = JSON.stringify({ ...forged, hash: hashHeader(parseHeader(forged)) });
+  return `{"hash":"${hash}","number":"${number}",${own.slice(1)}`;
+};
+
+/** Forges the blocks that are asked for by number. */
+const forgeByNumber: NonNullable<Lie["http"]> = (http, calls) => {
+  const all: readonly { readonly id: unknown; readonly result?: unknown }[] = [JSON.parse(http.text)].flat();
+  const texts = all.map(({ id, result, ...rest }) => {
+    const isByNumber = calls.some((call) => call.id === id && call.method === "eth_getBlockByNumber");
+    return isByNumber && isObject(result) && typeof result.hash === "string"
+      ? `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${forgeBlock(result)}}`
+      : JSON.stringify({ ...rest, id, ...(result !== undefined && { result }) });
+  });
+  return { ...http, text: http.text.startsWith("[") ? `[${texts.join(",")}]` : (texts[0] ?? "") };
+};
 
 /** Lies about what an answer is proven by. */
 const LIES: readonly Lie[] = [
@@ -77,6 +103,12 @@ const LIES: readonly Lie[] = [
       Array.isArray(result)
         ? result.map((each) => changed(each, "effectiveGasPrice", "0x1"))
         : changed(result, "effectiveGasPrice", "0x1"),
+  },
+  {
+    name: "two hashes of a block",
+    methods: BLOCKS,
+    result: (result, { method }) => (method === "eth_getBlockByHash" ? null : result),
+    http: forgeByNumber,
   },
   {
     name: "hashes of a block",

@@ -160,6 +160,29 @@ test("a second block hash in a receipt or transaction does not hide the known bl
   await verify("eth_getTransactionByHash", first.transactionHash, { ...transaction, blockHash: null });
 });
 
+test("a second hash or number in a block does not hide the block that it has", async () => {
+  const { block, hash } = createBlock(5n, [0, 0]);
+  const { verify } = start(() => block);
+  const hidden = [
+    `"hash":"${ZERO_HASH}","number":"0x5"`,
+    `"hash":"${hash}","number":"0x6"`,
+    '"hash":null,"number":"0x5"',
+    `"\\u0068ash":"${ZERO_HASH}","hash":"${ZERO_HASH}","number":"0x5"`,
+  ];
+  const calls = [
+    ["eth_getBlockByNumber", ["0x5", true], block],
+    ["eth_getBlockByHash", [hash, true], block],
+    ["eth_getHeaderByNumber", ["0x5"], { ...block, transactions: undefined }],
+  ] as const;
+  for (const [method, named, object] of calls) {
+    for (const members of hidden) {
+      const text = `{${members},${JSON.stringify(object).slice(1)}`;
+      await assert.rejects(verify(method, named, text), isCertain(true), `${method} ${members}`);
+    }
+    await verify(method, named, object);
+  }
+});
+
 test("the gas of a receipt is not compared since EIP-7778, because nothing verifies it, and its status is", async () => {
   const { block, hash, receipts } = createBlock(5n, [0, 0], AMSTERDAM);
   const { verify } = start(() => block);
