@@ -2,6 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../config/readConfig.ts";
 import type { ChainConfig } from "../config/schema.ts";
+import { lagWaitMs } from "../heads/decideHead.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { trackInFlight } from "../http/trackInFlight.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
@@ -232,11 +233,16 @@ class ActiveChain {
 
   /** Waits until the chain has the head that its predecessor serves, so that no client sees `latest` move back. */
   async catchUp(before: readonly ActiveChain[], ending: AbortSignal): Promise<void> {
-    const predecessor = this.#predecessorIn(before);
-    const signal = AbortSignal.any([ending, AbortSignal.timeout(CATCH_UP_MS)]);
-    const headOf = ({ chain }: ActiveChain): bigint => chain.upstreams.heads.current()?.latest.number ?? 0n;
-    while (predecessor !== undefined && headOf(this) < headOf(predecessor) && !signal.aborted) {
-      await this.chain.upstreams.heads.next(signal).catch(() => undefined);
+    const served = this.#predecessorIn(before)?.chain.upstreams.heads;
+    const { heads } = this.chain.upstreams;
+    const numberOf = (tracker: typeof heads | undefined): bigint => tracker?.current()?.latest.number ?? 0n;
+    // Before, a node that lags has a vote.
+    const timeoutMs = lagWaitMs((served ?? heads).blockTimeMs) + CATCH_UP_MS;
+    const signal = AbortSignal.any([ending, AbortSignal.timeout(timeoutMs)]);
+    while (numberOf(heads) < numberOf(served) && !signal.aborted) {
+      // The heads of a fast chain that nobody uses do not move.
+      heads.markActive();
+      await heads.next(signal).catch(() => undefined);
     }
   }
 

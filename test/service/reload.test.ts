@@ -154,30 +154,32 @@ describe("a reload", { concurrency: true }, () => {
     assert.ok(!JSON.stringify(lines).includes(SECRET));
   });
 
-  test("a reload that adds a node that lags moves latest not back", async (t) => {
-    const chain = createFakeChain({ height: 20 });
-    const [ahead, late] = [await createFakeNode({ chain }), await createFakeNode({ chain })];
-    late.faults.lag = 5;
-    const folder = mkdtempSync(join(tmpdir(), "forebay-reload-"));
-    t.after(async () => {
-      await Promise.all([ahead.close(), late.close()]);
-      rmSync(folder, { recursive: true });
-    });
-    const file = join(folder, "forebay.yaml");
-    writeFileSync(file, configOf([ahead]));
-    const { child, url, opsUrl } = await startBin(t, file);
-    const heads = new Set<unknown>();
-    const ask = async () => heads.add((await rpc(url, "eth_blockNumber")).body.result);
-    await ask();
-    writeFileSync(file, configOf([ahead, late]));
-    child.kill("SIGHUP");
-    await until(async () => {
+  for (const more of ["", "    blockTimeMs: 200", "    blockTimeMs: 3000"]) {
+    test(`a reload that adds a node that lags moves latest not back, ${more.trim() || "by default"}`, async (t) => {
+      const chain = createFakeChain({ height: 20 });
+      const [ahead, late] = [await createFakeNode({ chain }), await createFakeNode({ chain })];
+      late.faults.lag = 5;
+      const folder = mkdtempSync(join(tmpdir(), "forebay-reload-"));
+      t.after(async () => {
+        await Promise.all([ahead.close(), late.close()]);
+        rmSync(folder, { recursive: true });
+      });
+      const file = join(folder, "forebay.yaml");
+      writeFileSync(file, configOf([ahead], more));
+      const { child, url, opsUrl } = await startBin(t, file);
+      const heads = new Set<unknown>();
+      const ask = async () => heads.add((await rpc(url, "eth_blockNumber")).body.result);
       await ask();
-      return (await reloads(opsUrl, "applied")) === 1;
-    }, "the node is added");
-    await ask();
-    assert.deepEqual([...heads], ["0x14"]);
-  });
+      writeFileSync(file, configOf([ahead, late], more));
+      child.kill("SIGHUP");
+      await until(async () => {
+        await ask();
+        return (await reloads(opsUrl, "applied")) === 1;
+      }, "the node is added");
+      await ask();
+      assert.deepEqual([...heads], ["0x14"]);
+    });
+  }
 
   test("a folder mounted as in Kubernetes is watched, ports stay, and /config shows no secret", async (t) => {
     const node = await createFakeNode();
