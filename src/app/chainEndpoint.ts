@@ -7,7 +7,7 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
 import type { ChainSources } from "./chainSources.ts";
 import { noHead } from "./chainViews.ts";
-import type { RequestViews } from "./requestViews.ts";
+import { confirmationsOf, type RequestViews } from "./requestViews.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
 import { PositionTexts } from "./viewPosition.ts";
@@ -25,12 +25,18 @@ export interface ChainEndpointOptions {
 const REQUIRE_HEADER = "x-forebay-require";
 
 /** Whether the client requires proven answers. Another value of the header must not get any answer. */
-const requiresProof = ({ caller, received }: InboundRequest): boolean => {
+const requiresProof = ({ caller, received }: Pick<InboundRequest, "caller" | "received">): boolean => {
   const required = received.headers[REQUIRE_HEADER];
   if (required !== undefined && required !== "proven") {
     throw new RpcError(CODES.INVALID_REQUEST, `Invalid request: ${REQUIRE_HEADER} must be proven`, { status: 400 });
   }
   return required !== undefined || caller.requiresProof === true;
+};
+
+/** Throws RpcError (400) for a header that no message of the WebSocket could be answered with. */
+const checkHeaders = (upgrade: Pick<InboundRequest, "caller" | "received">): void => {
+  confirmationsOf(upgrade);
+  requiresProof(upgrade);
 };
 
 /** Dispatches a body in the view of its request. Undefined: the chain has no head yet. */
@@ -50,30 +56,35 @@ const dispatchIn = (
 export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => {
   const { dispatch, passthrough, gate, views } = options;
   const { heads } = options.upstreams;
-  const { name } = options.config;
+  const chain = options.config.name;
   const proofHeader = new ProofHeader();
   const texts = new PositionTexts();
 
   /** A request waits while this process must not answer from its view, or while the heads of an idle chain are read. */
   const heldBy = (): Promise<void> | undefined => gate?.wait() ?? heads.catchingUp;
 
-  const handle: Endpoint["handle"] = (body, request) => {
-    heads.markActive();
+  const begin = (body: Uint8Array, request: InboundRequest, hasWaited: boolean): Awaitable<EndpointResponse> => {
     const held = heldBy();
     if (held !== undefined) {
-      return held.then(() => handle(body, request));
+      return held.then(() => begin(body, request, hasWaited));
     }
     const known = views.untilKnown(request);
-    if (known !== undefined) {
-      return known.then(() => answer(body, request));
-    }
-    const tooOld = views.untilNewEnough(request);
-    if (tooOld === undefined) {
-      return answer(body, request);
-    }
+    return known === undefined
+      ? inNewView(body, request, hasWaited)
+      : known.then(() => inNewView(body, request, hasWaited));
+  };
+
+  /** While a request waits for a view, this process may have to hold it again, and the view may be replaced. */
+  const inNewView = (body: Uint8Array, request: InboundRequest, hasWaited: boolean): Awaitable<EndpointResponse> => {
+    const tooOld = views.untilNewEnough(request, hasWaited);
     return tooOld instanceof Promise
-      ? tooOld.then((error) => (error === undefined ? handle(body, request) : answer(body, request, error)))
+      ? tooOld.then((error) => (error === undefined ? begin(body, request, true) : answer(body, request, error)))
       : answer(body, request, tooOld);
+  };
+
+  const handle: Endpoint["handle"] = (body, request) => {
+    heads.markActive();
+    return begin(body, request, false);
   };
 
   const answer = (body: Uint8Array, request: InboundRequest, error?: RpcError): Awaitable<EndpointResponse> => {
@@ -87,18 +98,17 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     );
   };
 
-  const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) =>
-    options.shared.webSockets.accept(
-      { request, stream: socket, head, admitted, chain: name },
-      async (body, message) => {
-        heads.markActive();
-        for (let held = heldBy(); held !== undefined; held = heldBy()) {
-          await held;
-        }
-        await views.untilKnown(message);
-        return dispatchIn(options, body, message, views.contextOf(message));
-      },
-    );
+  const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) => {
+    checkHeaders({ caller: admitted, received: { headers: request.headers } });
+    options.shared.webSockets.accept({ request, stream: socket, head, admitted, chain }, async (body, message) => {
+      heads.markActive();
+      for (let held = heldBy(); held !== undefined; held = heldBy()) {
+        await held;
+      }
+      await views.untilKnown(message);
+      return dispatchIn(options, body, message, views.contextOf(message));
+    });
+  };
 
-  return { chain: name, passthrough, handle, upgrade };
+  return { chain, passthrough, handle, upgrade };
 };

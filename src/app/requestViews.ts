@@ -34,7 +34,10 @@ const invalidHeader = (message: string): RpcError =>
   new RpcError(CODES.INVALID_REQUEST, `Invalid request: ${message}`, { status: 400 });
 
 /** Returns the confirmations that blocks need for this request: those of the key, or more. Throws RpcError (400). */
-const confirmationsOf = ({ caller: { confirmations = 0 }, received: { headers } }: InboundRequest): number => {
+export const confirmationsOf = ({
+  caller: { confirmations = 0 },
+  received: { headers },
+}: Pick<InboundRequest, "caller" | "received">): number => {
   const header = headers[CONFIRMATIONS];
   if (header === undefined) {
     return confirmations;
@@ -106,9 +109,9 @@ export class RequestViews {
 
   /**
    * Waits until the view of a request is as new as its client wants. Returns the error of a view that stays older; undefined if
-   * there is nothing to wait for. Throws RpcError for an invalid header.
+   * there is nothing to wait for. Throws RpcError for an invalid header. A request that has waited is already counted.
    */
-  untilNewEnough(request: InboundRequest): Awaitable<RpcError | undefined> {
+  untilNewEnough(request: InboundRequest, hasWaited: boolean): Awaitable<RpcError | undefined> {
     const wanted = minViewOf(request);
     if (wanted === undefined) {
       return undefined;
@@ -117,7 +120,9 @@ export class RequestViews {
     if (state === "behind") {
       return this.#reach(request, wanted);
     }
-    this.#count(state);
+    if (!hasWaited) {
+      this.#count(state);
+    }
     return state === "reorged" ? this.#tooOld(request, wanted, true) : undefined;
   }
 
@@ -129,13 +134,13 @@ export class RequestViews {
     return this.#replaced !== undefined && wanted.number <= this.#replaced + 1n ? "reorged" : "behind";
   }
 
-  /** Returns the position of the view that the request would get. */
+  /** Returns the position of the view that the request would get. Undefined if it gets none. */
   #positionOf(request: InboundRequest): ViewPosition | undefined {
     const { heads, views, behind } = this.#options;
     const current = heads.current();
     const confirmations = confirmationsOf(request);
-    const view = confirmations === 0 || current === undefined ? undefined : behind.find(current, confirmations);
-    return current && positionOf(view ?? views.view());
+    const view = current && (confirmations === 0 ? views.view() : behind.find(current, confirmations));
+    return view && positionOf(view);
   }
 
   async #reach(request: InboundRequest, wanted: ViewPosition): Promise<RpcError | undefined> {

@@ -74,7 +74,7 @@ export interface Endpoint {
   readonly chain?: string | undefined;
   /** Handles a body. Throws or rejects with RpcError if the whole request is invalid. */
   handle(body: Uint8Array, request: InboundRequest): Awaitable<EndpointResponse>;
-  /** Serves WebSockets. Without this method, they are passed through. */
+  /** Serves WebSockets. Without this method, they are passed through. Throws RpcError if the whole upgrade is refused. */
   upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer, admitted: AuthenticatedCaller): void;
   readonly passthrough?: PassThrough | undefined;
 }

@@ -127,7 +127,14 @@ export class Upgrades {
       reject(route);
       return;
     }
-    this.#upgrade(route, request, { ...stream, admitted });
+    try {
+      this.#upgrade(route, request, { ...stream, admitted });
+    } catch (error) {
+      if (!(error instanceof RpcError)) {
+        throw error;
+      }
+      reject(error);
+    }
   }
 
   #upgrade(
@@ -154,7 +161,11 @@ export const endUpgrade = (socket: Duplex, status: string): void => {
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 };
 
-const STATUS_TEXT: Readonly<Record<number, string>> = { 401: "Unauthorized", 429: "Too Many Requests" };
+const STATUS_TEXT: Readonly<Record<number, string>> = {
+  400: "Bad Request",
+  401: "Unauthorized",
+  429: "Too Many Requests",
+};
 
 /** Ends a connection that asked for an upgrade, with an error in JSON. */
 export const rejectUpgrade = (socket: Duplex, error: RpcError, requestId: string): void => {

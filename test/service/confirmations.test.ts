@@ -232,6 +232,15 @@ test("a key has its confirmations, and the header can ask for more of them only"
   }
 });
 
+test("a WebSocket is refused with an invalid header", async (t) => {
+  const { service } = await start(t);
+  for (const headers of [{ "x-forebay-confirmations": "65" }, { "x-forebay-require": "checked" }]) {
+    await assert.rejects(connectSocket(service.url, headers), /server response: 400/);
+  }
+  const socket = await connectSocket(service.url, { ...HEADER, "x-forebay-require": "proven" });
+  await socket.close();
+});
+
 test("known state answers reads at the block with confirmations", async (t) => {
   t.mock.method(Math, "random", () => 0.5);
   const accounts = Array.from({ length: 8 }, (_, index) => addressOf(index));

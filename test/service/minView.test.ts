@@ -63,7 +63,8 @@ test("a replica that is behind waits for the flashblock that a client has seen e
   assert.equal((await late).headers.get(VIEW), "101-2");
   assert.equal((await late).body.error, undefined);
   assert.equal((await askFor(second.url, "101-1")).headers.get(VIEW), "101-2");
-  assert.equal(await metric(second.opsUrl, "forebay_min_view_requests_total", 'outcome="waited"'), 1);
+  assert.equal(await metric(second.opsUrl, "forebay_min_view_requests_total", 'outcome="behind"'), 0);
+  assert.equal(await metric(second.opsUrl, "forebay_min_view_requests_total"), 2);
 });
 
 test("a replica that stays behind returns its own view, to each call of a batch", async (t) => {
@@ -89,6 +90,23 @@ test("a replica that stays behind returns its own view, to each call of a batch"
   );
   assert.equal((await askFor(url, "latest")).status, 400);
   assert.ok((await metric(opsUrl, "forebay_min_view_requests_total", 'outcome="behind"')) >= 2);
+});
+
+test("a client with confirmations gets no older view either, also after a start", async (t) => {
+  const node = await createFakeNode({ chain: createFakeChain({ height: 100 }) });
+  const service = await createService(
+    { nodes: [{ url: node.url }], blockTimeMs: LONG_MS },
+    { server: { minViewWaitMs: 1 } },
+  );
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  for (const time of ["at the start", "later"]) {
+    const headers = { "x-forebay-confirmations": "60", "x-forebay-min-view": "500-0" };
+    const answer = await rpc(service.url, ...NUMBER, [], headers);
+    assert.deepEqual(dataOf(answer), { view: "41-0" }, time);
+  }
 });
 
 test("after a reorganisation to a lower block, the error comes at once", async (t) => {
