@@ -43,17 +43,18 @@ const WORD = 32;
 /** Numbers of so many bytes are computed without text. */
 const EXACT_BYTES = 6;
 
-/** Returns the number in a part of big-endian bytes. */
+/** Returns the number in a part of big-endian bytes. Of a part that goes beyond the end, only the bytes before the end count. */
 const numberAt = (bytes: Uint8Array, from: number, to: number): bigint => {
+  const end = Math.min(to, bytes.length);
   let at = from;
-  while (at < to && bytes[at] === 0) {
+  while (at < end && bytes[at] === 0) {
     at++;
   }
-  if (to - at > EXACT_BYTES) {
-    return BigInt(formatData(bytes.subarray(at, to)));
+  if (end - at > EXACT_BYTES) {
+    return BigInt(formatData(bytes.subarray(at, end)));
   }
   let number = 0;
-  for (; at < to; at++) {
+  for (; at < end; at++) {
     number = number * 256 + (bytes[at] ?? 0);
   }
   return BigInt(number);

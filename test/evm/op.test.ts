@@ -3,7 +3,14 @@ import { test } from "node:test";
 import { createOpForks } from "../../src/ethereum/chainForks.ts";
 import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
-import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, l1Cost, OPERATOR_FEE_VAULT } from "../../src/ethereum/opFees.ts";
+import {
+  BASE_FEE_VAULT,
+  L1_BLOCK,
+  L1_FEE_VAULT,
+  l1Cost,
+  OPERATOR_FEE_VAULT,
+  parseL1Attributes,
+} from "../../src/ethereum/opFees.ts";
 import { type OpFork, rulesAt } from "../../src/ethereum/rules.ts";
 import type { DepositTransaction } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
@@ -111,6 +118,19 @@ test("a transaction pays L1 fee, operator fee and base fee into their vaults", a
   assert.equal(state.balanceOf(BASE_FEE_VAULT), 21_000n * 10n);
   assert.equal(state.balanceOf(COINBASE), 21_000n);
   assert.equal(state.balanceOf(FROM), ether - 7n - 21_000n * 11n - operator - l1Fee);
+});
+
+test("L1 attributes of short calldata have the bytes that it has", () => {
+  const full = Uint8Array.fromHex(`440a5e20${"07".repeat(174)}`);
+  const numberAt = (bytes: Uint8Array, from: number, to: number): bigint =>
+    BigInt(`0x0${bytes.subarray(from, to).toHex()}`);
+  for (let length = 0; length <= full.length; length++) {
+    const bytes = full.subarray(0, length);
+    const read = parseL1Attributes(bytes);
+    assert.equal(read.baseFee, numberAt(bytes, 36, 68), `${length} bytes`);
+    assert.equal(read.operatorFeeScalar, numberAt(bytes, 164, 168), `${length} bytes`);
+    assert.equal(read.operatorFeeConstant, numberAt(bytes, 168, 176), `${length} bytes`);
+  }
 });
 
 test("Bedrock's L1 fee counts a signature, and is used in Ecotone's first block", async () => {
