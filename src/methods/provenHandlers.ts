@@ -1,11 +1,12 @@
 import type { Context } from "../core/context.ts";
-import type { Heads } from "../core/heads.ts";
-import { NodeError } from "../core/node.ts";
+import type { BlockId, Heads } from "../core/heads.ts";
+import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { isFields } from "../json/jsonBytes.ts";
-import { type Call, createCall } from "../jsonrpc/call.ts";
+import { type Call, createCall, whenKnown } from "../jsonrpc/call.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import type { Handlers } from "./handlers.ts";
+import type { Chain } from "./method.ts";
 import { NotProvenError, type NotProvenReason } from "./notProven.ts";
 import { proveLogs } from "./provenLogs.ts";
 import {
@@ -73,14 +74,25 @@ const requireProof = (response: RpcResponse, proven: ProvenCall): RpcResponse =>
   return response;
 };
 
+/** All nodes lack the proof, or return wrong ones. With any other error a node may have it. */
+const LACKS_PROOF: ReadonlySet<NodeErrorKind> = new Set([
+  "unverified",
+  "missingData",
+  "otherBranch",
+  "unsupportedMethod",
+]);
+
 const prove = async (prover: Prover, proven: ProvenCall): Promise<RpcResponse> => {
   try {
     return requireProof(await prover(proven), proven);
   } catch (error) {
-    // All nodes lack the proof, or return wrong ones.
-    throw error instanceof NodeError ? new NotProvenError("noProof") : error;
+    throw error instanceof NodeError && LACKS_PROOF.has(error.kind) ? new NotProvenError("noProof") : error;
   }
 };
+
+/** Whether another block is served at that number, or none yet. Nothing is known of a number below the block ring. */
+const isOutside = ({ number, hash }: BlockId, { latest, at }: Heads): boolean =>
+  number > latest.number || (at(number)?.hash ?? hash) !== hash;
 
 /** Returns the prover of a call. Throws if its answer cannot be proven. */
 const proverOf = ({ method, params }: Call, { isAgreed }: Heads): Prover => {
@@ -97,7 +109,7 @@ const proverOf = ({ method, params }: Call, { isAgreed }: Heads): Prover => {
   return prover;
 };
 
-type ProvingChain = ProvenCall["chain"];
+type ProvingChain = ProvenCall["chain"] & Pick<Chain, "heads">;
 
 /**
  * Creates handlers that return only answers that are proven on an agreed head, and throw NotProvenError instead of any other.
@@ -110,12 +122,38 @@ export const createProvenHandlers = (
 ): Handlers => {
   const run = (call: Call, context: Context) => (handlers.lookup(call.method) ?? handlers.forward)(call, context);
 
-  const answer = async (call: Call, context: Context): Promise<RpcResponse> => {
-    const { heads } = context.view;
+  /** `onOutside` is called if a read returns a block that is not in the heads. */
+  const proveIn = async (call: Call, context: Context, heads: Heads, onOutside: () => void): Promise<RpcResponse> => {
     const prover = proverOf(call, heads);
     const sealed = context.with({ view: { heads } });
-    const read: ProvenCall["read"] = (method, params) => run(createCall(method, params), sealed);
+    const read: ProvenCall["read"] = (method, params) =>
+      whenKnown(run(createCall(method, params), sealed), (response) => {
+        if (response.block !== undefined && isOutside(response.block, heads)) {
+          onOutside();
+        }
+        return response;
+      });
     return prove(prover, { chain, call, context: sealed, read });
+  };
+
+  /** A read that refreshes the heads is answered of newer ones than the call began with. So the call is proven in these, once. */
+  const answer = async (call: Call, context: Context): Promise<RpcResponse> => {
+    const { heads } = context.view;
+    let isNewer = false;
+    try {
+      return await proveIn(call, context, heads, () => {
+        isNewer = true;
+      });
+    } catch (error) {
+      if (!(isNewer && error instanceof NotProvenError)) {
+        throw error;
+      }
+      const next = await chain.heads.refresh(context);
+      if (next.latest.hash === heads.latest.hash) {
+        throw error;
+      }
+      return proveIn(call, context, next, () => undefined);
+    }
   };
 
   const handle: Handler<Context, RpcResponse> = (call, context) =>

@@ -269,6 +269,39 @@ test("the recipe: if all nodes lie, a client gets an error with the reason", asy
   }
 });
 
+test("if no node can answer, a call fails as for any client, and not for the lack of a proof", async (t) => {
+  const started = await startRecipe();
+  t.after(() => started.close());
+  const busy: Lie = { name: "busy", methods: PROOF, http: () => ({ status: 503, text: "busy" }) };
+  for (const node of nodes) {
+    node.lies = [busy];
+  }
+  try {
+    const { status, headers, body } = await rpc(started.url, "eth_getBalance", [chain.accounts[0], "latest"], KEY);
+    assert.doesNotMatch(body.error?.message ?? "", /not proven/);
+    assert.equal(status, 503);
+    assert.notEqual(headers.get("retry-after"), null);
+  } finally {
+    for (const node of nodes) {
+      node.lies = [];
+    }
+  }
+});
+
+test("a block above the view is proven in the heads that its read refreshed", async (t) => {
+  const started = await startRecipe();
+  t.after(() => started.close());
+  const before = String((await requiredOf(started, "eth_blockNumber")).result);
+  await chain.devnet.rpc("anvil_mine", "0x1");
+  const next = `0x${(BigInt(before) + 1n).toString(16)}`;
+  const { result, error, label } = await requiredOf(started, "eth_getBlockByNumber", next, false);
+  assert.equal(error, undefined);
+  assert.equal(label, `proven; block=${BigInt(next)}`);
+  assert.equal(Object(result).number, next);
+  const { result: receipts, error: unread } = await requiredOf(started, "eth_getBlockReceipts", next);
+  assert.deepEqual([receipts, unread], [[], undefined]);
+});
+
 test("what cannot be proven fails with the reason, and what needs no proof does not", async () => {
   const [account] = chain.accounts;
   const call = { from: account, to: chain.token, data: "0x18160ddd" };
