@@ -183,6 +183,18 @@ test("a second hash or number in a block does not hide the block that it has", a
   }
 });
 
+test("a second hash or number in the first receipt of a block does not hide the one that it has", async () => {
+  const { block, hash, receipts } = createBlock(5n, [0, 0]);
+  const { verify } = start(() => block);
+  const hideIn = (list: readonly Fields[], members: string) => `[{${members},${JSON.stringify(list).slice(2)}`;
+  const moved = receipts.map((receipt) => ({ ...receipt, blockHash: ZERO_HASH }));
+  for (const named of ["0x5", hash]) {
+    await verify("eth_getBlockReceipts", named, receipts);
+    const other = hideIn(moved, `"blockHash":"${hash}","blockNumber":"0x5"`);
+    await assert.rejects(verify("eth_getBlockReceipts", named, other), isCertain(true));
+  }
+});
+
 test("the gas of a receipt is not compared since EIP-7778, because nothing verifies it, and its status is", async () => {
   const { block, hash, receipts } = createBlock(5n, [0, 0], AMSTERDAM);
   const { verify } = start(() => block);
