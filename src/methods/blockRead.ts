@@ -18,6 +18,7 @@ import {
 } from "./blockParams.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
+import { HIDDEN, isHidden } from "./hiddenBlocks.ts";
 import type { Chain, Method, MethodInput } from "./method.ts";
 import { type CanonicalJson, parseParams } from "./paramSpec.ts";
 import { atPending, atPendingHash } from "./pendingReads.ts";
@@ -137,6 +138,9 @@ const readAt = (input: MethodInput, read: BlockReadInput, resolved: ResolvedBloc
     : undefined;
   if (ofPending !== undefined) {
     return ofPending;
+  }
+  if (resolved.kind === "hash" && returnsNull(spec) && isHidden(input.context, resolved.hash)) {
+    return HIDDEN;
   }
   const response = request(resolved);
   return spec.kind === "state" && response instanceof Promise ? response.catch(throwUnknownBlock) : response;

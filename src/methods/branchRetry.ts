@@ -6,6 +6,7 @@ import { RETRY_LIMITS, RETRY_RULES, type RetryRule, retryCause } from "../core/r
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { HIDDEN } from "./hiddenBlocks.ts";
 import type { Chain } from "./method.ts";
 
 const UNAVAILABLE_STATUS = 503;
@@ -27,13 +28,11 @@ const isAboveView = ({ block }: RpcResponse, heads: Heads): boolean =>
 const isInView = (response: RpcResponse, heads: Heads): boolean =>
   response.verified !== false && !isAboveView(response, heads);
 
-const UNKNOWN: RpcResponse = { body: Buffer.from("null"), status: { hit: "view" } };
-
 /** Returns `null` for what is in a block that the client does not see yet, because it wants confirmations. */
 const hiding =
   (send: (context: Context) => Awaitable<RpcResponse>) =>
   (context: Context): Awaitable<RpcResponse> =>
-    whenKnown(send(context), (response) => (isAboveView(response, context.view.heads) ? UNKNOWN : response));
+    whenKnown(send(context), (response) => (isAboveView(response, context.view.heads) ? HIDDEN : response));
 
 const outsideView = ({ node = "a node" }: RpcResponse): NodeError =>
   new NodeError("otherBranch", node, `header not found: ${node} answers of a block that is not served`, {

@@ -41,6 +41,10 @@ const refreshed = async (chain: Chain, context: Context, newestBlock: BlockParam
   return context.with({ view: { heads } });
 };
 
+/** A client that wants confirmations must not see the pending block of a node. */
+const newestOf = (asked: BlockParameter, { behind }: Context): BlockParameter =>
+  behind !== undefined && "tag" in asked && asked.tag === "pending" ? { tag: "latest" } : asked;
+
 /** The method has no form by hash, and its result has no hash. Above the finalized head, it is cached until the next head. */
 export const eth_feeHistory: Method = {
   name,
@@ -49,7 +53,7 @@ export const eth_feeHistory: Method = {
   isSlow: true,
   handle: async ({ chain, call, context }) => {
     const values = parseParams(call.params, params);
-    const newestBlock = parseBlockNumberOrTag(values[1], "newestBlock");
+    const newestBlock = newestOf(parseBlockNumberOrTag(values[1], "newestBlock"), context);
     const isAbove = resolveBlock(newestBlock, context.view.heads).kind === "aboveHead";
     const current = isAbove ? await refreshed(chain, context, newestBlock) : context;
     return retryOnBranchChange(chain, current, async (at) => {

@@ -7,6 +7,7 @@ import { formatJson, isFields } from "../json/jsonBytes.ts";
 import { type Awaitable, createCall } from "../jsonrpc/call.ts";
 import { headerNotFound } from "./blockParams.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
+import { HIDDEN, isHidden } from "./hiddenBlocks.ts";
 import type { Method, MethodInput } from "./method.ts";
 import { type CanonicalJson, hexOf, type ParamSpec, parseParams } from "./paramSpec.ts";
 import { ofMode, viewResponse } from "./pendingReads.ts";
@@ -30,6 +31,9 @@ export const plainRead = ({ name, params, retention, blockField, nullIsError, is
   ...(isSlow && { isSlow }),
   handle: ({ chain, call, context }) => {
     const values = parseParams(call.params, params);
+    if (name.startsWith("eth_") && isHidden(context, String(values[0]))) {
+      return HIDDEN;
+    }
     const canonicalParams = JSON.stringify([name, values]);
     const request = {
       ...createCall(name, values),

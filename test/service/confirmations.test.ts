@@ -75,6 +75,15 @@ test("a client that wants three confirmations reads the chain of three blocks ag
   const head = Number(await anvil.call("eth_blockNumber"));
   const hash = await send(rig, 0);
   assert.equal(Number(await ask("eth_blockNumber")), head + 1 - BEHIND);
+  const block = (await anvil.call("eth_getBlockByNumber", "latest", false)) as { readonly hash: string };
+  const byHash: readonly (readonly [string, ...unknown[]])[] = [
+    ["eth_getBlockByHash", block.hash, false],
+    ["eth_getBlockTransactionCountByHash", block.hash],
+    ["eth_getUncleCountByBlockHash", block.hash],
+    ["eth_getTransactionByBlockHashAndIndex", block.hash, "0x0"],
+    ["eth_getBlockReceipts", block.hash],
+    ["eth_getBlockReceipts", { blockHash: block.hash }],
+  ];
   // Nothing of the newest three blocks is shown.
   const balance = () => ask("eth_getBalance", RECEIVER, "latest");
   for (let confirmations = 0; confirmations < BEHIND; confirmations++) {
@@ -84,7 +93,15 @@ test("a client that wants three confirmations reads the chain of three blocks ag
     assert.equal(await ask("eth_getTransactionByHash", hash), null);
     assert.equal(await ask("eth_getBlockByNumber", `0x${(head + 1).toString(16)}`, false), null);
     assert.equal(await ask("eth_getTransactionCount", SENDER.address, "latest"), "0x0");
+    for (const [method, ...params] of byHash) {
+      assert.equal(await ask(method, ...params), null, method);
+    }
+    const fees = (await ask("eth_feeHistory", "0x1", "pending", [])) as { readonly oldestBlock: string };
+    assert.equal(Number(fees.oldestBlock), head + 1 + confirmations - BEHIND);
     await mine();
+  }
+  for (const [method, ...params] of byHash) {
+    assert.notEqual(await ask(method, ...params), null, method);
   }
   assert.equal(await balance(), "0x1");
   assert.equal(((await ask("eth_getTransactionReceipt", hash)) as Record<string, unknown>).transactionHash, hash);
