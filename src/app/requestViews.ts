@@ -131,7 +131,7 @@ export class RequestViews {
     if (position === undefined || !isOlder(position, wanted)) {
       return "current";
     }
-    return this.#replaced !== undefined && wanted.number <= this.#replaced + 1n ? "reorged" : "behind";
+    return this.#replaced !== undefined && wanted.head <= this.#replaced ? "reorged" : "behind";
   }
 
   /** Returns the position of the view that the request would get. Undefined if it gets none. */

@@ -43,7 +43,7 @@ const startReplicas = async (t: TestContext, minViewWaitMs: number) => {
   const { number, hash, timestamp } = chain.latest;
   const messageOf = (index: number) =>
     wireMessage(index, { number: number + 1n, parentHash: hash, timestamp: timestamp + 12n });
-  return { replicas, feeds, messageOf };
+  return { replicas, feeds, messageOf, chain };
 };
 
 test("a replica that is behind waits for the flashblock that a client has seen elsewhere", async (t) => {
@@ -65,6 +65,21 @@ test("a replica that is behind waits for the flashblock that a client has seen e
   assert.equal((await askFor(second.url, "101-1")).headers.get(VIEW), "101-2");
   assert.equal(await metric(second.opsUrl, "forebay_min_view_requests_total", 'outcome="behind"'), 0);
   assert.equal(await metric(second.opsUrl, "forebay_min_view_requests_total"), 2);
+});
+
+test("a replica whose flashblocks are ahead of its head does not replace one with that head", async (t) => {
+  const { replicas, feeds, messageOf, chain } = await startReplicas(t, 1);
+  const [{ url }] = replicas;
+  feeds[0].send(messageOf(0));
+  await until(async () => (await viewOf(url)) === "101-1", "the view has the flashblock");
+  const { body } = await rpc(url, "eth_getBlockByNumber", ["pending", false]);
+  const { number, timestamp } = chain.latest;
+  const parentHash = Reflect.get(Object(body.result), "hash") as `0x${string}`;
+  feeds[0].send(wireMessage(0, { number: number + 2n, parentHash, timestamp: timestamp + 24n }));
+  await until(async () => (await viewOf(url)) === "102-1-100", "the view has a flashblock of the block above");
+  assert.deepEqual(dataOf(await askFor(url, "102-0")), { view: "102-1-100" });
+  assert.equal((await askFor(url, "102-1-100")).body.error, undefined);
+  assert.equal((await askFor(url, "102-1-x")).status, 400);
 });
 
 test("a replica that stays behind returns its own view, to each call of a batch", async (t) => {
