@@ -74,17 +74,23 @@ export class HeadsBehind {
     return view;
   }
 
-  /** Follows the heads that are `confirmations` blocks behind. Without a change of branch, lower heads are not told. */
+  /**
+   * Follows the heads that are `confirmations` blocks behind, for one listener. Once it was told of a block, lower heads of the
+   * same branch are not followed: no block is repeated, and each stays in `current()`.
+   */
   follow(heads: FollowedHeads, confirmations: number): FollowedHeads {
-    const find = (of: Heads | undefined): Heads | undefined => of && this.find(of, confirmations)?.heads;
+    let last: Heads | undefined;
+    const find = (of: Heads | undefined): Heads | undefined => {
+      const next = of && this.find(of, confirmations)?.heads;
+      return next !== undefined && last !== undefined && areBelow(next, last) ? last : next;
+    };
     return {
       current: () => find(heads.current()),
       subscribe: (listener) => {
-        let last = find(heads.current());
+        last = find(heads.current());
         return heads.subscribe((change) => {
           const next = find(change.heads);
-          // After a lower head, the next change is still the difference to what was told.
-          if (next !== undefined && (last === undefined || !areBelow(next, last))) {
+          if (next !== undefined) {
             const changed = last === undefined ? { heads: next, from: [], to: [] } : changeBetween(last, next);
             last = next;
             listener(changed);
