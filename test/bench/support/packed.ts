@@ -7,8 +7,8 @@ import type { Server } from "./compareServers.ts";
 import { startForebay, THIS_TREE } from "./forebay.ts";
 
 const MIB = 1024 * 1024;
-/** Beside the repository's node_modules, so that the package finds its dependencies. */
-const FOLDER = fileURLToPath(new URL("dist/bench/", THIS_TREE));
+/** Beside the repository's node_modules, so that the package finds its dependencies. Two benches may run at once. */
+const FOLDER = fileURLToPath(new URL(`dist/bench-${process.pid}/`, THIS_TREE));
 
 /** The package, as a user installs it. Its temporary files, the compile cache among them, are in a folder of their own. */
 export interface Packed {
