@@ -115,8 +115,9 @@ export const readReceipts = async (
   return receipts;
 };
 
-/** Creates the prover of a count of transactions. `method` reads the block. */
-export const proveCount =
+/** Creates the prover of a count that follows from a whole block. `method` reads the block. Undefined: the count does not follow. */
+const proveOfBlock =
+  (countOf: (rooted: RootedBlock) => number | undefined) =>
   (method: string): Prover =>
   async (proven) => {
     const { call, read } = proven;
@@ -125,21 +126,15 @@ export const proveCount =
       return first;
     }
     const rooted = await readRooted(proven, method, call.params[0]);
-    return rooted === undefined ? first : provenResponse(formatQuantity(rooted.transactions.length), rooted.block);
+    const count = rooted && countOf(rooted);
+    return rooted === undefined || count === undefined ? first : provenResponse(formatQuantity(count), rooted.block);
   };
 
-/** Creates the prover of a count of uncles: a block without any has the hash of an empty list. `method` reads the block. */
-export const proveUncleCount =
-  (method: string): Prover =>
-  async (proven) => {
-    const { call, read } = proven;
-    const first = await read(call.method, call.params);
-    if (first.proof === "proven" || isNull(first)) {
-      return first;
-    }
-    const rooted = await readRooted(proven, method, call.params[0]);
-    return rooted?.fields.sha3Uncles === EMPTY_OMMERS_HASH ? provenResponse("0x0", rooted.block) : first;
-  };
+/** Creates the prover of a count of transactions. */
+export const proveCount = proveOfBlock(({ transactions }) => transactions.length);
+
+/** Creates the prover of a count of uncles: a block without any has the hash of an empty list. */
+export const proveUncleCount = proveOfBlock(({ fields }) => (fields.sha3Uncles === EMPTY_OMMERS_HASH ? 0 : undefined));
 
 const SLOT = [required("address", readAddress), required("position", readSlot)];
 const ACCOUNT = [required("address", readAddress)];
