@@ -22,6 +22,8 @@ export const lowerPrefix = (value: unknown): unknown =>
   typeof value === "string" && value.startsWith("0X") ? `0x${value.slice(2)}` : value;
 
 export const formatQuantity = (value: bigint | number): Quantity => `0x${value.toString(16)}`;
+/** Formats a number as 32 bytes: a word of the EVM, or the key of a slot. */
+export const formatWord = (value: bigint | number): Hash => `0x${value.toString(16).padStart(64, "0")}`;
 const viewOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 
 export const formatData = (bytes: Uint8Array): Data => `0x${viewOf(bytes).toString("hex")}`;

@@ -1,5 +1,5 @@
 import { larger } from "./bigintOrder.ts";
-import { type Address, formatData, type Hash } from "./hex.ts";
+import { type Address, formatData, formatWord, type Hash } from "./hex.ts";
 import { isOpForkActive, type OpFork, type Rules } from "./rules.ts";
 import { DEPOSIT_TYPE } from "./transaction.ts";
 
@@ -103,15 +103,13 @@ const parseBedrock = (calldata: Uint8Array): L1Attributes => {
 /** Returns a slot's value, with or without leading zeros. */
 type ReadSlot = (slot: Hash) => Uint8Array;
 
-const slotKey = (slot: number): Hash => `0x${slot.toString(16).padStart(64, "0")}`;
-
 /** The slots of L1Block. Source: optimism, L1Block.sol. */
-const BASE_FEE_SLOT = slotKey(1);
-const SCALARS_SLOT = slotKey(3);
-const OVERHEAD_SLOT = slotKey(5);
-const SCALAR_SLOT = slotKey(6);
-const BLOB_BASE_FEE_SLOT = slotKey(7);
-const OPERATOR_SLOT = slotKey(8);
+const BASE_FEE_SLOT = formatWord(1);
+const SCALARS_SLOT = formatWord(3);
+const OVERHEAD_SLOT = formatWord(5);
+const SCALAR_SLOT = formatWord(6);
+const BLOB_BASE_FEE_SLOT = formatWord(7);
+const OPERATOR_SLOT = formatWord(8);
 
 /** Returns the number at these bytes of a word whose leading zeros may be missing. */
 const partOf = (value: Uint8Array, from = 0, to = WORD): bigint => {

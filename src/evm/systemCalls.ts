@@ -1,4 +1,4 @@
-import { type Address, type Hash, parseData } from "../ethereum/hex.ts";
+import { type Address, formatWord, type Hash, parseData } from "../ethereum/hex.ts";
 import { numberBytes, stripZeros } from "../ethereum/rlp.ts";
 import type { ActiveRules, ExecutionContext } from "./engine.ts";
 
@@ -37,12 +37,10 @@ export const writeStartSlots = (
 ): void => {
   if (engine.isActive(4788)) {
     const slot = block.timestamp % RING_SLOTS;
-    state.presetStorage(BEACON_ROOTS, slotOf(slot), numberBytes(block.timestamp));
-    state.presetStorage(BEACON_ROOTS, slotOf(slot + RING_SLOTS), stripZeros(parseData(parentBeaconBlockRoot)));
+    state.presetStorage(BEACON_ROOTS, formatWord(slot), numberBytes(block.timestamp));
+    state.presetStorage(BEACON_ROOTS, formatWord(slot + RING_SLOTS), stripZeros(parseData(parentBeaconBlockRoot)));
   }
   if (engine.isActive(2935)) {
-    state.presetStorage(BLOCK_HASHES, slotOf((block.number - 1n) % RING_SLOTS), stripZeros(parseData(parentHash)));
+    state.presetStorage(BLOCK_HASHES, formatWord((block.number - 1n) % RING_SLOTS), stripZeros(parseData(parentHash)));
   }
 };
-
-const slotOf = (number: bigint): Hash => `0x${number.toString(16).padStart(64, "0")}`;

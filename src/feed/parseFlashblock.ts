@@ -2,6 +2,7 @@ import type { PendingEnvironment } from "../core/view.ts";
 import {
   type Address,
   type Data,
+  formatWord,
   type Hash,
   isAddress,
   isData,
@@ -288,7 +289,7 @@ const read = {
     return BigInt(value);
   },
   /** Reads a storage slot. Some senders omit leading zeros. */
-  slot: (value: unknown): Hash => `0x${read.quantity(value).toString(16).padStart(64, "0")}`,
+  slot: (value: unknown): Hash => formatWord(read.quantity(value)),
   list: (value: unknown): readonly unknown[] => {
     if (!Array.isArray(value)) {
       throw new Malformed();

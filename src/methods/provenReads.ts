@@ -2,7 +2,7 @@ import type { Context } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import { isNull, parsedResult, type RpcResponse } from "../core/rpcSource.ts";
 import { EMPTY_OMMERS_HASH } from "../ethereum/blockHeader.ts";
-import { type Address, formatQuantity, type Hash, isData, parseData } from "../ethereum/hex.ts";
+import { type Address, formatQuantity, formatWord, type Hash, isData, parseData } from "../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../ethereum/keccak.ts";
 import { type Fields, formatJson, isFields } from "../json/jsonBytes.ts";
 import { type Awaitable, type Call, createCall } from "../jsonrpc/call.ts";
@@ -150,8 +150,6 @@ interface ProvenRead {
 const numberIn = (field: unknown): bigint =>
   typeof field === "number" || (typeof field === "string" && field !== "0x") ? BigInt(field) : 0n;
 
-const formatWord = (field: unknown): string => `0x${numberIn(field).toString(16).padStart(64, "0")}`;
-
 /** Creates the prover of a state value: one proof is read, and its value is the answer. */
 const proveState =
   (hasSlot: boolean, answer: (read: ProvenRead, proven: ProvenCall) => Awaitable<RpcResponse>): Prover =>
@@ -207,5 +205,7 @@ export const proveBalance = proveState(false, ({ proof, block }) =>
 export const proveNonce = proveState(false, ({ proof, block }) =>
   provenResponse(formatQuantity(numberIn(proof.nonce)), block),
 );
-export const proveSlot = proveState(true, ({ proof, block }) => provenResponse(formatWord(slotValue(proof)), block));
+export const proveSlot = proveState(true, ({ proof, block }) =>
+  provenResponse(formatWord(numberIn(slotValue(proof))), block),
+);
 export const proveCode = proveState(false, answerCode);

@@ -1,6 +1,6 @@
 import type { StateChanges, StateReader, StateValues } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
-import type { Hash } from "../ethereum/hex.ts";
+import { formatWord, type Hash } from "../ethereum/hex.ts";
 import type { BlockEnvironment } from "../evm/engine.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS } from "../evm/systemCalls.ts";
 import { findAccount, findSlot } from "./stateLayers.ts";
@@ -41,7 +41,6 @@ export const layered = (base: StateReader, layers: readonly StateChanges[]): Sta
 });
 
 const NOTHING = new Uint8Array(0);
-const slotAt = (slot: bigint): Hash => `0x${slot.toString(16).padStart(64, "0")}`;
 
 /**
  * Returns zero values for the slots that the system calls at a block's start overwrite (EIP-4788, EIP-2935).
@@ -53,9 +52,9 @@ export const overwritten = ({ number, timestamp }: PendingEnvironment): StateVal
     accounts: [],
     codes: [],
     slots: [
-      [BEACON_ROOTS, slotAt(time), NOTHING],
-      [BEACON_ROOTS, slotAt(time + RING_SLOTS), NOTHING],
-      [BLOCK_HASHES, slotAt((number - 1n) % RING_SLOTS), NOTHING],
+      [BEACON_ROOTS, formatWord(time), NOTHING],
+      [BEACON_ROOTS, formatWord(time + RING_SLOTS), NOTHING],
+      [BLOCK_HASHES, formatWord((number - 1n) % RING_SLOTS), NOTHING],
     ],
     blockHashes: [],
   };

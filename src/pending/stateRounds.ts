@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { StateKeys } from "../core/stateReader.ts";
-import type { Address, Hash } from "../ethereum/hex.ts";
+import { type Address, formatWord, type Hash } from "../ethereum/hex.ts";
 import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../ethereum/opFees.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import { StateKeySet } from "../evm/reads/stateKeySet.ts";
@@ -226,5 +226,5 @@ const alwaysReadKeys = ({ environment, index, accessList }: FlashblockJob, rules
 
 const L1_SLOTS = Array.from({ length: L1_BLOCK_SLOTS }, (_, slot): readonly [Address, Hash] => [
   L1_BLOCK,
-  `0x${slot.toString(16).padStart(64, "0")}`,
+  formatWord(slot),
 ]);

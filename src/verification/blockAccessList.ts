@@ -1,4 +1,4 @@
-import { type Address, type Hash, parseData } from "../ethereum/hex.ts";
+import { type Address, formatWord, type Hash, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import { encodeBytes, encodeList, encodeNumber, stripZeros } from "../ethereum/rlp.ts";
 import type { Fields } from "../json/jsonBytes.ts";
@@ -26,8 +26,7 @@ export interface AccountAccess {
 }
 
 const items = (value: unknown): readonly unknown[] => (isAbsent(value) ? [] : listOf(value));
-/** Formats a quantity as 32 bytes. */
-export const formatWord = (value: unknown): Hash => `0x${numberOf(value).toString(16).padStart(64, "0")}`;
+const wordOf = (value: unknown): Hash => formatWord(numberOf(value));
 
 /** Parses a change. The execution API names its fields `index` and `value` or `code`. Clients also use longer names. */
 const changeOf =
@@ -47,7 +46,7 @@ const codeChange = changeOf("newCode", (value) => parseData(dataOf(value)));
 
 const parseSlot = (item: unknown): ListedSlot => {
   const { key, slot, changes, slotChanges } = fieldsOf(item);
-  return { slot: formatWord(key ?? slot), changes: items(changes ?? slotChanges).map(storageChange) };
+  return { slot: wordOf(key ?? slot), changes: items(changes ?? slotChanges).map(storageChange) };
 };
 
 /** Parses the result of eth_getBlockAccessList. Throws MalformedField. */
@@ -57,7 +56,7 @@ export const parseBlockAccessList = (value: unknown): readonly AccountAccess[] =
     return {
       address: `0x${bytesOf(account.address, 20).slice(2).toLowerCase()}`,
       storageChanges: items(account.storageChanges).map(parseSlot),
-      storageReads: items(account.storageReads).map(formatWord),
+      storageReads: items(account.storageReads).map(wordOf),
       balanceChanges: items(account.balanceChanges).map(balanceChange),
       nonceChanges: items(account.nonceChanges).map(nonceChange),
       codeChanges: items(account.codeChanges).map(codeChange),

@@ -1,6 +1,6 @@
 import type { Address as AddressBytes } from "@ethereumjs/util";
 import { ENVIRONMENT_OPCODES, type EnvironmentOpcode } from "../../core/readSet.ts";
-import { type Address, formatData, type Hash } from "../../ethereum/hex.ts";
+import { type Address, formatData, formatWord, type Hash } from "../../ethereum/hex.ts";
 import type { BlockEnvironment } from "../engine.ts";
 import { inputsOf } from "../halts/opcodes.ts";
 import type { ReadRecorder } from "../readRecorder.ts";
@@ -38,7 +38,7 @@ const addressAt = ({ operand }: Step, position: number): Address =>
   `0x${BigInt.asUintN(160, operand(position)).toString(16).padStart(40, "0")}`;
 
 const readsSlot: Rule = ({ reads, own, operand }) => {
-  const slot: Hash = `0x${operand(0).toString(16).padStart(64, "0")}`;
+  const slot: Hash = formatWord(operand(0));
   reads.slot(own, slot);
 };
 

@@ -1,7 +1,7 @@
-import { type Address, parseData } from "../../ethereum/hex.ts";
+import type { Address } from "../../ethereum/hex.ts";
 import { keccak256Hex } from "../../ethereum/keccak.ts";
-import { stripZeros } from "../../ethereum/rlp.ts";
-import { type AccountAccess, formatWord, type IndexedChange } from "../../verification/blockAccessList.ts";
+import { numberBytes } from "../../ethereum/rlp.ts";
+import type { AccountAccess, IndexedChange } from "../../verification/blockAccessList.ts";
 import type { BlockWrites } from "../writeSet.ts";
 import { type MutableWrites, writesOf } from "./mutableWrites.ts";
 
@@ -13,9 +13,6 @@ const lastValue = <Value>(changes: readonly IndexedChange<Value>[]): Value | und
   }
   return last?.value;
 };
-
-const storageValue = (value: bigint): Uint8Array =>
-  value === 0n ? new Uint8Array(0) : stripZeros(parseData(formatWord(`0x${value.toString(16)}`)));
 
 const addAccount = (writes: MutableWrites, account: AccountAccess): void => {
   const balance = lastValue(account.balanceChanges);
@@ -34,7 +31,7 @@ const addAccount = (writes: MutableWrites, account: AccountAccess): void => {
   for (const { slot, changes } of account.storageChanges) {
     const value = lastValue(changes);
     if (value !== undefined) {
-      writes.slots.set(slot, storageValue(value));
+      writes.slots.set(slot, numberBytes(value));
     }
   }
 };
