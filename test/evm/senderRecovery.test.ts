@@ -7,6 +7,7 @@ import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
 import { SenderCache } from "../../src/evm/senders/senderCache.ts";
 import { SenderRecovery } from "../../src/evm/senders/senderRecovery.ts";
 import { until } from "../support/clients/until.ts";
+import { readyWorkers } from "../support/servers/readyWorkers.ts";
 
 const COUNT = 40;
 const TO = "0x00000000000000000000000000000000000beef1";
@@ -44,8 +45,7 @@ const createRig = (t: TestContext, size: number) => {
   });
   /** Starts all threads. */
   const warm = async () => {
-    workers.start();
-    await until(() => workers.idle === size, "all threads are idle");
+    await readyWorkers(workers, size);
   };
   return { recovery, cache, inputs, workers, warm };
 };

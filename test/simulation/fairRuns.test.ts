@@ -11,6 +11,7 @@ import { PARENT } from "../support/builders/parentBlock.ts";
 import { createContext } from "../support/builders/request.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
+import { readyWorkers } from "../support/servers/readyWorkers.ts";
 
 const CODE: Address = `0x${"dd".repeat(20)}`;
 /** Jumps to itself. */
@@ -52,12 +53,12 @@ const start = (t: TestContext, timeoutMs: number) => {
     const { body } = await simulator.simulate(paramsOf(code), base, scope);
     return new TextDecoder().decode(body as Uint8Array);
   };
-  return { run, threadsStarted: () => changes.length };
+  return { run, workers, threadsStarted: () => changes.length };
 };
 
 test("70 endless loops of one client take the place of no other client, whose run is next", async (t) => {
-  const { run } = start(t, 400);
-  await run("0x00", createContext());
+  const { run, workers } = start(t, 400);
+  await readyWorkers(workers, 1);
   const connection = {};
   const settled: string[] = [];
   const loops = Array.from({ length: 70 }, () =>

@@ -14,10 +14,12 @@ import { createContext } from "../support/builders/request.ts";
 import type { PlainAccount } from "../support/builders/stateRoot.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
+import { readyWorkers } from "../support/servers/readyWorkers.ts";
 
 const NATIVE: Address = `0x${"b2".repeat(20)}`;
 const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1, maxWaiting: 2 });
 after(() => workers.close());
+await readyWorkers(workers, 1);
 
 const OPTIONS: SimulatorOptions = {
   workers,

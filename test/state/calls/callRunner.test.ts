@@ -13,9 +13,11 @@ import { CallRunner, type KnownRun } from "../../../src/state/calls/callRunner.t
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { PARENT } from "../../support/builders/parentBlock.ts";
 import { SIMULATOR_OPTIONS } from "../../support/fakes/simulationRig.ts";
+import { readyWorkers } from "../../support/servers/readyWorkers.ts";
 
 const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1 });
 after(() => workers.close());
+await readyWorkers(workers, 1);
 const simulator = createSimulator({
   ...SIMULATOR_OPTIONS,
   forks: () => fixedForks(1n, "prague"),
