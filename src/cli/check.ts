@@ -63,6 +63,15 @@ const checkRequired = (chain: ChainConfig, { keys }: Config["access"]): readonly
   return names.length > 0 && origins.size === 1 ? [{ subject: `${chain.name} proofs`, level: "warn", text }] : [];
 };
 
+/** Names the keys of a chain whose `latest` is below the head. */
+const describeConfirmations = (chain: ChainConfig, { keys }: Config["access"]): readonly CheckResult[] => {
+  const described = keys.flatMap(({ name, confirmations, chains }) =>
+    confirmations > 0 && (chains?.includes(chain.name) ?? true) ? [`${confirmations} for ${name}`] : [],
+  );
+  const text = `blocks between latest and the head: ${described.join(", ")}`;
+  return described.length > 0 ? [{ subject: `${chain.name} confirmations`, level: "ok", text }] : [];
+};
+
 /** Names the nodes that get raw transactions. Undefined if only the best one does. */
 const describeWrites = (chain: ChainConfig): CheckResult | undefined => {
   if (chain.writes === "first") {
@@ -106,6 +115,7 @@ const checkChain = async (chain: ChainConfig, access: Config["access"]): Promise
     ...compareIds(chain, nodes),
     describeOrigins(chain),
     ...checkRequired(chain, access),
+    ...describeConfirmations(chain, access),
     ...[describeWrites(chain), describeForksFile(chain, chain.chainId ?? nodes[0]?.chainId)].filter(
       (result) => result !== undefined,
     ),

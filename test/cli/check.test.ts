@@ -116,6 +116,25 @@ test("a key that requires proven answers of a chain with one origin gets a warni
   assert.deepEqual(await warned([{ url }], []), []);
 });
 
+test("the keys of a chain whose latest is below the head", async (t) => {
+  const { url } = await startNode(t);
+  const key = (name: string, further: object) => ({ name, sha256: name.padEnd(64, "0"), ...further });
+  const keys = [
+    key("de", { confirmations: 6 }),
+    key("ad", { confirmations: 2, chains: ["op"] }),
+    key("be", { confirmations: 3, chains: ["other"] }),
+    key("ef", {}),
+  ];
+  const described = async (some: readonly object[]) =>
+    (await check({ chainId: 31337, nodes: [{ url }] }, {}, {}, { keys: some })).filter((line) =>
+      line.includes(" op confirmations: "),
+    );
+  assert.deepEqual(await described(keys), [
+    "ok    op confirmations: blocks between latest and the head: 6 for de, 2 for ad",
+  ]);
+  assert.deepEqual(await described(keys.slice(2)), []);
+});
+
 test("a node of another chain than configured", async (t) => {
   const node = await startNode(t);
   assert.deepEqual(await check({ chainId: 10, nodes: [{ url: node.url }] }), [

@@ -6,6 +6,7 @@ import { until } from "../support/clients/until.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeFeed } from "../support/fakes/fakeFeed.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { startRedis } from "../support/servers/redis.ts";
 import { createService } from "../support/servers/service.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
@@ -17,10 +18,11 @@ const viewOf = async (url: string) => (await rpc(url, ...NUMBER)).headers.get(VI
 const askFor = (url: string, view: string) => rpc(url, ...NUMBER, [], { "x-forebay-min-view": view });
 const dataOf = ({ body }: Awaited<ReturnType<typeof rpc>>) => Reflect.get(body.error ?? {}, "data");
 
-/** Two replicas in front of one node. The messages of one feed reach the second replica when the test passes them on. */
+/** Two replicas with one Redis in front of one node. The messages of one feed reach the second replica when the test passes them on. */
 const startReplicas = async (t: TestContext, minViewWaitMs: number) => {
   const chain = createFakeChain({ height: 100, startSeconds: Math.floor(Date.now() / 1_000) - 200 });
   const node = await createFakeNode({ chain });
+  const redis = await startRedis(t);
   const feeds = [await createFakeFeed(), await createFakeFeed()] as const;
   const start = async (feed: (typeof feeds)[number]) => {
     const connected = feed.connected();
@@ -30,7 +32,7 @@ const startReplicas = async (t: TestContext, minViewWaitMs: number) => {
         pending: { mode: "feed", feeds: [feed.url] },
         ...{ blockTimeMs: LONG_MS, forks: "none" },
       },
-      { server: { minViewWaitMs } },
+      { server: { minViewWaitMs }, cache: { redis: redis.url } },
     );
     await connected;
     return service;
