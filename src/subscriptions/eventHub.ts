@@ -14,6 +14,7 @@ import { FlashblockDelivery } from "./flashblocks.ts";
 import { createNewHeads } from "./newHeadsSubscription.ts";
 import { PendingLogs } from "./pendingLogs.ts";
 import { createSealedLogs, type RpcReader, type SealedBlockLogs } from "./sealedLogs.ts";
+import { createSealedReceipts } from "./sealedReceipts.ts";
 import { broadcast, type Delivered, EventCounter, type Subscription } from "./subscriber.ts";
 
 interface SyncingOptions {
@@ -77,6 +78,7 @@ export class EventHub {
   readonly #deliveredLogs: Delivered;
   readonly #sendHeads: (change: HeadChange) => void;
   readonly #readSealedLogs: (change: HeadChange) => void;
+  readonly #readSealedReceipts: (change: HeadChange) => void;
   readonly #flashblocks: FlashblockDelivery;
   readonly #pendingLogs: PendingLogs;
   readonly #registerPool: (isFull: boolean) => Promise<Registration>;
@@ -112,6 +114,7 @@ export class EventHub {
       delivered: this.#deliveredOf("newPendingTransactions"),
     });
     this.#readSealedLogs = this.#createSealedLogs();
+    this.#readSealedReceipts = this.#createSealedReceipts();
     this.#stops = [...this.#follow(), () => syncing.close()];
   }
 
@@ -171,6 +174,21 @@ export class EventHub {
     });
   }
 
+  #createSealedReceipts(): (change: HeadChange) => void {
+    const { heads, read, telemetry } = this.#options;
+    const { receipts } = this.#subscribers;
+    const delivered = this.#deliveredOf("transactionReceipts");
+    return createSealedReceipts({
+      current: () => heads.current(),
+      read,
+      events: this.#events,
+      wanted: receipts,
+      onAdded: (block) => receipts.deliver(block, delivered),
+      log: telemetry.log,
+      signal: this.#ending.signal,
+    });
+  }
+
   /** Subscribes to the sources of events. Returns the functions that end it. */
   #follow(): readonly (() => void)[] {
     const { heads, pending, nodePending } = this.#options;
@@ -207,6 +225,7 @@ export class EventHub {
     this.#lastNumber = change.heads.latest.number;
     this.#sendHeads(change);
     this.#readSealedLogs(change);
+    this.#readSealedReceipts(change);
     this.#flashblocks.onHead(change);
   }
 

@@ -1,12 +1,19 @@
+import type { Hash } from "../ethereum/hex.ts";
 import { type LogFilter, type LogFilterLimits, parseLogQuery } from "../ethereum/logFilter.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { FilterIndex } from "./filterIndex.ts";
 import { broadcast, type Delivered, type Subscription } from "./subscriber.ts";
+import { parseReceiptHashes, ReceiptSubscribers } from "./transactionReceipts.ts";
 
 /** The parsed parameters of eth_subscribe. */
 export type SubscriptionRequest =
   | { readonly kind: "newHeads" | "syncing" | "newFlashblocks" }
   | { readonly kind: "logs" | "pendingLogs"; readonly filter: LogFilter }
+  | {
+      readonly kind: "transactionReceipts";
+      /** Empty: all transactions. */
+      readonly hashes: readonly Hash[];
+    }
   | { readonly kind: "newPendingTransactions"; readonly isFull: boolean }
   | {
       readonly kind: "newFlashblockTransactions";
@@ -57,6 +64,8 @@ export const parseSubscription = (params: readonly unknown[], limits: LogFilterL
     case "logs":
     case "pendingLogs":
       return { kind, filter: parseFilter(option, limits) };
+    case "transactionReceipts":
+      return { kind, hashes: parseReceiptHashes(option) };
     case "newPendingTransactions":
       return { kind, isFull: parseFull(option) };
     case "newFlashblockTransactions":
@@ -118,6 +127,7 @@ export class EventSubscribers {
   };
   readonly logs = new FilterIndex<Subscription>();
   readonly pendingLogs = new FilterIndex<Subscription>();
+  readonly receipts = new ReceiptSubscribers();
   #newestPendingLogs = 0;
 
   /** `since` of the newest `pendingLogs` subscription; 0 before the first. */
@@ -153,6 +163,11 @@ export class EventSubscribers {
         return registerInIndex(this.logs, request.filter);
       case "pendingLogs":
         return this.#registerPendingLogs(request.filter);
+      case "transactionReceipts":
+        return registerIn(
+          (subscription) => this.receipts.add(request.hashes, subscription),
+          (subscription) => this.receipts.delete(request.hashes, subscription),
+        );
     }
   }
 

@@ -1,8 +1,7 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import type { HeadChange, Heads, RingBlock } from "../core/heads.ts";
+import type { HeadChange, RingBlock } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
-import type { Log } from "../telemetry/telemetry.ts";
 import { parseLogs, type SubscribedLog } from "./filterIndex.ts";
+import { NewBlockReads, type NewBlockReadsOptions } from "./newBlockReads.ts";
 import { createSerialQueue } from "./serialQueue.ts";
 import type { EventCounter } from "./subscriber.ts";
 
@@ -17,8 +16,7 @@ export interface SealedBlockLogs {
   readonly event: number;
 }
 
-export interface SealedLogsOptions {
-  readonly current: () => Heads | undefined;
+export interface SealedLogsOptions extends NewBlockReadsOptions {
   readonly read: RpcReader;
   readonly events: EventCounter;
   /** Whether there is a subscription. Without one, logs are not requested. */
@@ -27,8 +25,6 @@ export interface SealedLogsOptions {
   onAdded(block: SealedBlockLogs): void;
   /** Called if an added block is no longer canonical. */
   onRemoved(block: SealedBlockLogs): void;
-  readonly log: Log;
-  readonly signal: AbortSignal;
 }
 
 interface StoredLogs {
@@ -39,10 +35,6 @@ interface StoredLogs {
 /** A reorganisation can remove logs of up to this many blocks and bytes. */
 const MAX_STORED_BLOCKS = 128;
 const MAX_STORED_BYTES = 64 * 1024 * 1024;
-const FIRST_RETRY_MS = 100;
-const MAX_RETRY_MS = 5_000;
-/** Requests in flight. After an outage there may be a thousand blocks to read. */
-const MAX_IN_FLIGHT = 8;
 const NO_LOGS = Buffer.from("[]");
 
 /** The newest blocks' logs by block hash. Evicts the oldest above the limits. */
@@ -72,51 +64,6 @@ class LogStore {
   }
 }
 
-/** Reads the logs of new blocks: at most MAX_IN_FLIGHT requests at a time, in the order of the calls. */
-class LogReader {
-  readonly #options: Pick<SealedLogsOptions, "current" | "read" | "log" | "signal">;
-  readonly #waiting: (() => void)[] = [];
-  #inFlight = 0;
-
-  constructor(options: Pick<SealedLogsOptions, "current" | "read" | "log" | "signal">) {
-    this.#options = options;
-  }
-
-  /** Resolves with the JSON text of the logs, or undefined if the block is no longer canonical. */
-  async read(block: RingBlock): Promise<Uint8Array | undefined> {
-    if (this.#inFlight >= MAX_IN_FLIGHT) {
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    }
-    this.#inFlight++;
-    try {
-      return await this.#fetch(block);
-    } finally {
-      this.#inFlight--;
-      this.#waiting.shift()?.();
-    }
-  }
-
-  /** Retries until a response arrives, or the block is no longer canonical. */
-  async #fetch({ number, hash, logsBloom }: RingBlock): Promise<Uint8Array | undefined> {
-    const { current, read, log, signal } = this.#options;
-    if (logsBloom.every((byte) => byte === 0)) {
-      return NO_LOGS;
-    }
-    for (let retryMs = FIRST_RETRY_MS; ; retryMs = Math.min(retryMs * 2, MAX_RETRY_MS)) {
-      if (signal.aborted || current()?.at(number)?.hash !== hash) {
-        return undefined;
-      }
-      try {
-        return await read("eth_getLogs", [{ blockHash: hash }]);
-      } catch (err) {
-        log.debug({ err, number: number.toString() }, "retrying the logs of a new block");
-      }
-      // An abort ends the wait early; the loop then returns.
-      await sleep(retryMs, undefined, { signal }).catch(() => undefined);
-    }
-  }
-}
-
 /**
  * Creates the listener that reads the logs of each new head, once for all subscriptions.
  * Blocks are delivered in the order of the chain. No canonical block is left out.
@@ -125,7 +72,10 @@ export const createSealedLogs = (options: SealedLogsOptions): ((change: HeadChan
   const { events, log } = options;
   const inOrder = createSerialQueue((err) => log.error({ err }, "the logs of a block could not be delivered"));
   const store = new LogStore();
-  const reader = new LogReader(options);
+  const reads = new NewBlockReads(options);
+
+  const readLogs = async ({ hash, logsBloom }: RingBlock): Promise<Uint8Array> =>
+    logsBloom.every((byte) => byte === 0) ? NO_LOGS : options.read("eth_getLogs", [{ blockHash: hash }]);
 
   const add = (block: RingBlock, text: Uint8Array | undefined, event: number): void => {
     if (text === undefined) {
@@ -152,7 +102,7 @@ export const createSealedLogs = (options: SealedLogsOptions): ((change: HeadChan
     }
     for (const block of to) {
       // Start the request at once, while earlier blocks wait: blocks can arrive faster than a node responds.
-      const text = reader.read(block);
+      const text = reads.read(block, () => readLogs(block));
       inOrder(async () => add(block, await text, event));
     }
   };

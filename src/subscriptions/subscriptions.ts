@@ -10,7 +10,7 @@ import { createSubscription } from "./subscriber.ts";
 
 /** Objects of a subscription in memory. Measured: 3,100 bytes, and 4,600 with one address. */
 const SUBSCRIPTION_BYTES = 4_096;
-/** An address or a topic: its text, and its places in the index. Measured: 510 to 700 bytes. */
+/** An address, a topic or a transaction hash: its text, and its places in the index. Measured: 510 to 700 bytes. */
 const VALUE_BYTES = 704;
 
 /** One entry for all subscriptions of a client, because there are many of them. */
@@ -23,8 +23,14 @@ interface ClientEntry {
 const valuesOf = ({ addresses, topics }: LogFilter): number =>
   topics.reduce((sum, { length }) => sum + length, addresses.length);
 
-const sizeInMemory = (request: SubscriptionRequest): number =>
-  SUBSCRIPTION_BYTES + VALUE_BYTES * ("filter" in request && request.filter ? valuesOf(request.filter) : 0);
+const valuesIn = (request: SubscriptionRequest): number => {
+  if ("hashes" in request) {
+    return request.hashes.length;
+  }
+  return "filter" in request && request.filter ? valuesOf(request.filter) : 0;
+};
+
+const sizeInMemory = (request: SubscriptionRequest): number => SUBSCRIPTION_BYTES + VALUE_BYTES * valuesIn(request);
 
 /** Counts the bytes of each client's subscriptions, over all its connections. */
 class ClientBytes {

@@ -111,6 +111,7 @@ export const usageMetrics = (metrics: MetricFactory) => ({
 const SUBSCRIPTIONS = [
   "newHeads",
   "logs",
+  "transactionReceipts",
   "syncing",
   "newPendingTransactions",
   "pendingLogs",

@@ -35,6 +35,33 @@ const blockAt = async (number: number | "latest") => {
   return (await devnet.rpc("eth_getBlockByNumber", tag, false)) as Block;
 };
 
+interface Receipt {
+  readonly transactionHash: string;
+  readonly blockHash: string;
+  readonly gasUsed: string;
+  readonly logs: readonly unknown[];
+}
+
+const textOf = ({ transactionHash, blockHash, gasUsed, logs }: Receipt): string =>
+  `${blockHash} ${transactionHash} ${Number(gasUsed)} ${logs.length}`;
+
+/** The lists of `transactionReceipts`, by block hash. */
+const createReceiptBook = () => {
+  const lists = new Map<string, readonly string[]>();
+  const doubled: string[] = [];
+  return {
+    lists,
+    doubled,
+    add: (list: readonly Receipt[]) => {
+      const [{ blockHash } = { blockHash: "none" }] = list;
+      if (lists.has(blockHash)) {
+        doubled.push(blockHash);
+      }
+      lists.set(blockHash, list.map(textOf));
+    },
+  };
+};
+
 /** The last hash that was sent, by number. */
 const createChainBook = () => {
   const hashes = new Map<number, string>();
@@ -53,7 +80,27 @@ const createChainBook = () => {
   };
 };
 
-test("viem and ethers receive each block, event and pending log once, through a node restart and a reorganisation", async () => {
+/** Each block of the range that has transactions was sent, with the receipts of the node. */
+const assertReceipts = async (
+  { lists, doubled }: ReturnType<typeof createReceiptBook>,
+  first: number,
+  latest: number,
+): Promise<void> => {
+  let sent = 0;
+  for (let number = first; number <= latest; number++) {
+    const { hash } = await blockAt(number);
+    const expected = ((await devnet.rpc("eth_getBlockReceipts", hash)) as readonly Receipt[]).map(textOf);
+    if (expected.length > 0) {
+      await until(() => lists.has(hash), `receipts of block ${number}`);
+      assert.deepEqual(lists.get(hash), expected);
+      sent++;
+    }
+  }
+  assert.ok(sent > 2, `${sent} blocks with receipts`);
+  assert.deepEqual(doubled, []);
+};
+
+test("viem and ethers receive each block, event, receipt and pending log once, through a node restart and a reorganisation", async () => {
   const url = service.url.replace("http:", "ws:");
   const viem = createPublicClient({ transport: webSocket(url) });
   const ethers = new WebSocketProvider(url, devnet.chainId, { staticNetwork: true });
@@ -61,6 +108,7 @@ test("viem and ethers receive each block, event and pending log once, through a 
   const books = { viem: createLogBook(), ethers: createLogBook(), pending: createLogBook() };
   const blocks = createChainBook();
   const heads = createChainBook();
+  const receipts = createReceiptBook();
   const numbers: number[] = [];
   const unwatch = [
     viem.watchEvent({ onLogs: (logs) => logs.forEach(books.viem.add) }),
@@ -73,6 +121,14 @@ test("viem and ethers receive each block, event and pending log once, through a 
     onResponse: (message) => {
       if (message.method === "eth_subscription") {
         heads.add(Number(message.params.result.number), message.params.result.hash);
+      }
+    },
+  });
+  pendingFeed.request({
+    body: { method: "eth_subscribe", params: ["transactionReceipts", {}] },
+    onResponse: (message) => {
+      if (message.method === "eth_subscription") {
+        receipts.add(message.params.result);
       }
     },
   });
@@ -124,6 +180,7 @@ test("viem and ethers receive each block, event and pending log once, through a 
       assert.equal(blocks.hashes.get(number), (await blockAt(number)).hash, `block ${number}`);
       assert.ok(numbers.includes(number), `block ${number} of ethers`);
     }
+    await assertReceipts(receipts, first, latest);
     assert.deepEqual(heads.doubled, []);
     assert.ok(heads.hashes.size >= latest - first, `${heads.hashes.size} heads`);
   } finally {

@@ -28,7 +28,7 @@ export const transaction = (name: string, address = TOKEN, topics: readonly Hash
 export const createRig = () => {
   const listeners = new Set<(change: HeadChange) => void>();
   const pending = createPendingSource();
-  /** Results by method and first parameter's hash. */
+  /** Results by method and first parameter's hash. An error is thrown. */
   const results = new Map<string, unknown>();
   const asked: string[] = [];
   /** Reads that do not end before their promise. */
@@ -44,7 +44,11 @@ export const createRig = () => {
       failures--;
       throw unavailable("the node is down");
     }
-    return Buffer.from(JSON.stringify(results.get(key) ?? []));
+    const result = results.get(key) ?? [];
+    if (result instanceof Error) {
+      throw result;
+    }
+    return Buffer.from(JSON.stringify(result));
   };
   const subscriptions = new Subscriptions({
     chain: "chain",
@@ -149,6 +153,12 @@ export const createRig = () => {
         listener({ heads, from: replaced, to });
       }
       await turn();
+    },
+    /** Ends every subscription. */
+    endAll: () => {
+      for (const end of [...subscriber.subscriptions.values()]) {
+        end();
+      }
     },
     close: () => subscriptions.close(),
   };

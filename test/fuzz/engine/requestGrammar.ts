@@ -100,7 +100,8 @@ const METHODS: Readonly<Record<string, readonly Create[]>> = {
   eth_sendRawTransaction: [rawTransaction],
   eth_sendRawTransactionSync: [rawTransaction],
   eth_subscribe: [
-    (_, choices) => choices.pick(["newHeads", "logs", "pendingLogs", "newFlashblocks", "syncing"]),
+    (_, choices) =>
+      choices.pick(["newHeads", "logs", "transactionReceipts", "pendingLogs", "newFlashblocks", "syncing"]),
     filter,
   ],
   eth_unsubscribe: [filterId],

@@ -1,0 +1,105 @@
+import type { HeadChange, RingBlock } from "../core/heads.ts";
+import { NodeError } from "../core/node.ts";
+import type { Body } from "../core/view.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import { type Fields, formatJson, isFields, parseJson } from "../json/jsonBytes.ts";
+import { unavailable } from "../jsonrpc/rpcError.ts";
+import { isSame } from "../verification/jsonFields.ts";
+import { parseTransactions } from "./fullTransaction.ts";
+import { NewBlockReads, type NewBlockReadsOptions } from "./newBlockReads.ts";
+import type { RpcReader } from "./sealedLogs.ts";
+import { createSerialQueue } from "./serialQueue.ts";
+import type { EventCounter } from "./subscriber.ts";
+
+/** The transactions whose receipts subscriptions want. */
+export interface WantedReceipts {
+  readonly isEmpty: boolean;
+  /** A subscription wants all receipts. */
+  readonly hasAll: boolean;
+  has(transactionHash: string): boolean;
+}
+
+interface Receipts {
+  /** The JSON text of the list. */
+  readonly body: Body;
+  /** In the order of the block. */
+  readonly receipts: readonly Fields[];
+}
+
+/** A sealed block with its receipts. The list is empty if no subscription wants one of them. */
+export interface SealedBlockReceipts extends Receipts {
+  readonly block: RingBlock;
+  /** Number of the event that added the block (see EventCounter). */
+  readonly event: number;
+}
+
+export interface SealedReceiptsOptions extends NewBlockReadsOptions {
+  readonly read: RpcReader;
+  readonly events: EventCounter;
+  readonly wanted: WantedReceipts;
+  /** Called for each block of the new branch, oldest first. */
+  onAdded(block: SealedBlockReceipts): void;
+}
+
+const NO_RECEIPTS: Receipts = { body: Buffer.from("[]"), receipts: [] };
+
+/** Throws RpcError unless this is a list of receipts of the block. */
+const parseReceipts = (body: Body, blockHash: Hash): Receipts => {
+  const receipts = parseJson(body);
+  if (!Array.isArray(receipts) || !receipts.every((each) => isFields(each) && isSame(each.blockHash, blockHash))) {
+    throw unavailable("the receipts of a new block are not known yet");
+  }
+  return { body, receipts };
+};
+
+const readOneByOne = async (read: RpcReader, blockHash: Hash, hashes: readonly string[]): Promise<Receipts> => {
+  const texts = await Promise.all(hashes.map((hash) => read("eth_getTransactionReceipt", [hash])));
+  return parseReceipts(formatJson(texts.map(parseJson)), blockHash);
+};
+
+/** The block in full comes first: the hashes in its receipts are verified by it. */
+const readReceiptsOf = async (read: RpcReader, hash: Hash, wanted: WantedReceipts): Promise<Receipts> => {
+  const { number, transactions } = parseTransactions(await read("eth_getBlockByHash", [hash, true]));
+  if (number === undefined) {
+    throw unavailable("a new block is not known yet");
+  }
+  const hashes = transactions.map((transaction) => String(transaction.hash).toLowerCase());
+  const found = wanted.hasAll ? hashes : hashes.filter((each) => wanted.has(each));
+  if (found.length === 0) {
+    return NO_RECEIPTS;
+  }
+  try {
+    return parseReceipts(await read("eth_getBlockReceipts", [hash]), hash);
+  } catch (error) {
+    if (error instanceof NodeError && error.kind === "unsupportedMethod") {
+      return readOneByOne(read, hash, found);
+    }
+    throw error;
+  }
+};
+
+/**
+ * Creates the listener that reads the receipts of each new head, once for all subscriptions.
+ * Blocks are delivered in the order of the chain. No canonical block is left out.
+ */
+export const createSealedReceipts = (options: SealedReceiptsOptions): ((change: HeadChange) => void) => {
+  const { events, read, wanted, log } = options;
+  const inOrder = createSerialQueue((err) => log.error({ err }, "the receipts of a block could not be delivered"));
+  const reads = new NewBlockReads(options);
+  return ({ to }) => {
+    const event = events.next();
+    if (wanted.isEmpty) {
+      return;
+    }
+    for (const block of to) {
+      // Start the request at once, while earlier blocks wait: blocks can arrive faster than a node responds.
+      const receipts = reads.read(block, () => readReceiptsOf(read, block.hash, wanted));
+      inOrder(async () => {
+        const known = await receipts;
+        if (known !== undefined) {
+          options.onAdded({ block, ...known, event });
+        }
+      });
+    }
+  };
+};

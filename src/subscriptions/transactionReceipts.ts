@@ -1,0 +1,93 @@
+import { type Hash, isHash, lowerPrefix } from "../ethereum/hex.ts";
+import { type Fields, formatJson, isFields } from "../json/jsonBytes.ts";
+import { invalidParams } from "../jsonrpc/rpcError.ts";
+import type { SealedBlockReceipts, WantedReceipts } from "./sealedReceipts.ts";
+import { broadcast, type Delivered, type Subscription } from "./subscriber.ts";
+
+/** The limit of geth (eth/filters, maxTxHashes). */
+const MAX_HASHES = 200;
+
+/** Parses 32 bytes of hex. Throws RpcError. */
+const parseTransactionHash = (value: unknown): Hash => {
+  const hex = lowerPrefix(value);
+  if (!isHash(hex)) {
+    throw invalidParams("expected a transaction's hash, 32 bytes of hex");
+  }
+  return `0x${hex.slice(2).toLowerCase()}`;
+};
+
+/** Parses the option of `transactionReceipts`. Returns the hashes in lower case; none stand for all transactions. */
+export const parseReceiptHashes = (option: unknown): readonly Hash[] => {
+  if (option === undefined || option === null) {
+    return [];
+  }
+  const hashes = isFields(option) ? (option.transactionHashes ?? []) : undefined;
+  if (!Array.isArray(hashes)) {
+    throw invalidParams("expected {transactionHashes: [...]}");
+  }
+  if (hashes.length > MAX_HASHES) {
+    throw invalidParams(`transactionHashes: more than ${MAX_HASHES} hashes`);
+  }
+  return [...new Set(hashes.map(parseTransactionHash))];
+};
+
+/** The `transactionReceipts` subscriptions, by transaction hash. */
+export class ReceiptSubscribers implements WantedReceipts {
+  readonly #all = new Set<Subscription>();
+  readonly #byHash = new Map<string, Set<Subscription>>();
+
+  get isEmpty(): boolean {
+    return this.#all.size === 0 && this.#byHash.size === 0;
+  }
+
+  get hasAll(): boolean {
+    return this.#all.size > 0;
+  }
+
+  has(transactionHash: string): boolean {
+    return this.#byHash.has(transactionHash);
+  }
+
+  /** Without hashes, the subscription gets all receipts. */
+  add(hashes: readonly Hash[], subscription: Subscription): void {
+    if (hashes.length === 0) {
+      this.#all.add(subscription);
+    }
+    for (const hash of hashes) {
+      const subscriptions = this.#byHash.get(hash) ?? new Set();
+      this.#byHash.set(hash, subscriptions.add(subscription));
+    }
+  }
+
+  delete(hashes: readonly Hash[], subscription: Subscription): void {
+    this.#all.delete(subscription);
+    for (const hash of hashes) {
+      const subscriptions = this.#byHash.get(hash);
+      subscriptions?.delete(subscription);
+      if (subscriptions?.size === 0) {
+        this.#byHash.delete(hash);
+      }
+    }
+  }
+
+  /** Sends each subscription the list of its receipts in the block, as geth does. An empty list is not sent. */
+  deliver({ body, receipts, event }: SealedBlockReceipts, delivered: Delivered): void {
+    const isOlder = ({ since }: Subscription): boolean => since < event;
+    if (receipts.length > 0) {
+      broadcast(body, [...this.#all].filter(isOlder), delivered);
+    }
+    const lists = new Map<Subscription, Fields[]>();
+    for (const receipt of receipts) {
+      for (const subscription of this.#byHash.get(String(receipt.transactionHash).toLowerCase()) ?? []) {
+        const list = lists.get(subscription) ?? [];
+        lists.set(subscription, list);
+        list.push(receipt);
+      }
+    }
+    for (const [subscription, list] of lists) {
+      if (isOlder(subscription)) {
+        broadcast(formatJson(list), [subscription], delivered);
+      }
+    }
+  }
+}
