@@ -22,6 +22,12 @@ export const rates = (metric: string, labels: string, ...by: string[]): Query =>
   legend: by.length === 0 ? metric.replace(/_total$/, "") : by.map((label) => `{{${label}}}`).join(" "),
 });
 
+/** The share of each value of a label in the events of a chain. */
+export const shares = (metric: string, label: string): Query => ({
+  expr: `sum by (chain, ${label}) (${rate(metric, CHAIN)}) / on (chain) group_left sum by (chain) (${rate(metric, CHAIN)})`,
+  legend: `{{chain}} {{${label}}}`,
+});
+
 /** Events in the time that a panel shows, one line for each chain. */
 export const totals = (metric: string): Query => ({
   expr: `sum by (chain) (increase(forebay_${metric}{${CHAIN}}[$__range]))`,

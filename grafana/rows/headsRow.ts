@@ -1,4 +1,4 @@
-import { CHAIN, NODE, named, quantile, rates, value } from "../queries.ts";
+import { CHAIN, NODE, named, quantile, rates, shares, value } from "../queries.ts";
 import type { Row } from "../row.ts";
 
 export const headsRow: Row = {
@@ -37,6 +37,14 @@ export const headsRow: Row = {
         named("{{chain}} no majority", value("max", "heads_contradicted", CHAIN, "chain")),
         named("{{chain}} {{node}} ignored", value("max", "upstream_heads_excluded", NODE, "chain", "node")),
       ],
+    },
+    {
+      title: "Shares of agreed and linked heads",
+      description:
+        "Share of the responses over HTTP by x-forebay-head. With nodes of one origin, all are linked. Otherwise see Disagreement on the head.",
+      unit: "percentunit",
+      stacked: true,
+      queries: [shares("head_responses_total", "head")],
     },
     {
       title: "Nodes without pushed heads",

@@ -1,4 +1,4 @@
-import { CHAIN, INSTANCE, named, quantile, rates, value } from "../queries.ts";
+import { CHAIN, INSTANCE, named, quantile, rates, shares, value } from "../queries.ts";
 import type { Row } from "../row.ts";
 
 export const requestsRow: Row = {
@@ -24,6 +24,14 @@ export const requestsRow: Row = {
         "Answers by what is verified of them, and calls whose answer must be proven and is not, by reason. notAgreed: see the Heads row.",
       unit: "reqps",
       queries: [rates("proof_answers_total", CHAIN, "label"), rates("not_proven_total", CHAIN, "reason")],
+    },
+    {
+      title: "Shares of proven, checked and stated answers",
+      description:
+        "Share of the answers by what is verified of them (x-forebay-proof). Answers of methods that no header proves are stated.",
+      unit: "percentunit",
+      stacked: true,
+      queries: [shares("proof_answers_total", "label")],
     },
     {
       title: "Latency",

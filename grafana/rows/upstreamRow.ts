@@ -106,6 +106,18 @@ export const upstreamRow: Row = {
       ],
     },
     {
+      title: "Nodes with a fault in the last five minutes",
+      description:
+        "1 if a node had a fault of this outcome in the last five minutes. Errors of requests are no faults.",
+      unit: "none",
+      queries: [
+        {
+          expr: `time() - max by (chain, node, outcome) (forebay_upstream_last_error_timestamp_seconds{${NODE}}) < bool 300`,
+          legend: "{{chain}} {{node}} {{outcome}}",
+        },
+      ],
+    },
+    {
       title: "Rejected heads by node",
       description: "Heads that do not link to the served chain and that no evidence confirms. They are not served.",
       unit: "short",

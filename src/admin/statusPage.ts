@@ -27,33 +27,50 @@ const age = (seconds) => {
 const tile = (name, value, below) => node("div", {}, node("dt", {}, name), node("dd", {}, value, node("small", {}, below || "")));
 const head = (name, at, label) =>
   tile(name, at === null ? "\\u2013" : count(at.number), at === null ? "" : [age(at.ageSeconds), label].filter(Boolean).join(", "));
-const table = (columns, rows) => node("table", {},
-  node("thead", {}, node("tr", {}, ...columns.map((text) => node("th", {}, text)))), node("tbody", {}, ...rows));
+const share = (value) => value === null ? "\\u2013" : (100 * value).toFixed(1) + " %";
+const bytes = (value) => value < 1e6 ? Math.round(value / 1e3) + " kB" : (value / 1e6).toFixed(1) + " MB";
+const milliseconds = (value) => value === null ? "\\u2013" : value.toFixed(value < 10 ? 1 : 0) + " ms";
+// A narrow screen shows each row as a list, with the names of the columns.
+const table = (columns, rows, kind) => node("table", { class: kind },
+  node("thead", {}, node("tr", {}, ...columns.map((text) => node("th", {}, text)))),
+  node("tbody", {}, ...rows.map((cells) => node("tr", {}, ...cells.map((cell, i) =>
+    node("td", { "data-name": columns[i], class: cell.kind }, ...[cell.content ?? cell].flat()))))));
 const line = (values) => {
   const top = Math.max(1, ...values);
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("viewBox", "0 0 " + (SAMPLES - 1) + " 34");
   svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", "Requests per second, last two minutes");
+  svg.setAttribute("aria-hidden", "true");
   const drawn = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
   drawn.setAttribute("points", values.map((v, i) => (SAMPLES - values.length + i) + "," + (32 - 30 * v / top).toFixed(1)).join(" "));
   svg.append(drawn);
-  return svg;
+  return node("figure", {}, svg, node("figcaption", {},
+    "Requests per second in the last two minutes, highest " + Math.max(...values).toFixed(1)));
 };
-const drawNodes = (nodes) => table(["Node", "Head", "Behind", ""], nodes.map((n) => node("tr", {},
-  node("td", {}, n.name), node("td", {}, count(n.head)), node("td", {}, count(n.lagBlocks)),
-  node("td", { class: n.breakerOpen ? "bad" : n.headsIgnored ? "warn" : "good" },
-    n.reason ?? (n.breakerOpen ? "suspended" : n.headsIgnored ? "heads ignored" : "in use")))));
+const lastError = (error) => error === null ? "\\u2013" : error.text + ", " + age(error.ageSeconds);
+const stateOf = (n) => n.reason ?? (n.breakerOpen ? "suspended" : n.headsIgnored ? "heads ignored" : "in use");
+const drawNodes = (nodes) => table(["Node", "State", "Head", "Behind", "Latency", "Share", "Errors", "Units", "Last error"],
+  nodes.map((n) => [n.name, { content: stateOf(n), kind: n.breakerOpen ? "bad" : n.headsIgnored ? "warn" : "good" },
+    count(n.head), count(n.lagBlocks), milliseconds(n.latencyMs), share(n.share), count(n.errors), count(Math.round(n.units)),
+    { content: lastError(n.lastError), kind: "last" }]), "nodes");
 const drawFlashblocks = (flashblocks) => {
   const top = Math.max(1, ...flashblocks.map((f) => f.gasUsed));
   return table(["Flashblock", "Transactions", "Age", "Gas"], flashblocks.map((f) => {
     const bar = node("i", { title: count(f.gasUsed) + " gas" });
     bar.style.width = 100 * f.gasUsed / top + "%";
-    return node("tr", {}, node("td", {}, count(f.number) + " / " + f.index), node("td", {}, count(f.transactions)),
-      node("td", {}, (f.ageMs / 1000).toFixed(1) + " s"), node("td", { class: "bar" }, bar));
+    return [count(f.number) + " / " + f.index, count(f.transactions), (f.ageMs / 1000).toFixed(1) + " s", { content: bar, kind: "bar" }];
   }));
 };
+const drawToday = (today) => node("section", { class: "today" },
+  node("div", { class: "title" }, node("h2", {}, "Today"), node("span", { class: "id" }, today.day + " (UTC)")),
+  node("dl", {}, tile("Units spent", count(Math.round(today.spent.units)), count(today.spent.calls) + " calls to nodes"),
+    tile("Units saved", count(Math.round(today.saved.units)), count(today.saved.calls) + " calls"),
+    tile("Calls of clients", count(today.calls))));
+const drawTrust = ({ knownState, proofs, heads }) => node("dl", {},
+  tile("Known state", count(knownState.values), "values, " + bytes(knownState.bytes)),
+  tile("Reads from it", share(knownState.readShare), "of state and calls"),
+  ...(proofs === null ? [] : [tile("Proven answers", share(proofs.proven), "checked " + share(proofs.checked) + ", stated " + share(proofs.stated))]),
+  ...(heads === null ? [] : [tile("Agreed head", share(heads.agreed), "linked " + share(heads.linked))]));
 const drawChain = (chain) => {
   const samples = [...(history.get(chain.name) || []), chain.requestsPerSecond].slice(-SAMPLES);
   history.set(chain.name, samples);
@@ -64,14 +81,13 @@ const drawChain = (chain) => {
       node("span", { class: "id" }, chain.chainId === null ? "" : "chain " + chain.chainId),
       node("span", { class: "mode " + MODES[pending.mode] }, "pending: " + pending.mode)),
     node("dl", {}, tile("Node calls saved", count(chain.saved.calls), count(Math.round(chain.saved.units)) + " units"),
-      tile("Cache hits", chain.hitRatio === null ? "\\u2013" : (100 * chain.hitRatio).toFixed(1) + " %"),
+      tile("Cache hits", share(chain.hitRatio)),
       tile("Requests per second", chain.requestsPerSecond.toFixed(chain.requestsPerSecond < 10 ? 1 : 0)),
       head("Latest", chain.latest, chain.head), head("Safe", chain.safe), head("Finalized", chain.finalized),
       tile("Pending", count(pending.number), feed)),
     ...chain.forwarded.map(({ text }) => node("p", { class: "warn" }, "Nodes answer most calls, and bill more: " + text)),
-    line(samples),
-    node("div", { class: "columns" }, node("div", {}, node("h3", {}, "Nodes"), drawNodes(chain.nodes)),
-      ...(chain.flashblocks.length === 0 ? [] : [node("div", {}, node("h3", {}, "Last flashblocks"), drawFlashblocks(chain.flashblocks))])));
+    line(samples), drawTrust(chain), node("h3", {}, "Nodes"), drawNodes(chain.nodes),
+    ...(chain.flashblocks.length === 0 ? [] : [node("h3", {}, "Last flashblocks"), drawFlashblocks(chain.flashblocks)]));
 };
 const showState = (text, kind) => {
   const state = document.getElementById("state");
@@ -85,7 +101,7 @@ const poll = async () => {
       if (!response.ok) throw new Error(response.status);
       const status = await response.json();
       document.getElementById("about").textContent = status.version + ", up " + age(status.uptimeSeconds).replace(" ago", "");
-      document.querySelector("main").replaceChildren(...status.chains.map(drawChain));
+      document.querySelector("main").replaceChildren(...(status.today === null ? [] : [drawToday(status.today)]), ...status.chains.map(drawChain));
       showState(status.draining ? "draining" : "serving", status.draining ? "warn" : "good");
     } catch {
       showState("no response, retrying", "bad");
@@ -121,15 +137,26 @@ h3 { font-size: 13px; font-weight: 600; color: var(--quiet); margin: 20px 0 6px;
 .title .mode { margin-left: auto; }
 dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(120px, 1fr)); gap: 16px; margin: 18px 0 0; }
 dt { font-size: 13px; } dd { margin: 0; font-size: 21px; font-weight: 500; } dd small { display: block; font-size: 13px; font-weight: 400; color: var(--quiet); }
-.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(320px, 1fr)); gap: 0 36px; }
 table { width: 100%; border-collapse: collapse; font-size: 14px; }
 th { text-align: left; font-weight: 400; font-size: 13px; }
-th, td { padding: 4px 0; border-bottom: 1px solid var(--line); } tr:last-child td { border-bottom: 0; }
-th:not(:first-child), td:not(:first-child) { text-align: right; }
-td.bar { width: 34%; padding-left: 16px; }
+th, td { padding: 4px 0; border-bottom: 1px solid var(--line); vertical-align: top; white-space: nowrap; } tr:last-child td { border-bottom: 0; }
+th:not(:first-child), td:not(:first-child) { text-align: right; padding-left: 16px; }
+.nodes th:nth-child(2), .nodes td:nth-child(2) { text-align: left; }
+.nodes td:first-child, .nodes td:nth-child(2), td.last { white-space: normal; overflow-wrap: anywhere; }
+td.last { font-size: 13px; color: var(--quiet); max-width: 240px; }
+td.bar { width: 34%; vertical-align: middle; }
 td.bar i { display: block; height: 8px; border-radius: 4px; min-width: 2px; margin-left: auto; background: var(--water); }
-svg { display: block; width: 100%; height: 34px; margin-top: 14px; } polyline { fill: none; stroke: var(--water); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
-@media (max-width: 600px) { header { flex-wrap: wrap; } section { padding: 16px; } header, main { padding-left: 12px; padding-right: 12px; } }
+figure { margin: 14px 0 0; } figcaption { font-size: 13px; color: var(--quiet); }
+svg { display: block; width: 100%; height: 34px; } polyline { fill: none; stroke: var(--water); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+@media (max-width: 760px) {
+  header { flex-wrap: wrap; } section { padding: 16px; } header, main { padding-left: 12px; padding-right: 12px; }
+  .nodes thead { display: none; }
+  .nodes tr { display: block; padding: 6px 0; border-bottom: 1px solid var(--line); } .nodes tr:last-child { border-bottom: 0; }
+  .nodes td, .nodes td:nth-child(2) { display: flex; gap: 16px; justify-content: space-between; border: 0; padding: 1px 0; max-width: none; text-align: right; }
+  .nodes td:first-child { font-weight: 600; }
+  .nodes td:not(:first-child)::before { content: attr(data-name); color: var(--quiet); white-space: nowrap; font-size: 14px; }
+  td.bar { width: 20%; }
+}
 `;
 
 const sourceHash = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;

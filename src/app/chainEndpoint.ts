@@ -14,7 +14,7 @@ import { PositionTexts } from "./viewPosition.ts";
 
 export interface ChainEndpointOptions {
   readonly config: ChainConfig;
-  readonly shared: Pick<Shared, "webSockets">;
+  readonly shared: Pick<Shared, "webSockets" | "telemetry">;
   readonly upstreams: Pick<Upstreams, "heads">;
   readonly views: RequestViews;
   readonly dispatch: ChainDispatch;
@@ -59,6 +59,11 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
   const chain = options.config.name;
   const proofHeader = new ProofHeader();
   const texts = new PositionTexts();
+  const { headResponses } = options.shared.telemetry.metrics;
+  const byHead = {
+    agreed: headResponses.series({ chain, head: "agreed" }),
+    linked: headResponses.series({ chain, head: "linked" }),
+  };
 
   /** A request waits while this process must not answer from its view, or while the heads of an idle chain are read. */
   const heldBy = (): Promise<void> | undefined => gate?.wait() ?? heads.catchingUp;
@@ -93,9 +98,13 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     const view = context && texts.of(context.view);
     const result =
       error === undefined ? dispatchIn(options, body, request, context) : dispatch.refuse(body, request, error);
-    return whenKnown(result, (known) =>
-      toEndpointResponse(known, request, { first, last: heads.current(), view, proofHeader }),
-    );
+    return whenKnown(result, (known) => {
+      const response = toEndpointResponse(known, request, { first, last: heads.current(), view, proofHeader });
+      if (response.head !== undefined) {
+        byHead[response.head].inc();
+      }
+      return response;
+    });
   };
 
   const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) => {

@@ -2,11 +2,13 @@ import { readFileSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import type { OpsOptions, OpsServer } from "../admin/opsServer.ts";
 import { Readiness } from "../admin/readiness.ts";
-import { StatusReport } from "../admin/status.ts";
+import type { TodayStatus } from "../admin/status.ts";
 import { statusPage } from "../admin/statusPage.ts";
+import { StatusReport } from "../admin/statusReport.ts";
 import { formatMasked } from "../config/maskConfig.ts";
 import { changedFixedOptions } from "../config/reload.ts";
 import type { Config } from "../config/schema.ts";
+import { dayOf } from "../core/usageStore.ts";
 import { drain } from "../http/drain.ts";
 import { DataStorage } from "../storage/dataStorage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -186,7 +188,9 @@ class RunningForebay implements Forebay {
     const isKnown = (chain: ChainRuntime) => this.#chains.isKnown(chain);
     const status = new StatusReport({
       version: readVersion(),
-      metrics: this.#role.statusMetrics(metrics),
+      metrics,
+      readOthers: () => this.#role.readServingMetrics?.(),
+      readToday: () => this.#readToday(),
       chains: () => this.#chains.current,
       isDraining: () => this.#isDraining,
     });
@@ -202,6 +206,18 @@ class RunningForebay implements Forebay {
       isTrustedProxy: this.#access.isTrustedProxy,
       isReady: () => this.#readiness.report(undefined).status === 200,
     });
+  }
+
+  /** Returns the usage of this UTC day: of all replicas, if they share a store. Rejects if it cannot be read now. */
+  async #readToday(): Promise<TodayStatus> {
+    const usage = await this.#usageDays?.report(1, 0);
+    const today = usage?.days[0];
+    return {
+      day: today?.day ?? dayOf(Date.now()),
+      calls: today?.total.calls ?? 0,
+      saved: { calls: today?.total.savedCalls ?? 0, units: today?.total.savedUnits ?? 0 },
+      spent: today?.bill ?? { calls: 0, units: 0 },
+    };
   }
 
   #opsOptions(): OpsOptions {

@@ -1,7 +1,7 @@
 import { extname } from "node:path";
 import { RateLimits } from "../access/rateLimits.ts";
 import { createOpsServer, type OpsOptions } from "../admin/opsServer.ts";
-import type { Counted, StatusOptions } from "../admin/status.ts";
+import type { Value } from "../admin/statusValues.ts";
 import { ChainHost } from "../cluster/chainHost.ts";
 import { MachineLimits } from "../cluster/machineLimits.ts";
 import { ProcessCounts, valuesOf } from "../cluster/processCounts.ts";
@@ -87,19 +87,9 @@ class MainProcess implements ProcessRole {
     return chain;
   };
 
-  statusMetrics(own: StatusOptions["metrics"]): StatusOptions["metrics"] {
-    const counted = (metric: Counted, name: string): Counted => ({
-      get: async () => {
-        const [{ values }, serving] = await Promise.all([metric.get(), this.group.metrics()]);
-        return { values: [...values, ...[...serving.values()].flatMap((each) => valuesOf(each, name))] };
-      },
-    });
-    return {
-      requests: counted(own.requests, "forebay_requests_total"),
-      cacheLookups: counted(own.cacheLookups, "forebay_cache_lookups_total"),
-      savedCalls: counted(own.savedCalls, "forebay_saved_calls_total"),
-      savedUnits: counted(own.savedUnits, "forebay_saved_units_total"),
-    };
+  async readServingMetrics(): Promise<(name: string) => readonly Value[]> {
+    const serving = await this.group.metrics();
+    return (name) => [...serving.values()].flatMap((metrics) => valuesOf(metrics, name));
   }
 
   async openHttp({ status }: HttpServerOptions): Promise<ClientPort> {

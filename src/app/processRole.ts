@@ -1,6 +1,6 @@
 import type { RateLimits } from "../access/rateLimits.ts";
 import { createOpsServer } from "../admin/opsServer.ts";
-import type { StatusOptions } from "../admin/status.ts";
+import type { Value } from "../admin/statusValues.ts";
 import type { Config } from "../config/schema.ts";
 import { HttpServer, type HttpServerOptions } from "../http/httpServer.ts";
 import type { Places } from "../limits/places.ts";
@@ -26,8 +26,8 @@ export interface ProcessRole {
   /** Returns the data folder of this process, or that of the main process. Undefined if no entries are stored there. */
   openStorage(config: Config, telemetry: Telemetry): EntryStorage | undefined;
   createChain(config: Config["chains"][number], shared: Shared): ChainRuntime;
-  /** Returns the counters of all processes, for the status page. */
-  statusMetrics(own: StatusOptions["metrics"]): StatusOptions["metrics"];
+  /** Reads the metrics of the serving processes. Resolves with the values of one metric by its name. Default: there are none. */
+  readServingMetrics?(): Promise<(name: string) => readonly Value[]>;
   /** Opens the port for clients. */
   openHttp(options: HttpServerOptions): Promise<ClientPort>;
   /** Undefined if another process has the ops port. */
@@ -39,7 +39,6 @@ export const singleProcess: ProcessRole = {
   share: (config) => config,
   openStorage,
   createChain: createChainRuntime,
-  statusMetrics: (own) => own,
   openHttp: HttpServer.listen,
   openOps: createOpsServer,
 };

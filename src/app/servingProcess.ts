@@ -41,7 +41,6 @@ const createServingRole = (link: MainLink, usages: UsageLedger, processes: numbe
         attaching.add(sources.attached);
         return sources;
       }),
-    statusMetrics: (own) => own,
     openHttp: async (options) => {
       await Promise.all(attaching);
       const hasPage = options.status !== undefined;

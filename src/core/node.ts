@@ -25,6 +25,23 @@ export type NodeErrorKind =
   | "unverified"
   | "other";
 
+/** Errors that say that the node or the connection to it is not well. The others say what a request is, or what a node has. */
+export const NODE_FAULTS = [
+  "billing",
+  "rateLimited",
+  "overloaded",
+  "timeout",
+  "unauthorized",
+  "unreachable",
+  "invalidAnswer",
+  "unverified",
+  "other",
+] as const satisfies readonly NodeErrorKind[];
+
+const FAULT_KINDS: ReadonlySet<unknown> = new Set(NODE_FAULTS);
+
+export const isNodeFault = (kind: unknown): kind is (typeof NODE_FAULTS)[number] => FAULT_KINDS.has(kind);
+
 /** A property of a node's response that is verified; a metric label. The last six depend on the chain's encoding. */
 export type Check =
   | "json"

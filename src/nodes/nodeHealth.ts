@@ -1,6 +1,6 @@
 import type { CallScope } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
-import type { NodeErrorKind } from "../core/node.ts";
+import { isNodeFault, type NodeError, type NodeErrorKind } from "../core/node.ts";
 import { larger } from "../ethereum/bigintOrder.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { CounterSeries, HistogramSeries } from "../telemetry/summedSeries.ts";
@@ -64,6 +64,7 @@ type CountedMetrics = Pick<
   | "upstreamUnits"
   | "upstreamRefused"
   | "upstreamSeconds"
+  | "upstreamLastError"
 >;
 
 type CountedMethods = Pick<TransportOptions, "methodLabel" | "unitsOf" | "onCall">;
@@ -201,6 +202,13 @@ export class NodeHealth {
     }
     outcomes.inc();
     this.#seconds.observe(durationMs / 1000);
+  }
+
+  /** Records the time of an error of the node. Errors of requests, and of what the node lacks, have no effect. */
+  recordError({ kind }: NodeError): void {
+    if (isNodeFault(kind)) {
+      this.#metrics.upstreamLastError.set({ ...this.#labels, outcome: kind }, Date.now() / 1000);
+    }
   }
 
   /** Counts a call that was not sent, because too many calls wait. */

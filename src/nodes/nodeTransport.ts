@@ -283,6 +283,7 @@ export class NodeTransport {
     if (!isError) {
       return;
     }
+    this.health.recordError(outcome);
     this.#failures.recordError(outcome);
     if (outcome.kind === "rateLimited") {
       this.recordOverload();

@@ -306,6 +306,9 @@ export class UpstreamNode implements Node {
 
   /** Counts a response that arrived, and was counted as such, but that is not usable. */
   #recordRejected(error: unknown, method: string): void {
+    if (error instanceof UnverifiedError) {
+      this.health.recordError(error);
+    }
     const isUncounted = error instanceof UnverifiedError && !this.#wrongAnswers.isCounted(error);
     if (error instanceof NodeError && (error.kind === "otherBranch" || isUncounted)) {
       this.#telemetry.metrics.upstreamRequests.inc({ ...this.#labels, outcome: error.kind });

@@ -35,6 +35,10 @@ export const headMetrics = (metrics: MetricFactory) => ({
     { chain: CHAIN },
     "max",
   ),
+  headResponses: metrics.counter("head_responses_total", "Responses over HTTP by x-forebay-head", {
+    chain: CHAIN,
+    head: ["agreed", "linked"],
+  }),
   minViews: metrics.counter("min_view_requests_total", "Requests with x-forebay-min-view by outcome", {
     chain: CHAIN,
     outcome: ["current", "waited", "behind", "reorged"],

@@ -1,4 +1,4 @@
-import type { Check, NodeErrorKind } from "../core/node.ts";
+import { type Check, NODE_FAULTS, type NodeErrorKind } from "../core/node.ts";
 import type { HedgeReason, RetryCause } from "../core/retryPolicy.ts";
 import { CHAIN, METHOD, type MetricFactory, NODE, SECONDS } from "./metricFactory.ts";
 
@@ -67,6 +67,12 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
     ...OF_NODE,
     outcome: OUTCOMES,
   }),
+  upstreamLastError: metrics.gaugeFromZero(
+    "upstream_last_error_timestamp_seconds",
+    "Unix time of the last fault of a node by outcome, 0 before it. Errors of requests are no faults",
+    { ...OF_NODE, outcome: NODE_FAULTS },
+    "max",
+  ),
   upstreamHttpRequests: metrics.counter(
     "upstream_http_requests_total",
     "HTTP requests to a node; a batch is one",

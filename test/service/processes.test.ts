@@ -144,6 +144,9 @@ test("one ops port has the metrics of all processes, and the status page their s
   assert.ok((await metric(forebay.opsUrl, "forebay_view_round_seconds_count")) > 0);
   assert.equal(await metric(forebay.opsUrl, "forebay_upstream_breaker_open"), 0);
   const status: Status = JSON.parse(await (await fetch(new URL("/status.json", forebay.url))).text());
+  const [shown] = status.chains;
+  assert.deepEqual(shown?.heads, { agreed: 0, linked: 1 });
+  assert.ok(shown.proofs && shown.requestsPerSecond >= 0 && (shown.nodes[0]?.units ?? 0) > 0, JSON.stringify(shown));
   assert.equal(status.chains[0]?.latest?.number, Number((await rpc(forebay.url, "eth_blockNumber")).body.result));
 });
 

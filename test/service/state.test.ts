@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import type { Status } from "../../src/admin/status.ts";
 import { createForebay } from "../../src/app/main.ts";
 import { createMainProcess } from "../../src/app/mainProcess.ts";
 import { configSchema } from "../../src/config/schema.ts";
@@ -121,6 +122,9 @@ test("all four methods are answered from known state", async (t) => {
     assert.equal(statusOf(response), STATE_HIT, method);
     assert.equal(response.body.result, expected);
   }
+  const { chains } = (await (await fetch(new URL("/status.json", service.url))).json()) as Status;
+  const { values = 0, bytes = 0, readShare } = chains[0]?.knownState ?? {};
+  assert.ok(values >= calls.length && bytes > 0 && readShare, JSON.stringify(chains[0]?.knownState));
 });
 
 test("a reorganisation undoes its blocks, and a read at an orphan's hash asks the node", async (t) => {

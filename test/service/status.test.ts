@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { availableParallelism } from "node:os";
 import { after, before, test } from "node:test";
 import type { Status } from "../../src/admin/status.ts";
+import { RETRY_RULES } from "../../src/core/retryPolicy.ts";
 import { rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
@@ -53,13 +55,37 @@ test("status.json shows heads, node names and traffic, and no secret", async () 
   assert.equal(chain.name, "main");
   assert.equal(chain.chainId, node.chain.chainId);
   assert.equal(chain.latest?.number, node.chain.blocks.length - 1);
-  assert.deepEqual(chain.nodes, [
-    { name: "ours", head: node.chain.blocks.length - 1, lagBlocks: 0, breakerOpen: false, headsIgnored: false },
-  ]);
+  const [first] = chain.nodes;
+  assert.ok(first && chain.nodes.length === 1);
+  const { latencyMs, units, ...shown } = first;
+  assert.deepEqual(shown, {
+    ...{ name: "ours", head: node.chain.blocks.length - 1, lagBlocks: 0, breakerOpen: false, headsIgnored: false },
+    ...{ share: 1, errors: 0, lastError: null },
+  });
+  assert.ok((latencyMs ?? 0) > 0 && units > 0, `${latencyMs} ms, ${units} units`);
+  assert.deepEqual(chain.heads, { agreed: 0, linked: 1 });
+  const { proven, checked, stated } = chain.proofs ?? {};
+  assert.equal((proven ?? 0) + (checked ?? 0) + (stated ?? 0), 1);
   assert.ok((chain.hitRatio ?? 0) >= 0.5);
   // The first of the four reads of one block needs the node.
   assert.ok(chain.saved.calls >= 2 && chain.saved.units >= chain.saved.calls, JSON.stringify(chain.saved));
   assert.ok(!text.includes(SECRET) && !text.includes("127.0.0.1"));
+});
+
+test("status.json has the errors of a node, and the usage of the day", async () => {
+  const readStatus = async (): Promise<Status> => JSON.parse((await get("/status.json", "application/json")).text);
+  node.faults.methods = ["eth_gasPrice"];
+  node.faults.answer = 503;
+  await rpc(service.url, "eth_gasPrice");
+  node.faults.answer = undefined;
+  await until(async () => {
+    const [{ errors = 0, lastError = null } = {}] = (await readStatus()).chains[0]?.nodes ?? [];
+    return errors > 0 && lastError?.text === RETRY_RULES.unreachable.meaning && lastError.ageSeconds >= 0;
+  }, "the error is shown");
+  const { today } = await readStatus();
+  assert.ok(today);
+  assert.match(today.day, /^\d{4}-\d\d-\d\d$/);
+  assert.ok(today.spent.units > 0 && today.spent.calls > 0, JSON.stringify(today));
 });
 
 test("with the status switched off, only the info page is served", async () => {
