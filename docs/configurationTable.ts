@@ -17,12 +17,16 @@ const isObject = (schema: Schema): boolean => schema.type === "object" && schema
 const itemsOf = ({ items }: Schema): Schema | undefined =>
   isSchema(items) && !Array.isArray(items) ? items : undefined;
 
-const formatType = (schema: Schema): string => {
+/** Formats the type of an option for a table. */
+export const formatType = (schema: Schema): string => {
   if (schema.const !== undefined) {
     return `\`${String(schema.const)}\``;
   }
   if (schema.enum !== undefined) {
-    return schema.enum.map((value) => `\`${String(value)}\``).join(", ");
+    return schema.enum
+      .filter((value) => value !== "")
+      .map((value) => `\`${String(value)}\``)
+      .join(", ");
   }
   if (schema.anyOf !== undefined) {
     return schema.anyOf.filter(isSchema).map(formatType).join(" or ");

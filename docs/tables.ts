@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
+import { formatValuesTable } from "../helm/valuesTable.ts";
 import { formatAlertsTable } from "./alertsTable.ts";
 import { formatConfigurationTable } from "./configurationTable.ts";
 import { formatMethodsTable } from "./methodsTable.ts";
@@ -30,6 +31,7 @@ export const TABLES = [
   { file: new URL("truth.md", import.meta.url), format: formatTruthReports },
   { file: new URL("limits.md", import.meta.url), format: formatRefusedMethods },
   { file: new URL("methods.md", import.meta.url), format: () => formatMethodsTable() },
+  { file: new URL("../helm/README.md", import.meta.url), format: formatValuesTable },
 ];
 
 if (import.meta.main) {

@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { alertsWithThreshold } from "../../grafana/thresholds.ts";
@@ -11,17 +9,8 @@ import { valuesSchema } from "../../helm/values.ts";
 import { SNAPSHOT_SAVE_MS } from "../../src/app/chainSnapshot.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { FOLDER_CLOSE_MS } from "../../src/storage/dataStorage.ts";
+import { CHART, CLUSTER, hasHelm, LINT_CLUSTER, refusalOf, runHelm } from "./helm.ts";
 import { kubernetesObject } from "./kubernetesObject.ts";
-
-const CHART = new URL("../../helm/", import.meta.url);
-const HELM = process.env.HELM ?? "helm";
-/** A helm that was built with Go's tools assumes a very old cluster, so that the version is set. */
-const CLUSTER = ["--kube-version", "1.31.0"];
-const hasHelm = spawnSync(HELM, ["version"]).status === 0;
-/** `helm lint` has the flag since 3.15. */
-const LINT_CLUSTER = spawnSync(HELM, ["lint", "--help"], { encoding: "utf8" }).stdout?.includes("--kube-version")
-  ? CLUSTER
-  : [];
 
 type Values = Readonly<Record<string, unknown>>;
 const isMapping = (value: unknown): value is Values =>
@@ -39,12 +28,6 @@ const merge = (base: unknown, over: unknown): unknown => {
 const read = (path: string): unknown => parse(readFileSync(new URL(path, CHART), "utf8"));
 const DEFAULTS = read("values.yaml");
 const CI = readdirSync(new URL("ci/", CHART));
-
-const run = (...args: string[]): string => {
-  const { status, stdout, stderr } = spawnSync(HELM, args, { cwd: fileURLToPath(CHART), encoding: "utf8" });
-  assert.equal(status, 0, `helm ${args.join(" ")}\n${stdout}${stderr}`);
-  return stdout;
-};
 
 test("the schema, the dashboard and the rules in the chart are as the code has them (npm run generate)", () => {
   for (const { file, format } of FILES) {
@@ -116,8 +99,8 @@ for (const name of CI) {
   test(`${name}: helm lint passes, and every object has the required fields of its kind`, {
     skip: !hasHelm && "no helm",
   }, () => {
-    run("lint", "--strict", ...LINT_CLUSTER, "--values", `ci/${name}`, ".");
-    const text = run("template", "release", ...CLUSTER, "--values", `ci/${name}`, ".");
+    runHelm("lint", "--strict", ...LINT_CLUSTER, "--values", `ci/${name}`, ".");
+    const text = runHelm("template", "release", ...CLUSTER, "--values", `ci/${name}`, ".");
     const objects = parseAllDocuments(text)
       .map((document): unknown => document.toJS())
       .filter((content) => content !== null)
@@ -183,25 +166,24 @@ const refusals: readonly (readonly [what: string, values: readonly string[], rea
     /39 s is less than the 40000 ms/,
   ],
   ["a volume below cache.diskBytes", ["storage.size=1Gi"], /storage.size: 1Gi is less than the 2147483648 bytes/],
+  [
+    "processes for each core without a limit",
+    ["config.server.processes=auto"],
+    /processes: auto needs resources.limits.cpu/,
+  ],
   ["an invalid digest", ["image.digest=latest"], /digest/],
 ];
 
 for (const [name, values, reason] of refusals) {
   test(`helm refuses ${name}`, { skip: !hasHelm && "no helm" }, () => {
     const sets = values.flatMap((value) => ["--set", value]);
-    const { status, stderr } = spawnSync(
-      HELM,
-      ["template", "release", ...CLUSTER, "--values", "ci/one-chain-values.yaml", ...sets, "."],
-      { cwd: fileURLToPath(CHART), encoding: "utf8" },
-    );
-    assert.notEqual(status, 0);
-    assert.match(stderr, reason);
+    assert.match(refusalOf("--values", "ci/one-chain-values.yaml", ...sets), reason);
   });
 }
 
 /** Renders every value of the chart, and returns its alerts. */
 const renderRules = (...args: readonly string[]) =>
-  parseAllDocuments(run("template", "release", ...CLUSTER, "--values", "ci/every-value-values.yaml", ...args, "."))
+  parseAllDocuments(runHelm("template", "release", ...CLUSTER, "--values", "ci/every-value-values.yaml", ...args, "."))
     .map((document) => document.toJS())
     .filter((content) => content?.kind === "PrometheusRule")
     .flatMap(
@@ -237,14 +219,9 @@ test("runbookBase is the address of every runbook_url", { skip: !hasHelm && "no 
 });
 
 test("helm refuses a wrong option by its path", { skip: !hasHelm && "no helm" }, () => {
-  const values = ["--values", "ci/one-chain-values.yaml", "--set", "config.server.prot=1"];
-  const { status, stderr } = spawnSync(HELM, ["template", "release", ...CLUSTER, ...values, "."], {
-    cwd: fileURLToPath(CHART),
-    encoding: "utf8",
-  });
-  assert.notEqual(status, 0);
+  const refusal = refusalOf("--values", "ci/one-chain-values.yaml", "--set", "config.server.prot=1");
   // Older versions of Helm write the path with a dot.
-  assert.match(stderr, /config[./]server.*prot/s);
+  assert.match(refusal, /config[./]server.*prot/s);
 });
 
 test("values.schema.json is draft 7, which every Helm 3 reads", () => {

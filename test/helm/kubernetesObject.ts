@@ -27,7 +27,7 @@ const unprivileged = z.looseObject({
 const container = z.looseObject({
   name: text,
   image: text.regex(/^[^\s@]+(?::[^:\s/]+|@sha256:[0-9a-f]{64})$/),
-  args: z.tuple([z.literal("--config"), text]),
+  args: z.tuple([z.literal("--config"), text], text),
   ports: z.array(z.strictObject({ name: text, containerPort: port })),
   startupProbe: probe,
   livenessProbe: probe,
@@ -45,20 +45,28 @@ const pod = z.looseObject({
   enableServiceLinks: z.literal(false),
   terminationGracePeriodSeconds: z.number(),
   securityContext: unprivileged,
-  containers: z.tuple([container]),
+  containers: z.tuple([container], z.looseObject({ name: text, image: text })),
   volumes: z.array(z.looseObject({ name: text })),
   topologySpreadConstraints: z.array(
     z.looseObject({ maxSkew: z.number(), topologyKey: text, whenUnsatisfiable: text, labelSelector: selector }),
   ),
 });
 
-const servicePort = z.strictObject({ name: text, port, targetPort: text, protocol: z.literal("TCP") });
+const servicePort = z.strictObject({
+  name: text,
+  port,
+  targetPort: text,
+  nodePort: port.optional(),
+  protocol: z.literal("TCP"),
+});
 
 /** Required fields of each kind in this chart. Source: API references of Kubernetes and of the Prometheus operator. */
 export const kubernetesObject = z.discriminatedUnion("kind", [
   object("apps/v1", "Deployment", {
     spec: z.strictObject({
       replicas: z.number().optional(),
+      minReadySeconds: z.number(),
+      revisionHistoryLimit: z.number(),
       strategy: z.looseObject({ type: z.literal("RollingUpdate") }),
       selector,
       template: z.strictObject({ metadata: metadata.omit({ name: true }), spec: pod }),
@@ -84,6 +92,7 @@ export const kubernetesObject = z.discriminatedUnion("kind", [
       minReplicas: z.number(),
       maxReplicas: z.number(),
       metrics: z.array(z.looseObject({ type: text })).min(1),
+      behavior: z.looseObject({}).optional(),
     }),
   }),
   object("networking.k8s.io/v1", "Ingress", {
@@ -101,7 +110,8 @@ export const kubernetesObject = z.discriminatedUnion("kind", [
   object("networking.k8s.io/v1", "NetworkPolicy", {
     spec: z.strictObject({
       podSelector: selector,
-      policyTypes: z.tuple([z.literal("Ingress")]),
+      policyTypes: z.tuple([z.literal("Ingress")], z.literal("Egress")),
+      egress: z.array(z.looseObject({})).min(1).optional(),
       ingress: z.array(
         z.strictObject({
           ports: z.tuple([z.strictObject({ port: text, protocol: z.literal("TCP") })]),
