@@ -28,23 +28,28 @@ export const eth_sendRawTransactionSync: Method = {
   retention: "never",
   atPending: "view",
   handle: async (input) => {
-    const { chain, call, context } = input;
+    const { chain, call } = input;
     const [raw, requestedMs] = parseParams(call.params, params);
     const timeoutMs = timeoutOf(requestedMs, Math.max(MIN_TIMEOUT_MS, 2 * chain.heads.blockTimeMs));
-    const request = { ...input, call: createCall("eth_sendRawTransaction", [raw]), context };
-    let sent: Awaited<ReturnType<typeof sendTransaction>>;
-    try {
-      sent = await sendTransaction(request, String(raw));
-    } catch (error) {
-      const known = await findReceipt(input, keccak256Hex(parseData(hexOf(raw))));
-      if (known === undefined) {
-        throw error;
-      }
-      return known;
-    }
-    const hash: Hash = `0x${hashIn(sent.response).slice(2)}`;
-    return waitForReceipt(input, { hash, transaction: sent.submitted?.sent }, timeoutMs);
+    const { receipt, ...waiting } = await submitOrFind(input, String(raw));
+    return receipt ?? waitForReceipt(input, waiting, timeoutMs);
   },
+};
+
+/** Sends a transaction. Rejects if the nodes refuse it, unless that is because it is sealed or pre-confirmed already. */
+export const submitOrFind = async (input: MethodInput, raw: string): Promise<Submitted> => {
+  const request = { ...input, call: createCall("eth_sendRawTransaction", [raw]) };
+  try {
+    const { response, submitted } = await sendTransaction(request, raw);
+    return { hash: `0x${hashIn(response).slice(2)}`, transaction: submitted?.sent, receipt: undefined };
+  } catch (error) {
+    const hash = keccak256Hex(parseData(hexOf(raw)));
+    const receipt = await findReceipt(input, hash);
+    if (receipt === undefined) {
+      throw error;
+    }
+    return { hash, transaction: undefined, receipt };
+  }
 };
 
 /** Returns the receipt of a transaction that nodes refuse because it is sealed or pre-confirmed already. */
@@ -80,6 +85,11 @@ interface Waiting {
   readonly hash: Hash;
   /** Undefined if forebay cannot parse it. */
   readonly transaction: SentTransaction | undefined;
+}
+
+interface Submitted extends Waiting {
+  /** Of a transaction that is sealed or pre-confirmed already. */
+  readonly receipt: RpcResponse | undefined;
 }
 
 /** Checks the current view and each new one. No other method uses more than one view. */

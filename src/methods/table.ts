@@ -13,6 +13,7 @@ import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
 import { eth_sendRawTransaction } from "./eth_sendRawTransaction.ts";
 import { eth_sendRawTransactionSync } from "./eth_sendRawTransactionSync.ts";
 import { eth_simulateV1 } from "./eth_simulateV1.ts";
+import { eth_subscribe } from "./eth_subscribe.ts";
 import { pendingAccessList, pendingCall } from "./executions.ts";
 import { filterMethods } from "./filterMethods.ts";
 import type { Method } from "./method.ts";
@@ -122,11 +123,7 @@ export const table: readonly Method[] = [
   eth_sendRawTransaction,
   eth_sendRawTransactionSync,
   ...filterMethods,
-  {
-    name: "eth_subscribe",
-    ...uncached,
-    handle: ({ chain, call, context }) => chain.subscriptions.subscribe(call, context),
-  },
+  eth_subscribe,
   {
     name: "eth_unsubscribe",
     ...uncached,

@@ -16,6 +16,7 @@ import { PendingLogs } from "./pendingLogs.ts";
 import { createSealedLogs, type RpcReader, type SealedBlockLogs } from "./sealedLogs.ts";
 import { createSealedReceipts } from "./sealedReceipts.ts";
 import { broadcast, type Delivered, EventCounter, type Subscription } from "./subscriber.ts";
+import { TransactionInclusion } from "./transactionInclusion.ts";
 
 interface SyncingOptions {
   readonly subscribers: ReadonlySet<Subscription>;
@@ -81,6 +82,7 @@ export class EventHub {
   readonly #readSealedReceipts: (change: HeadChange) => void;
   readonly #flashblocks: FlashblockDelivery;
   readonly #pendingLogs: PendingLogs;
+  readonly #inclusion: TransactionInclusion;
   readonly #registerPool: (isFull: boolean) => Promise<Registration>;
   readonly #stops: readonly (() => void)[];
   #lastNumber: bigint | undefined;
@@ -104,6 +106,12 @@ export class EventHub {
       newest: () => this.#subscribers.newestPendingLogs,
       delivered: this.#deliveredOf("pendingLogs"),
     });
+    this.#inclusion = new TransactionInclusion({
+      current: () => heads.current(),
+      read,
+      delivered: this.#deliveredOf("transactionInclusion"),
+      log,
+    });
     const syncing = createSyncing({
       subscribers: this.#subscribers.syncing,
       read,
@@ -125,9 +133,14 @@ export class EventHub {
 
   /** Rejects if no node offers the events. */
   async register(request: SubscriptionRequest): Promise<Registration> {
-    return request.kind === "newPendingTransactions"
-      ? this.#registerPool(request.isFull)
-      : this.#subscribers.register(request);
+    switch (request.kind) {
+      case "newPendingTransactions":
+        return this.#registerPool(request.isFull);
+      case "transactionInclusion":
+        return this.#inclusion.register(request);
+      default:
+        return this.#subscribers.register(request);
+    }
   }
 
   close(): void {
@@ -177,13 +190,17 @@ export class EventHub {
   #createSealedReceipts(): (change: HeadChange) => void {
     const { heads, read, telemetry } = this.#options;
     const { receipts } = this.#subscribers;
+    const inclusion = this.#inclusion;
     const delivered = this.#deliveredOf("transactionReceipts");
     return createSealedReceipts({
       current: () => heads.current(),
       read,
       events: this.#events,
-      wanted: receipts,
-      onAdded: (block) => receipts.deliver(block, delivered),
+      wanted: [receipts, inclusion],
+      onAdded: (block) => {
+        receipts.deliver(block, delivered);
+        inclusion.onSealed(block);
+      },
       log: telemetry.log,
       signal: this.#ending.signal,
     });
@@ -196,6 +213,7 @@ export class EventHub {
     const stopPending = pending?.subscribe((change) => {
       this.#flashblocks.onPending(change);
       this.#pendingLogs.onPending(change);
+      this.#inclusion.onPending(change);
     });
     if (stopPending) {
       stops.push(stopPending);
@@ -214,6 +232,7 @@ export class EventHub {
   }
 
   #onHead(change: HeadChange): void {
+    this.#inclusion.onHead(change);
     const [first] = change.to;
     if (!first) {
       return;

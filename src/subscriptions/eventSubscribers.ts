@@ -2,11 +2,13 @@ import type { Hash } from "../ethereum/hex.ts";
 import { type LogFilter, type LogFilterLimits, parseLogQuery } from "../ethereum/logFilter.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { FilterIndex } from "./filterIndex.ts";
+import { type InclusionOfRaw, type InclusionRequest, parseInclusion } from "./inclusionRequest.ts";
 import { broadcast, type Delivered, type Subscription } from "./subscriber.ts";
 import { parseReceiptHashes, ReceiptSubscribers } from "./transactionReceipts.ts";
 
-/** The parsed parameters of eth_subscribe. */
+/** What a subscription is to. */
 export type SubscriptionRequest =
+  | InclusionRequest
   | { readonly kind: "newHeads" | "syncing" | "newFlashblocks" }
   | { readonly kind: "logs" | "pendingLogs"; readonly filter: LogFilter }
   | {
@@ -21,6 +23,9 @@ export type SubscriptionRequest =
       /** Selects transactions with a matching log. */
       readonly filter?: LogFilter;
     };
+
+/** The parsed parameters of eth_subscribe. */
+export type ParsedSubscription = SubscriptionRequest | InclusionOfRaw;
 
 export type SubscriptionKind = SubscriptionRequest["kind"];
 
@@ -48,7 +53,7 @@ const parseFull = (value: unknown): boolean => {
 };
 
 /** Parses the parameters of eth_subscribe. Throws RpcError for options that have no effect. */
-export const parseSubscription = (params: readonly unknown[], limits: LogFilterLimits): SubscriptionRequest => {
+export const parseSubscription = (params: readonly unknown[], limits: LogFilterLimits): ParsedSubscription => {
   const [kind, option, ...more] = params;
   if (more.length > 0) {
     throw invalidParams("too many arguments, want at most 2");
@@ -66,6 +71,8 @@ export const parseSubscription = (params: readonly unknown[], limits: LogFilterL
       return { kind, filter: parseFilter(option, limits) };
     case "transactionReceipts":
       return { kind, hashes: parseReceiptHashes(option) };
+    case "transactionInclusion":
+      return parseInclusion(option);
     case "newPendingTransactions":
       return { kind, isFull: parseFull(option) };
     case "newFlashblockTransactions":
@@ -81,8 +88,11 @@ export const parseSubscription = (params: readonly unknown[], limits: LogFilterL
   }
 };
 
-/** A request for events of the chain. `newPendingTransactions` are events of the nodes' pools. */
-type ChainEventRequest = Exclude<SubscriptionRequest, { readonly kind: "newPendingTransactions" }>;
+/** A request for events that many subscriptions share. `newPendingTransactions` are events of the nodes' pools. */
+type ChainEventRequest = Exclude<
+  SubscriptionRequest,
+  { readonly kind: "newPendingTransactions" | "transactionInclusion" }
+>;
 
 /** Creates a registration in a set or an index. It never rejects a subscription. */
 const registerIn = (

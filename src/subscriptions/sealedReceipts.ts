@@ -11,7 +11,7 @@ import type { RpcReader } from "./sealedLogs.ts";
 import { createSerialQueue } from "./serialQueue.ts";
 import type { EventCounter } from "./subscriber.ts";
 
-/** The transactions whose receipts subscriptions want. */
+/** The transactions whose receipts subscriptions of a kind want. */
 export interface WantedReceipts {
   readonly isEmpty: boolean;
   /** A subscription wants all receipts. */
@@ -36,7 +36,8 @@ export interface SealedBlockReceipts extends Receipts {
 export interface SealedReceiptsOptions extends NewBlockReadsOptions {
   readonly read: RpcReader;
   readonly events: EventCounter;
-  readonly wanted: WantedReceipts;
+  /** By kind of subscription. */
+  readonly wanted: readonly WantedReceipts[];
   /** Called for each block of the new branch, oldest first. */
   onAdded(block: SealedBlockReceipts): void;
 }
@@ -58,13 +59,13 @@ const readOneByOne = async (read: RpcReader, blockHash: Hash, hashes: readonly s
 };
 
 /** The block in full comes first: the hashes in its receipts are verified by it. */
-const readReceiptsOf = async (read: RpcReader, hash: Hash, wanted: WantedReceipts): Promise<Receipts> => {
+const readReceiptsOf = async (read: RpcReader, hash: Hash, wanted: readonly WantedReceipts[]): Promise<Receipts> => {
   const { number, transactions } = parseTransactions(await read("eth_getBlockByHash", [hash, true]));
   if (number === undefined) {
     throw unavailable("a new block is not known yet");
   }
   const hashes = transactions.map((transaction) => String(transaction.hash).toLowerCase());
-  const found = wanted.hasAll ? hashes : hashes.filter((each) => wanted.has(each));
+  const found = hashes.filter((each) => wanted.some((kind) => kind.hasAll || kind.has(each)));
   if (found.length === 0) {
     return NO_RECEIPTS;
   }
@@ -88,7 +89,7 @@ export const createSealedReceipts = (options: SealedReceiptsOptions): ((change: 
   const reads = new NewBlockReads(options);
   return ({ to }) => {
     const event = events.next();
-    if (wanted.isEmpty) {
+    if (wanted.every(({ isEmpty }) => isEmpty)) {
       return;
     }
     for (const block of to) {

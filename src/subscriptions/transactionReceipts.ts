@@ -8,7 +8,7 @@ import { broadcast, type Delivered, type Subscription } from "./subscriber.ts";
 const MAX_HASHES = 200;
 
 /** Parses 32 bytes of hex. Throws RpcError. */
-const parseTransactionHash = (value: unknown): Hash => {
+export const parseTransactionHash = (value: unknown): Hash => {
   const hex = lowerPrefix(value);
   if (!isHash(hex)) {
     throw invalidParams("expected a transaction's hash, 32 bytes of hex");

@@ -112,6 +112,7 @@ const SUBSCRIPTIONS = [
   "newHeads",
   "logs",
   "transactionReceipts",
+  "transactionInclusion",
   "syncing",
   "newPendingTransactions",
   "pendingLogs",

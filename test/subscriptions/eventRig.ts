@@ -50,6 +50,16 @@ export const createRig = () => {
     }
     return Buffer.from(JSON.stringify(result));
   };
+  /** Raw transactions that were sent. */
+  const sent: string[] = [];
+  let refusal: Error | undefined;
+  const submit = async (raw: string): Promise<Hash> => {
+    if (refusal !== undefined) {
+      throw refusal;
+    }
+    sent.push(raw);
+    return hashOfName(raw);
+  };
   const subscriptions = new Subscriptions({
     chain: "chain",
     heads: {
@@ -88,6 +98,7 @@ export const createRig = () => {
     pending,
     results,
     asked,
+    sent,
     closed,
     /** Resolves when this number of messages was sent. */
     sentCount: (count: number) =>
@@ -112,7 +123,7 @@ export const createRig = () => {
         afterResponse: (then) => begin.push(then),
       });
       const context = new Context(inbound, { heads }, 0);
-      const reply = await subscriptions.subscribe(createCall("eth_subscribe", params), context);
+      const reply = await subscriptions.subscribe(createCall("eth_subscribe", params), context, submit);
       const id = reply?.body instanceof Uint8Array ? JSON.parse(Buffer.from(reply.body).toString()) : "";
       for (const then of begin) {
         then();
@@ -121,7 +132,7 @@ export const createRig = () => {
         messages.filter(({ params: { subscription } }) => subscription === id).map(({ params: { result } }) => result);
     },
     /** A new head; `from` is how many blocks it replaces. */
-    head: async (latest: bigint, { fork = 0, from = 0, missed = 0n } = {}) => {
+    head: async (latest: bigint, { fork = 0, from = 0, missed = 0n, finalized = 0n } = {}) => {
       const before = heads;
       const replaced: RingBlock[] = [];
       for (let at = before.latest.number - BigInt(from) + 1n; from > 0 && at <= before.latest.number; at++) {
@@ -131,7 +142,7 @@ export const createRig = () => {
         }
       }
       const first = (replaced[0]?.number ?? before.latest.number + 1n) + missed;
-      const next = createHeads({ latest, fork, forkedAt: fork === 0 ? latest + 1n : first });
+      const next = createHeads({ latest, finalized, fork, forkedAt: fork === 0 ? latest + 1n : first });
       const at = (number: bigint) => {
         const block = next.at(number);
         return block && { ...block, logsBloom: bloom };
@@ -154,6 +165,11 @@ export const createRig = () => {
       }
       await turn();
     },
+    /** Transactions are refused from now on. */
+    refuse: (error: Error) => {
+      refusal = error;
+    },
+    openCount: () => subscriber.subscriptions.size,
     /** Ends every subscription. */
     endAll: () => {
       for (const end of [...subscriber.subscriptions.values()]) {

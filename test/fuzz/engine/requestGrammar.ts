@@ -101,7 +101,15 @@ const METHODS: Readonly<Record<string, readonly Create[]>> = {
   eth_sendRawTransactionSync: [rawTransaction],
   eth_subscribe: [
     (_, choices) =>
-      choices.pick(["newHeads", "logs", "transactionReceipts", "pendingLogs", "newFlashblocks", "syncing"]),
+      choices.pick([
+        "newHeads",
+        "logs",
+        "transactionReceipts",
+        "transactionInclusion",
+        "pendingLogs",
+        "newFlashblocks",
+        "syncing",
+      ]),
     filter,
   ],
   eth_unsubscribe: [filterId],
