@@ -2,118 +2,24 @@
 
 import { type Data, parseData } from "./hex.ts";
 import { keccak256 } from "./keccak.ts";
-
-/** The nodes do not prove what the trie of that root has under the key. */
-export class WrongProof extends Error {
-  override readonly name = "WrongProof";
-}
-
-/** One item of an RLP list. `bytes`: its payload. `encoded`: with its prefix. */
-interface Item {
-  readonly isList: boolean;
-  readonly bytes: Uint8Array;
-  readonly encoded: Uint8Array;
-}
-
-const BRANCH_ITEMS = 17;
-const BRANCH_WIDTH = 16;
-const HASH_BYTES = 32;
-const MAX_SHORT = 55;
-
-/** Reads the item at `at`. Throws WrongProof if it is not the one RLP encoding of its payload, or too long for `bytes`. */
-const readItem = (bytes: Uint8Array, at: number): Item => {
-  const first = bytes[at] ?? 0;
-  if (first < 0x80) {
-    const own = bytes.subarray(at, at + 1);
-    return { isList: false, bytes: own, encoded: own };
-  }
-  const isList = first >= 0xc0;
-  const short = first - (isList ? 0xc0 : 0x80);
-  const sizeBytes = short > MAX_SHORT ? short - MAX_SHORT : 0;
-  let length = short;
-  if (sizeBytes > 0) {
-    length = 0;
-    for (let index = 1; index <= sizeBytes; index++) {
-      length = length * 256 + (bytes[at + index] ?? 0);
-    }
-  }
-  const start = at + 1 + sizeBytes;
-  const isMinimal = sizeBytes === 0 || (length > MAX_SHORT && bytes[at + 1] !== 0);
-  const isOwnByte = !isList && length === 1 && (bytes[start] ?? 0) < 0x80;
-  if (!isMinimal || isOwnByte || start + length > bytes.length) {
-    throw new WrongProof("not RLP");
-  }
-  return { isList, bytes: bytes.subarray(start, start + length), encoded: bytes.subarray(at, start + length) };
-};
-
-const readWhole = (bytes: Uint8Array): Item => {
-  const item = bytes.length === 0 ? undefined : readItem(bytes, 0);
-  if (item?.encoded.length !== bytes.length) {
-    throw new WrongProof("bytes after an item");
-  }
-  return item;
-};
-
-/** Returns the items of a list's payload. */
-const itemsIn = (payload: Uint8Array): readonly Item[] => {
-  const items: Item[] = [];
-  for (let at = 0; at < payload.length; ) {
-    const item = readItem(payload, at);
-    items.push(item);
-    at += item.encoded.length;
-  }
-  return items;
-};
-
-const readNode = (encoded: Uint8Array): readonly Item[] => {
-  const { isList, bytes } = readWhole(encoded);
-  if (!isList) {
-    throw new WrongProof("a node is no list");
-  }
-  return itemsIn(bytes);
-};
-
-const stringOf = ({ isList, bytes }: Item): Uint8Array => {
-  if (isList) {
-    throw new WrongProof("a list instead of a string");
-  }
-  return bytes;
-};
-
-/** Decodes an RLP string that fills `bytes`. Throws WrongProof. */
-export const decodeString = (bytes: Uint8Array): Uint8Array => stringOf(readWhole(bytes));
-
-/** Decodes an RLP list of strings that fills `bytes`. Throws WrongProof. */
-export const decodeStrings = (bytes: Uint8Array): readonly Uint8Array[] => readNode(bytes).map(stringOf);
+import {
+  BRANCH_ITEMS,
+  BRANCH_WIDTH,
+  HASH_BYTES,
+  itemsIn,
+  nibbleAt,
+  type Path,
+  type RlpItem,
+  readNode,
+  readPath,
+  stringOf,
+  WrongProof,
+} from "./trieNode.ts";
 
 const isEqual = (one: Uint8Array, other: Uint8Array): boolean => Buffer.compare(one, other) === 0;
 
 const EMPTY_STRING = Uint8Array.of(0x80);
 const EMPTY_ROOT_BYTES = keccak256(EMPTY_STRING);
-
-const nibbleAt = (key: Uint8Array, at: number): number => {
-  const byte = key[at >> 1] ?? 0;
-  return at % 2 === 0 ? byte >> 4 : byte & 15;
-};
-
-/** The hex-prefix path of a leaf or an extension. Source: Yellow Paper, appendix C. */
-interface Path {
-  readonly isLeaf: boolean;
-  readonly encoded: Uint8Array;
-  /** The first nibble of the path in `encoded`: after the flag, and its padding. */
-  readonly start: number;
-  readonly length: number;
-}
-
-const readPath = (encoded: Uint8Array): Path => {
-  const flag = nibbleAt(encoded, 0);
-  const isOdd = flag % 2 === 1;
-  if (encoded.length === 0 || flag > 3 || (!isOdd && nibbleAt(encoded, 1) !== 0)) {
-    throw new WrongProof("not a path");
-  }
-  const start = isOdd ? 1 : 2;
-  return { isLeaf: flag >= 2, encoded, start, length: encoded.length * 2 - start };
-};
 
 /** Whether the key continues with the path at `depth`. */
 const isOnPath = (key: Uint8Array, depth: number, { encoded, start, length }: Path): boolean => {
@@ -129,7 +35,7 @@ const isOnPath = (key: Uint8Array, depth: number, { encoded, start, length }: Pa
 interface ProofNode {
   readonly bytes: Uint8Array;
   readonly hash: Uint8Array;
-  readonly items: readonly Item[];
+  readonly items: readonly RlpItem[];
 }
 
 /** The nodes of a proof in the order of their use. */
@@ -142,7 +48,7 @@ class NodeList {
   }
 
   /** Returns the next node, which must have that hash. */
-  take(hash: Uint8Array): readonly Item[] {
+  take(hash: Uint8Array): readonly RlpItem[] {
     const node = this.#nodes[this.#next++];
     if (node === undefined || !isEqual(node.hash, hash)) {
       throw new WrongProof("a node is missing");
@@ -166,9 +72,9 @@ class NodeList {
 }
 
 /** The place where a key's path goes on, or what the trie has under the key; undefined: nothing. */
-type Step = { readonly child: Item; readonly depth: number } | { readonly value: Uint8Array | undefined };
+type Step = { readonly child: RlpItem; readonly depth: number } | { readonly value: Uint8Array | undefined };
 
-const inBranch = (items: readonly Item[], key: Uint8Array, depth: number): Step => {
+const inBranch = (items: readonly RlpItem[], key: Uint8Array, depth: number): Step => {
   const child = items[nibbleAt(key, depth)];
   const ownValue = items[BRANCH_WIDTH];
   // All keys have one length, so that no value ends in a branch.
@@ -178,7 +84,7 @@ const inBranch = (items: readonly Item[], key: Uint8Array, depth: number): Step 
   return child.encoded[0] === EMPTY_STRING[0] ? { value: undefined } : { child, depth: depth + 1 };
 };
 
-const onPath = (pathItem: Item, child: Item, key: Uint8Array, depth: number): Step => {
+const onPath = (pathItem: RlpItem, child: RlpItem, key: Uint8Array, depth: number): Step => {
   const path = readPath(stringOf(pathItem));
   const left = key.length * 2 - depth;
   if (path.isLeaf) {
@@ -194,7 +100,7 @@ const onPath = (pathItem: Item, child: Item, key: Uint8Array, depth: number): St
   return isOnPath(key, depth, path) ? { child, depth: depth + path.length } : { value: undefined };
 };
 
-const step = (items: readonly Item[], key: Uint8Array, depth: number): Step => {
+const step = (items: readonly RlpItem[], key: Uint8Array, depth: number): Step => {
   const [first, second] = items;
   if (items.length === BRANCH_ITEMS) {
     return inBranch(items, key, depth);
@@ -205,7 +111,7 @@ const step = (items: readonly Item[], key: Uint8Array, depth: number): Step => {
   return onPath(first, second, key, depth);
 };
 
-const follow = (nodes: NodeList, child: Item): readonly Item[] => {
+const follow = (nodes: NodeList, child: RlpItem): readonly RlpItem[] => {
   if (child.isList) {
     if (child.encoded.length >= HASH_BYTES) {
       throw new WrongProof("a long node inside its parent");

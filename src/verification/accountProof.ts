@@ -1,6 +1,7 @@
 import { type Data, formatData, type Hash, parseData } from "../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256, keccak256Hex } from "../ethereum/keccak.ts";
-import { decodeString, decodeStrings, TrieProofs, WrongProof } from "../ethereum/trieProof.ts";
+import { decodeString, decodeStrings, WrongProof } from "../ethereum/trieNode.ts";
+import { TrieProofs } from "../ethereum/trieProof.ts";
 import type { Fields } from "../json/jsonBytes.ts";
 import { dataOf, fieldsOf, isAbsent, listOf, MalformedField } from "./jsonFields.ts";
 
@@ -40,7 +41,7 @@ export class UnknownAccount extends Error {
   override readonly name = "UnknownAccount";
 }
 
-const EMPTY_STORAGE_HASH: Hash = keccak256Hex(Uint8Array.of(0x80));
+export const EMPTY_STORAGE_HASH: Hash = keccak256Hex(Uint8Array.of(0x80));
 export const NO_ACCOUNT: ProvenAccount = {
   ...{ exists: false, nonce: 0n, balance: 0n },
   ...{ storageHash: EMPTY_STORAGE_HASH, codeHash: EMPTY_CODE_HASH },
@@ -74,7 +75,8 @@ const hashIn = (bytes: Uint8Array | undefined): Hash => {
   return formatData(bytes);
 };
 
-const parseAccount = (leaf: Uint8Array): ProvenAccount => {
+/** Parses the leaf of an account. Throws UnknownAccount. */
+export const parseAccount = (leaf: Uint8Array): ProvenAccount => {
   try {
     const [nonce, balance, storageHash, codeHash, ...more] = decodeStrings(leaf);
     if (nonce === undefined || balance === undefined || more.length > 0) {

@@ -1,4 +1,4 @@
-import { WrongProof } from "../ethereum/trieProof.ts";
+import { WrongProof } from "../ethereum/trieNode.ts";
 import { type Fields, isFields } from "../json/jsonBytes.ts";
 import {
   NO_ACCOUNT,

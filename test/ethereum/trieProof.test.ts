@@ -4,7 +4,8 @@ import { createMPT } from "@ethereumjs/mpt";
 import { type Data, formatData, parseData } from "../../src/ethereum/hex.ts";
 import { keccak256 } from "../../src/ethereum/keccak.ts";
 import { encodeBytes, encodeList } from "../../src/ethereum/rlp.ts";
-import { TrieProofs, WrongProof } from "../../src/ethereum/trieProof.ts";
+import { WrongProof } from "../../src/ethereum/trieNode.ts";
+import { TrieProofs } from "../../src/ethereum/trieProof.ts";
 import { nodesOnPath } from "../support/builders/provenState.ts";
 
 /** A key of 32 bytes that begins with these digits, and goes on with zeros. */

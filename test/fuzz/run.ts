@@ -23,7 +23,7 @@ const only = values.case === undefined ? undefined : Number(values.case);
 const file = new URL(`targets/${name}.ts`, import.meta.url);
 if (!/^\w+$/.test(name) || !existsSync(file) || !(seconds > 0) || !Number.isSafeInteger(seed)) {
   console.error(
-    "npm run fuzz -- http|ws|node|feed|redis|rlp|proof|simulate|config|evm [--minutes N] [--seed S] [--case N]",
+    "npm run fuzz -- http|ws|node|feed|redis|rlp|proof|witness|simulate|config|evm [--minutes N] [--seed S] [--case N]",
   );
   process.exit(2);
 }

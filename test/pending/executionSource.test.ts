@@ -11,13 +11,13 @@ import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { ExecutionSource } from "../../src/pending/executionSource.ts";
 import { ExecutorClient } from "../../src/pending/executorClient.ts";
+import { unpackWrites } from "../../src/state/sources/unpackWrites.ts";
 import { WriteSetThread } from "../../src/state/sources/writeSetThread.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { createAsk, nodeState } from "../support/fakes/nodeState.ts";
 import { ActorSigner, ANVIL_KEYS } from "../support/state/actor.ts";
 import { randomBlock } from "../support/state/randomBlock.ts";
 import { compareTruth, readTruth } from "../support/state/stateTruth.ts";
-import { unpackWrites } from "../support/state/unpackWrites.ts";
 
 const SIGNAL = new AbortController().signal;
 const CHAIN_ID = 31_337;

@@ -8,6 +8,7 @@ import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { CompletedFeedSource } from "../../src/state/sources/completedFeedSource.ts";
 import { FeedSource } from "../../src/state/sources/feedSource.ts";
+import { unpackWrites } from "../../src/state/sources/unpackWrites.ts";
 import { WriteSetThread } from "../../src/state/sources/writeSetThread.ts";
 import { createDevnet } from "../devnet/devnet.ts";
 import { everySource } from "../state/costRig.ts";
@@ -16,7 +17,6 @@ import { createAsk } from "../support/fakes/nodeState.ts";
 import { ActorSigner, type ActorTransaction, ANVIL_KEYS } from "../support/state/actor.ts";
 import { randomBlock } from "../support/state/randomBlock.ts";
 import { compareTruth, readTruth } from "../support/state/stateTruth.ts";
-import { unpackWrites } from "../support/state/unpackWrites.ts";
 import { createDevnetPending } from "./devnetPending.ts";
 import { createRig } from "./pendingRig.ts";
 

@@ -1,8 +1,27 @@
 import type { BlockId } from "../../core/heads.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
 import type { BlobSchedule } from "../../ethereum/rules.ts";
+import type { Fields } from "../../json/jsonBytes.ts";
 import type { WriteSetFailure } from "../writeSet.ts";
 import type { BlockContent } from "./blockContent.ts";
+
+/** Proves writes that somebody claims. Plain data. */
+export interface WitnessJob {
+  readonly kind: "witness";
+  readonly block: BlockId;
+  /** The headers of the block and of its parent, with their hashes. */
+  readonly header: Fields;
+  readonly parent: Fields;
+  /** The claim: see packWrites. */
+  readonly packed: Uint8Array;
+  /** JSON text of the block's execution witness. */
+  readonly witness: Uint8Array;
+  /** JSON texts of proofs of accounts at the block, by address. */
+  readonly proofs: readonly (readonly [Address, Uint8Array])[];
+}
+
+/** Why writes are not proven. `refused`: they do not give the state root. `missing`: the witness lacks a node. */
+export type UnprovenReason = "refused" | "missing" | "malformed";
 
 /** A job that turns a node's responses into writes. Plain data. */
 export type WriteSetJob =
@@ -34,7 +53,8 @@ export type WriteSetJob =
       /** The block's header, with its hash. */
       readonly header: Readonly<Record<string, unknown>>;
       readonly block: BlockId;
-    };
+    }
+  | WitnessJob;
 
 export type WriteSetJobOutput =
   | {
@@ -52,6 +72,18 @@ export type WriteSetJobOutput =
     }
   | { readonly kind: "codeHashes"; readonly codes: TracedCodes | undefined }
   | { readonly kind: "content"; readonly content: BlockContent }
+  | {
+      /** Exactly these writes are those of the block. */
+      readonly kind: "proven";
+      readonly packed: Uint8Array;
+    }
+  | {
+      /** Proofs of these accounts are needed. The bytes are those of the job. */
+      readonly kind: "open";
+      readonly addresses: readonly Address[];
+      readonly witness: Uint8Array;
+    }
+  | { readonly kind: "unproven"; readonly reason: UnprovenReason }
   | { readonly kind: "failed"; readonly reason: WriteSetFailure };
 
 /** The hashes of the codes that a trace has as new, by account. "missing": the tracer does not give hashes. */

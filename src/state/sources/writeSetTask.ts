@@ -14,6 +14,7 @@ import { parseCallTrace } from "./callTrace.ts";
 import { composeTrace, UnlistedAccounts } from "./composeTrace.ts";
 import { NoDiff, parseTransactionDiff, type TransactionDiff, UntracedTransaction } from "./diffTrace.ts";
 import { parseTracedBlock } from "./tracedBlock.ts";
+import { runWitness } from "./witnessJob.ts";
 import type { TracedCodes, WriteSetJob, WriteSetJobOutput } from "./writeSetJobs.ts";
 
 type JobOf<Kind extends WriteSetJob["kind"]> = WriteSetJob & { readonly kind: Kind };
@@ -85,6 +86,8 @@ const runJob = (job: WriteSetJob): WriteSetJobOutput => {
       return runAccessList(job);
     case "content":
       return runContent(job);
+    case "witness":
+      return runWitness(job);
     case "codeHashes":
       return { kind: "codeHashes", codes: codesOf(parseTrace(job.trace)) };
   }

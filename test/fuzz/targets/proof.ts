@@ -1,7 +1,8 @@
 import { createMPT, type MerklePatriciaTrie, verifyMPTWithMerkleProof } from "@ethereumjs/mpt";
 import { type Data, formatData, isData, parseData } from "../../../src/ethereum/hex.ts";
 import { keccak256 } from "../../../src/ethereum/keccak.ts";
-import { TrieProofs, WrongProof } from "../../../src/ethereum/trieProof.ts";
+import { WrongProof } from "../../../src/ethereum/trieNode.ts";
+import { TrieProofs } from "../../../src/ethereum/trieProof.ts";
 import { nodesOnPath } from "../../support/builders/provenState.ts";
 import { mutateBytes } from "../engine/mutateBytes.ts";
 import { mutateJson } from "../engine/mutateJson.ts";

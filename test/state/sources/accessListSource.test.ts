@@ -5,9 +5,9 @@ import type { HeaderFields } from "../../../src/core/heads.ts";
 import { NodeError } from "../../../src/core/node.ts";
 import { AccessListSource } from "../../../src/state/sources/accessListSource.ts";
 import type { SourceNode } from "../../../src/state/sources/sourceNodes.ts";
+import { unpackWrites } from "../../../src/state/sources/unpackWrites.ts";
 import { WriteSetThread } from "../../../src/state/sources/writeSetThread.ts";
 import { compareTruth } from "../../support/state/stateTruth.ts";
-import { unpackWrites } from "../../support/state/unpackWrites.ts";
 import { encodeJson, formatAccessList, readRecorded } from "./recorder/recordedBlocks.ts";
 
 const SIGNAL = new AbortController().signal;

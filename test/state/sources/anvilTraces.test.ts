@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { inspect } from "node:util";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
+import { unpackWrites } from "../../../src/state/sources/unpackWrites.ts";
 import { runWriteSetJob } from "../../../src/state/sources/writeSetTask.ts";
 import { type Anvil, startAnvil } from "../../devnet/anvil.ts";
 import { ActorSigner, ANVIL_KEYS } from "../../support/state/actor.ts";
 import { randomBlock } from "../../support/state/randomBlock.ts";
 import { compareTruth, readTruth } from "../../support/state/stateTruth.ts";
-import { unpackWrites } from "../../support/state/unpackWrites.ts";
 
 const SLOTS = [0, 1, 2].map((slot): Hash => `0x${slot.toString(16).padStart(64, "0")}`);
 const SALTS = 6;

@@ -7,9 +7,9 @@ import type { Call } from "../../../src/jsonrpc/call.ts";
 import { paramsTextOf } from "../../../src/jsonrpc/call.ts";
 import type { SourceNode } from "../../../src/state/sources/sourceNodes.ts";
 import { TraceSource, type TraceSourceOptions } from "../../../src/state/sources/traceSource.ts";
+import { unpackWrites } from "../../../src/state/sources/unpackWrites.ts";
 import { WriteSetThread } from "../../../src/state/sources/writeSetThread.ts";
 import { compareTruth } from "../../support/state/stateTruth.ts";
-import { unpackWrites } from "../../support/state/unpackWrites.ts";
 import { callTraceOf, encodeJson, readRecorded } from "./recorder/recordedBlocks.ts";
 import type { RecordedTrace } from "./recorder/recordTraces.ts";
 

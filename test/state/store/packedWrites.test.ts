@@ -4,10 +4,10 @@ import fc from "fast-check";
 import { formatData, ZERO_ADDRESS, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { numberBytes } from "../../../src/ethereum/rlp.ts";
+import { unpackWrites } from "../../../src/state/sources/unpackWrites.ts";
 import { packWrites } from "../../../src/state/store/packedWrites.ts";
 import { codeDigits, writtenValues } from "../../../src/state/store/writtenValues.ts";
 import type { AccountWrites, BlockWrites } from "../../../src/state/writeSet.ts";
-import { unpackWrites } from "../../support/state/unpackWrites.ts";
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length }).map(formatData);
 const written = <Value>(value: fc.Arbitrary<Value>) => fc.oneof(value, fc.constant("unknown" as const));

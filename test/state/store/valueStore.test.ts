@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../../src/core/heads.ts";
 import type { Address } from "../../../src/ethereum/hex.ts";
+import { unpackWrites } from "../../../src/state/sources/unpackWrites.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { readableBlocks } from "../../../src/state/store/followedBlocks.ts";
 import { packWrites } from "../../../src/state/store/packedWrites.ts";
@@ -11,7 +12,6 @@ import { hashOf } from "../../support/builders/heads.ts";
 import { createRandom } from "../../support/builders/randomValues.ts";
 import { runAll } from "../../support/builders/runAll.ts";
 import { addressOf } from "../../support/builders/stateModel.ts";
-import { unpackWrites } from "../../support/state/unpackWrites.ts";
 import { type ModelActions, ModelRun, realActions } from "../modelRun.ts";
 
 const SEEDS = 12;

@@ -1,7 +1,8 @@
-import { type Address, formatData, type Hash } from "../../../src/ethereum/hex.ts";
-import type { MutableWrites } from "../../../src/state/sources/mutableWrites.ts";
-import { LENGTH_BYTES, UNKNOWN, WRITTEN_PARTS } from "../../../src/state/store/packedWrites.ts";
-import type { AccountWrites, BlockWrites, Written } from "../../../src/state/writeSet.ts";
+import { type Address, formatData, type Hash } from "../../ethereum/hex.ts";
+import { asBuffer } from "../../json/jsonBytes.ts";
+import { LENGTH_BYTES, UNKNOWN, WRITTEN_PARTS } from "../store/packedWrites.ts";
+import type { AccountWrites, BlockWrites, Written } from "../writeSet.ts";
+import type { MutableWrites } from "./mutableWrites.ts";
 
 const ADDRESS_BYTES = 20;
 const HASH_BYTES = 32;
@@ -11,7 +12,7 @@ class Reader {
   #at = 0;
 
   constructor(packed: Uint8Array) {
-    this.#bytes = Buffer.from(packed);
+    this.#bytes = asBuffer(packed);
   }
 
   number(): number {
@@ -34,6 +35,9 @@ class Reader {
 
   #take(length: number): Buffer {
     this.#at += length;
+    if (this.#at > this.#bytes.length) {
+      throw new RangeError("packed writes end early");
+    }
     return this.#bytes.subarray(this.#at - length, this.#at);
   }
 }
@@ -62,7 +66,7 @@ const unpackAccount = (from: Reader): AccountWrites => {
   return writes;
 };
 
-/** Returns the writes that `packWrites` packed. */
+/** Returns the writes that `packWrites` packed. Throws RangeError if the bytes end early. */
 export const unpackWrites = (packed: Uint8Array): BlockWrites => {
   const from = new Reader(packed);
   const accounts = new Map<Address, AccountWrites>();
