@@ -40,7 +40,7 @@ type CallContext = Pick<InboundRequest, "caller" | "received" | "signal"> & Pick
 const createCommonOptions = ({ config: { name, state }, server, usages, telemetry }: ChainDispatchOptions) => {
   const prices = { methodLabel, unitsOf: createUnitsOf(state.units) };
   const count = createCallMetrics(name, prices, telemetry.metrics, usages.addresses(name));
-  const log = createCallLog(name, telemetry.log);
+  const log = createCallLog(name, telemetry);
   const { tracer } = telemetry;
   const traces = tracer && new CallTraces({ chain: name, methodLabel, tracer });
   return {

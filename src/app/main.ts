@@ -95,6 +95,7 @@ class RunningForebay implements Forebay {
     this.#config = config;
     this.#role = role;
     this.#telemetry = telemetry;
+    telemetry.requestLog.share = config.log.requests;
     this.#shared = shared;
     this.#payments = payments;
     this.#usages = shared.usages;
@@ -142,7 +143,7 @@ class RunningForebay implements Forebay {
   }
 
   async reload(next: Config, signal = new AbortController().signal): Promise<void> {
-    const { log } = this.#telemetry;
+    const { log, requestLog } = this.#telemetry;
     const { server, cache, usage, tracing } = this.#config;
     const options = changedFixedOptions(this.#config, next);
     if (options.length > 0) {
@@ -156,6 +157,7 @@ class RunningForebay implements Forebay {
     opened(this.#http).reauthorize(this.#access.reauthorize);
     this.#shared.webSockets.reauthorize(this.#access.reauthorize);
     log.level = next.log.level;
+    requestLog.share = next.log.requests;
     this.#config = { ...next, server, cache, usage, tracing };
   }
 

@@ -17,6 +17,9 @@ import { checkForwarded } from "./checkForwarded.ts";
 import { type CheckedNode, checkNode } from "./checkNode.ts";
 import { CHECK_TIMEOUT_MS, type CheckResult, checked, withHint } from "./checkResult.ts";
 
+/** The levels of the log that include `info`. */
+const LEVELS_WITH_REQUESTS: ReadonlySet<string> = new Set(["trace", "debug", "info"]);
+
 /** The nodes of one chain must have the same chain id. */
 const compareIds = (chain: ChainConfig, nodes: readonly CheckedNode[]): readonly CheckResult[] => {
   const first = nodes.find(({ chainId }) => chainId !== undefined);
@@ -124,8 +127,23 @@ const checkChain = async (chain: ChainConfig, access: Config["access"]): Promise
   return [...own, ...(await checkCustomMethods(chain)), ...(await checkForwarded(chain, nodes))];
 };
 
+/** Says how many calls have a line. Undefined if none are wanted. */
+const describeRequestLog = ({ level, requests }: Config["log"]): CheckResult | undefined => {
+  const subject = "log of requests";
+  if (requests === 0) {
+    return undefined;
+  }
+  return LEVELS_WITH_REQUESTS.has(level)
+    ? { subject, level: "ok", text: `a line for ${Number((100 * requests).toPrecision(6))} % of the calls` }
+    : {
+        subject,
+        level: "warn",
+        text: `\`log.requests\` has no effect: its lines are at info, and log.level is ${level}`,
+      };
+};
+
 /** Checks every node (HTTP, WebSocket), feed, data folder, Redis and the facilitator of a configuration. Never rejects. */
-export const checkConfig = async ({ chains, cache, server, access }: Config): Promise<readonly CheckResult[]> => {
+export const checkConfig = async ({ chains, cache, server, access, log }: Config): Promise<readonly CheckResult[]> => {
   const { payment } = access;
   const results = await Promise.all([
     ...chains.map((chain) => checkChain(chain, access)),
@@ -136,7 +154,7 @@ export const checkConfig = async ({ chains, cache, server, access }: Config): Pr
       : [checkRedis(payment.redis).then((result) => [{ ...result, subject: "redis of payments" }])]),
     ...(payment === undefined ? [] : [checkFacilitator(payment).then((result) => [result])]),
   ]);
-  return results.flat();
+  return [...results.flat(), ...[describeRequestLog(log)].filter((result) => result !== undefined)];
 };
 
 const GIB = 1024 ** 3;

@@ -23,6 +23,12 @@ export const configSchema = z
           .enum(["trace", "debug", "info", "warn", "error", "silent"])
           .default("info")
           .describe("Lowest level that is logged"),
+        requests: z
+          .number()
+          .min(0)
+          .max(1)
+          .default(0)
+          .describe("Share of calls with a line at `info` (docs/deployment.md, Logs), such as 0.01; 0 for none"),
       })
       .prefault({}),
   })

@@ -12,6 +12,8 @@ export type SpanAttributes = Readonly<Record<string, string | number | undefined
 
 /** A recorded step of a call. */
 export interface Span {
+  /** 32 hex digits. */
+  readonly traceId: string;
   /** Begins a step of this one. */
   child(name: string, attributes: SpanAttributes): Span;
   /** Number of steps of this name so far, those of its own steps excluded. */

@@ -7,7 +7,7 @@ import type { Outcome } from "../jsonrpc/dispatch.ts";
 import { CODES, type RpcError } from "../jsonrpc/rpcError.ts";
 import type { OutcomeLabel } from "./clientMetrics.ts";
 import type { CounterSeries, HistogramSeries } from "./summedSeries.ts";
-import { LineSampler, type Log, type Metrics } from "./telemetry.ts";
+import { LineSampler, type Metrics, type Telemetry } from "./telemetry.ts";
 
 /** Reads the signal only after an error, because the signal is created on first use. */
 const outcomeLabel = (error: RpcError | undefined, context: Pick<InboundRequest, "signal">): OutcomeLabel => {
@@ -118,7 +118,7 @@ export const createCallMetrics = (
 const SLOW_SECONDS = 1;
 const MAX_METHOD_LENGTH = 64;
 
-type LoggedContext = Pick<InboundRequest, "caller" | "received" | "signal">;
+type LoggedContext = Pick<InboundRequest, "caller" | "received" | "signal"> & Pick<Partial<Context>, "span">;
 type CallOutcome = Outcome<LoggedContext, RpcResponse>;
 
 /** Whether forebay or a node failed, and not the client. */
@@ -139,8 +139,23 @@ const formatCall = (chain: string, { call, context, error, reply, seconds }: Cal
   code: error?.code,
 });
 
-/** Creates the log of slow and failed calls. Lines are sampled. */
-export const createCallLog = (chain: string, log: Log) => {
+/** The source of a response: a cache, or the reason why a node was asked. */
+const cacheOf = ({ status: { hit, fwd } }: RpcResponse): string | undefined => hit ?? fwd;
+
+const MICROSECONDS = 1_000;
+
+/** The line of a sampled call. It has no parameters, and nothing of the client but the trace. */
+const formatSample = (chain: string, { call, context, error, reply, seconds }: CallOutcome) => ({
+  chain,
+  method: call.method.slice(0, MAX_METHOD_LENGTH),
+  outcome: outcomeLabel(error, context),
+  cache: reply && cacheOf(reply),
+  milliseconds: Math.round(seconds * 1000 * MICROSECONDS) / MICROSECONDS,
+  traceId: context.span?.traceId ?? traceIdOf(context.received.traceHeaders),
+});
+
+/** Creates the log of calls: those that `requestLog` samples, and slow and failed ones, of which there are few lines. */
+export const createCallLog = (chain: string, { log, requestLog }: Pick<Telemetry, "log" | "requestLog">) => {
   const sampled = (text: string) => {
     const sampler = new LineSampler();
     return ({ call, context, error, reply, seconds }: CallOutcome): void => {
@@ -168,9 +183,12 @@ export const createCallLog = (chain: string, log: Log) => {
   const slow = sampled("slow call");
   const failed = sampled("failed call");
 
-  const logsAll = log.isLevelEnabled("debug");
   return (outcome: CallOutcome): void => {
-    if (logsAll) {
+    if (requestLog.share > 0 && Math.random() < requestLog.share) {
+      log.info(formatSample(chain, outcome), "sampled call");
+    }
+    // A reload changes the level.
+    if (log.isLevelEnabled("debug")) {
       log.debug(formatCall(chain, outcome), "call");
     }
     if (outcome.error !== undefined && outcome.context.signal.aborted) {
@@ -189,9 +207,6 @@ interface CallTracesOptions {
   readonly methodLabel: (method: string) => string;
   readonly tracer: Tracer;
 }
-
-/** The source of a response: a cache, or the reason why a node was asked. */
-const cacheOf = ({ status: { hit, fwd } }: RpcResponse): string | undefined => hit ?? fwd;
 
 /** Records one span per call. */
 export class CallTraces {

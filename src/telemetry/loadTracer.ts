@@ -36,6 +36,10 @@ class RecordedSpan implements Span {
     this.#span = span;
   }
 
+  get traceId(): string {
+    return this.#span.spanContext().traceId;
+  }
+
   child(name: string, attributes: SpanAttributes): Span {
     this.#counts.set(name, this.count(name) + 1);
     const { trace, ROOT_CONTEXT, SpanKind } = this.#api;

@@ -95,6 +95,8 @@ export interface Telemetry {
   readonly registry: Registry;
   /** Undefined unless tracing is on. */
   readonly tracer: Tracer | undefined;
+  /** The share of calls with a line, from 0 to 1. A reload changes it, like the level of the log. */
+  readonly requestLog: { share: number };
 }
 
 interface TelemetryOptions {
@@ -135,6 +137,7 @@ export const createTelemetry = (options: TelemetryOptions = {}): Telemetry => {
     series,
     registry,
     tracer: options.tracer,
+    requestLog: { share: 0 },
   };
 };
 

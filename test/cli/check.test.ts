@@ -31,9 +31,10 @@ const check = async (
   cache: object = {},
   server: object = {},
   access: object = {},
+  log: object = {},
 ): Promise<readonly string[]> => {
   const chains = [{ name: "op", ...chain }];
-  const results = await checkConfig(configSchema.parse({ chains, cache, server, access }));
+  const results = await checkConfig(configSchema.parse({ chains, cache, server, access, log }));
   return results.map((result) =>
     formatCheckResult(result)
       .replaceAll(/\d+ ms/g, "N ms")
@@ -279,4 +280,15 @@ test("custom methods that change nothing, or that no node has, are named", async
       "warn  op customMethods: admin_peers has no effect: the method is refused (chains[].allowNamespaces)",
     ],
   );
+});
+
+test("a share of calls in the log is named, and a level that leaves their lines out is a warning", async () => {
+  const nodes = [{ url: `http://${DEAD}` }];
+  const ofLog = async (log: object) =>
+    (await check({ nodes }, {}, {}, {}, log)).filter((line) => line.includes("log of requests"));
+  assert.deepEqual(await ofLog({}), []);
+  assert.deepEqual(await ofLog({ requests: 0.07 }), ["ok    log of requests: a line for 7 % of the calls"]);
+  assert.deepEqual(await ofLog({ requests: 1, level: "warn" }), [
+    "warn  log of requests: `log.requests` has no effect: its lines are at info, and log.level is warn",
+  ]);
 });

@@ -6,7 +6,7 @@ import type { Span } from "../../src/core/trace.ts";
 import { createHeads } from "../support/builders/heads.ts";
 import { createInbound } from "../support/builders/request.ts";
 
-const span = (): Span => ({ child: span, count: () => 0, end: () => {} });
+const span = (): Span => ({ traceId: "0".repeat(32), child: span, count: () => 0, end: () => {} });
 
 const inbound = createInbound({
   caller: { clientId: "client", connection: {}, charge: () => {}, authorize: () => undefined },

@@ -73,21 +73,33 @@ test("a process that drains reports the usage of its last calls before it ends",
   assert.equal(await forebay.ended, 0);
 });
 
-test("each process records the spans of its calls", async (t) => {
+const lineOfCall = z.object({ method: z.string(), cache: z.string(), outcome: z.string(), traceId: z.string() });
+
+test("each process records the spans of its calls, and logs a line for each, until a reload", async (t) => {
   const { spans, endpoint } = await startTraceReceiver(t);
   const node = await createFakeNode();
   t.after(() => node.close());
-  const forebay = await startProcesses(t, {
-    chains: [{ name: "chain", nodes: [{ url: node.url }] }],
-    tracing: { endpoint },
-  });
+  const config = { chains: [{ name: "chain", nodes: [{ url: node.url }] }], tracing: { endpoint } };
+  const forebay = await startProcesses(t, { ...config, log: { requests: 1 } });
+  const samples = () => forebay.lines.filter(({ msg }) => msg === "sampled call");
   await Promise.all(Array.from({ length: 12 }, () => callOverNewConnection(forebay.url, "eth_blockNumber")));
   const responses = await Promise.all(
     [1, 2].map((process) => metric(forebay.opsUrl, "forebay_process_responses_total", `process="${process}"`)),
   );
   assert.ok(Math.min(...responses) > 0, `both processes answered: ${responses}`);
+  await until(() => samples().length === 12, "each call has a line");
+  const sampled = samples().map((line) => lineOfCall.parse(line));
+  assert.ok(sampled.every(({ method, outcome }) => method === "eth_blockNumber" && outcome === "ok"));
+  assert.equal(new Set(samples().map(({ pid }) => pid)).size, 2);
+
+  await forebay.reconfigure({ ...config, log: { requests: 0 } });
+  await until(() => forebay.lines.some(({ msg }) => msg === "configuration applied"), "the reload");
+  await Promise.all(Array.from({ length: 12 }, () => callOverNewConnection(forebay.url, "eth_chainId")));
   // A drain sends the spans that wait.
   forebay.signal("SIGTERM");
   assert.equal(await forebay.ended, 0);
-  assert.equal(spans.filter(({ name }) => name === "eth_blockNumber").length, 12);
+  const recorded = spans.filter(({ name }) => name === "eth_blockNumber").map(({ traceId }) => traceId);
+  assert.deepEqual(sampled.map(({ traceId }) => traceId).toSorted(), recorded.toSorted());
+  assert.equal(recorded.length, 12);
+  assert.equal(samples().length, 12, "no line after the reload");
 });

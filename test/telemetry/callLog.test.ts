@@ -1,17 +1,26 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
+import type { Received } from "../../src/core/context.ts";
 import { NodeError } from "../../src/core/node.ts";
+import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { invalidParams, type RpcError, unavailable } from "../../src/jsonrpc/rpcError.ts";
 import { createCallLog } from "../../src/telemetry/callReports.ts";
 
 const asker = { caller: { clientId: "203.0.113.1" }, received: { headers: {}, requestId: "r-1" } };
 
-const createRecordedLog = () => {
+interface ToldCall {
+  readonly seconds: number;
+  readonly reply?: RpcResponse;
+  readonly error?: RpcError;
+  readonly received?: Received;
+}
+
+const createRecordedLog = (requestLog = { share: 0 }) => {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (text: string) => lines.push(JSON.parse(text)) });
-  const tell = createCallLog("main", log);
+  const tell = createCallLog("main", { log, requestLog });
   const clientId = new AbortController();
   return {
     lines,
@@ -21,6 +30,15 @@ const createRecordedLog = () => {
         call: createCall(method, []),
         context: { ...asker, signal: clientId.signal },
         reply: undefined,
+        error,
+        seconds,
+      }),
+    /** Reports a call with a secret parameter. */
+    tellAll: ({ seconds, reply, error, received = asker.received }: ToldCall) =>
+      tell({
+        call: createCall("eth_call", ["s3cret"]),
+        context: { caller: { clientId: "s3cret" }, received, signal: clientId.signal },
+        reply,
         error,
         seconds,
       }),
@@ -89,10 +107,7 @@ test("at level debug every call has a line with chain, method and trace id", () 
     { base: null, timestamp: false, level: "debug" },
     { write: (text: string) => lines.push(JSON.parse(text)) },
   );
-  createCallLog(
-    "main",
-    log,
-  )({
+  createCallLog("main", { log, requestLog: { share: 0 } })({
     call: createCall("eth_call", []),
     context: {
       ...asker,
@@ -118,4 +133,46 @@ test("at level debug every call has a line with chain, method and trace id", () 
       msg: "call",
     },
   ]);
+});
+
+test("sampled calls have a line with outcome, cache and trace, and nothing of the parameters and the client", (t) => {
+  const requestLog = { share: 1 };
+  const { lines, tellAll } = createRecordedLog(requestLog);
+  const received = { ...asker.received, traceHeaders: { traceparent: `00-${"a".repeat(32)}-b7ad6b7169203331-01` } };
+  const reply = { body: Buffer.from("1"), status: { hit: "memory" } } as const;
+  tellAll({ seconds: 0.000_123_4, reply, received });
+  tellAll({ seconds: 0.25, reply: { ...reply, status: { fwd: "miss", stored: true } } });
+  tellAll({ seconds: 0.001, error: invalidParams("no") });
+  const common = { level: 30, chain: "main", method: "eth_call", msg: "sampled call" };
+  assert.deepEqual(lines, [
+    { ...common, outcome: "ok", cache: "memory", milliseconds: 0.123, traceId: "a".repeat(32) },
+    { ...common, outcome: "ok", cache: "miss", milliseconds: 250 },
+    { ...common, outcome: "invalid", milliseconds: 1 },
+  ]);
+
+  lines.length = 0;
+  const random = t.mock.method(Math, "random", () => 0.5);
+  requestLog.share = 0.5;
+  tellAll({ seconds: 0.1, reply });
+  requestLog.share = 0.51;
+  tellAll({ seconds: 0.1, reply });
+  assert.equal(lines.length, 1);
+  requestLog.share = 0;
+  tellAll({ seconds: 0.1, reply });
+  assert.deepEqual([lines.length, random.mock.callCount()], [1, 2], "a share of 0 costs nothing");
+});
+
+test("a reload to level debug logs each call from then on", () => {
+  const lines: Record<string, unknown>[] = [];
+  const log = pino({ base: null }, { write: (text: string) => lines.push(JSON.parse(text)) });
+  const tell = createCallLog("main", { log, requestLog: { share: 0 } });
+  const context = { ...asker, signal: new AbortController().signal };
+  const outcome = { call: createCall("eth_call", []), context, reply: undefined, error: undefined, seconds: 0 };
+  tell(outcome);
+  log.level = "debug";
+  tell(outcome);
+  assert.deepEqual(
+    lines.map(({ msg }) => msg),
+    ["call"],
+  );
 });
