@@ -7,7 +7,7 @@ import { formatMetricsTable } from "./metricsTable.ts";
 import { formatProvidersTable } from "./providersTable.ts";
 import { formatRefusedMethods } from "./refusedMethodsList.ts";
 import { formatRetriesTable } from "./retriesTable.ts";
-import { formatTruthReports } from "./truthTable.ts";
+import { formatTruthReports, formatTruthSums } from "./truthTable.ts";
 
 const BEGIN = "<!-- generated: npm run generate -->";
 const END = "<!-- /generated -->";
@@ -29,6 +29,7 @@ export const TABLES = [
   { file: new URL("providers.md", import.meta.url), format: formatProvidersTable },
   { file: new URL("retries.md", import.meta.url), format: formatRetriesTable },
   { file: new URL("truth.md", import.meta.url), format: formatTruthReports },
+  { file: new URL("../README.md", import.meta.url), format: formatTruthSums },
   { file: new URL("limits.md", import.meta.url), format: formatRefusedMethods },
   { file: new URL("methods.md", import.meta.url), format: () => formatMethodsTable() },
   { file: new URL("../helm/README.md", import.meta.url), format: formatValuesTable },

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
+import type { ScoreReport } from "../test/truth/score.ts";
 import type { TruthReport } from "../test/truth/truthRun.ts";
 import { formatTruthTable, sumCounts } from "../test/truth/truthTable.ts";
 
@@ -24,6 +25,27 @@ const formatComparison = (reports: readonly TruthReport[]): string => {
     line(["---", ...reports.map(() => "---")]),
     ...names.map((name) => line([name, ...reports.map((report) => cellOf(report, name))])),
   ].join("\n");
+};
+
+/** Formats the sums of each report over all its scenarios, a column for each proxy. */
+export const formatTruthSums = (): string => {
+  const reports = readReports();
+  const row = (name: string, countOf: (score: ScoreReport) => number): string => {
+    const sums = reports.map(({ rows }) =>
+      rows.reduce((sum, { score }) => sum + (score === undefined ? 0 : countOf(score)), 0),
+    );
+    return [name, ...sums.map((sum) => sum.toLocaleString("en"))].join(" | ");
+  };
+  const lines = [
+    ["Sums of all scenarios", ...reports.map(({ proxy, version }) => `${proxy} ${version}`)].join(" | "),
+    ["---", ...reports.map(() => "---:")].join(" | "),
+    row("scenarios", () => 1),
+    row("calls", ({ calls }) => calls),
+    row("wrong answers", ({ wrong }) => sumCounts(wrong)),
+    row("a head or a nonce went back", ({ stepsBack }) => sumCounts({ ...stepsBack })),
+    row("errors", ({ errors }) => sumCounts(errors)),
+  ];
+  return lines.map((line) => `| ${line} |`).join("\n");
 };
 
 /** Formats the measured reports of docs/truth. */

@@ -11,10 +11,16 @@ const HISTOGRAM_SUFFIX = /_(?:bucket|count|sum)$/;
 const OPTION = /`((?:chains\[\]|cache|server|access|log)\.[\w[\].]+)`/g;
 const METRIC = /\bforebay_[a-z_]+[a-z]\b(?!\*)/g;
 
+/** Reads a page without the column of options of another proxy. */
+const readPage = (page: string): string => {
+  const text = readRepositoryFile(page);
+  return page === "docs/from-erpc.md" ? text.replaceAll(/^\| `[^|]*\|/gm, "|") : text;
+};
+
 const unknownNames = (pattern: RegExp, isKnown: (name: string) => boolean) => {
   let count = 0;
   const unknown = PAGES.flatMap((page) =>
-    [...readRepositoryFile(page).matchAll(pattern)].flatMap(([whole, name = whole]) => {
+    [...readPage(page).matchAll(pattern)].flatMap(([whole, name = whole]) => {
       count += 1;
       return isKnown(name) ? [] : [`${page}: ${name}`];
     }),

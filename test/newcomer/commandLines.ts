@@ -18,6 +18,14 @@ export const commandLines = (markdown: string): readonly string[] =>
     .map((line) => line.replace(/\s+#.*$/, "").trim())
     .filter((line) => COMMAND.test(line));
 
+/** Returns the complete configurations below a heading of a document. Below the title, these are those of the whole document. */
+export const configurationsBelow = (markdown: string, heading: string): readonly string[] => {
+  const [, level = ""] = /^(#+) /.exec(heading) ?? [];
+  const [, section = ""] = `\n${markdown}`.split(`\n${heading}\n`);
+  const [own = ""] = section.split(`\n${level} `);
+  return blocksOf(own).flatMap(({ language, text }) => (language === "yaml" && /^chains:/m.test(text) ? [text] : []));
+};
+
 /** Returns the first YAML block of a document. */
 export const firstYaml = (markdown: string): string =>
   blocksOf(markdown).find(({ language }) => language === "yaml")?.text ?? "";

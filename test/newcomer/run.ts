@@ -7,12 +7,13 @@ import { fileURLToPath } from "node:url";
 import { createDevnet } from "../devnet/devnet.ts";
 import { until } from "../support/clients/until.ts";
 import { startRedis } from "../support/servers/redis.ts";
-import { firstYaml } from "./commandLines.ts";
+import { configurationsBelow, firstYaml } from "./commandLines.ts";
 import { runCommand } from "./runCommand.ts";
-import { STEPS, type Step } from "./steps.ts";
+import { CHECK_RECIPE, RECIPES, STEPS, type Step } from "./steps.ts";
 
 /**
- * `npm run newcomer` clones the last commit, and runs each command of README and of the installation page there.
+ * `npm run newcomer` clones the last commit, and runs each command of README and of the installation page there. It checks the
+ * configurations of some recipes.
  * It prints what each command printed. Local stand-ins replace the provider, its feed and Redis.
  */
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -35,23 +36,38 @@ const isBusy = (port: number): Promise<boolean> =>
     socket.on("connect", () => socket.destroy());
   });
 
+/** How a configuration names an environment variable. */
+const key = (name: string): string => `\${${name}}`;
+
 /** Starts the stand-ins, and returns what replaces each address of the documents. */
 const startStandIns = async (): Promise<readonly (readonly [string, string])[]> => {
   const redis = await startRedis({ after: (end) => ends.push(end) });
   const mainnet = await createDevnet({ chainId: 1, network: "ethereum", feed: false });
   const op = await createDevnet({ chainId: 10 });
-  ends.push(mainnet.close, op.close);
+  const base = await createDevnet({ chainId: 8453, feed: false });
+  ends.push(mainnet.close, op.close, base.close);
   const busy = await isBusy(PORT);
   return [
     ["wss://node.example/KEY", mainnet.anvilWsUrl],
     ["https://node.example/KEY", mainnet.url],
     ["http://geth:8545", mainnet.url],
+    ["http://10.0.0.5:8545", mainnet.url],
+    ["http://10.0.0.6:8545", mainnet.url],
+    ["ws://10.0.0.5:8546", mainnet.anvilWsUrl],
+    [`https://provider.example/${key("KEY")}`, mainnet.url],
+    [`https://eth-mainnet.g.alchemy.com/v2/${key("KEY")}`, mainnet.url],
+    [`wss://eth-mainnet.g.alchemy.com/v2/${key("KEY")}`, mainnet.anvilWsUrl],
+    [`https://mainnet.provider.example/${key("KEY_A")}`, mainnet.url],
+    [`https://op.provider.example/${key("KEY_A")}`, op.url],
+    [`https://base.provider.example/${key("KEY")}`, base.url],
+    ["http://base-reth:8545", base.url],
+    ["ws://base-reth:8546", base.anvilWsUrl],
     ["redis://localhost", redis.url],
     ["~/.forebay", join(folder, "data")],
     ["redis://redis:6379", redis.url],
     ...["a", "b"].flatMap((name): [string, string][] => [
-      [`wss://provider-${name}.example/\${KEY_${name.toUpperCase()}}`, op.anvilWsUrl],
-      [`https://provider-${name}.example/\${KEY_${name.toUpperCase()}}`, op.url],
+      [`wss://provider-${name}.example/${key(`KEY_${name.toUpperCase()}`)}`, op.anvilWsUrl],
+      [`https://provider-${name}.example/${key(`KEY_${name.toUpperCase()}`)}`, op.url],
     ]),
     ["wss://op-mainnet-fb-ws-pub.optimism.io/ws", op.feedUrl ?? ""],
     ["--global", `--global --prefix ${join(folder, "global")}`],
@@ -63,6 +79,9 @@ const startStandIns = async (): Promise<readonly (readonly [string, string])[]> 
       : []),
   ];
 };
+
+const replaceAll = (text: string, replacements: readonly (readonly [string, string])[]): string =>
+  replacements.reduce((replaced, [from, to]) => replaced.replaceAll(from, to), text);
 
 /** Hides the folders of this machine. */
 const shown = (line: string): string => line.replaceAll(clone, ".").replaceAll(folder, "TEMPORARY");
@@ -106,7 +125,7 @@ const play = async (step: Step, replacements: readonly (readonly [string, string
     return void print(`  not run: ${instead.reason}`);
   }
   const base = instead?.command ?? line;
-  const command = replacements.reduce((text, [from, to]) => text.replaceAll(from, to), base);
+  const command = replaceAll(base, replacements);
   if (command !== line) {
     print(`  as: ${shown(command)}${instead === undefined ? "" : ` (${instead.reason})`}`);
   }
@@ -157,14 +176,21 @@ try {
   print(`commit ${execFileSync("git", ["-C", clone, "rev-parse", "--short", "HEAD"], { encoding: "utf8" }).trim()}`);
   const replacements = await startStandIns();
   const yaml = firstYaml(readFileSync(join(clone, "README.md"), "utf8"));
-  writeFileSync(
-    join(clone, "forebay.yaml"),
-    replacements.reduce((text, [from, to]) => text.replaceAll(from, to), yaml),
-  );
+  writeFileSync(join(clone, "forebay.yaml"), replaceAll(yaml, replacements));
   for (const step of STEPS) {
     const failure = await play(step, replacements);
     if (failure !== undefined) {
       failures.push(`${step.line}: ${failure}`);
+    }
+  }
+  for (const { page, heading } of RECIPES) {
+    for (const recipe of configurationsBelow(readFileSync(join(clone, page), "utf8"), heading)) {
+      print(`\n${page}, ${heading}`);
+      writeFileSync(join(clone, "recipe.yaml"), replaceAll(recipe, replacements));
+      const failure = await play(CHECK_RECIPE, replacements);
+      if (failure !== undefined) {
+        failures.push(`${page}, ${heading}: ${failure}`);
+      }
     }
   }
 } finally {

@@ -16,6 +16,16 @@ export interface Step {
 const LISTENS = /"listening":"http/;
 const CLUSTER = { reason: "it needs a registry or a cluster" };
 
+/** Configurations of documents, which `check` reads in front of stand-ins of their nodes. */
+export const RECIPES: readonly { readonly page: string; readonly heading: string }[] = [
+  { page: "docs/recipes.md", heading: "## Own node first, and a paid provider behind it" },
+  { page: "docs/recipes.md", heading: "## Fast chains" },
+  { page: "docs/from-erpc.md", heading: "# Coming from eRPC" },
+];
+
+/** The command that checks a recipe. */
+export const CHECK_RECIPE: Step = { line: "npm start -- check --config recipe.yaml" };
+
 /** Each command line of README and of docs/install.md. A test compares them with the documents. */
 export const STEPS: readonly Step[] = [
   { line: "npm ci && npm run demo", until: /Ctrl-C ends everything/, tries: true },
@@ -28,6 +38,11 @@ export const STEPS: readonly Step[] = [
     until: LISTENS,
     asks: true,
   },
+  {
+    line: "npm start -- --provider alchemy:KEY --provider publicnode --chain op,base",
+    instead: { reason: "it needs the key of a provider" },
+  },
+  { line: "npm --silent start -- init --provider alchemy:KEY --chain op,base > first.yaml" },
   { line: "npm start -- check --config forebay.yaml" },
   { line: "npm start -- --config forebay.yaml", until: LISTENS, asks: true },
   { line: "npm ci", instead: { reason: "it ran before" } },
