@@ -79,6 +79,9 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     get state() {
       return state.reads;
     },
+    get provenState() {
+      return state.provenReads;
+    },
     get callCache() {
       return state.callCache;
     },

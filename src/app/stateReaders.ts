@@ -4,6 +4,7 @@ import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
 import type { HeldAnswers } from "../state/calls/storedAnswers.ts";
 import { ExecutionReads } from "../state/executionReads.ts";
 import { createAgreedFetch } from "../state/fetch/agreedFetch.ts";
+import { ProofReader } from "../state/fetch/proofReader.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import { comparedNodes, OriginComparison } from "../state/originComparison.ts";
 import type { SourcedValues } from "../state/sourcedValues.ts";
@@ -20,6 +21,7 @@ import { WriteSetWaits } from "../state/writeSetWaits.ts";
 import type { ChainSnapshots } from "./chainSnapshots.ts";
 import type { ChainViews } from "./chainViews.ts";
 import { type ChainCallCache, type ChainCallCacheOptions, createCallCache } from "./createCallCache.ts";
+import type { ReadPipeline } from "./createReadPipeline.ts";
 
 /** The values of one chain, with their givers and costs. The chain that replaces it can go on with them. */
 export interface FollowedState {
@@ -33,7 +35,8 @@ export interface FollowedState {
 
 interface StateReadersOptions
   extends FollowedState,
-    Pick<ChainCallCacheOptions, "config" | "upstreams" | "pipeline" | "signal" | "telemetry"> {
+    Pick<ChainCallCacheOptions, "config" | "upstreams" | "signal" | "telemetry"> {
+  readonly pipeline: Pick<ReadPipeline, "ownReads" | "forget">;
   readonly follower: StateFollower;
   readonly snapshots: ChainSnapshots;
   readonly views: Pick<ChainViews, "execution">;
@@ -61,8 +64,8 @@ const nowMs = (): number => performance.now();
 
 /** Creates what reads the followed state of one chain. */
 export const createStateReaders = (options: StateReadersOptions): StateReaders => {
-  const { config, upstreams, telemetry, views, follower, snapshots, answerBytes, recordWrongValue, onDropped } =
-    options;
+  const { config, upstreams, pipeline, signal, telemetry, views, follower, snapshots, answerBytes } = options;
+  const { recordWrongValue, onDropped } = options;
   const { cost, trust, values, sourced } = options;
   const chain = config.name;
   const { heads } = upstreams;
@@ -84,7 +87,11 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
   const checked = { chain, values, cost, telemetry };
   const checks = new StateChecks({ ...checked, comparison, differences });
   const reader = new StateFetcher(fetch, cost.unitsOf);
-  const loader = new ValueLoader({ values, follower, reader, unitsOf: cost.unitsOf });
+  const proofs = new ProofReader({
+    ...{ reads: pipeline.ownReads, heads, unitsOf: cost.unitsOf, timeoutMs, signal },
+    isAllowed: config.state.prove === "auto" && config.verify === "full",
+  });
+  const loader = new ValueLoader({ values, follower, reader, unitsOf: cost.unitsOf, proofs });
   const learner = new StateLearner({ ...checked, follower, loader, nowMs });
   const never = new Set(config.state.never.map((address): Address => `0x${address.slice(2).toLowerCase()}`));
   const execution = config.simulate.enabled ? views.execution : undefined;
@@ -103,7 +110,7 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
       : undefined;
   const shared = { ...checked, follower, never, waits };
   return {
-    reads: new StateReads({ ...shared, checks }),
+    reads: new StateReads({ ...shared, checks, proofs }),
     executionReads: new ExecutionReads({ ...shared, heads }),
     ...{ calls, learner, differences },
     close: () => {

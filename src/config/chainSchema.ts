@@ -21,6 +21,12 @@ const stateSchema = z.strictObject({
     .literal([1, 2])
     .default(1)
     .describe("Origins that must return the same value or call result before it is served; 2 reads each twice"),
+  prove: z
+    .union([z.literal("auto"), z.literal(false)])
+    .default("auto")
+    .describe(
+      "Read state values that are not known by `eth_getProof`: `auto` on chains with block access lists, which carry them proven, or never",
+    ),
   probation: z
     .strictObject({
       blocks: limit(32).describe(

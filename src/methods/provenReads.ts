@@ -1,18 +1,24 @@
 import type { Context } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
-import { isNull, parsedResult, type RpcResponse } from "../core/rpcSource.ts";
+import { isFreshFromNode, isNull, parsedResult, type RpcResponse } from "../core/rpcSource.ts";
 import { EMPTY_OMMERS_HASH } from "../ethereum/blockHeader.ts";
+import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
 import { type Address, formatQuantity, formatWord, type Hash, isData, parseData } from "../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../ethereum/keccak.ts";
 import { type Fields, formatJson, isFields } from "../json/jsonBytes.ts";
 import { type Awaitable, type Call, createCall } from "../jsonrpc/call.ts";
+import { provenValuesOf } from "../state/fetch/proofReader.ts";
+import type { StateField, StateKey } from "../state/stateKey.ts";
+import type { StateMethod } from "../state/stateReads.ts";
+import { type ProofValues, readProvenAccount } from "../verification/provenAccount.ts";
+import { isInRing, READ_BLOCK, resolveBlock } from "./blockParams.ts";
 import type { Chain } from "./method.ts";
 import { NotProvenError } from "./notProven.ts";
 import { type CanonicalJson, parseParams, readAddress, readSlot, required } from "./paramSpec.ts";
 
 /** One call whose answer must be proven. */
 export interface ProvenCall {
-  readonly chain: Pick<Chain, "ownHashes" | "logLimits" | "nodes">;
+  readonly chain: Pick<Chain, "ownHashes" | "logLimits" | "nodes" | "provenState">;
   readonly call: Call;
   /** Its view has no pending blocks. */
   readonly context: Context;
@@ -141,38 +147,62 @@ const ACCOUNT = [required("address", readAddress)];
 
 /** An account, or one of its slots, as a proof has it. */
 interface ProvenRead {
-  readonly proof: Fields;
+  readonly account: ProofValues;
   readonly block: BlockId;
   readonly address: Address;
+  readonly slots: readonly Hash[];
 }
 
-/** Some nodes write zero as `0x`. The verifier has compared the fields with the proof. */
-const numberIn = (field: unknown): bigint =>
-  typeof field === "number" || (typeof field === "string" && field !== "0x") ? BigInt(field) : 0n;
+/** The value that a call reads. */
+interface WantedValue {
+  readonly key: StateKey;
+  readonly slots: readonly Hash[];
+  /** The block, as the call names it. */
+  readonly parameter: unknown;
+}
 
-/** Creates the prover of a state value: one proof is read, and its value is the answer. */
+const wantedOf = ({ params }: Call, field: StateField): WantedValue => {
+  const isSlot = field === "slot";
+  const [address, ...slots] = parseParams(params.slice(0, isSlot ? 2 : 1), isSlot ? SLOT : ACCOUNT) as [
+    Address,
+    ...Hash[],
+  ];
+  return { key: { field, address, slot: slots[0] }, slots, parameter: params[isSlot ? 2 : 1] ?? "latest" };
+};
+
+/** Returns the answer if the value is known and proven. */
+const findKnown = async (
+  { chain, call, context }: ProvenCall,
+  { key, parameter }: WantedValue,
+): Promise<RpcResponse | undefined> => {
+  const block = resolveBlock(parseBlockNumberOrTagOrHash(parameter, READ_BLOCK), context.view.heads);
+  const method = call.method as StateMethod;
+  return isInRing(block) ? chain.provenState?.findProven({ method, key, block, context }) : undefined;
+};
+
+/** Creates the prover of a state value. If it is not known and proven, one proof is read. Its values become known. */
 const proveState =
-  (hasSlot: boolean, answer: (read: ProvenRead, proven: ProvenCall) => Awaitable<RpcResponse>): Prover =>
+  (field: StateField, answer: (read: ProvenRead, proven: ProvenCall) => Awaitable<RpcResponse>): Prover =>
   async (proven) => {
-    const { params } = proven.call;
-    const keys = hasSlot ? 1 : 0;
-    const [address, ...slots] = parseParams(params.slice(0, 1 + keys), hasSlot ? SLOT : ACCOUNT);
-    const response = await proven.read("eth_getProof", [address, slots, params[1 + keys] ?? "latest"]);
+    const wanted = wantedOf(proven.call, field);
+    const { address } = wanted.key;
+    const known = await findKnown(proven, wanted);
+    if (known !== undefined) {
+      return known;
+    }
+    const enter = proven.chain.provenState?.beginProof();
+    const response = await proven.read("eth_getProof", [address, wanted.slots, wanted.parameter]);
     const proof = parsedResult(response);
     const { block } = response;
     if (response.proof !== "proven" || block === undefined || !isFields(proof)) {
       throw new NotProvenError("noProof", response.proof);
     }
-    return answer({ proof, block, address: String(address) as Address }, proven);
+    const account = readProvenAccount(proof);
+    if (isFreshFromNode(response)) {
+      enter?.(provenValuesOf(account, address, wanted.slots), block);
+    }
+    return answer({ account, block, address, slots: wanted.slots }, proven);
   };
-
-const slotValue = ({ storageProof }: Fields): unknown => {
-  const [slot]: readonly unknown[] = Array.isArray(storageProof) ? storageProof : [];
-  return isFields(slot) ? slot.value : undefined;
-};
-
-const hasNoCode = (codeHash: unknown): boolean =>
-  codeHash === EMPTY_CODE_HASH || typeof codeHash !== "string" || /^0x0*$/.test(codeHash);
 
 const hasHash = (body: RpcResponse["body"], codeHash: string): boolean => {
   const code = parsedResult({ body });
@@ -181,13 +211,13 @@ const hasHash = (body: RpcResponse["body"], codeHash: string): boolean => {
 
 /** Reads the code of a proven hash. If it is another one, a node that has the right one is asked. */
 const answerCode = async (
-  { proof, block, address }: ProvenRead,
+  { account, block, address }: ProvenRead,
   { chain, context, read }: ProvenCall,
 ): Promise<RpcResponse> => {
-  if (hasNoCode(proof.codeHash)) {
+  const { codeHash } = account;
+  if (codeHash === EMPTY_CODE_HASH) {
     return provenResponse("0x", block);
   }
-  const codeHash = String(proof.codeHash).toLowerCase();
   const call = createCall("eth_getCode", [address, { blockHash: block.hash }]);
   const known = await read(call.method, call.params);
   if (hasHash(known.body, codeHash)) {
@@ -199,13 +229,13 @@ const answerCode = async (
   return hasHash(response.body, codeHash) ? { ...response, block, proof: "proven" } : response;
 };
 
-export const proveBalance = proveState(false, ({ proof, block }) =>
-  provenResponse(formatQuantity(numberIn(proof.balance)), block),
+export const proveBalance = proveState("balance", ({ account, block }) =>
+  provenResponse(formatQuantity(account.balance), block),
 );
-export const proveNonce = proveState(false, ({ proof, block }) =>
-  provenResponse(formatQuantity(numberIn(proof.nonce)), block),
+export const proveNonce = proveState("nonce", ({ account, block }) =>
+  provenResponse(formatQuantity(account.nonce), block),
 );
-export const proveSlot = proveState(true, ({ proof, block }) =>
-  provenResponse(formatWord(numberIn(slotValue(proof))), block),
+export const proveSlot = proveState("slot", ({ account, block, slots: [slot = "0x"] }) =>
+  provenResponse(formatWord(account.slot(slot)), block),
 );
-export const proveCode = proveState(false, answerCode);
+export const proveCode = proveState("code", answerCode);

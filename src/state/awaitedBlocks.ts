@@ -8,6 +8,8 @@ export interface NodeValue {
   readonly value: string | Uint8Array;
   /** Undefined if the name of the node is not known. */
   readonly node: string | undefined;
+  /** It follows from the state root of the block. Not of the bytes of a code, which the hash names. */
+  readonly isProven?: boolean;
 }
 
 /** Later values are dropped, and asked again after the block. */
@@ -64,7 +66,9 @@ export class AwaitedBlock {
 
   /** Removes the values of a node, and those of nodes whose names are not known. */
   dropBuffered(node: string): void {
-    this.#buffered = this.#buffered.filter((value) => value.node !== undefined && value.node !== node);
+    this.#buffered = this.#buffered.filter(
+      (value) => value.isProven === true || (value.node !== undefined && value.node !== node),
+    );
   }
 
   /** Asks the sources in order. Resolves with undefined if none has the write set, and on `cancel`. */

@@ -4,7 +4,7 @@ import type { NodeValue } from "./awaitedBlocks.ts";
 import type { GiverEvidence } from "./giverEvidence.ts";
 import type { StateDifference } from "./originComparison.ts";
 import { keyName, type StateKey } from "./stateKey.ts";
-import type { ValueStore } from "./store/valueStore.ts";
+import type { AddResult, ValueStore } from "./store/valueStore.ts";
 import { codeDigits } from "./store/writtenValues.ts";
 import type { WriteSet, WriteSetSource } from "./writeSet.ts";
 
@@ -125,13 +125,13 @@ export class SourcedValues {
   }
 
   /** Adds a value that a node returned for this block's hash. Returns the difference if another value is known. */
-  add({ key, value, node }: NodeValue, block: BlockId): StateDifference | undefined {
+  add(added: NodeValue, block: BlockId): StateDifference | undefined {
     const values = this.#values;
+    const { key, value, node } = added;
     if (this.#contested.size > 0 && this.#contested.has(keyName(key))) {
       return undefined;
     }
-    const result =
-      typeof value === "string" ? values.add(key, block, value, node) : values.addCode(key, block, value, node);
+    const result = this.#add(added, block);
     if (result === "different") {
       return {
         key,
@@ -146,6 +146,14 @@ export class SourcedValues {
       this.#updateTrusted();
     }
     return undefined;
+  }
+
+  #add({ key, value, node, isProven }: NodeValue, block: BlockId): AddResult {
+    const values = this.#values;
+    if (typeof value !== "string") {
+      return values.addCode(key, block, value, node);
+    }
+    return isProven === true ? values.addProven(key, block, value) : values.add(key, block, value, node);
   }
 
   /** Forgets a value, and learns it from no node until `settle`. */

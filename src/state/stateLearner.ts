@@ -10,7 +10,7 @@ export interface StateLearnerOptions {
   readonly values: Pick<ValueStore, "get" | "head">;
   readonly follower: Pick<StateFollower, "isFollowing">;
   readonly cost: Pick<StateCost, "unitsOf" | "usedKeys" | "budget" | "spend">;
-  readonly loader: Pick<ValueLoader, "unitsFor" | "loadValues">;
+  readonly loader: Pick<ValueLoader, "unitsForValues" | "loadValues">;
   readonly nowMs: () => number;
   readonly telemetry: Pick<Telemetry, "log">;
 }
@@ -54,10 +54,10 @@ export class StateLearner {
     }
     const isUnknown = (key: StateKey) => key.field !== "nonce" && values.get(key, block) === undefined;
     let keys = cost.usedKeys.mostUsedByClient(MAX_VALUES).filter(isUnknown);
-    while (loader.unitsFor(keys, block) > cost.budget.forLearning) {
+    while (loader.unitsForValues(keys, block) > cost.budget.forLearning) {
       keys = keys.slice(0, keys.length >> 1);
     }
-    if (loader.unitsFor(keys, block) >= MAX_SHARE * keys.length * cost.unitsOf("eth_getStorageAt")) {
+    if (loader.unitsForValues(keys, block) >= MAX_SHARE * keys.length * cost.unitsOf("eth_getStorageAt")) {
       return;
     }
     this.#lastMs = nowMs();

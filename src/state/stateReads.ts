@@ -4,11 +4,13 @@ import { type CacheStatus, isFreshFromNode, type RpcResponse } from "../core/rpc
 import type { Address } from "../ethereum/hex.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { ProofReader, ProvenValues } from "./fetch/proofReader.ts";
 import type { StateChecks } from "./stateChecks.ts";
 import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateField, StateKey } from "./stateKey.ts";
 import { StateLookups } from "./stateLookups.ts";
+import type { Entry } from "./store/entryPages.ts";
 import type { ValueStore } from "./store/valueStore.ts";
 import { ZERO_VALUE } from "./store/writtenValues.ts";
 import type { WriteSetWaits } from "./writeSetWaits.ts";
@@ -25,6 +27,8 @@ export interface StateReadsOptions {
   readonly never: ReadonlySet<Address>;
   readonly waits: WriteSetWaits;
   readonly checks: Pick<StateChecks, "onLocalRead">;
+  /** Undefined: no value is read by proof. */
+  readonly proofs?: Pick<ProofReader, "isWanted" | "read"> | undefined;
   readonly chain: string;
   readonly telemetry: Pick<Telemetry, "metrics">;
 }
@@ -55,8 +59,7 @@ export class StateReads {
   request(read: StateRead, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
     const { method, key, block, context } = read;
     const { never, values } = this.#options;
-    const age = context.view.heads.latest.number - block.number;
-    if (never.has(key.address) || age >= values.maxReadable) {
+    if (never.has(key.address) || this.#ageOf(read) >= values.maxReadable) {
       return ask();
     }
     if (context.bypassCache) {
@@ -67,6 +70,41 @@ export class StateReads {
       return this.#answer(read, known);
     }
     return this.#waitOrAsk(read, ask);
+  }
+
+  /** Returns a known value as the answer of a read, if it is proven. Waits for the block's write set if only that is missing. */
+  async findProven(read: StateRead): Promise<RpcResponse | undefined> {
+    const { never, values, follower, waits } = this.#options;
+    const { key, block, context } = read;
+    if (never.has(key.address) || context.bypassCache || this.#ageOf(read) >= values.maxReadable) {
+      return undefined;
+    }
+    const find = (at: BlockId): KnownResponse | undefined => {
+      const found = this.#find(key, at);
+      return found?.proof === "proven" ? found : undefined;
+    };
+    const settled = follower.untilApplied(block);
+    const mayHold = settled !== undefined && values.head !== undefined && find(values.head) !== undefined;
+    const known = mayHold ? (await waits.find(settled, () => find(block))).found : find(block);
+    this.#count(read, known !== undefined);
+    return known;
+  }
+
+  /** Returns the function that lets the values of a proof, requested from now on, become known. */
+  beginProof(): (values: ProvenValues["values"], block: BlockId) => void {
+    const { never, follower } = this.#options;
+    const { generation } = follower;
+    return (values, block) => {
+      for (const [key, value] of follower.isFollowing ? values : []) {
+        if (!never.has(key.address)) {
+          follower.add({ key, value, node: undefined, isProven: true }, block, generation);
+        }
+      }
+    };
+  }
+
+  #ageOf({ block, context }: StateRead): bigint {
+    return context.view.heads.latest.number - block.number;
   }
 
   /** Drops all values, because a request can change a node's state without a block. */
@@ -96,12 +134,20 @@ export class StateReads {
     return known;
   }
 
-  /** A value that only a node returned is stated. */
+  /** A value that only a node returned is stated, unless its proof was read. */
   #find(key: StateKey, block: BlockId): KnownResponse | undefined {
     const { values } = this.#options;
     const entry = values.readableEntry(key, block);
     const body = entry === 0 ? undefined : this.#formatValue(key.field, values.valueAt(entry));
-    return body && { body, status: HIT, block, proof: values.isWritten(entry) ? "checked" : undefined };
+    return body && { body, status: HIT, block, proof: this.#proofOf(entry, block) };
+  }
+
+  #proofOf(entry: Entry, block: BlockId): RpcResponse["proof"] {
+    const { values } = this.#options;
+    if (values.isProven(entry, block)) {
+      return "proven";
+    }
+    return values.isWritten(entry) ? "checked" : undefined;
   }
 
   #formatValue(field: StateField, value: string): Uint8Array | undefined {
@@ -113,8 +159,49 @@ export class StateReads {
   }
 
   #ask(read: StateRead, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
+    const { follower, proofs } = this.#options;
     this.#count(read, false);
-    return this.#addResponse(read, ask);
+    return follower.isFollowing && proofs?.isWanted(read.block) === true
+      ? this.#prove(proofs, read, ask)
+      : this.#addResponse(read, ask);
+  }
+
+  /** Answers by proof, and lets the values of the account become known. Without a proof, a node is asked for the value. */
+  async #prove(
+    proofs: Pick<ProofReader, "read">,
+    read: StateRead,
+    ask: () => Awaitable<RpcResponse>,
+  ): Promise<RpcResponse> {
+    const { key, block, context } = read;
+    const enter = this.beginProof();
+    const [proven] = await proofs.read([key], block, context);
+    if (proven === undefined) {
+      return this.#addResponse(read, ask);
+    }
+    this.#options.cost.onAsked("eth_getProof");
+    enter(proven.values, block);
+    return this.#answerProven(read, proven, ask);
+  }
+
+  /** Of a code, the proof has the hash alone. */
+  async #answerProven(
+    read: StateRead,
+    { values, response }: ProvenValues,
+    ask: () => Awaitable<RpcResponse>,
+  ): Promise<RpcResponse> {
+    const { key, block } = read;
+    const { status, node } = response;
+    const value = values.find(([{ field, slot }]) => field === key.field && slot === key.slot)?.[1];
+    if (value === undefined) {
+      return this.#addResponse(read, ask);
+    }
+    const body = this.#formatValue(key.field, value);
+    if (body !== undefined) {
+      return { body, status, ...(node !== undefined && { node }), block, proof: "proven" };
+    }
+    const stated = await this.#addResponse(read, ask);
+    const code = this.#formatValue(key.field, value);
+    return code === undefined ? stated : { ...stated, body: code, block, proof: "proven" };
   }
 
   #addResponse(

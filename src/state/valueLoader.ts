@@ -1,5 +1,6 @@
 import type { UnitsOf } from "../access/providerUnits.ts";
 import type { BlockId } from "../core/heads.ts";
+import type { ProofReader } from "./fetch/proofReader.ts";
 import type { StateFetcher } from "./fetch/stateFetcher.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import { keyName, type StateKey } from "./stateKey.ts";
@@ -11,6 +12,8 @@ export interface ValueLoaderOptions {
   readonly follower: Pick<StateFollower, "add" | "generation">;
   readonly reader: Pick<StateFetcher, "unitsFor" | "read" | "fetch">;
   readonly unitsOf: UnitsOf;
+  /** Undefined: no value is read by proof. */
+  readonly proofs?: Pick<ProofReader, "isWanted" | "unitsFor" | "readOwn"> | undefined;
 }
 
 /** Reads values from nodes, in bulk, and adds them to the known state. */
@@ -23,15 +26,22 @@ export class ValueLoader {
 
   /** Returns the units that loading these keys costs. Codes of unknown contracts come on top. */
   unitsFor(keys: readonly StateKey[], block: BlockId): number {
-    const { unitsOf, reader } = this.#options;
+    const { unitsOf, reader, proofs } = this.#options;
     const { unknown, codes } = this.#plan(keys, block);
-    return reader.unitsFor(unknown, block) + codes.length * unitsOf("eth_getCode");
+    const units = proofs?.isWanted(block) === true ? proofs.unitsFor(unknown) : reader.unitsFor(unknown, block);
+    return units + codes.length * unitsOf("eth_getCode");
+  }
+
+  /** Returns the units that loading these values in bulk costs. */
+  unitsForValues(keys: readonly StateKey[], block: BlockId): number {
+    return this.#options.reader.unitsFor(this.#plan(keys, block).unknown, block);
   }
 
   /** Loads values after a block, and the bytes of codes among them. A value that no node returns stays unknown. Never rejects. */
   async load(keys: readonly StateKey[], block: BlockId, onSpent: (units: number) => void): Promise<void> {
     const { follower, unitsOf } = this.#options;
     const { generation } = follower;
+    await this.#prove(this.#plan(keys, block).unknown, block, onSpent);
     await this.loadValues(this.#plan(keys, block).unknown, block, onSpent);
     const { codes } = this.#plan(keys, block);
     if (codes.length > 0) {
@@ -40,7 +50,22 @@ export class ValueLoader {
     }
   }
 
-  /** Loads unknown values, of a code the hash. Never rejects. */
+  /** Loads unknown values by proof, if later blocks carry them. Never rejects. */
+  async #prove(keys: readonly StateKey[], block: BlockId, onSpent: (units: number) => void): Promise<void> {
+    const { follower, proofs } = this.#options;
+    if (keys.length === 0 || proofs?.isWanted(block) !== true) {
+      return;
+    }
+    const { generation } = follower;
+    onSpent(proofs.unitsFor(keys));
+    for (const { values } of await proofs.readOwn(keys, block)) {
+      for (const [key, value] of values) {
+        follower.add({ key, value, node: undefined, isProven: true }, block, generation);
+      }
+    }
+  }
+
+  /** Loads unknown values in bulk, of a code the hash. Never rejects. */
   async loadValues(keys: readonly StateKey[], block: BlockId, onSpent: (units: number) => void): Promise<void> {
     const { follower, reader } = this.#options;
     const { generation } = follower;

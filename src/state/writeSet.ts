@@ -29,6 +29,8 @@ export interface WriteSet {
   readonly packed: Uint8Array;
   /** The name of the node on whose word alone it is. */
   readonly node?: string | undefined;
+  /** Checked here: the header of the block, whose own hash was computed, commits to all of it. */
+  readonly isProven?: boolean;
   /** Another replica has read it, so that it cost nothing here. */
   readonly isShared?: boolean;
 }

@@ -50,7 +50,7 @@ export const NO_ACCOUNT: ProvenAccount = {
 const SLOT_DIGITS = 64;
 
 /** Returns a slot as 32 bytes. Nodes return the key as it was sent, shortened, padded, or without `0x`. */
-const slotOf = (key: unknown): Hash => {
+export const slotOfKey = (key: unknown): Hash => {
   const digits = typeof key === "string" ? key.replace(/^0x/i, "").toLowerCase() : undefined;
   if (digits === undefined || digits.length > SLOT_DIGITS || !/^[0-9a-f]*$/.test(digits)) {
     throw new MalformedField("expected a storage slot");
@@ -110,7 +110,7 @@ const nodesOf = (proof: unknown): readonly Data[] => (isAbsent(proof) ? [] : lis
  * and an absent account proves all slots.
  */
 const requireSlots = (asked: readonly string[], answered: readonly Hash[], { exists }: ProvenAccount): void => {
-  const wanted = new Set(asked.map(slotOf));
+  const wanted = new Set(asked.map(slotOfKey));
   const found = new Set(answered);
   const isComplete = found.size === wanted.size || (!exists && found.size === 0);
   if (answered.length > asked.length || !isComplete || !answered.every((slot) => wanted.has(slot))) {
@@ -128,7 +128,7 @@ export const verifyProof = ({ stateRoot, address, keys }: ProofRequest, response
   const account = leaf === undefined ? NO_ACCOUNT : parseAccount(leaf);
   const storageRoot = parseData(account.storageHash);
   const items = isAbsent(response.storageProof) ? [] : listOf(response.storageProof).map(fieldsOf);
-  const answered = items.map(({ key }) => slotOf(key));
+  const answered = items.map(({ key }) => slotOfKey(key));
   requireSlots(keys, answered, account);
   const slots = items.map((fields, index): ProvenSlot => {
     const key = keccak256(parseData(answered[index] ?? "0x"));

@@ -58,7 +58,7 @@ const createBoth = (limits: Partial<LearningLimits>) => {
     follower: { isFollowing: true },
     cost,
     loader: {
-      unitsFor: ({ length }) => length,
+      unitsForValues: ({ length }) => length,
       loadValues: async (keys, _block, onSpent) => onSpent(keys.length),
     },
     nowMs: () => 0,

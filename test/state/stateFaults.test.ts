@@ -131,7 +131,7 @@ test("an audit and learning that fail are logged", async (t) => {
   const shared = { chain: "chain", values, cost: createCost().cost, telemetry };
   const comparison = new OriginComparison({ nodes: () => [], onSpent: () => undefined });
   const checks = new StateChecks({ ...shared, comparison, differences: { handle: () => undefined } });
-  const loader = { unitsFor: () => 0, loadValues: async () => undefined };
+  const loader = { unitsForValues: () => 0, loadValues: async () => undefined };
   const learner = new StateLearner({ ...shared, follower, loader, nowMs: () => 0 });
   t.mock.getter(values, "head", () => {
     throw new RangeError("the table failed");

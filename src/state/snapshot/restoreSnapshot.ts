@@ -174,8 +174,9 @@ class Reader {
   }
 
   *#addCodes(chunk: CheckedChunk): Generator<void, void> {
-    for (const { hash, code } of readCodes(chunk)) {
-      this.#parts.values.storeCode(code, `0x${hash}`);
+    for (const { code } of readCodes(chunk)) {
+      // The code of a proven hash must be the right one, so that its hash is computed.
+      this.#parts.values.storeCode(code);
       this.#codes++;
       yield;
     }

@@ -68,7 +68,7 @@ export class AccessListSource implements WriteSetSource {
     const job = { kind: "accessList", block, header, list: moved } as const;
     const output = await this.#options.thread.run(job, [moved.buffer], scope);
     if (output.kind === "written") {
-      return { block, packed: output.packed };
+      return { block, packed: output.packed, isProven: true };
     }
     return output.kind === "failed" ? output.reason : "error";
   }

@@ -14,9 +14,16 @@ interface FollowedBlock {
   readonly entries: Entry[];
   /** The number of entries of its write set. */
   written: number;
+  /** The newest block, up to this one, whose write set is not proven. Values that were proven before it are not any more. */
+  readonly unproven: number;
 }
 
-const followedBlock = (hash: Hash): FollowedBlock => ({ hash, markers: [], entries: [], written: 0 });
+/** Below all blocks: each write set is proven. */
+const NONE = -1;
+
+const followedBlock = (hash: Hash, unproven: number): FollowedBlock => ({
+  ...{ hash, markers: [], entries: [], written: 0, unproven },
+});
 
 /** On slow chains, more blocks than those of this time are readable. */
 const READABLE_MS = 300_000;
@@ -100,7 +107,7 @@ export class FollowedBlocks {
     this.#head = Number(number);
     this.#oldest = this.#head;
     this.#trimmed = this.#head;
-    this.#blocks.set(this.#head, followedBlock(hash));
+    this.#blocks.set(this.#head, followedBlock(hash, NONE));
   }
 
   clear(): void {
@@ -112,10 +119,15 @@ export class FollowedBlocks {
   }
 
   /** Adds the block above the newest one. It is not readable before `extendTo`. Returns its number. */
-  add(hash: Hash): number {
+  add(hash: Hash, isProven: boolean): number {
     const number = this.#head + 1;
-    this.#blocks.set(number, followedBlock(hash));
+    this.#blocks.set(number, followedBlock(hash, isProven ? this.newestUnproven(this.#head) : number));
     return number;
+  }
+
+  /** Returns the newest block, up to this number, whose write set is not proven. -1: there is none. */
+  newestUnproven(number: number): number {
+    return this.#blocks.get(number)?.unproven ?? number;
   }
 
   /** Adds an entry that begins at a block. */

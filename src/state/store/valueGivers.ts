@@ -1,5 +1,5 @@
-/** The giver of values that a header or an execution proves. They are never forgotten with a node. */
-export const PROVEN = 0;
+/** The giver of values that are on no node's word alone: of a header or an execution. They are never forgotten with a node. */
+export const NO_NODE = 0;
 /** The giver of a single value that is no longer known. */
 export const FORGOTTEN = 1;
 /** Numbers have 24 bits. */
@@ -42,6 +42,6 @@ export class ValueGivers {
   }
 
   isForgotten(number: number): boolean {
-    return number !== PROVEN && this.#forgotten.has(number);
+    return number !== NO_NODE && this.#forgotten.has(number);
   }
 }

@@ -8,8 +8,8 @@ import { ENTRY_BYTES, type Entry } from "./entryPages.ts";
 import { FollowedBlocks } from "./followedBlocks.ts";
 import { FIELD_CODES, fieldOf, KeyEncoder, keyAt, type TableKey, type ValuePlace } from "./keyEncoder.ts";
 import { UnfollowedValues } from "./unfollowedValues.ts";
-import { FORGOTTEN, PROVEN, ValueGivers } from "./valueGivers.ts";
-import { FETCHED, KNOWN, ValueTable, WRITTEN } from "./valueTable.ts";
+import { FORGOTTEN, NO_NODE, ValueGivers } from "./valueGivers.ts";
+import { FETCHED, KNOWN, PROVEN, ValueTable, WRITTEN } from "./valueTable.ts";
 import { codeDigits, writtenValues, ZERO_VALUE } from "./writtenValues.ts";
 
 /** A bucket of the table and a place in a block's list. */
@@ -50,6 +50,13 @@ export interface ValueProvenance {
   readonly kind: "fetched" | "written";
   /** The node on whose word alone it is known. Undefined if the value was verified, or if the name is not known. */
   readonly node: string | undefined;
+}
+
+/** A value that a node returned: 64 digits of hex. */
+interface FetchedValue {
+  readonly value: string;
+  readonly giver: number;
+  readonly flags: number;
 }
 
 /**
@@ -153,6 +160,19 @@ export class ValueStore {
     return !this.#table.has(entry, FETCHED);
   }
 
+  /**
+   * Whether the value of an entry follows by hashes from the header of a block at which it is readable. It was proven at an earlier
+   * block, and each block since has a proven write set that does not name it.
+   */
+  isProven(entry: Entry, { number }: BlockId): boolean {
+    return this.#isProvenAt(entry, Number(number));
+  }
+
+  #isProvenAt(entry: Entry, number: number): boolean {
+    const table = this.#table;
+    return table.has(entry, KNOWN | PROVEN) && table.from(entry) >= this.#blocks.newestUnproven(number);
+  }
+
   #findKnown(key: StateKey, block: BlockId): Entry {
     const entry = this.isApplied(block) ? this.#find(key, Number(block.number)) : 0;
     if (!this.#isKnown(entry)) {
@@ -215,23 +235,34 @@ export class ValueStore {
 
   /** Adds a value that a node returned for this block's hash: 64 digits of hex. A known value stays. */
   add(key: StateKey, block: BlockId, value: string, node?: string): AddResult {
+    return this.#addFetched(key, block, { value, giver: this.#givers.numberOf(node), flags: FETCHED });
+  }
+
+  /** Adds a value that follows from the state root of this block: 64 digits of hex. A known value stays, and is proven if it is equal. */
+  addProven(key: StateKey, block: BlockId, value: string): AddResult {
+    return this.#addFetched(key, block, { value, giver: NO_NODE, flags: FETCHED | PROVEN });
+  }
+
+  #addFetched(key: StateKey, block: BlockId, { value, giver, flags }: FetchedValue): AddResult {
     if (!this.isApplied(block)) {
       return "refused";
     }
     const number = Number(block.number);
-    let entry = this.#find(key, number);
-    if (this.#isKnown(entry)) {
-      return this.#compare(entry, number, value);
+    const entry = this.#find(key, number);
+    const known = this.#isKnown(entry) ? this.#compare(entry, number, value) : undefined;
+    // The proof is of this block: where the value is known from an earlier one, it gets an entry that ends with this block.
+    const isProof = (flags & PROVEN) !== 0 && known !== "different" && !this.#isProvenAt(entry, number);
+    if (known !== undefined && !isProof) {
+      return known;
     }
-    if (!this.#table.isOfBlock(entry, number) || this.#table.field(entry) !== FIELD_CODES[key.field]) {
-      entry = this.#add(key, number, 0);
+    const isOwn = this.#table.isOfBlock(entry, number) && this.#table.field(entry) === FIELD_CODES[key.field];
+    const own = isOwn ? entry : this.#add(key, number, 0);
+    if (own === 0) {
+      return known ?? "refused";
     }
-    if (entry === 0) {
-      return "refused";
-    }
-    this.#table.setValue(entry, value, this.#givers.numberOf(node), FETCHED);
-    this.#table.touch(entry);
-    return "added";
+    this.#table.setValue(own, value, giver, flags);
+    this.#table.touch(own);
+    return known ?? "added";
   }
 
   #compare(entry: Entry, number: number, value: string): AddResult {
@@ -271,8 +302,8 @@ export class ValueStore {
     const from = table.from(entry);
     const field = fieldOf(table.field(entry));
     const giver = table.giver(entry);
-    const node = giver === PROVEN ? undefined : this.#givers.nameOf(giver);
-    const hasName = giver === PROVEN || node !== undefined;
+    const node = giver === NO_NODE ? undefined : this.#givers.nameOf(giver);
+    const hasName = giver === NO_NODE || node !== undefined;
     return field !== "storage" && from <= at && hasName && this.#isKnown(entry) && this.#isNewest(entry, field, at)
       ? { entry, field, node, from }
       : undefined;
@@ -287,8 +318,8 @@ export class ValueStore {
   }
 
   /**
-   * Adds a value that was known at this block before a restart. A known one stays. Without a node, a header or an execution
-   * proves it. Returns false if there is no room.
+   * Adds a value that was known at this block before a restart. A known one stays. Without a node, it is on no node's word alone.
+   * It is not proven. Returns false if there is no room.
    */
   restore({ field, place, node }: RestoredValue, block: BlockId): boolean {
     const number = Number(block.number);
@@ -298,7 +329,7 @@ export class ValueStore {
     if (!this.#isKnown(this.#findAt(field, place, number))) {
       const entry = this.#table.add(this.#key.encodeAt(field, place), number, 0);
       this.#blocks.addEntry(number, entry);
-      this.#table.setValueAt(entry, place, node === undefined ? PROVEN : this.#givers.numberOf(node), FETCHED);
+      this.#table.setValueAt(entry, place, node === undefined ? NO_NODE : this.#givers.numberOf(node), FETCHED);
     }
     return true;
   }
@@ -327,15 +358,18 @@ export class ValueStore {
    * the caller must then begin at this block.
    */
   *apply(writeSet: WriteSet): Generator<void, boolean> {
-    const number = this.#blocks.add(writeSet.block.hash);
-    const giver = writeSet.node === undefined ? PROVEN : this.#givers.numberOf(writeSet.node);
-    for (const { key, value } of writtenValues(writeSet, (code, hash) => this.storeCode(code, hash))) {
+    const isProven = writeSet.isProven === true;
+    const number = this.#blocks.add(writeSet.block.hash, isProven);
+    const giver = writeSet.node === undefined ? NO_NODE : this.#givers.numberOf(writeSet.node);
+    // Another replica has computed the hashes of a shared write set. The code of a proven hash must be the right one.
+    const known = (hash: Hash | undefined): Hash | undefined => (writeSet.isShared === true ? undefined : hash);
+    for (const { key, value } of writtenValues(writeSet, (code, hash) => this.storeCode(code, known(hash)))) {
       const entry = this.#add(key, number, WRITTEN);
       if (entry === 0) {
         return false;
       }
       if (value !== undefined) {
-        this.#table.setValue(entry, value, giver);
+        this.#table.setValue(entry, value, giver, isProven ? PROVEN : 0);
       }
       if (key.field === "storage") {
         this.#cleared.add();
@@ -423,7 +457,7 @@ export class ValueStore {
     return true;
   }
 
-  /** Stores a code, and returns the value that names it. A known hash is not computed again. */
+  /** Stores a code, and returns the value that names it. A hash that was computed in this process is not computed again. */
   storeCode(code: Uint8Array, known?: Hash): string {
     const hash = codeDigits(code, known);
     if (code.length > 0) {

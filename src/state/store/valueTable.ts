@@ -9,6 +9,8 @@ export const KNOWN = 4;
 const REFERENCED = 8;
 /** A node returned the value for the block of the entry. */
 export const FETCHED = 16;
+/** The value follows by hashes from the header of the entry's block: from its state root, or from its block access list. */
+export const PROVEN = 32;
 /** The bits of the flags' word below those of the giver. */
 const GIVER_SHIFT = 8;
 const FLAGS_MASK = (1 << GIVER_SHIFT) - 1;
@@ -211,18 +213,21 @@ export class ValueTable {
     return this.#pages.value(entry);
   }
 
-  /** Sets the value, 64 digits of hex, its giver, and flags. */
+  /** Sets the value, 64 digits of hex, its giver, and flags. Without the flag PROVEN, it is not proven, although the last one was. */
   setValue(entry: Entry, value: string, giver: number, flags = 0): void {
-    this.#setFlags(entry, this.#flags(entry) | KNOWN | flags);
-    this.setGiver(entry, giver);
+    this.#setKnown(entry, giver, flags);
     this.#pages.setValue(entry, value);
   }
 
   /** Sets the value to that of a place, its giver, and flags. */
   setValueAt(entry: Entry, place: ValuePlace, giver: number, flags = 0): void {
-    this.#setFlags(entry, this.#flags(entry) | KNOWN | flags);
-    this.setGiver(entry, giver);
+    this.#setKnown(entry, giver, flags);
     this.#pages.setValueAt(entry, place);
+  }
+
+  #setKnown(entry: Entry, giver: number, flags: number): void {
+    this.#setFlags(entry, (this.#flags(entry) & ~PROVEN) | KNOWN | flags);
+    this.setGiver(entry, giver);
   }
 
   /** Returns where the key and the value of a slot's entry are. */

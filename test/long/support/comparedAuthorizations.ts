@@ -7,7 +7,8 @@ import type { Engine } from "../../../src/evm/engine.ts";
 import { createMessage } from "../../support/builders/plainCall.ts";
 import { createRandom, pick } from "../../support/builders/randomValues.ts";
 import { callAtOneBlock } from "../../support/servers/comparedReads.ts";
-import { CodeHashes, type Overrides, stateReaderAt } from "../../support/standIn/standInCalls.ts";
+import { CodeHashes } from "../../support/standIn/codeHashes.ts";
+import { type Overrides, stateReaderAt } from "../../support/standIn/standInCalls.ts";
 import { CHAIN_ID, type StandInBlock, type StandInChain } from "../../support/standIn/standInChain.ts";
 import { createAuthority } from "../../support/standIn/standInTransactions.ts";
 

@@ -3,7 +3,7 @@ import type { StandInBlock, StandInChain } from "./standInChain.ts";
 import type { StateValuesReader } from "./stateKeys.ts";
 
 /** What a node shows of a chain. */
-export type ShownChain = Pick<StandInChain, "fork" | "height" | "at" | "block" | "stateAt" | "onBlock">;
+export type ShownChain = Pick<StandInChain, "fork" | "height" | "at" | "block" | "stateAt" | "proofAt" | "onBlock">;
 
 /** A chain as a node shows it that stays on a branch, although the chain has left it. */
 export class BranchView implements ShownChain {
@@ -47,6 +47,10 @@ export class BranchView implements ShownChain {
 
   stateAt(hash: Hash): StateValuesReader {
     return this.#chain.stateAt(hash);
+  }
+
+  proofAt(...read: Parameters<StandInChain["proofAt"]>): ReturnType<StandInChain["proofAt"]> {
+    return this.#chain.proofAt(...read);
   }
 
   onBlock(listener: (block: StandInBlock) => void): () => void {

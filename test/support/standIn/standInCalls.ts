@@ -11,12 +11,12 @@ import {
   ZERO_ADDRESS,
   ZERO_HASH,
 } from "../../../src/ethereum/hex.ts";
-import { EMPTY_CODE_HASH, keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { stripZeros } from "../../../src/ethereum/rlp.ts";
 import { rulesAt } from "../../../src/ethereum/rules.ts";
 import { createEngines } from "../../../src/evm/createEngines.ts";
 import type { Engine, TransactionResult } from "../../../src/evm/engine.ts";
 import { createMessage } from "../builders/plainCall.ts";
+import { CodeHashes } from "./codeHashes.ts";
 import { BASE_FEE, CHAIN_ID, type StandInBlock, type StandInChain } from "./standInChain.ts";
 
 /** The parameters of eth_call that the stand-in knows. */
@@ -88,17 +88,6 @@ export class StandInCalls {
       value: BigInt(call.value ?? 0),
     });
     return this.#engine.transact({ state, block: environment }, message, CALL_OPTIONS);
-  }
-}
-
-/** The hashes of codes, each computed once. */
-export class CodeHashes {
-  readonly #hashes = new Map<Data, Hash>([["0x", EMPTY_CODE_HASH]]);
-
-  of(code: Data): Hash {
-    const known = this.#hashes.get(code) ?? keccak256Hex(parseData(code));
-    this.#hashes.set(code, known);
-    return known;
   }
 }
 

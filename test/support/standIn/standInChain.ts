@@ -6,11 +6,13 @@ import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
 import { parseTransaction } from "../../../src/ethereum/parseTransaction.ts";
 import { encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp.ts";
+import type { ProofResponse } from "../builders/provenState.ts";
 import { type BlockAccessList, createBlockAccessList } from "./blockAccessList.ts";
 import { BlockDraft } from "./blockDraft.ts";
 import { BranchedValues } from "./branchedValues.ts";
 import { formatCallTrace, formatDiffTrace, type TraceForm } from "./diffTrace.ts";
 import { StateValuesReader } from "./stateKeys.ts";
+import { StateRoots } from "./stateRoots.ts";
 
 export type StandInFork = "shanghai" | "prague" | "amsterdam";
 
@@ -71,10 +73,18 @@ export class StandInChain {
   readonly values = new BranchedValues();
   readonly #blocks = new Map<Hash, StandInBlock>();
   readonly #listeners = new Set<(block: StandInBlock) => void>();
+  readonly #roots: StateRoots | undefined;
   #canonical: StandInBlock[] = [];
 
-  constructor(fork: StandInFork) {
+  /** `hasRoots`: the header of each block has its state root, so that proofs of the newest blocks pass. */
+  constructor(fork: StandInFork, hasRoots = false) {
     this.fork = fork;
+    this.#roots = hasRoots ? new StateRoots() : undefined;
+  }
+
+  /** Answers eth_getProof after a block. Undefined: it has no proofs. */
+  proofAt(hash: Hash, address: Address, slots: readonly Hash[]): ProofResponse | undefined {
+    return this.#roots?.proofAt(hash, address, slots);
   }
 
   get latest(): StandInBlock {
@@ -114,10 +124,12 @@ export class StandInChain {
       throw new Error("a block needs a phase for each transaction, one before and one after them");
     }
     const accessList = this.fork === "amsterdam" ? createBlockAccessList(phases) : undefined;
-    const block = this.#createBlock(content, accessList, (hashes) => ({
+    const state = this.#roots?.next(this.#canonical.at(-1)?.hash, writes);
+    const block = this.#createBlock(content, { accessList, stateRoot: state?.root }, (hashes) => ({
       trace: (form) => formatDiffTrace(phases.slice(1, -1), hashes, form),
       callTrace: formatCallTrace(frames.slice(1, -1), hashes),
     }));
+    state?.keep(block.hash);
     this.values.add(block, writes);
     this.values.setHead(block.hash);
     this.#blocks.set(block.hash, block);
@@ -141,7 +153,10 @@ export class StandInChain {
 
   #createBlock(
     { transactions: own, withdrawals, feeRecipient, timestamp, execution }: BlockContent,
-    accessList: BlockAccessList | undefined,
+    {
+      accessList,
+      stateRoot,
+    }: { readonly accessList: BlockAccessList | undefined; readonly stateRoot: Hash | undefined },
     tracesOf: (hashes: readonly Hash[]) => Pick<StandInBlock, "trace" | "callTrace">,
   ): StandInBlock {
     const parsed = own.map(({ raw }) => parseTransaction(raw));
@@ -149,8 +164,8 @@ export class StandInChain {
     const header: BlockHeader = {
       parentHash: parent?.hash ?? ZERO_HASH,
       miner: feeRecipient,
-      // No response proves state by this root. It is unique, so that blocks of two branches differ.
-      stateRoot: keccak256Hex(encodeNumber(this.#blocks.size)),
+      // Without a real root, it is unique, so that blocks of two branches differ.
+      stateRoot: stateRoot ?? keccak256Hex(encodeNumber(this.#blocks.size)),
       transactionsRoot: orderedTrieRoot(parsed.map(({ raw }) => raw)),
       receiptsRoot: orderedTrieRoot([]),
       logsBloom: createBloom(),

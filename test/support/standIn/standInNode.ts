@@ -16,8 +16,10 @@ export interface StandInNodeOptions {
   /** Whether a node with traces has callTracer too. Default: true. */
   readonly hasCallTraces?: boolean | undefined;
   readonly hasAccessLists?: boolean | undefined;
+  /** The node has proofs. The headers of the chain need state roots. */
+  readonly hasProofs?: boolean | undefined;
   /** Changes the results of some methods, as a node that lies. */
-  readonly lies?: Readonly<Record<string, (result: unknown) => unknown>> | undefined;
+  readonly lies?: Readonly<Record<string, (result: unknown, params: readonly unknown[]) => unknown>> | undefined;
   /**
    * Pushes `newHeads`, as geth does: fields of a later fork are null, and responses over HTTP omit them
    * (docs/reference/state.md, Block access lists).
@@ -122,7 +124,7 @@ export class StandInNode {
   }
 
   #createSources(): Record<string, Handler> {
-    const { chain, traces, hasCallTraces = true, hasAccessLists = false } = this.#options;
+    const { chain, traces, hasCallTraces = true, hasAccessLists = false, hasProofs = false } = this.#options;
     const sources: Record<string, Handler> = {};
     if (traces !== undefined) {
       sources.debug_traceBlockByHash = ([hash, options]) => {
@@ -143,6 +145,15 @@ export class StandInNode {
     if (hasAccessLists) {
       sources.eth_getBlockAccessList = ([block]) => this.#blockOf(block).accessList?.json ?? null;
       sources.debug_getRawBlockAccessList = ([block]) => this.#blockOf(block).accessList?.raw ?? null;
+    }
+    if (hasProofs) {
+      sources.eth_getProof = ([address, slots, block]) => {
+        const proof = chain.proofAt(this.#blockOf(block).hash, lower(address), slots as readonly Hash[]);
+        if (proof === undefined) {
+          throw new FakeError(-32_000, "missing trie node");
+        }
+        return proof;
+      };
     }
     return sources;
   }
@@ -183,7 +194,7 @@ export class StandInNode {
       throw methodNotFound(method);
     }
     const honest = await handler(params);
-    const result = this.#options.lies?.[method]?.(honest) ?? honest;
+    const result = this.#options.lies?.[method]?.(honest, params) ?? honest;
     await this.#options.beforeResponse?.(method);
     return result;
   }

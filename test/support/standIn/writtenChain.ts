@@ -10,8 +10,8 @@ export class WrittenChain {
   readonly chain: StandInChain;
   #seconds = 1_700_000_000n;
 
-  constructor(fork: StandInFork) {
-    this.chain = new StandInChain(fork);
+  constructor(fork: StandInFork, hasRoots = false) {
+    this.chain = new StandInChain(fork, hasRoots);
   }
 
   /** Seals a block that sets these balances. */

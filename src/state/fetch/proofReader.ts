@@ -1,0 +1,168 @@
+import type { UnitsOf } from "../../access/providerUnits.ts";
+import { type Context, ownContext } from "../../core/context.ts";
+import type { BlockId, Heads } from "../../core/heads.ts";
+import { NodeError, type NodeErrorKind } from "../../core/node.ts";
+import { parsedResult, type RpcRequest, type RpcResponse, type RpcSource } from "../../core/rpcSource.ts";
+import { type Address, formatQuantity, formatWord, type Hash, isHash } from "../../ethereum/hex.ts";
+import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
+import { isFields } from "../../json/jsonBytes.ts";
+import { createCall } from "../../jsonrpc/call.ts";
+import { type ProofValues, readProvenAccount } from "../../verification/provenAccount.ts";
+import type { StateKey } from "../stateKey.ts";
+import { ZERO_VALUE } from "../store/writtenValues.ts";
+
+export interface ProofReaderOptions {
+  /** Verifies each response by the state root of its block. */
+  readonly reads: RpcSource;
+  readonly heads: { current(): Heads | undefined };
+  /** `state.prove`. */
+  readonly isAllowed: boolean;
+  readonly unitsOf: UnitsOf;
+  /** Of one read of forebay itself. */
+  readonly timeoutMs: number;
+  /** Ends these reads. */
+  readonly signal: AbortSignal;
+  readonly nowMs?: () => number;
+}
+
+/** The values of an account and of some of its slots, which follow from the state root of a block. */
+export interface ProvenValues {
+  /** 64 digits of hex, of a code the hash. */
+  readonly values: readonly (readonly [StateKey, string])[];
+  /** Of the node. */
+  readonly response: RpcResponse;
+}
+
+const METHOD = "eth_getProof";
+/** A response with that many slots has some 450 kB, which the main thread parses in a millisecond. */
+const MAX_SLOTS = 100;
+/** Without a proof for that many reads in a row, none is requested for a time. */
+const MAX_FAILURES = 8;
+const PAUSE_MS = 600_000;
+
+/** The errors of nodes that have no proofs. */
+const UNSUPPORTED: ReadonlySet<NodeErrorKind> = new Set(["unsupportedMethod", "unauthorized", "billing"]);
+
+const requestOf = (address: Address, slots: readonly Hash[], block: BlockId): RpcRequest => ({
+  ...createCall(METHOD, [address, slots, formatQuantity(block.number)]),
+  retention: "never",
+  canonicalParams: JSON.stringify([METHOD, [address, slots, null]]),
+  block,
+  byHash: createCall(METHOD, [address, slots, { blockHash: block.hash }]),
+});
+
+/** Returns the values of an account and of these slots: 64 digits of hex, of a code the hash. */
+export const provenValuesOf = (
+  account: ProofValues,
+  address: Address,
+  slots: readonly Hash[],
+): ProvenValues["values"] => {
+  const digits = (value: bigint): string => formatWord(value).slice(2);
+  const keyOf = (field: StateKey["field"], slot?: Hash): StateKey => ({ field, address, slot });
+  return [
+    [keyOf("balance"), digits(account.balance)],
+    [keyOf("nonce"), digits(account.nonce)],
+    [keyOf("code"), account.codeHash === EMPTY_CODE_HASH ? ZERO_VALUE : account.codeHash.slice(2)],
+    ...slots.map((slot) => [keyOf("slot", slot), digits(account.slot(slot))] as const),
+  ];
+};
+
+/** Keys of one account. */
+interface Part {
+  readonly address: Address;
+  readonly slots: readonly Hash[];
+}
+
+/** Returns the calls that read all values of these keys. */
+const partsOf = (keys: readonly StateKey[]): readonly Part[] =>
+  [...Map.groupBy(keys, ({ address }) => address)].flatMap(([address, own]) => {
+    const slots = [...new Set(own.flatMap(({ slot }) => slot ?? []))];
+    return Array.from({ length: Math.max(1, Math.ceil(slots.length / MAX_SLOTS)) }, (_, index) => ({
+      address,
+      slots: slots.slice(index * MAX_SLOTS, (index + 1) * MAX_SLOTS),
+    }));
+  });
+
+/**
+ * Reads values that are not known by one eth_getProof of each account (EIP-1186). Later blocks carry them with their access lists
+ * (EIP-7928), so that this costs as much as a read without a proof.
+ */
+export class ProofReader {
+  readonly #options: ProofReaderOptions;
+  readonly #nowMs: () => number;
+  /** Proofs that are requested now. */
+  readonly #inFlight = new Map<string, Promise<ProvenValues | undefined>>();
+  #failures = 0;
+  #pausedUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: ProofReaderOptions) {
+    this.#options = options;
+    this.#nowMs = options.nowMs ?? (() => performance.now());
+  }
+
+  /** Whether the first sight of a value after this block comes by proof: later blocks have lists that carry it. */
+  isWanted({ number, hash }: BlockId): boolean {
+    const { isAllowed, heads } = this.#options;
+    if (!isAllowed || this.#nowMs() < this.#pausedUntilMs) {
+      return false;
+    }
+    const current = heads.current();
+    return current?.at(number)?.hash === hash && isHash(current.header(number)?.blockAccessListHash);
+  }
+
+  /** Returns the units of the proofs of these keys. */
+  unitsFor(keys: readonly StateKey[]): number {
+    return partsOf(keys).length * this.#options.unitsOf(METHOD);
+  }
+
+  /** Reads the values of keys. Resolves with those that are proven. Never rejects. */
+  async read(keys: readonly StateKey[], block: BlockId, context: Context): Promise<readonly ProvenValues[]> {
+    const read = await Promise.all(partsOf(keys).map((part) => this.#readOnce(part, block, context)));
+    return read.flatMap((values) => values ?? []);
+  }
+
+  /** Reads for forebay itself, as `read` does. */
+  async readOwn(keys: readonly StateKey[], block: BlockId): Promise<readonly ProvenValues[]> {
+    const { heads, timeoutMs, signal } = this.#options;
+    const current = heads.current();
+    const deadlineMs = performance.now() + timeoutMs;
+    return current === undefined
+      ? []
+      : this.read(keys, block, ownContext("forebay", { heads: current }, { signal, deadlineMs }));
+  }
+
+  #readOnce({ address, slots }: Part, block: BlockId, context: Context): Promise<ProvenValues | undefined> {
+    const name = `${block.hash}${address}${slots.join("")}`;
+    const running = this.#inFlight.get(name);
+    if (running !== undefined) {
+      return running;
+    }
+    const reading = this.#read({ address, slots }, block, context).finally(() => this.#inFlight.delete(name));
+    this.#inFlight.set(name, reading);
+    return reading;
+  }
+
+  async #read({ address, slots }: Part, block: BlockId, context: Context): Promise<ProvenValues | undefined> {
+    try {
+      const response = await this.#options.reads.request(requestOf(address, slots, block), context);
+      const fields = parsedResult(response);
+      if (response.proof !== "proven" || response.block?.hash !== block.hash || !isFields(fields)) {
+        this.#count(false);
+        return undefined;
+      }
+      this.#count(true);
+      return { values: provenValuesOf(readProvenAccount(fields), address, slots), response };
+    } catch (error) {
+      this.#count(false, error instanceof NodeError && UNSUPPORTED.has(error.kind));
+      return undefined;
+    }
+  }
+
+  #count(isProven: boolean, isUnsupported = false): void {
+    this.#failures = isProven ? 0 : this.#failures + 1;
+    if (isUnsupported || this.#failures >= MAX_FAILURES) {
+      this.#failures = 0;
+      this.#pausedUntilMs = this.#nowMs() + PAUSE_MS;
+    }
+  }
+}

@@ -1,0 +1,225 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { type Address, formatQuantity } from "../../src/ethereum/hex.ts";
+import { addressOf } from "../support/builders/stateModel.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { createService, type ServiceChain } from "../support/servers/service.ts";
+import { StandInChain } from "../support/standIn/standInChain.ts";
+import { StandInNode, type StandInNodeOptions } from "../support/standIn/standInNode.ts";
+import { wordOf } from "../support/standIn/stateKeys.ts";
+
+/** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
+const LONG_MS = 20_000;
+const REQUIRE = { "x-forebay-require": "proven" };
+const ACCOUNTS = Array.from({ length: 8 }, (_, index) => addressOf(index));
+const [ALICE, BOB] = [addressOf(0), addressOf(1)];
+const CONTRACT = addressOf(9);
+const CODE = `0x6001${"00".repeat(40)}` as const;
+const FEE_RECIPIENT = addressOf(100);
+/** One answer of a hundred is compared with the node. Above that share, none is. */
+const NOT_COMPARED = 0.5;
+
+type Writes = readonly (readonly [Address, bigint])[];
+
+/** A chain with state roots. Blocks set balances, and each sets slot 1 of the contract to its number. */
+class ProvenChain {
+  readonly chain = new StandInChain("amsterdam", true);
+  #seconds = 1_700_000_000n;
+
+  mine(balances: Writes = [], slot?: bigint): void {
+    const draft = this.chain.draft();
+    for (const [address, balance] of balances) {
+      draft.setBalance(address, balance);
+    }
+    if (this.#seconds === 1_700_000_000n) {
+      draft.setCode(CONTRACT, CODE);
+      draft.setNonce(CONTRACT, 1n);
+      draft.setSlot(CONTRACT, wordOf(7n), 7n);
+    }
+    if (slot !== undefined) {
+      draft.setSlot(CONTRACT, wordOf(1n), slot);
+    }
+    draft.endPhase();
+    draft.endPhase();
+    this.#seconds += 2n;
+    const timestamp = this.#seconds;
+    this.chain.seal(draft, { transactions: [], withdrawals: [], feeRecipient: FEE_RECIPIENT, timestamp });
+  }
+}
+
+interface RigOptions {
+  readonly state?: ServiceChain["state"];
+  readonly lies?: StandInNodeOptions["lies"];
+  /** Each has an origin of its own. */
+  readonly nodes?: number;
+}
+
+const startRig = async (t: TestContext, { state, lies, nodes: count = 1 }: RigOptions = {}) => {
+  t.mock.method(Math, "random", () => NOT_COMPARED);
+  const world = new ProvenChain();
+  const { chain } = world;
+  world.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const nodes = await Promise.all(
+    Array.from({ length: count }, (_, index) =>
+      StandInNode.start({ chain, hasAccessLists: true, hasProofs: true, lies: index === 0 ? lies : undefined }),
+    ),
+  );
+  const service = await createService({
+    nodes: nodes.map(({ url }, index) => ({
+      url,
+      name: `node${index}`,
+      provider: `operator${index}`,
+      priority: index,
+    })),
+    blockTimeMs: LONG_MS,
+    forks: "prague",
+    state: { waitMs: LONG_MS, ...state },
+  });
+  t.after(async () => {
+    await service.close();
+    await Promise.all(nodes.map((node) => node.close()));
+  });
+  const follow = async () => {
+    const latest = (await service.chains[0]?.upstreams.heads.refresh())?.latest;
+    assert.equal(latest?.hash, chain.latest.hash);
+  };
+  const ask = async (method: string, params: readonly unknown[], headers = {}) => {
+    const { body, headers: received } = await rpc(service.url, method, params, headers);
+    const reason = (body.error as { readonly data?: { readonly reason?: string } } | undefined)?.data?.reason;
+    return { result: body.result, reason, label: received.get("x-forebay-proof") };
+  };
+  const balance = (address: Address, tag: unknown = "latest", headers = {}) =>
+    ask("eth_getBalance", [address, tag], headers);
+  /** Reads the same values in several blocks, until it pays to follow. */
+  const learn = async () => {
+    for (let turn = 0; turn < 4; turn++) {
+      world.mine();
+      await follow();
+      for (const address of ACCOUNTS) {
+        await balance(address);
+      }
+    }
+  };
+  const callsOf = (method: string) => nodes.reduce((sum, node) => sum + (node.calls.get(method) ?? 0), 0);
+  return { world, chain, service, nodes, follow, ask, balance, learn, callsOf };
+};
+
+const proven = (number: number): string => `proven; block=${number}`;
+
+test("on a chain with access lists, a value is proven once, and carried over later blocks without a request", async (t) => {
+  const { world, chain, follow, ask, balance, learn, callsOf } = await startRig(t);
+  await learn();
+  const reads = [
+    ["eth_getBalance", [ALICE], "0x1"],
+    ["eth_getTransactionCount", [CONTRACT], "0x1"],
+    ["eth_getStorageAt", [CONTRACT, "0x7"], wordOf(7n)],
+    ["eth_getStorageAt", [CONTRACT, "0x9"], wordOf(0n)],
+    ["eth_getCode", [CONTRACT], CODE],
+    ["eth_getCode", [ALICE], "0x"],
+  ] as const;
+  for (const [method, params, expected] of reads) {
+    const { result, label } = await ask(method, [...params, "latest"]);
+    assert.equal(result, expected, method);
+    assert.equal(label, proven(chain.height), `${method}, first sight`);
+  }
+  const proofs = callsOf("eth_getProof");
+  for (let turn = 0; turn < 3; turn++) {
+    world.mine([[BOB, BigInt(turn + 2)]], BigInt(turn + 1));
+    await follow();
+    for (const [method, params, expected] of reads) {
+      const { result, label } = await ask(method, [...params, "latest"]);
+      assert.equal(result, expected, method);
+      assert.equal(label, proven(chain.height), `${method}, carried`);
+    }
+    const bob = await balance(BOB);
+    assert.deepEqual([bob.result, bob.label], [formatQuantity(turn + 2), proven(chain.height)], "from the list");
+    const slot = await ask("eth_getStorageAt", [CONTRACT, "0x1", "latest"]);
+    assert.deepEqual([slot.result, slot.label], [wordOf(BigInt(turn + 1)), proven(chain.height)], "from the list");
+  }
+  assert.equal(callsOf("eth_getProof"), proofs, "no proof is read again");
+  assert.equal((await balance(BOB, formatQuantity(chain.height - 1))).result, "0x3", "at an older block");
+});
+
+test("without state.prove, nodes state what the lists do not have", async (t) => {
+  const { world, follow, balance, learn, callsOf } = await startRig(t, { state: { prove: false } });
+  await learn();
+  world.mine([[BOB, 2n]]);
+  await follow();
+  assert.match((await balance(BOB)).label ?? "", /^proven/, "from the list");
+  assert.match((await balance(ALICE)).label ?? "", /^stated/);
+  assert.equal(callsOf("eth_getProof"), 0);
+});
+
+test("a block without a list ends the proofs behind it, and later proofs hold again", async (t) => {
+  let isLying = false;
+  const lies = { eth_getBlockAccessList: (list: unknown) => (isLying ? [] : list) };
+  const { world, chain, follow, balance, learn } = await startRig(t, { lies });
+  await learn();
+  assert.equal((await balance(ALICE)).label, proven(chain.height));
+  isLying = true;
+  world.mine([[ALICE, 5n]]);
+  await follow();
+  const { result, label } = await balance(ALICE);
+  assert.deepEqual([result, label], ["0x5", proven(chain.height)], "a proof of the new block");
+  isLying = false;
+  world.mine();
+  await follow();
+  assert.deepEqual(await balance(ALICE), { result: "0x5", reason: undefined, label: proven(chain.height) });
+});
+
+test("a false proof is not served, and nothing of it is carried", async (t) => {
+  const lies = {
+    eth_getProof: (proof: unknown) => ({ ...(proof as object), balance: "0xbad" }),
+    eth_getBalance: () => "0xbad",
+  };
+  const { world, chain, follow, balance, learn } = await startRig(t, { lies, nodes: 2 });
+  await learn();
+  for (let turn = 0; turn < 3; turn++) {
+    world.mine([[BOB, BigInt(turn)]]);
+    await follow();
+    for (const address of ACCOUNTS) {
+      const { result, label } = await balance(address);
+      if (label?.startsWith("proven") === true) {
+        assert.equal(result, address === BOB ? formatQuantity(turn) : "0x1");
+      }
+    }
+  }
+  assert.equal((await balance(ALICE)).label, proven(chain.height));
+});
+
+test("a reorganisation undoes what was proven at its blocks", async (t) => {
+  const { world, chain, follow, balance, learn } = await startRig(t);
+  await learn();
+  world.mine([[BOB, 2n]]);
+  await follow();
+  assert.deepEqual([(await balance(BOB)).result, (await balance(BOB)).label], ["0x2", proven(chain.height)]);
+  const orphan = chain.latest.hash;
+  chain.rewind(2);
+  world.mine();
+  world.mine([[BOB, 9n]]);
+  world.mine();
+  await follow();
+  assert.notEqual(chain.at(chain.height - 1)?.hash, orphan);
+  assert.deepEqual([(await balance(BOB)).result, (await balance(BOB)).label], ["0x9", proven(chain.height)]);
+  const before = await balance(BOB, formatQuantity(chain.height - 2));
+  assert.equal(before.result, "0x1");
+});
+
+test("a client that requires proven answers gets known ones without a request", async (t) => {
+  const { world, chain, service, follow, balance, learn, callsOf } = await startRig(t, { nodes: 2 });
+  await learn();
+  world.mine();
+  await follow();
+  for (const address of ACCOUNTS) {
+    assert.equal((await balance(address, "latest", REQUIRE)).label, proven(chain.height));
+  }
+  world.mine([[BOB, 3n]]);
+  await follow();
+  const asked = () => callsOf("eth_getProof") + callsOf("eth_getBalance");
+  const before = asked();
+  const { result, label } = await balance(BOB, "latest", REQUIRE);
+  assert.deepEqual([result, label], ["0x3", proven(chain.height)]);
+  assert.equal((await balance(ALICE, "latest", REQUIRE)).label, proven(chain.height));
+  assert.equal(asked(), before);
+  assert.equal(await metric(service.opsUrl, "forebay_not_proven_total"), 0);
+});
