@@ -11,19 +11,7 @@ import { configSchema } from "../../src/config/schema.ts";
 import { FOLDER_CLOSE_MS } from "../../src/storage/dataStorage.ts";
 import { CHART, CLUSTER, hasHelm, LINT_CLUSTER, refusalOf, runHelm } from "./helm.ts";
 import { kubernetesObject } from "./kubernetesObject.ts";
-
-type Values = Readonly<Record<string, unknown>>;
-const isMapping = (value: unknown): value is Values =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-/** Merges values like Helm: mappings are merged, other values are replaced. */
-const merge = (base: unknown, over: unknown): unknown => {
-  if (!isMapping(base) || !isMapping(over)) {
-    return over;
-  }
-  const merged = Object.entries(over).map(([key, value]) => [key, key in base ? merge(base[key], value) : value]);
-  return { ...base, ...Object.fromEntries(merged) };
-};
+import { isMapping, mergeValues } from "./mergeValues.ts";
 
 const read = (path: string): unknown => parse(readFileSync(new URL(path, CHART), "utf8"));
 const DEFAULTS = read("values.yaml");
@@ -61,7 +49,7 @@ test("the chart knows how long writing the data folder takes, and the defaults o
 
 test("a pod gets more time to end than the configuration needs", () => {
   const { terminationGracePeriodSeconds, config } = valuesSchema.parse(
-    merge(DEFAULTS, read("ci/one-chain-values.yaml")),
+    mergeValues(DEFAULTS, read("ci/one-chain-values.yaml")),
   );
   const { drainDelayMs, drainTimeoutMs } = config.server;
   assert.ok(terminationGracePeriodSeconds * 1000 > drainDelayMs + drainTimeoutMs + WRITE_MS);
@@ -93,7 +81,7 @@ test("ci has one chain, two chains, Redis Cluster, and every value", () => {
 
 for (const name of CI) {
   test(`${name}: fits the schema`, () => {
-    valuesSchema.parse(merge(DEFAULTS, read(`ci/${name}`)));
+    valuesSchema.parse(mergeValues(DEFAULTS, read(`ci/${name}`)));
   });
 
   test(`${name}: helm lint passes, and every object has the required fields of its kind`, {
@@ -113,7 +101,7 @@ for (const name of CI) {
     );
     assert.deepEqual(
       configSchema.parse(parse(map ?? "")),
-      valuesSchema.parse(merge(DEFAULTS, read(`ci/${name}`))).config,
+      valuesSchema.parse(mergeValues(DEFAULTS, read(`ci/${name}`))).config,
     );
     const [pod] = objects.flatMap((object) => (object.kind === "Deployment" ? [object.spec.template.spec] : []));
     const server = configSchema.parse(parse(map ?? "")).server;

@@ -30,9 +30,9 @@ interface Running {
   readonly lines: readonly Line[];
 }
 
-/** Starts a process like a user, and waits until it is ready. */
-export const startBin = async (t: TestContext, file: string): Promise<Running> => {
-  const child = spawn(process.execPath, [BIN, "--config", file], { stdio: ["ignore", "pipe", "inherit"] });
+/** Starts a process like a user, and waits until it is ready. `bin` is the command, by default that of this tree. */
+export const startBin = async (t: TestContext, file: string, bin = BIN): Promise<Running> => {
+  const child = spawn(process.execPath, [bin, "--config", file], { stdio: ["ignore", "pipe", "inherit"] });
   t.after(async () => {
     if (child.exitCode !== null) {
       return;

@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { parse } from "yaml";
+import { readMetrics } from "../../docs/metricsTable.ts";
+import { valuesSchema } from "../../helm/values.ts";
+import { readArguments, readConfig } from "../../src/config/readConfig.ts";
+import { readRepositoryFile } from "../docs/repositoryFiles.ts";
+import { CHART } from "../helm/helm.ts";
+import { mergeValues } from "../helm/mergeValues.ts";
+import { listBaseFiles, noBase, readBaseFile, renamedIn } from "./baseTree.ts";
+
+const skip = noBase;
+const RENAMED = renamedIn(readRepositoryFile("CHANGELOG.md"));
+const nameNow = (old: string): string => RENAMED.get(old) ?? old;
+
+test("every configuration in the documents of the base tree is still valid", { skip }, (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "forebay-upgrade-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "forebay.yaml");
+  const environment = { KEY: "k", KEY_A: "a", KEY_B: "b", PROVIDER_KEY: "p" };
+  const pages = listBaseFiles("docs").filter((path) => path.endsWith(".md"));
+  const examples = [...readBaseFile(...pages).matchAll(/```yaml\n(.*?)```/gs)]
+    .map(([, yaml = ""]) => yaml)
+    .filter((yaml) => /^chains:/m.test(yaml));
+  assert.ok(examples.length >= 7, `${examples.length} examples`);
+  for (const yaml of examples) {
+    writeFileSync(file, yaml);
+    readConfig(readArguments(["--config", file], environment), environment);
+  }
+});
+
+test("the values of the base tree's chart fit the present schema", { skip }, () => {
+  const defaults: unknown = parse(readFileSync(new URL("values.yaml", CHART), "utf8"));
+  const files = listBaseFiles("helm/ci");
+  assert.ok(files.length >= 4);
+  for (const path of files) {
+    const own: unknown = parse(readBaseFile(path));
+    const base = mergeValues(parse(readBaseFile("helm/values.yaml")), own);
+    valuesSchema.parse(mergeValues(defaults, own));
+    valuesSchema.parse(mergeValues(defaults, base));
+  }
+});
+
+/** A row of docs/metrics.md. */
+const METRIC_ROW = /^\| `(forebay_\w+)` \| (\w+) \| ([^|]*) \|/gm;
+
+test("every metric of the base tree has its kind and its labels, or is renamed in the changelog", { skip }, () => {
+  const now = new Map(readMetrics().map((metric) => [metric.name, metric]));
+  const rows = [...readBaseFile("docs/metrics.md").matchAll(METRIC_ROW)];
+  assert.ok(rows.length >= 100, `${rows.length} metrics`);
+  for (const [, old = "", kind, labels = ""] of rows) {
+    const metric = now.get(nameNow(old));
+    assert.ok(metric, `${old} is gone, and not in the table "Renamed"`);
+    assert.equal(metric.kind, kind, old);
+    const gone = [...labels.matchAll(/`(\w+)`/g)].filter(([, label = ""]) => !metric.labels.includes(label));
+    assert.deepEqual(gone, [], old);
+  }
+});
+
+test("panels and alerts of the base tree query only metrics that still exist", { skip }, () => {
+  const now = new Set(readMetrics().map(({ name }) => name));
+  const queries = readBaseFile("grafana/dashboard.json", "grafana/alerts.yaml");
+  const names = new Set([...queries.matchAll(/\bforebay_[a-z_]+[a-z]\b/g)].map(([name]) => name));
+  const isKnown = (name: string) =>
+    now.has(nameNow(name)) || now.has(nameNow(name.replace(/_(?:bucket|sum|count)$/, "")));
+  assert.ok(names.size >= 50, `${names.size} names`);
+  assert.deepEqual(
+    [...names].filter((name) => !isKnown(name)),
+    [],
+  );
+});
+
+test("every alert of the base tree has a rule, or is renamed in the changelog", { skip }, () => {
+  const alertsOf = (text: string) => [...text.matchAll(/alert: (\w+)/g)].map(([, name = ""]) => name);
+  const now = alertsOf(readRepositoryFile("grafana/alerts.yaml"));
+  const base = alertsOf(readBaseFile("grafana/alerts.yaml"));
+  assert.ok(base.length >= 15);
+  assert.deepEqual(
+    base.filter((name) => !now.includes(nameNow(name))),
+    [],
+  );
+});
+
+test("the table Renamed of the changelog is read", () => {
+  const text =
+    "| alert | `ForebayA` | `ForebayB` |\n| metric | `forebay_a_total` | `forebay_b_total` |\n| header | `a` | `b` |";
+  assert.deepEqual(
+    [...renamedIn(text)],
+    [
+      ["ForebayA", "ForebayB"],
+      ["forebay_a_total", "forebay_b_total"],
+    ],
+  );
+});
