@@ -40,12 +40,21 @@ const START_TIMEOUT_MS = 20_000;
 const ANSWER_TIMEOUT_MS = 15_000;
 const STOP_TIMEOUT_MS = 3_000;
 
-/** The binary of the platform. The wrapper of npm would be one more process to end. */
-const findBinary = (): string => {
-  const wrapper = createRequire(import.meta.url).resolve("@foundry-rs/anvil/package.json");
+/**
+ * Returns the binary of the platform, as a module at `from` finds it. The wrapper of npm would be one more process to end.
+ * Throws an error that says how to install it.
+ */
+export const findAnvil = (from: string): string => {
   const platform = `${process.platform}-${process.arch === "x64" ? "amd64" : process.arch}`;
-  const manifest = createRequire(wrapper).resolve(`@foundry-rs/anvil-${platform}/package.json`);
-  return join(dirname(manifest), "bin", "anvil");
+  try {
+    const wrapper = createRequire(from).resolve("@foundry-rs/anvil/package.json");
+    const manifest = createRequire(wrapper).resolve(`@foundry-rs/anvil-${platform}/package.json`);
+    return join(dirname(manifest), "bin", "anvil");
+  } catch (error) {
+    throw new Error(`anvil is missing: \`npm ci\` installs it (the packages @foundry-rs/anvil and anvil-${platform})`, {
+      cause: error,
+    });
+  }
 };
 
 const awaitPort = (child: ChildProcess): Promise<number> =>
@@ -86,7 +95,7 @@ const stop = async (child: ChildProcess): Promise<void> => {
 
 /** Starts a real node on `port`, or on a free one. It is ended by its process id. */
 export const startAnvil = async (args: readonly string[], port = 0): Promise<Anvil> => {
-  const child = spawn(findBinary(), ["--port", String(port), "--no-request-size-limit", ...args], {
+  const child = spawn(findAnvil(import.meta.url), ["--port", String(port), "--no-request-size-limit", ...args], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   const forget = endWithProcess(child);

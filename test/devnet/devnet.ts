@@ -29,12 +29,16 @@ export interface DevnetOptions {
   readonly genesisTime?: number;
   /** The result of web3_clientVersion. Default: that of anvil, whose state forebay does not follow. */
   readonly clientVersion?: string;
+  /** States that the node keeps, in memory alone. Default: all, on disk if they are many. */
+  readonly keptStates?: number;
 }
 
 export interface Devnet {
   /** HTTP URL for clients. */
   readonly url: string;
   readonly anvilUrl: string;
+  /** The arguments of the node. Another one with them, and with the same transactions in each block, has the same chain. */
+  readonly anvilArgs: readonly string[];
   /** WebSocket URL of the node, for `newHeads`. */
   readonly anvilWsUrl: string;
   /** URL of the feed; undefined with `feed: false`. */
@@ -76,6 +80,7 @@ const anvilArgs = (chainId: number, isOptimism: boolean, options: DevnetOptions)
   // A fixed value, so that a restarted node has the same genesis.
   ...["--timestamp", String(options.genesisTime ?? Math.floor(Date.now() / 1_000))],
   ...(options.epochSlots === undefined ? [] : ["--slots-in-an-epoch", String(options.epochSlots)]),
+  ...(options.keptStates === undefined ? [] : ["--prune-history", String(options.keptStates)]),
   "--no-mining",
   // With the default order, by fee, a deposit would be last.
   ...["--order", "fifo"],
@@ -139,6 +144,7 @@ export const createDevnet = async (options: DevnetOptions = {}): Promise<Devnet>
   return {
     url: front.url,
     anvilUrl,
+    anvilArgs: args,
     anvilWsUrl: anvilUrl.replace("http:", "ws:"),
     feedUrl: options.feed === false ? undefined : feed.url,
     chainId,

@@ -64,7 +64,8 @@ export const devAccounts = DEV_KEYS.map((key) => privateKeyToAccount(key));
 
 type DevAccount = (typeof devAccounts)[number];
 
-const recipientOf = (at: number): Address =>
+/** One of 97 accounts that only receive. */
+export const recipientOf = (at: number): Address =>
   `0x${(0xba51n * 2n ** 128n + BigInt(at % 97)).toString(16).padStart(40, "0")}`;
 
 /** Sends typical transactions at a steady rate, from all accounts of anvil in turn. */

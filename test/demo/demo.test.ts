@@ -2,10 +2,12 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { execPath } from "node:process";
-import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { findAnvil } from "../devnet/anvil.ts";
 
 const DEMO = fileURLToPath(new URL("demo.ts", import.meta.url));
 
@@ -22,7 +24,7 @@ const run = async (...args: readonly string[]) => {
 test("--help lists the options, and unknown or bad flags are refused by name", async () => {
   const [help, unknown, bad] = await Promise.all([run("--help"), run("--prot", "1"), run("--port", "x")]);
   assert.equal(help.code, 0);
-  assert.match(help.out, /--port N[\s\S]*--rate N[\s\S]*--seconds N/);
+  assert.match(help.out, /--port N[\s\S]*--rate N[\s\S]*--seconds N[\s\S]*--plain/);
   assert.equal(unknown.code, 1);
   assert.match(unknown.errors, /^demo: Unknown option '--prot'/);
   assert.deepEqual([bad.code, bad.errors], [1, 'demo: --port: "x" is not a number\n']);
@@ -39,21 +41,9 @@ test("a busy port is named", async (t) => {
   assert.match(errors, new RegExp(`^demo: cannot listen on 127.0.0.1:${port}: another process uses it`));
 });
 
-test("the demo ends with its parent, and with it the node", async () => {
-  // The parent starts the demo, prints its process id, and is killed without a signal to its children.
-  const script = `
-    const child = require("node:child_process").spawn(process.execPath, [${JSON.stringify(DEMO)}, "--port", "0"], { stdio: ["ignore", "inherit", "inherit"] });
-    console.log("pid " + child.pid);
-  `;
-  const parent = spawn(execPath, ["--eval", script], { stdio: ["ignore", "pipe", "inherit"] });
-  const lines = createInterface({ input: parent.stdout });
-  let last = "";
-  for await (const line of lines) {
-    last = line;
-    if (line.startsWith("forebay listens")) {
-      parent.kill("SIGKILL");
-    }
-  }
-  // The pipe ends once the last process that holds it has ended.
-  assert.equal(last, "ended");
+test("without anvil, one line says how to get it", () => {
+  assert.throws(
+    () => findAnvil(join(tmpdir(), "module.js")),
+    /^Error: anvil is missing: `npm ci` installs it \(the packages @foundry-rs\/anvil and anvil-\S+\)$/,
+  );
 });

@@ -1,10 +1,11 @@
 import { parseArgs } from "node:util";
 
-export const DEMO_HELP = `npm run demo -- [options]: a real node, its sequencer feed, traffic, and forebay in front of them
+export const DEMO_HELP = `npm run demo -- [options]: two real nodes, a sequencer feed, wallets, and forebay in front of them
 
   --port N       port of forebay, default 8545; 0 for any free port. The ops port is 1,000 above.
-  --rate N       transactions a second, default 5
+  --rate N       transactions a second, default 3
   --seconds N    end after this time; default: on Ctrl-C
+  --plain        lines instead of a screen; default if the output is no terminal
   --help
 `;
 
@@ -13,12 +14,14 @@ export interface DemoOptions {
   /** Transactions a second. */
   readonly rate: number;
   readonly seconds: number | undefined;
+  readonly plain: boolean;
 }
 
 const OPTIONS = {
   port: { type: "string" },
   rate: { type: "string" },
   seconds: { type: "string" },
+  plain: { type: "boolean" },
   help: { type: "boolean", short: "h" },
 } as const;
 
@@ -40,7 +43,8 @@ export const parseDemoOptions = (args: readonly string[]): DemoOptions | "help" 
   }
   return {
     port: numberOf("port", values.port) ?? 8_545,
-    rate: numberOf("rate", values.rate) ?? 5,
+    rate: numberOf("rate", values.rate) ?? 3,
     seconds: numberOf("seconds", values.seconds),
+    plain: values.plain ?? false,
   };
 };
