@@ -4,7 +4,7 @@ export interface Status {
   readonly uptimeSeconds: number;
   /** True from SIGTERM on. */
   readonly draining: boolean;
-  /** Null if the usage cannot be read now. */
+  /** The newest that could be read. Null before. */
   readonly today: TodayStatus | null;
   readonly chains: readonly ChainStatus[];
 }

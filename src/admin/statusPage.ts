@@ -82,7 +82,7 @@ const drawChain = (chain) => {
       node("span", { class: "mode " + MODES[pending.mode] }, "pending: " + pending.mode)),
     node("dl", {}, tile("Node calls saved", count(chain.saved.calls), count(Math.round(chain.saved.units)) + " units"),
       tile("Cache hits", share(chain.hitRatio)),
-      tile("Requests per second", chain.requestsPerSecond.toFixed(chain.requestsPerSecond < 10 ? 1 : 0)),
+      tile("Requests/s", chain.requestsPerSecond.toFixed(chain.requestsPerSecond < 10 ? 1 : 0)),
       head("Latest", chain.latest, chain.head), head("Safe", chain.safe), head("Finalized", chain.finalized),
       tile("Pending", count(pending.number), feed)),
     ...chain.forwarded.map(({ text }) => node("p", { class: "warn" }, "Nodes answer most calls, and bill more: " + text)),

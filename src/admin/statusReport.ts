@@ -1,3 +1,4 @@
+import { setTimeout as wait } from "node:timers/promises";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { isNodeFault } from "../core/node.ts";
 import { RETRY_RULES } from "../core/retryPolicy.ts";
@@ -58,6 +59,7 @@ export interface StatusOptions {
 const MIN_PERIOD_MS = 900;
 /** The usage of the day may be in Redis, with a row for each key. It is read at most once in this time. */
 const TODAY_PERIOD_MS = 10_000;
+const TODAY_WAIT_MS = 500;
 
 const HITS: ReadonlySet<unknown> = new Set(["memory", "disk", "redis", "absent"]);
 
@@ -160,7 +162,9 @@ export class StatusReport {
   /** Requests per second, by chain. */
   readonly #rates = new Map<string, number>();
   #last: StatusValues | undefined;
-  #today: { readonly readAtMs: number; readonly usage: Promise<TodayStatus | null> } | undefined;
+  #today: TodayStatus | null = null;
+  #todayDueMs = 0;
+  #readingToday: Promise<void> | undefined;
 
   constructor(options: StatusOptions) {
     this.#options = options;
@@ -180,12 +184,23 @@ export class StatusReport {
     return JSON.stringify(status);
   }
 
-  #readToday(): Promise<TodayStatus | null> {
-    const nowMs = performance.now();
-    if (this.#today === undefined || nowMs - this.#today.readAtMs >= TODAY_PERIOD_MS) {
-      this.#today = { readAtMs: nowMs, usage: this.#options.readToday().catch(() => null) };
+  /** Reads the usage of the day again if it is time, and returns the newest one. A store that does not respond delays it little. */
+  async #readToday(): Promise<TodayStatus | null> {
+    if (performance.now() >= this.#todayDueMs) {
+      this.#readingToday ??= this.#replaceToday().finally(() => {
+        this.#readingToday = undefined;
+      });
+      await Promise.race([this.#readingToday, wait(TODAY_WAIT_MS, undefined, { ref: false })]);
     }
-    return this.#today.usage;
+    return this.#today;
+  }
+
+  async #replaceToday(): Promise<void> {
+    const today = await this.#options.readToday().catch(() => undefined);
+    if (today !== undefined) {
+      this.#today = today;
+      this.#todayDueMs = performance.now() + TODAY_PERIOD_MS;
+    }
   }
 
   async #count(): Promise<StatusValues> {

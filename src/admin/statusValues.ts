@@ -52,7 +52,9 @@ export const readStatusValues = async (
 ): Promise<StatusValues> => {
   const lists = STATUS_METRICS.map(async (metric) => {
     const { name, values } = await metrics[metric].get();
-    return [metric, [...values, ...others(name)]] as const;
+    // prom-client returns its own objects, whose values change later.
+    const own = values.map(({ labels, value }) => ({ labels, value }));
+    return [metric, [...own, ...others(name)]] as const;
   });
   return new StatusValues(new Map(await Promise.all(lists)));
 };
