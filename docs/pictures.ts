@@ -1,7 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
+import { availableParallelism, loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import { chromium } from "playwright-core";
 import { createDevnet } from "../test/devnet/devnet.ts";
 import { startTraffic } from "../test/devnet/traffic.ts";
@@ -11,11 +13,30 @@ import { connectSocket } from "../test/support/clients/socketClient.ts";
 import { CHROMIUM_FLAGS } from "../test/support/servers/chromium.ts";
 import { startRedis } from "../test/support/servers/redis.ts";
 import { createService } from "../test/support/servers/service.ts";
-import { clientKeys, readForPictures } from "./pictureTraffic.ts";
+import { clientKeys, startPictureTraffic } from "./pictureTraffic.ts";
 
-/** `npm run pictures` draws the PNGs of this folder. It needs prometheus, chromium and redis-server, and takes four minutes. */
+/**
+ * `npm run pictures` draws the PNGs of this folder after ten minutes of wallet traffic; `-- --minutes N` takes fewer. It needs
+ * prometheus, chromium and redis-server, and a quiet machine: what else runs is in the latencies.
+ */
 
-const TRAFFIC_MS = 230_000;
+const MINUTE_MS = 60_000;
+const DEFAULT_MINUTES = "10";
+/** Time that the line of the status page shows. */
+const SHOWN_MS = 2 * MINUTE_MS;
+/** Load of a quiet machine, as a share of its cores. */
+const QUIET_SHARE = 0.5;
+
+const { values } = parseArgs({ options: { minutes: { type: "string", default: DEFAULT_MINUTES } } });
+const minutes = Number(values.minutes);
+if (!(minutes > 0)) {
+  process.stderr.write("pictures: --minutes must be a number above 0\n");
+  process.exit(1);
+}
+const [load = 0] = loadavg();
+if (load > QUIET_SHARE * availableParallelism()) {
+  process.stderr.write(`pictures: the machine is busy (load ${load.toFixed(1)}), and the pictures will show that\n`);
+}
 
 /** Those in this folder are shown by a document. */
 const PICTURES = [
@@ -31,7 +52,7 @@ const picture = (name: string): string => fileURLToPath(new URL(name, import.met
 mkdirSync(new URL("../dist/", import.meta.url), { recursive: true });
 const ends: (() => unknown)[] = [];
 const redis = await startRedis({ after: (end) => ends.push(end) });
-const devnet = await createDevnet({ network: "optimism", clientVersion: "devnet/v1" });
+const devnet = await createDevnet({ network: "ethereum", clientVersion: "devnet/v1" });
 const { url, opsUrl, ...service } = await createService(
   {
     name: "devnet",
@@ -39,9 +60,8 @@ const { url, opsUrl, ...service } = await createService(
       { name: "a", url: devnet.url, wsUrl: devnet.anvilWsUrl },
       { name: "b", url: devnet.url },
     ],
-    forks: "isthmus",
+    forks: "prague",
     pending: { feeds: devnet.feedUrl === undefined ? [] : [devnet.feedUrl] },
-    quirks: { anvilDepositNonce: true },
   },
   { cache: { redis: redis.url }, access: { keys: clientKeys } },
 );
@@ -53,9 +73,9 @@ for (const kind of ["newHeads", "newPendingTransactions"]) {
 }
 await socket.subscribe("logs", {});
 
-const stopReading = new AbortController();
-const reading = readForPictures(url, traffic.token, stopReading.signal);
-await sleep(TRAFFIC_MS);
+const wallets = startPictureTraffic(url, traffic.token);
+const beforePageMs = Math.max(0, minutes * MINUTE_MS - SHOWN_MS);
+await sleep(beforePageMs);
 
 const executablePath = spawnSync("sh", ["-c", "command -v chromium"], { encoding: "utf8" }).stdout.trim();
 const browser = await chromium.launch({ executablePath, args: [...CHROMIUM_FLAGS] });
@@ -65,14 +85,13 @@ const page = await browser.newPage({
 });
 await page.goto(url);
 await page.locator("td.bar").first().waitFor();
-await sleep(10_000);
+await sleep(minutes * MINUTE_MS - beforePageMs);
 await page.screenshot({ path: picture("status.png"), fullPage: true });
 for (const { file, rows } of PICTURES) {
   await drawPanels(browser, prometheus.url, rows, picture(file));
 }
 
-stopReading.abort();
-await reading;
+await wallets.stop();
 await browser.close();
 await socket.close();
 await traffic.stop();
