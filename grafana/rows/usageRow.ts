@@ -1,4 +1,4 @@
-import { INSTANCE, named, rate, rates } from "../queries.ts";
+import { INSTANCE, named, rate, rates, value } from "../queries.ts";
 import type { Row } from "../row.ts";
 
 const byKey = (metric: string): string => `sum by (key) (${rate(metric, INSTANCE)})`;
@@ -39,6 +39,13 @@ export const usageRow: Row = {
       description: "Calls a second that ended with an error. A key with many of them has a fault in its client.",
       unit: "cps",
       queries: [rates("key_errors_total", INSTANCE, "key")],
+    },
+    {
+      title: "Spent of the day's units, by key",
+      description:
+        "Share of `access.keys[].limit.unitsPerDay` that a key has spent at nodes since 00:00 UTC, on all replicas. At 1, its calls are refused.",
+      unit: "percentunit",
+      queries: [value("max", "key_budget_ratio", INSTANCE, "key")],
     },
     {
       title: "Bytes by key",

@@ -224,6 +224,7 @@ export class Access {
       authorize: this.#rules.createPermit(address, key, charge),
       charge,
       usage: grant?.usage,
+      budget: grant?.budget,
       confirmations: key?.confirmations,
       requiresProof: key?.require === "proven",
       payments: key === undefined ? this.#options.payments : undefined,

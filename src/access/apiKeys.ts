@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { MethodRules } from "./methodRules.ts";
-import type { Limit } from "./rateLimits.ts";
+import type { KeyLimit } from "./rateLimits.ts";
 
 interface ApiKeys<K> {
   /** Returns the key whose digest is that of `text`, undefined if there is none. */
@@ -48,8 +48,8 @@ export interface ApiKey extends MethodRules {
   readonly expires?: string | undefined;
   /** The client gets only answers that are proven on an agreed head. Default: any. */
   readonly require?: "proven" | undefined;
-  /** Replaces the limit for all keys. */
-  readonly limit?: Limit | undefined;
+  /** Its limit of calls replaces the one for all keys. */
+  readonly limit?: KeyLimit | undefined;
   /** Confirmations that a block needs before the key's clients see it. Default: none. */
   readonly confirmations?: number | undefined;
 }

@@ -1,10 +1,11 @@
 import type { Authorize, Charge, ChargeReason } from "../core/context.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import type { DayBudget } from "../telemetry/dayBudgets.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import type { KeyUsage } from "../telemetry/usageLedger.ts";
 import type { ApiKey } from "./apiKeys.ts";
 import { createMethodRules, type MethodRules } from "./methodRules.ts";
-import type { Limit, RateLimits } from "./rateLimits.ts";
+import { callLimitOf, type Limit, type RateLimits } from "./rateLimits.ts";
 
 export interface ClientRulesOptions extends MethodRules {
   readonly limitPerKey?: Limit | undefined;
@@ -13,6 +14,8 @@ export interface ClientRulesOptions extends MethodRules {
   readonly metrics: Pick<Metrics, "accessRefused" | "chargedCalls">;
   /** Returns the usage of a key by its name. */
   usageOf(name: string): KeyUsage;
+  /** Returns the budget of a key by its name. Undefined without one. */
+  budgetOf(name: string): DayBudget | undefined;
 }
 
 /** The rules of one key or token, created once. */
@@ -21,10 +24,21 @@ interface Grant {
   readonly chains: ReadonlySet<string> | undefined;
   readonly expiresAtMs: number | undefined;
   readonly usage: KeyUsage;
+  /** The limit of calls. */
+  readonly limit: Limit | undefined;
+  readonly budget: DayBudget | undefined;
 }
 
 const methodRefusal = (method: string): RpcError =>
   new RpcError(CODES.METHOD_NOT_FOUND, `the method ${method} is not allowed here`);
+
+/** Returns the error (429) of a key that has spent its units of the day. */
+const budgetExceeded = ({ unitsPerDay, spentUnits, endsAtMs, endsInMs }: DayBudget): RpcError =>
+  new RpcError(CODES.RATE_LIMITED, `the ${unitsPerDay} units of today are spent: wait until 00:00 UTC`, {
+    status: 429,
+    retryAfterSeconds: Math.max(1, Math.ceil(endsInMs / 1000)),
+    data: { unitsPerDay, spentUnits, endsAt: new Date(endsAtMs).toISOString() },
+  });
 
 /** The permissions of clients: the rules of each key, the method rules and the rate limits. */
 export class ClientRules {
@@ -45,6 +59,8 @@ export class ClientRules {
         chains: key.chains && new Set(key.chains),
         expiresAtMs: key.expires === undefined ? undefined : Date.parse(key.expires),
         usage: this.#options.usageOf(key.name),
+        limit: (key.limit && callLimitOf(key.limit)) ?? this.#options.limitPerKey,
+        budget: this.#options.budgetOf(key.name),
       };
       this.#grants.set(key, grant);
     }
@@ -62,8 +78,8 @@ export class ClientRules {
   /** Returns the function that authorizes each call of a client. Undefined if there is no rule. */
   createPermit(address: string, key: ApiKey | undefined, charge: Charge | undefined): Authorize | undefined {
     const isAllowed = this.#isAllowed;
-    const isAllowedByKey = key && this.grantOf(key).isAllowed;
-    if (!isAllowed && !isAllowedByKey && !charge) {
+    const { isAllowed: isAllowedByKey = undefined, budget = undefined } = key ? this.grantOf(key) : {};
+    if (!isAllowed && !isAllowedByKey && !charge && !budget) {
       return undefined;
     }
     return (method) => {
@@ -71,14 +87,19 @@ export class ClientRules {
         charge?.(1, "method");
         throw this.reject("method", methodRefusal(method));
       }
+      if (budget?.isSpent) {
+        // A client that does not wait has its rate limit too.
+        charge?.(1, "units");
+        throw this.reject("units", budgetExceeded(budget));
+      }
       return charge && this.#countCall(address, key);
     };
   }
 
   /** Returns the function that counts calls of a client. Undefined if the client has no limit. */
   chargeOf(address: string, key: ApiKey | undefined): Charge | undefined {
-    const { limitPerAddress, limitPerKey, metrics } = this.#options;
-    if (limitPerAddress === undefined && (key?.limit ?? (key && limitPerKey)) === undefined) {
+    const { limitPerAddress, metrics } = this.#options;
+    if (limitPerAddress === undefined && (key && this.grantOf(key).limit) === undefined) {
       return undefined;
     }
     return (calls: number, reason: ChargeReason): void => {
@@ -89,7 +110,7 @@ export class ClientRules {
   }
 
   /** Counts a refusal by its reason. Returns the error. */
-  reject(reason: "key" | "method" | "rate", error: RpcError): RpcError {
+  reject(reason: "key" | "method" | "rate" | "units", error: RpcError): RpcError {
     this.#options.metrics.accessRefused.inc({ reason });
     return error;
   }
@@ -103,8 +124,8 @@ export class ClientRules {
   }
 
   async #take(address: string, key: ApiKey | undefined, calls: number): Promise<void> {
-    const { limits, limitPerAddress, limitPerKey } = this.#options;
-    const keyLimit = key && (key.limit ?? limitPerKey);
+    const { limits, limitPerAddress } = this.#options;
+    const keyLimit = key && this.grantOf(key).limit;
     if (limitPerAddress) {
       await limits.take("address", address, limitPerAddress, calls);
     }

@@ -15,6 +15,21 @@ export interface Limit {
   readonly seconds: number;
 }
 
+/** The limit of a key: calls in a window, units of a day, or both. */
+export interface KeyLimit {
+  readonly calls?: number | undefined;
+  readonly seconds?: number | undefined;
+  readonly unitsPerDay?: number | undefined;
+}
+
+const DEFAULT_LIMIT: Limit = { calls: 100, seconds: 1 };
+
+/** Returns the limit of calls. Undefined: the key has none of its own. */
+export const callLimitOf = ({ calls, seconds, unitsPerDay }: KeyLimit): Limit | undefined =>
+  unitsPerDay !== undefined && calls === undefined && seconds === undefined
+    ? undefined
+    : { calls: calls ?? DEFAULT_LIMIT.calls, seconds: seconds ?? DEFAULT_LIMIT.seconds };
+
 /** The property of a request by which calls are counted. */
 export type LimitedBy = "key" | "address";
 

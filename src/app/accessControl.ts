@@ -10,7 +10,7 @@ import type { PaymentSource } from "./paymentSource.ts";
 type Rates = Pick<RateLimits, "take">;
 
 interface AccessParts {
-  readonly usages: Pick<UsageLedger, "of">;
+  readonly usages: Pick<UsageLedger, "of" | "budgets">;
   /** Counts calls without Redis. Default: in this process alone. */
   readonly rates?: Rates | undefined;
   readonly payments: Pick<PaymentSource, "create">;
@@ -62,6 +62,7 @@ export class AccessControl {
       limits: this.#limitsOf(config.access),
       metrics: this.#telemetry.metrics,
       usageOf: (name) => usages.of(name),
+      budgetOf: (name) => usages.budgets.ofKey(name),
       payments: payments.create(config),
     });
   }

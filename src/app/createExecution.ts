@@ -210,6 +210,8 @@ export const createExecution = (options: ChainExecutionOptions): ChainExecution 
           context,
           onExceeded: () => telemetry.metrics.stateReadLimitHits.inc({ chain: config.name }),
         }),
+        // With two origins, each reads all values.
+        onSpent: (units) => context.caller.budget?.spend(units * config.state.agree),
         known:
           context.bypassCache || context.noCache === true
             ? undefined

@@ -11,6 +11,8 @@ import type { Config } from "../config/schema.ts";
 import { dayOf } from "../core/usageStore.ts";
 import { drain } from "../http/drain.ts";
 import { DataStorage } from "../storage/dataStorage.ts";
+import { BudgetReports } from "../telemetry/budgetReports.ts";
+import type { KeyBudget } from "../telemetry/dayBudgets.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageDays } from "../telemetry/usageDays.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
@@ -61,6 +63,11 @@ const formatAbout = ({ current, isKnown }: Pick<Chains, "current" | "isKnown">):
     })),
   });
 
+const budgetsOf = ({ access }: Config): readonly KeyBudget[] =>
+  access.keys.flatMap(({ name: key, limit }) =>
+    limit?.unitsPerDay === undefined ? [] : [{ key, unitsPerDay: limit.unitsPerDay }],
+  );
+
 const opened = <T>(server: T | undefined): T => {
   if (server === undefined) {
     throw new Error("the ports are not open yet");
@@ -81,6 +88,7 @@ class RunningForebay implements Forebay {
   readonly #usages: UsageLedger;
   /** Undefined if another process reports the usage. */
   readonly #usageDays: UsageDays | undefined;
+  readonly #budgetReports: BudgetReports | undefined;
   readonly #payments: PaymentSource;
   readonly #access: AccessControl;
   readonly #chains: Chains;
@@ -100,7 +108,11 @@ class RunningForebay implements Forebay {
     this.#payments = payments;
     this.#usages = shared.usages;
     const { topKeys } = config.usage;
-    this.#usageDays = role.openOps && new UsageDays({ ledger: this.#usages, store: usageStoreOf(shared), topKeys });
+    this.#usages.budgets.configure(budgetsOf(config));
+    if (role.openOps !== undefined) {
+      this.#usageDays = new UsageDays({ ledger: this.#usages, store: usageStoreOf(shared), topKeys });
+      this.#budgetReports = new BudgetReports(this.#usages.budgets, telemetry);
+    }
     this.#access = new AccessControl(own, telemetry, { usages: this.#usages, rates: role.rates, payments });
     this.#chains = new Chains({
       configs: own.chains,
@@ -153,6 +165,7 @@ class RunningForebay implements Forebay {
     const own = this.#role.share(next);
     await this.#payments.load(own);
     await this.#chains.replace(own.chains, signal);
+    this.#usages.budgets.configure(budgetsOf(next));
     this.#access.setRules({ ...own, server, usage });
     opened(this.#http).reauthorize(this.#access.reauthorize);
     this.#shared.webSockets.reauthorize(this.#access.reauthorize);
@@ -290,6 +303,7 @@ class RunningForebay implements Forebay {
     this.#payments.close();
     await this.#telemetry.tracer?.close();
     this.#shared.liarMarks.close();
+    this.#budgetReports?.close();
     await this.#usageDays?.close();
     this.#shared.redis?.close();
     await this.#shared.disk?.close();

@@ -55,6 +55,7 @@ class MainProcess implements ProcessRole {
       connect: (channel) => {
         channel.offer({
           addUsage: (changes) => this.usages.add(changes),
+          spentUnits: (budgets) => this.usages.budgets.spent(budgets),
           readEntries: (keys) => (storage?.isOpen(OPEN_PART) ? storage.read(keys) : undefined),
           writeEntries: (changes) => storage?.write(changes),
         });

@@ -62,11 +62,24 @@ interface Serving {
 
 /** A process that is killed loses the usage of at most this time. */
 const USAGE_MS = 1_000;
+/** Limit for the reply of a busy main process. */
+const SPENT_MS = 5_000;
 
 const reportUsage = (usages: UsageLedger, channel: MainProcess): void => {
   const changes = usages.takeChanges();
   if (changes.length > 0) {
     channel.notify("addUsage", changes);
+  }
+};
+
+/** Reports the usage, and receives what all processes and replicas have spent of each budget. */
+const exchangeUsage = async (usages: UsageLedger, channel: MainProcess): Promise<void> => {
+  const { names } = usages.budgets;
+  const take = usages.budgets.mark();
+  reportUsage(usages, channel);
+  if (names.length > 0) {
+    // Messages arrive in their order.
+    take(await channel.call("spentUnits", names, { signal: AbortSignal.timeout(SPENT_MS) }));
   }
 };
 
@@ -88,7 +101,9 @@ const start = async (channel: MainProcess): Promise<Serving> => {
   const link = new MainLink(channel, new LoopWatch());
   const forebay = await createForebay(config, telemetry, createServingRole(link, usages, processes));
   channel.notify("listening", { port: Number(new URL(forebay.url).port) });
-  setInterval(() => reportUsage(usages, channel), USAGE_MS).unref();
+  const exchange = (): unknown => exchangeUsage(usages, channel).catch(() => undefined);
+  setInterval(exchange, USAGE_MS).unref();
+  exchange();
   return { forebay, telemetry, usages };
 };
 

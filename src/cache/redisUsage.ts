@@ -59,6 +59,16 @@ redis.call('EXPIRE', key, ARGV[4])
 return 1`;
 
 const READ = "return redis.call('HGETALL', KEYS[1])";
+/** Returns the fields that the hash has, each with its value. */
+const READ_FIELDS = `local found = {}
+for _, field in ipairs(ARGV) do
+  local value = redis.call('HGET', KEYS[1], field)
+  if value then
+    found[#found + 1] = field
+    found[#found + 1] = value
+  end
+end
+return found`;
 const TOUCH = "return redis.call('TOUCH', KEYS[1])";
 
 const keyOf = (day: string): string => `forebay:usage${FORMAT}:${day}`;
@@ -100,8 +110,10 @@ export class RedisUsage implements UsageStore {
     await this.#run(TOUCH, keyOf(dayBefore(day, this.#touched)), []).catch(() => undefined);
   }
 
-  async read(day: string): Promise<StoredUsage | undefined> {
-    const reply = await this.#run(READ, keyOf(day), []);
+  async read(day: string, fields?: readonly string[]): Promise<StoredUsage | undefined> {
+    const reply = await (fields === undefined
+      ? this.#run(READ, keyOf(day), [])
+      : this.#run(READ_FIELDS, keyOf(day), [SINCE, ...fields]));
     return Array.isArray(reply) ? parseHash(reply) : undefined;
   }
 }

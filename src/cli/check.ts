@@ -12,6 +12,7 @@ import { connectFeed, decodeFrame } from "../feed/feedConnection.ts";
 import { parseFlashblock } from "../feed/parseFlashblock.ts";
 import { requiredOrigins } from "../heads/decideHead.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
+import { describeBudgets } from "./checkBudgets.ts";
 import { checkCustomMethods } from "./checkCustomMethods.ts";
 import { checkForwarded } from "./checkForwarded.ts";
 import { type CheckedNode, checkNode } from "./checkNode.ts";
@@ -143,7 +144,8 @@ const describeRequestLog = ({ level, requests }: Config["log"]): CheckResult | u
 };
 
 /** Checks every node (HTTP, WebSocket), feed, data folder, Redis and the facilitator of a configuration. Never rejects. */
-export const checkConfig = async ({ chains, cache, server, access, log }: Config): Promise<readonly CheckResult[]> => {
+export const checkConfig = async (config: Config): Promise<readonly CheckResult[]> => {
+  const { chains, cache, server, access, log } = config;
   const { payment } = access;
   const results = await Promise.all([
     ...chains.map((chain) => checkChain(chain, access)),
@@ -154,7 +156,8 @@ export const checkConfig = async ({ chains, cache, server, access, log }: Config
       : [checkRedis(payment.redis).then((result) => [{ ...result, subject: "redis of payments" }])]),
     ...(payment === undefined ? [] : [checkFacilitator(payment).then((result) => [result])]),
   ]);
-  return [...results.flat(), ...[describeRequestLog(log)].filter((result) => result !== undefined)];
+  const requests = describeRequestLog(log);
+  return [...results.flat(), ...(requests ? [requests] : []), ...describeBudgets(config)];
 };
 
 const GIB = 1024 ** 3;

@@ -22,6 +22,7 @@ import type {
   RemoteRun,
   RemoteRunBase,
   RemoteStateRead,
+  RunReads,
   StateOutcome,
 } from "./chainProtocol.ts";
 import { type ChainKnownState, HostedState } from "./hostedState.ts";
@@ -158,7 +159,11 @@ export class ChainHost {
       throw unavailable("the rules of the chain are not known");
     }
     return this.#requests.run(state, (progress) => {
-      const caller = { clientId, connection: call, charge: (calls: number) => call.report(calls) };
+      const report = (part: Partial<RunReads>): void => call.report({ calls: 0, units: 0, ...part } satisfies RunReads);
+      const caller = {
+        ...{ clientId, connection: call, charge: (calls: number) => report({ calls }) },
+        budget: { spend: (units: number) => report({ units }) },
+      };
       const context = { caller, progress, bypassCache: state.bypassCache, noCache: false };
       const source = this.#stateOf(execution, state, context);
       const base = { block, source, ...(firstTimestamp !== undefined && { firstTimestamp }) };

@@ -82,6 +82,14 @@ export interface RemoteRead {
   readonly clientId: string;
 }
 
+/** What a run reports before its result. */
+export interface RunReads {
+  /** Values that were read from nodes. */
+  readonly calls: number;
+  /** The price of calls to nodes. */
+  readonly units: number;
+}
+
 /** One read of a state value: see StateRead. */
 export type RemoteStateRead = RemoteRead & Pick<StateRead, "method" | "key">;
 
@@ -140,6 +148,8 @@ export type MainFunctions = {
   readonly writeEntries: (changes: readonly EntryChange[]) => Promise<void> | undefined;
   /** Adds to the usage by key. */
   readonly addUsage: (changes: readonly UsageChange[]) => void;
+  /** Returns the units that all have spent of these budgets on this day. */
+  readonly spentUnits: (budgets: readonly string[]) => ReadonlyMap<string, number>;
   /** Sends the views of a chain from now on. Resolves when the first one is committed. Resolves at once if the chain has no view yet. */
   readonly attach: (body: OfChain) => Promise<void>;
   readonly detach: (body: OfChain) => void;
@@ -150,7 +160,7 @@ export type MainFunctions = {
   readonly want: (body: OfChain & { readonly number: bigint }) => void;
   /** Polls the nodes. Resolves when the result is committed. */
   readonly refresh: (body: OfChain) => Promise<void>;
-  /** Executes. Reports the numbers of values that were read from nodes. */
+  /** Executes. Reports RunReads. */
   readonly run: (body: RemoteRun, call: RemoteCall) => Promise<RpcResponse>;
   /** Returns a known value, or the number under which the response of a node is expected, or nothing. */
   readonly readState: (body: OfChain & RemoteStateRead) => Awaitable<StateOutcome>;

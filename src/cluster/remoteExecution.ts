@@ -7,6 +7,7 @@ import type { ExecutionBase, ExecutionScope, RunKind, Simulator } from "../simul
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import type { MainChannel } from "./chainCopy.ts";
 import type { HostedExecution } from "./chainHost.ts";
+import type { RunReads } from "./chainProtocol.ts";
 
 /** The state after a sealed block, in the main process. */
 class RemoteBlockState implements StateSource {
@@ -63,9 +64,13 @@ export const createRemoteExecution = (chain: string, main: MainChannel): HostedE
       const { state, viewId } = splitState(base.source);
       const { block, firstTimestamp } = base;
       const { caller: reader, bypassCache, noCache, progress = { hasNodePlace: false, stateReads: 0 } } = state.context;
-      const onReport = (calls: unknown): void => {
-        progress.stateReads += Number(calls);
-        reader.charge?.(Number(calls), "stateReads");
+      const onReport = (report: unknown): void => {
+        const { calls, units } = report as RunReads;
+        progress.stateReads += calls;
+        if (calls > 0) {
+          reader.charge?.(calls, "stateReads");
+        }
+        reader.budget?.spend(units);
       };
       return main.call(
         "run",

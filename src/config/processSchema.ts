@@ -204,6 +204,21 @@ const limit = z.strictObject({
   calls: count(100).describe("Maximum of calls in `seconds`; each item of a batch counts"),
   seconds: count(1).describe("Period of the limit, in seconds"),
 });
+const keyLimit = z.strictObject({
+  calls: z
+    .int()
+    .positive()
+    .optional()
+    .describe(
+      "Maximum of calls in `seconds`, instead of `limitPerKey`; default: 100, or with `unitsPerDay` alone `limitPerKey`",
+    ),
+  seconds: z.int().positive().optional().describe("Period of `calls`, in seconds; default: 1"),
+  unitsPerDay: z
+    .number()
+    .positive()
+    .optional()
+    .describe("Maximum of units of calls to nodes on a UTC day, with all replicas (docs/usage.md); none by default"),
+});
 
 /** The options of clients: `access`. */
 export const accessSchema = z.strictObject({
@@ -223,7 +238,7 @@ export const accessSchema = z.strictObject({
           .datetime({ offset: true })
           .optional()
           .describe("Time from which the key is refused, such as 2027-01-01T00:00:00Z"),
-        limit: limit.optional().describe("Replaces `limitPerKey` for this key"),
+        limit: keyLimit.optional().describe("Limits of this key"),
         allow: methods.optional().describe("The only allowed methods, e.g. `eth_*`"),
         deny: methods.default([]).describe("Forbidden methods"),
         confirmations: z

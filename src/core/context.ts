@@ -14,7 +14,7 @@ export interface CallUsage {
 }
 
 /** The reason why calls are counted that no handler ran. */
-export type ChargeReason = "stateReads" | "invalid" | "method" | "key" | "payment";
+export type ChargeReason = "stateReads" | "invalid" | "method" | "units" | "key" | "payment";
 
 /** Counts calls against the client's rate limits. It rejects nothing: the client's next calls find less room. */
 export type Charge = (calls: number, reason: ChargeReason) => void;
@@ -34,6 +34,8 @@ export interface Caller {
   readonly charge?: Charge | undefined;
   /** Undefined without a key. */
   readonly usage?: CallUsage | undefined;
+  /** Counts the units of the calls to nodes that the client causes. Undefined if it has no budget. */
+  readonly budget?: { spend(units: number): void } | undefined;
   /** Confirmations that a block needs before the client sees it. Default: none. */
   readonly confirmations?: number | undefined;
   /** Only answers that are proven on an agreed head may be returned. */

@@ -8,7 +8,7 @@ export const MAX_KEYS_A_DAY = 10_000;
 /** Days of which usage is kept, today included. */
 export const USAGE_DAYS = 35;
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 
 /** Returns the UTC day of a time in milliseconds since 1970, for example `2026-11-26`. */
 export const dayOf = (timeMs: number): string => new Date(timeMs).toISOString().slice(0, "2026-11-26".length);
@@ -41,6 +41,6 @@ export interface UsageStore {
   readonly name: "redis" | "folder";
   /** Adds all rows, or none. Rejects if that is unknown. */
   add(batch: UsageBatch): Promise<void>;
-  /** Returns undefined if nothing was counted on the day. Rejects if the store cannot be read. */
-  read(day: string): Promise<StoredUsage | undefined>;
+  /** Returns all rows, or those of `fields`. Undefined if nothing was counted on the day. Rejects if the store cannot be read. */
+  read(day: string, fields?: readonly string[]): Promise<StoredUsage | undefined>;
 }

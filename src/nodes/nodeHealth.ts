@@ -192,6 +192,7 @@ export class NodeHealth {
     const units = this.#methods.unitsOf?.(method) ?? 0;
     this.#units.inc(units);
     this.#methods.onCall?.(caller?.connection !== undefined, units);
+    caller?.budget?.spend(units);
   }
 
   countOutcome(outcome: NodeErrorKind | "ok", durationMs: number): void {

@@ -192,7 +192,7 @@ export class DataStorage implements EntryStorage {
       }
       throw new Error("nothing can be written to the data folder");
     },
-    read: async (day) => (await this.#require((channel) => channel.call("usage", day))).value,
+    read: async (day, fields) => (await this.#require((channel) => channel.call("usage", { day, fields }))).value,
   };
 
   /** Releases the folder after the writes that were sent. */

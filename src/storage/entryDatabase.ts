@@ -259,9 +259,9 @@ export class EntryDatabase {
     this.#usage.add(batch);
   }
 
-  /** Returns the amounts of a day; undefined if it has none. */
-  usage(day: string): StoredUsage | undefined {
-    return this.#usage.read(day);
+  /** Returns the amounts of a day, or those of `fields`; undefined if it has none. */
+  usage(day: string, fields?: readonly string[]): StoredUsage | undefined {
+    return this.#usage.read(day, fields);
   }
 
   /** Two snapshots take turns, so that their rows are replaced instead of removed. */

@@ -45,8 +45,11 @@ export type StorageFunctions = {
   readonly endSnapshot: (body: { readonly name: string; readonly chunks: number }) => StorageOutcome<null>;
   /** Adds the usage of a day. A batch that was added is not added again. */
   readonly addUsage: (batch: UsageBatch) => StorageOutcome<null>;
-  /** Returns the usage of a day; undefined if nothing was counted. */
-  readonly usage: (day: string) => StorageOutcome<StoredUsage | undefined>;
+  /** Returns the usage of a day, or that of `fields`; undefined if nothing was counted. */
+  readonly usage: (body: {
+    readonly day: string;
+    readonly fields: readonly string[] | undefined;
+  }) => StorageOutcome<StoredUsage | undefined>;
   /** Closes the folder, so that another process can use it. */
   readonly close: (body: null) => StorageOutcome<null>;
 };
@@ -192,7 +195,7 @@ export const storageTask: ThreadTask = (port) => {
         return null;
       }),
     addUsage: (batch) => open.addUsage(batch),
-    usage: (day) => open.run((database) => database.usage(day)),
+    usage: ({ day, fields }) => open.run((database) => database.usage(day, fields)),
     close: () => open.close(),
   });
 };

@@ -35,6 +35,7 @@ const prepareStatements = (database: DatabaseSync) => ({
   amounts: database.prepare("SELECT amounts FROM usage WHERE day = ? AND field = ?"),
   setAmounts: database.prepare("INSERT OR REPLACE INTO usage (day, field, amounts) VALUES (?, ?, ?)"),
   rows: database.prepare("SELECT field, amounts FROM usage WHERE day = ?"),
+  row: database.prepare("SELECT field, amounts FROM usage WHERE day = ? AND field = ?"),
   removeOld: database.prepare("DELETE FROM usage WHERE day <= ?"),
   removeOldRuns: database.prepare("DELETE FROM usage_runs WHERE day <= ?"),
 });
@@ -66,13 +67,18 @@ export class UsageTable {
     }
   }
 
-  /** Returns undefined if nothing was counted on the day. */
-  read(day: string): StoredUsage | undefined {
+  /** Returns all rows, or those of `fields`. Undefined if nothing was counted on the day. */
+  read(day: string, fields?: readonly string[]): StoredUsage | undefined {
     const { since } = this.#statements.since.get(day) ?? {};
-    const rows = this.#statements.rows.all(day);
-    return typeof since === "number"
-      ? { sinceMs: since, rows: rows.map(({ field, amounts }) => [String(field), parseAmounts(amounts)]) }
-      : undefined;
+    if (typeof since !== "number") {
+      return undefined;
+    }
+    const { row, rows } = this.#statements;
+    const found = fields === undefined ? rows.all(day) : fields.map((field) => row.get(day, field));
+    return {
+      sinceMs: since,
+      rows: found.flatMap((each) => (each ? [[String(each.field), parseAmounts(each.amounts)]] : [])),
+    };
   }
 
   #add({ run, number, day, sinceMs, rows }: UsageBatch): void {

@@ -134,13 +134,19 @@ export const accessMetrics = (metrics: MetricFactory) => ({
     "access_refused_total",
     "Calls and connections rejected by access control, by reason",
     {
-      reason: ["key", "method", "rate", "connections", "webSockets", "passThrough"],
+      reason: ["key", "method", "rate", "units", "connections", "webSockets", "passThrough"],
     },
   ),
   chargedCalls: metrics.counter(
     "access_charged_total",
     "Calls counted against a client's limit without a handled call, by reason",
-    { reason: ["stateReads", "invalid", "method", "key", "payment"] },
+    { reason: ["stateReads", "invalid", "method", "units", "key", "payment"] },
+  ),
+  keyBudgetRatio: metrics.gauge(
+    "key_budget_ratio",
+    "Share of its units of the day that a key has spent, on all replicas; above 1: spent",
+    KEY,
+    "max",
   ),
   limiterFailures: metrics.total("limiter_failures_total", "Rate limits not applied because their store failed"),
   reloads: metrics.counter("config_reloads_total", "Configuration reloads by outcome", {

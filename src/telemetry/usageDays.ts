@@ -9,7 +9,7 @@ import {
   type UsageRow,
   type UsageStore,
 } from "../core/usageStore.ts";
-import { AMOUNTS, isOfKey, KeyUsage, type UsageChange, UsageLedger } from "./usageLedger.ts";
+import { AMOUNTS, budgetRow, isOfKey, KeyUsage, type UsageChange, UsageLedger } from "./usageLedger.ts";
 
 /** A process that is killed loses the usage of at most this time, and that of the serving processes on their way here. */
 const WRITE_MS = 1_000;
@@ -22,10 +22,9 @@ const ROW_FIELD = "row:";
 
 const hasAmounts = (change: UsageChange): boolean => AMOUNTS.some((amount) => change[amount] !== 0);
 
-const rowOf = (change: UsageChange): UsageRow => [
-  `${isOfKey(change) ? KEY_FIELD : ROW_FIELD}${change.key}`,
-  AMOUNTS.map((amount) => change[amount]),
-];
+const fieldOf = (row: { readonly key: string }): string => `${isOfKey(row) ? KEY_FIELD : ROW_FIELD}${row.key}`;
+
+const rowOf = (change: UsageChange): UsageRow => [fieldOf(change), AMOUNTS.map((amount) => change[amount])];
 
 const changeOf = ([field, amounts]: UsageRow): UsageChange => {
   const usage = new KeyUsage(field.slice(field.indexOf(":") + 1));
@@ -37,7 +36,7 @@ const changeOf = ([field, amounts]: UsageRow): UsageChange => {
 
 export interface UsageDaysOptions {
   /** Counts since the start. Nothing else takes its changes. */
-  readonly ledger: Pick<UsageLedger, "takeChanges">;
+  readonly ledger: Pick<UsageLedger, "takeChanges" | "budgets">;
   /** Undefined: days are kept in memory. */
   readonly store: UsageStore | undefined;
   /** Keys that are kept of a day in memory when it is over. */
@@ -57,12 +56,23 @@ export class UsageDays {
   readonly #batches: UsageBatch[] = [];
   #number = 0;
   #writing: Promise<void> | undefined;
+  #exchanging: Promise<void> | undefined;
   readonly #timer: NodeJS.Timeout;
 
   constructor(options: UsageDaysOptions) {
     this.#options = options;
     this.#startMs = this.#nowMs();
-    this.#timer = setInterval(() => void this.write().catch(() => undefined), WRITE_MS).unref();
+    const exchange = (): unknown => this.exchange().catch(() => undefined);
+    this.#timer = setInterval(exchange, WRITE_MS).unref();
+    exchange();
+  }
+
+  /** Writes what was counted, and reads what all have spent of their budgets. Rejects if the store cannot be used now. */
+  exchange(): Promise<void> {
+    this.#exchanging ??= this.#exchange().finally(() => {
+      this.#exchanging = undefined;
+    });
+    return this.#exchanging;
   }
 
   /** Writes what was counted. Rejects if the store cannot be written now: it is tried again every second. */
@@ -100,6 +110,21 @@ export class UsageDays {
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await Promise.race([this.write(), wait(CLOSE_MS, undefined, { ref: false })]).catch(() => undefined);
+  }
+
+  async #exchange(): Promise<void> {
+    const { store, ledger } = this.#options;
+    const { names } = ledger.budgets;
+    if (store === undefined || names.length === 0) {
+      return this.write();
+    }
+    const day = dayOf(this.#nowMs());
+    const take = ledger.budgets.mark();
+    await this.write();
+    const fields = new Map(names.map((name) => [fieldOf({ key: budgetRow(name) }), name]));
+    const stored = await store.read(day, [...fields.keys()]);
+    const spent = stored?.rows.map((row) => [fields.get(row[0]) ?? "", changeOf(row).units] as const);
+    take(new Map(spent));
   }
 
   #nowMs(): number {

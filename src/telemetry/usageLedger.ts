@@ -1,5 +1,6 @@
 import type { CallUsage } from "../core/context.ts";
 import { OTHER_KEY } from "./clientMetrics.ts";
+import { DayBudgets } from "./dayBudgets.ts";
 import type { Metrics } from "./telemetry.ts";
 
 /** The amounts that are counted for each key. */
@@ -51,6 +52,8 @@ export interface UsageLedgerOptions {
   readonly topKeys: number;
   /** Undefined if another process has the metrics of keys. */
   readonly metrics: Pick<Metrics, "beforeScrape" | "keyAmounts"> | undefined;
+  /** Milliseconds since 1970. Default: the clock of the system. */
+  readonly nowMs?: () => number;
 }
 
 /** Amounts of one key since the last report of a process. */
@@ -62,6 +65,7 @@ const MAX_KEYS = 10_000;
 /** Rows beside those of keys. No name of a key has a space. */
 const ADDRESSES = "addresses ";
 const NODES = "nodes ";
+const BUDGETS = "budgets ";
 
 /** The class of a client without a key, by its address: of an IPv6 client its /64. */
 const classOf = (address: string): "loopback" | "private" | "public" => {
@@ -75,7 +79,10 @@ const classOf = (address: string): "loopback" | "private" | "public" => {
 
 /** Whether the row is of a key, and not one beside them. */
 export const isOfKey = ({ key }: { readonly key: string }): boolean =>
-  !key.startsWith(ADDRESSES) && !key.startsWith(NODES);
+  ![ADDRESSES, NODES, BUDGETS].some((kind) => key.startsWith(kind));
+
+/** Returns the name of the row of a budget. */
+export const budgetRow = (name: string): string => BUDGETS + name;
 
 const byUnits = (a: Amounts, b: Amounts): number => b.units - a.units || b.calls - a.calls;
 
@@ -113,6 +120,8 @@ const changeSince = (usage: KeyUsage, before: Amounts | undefined): UsageChange 
 
 /** The usage of all keys. The metrics have a series for those that cost most, and the sum of the others. */
 export class UsageLedger {
+  /** The units that may be spent on a day. */
+  readonly budgets: DayBudgets;
   readonly #options: UsageLedgerOptions;
   readonly #since = new Date();
   readonly #usages = new Map<string, KeyUsage>();
@@ -124,7 +133,8 @@ export class UsageLedger {
 
   constructor(options: UsageLedgerOptions) {
     this.#options = options;
-    const { metrics } = options;
+    const { metrics, nowMs = Date.now } = options;
+    this.budgets = new DayBudgets({ rowOf: (name) => this.#row(budgetRow(name)), nowMs });
     metrics?.beforeScrape.add(() => this.#addToMetrics(metrics));
   }
 

@@ -8,6 +8,7 @@ import { Access, type AccessOptions } from "../../src/access/access.ts";
 import { RateLimits } from "../../src/access/rateLimits.ts";
 import type { PassThrough } from "../../src/http/endpoint.ts";
 import type { Reply } from "../../src/jsonrpc/call.ts";
+import { DayBudget } from "../../src/telemetry/dayBudgets.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { KeyUsage } from "../../src/telemetry/usageLedger.ts";
 import { until } from "../support/clients/until.ts";
@@ -33,6 +34,7 @@ const start = async (
     limits: new RateLimits({ telemetry }),
     metrics,
     usageOf: (name) => new KeyUsage(name),
+    budgetOf: () => undefined,
     ...rules,
   });
   const passthrough: PassThrough = {
@@ -223,6 +225,40 @@ test("limits count by key and by address, for each call of a batch", async (t) =
   // Addresses of one /64 are one client.
   assert.equal(await results("k2", "2001:db8::1", 4), 4);
   assert.equal(await results("k2", "2001:db8::ffff:2", 4), 2);
+});
+
+test("a key that has spent its units is refused for each call of a batch, and its limits of calls stay", async (t) => {
+  const row = new KeyUsage("row");
+  const budget = new DayBudget(100, row, () => Date.parse("2026-11-26T23:59:00Z"));
+  const server = await start(t, {
+    keys: [
+      { name: "one", sha256: sha256("k1"), limit: { unitsPerDay: 100 } },
+      { name: "two", sha256: sha256("k2"), limit: { seconds: 60, unitsPerDay: 100 } },
+      { name: "three", sha256: sha256("k3") },
+    ],
+    limitPerKey: { calls: 3, seconds: 60 },
+    budgetOf: (name) => (name === "one" ? budget : undefined),
+  });
+  const post = (key: string, body: unknown = call("eth_one")) => server.post("/", body, { "x-api-key": key });
+  assert.equal((await post("k1")).status, 200);
+  budget.spend(100);
+  const spent = await post("k1", call("eth_one", 7));
+  const data = { unitsPerDay: 100, spentUnits: 100, endsAt: "2026-11-27T00:00:00.000Z" };
+  const message = "the 100 units of today are spent: wait until 00:00 UTC";
+  assert.deepEqual([spent.status, spent.headers["retry-after"]], [429, "60"]);
+  assert.deepEqual(spent.body, { jsonrpc: "2.0", id: 7, error: { code: -32_005, message, data } });
+  const batch = await post("k1", [call("eth_one"), call("eth_two", 2)]);
+  assert.deepEqual(
+    [batch.status, batch.body.map(({ error }: { error: { code: number } }) => error.code)],
+    [200, [-32_005, -32_005]],
+  );
+  assert.equal((await server.refused()).units, 3);
+  assert.equal((await server.charged()).units, 3);
+  // `unitsPerDay` alone leaves the limit of all keys. With `seconds`, the key has one of its own: 100 calls.
+  const statuses = async (key: string) =>
+    (await Promise.all([1, 2, 3, 4].map(() => post(key)))).map(({ status }) => status);
+  assert.deepEqual((await statuses("k3")).toSorted(), [200, 200, 200, 429]);
+  assert.deepEqual(await statuses("k2"), [200, 200, 200, 200]);
 });
 
 test("parse errors, invalid items, forbidden methods and wrong keys count against the limits", async (t) => {

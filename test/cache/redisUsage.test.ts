@@ -56,6 +56,11 @@ test("batches of all runs are summed, each once, and the day expires after 35 da
   );
   assert.deepEqual(await usage.read(DAY).then((day) => day?.sinceMs), 500);
   assert.deepEqual(await rowsOf(usage), { "key:a": [9_007_199_254_000_002, 4], "row:nodes op clients": [3, 0] });
+  assert.deepEqual(await usage.read(DAY, ["row:nodes op clients", "key:b"]), {
+    sinceMs: 500,
+    rows: [["row:nodes op clients", [3, 0]]],
+  });
+  assert.equal(await usage.read("2026-11-25", ["key:a"]), undefined);
   const seconds = await redis.admin.ttl(KEY);
   assert.ok(seconds > 34 * 86_400 && seconds <= 35 * 86_400, `${seconds}`);
 });

@@ -100,6 +100,27 @@ test("the nodes that get all raw transactions, and a warning if they are fewer t
   ]);
 });
 
+test("the budgets of keys, and where they are counted", async (t) => {
+  const { url } = await startNode(t);
+  const key = { name: "wallet", sha256: "0".repeat(64), limit: { unitsPerDay: 1_000 } };
+  const budgets = async (cache: object, server: object) =>
+    (
+      await check({ chainId: 31337, nodes: [{ url }] }, cache, server, {
+        keys: [key, { ...key, name: "free", limit: {} }],
+      })
+    ).filter((line) => line.includes(" key "));
+  assert.deepEqual(await budgets({}, {}), [
+    "ok    key wallet: 1000 units a day: each replica counts alone, and from 0 after a restart (cache.redis)",
+  ]);
+  const dataDir = join(tmpdir(), "forebay-check-budgets");
+  assert.deepEqual(await budgets({}, { dataDir }), [
+    "ok    key wallet: 1000 units a day: each replica counts alone, in its data folder (cache.redis)",
+  ]);
+  assert.deepEqual(await budgets({ redis: `redis://${DEAD}` }, {}), [
+    "ok    key wallet: 1000 units a day: counted over all replicas, in Redis",
+  ]);
+});
+
 test("a key that requires proven answers of a chain with one origin gets a warning", async (t) => {
   const { url } = await startNode(t);
   const key = { name: "treasury", sha256: "0".repeat(64), require: "proven" } as const;

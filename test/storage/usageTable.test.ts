@@ -39,6 +39,11 @@ test("batches of all runs are summed, each once, also after the folder was opene
       ["row:nodes op clients", [3, 0]],
     ],
   });
+  assert.deepEqual(database.usage(DAY, ["row:nodes op clients", "key:b"]), {
+    sinceMs: 500,
+    rows: [["row:nodes op clients", [3, 0]]],
+  });
+  assert.equal(database.usage("2026-11-25", ["key:a"]), undefined);
 });
 
 test("keys above the limit of a small folder are summed as one, and other rows never", async (t) => {

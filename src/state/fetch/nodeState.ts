@@ -35,6 +35,8 @@ export interface NodeStateOptions {
 /** How one execution reads state. */
 export interface StateUse {
   readonly onRead?: OnStateRead | undefined;
+  /** Called with the price of calls to nodes that were answered. */
+  readonly onSpent?: ((units: number) => void) | undefined;
   /** The values that no node is asked for. Default: none. */
   readonly known?: KnownBlockState | undefined;
   /** Runs each part of a read when it is the client's turn. Default: each read is one part, and waits for no turn. */
@@ -211,6 +213,7 @@ export class NodeState {
       this.#options.onFetch?.(wanted.length);
       const keys = wanted.flatMap((each) => each.keys);
       const fetched = await this.#options.fetch(keys, further, read.block);
+      read.onSpent?.(fetched.units);
       for (const each of wanted) {
         const found = foundIn(fetched, each);
         results.set(nameOf(read, each), found);

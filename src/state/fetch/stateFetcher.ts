@@ -36,6 +36,8 @@ export interface FetchedValues {
   readonly node: string | undefined;
   /** Whether a second origin has stated all of them. False: a second origin is required and lacks. */
   readonly isConfirmed: boolean | undefined;
+  /** The price of the calls. */
+  readonly units: number;
 }
 
 /**
@@ -143,7 +145,11 @@ export class StateFetcher {
     const values = new Map<StateKey, string | Error>();
     const codes = new Map<string, Uint8Array>();
     const { bulks, single } = this.#planSlots(keys, block);
-    const send = async (calls: readonly Call[]) => this.#fetch(calls, block, nodes.next(), avoidedOrigins);
+    let units = 0;
+    const send = async (calls: readonly Call[]) => {
+      units += this.#unitsOfCalls(calls);
+      return this.#fetch(calls, block, nodes.next(), avoidedOrigins);
+    };
     const addSingles = (read: readonly StateKey[], outcomes: readonly unknown[]): void => {
       for (const [index, key] of read.entries()) {
         values.set(key, parseOutcome(key, outcomes[index], codes));
@@ -159,7 +165,7 @@ export class StateFetcher {
       addSingles(unread, await send(unread.map((key) => singleCall(key, block.hash))));
     }
     const ofFurther = outcomes.slice(single.length, single.length + further.length);
-    return { values, codes, outcomes: ofFurther, node: nodes.only, isConfirmed: nodes.isConfirmed };
+    return { values, codes, outcomes: ofFurther, node: nodes.only, isConfirmed: nodes.isConfirmed, units };
   };
 
   /** Separates slots that one call reads from keys that are read one by one. */

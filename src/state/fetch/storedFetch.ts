@@ -20,6 +20,7 @@ export const NO_VALUES: FetchedValues = {
   outcomes: [],
   node: undefined,
   isConfirmed: undefined,
+  units: 0,
 };
 
 /** A key with its value in the store: as in FetchedValues. */

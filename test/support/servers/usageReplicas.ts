@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,6 +32,8 @@ const report = z.object({
 interface Options {
   readonly cache?: { readonly redis: string };
   readonly dataDir?: string;
+  /** The budget of the first key. */
+  readonly unitsPerDay?: number;
 }
 
 /** Returns a data folder that does not exist yet. It ends with the test. */
@@ -49,9 +51,16 @@ export const createReplicas = async (t: TestContext) => {
     nodes: [{ url: node.url }],
     pending: { mode: "node" as const },
     state: { follow: false as const },
+    upstream: { hedge: false as const },
   };
-  const rest = ({ cache, dataDir }: Options) => ({
-    access: { keys: KEYS.map((name) => ({ name, sha256: createHash("sha256").update(name).digest("hex") })) },
+  const rest = ({ cache, dataDir, unitsPerDay }: Options) => ({
+    access: {
+      keys: KEYS.map((name, index) => ({
+        name,
+        sha256: createHash("sha256").update(name).digest("hex"),
+        ...(unitsPerDay !== undefined && index === 0 && { limit: { unitsPerDay } }),
+      })),
+    },
     ...(cache && { cache }),
     ...(dataDir !== undefined && { server: { dataDir } }),
   });
@@ -64,6 +73,15 @@ export const createReplicas = async (t: TestContext) => {
     startTwo: (options: Options) => startProcesses(t, { chains: [{ name: "chain", ...chain }], ...rest(options) }),
   };
 };
+
+const answers = z.array(
+  z.object({
+    result: z.string().optional(),
+    error: z
+      .object({ code: z.number(), message: z.string(), data: z.record(z.string(), z.unknown()).optional() })
+      .optional(),
+  }),
+);
 
 interface Replica {
   readonly url: string;
@@ -81,6 +99,22 @@ export const callWithKey = async ({ url }: Replica, key: string, times: number):
     assert.equal(response.status, 200);
     await response.text();
   }
+};
+
+/** Sends calls in one body, as a batch if they are several. Each reads a balance that no other call has read, for 20 units. */
+export const readNewBalances = async ({ url }: Replica, key: string, times = 1) => {
+  const calls = Array.from({ length: times }, (_, id) => ({
+    ...{ jsonrpc: "2.0", id, method: "eth_getBalance" },
+    params: [`0x${randomBytes(20).toString("hex")}`, "0x1"],
+  }));
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-api-key": key },
+    body: JSON.stringify(times === 1 ? calls[0] : calls),
+  });
+  const { status, headers } = response;
+  const body: unknown = await response.json();
+  return { status, headers, answers: answers.parse(Array.isArray(body) ? body : [body]) };
 };
 
 /** Reads /usage with a query. */

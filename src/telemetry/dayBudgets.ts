@@ -1,0 +1,159 @@
+import { DAY_MS } from "../core/usageStore.ts";
+
+/** Units that may be spent on each UTC day. */
+export interface KeyBudget {
+  /** The name of a key. */
+  readonly key: string;
+  readonly unitsPerDay: number;
+}
+
+/** The units of one budget since the start, of all days. */
+interface BudgetRow {
+  readonly units: number;
+  countCall(units: number, isError: boolean, isSaved: boolean): void;
+}
+
+/** The units of one budget on the UTC day of now: those of this process, and those that it knows of others. */
+export class DayBudget {
+  /** A reload can change it. */
+  unitsPerDay: number;
+  readonly #row: BudgetRow;
+  readonly #nowMs: () => number;
+  /** Days since 1970. */
+  #day: number;
+  /** What all had spent on the day, as far as was known at `#mark`. */
+  #known = 0;
+  /** The units of the row when `#known` was right. */
+  #mark: number;
+
+  constructor(unitsPerDay: number, row: BudgetRow, nowMs: () => number) {
+    this.unitsPerDay = unitsPerDay;
+    this.#row = row;
+    this.#nowMs = nowMs;
+    this.#day = this.#today;
+    this.#mark = row.units;
+  }
+
+  /** Counts a call to a node. */
+  spend(units: number): void {
+    this.#row.countCall(units, false, false);
+  }
+
+  get spentUnits(): number {
+    this.#beginDay();
+    return this.#known + this.#row.units - this.#mark;
+  }
+
+  get isSpent(): boolean {
+    return this.spentUnits >= this.unitsPerDay;
+  }
+
+  /** The time of the next 00:00 UTC, in milliseconds since 1970. */
+  get endsAtMs(): number {
+    return (this.#today + 1) * DAY_MS;
+  }
+
+  /** Milliseconds until then. */
+  get endsInMs(): number {
+    return this.endsAtMs - this.#nowMs();
+  }
+
+  /** Returns the function that takes what all had spent, if that includes what this process has spent until now. */
+  mark(): (spentByAll: number) => void {
+    this.#beginDay();
+    const day = this.#day;
+    const units = this.#row.units;
+    return (spentByAll) => {
+      if (this.#day === day) {
+        // What is spent stays spent, also if the store has lost it.
+        this.#known = Math.max(spentByAll, this.#known + units - this.#mark);
+        this.#mark = units;
+      }
+    };
+  }
+
+  get #today(): number {
+    return Math.floor(this.#nowMs() / DAY_MS);
+  }
+
+  #beginDay(): void {
+    const today = this.#today;
+    if (today !== this.#day) {
+      this.#day = today;
+      this.#known = 0;
+      this.#mark = this.#row.units;
+    }
+  }
+}
+
+/** A configured budget. */
+interface NamedBudget {
+  /** The name of its row. */
+  readonly name: string;
+  readonly labels: Omit<KeyBudget, "unitsPerDay">;
+  readonly budget: DayBudget;
+}
+
+/** Returns the name of the row of a budget. No name of a key has a space. */
+const nameOf = ({ key }: Pick<KeyBudget, "key">): string => `key ${key}`;
+
+export interface DayBudgetsOptions {
+  /** Returns the row with this name. It begins at 0. */
+  rowOf(name: string): BudgetRow;
+  /** Milliseconds since 1970. */
+  nowMs(): number;
+}
+
+/** The budgets of the configuration. Replicas exchange what was spent: each exceeds a budget by what the others spend meanwhile. */
+export class DayBudgets {
+  readonly #options: DayBudgetsOptions;
+  #budgets: ReadonlyMap<string, NamedBudget> = new Map();
+
+  constructor(options: DayBudgetsOptions) {
+    this.#options = options;
+  }
+
+  /** Replaces the budgets. What was spent stays. */
+  configure(configured: readonly KeyBudget[]): void {
+    const before = this.#budgets;
+    this.#budgets = new Map(
+      configured.map(({ unitsPerDay, ...labels }) => {
+        const name = nameOf(labels);
+        const { rowOf, nowMs } = this.#options;
+        const budget = before.get(name)?.budget ?? new DayBudget(unitsPerDay, rowOf(name), nowMs);
+        budget.unitsPerDay = unitsPerDay;
+        return [name, { name, labels, budget }];
+      }),
+    );
+  }
+
+  ofKey(key: string): DayBudget | undefined {
+    return this.#budgets.get(nameOf({ key }))?.budget;
+  }
+
+  get all(): readonly NamedBudget[] {
+    return [...this.#budgets.values()];
+  }
+
+  get names(): readonly string[] {
+    return [...this.#budgets.keys()];
+  }
+
+  /** Returns what was spent, by name. A name without a budget has nothing. */
+  spent(names: readonly string[]): ReadonlyMap<string, number> {
+    return new Map(names.map((name) => [name, this.#budgets.get(name)?.budget.spentUnits ?? 0]));
+  }
+
+  /**
+   * Call it before the amounts of this process are sent. Returns the function that takes what all have spent, by name, after they
+   * were received.
+   */
+  mark(): (spentByAll: ReadonlyMap<string, number>) => void {
+    const marks = this.all.map(({ name, budget }) => [name, budget.mark()] as const);
+    return (spentByAll) => {
+      for (const [name, take] of marks) {
+        take(spentByAll.get(name) ?? 0);
+      }
+    };
+  }
+}
