@@ -47,6 +47,13 @@ export const upstreamRow: Row = {
       queries: [rates("upstream_units_total", NODE, "chain", "node")],
     },
     {
+      title: "Spent of the day's units, by node",
+      description:
+        "Share of `nodes[].unitsPerDay` that a node has got since 00:00 UTC, from all replicas. At 1, it is used only if no other can answer.",
+      unit: "percentunit",
+      queries: [value("max", "upstream_budget_ratio", NODE, "chain", "node")],
+    },
+    {
       title: "HTTP requests by node",
       description: "HTTP requests to nodes. Calls of one moment share a request.",
       unit: "reqps",

@@ -62,7 +62,7 @@ export class AccessControl {
       limits: this.#limitsOf(config.access),
       metrics: this.#telemetry.metrics,
       usageOf: (name) => usages.of(name),
-      budgetOf: (name) => usages.budgets.ofKey(name),
+      budgetOf: (name) => usages.budgets.find({ key: name }),
       payments: payments.create(config),
     });
   }

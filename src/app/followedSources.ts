@@ -7,6 +7,7 @@ import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { isQuickMethod, methodLabel } from "../methods/handlers.ts";
+import { nodeName } from "../nodes/nodeConfig.ts";
 import { FeedSource } from "../state/sources/feedSource.ts";
 import { DataStorage } from "../storage/dataStorage.ts";
 import { LocalFilters } from "../subscriptions/localFilters.ts";
@@ -25,7 +26,10 @@ export const createChainUpstreams = (config: ChainConfig, shared: Shared, copy?:
   new Upstreams(
     {
       chain: config.name,
-      nodes: config.nodes.map((node) => ({ ...node, origin: originOf(node) })),
+      nodes: config.nodes.map((node, index) => ({
+        ...{ ...node, origin: originOf(node) },
+        budget: shared.usages.budgets.find({ chain: config.name, node: nodeName(node, index) }),
+      })),
       finality: config.finality,
       agree: config.heads.agree,
       breaker: config.upstream.breaker,

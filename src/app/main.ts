@@ -10,9 +10,10 @@ import { changedFixedOptions } from "../config/reload.ts";
 import type { Config } from "../config/schema.ts";
 import { dayOf } from "../core/usageStore.ts";
 import { drain } from "../http/drain.ts";
+import { nodeName } from "../nodes/nodeConfig.ts";
 import { DataStorage } from "../storage/dataStorage.ts";
 import { BudgetReports } from "../telemetry/budgetReports.ts";
-import type { KeyBudget } from "../telemetry/dayBudgets.ts";
+import type { ConfiguredBudget } from "../telemetry/dayBudgets.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageDays } from "../telemetry/usageDays.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
@@ -63,10 +64,13 @@ const formatAbout = ({ current, isKnown }: Pick<Chains, "current" | "isKnown">):
     })),
   });
 
-const budgetsOf = ({ access }: Config): readonly KeyBudget[] =>
-  access.keys.flatMap(({ name: key, limit }) =>
-    limit?.unitsPerDay === undefined ? [] : [{ key, unitsPerDay: limit.unitsPerDay }],
+const budgetsOf = ({ access, chains }: Config): readonly ConfiguredBudget[] => {
+  const keys = access.keys.map(({ name: key, limit }) => ({ of: { key }, unitsPerDay: limit?.unitsPerDay }));
+  const nodes = chains.flatMap(({ name: chain, nodes }) =>
+    nodes.map((node, index) => ({ of: { chain, node: nodeName(node, index) }, unitsPerDay: node.unitsPerDay })),
   );
+  return [...keys, ...nodes].flatMap(({ of, unitsPerDay }) => (unitsPerDay === undefined ? [] : [{ of, unitsPerDay }]));
+};
 
 const opened = <T>(server: T | undefined): T => {
   if (server === undefined) {
@@ -164,14 +168,27 @@ class RunningForebay implements Forebay {
     this.#forgetCordons();
     const own = this.#role.share(next);
     await this.#payments.load(own);
-    await this.#chains.replace(own.chains, signal);
-    this.#usages.budgets.configure(budgetsOf(next));
+    await this.#replaceChains(next, signal);
     this.#access.setRules({ ...own, server, usage });
     opened(this.#http).reauthorize(this.#access.reauthorize);
     this.#shared.webSockets.reauthorize(this.#access.reauthorize);
     log.level = next.log.level;
     requestLog.share = next.log.requests;
     this.#config = { ...next, server, cache, usage, tracing };
+  }
+
+  /** New nodes need their budgets, and the old ones are served until then. */
+  async #replaceChains(next: Config, signal: AbortSignal): Promise<void> {
+    const { budgets } = this.#usages;
+    const [before, after] = [budgetsOf(this.#config), budgetsOf(next)];
+    budgets.configure([...before, ...after]);
+    try {
+      await this.#chains.replace(this.#role.share(next).chains, signal);
+    } catch (error) {
+      budgets.configure(before);
+      throw error;
+    }
+    budgets.configure(after);
   }
 
   async drain(): Promise<void> {

@@ -79,6 +79,13 @@ const node = z.strictObject({
   wsUrl: urlWith("ws", "wss").optional().describe("WebSocket endpoint for new heads"),
   headers: z.record(z.string(), z.string()).default({}).describe("Sent with every request to this node"),
   requestsPerSecond: z.number().positive().optional().describe("Budget of calls a second; none by default"),
+  unitsPerDay: z
+    .number()
+    .positive()
+    .optional()
+    .describe(
+      "Units of a UTC day, from all replicas, after which the node is used only if no other can answer; none by default",
+    ),
   concurrency: count(256).describe("Maximum of requests in flight"),
   batch: z
     .union([

@@ -124,6 +124,8 @@ export interface Node extends NodeSource {
   readonly available: boolean;
   /** The node is not used only because it rejects requests. */
   readonly isRejecting: boolean;
+  /** The node is not used only because its units of the day are spent, and another one can be used. */
+  readonly isSpared: boolean;
   /** The node is not available only because it closed a connection: the next request to it first checks its chain. */
   readonly isUnchecked: boolean;
   /** Whether the operator lets the node have this method. Heads are read in any case. */

@@ -64,7 +64,7 @@ export interface FollowedNodeOptions {
   readonly reporter: Pick<HeadReporter, "onPushState" | "onPushFault">;
 }
 
-/** The pause before the next check whether a node is identified. */
+/** The pause before the next check whether a node is identified, and whether it is used. */
 const SUSPENDED_STEP_MS = 1_000;
 
 /** Reads the newest blocks of one node: by polls on a schedule, and by pushes if it has a WebSocket. */
@@ -118,7 +118,9 @@ export class FollowedNode {
   async #pollOnSchedule(): Promise<void> {
     const { clock, signal, activity } = this.#options;
     while (!signal.aborted) {
-      const waitMs = this.node.identity.isIdentified ? this.#nextPollMs() - clock.nowMs() : SUSPENDED_STEP_MS;
+      const { identity, isSpared } = this.node;
+      // The heads of a node that is not used do not count, and each poll costs units.
+      const waitMs = identity.isIdentified && !isSpared ? this.#nextPollMs() - clock.nowMs() : SUSPENDED_STEP_MS;
       if (waitMs > 0) {
         await activity.pause(waitMs);
       } else {

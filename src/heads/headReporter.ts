@@ -47,8 +47,9 @@ export class HeadReporter {
     const chain = this.#chain;
     const metrics = this.#metrics;
     for (const node of nodes) {
-      const { name, head } = node;
-      const lag = head === undefined ? 0 : Math.max(0, Number(newest.number - head));
+      const { name, head, isSpared } = node;
+      // The heads of a spared node are not read.
+      const lag = head === undefined || isSpared ? 0 : Math.max(0, Number(newest.number - head));
       const lagSeconds = (lag * blockTimeMs) / 1_000;
       metrics.upstreamLag.set({ chain, node: name }, lag);
       metrics.upstreamLagSeconds.set({ chain, node: name }, lagSeconds);

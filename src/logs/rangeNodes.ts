@@ -56,8 +56,8 @@ export class RangeNodes {
     );
     const able = untried.filter(mayAnswer);
     if (able.length === 0) {
-      // The node decides whether it is tried: it may have recovered.
-      return untried.find(({ isRejecting }) => isRejecting) ?? "none";
+      // A node that rejects requests decides whether it is tried: it may have recovered.
+      return untried.find(({ isSpared }) => isSpared) ?? untried.find(({ isRejecting }) => isRejecting) ?? "none";
     }
     const accepting = able.filter((node) => node.accepts("eth_getLogs"));
     const candidates = accepting.length > 0 ? accepting : able;

@@ -1,4 +1,5 @@
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
+import type { DayBudget } from "../telemetry/dayBudgets.ts";
 import type { VerifyLevel } from "../verification/verifier.ts";
 
 /** `maxWaitMs`: the time that a call waits for others; 0 for one turn of the event loop. */
@@ -19,6 +20,8 @@ export interface NodeConfig {
   readonly wsUrl?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   readonly requestsPerSecond?: number | undefined;
+  /** The units that it may get on a day. Default: any number. */
+  readonly budget?: Pick<DayBudget, "spend" | "isSpent"> | undefined;
   readonly concurrency?: number;
   /** The tier of the node. Default: 0, the first. */
   readonly priority?: number;

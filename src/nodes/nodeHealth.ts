@@ -6,7 +6,7 @@ import type { Hash } from "../ethereum/hex.ts";
 import type { CounterSeries, HistogramSeries } from "../telemetry/summedSeries.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { type Capabilities, type DataResource, oldestStated } from "./nodeCapabilities.ts";
-import type { NodeLabels, TransportOptions } from "./nodeConfig.ts";
+import type { NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
 
 /** The record expires, because a node may be replaced by one with more data. */
 const FORGET_AFTER_MS = 600_000;
@@ -67,7 +67,7 @@ type CountedMetrics = Pick<
   | "upstreamLastError"
 >;
 
-type CountedMethods = Pick<TransportOptions, "methodLabel" | "unitsOf" | "onCall">;
+type CountedMethods = Pick<TransportOptions, "methodLabel" | "unitsOf" | "onCall"> & Pick<NodeConfig, "budget">;
 
 /**
  * What is observed of one node, with its metrics: calls, requests and outcomes. For the selection of nodes it also has heads,
@@ -192,6 +192,7 @@ export class NodeHealth {
     const units = this.#methods.unitsOf?.(method) ?? 0;
     this.#units.inc(units);
     this.#methods.onCall?.(caller?.connection !== undefined, units);
+    this.#methods.budget?.spend(units);
     caller?.budget?.spend(units);
   }
 

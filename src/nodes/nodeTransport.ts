@@ -78,7 +78,7 @@ export class NodeTransport {
     this.#telemetry = telemetry;
     this.#labels = { chain, node: name };
     this.#isQuick = (batch === "off" ? undefined : isQuick) ?? (() => false);
-    this.health = new NodeHealth(this.#labels, telemetry.metrics, options);
+    this.health = new NodeHealth(this.#labels, telemetry.metrics, { ...options, budget: config.budget });
     this.#budget = new CallBudget(config.requestsPerSecond);
     this.#failures = new NodeFailures(this.#labels, new URL(config.url).host, options.breaker, telemetry);
     this.#endpoint = new NodeEndpoint(config, options, {

@@ -106,9 +106,21 @@ export class UpstreamNode implements Node {
     return this.#transport.isFull;
   }
 
-  /** True for some time after a wrong response, while the node hangs, and while it rejects requests. */
+  /** True for some time after a wrong response, while the node hangs or rejects requests, and while its units of the day are spent. */
   get suspended(): boolean {
+    return this.#isFaulty || this.#isSpent;
+  }
+
+  get #isFaulty(): boolean {
     return this.#wrongAnswers.isSuspended || this.#transport.isHung || this.#refusals.isOut;
+  }
+
+  get #isSpent(): boolean {
+    return this.config.budget?.isSpent === true;
+  }
+
+  get isSpared(): boolean {
+    return this.#isSpent && this.reachable && !this.#isFaulty && this.#hasOther();
   }
 
   /** True if only a suspension can prevent requests to the node. */
@@ -133,7 +145,8 @@ export class UpstreamNode implements Node {
       // A lost connection requires a check of the node's chain, which each request to it repeats.
       this.identity.isIdentified &&
       !this.#wrongAnswers.isSuspended &&
-      !this.#refusals.isOut
+      !this.#refusals.isOut &&
+      !this.#isSpent
     );
   }
 
@@ -176,7 +189,8 @@ export class UpstreamNode implements Node {
     if (this.#wrongAnswers.isSuspended) {
       return "its response was wrong";
     }
-    return this.#refusals.reason ?? this.#transport.unusedReason;
+    const isSpared = this.#isSpent && !this.usable;
+    return this.#refusals.reason ?? (isSpared ? "its units of the day are spent" : this.#transport.unusedReason);
   }
 
   /** The operator has taken the node out of use. Only its heads are followed, and its chain is checked. */

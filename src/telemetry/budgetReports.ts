@@ -1,9 +1,12 @@
-import type { DayBudgets } from "./dayBudgets.ts";
+import type { BudgetOwner, DayBudgets } from "./dayBudgets.ts";
 import type { Telemetry } from "./telemetry.ts";
 
 const REPORT_MS = 1_000;
 /** The share of a budget from which a line is logged. */
 const WARNED_SHARE = 0.8;
+
+const KEY_SPENT = "the units of today are spent: calls of the key are refused until 00:00 UTC";
+const NODE_SPENT = "the units of today are spent: the node is used only if no other can answer, until 00:00 UTC";
 
 type Stage = "low" | "warned" | "spent";
 
@@ -26,17 +29,15 @@ export class BudgetReports {
   report(): void {
     const before = this.#reported;
     this.#reported = new Map(
-      this.#budgets.all.map(({ name, labels, budget }) => {
+      this.#budgets.all.map(({ name, of, budget }) => {
         const { spentUnits, unitsPerDay } = budget;
         const share = spentUnits / unitsPerDay;
-        const { keyBudgetRatio } = this.#telemetry.metrics;
-        keyBudgetRatio.set(labels, share);
+        this.#measure(of, share);
         const stage = stageOf(share);
         if (stage !== before.get(name)?.stage) {
-          // A field `key` is redacted.
-          this.#log(stage, { clientId: labels.key, spentUnits, unitsPerDay });
+          this.#log(stage, of, { spentUnits, unitsPerDay });
         }
-        return [name, { stage, remove: () => keyBudgetRatio.remove(labels) }];
+        return [name, { stage, remove: () => this.#measure(of, undefined) }];
       }),
     );
     for (const [name, { remove }] of before) {
@@ -50,12 +51,24 @@ export class BudgetReports {
     clearInterval(this.#timer);
   }
 
-  #log(stage: Stage, fields: object): void {
+  /** Sets the metric of a budget, or removes it. */
+  #measure(owner: BudgetOwner, share: number | undefined): void {
+    const { keyBudgetRatio, upstreamBudgetRatio } = this.#telemetry.metrics;
+    if ("key" in owner) {
+      share === undefined ? keyBudgetRatio.remove(owner) : keyBudgetRatio.set(owner, share);
+    } else {
+      share === undefined ? upstreamBudgetRatio.remove(owner) : upstreamBudgetRatio.set(owner, share);
+    }
+  }
+
+  #log(stage: Stage, owner: BudgetOwner, amounts: object): void {
     const { log } = this.#telemetry;
+    // A field `key` is redacted.
+    const fields = { ...("key" in owner ? { clientId: owner.key } : owner), ...amounts };
     if (stage === "warned") {
       log.warn(fields, "80 % of the units of today are spent");
     } else if (stage === "spent") {
-      log.warn(fields, "the units of today are spent: calls of the key are refused until 00:00 UTC");
+      log.warn(fields, "key" in owner ? KEY_SPENT : NODE_SPENT);
     }
   }
 }

@@ -1,9 +1,11 @@
 import { DAY_MS } from "../core/usageStore.ts";
 
+/** A key by its name, or a node. */
+export type BudgetOwner = { readonly key: string } | { readonly chain: string; readonly node: string };
+
 /** Units that may be spent on each UTC day. */
-export interface KeyBudget {
-  /** The name of a key. */
-  readonly key: string;
+export interface ConfiguredBudget {
+  readonly of: BudgetOwner;
   readonly unitsPerDay: number;
 }
 
@@ -90,12 +92,13 @@ export class DayBudget {
 interface NamedBudget {
   /** The name of its row. */
   readonly name: string;
-  readonly labels: Omit<KeyBudget, "unitsPerDay">;
+  readonly of: BudgetOwner;
   readonly budget: DayBudget;
 }
 
-/** Returns the name of the row of a budget. No name of a key has a space. */
-const nameOf = ({ key }: Pick<KeyBudget, "key">): string => `key ${key}`;
+/** Returns the name of the row of a budget. No name in it has a space. */
+const nameOf = (owner: BudgetOwner): string =>
+  "key" in owner ? `key ${owner.key}` : `node ${owner.chain} ${owner.node}`;
 
 export interface DayBudgetsOptions {
   /** Returns the row with this name. It begins at 0. */
@@ -113,22 +116,22 @@ export class DayBudgets {
     this.#options = options;
   }
 
-  /** Replaces the budgets. What was spent stays. */
-  configure(configured: readonly KeyBudget[]): void {
-    const before = this.#budgets;
-    this.#budgets = new Map(
-      configured.map(({ unitsPerDay, ...labels }) => {
-        const name = nameOf(labels);
-        const { rowOf, nowMs } = this.#options;
-        const budget = before.get(name)?.budget ?? new DayBudget(unitsPerDay, rowOf(name), nowMs);
-        budget.unitsPerDay = unitsPerDay;
-        return [name, { name, labels, budget }];
-      }),
-    );
+  /** Replaces the budgets. What was spent stays. Of two budgets of one owner, the later one counts. */
+  configure(configured: readonly ConfiguredBudget[]): void {
+    const { rowOf, nowMs } = this.#options;
+    const budgets = new Map<string, NamedBudget>();
+    for (const { unitsPerDay, of } of configured) {
+      const name = nameOf(of);
+      const known = budgets.get(name) ?? this.#budgets.get(name);
+      const budget = known?.budget ?? new DayBudget(unitsPerDay, rowOf(name), nowMs);
+      budget.unitsPerDay = unitsPerDay;
+      budgets.set(name, { name, of, budget });
+    }
+    this.#budgets = budgets;
   }
 
-  ofKey(key: string): DayBudget | undefined {
-    return this.#budgets.get(nameOf({ key }))?.budget;
+  find(owner: BudgetOwner): DayBudget | undefined {
+    return this.#budgets.get(nameOf(owner))?.budget;
   }
 
   get all(): readonly NamedBudget[] {

@@ -148,6 +148,12 @@ export const nodeMetrics = (metrics: MetricFactory) => ({
     OF_NODE,
     "max",
   ),
+  upstreamBudgetRatio: metrics.gauge(
+    "upstream_budget_ratio",
+    "Share of its units of the day that a node has got, from all replicas; above 1: spent",
+    { chain: CHAIN, node: NODE },
+    "max",
+  ),
   upstreamSuspended: metrics.gaugeFromZero(
     "upstream_suspended",
     "1 while a node is the last choice because it returned a wrong response",

@@ -121,6 +121,19 @@ test("the budgets of keys, and where they are counted", async (t) => {
   ]);
 });
 
+test("the budgets of nodes, and a warning if a chain has no other node", async (t) => {
+  const { url } = await startNode(t);
+  const unitsOf = async (...nodes: readonly object[]) =>
+    (await check({ chainId: 31337, nodes })).filter((line) => line.includes("/paid units: "));
+  const paid = { name: "paid", url, unitsPerDay: 1_000_000 };
+  assert.deepEqual(await unitsOf({ url }, paid), [
+    "ok    op/paid units: 1000000 units a day: each replica counts alone, and from 0 after a restart (cache.redis)",
+  ]);
+  assert.deepEqual(await unitsOf(paid), [
+    "warn  op/paid units: `unitsPerDay` limits nothing: the chain has no other node",
+  ]);
+});
+
 test("a key that requires proven answers of a chain with one origin gets a warning", async (t) => {
   const { url } = await startNode(t);
   const key = { name: "treasury", sha256: "0".repeat(64), require: "proven" } as const;

@@ -141,6 +141,7 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
     accepts: () => true,
     serves: () => true,
     isRejecting: false,
+    isSpared: false,
     isUnchecked: false,
     options,
     calls,

@@ -8,7 +8,7 @@ import { UsageLedger } from "../../src/telemetry/usageLedger.ts";
 
 const DAY_MS = 86_400_000;
 const START = Date.parse("2026-11-26T23:00:00Z");
-const WALLET = { key: "wallet", unitsPerDay: 100 };
+const WALLET = { of: { key: "wallet" }, unitsPerDay: 100 };
 
 interface BudgetLine {
   readonly clientId: string;
@@ -58,7 +58,7 @@ const createReplica = async (t: TestContext, clock: { readonly nowMs: number }, 
   t.after(() => days.close());
   // It begins with an exchange.
   await days.exchange();
-  const budget = ledger.budgets.ofKey("wallet");
+  const budget = ledger.budgets.find({ key: "wallet" });
   assert.ok(budget);
   return { ledger, days, budget };
 };
@@ -73,7 +73,7 @@ test("a budget without a store is that of the process, and ends at 00:00 UTC", a
   assert.equal(new Date(budget.endsAtMs).toISOString(), "2026-11-27T00:00:00.000Z");
   clock.nowMs += 3_600_000;
   assert.deepEqual([budget.spentUnits, budget.isSpent, budget.endsInMs], [0, false, DAY_MS]);
-  assert.equal(ledger.budgets.ofKey("other"), undefined);
+  assert.equal(ledger.budgets.find({ key: "other" }), undefined);
 });
 
 test("replicas know what the others have spent after an exchange, and count each unit once", async (t) => {
@@ -132,10 +132,10 @@ test("while the store is lost, a replica counts what it spends itself, and nothi
 test("a reload can change a budget, and keeps what was spent", async (t) => {
   const { budget, ledger } = await createReplica(t, { nowMs: START });
   budget.spend(60);
-  ledger.budgets.configure([{ key: "wallet", unitsPerDay: 50 }]);
-  assert.deepEqual([budget.isSpent, ledger.budgets.ofKey("wallet")], [true, budget]);
+  ledger.budgets.configure([{ ...WALLET, unitsPerDay: 50 }]);
+  assert.deepEqual([budget.isSpent, ledger.budgets.find({ key: "wallet" })], [true, budget]);
   ledger.budgets.configure([]);
-  assert.deepEqual([ledger.budgets.ofKey("wallet"), ledger.budgets.names], [undefined, []]);
+  assert.deepEqual([ledger.budgets.find({ key: "wallet" }), ledger.budgets.names], [undefined, []]);
 });
 
 test("a line is logged once at 80 % and once at 100 %, and the metric has the share", async (t) => {

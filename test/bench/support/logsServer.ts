@@ -40,6 +40,7 @@ const createNode = ({ nodePort, head, rangesPerNode }: LogsServerOptions): Node 
     accepts: () => true,
     serves: () => true,
     isRejecting: false,
+    isSpared: false,
     isUnchecked: false,
     recordPruned: () => {},
     batch: async () => [],

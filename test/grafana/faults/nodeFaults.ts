@@ -165,6 +165,15 @@ export const NODE_FAULTS: Readonly<Record<string, AlertFault>> = {
       return { opsUrl, call: () => readAccounts(url) };
     },
   },
+  "a node has got most of its units of the day": {
+    alerts: ["ForebayNodeUnits"],
+    start: async (t) => {
+      const chain = createLiveChain(t);
+      const { url: other } = await startLiveNode(t, chain);
+      const { url, opsUrl } = await serveTwo(t, { url: other, unitsPerDay: 1 }, chain);
+      return { opsUrl, call: () => readAccounts(url) };
+    },
+  },
   "two of three nodes are down": {
     alerts: ["ForebayAllNodesUsed"],
     start: async (t) => {
