@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 
 /** The folders of `src`, highest first. A file imports only from its own folder and from folders on a lower line. */
 export const LAYERS: readonly (readonly string[])[] = [
-  ["cli"],
+  ["cli", "library"],
   ["app"],
   ["config", "cluster", "methods", "websocket"],
   ["simulation", "pending", "subscriptions"],

@@ -308,7 +308,8 @@ class RunningForebay implements Forebay {
   }
 
   async #closeServers(timeoutMs: number): Promise<void> {
-    await Promise.all([opened(this.#http).close(timeoutMs), this.#shared.webSockets.close(timeoutMs)]);
+    // A start that failed has no port.
+    await Promise.all([this.#http?.close(timeoutMs), this.#shared.webSockets.close(timeoutMs)]);
   }
 
   async #closeRest(): Promise<void> {
@@ -332,7 +333,7 @@ class RunningForebay implements Forebay {
 }
 
 /** Opens the ports and starts to follow the nodes. Rejects if a port is in use. By default, this process does everything. */
-export const createForebay = async (
+export const createProcess = async (
   config: Config,
   telemetry: Telemetry,
   role: ProcessRole = singleProcess,
@@ -348,6 +349,12 @@ export const createForebay = async (
   const payments = new PaymentSource(telemetry, shared.redis?.run);
   await payments.load(config);
   const forebay = new RunningForebay(config, telemetry, { role, shared, payments });
-  await forebay.open();
+  try {
+    await forebay.open();
+  } catch (error) {
+    // The command ends at once. Another program must not wait for the end of what has begun.
+    void forebay.close();
+    throw error;
+  }
   return forebay;
 };

@@ -14,7 +14,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
 import { createChainRuntime } from "./chainRuntime.ts";
 import { createFollowedSources } from "./followedSources.ts";
-import { createForebay, type Forebay } from "./main.ts";
+import { createProcess, type Forebay } from "./main.ts";
 import type { ClientPort, ProcessRole } from "./processRole.ts";
 import { chainKey, countProcesses, shareOfMain } from "./processShare.ts";
 import { openStorage } from "./shared.ts";
@@ -152,7 +152,7 @@ class MainProcess implements ProcessRole {
 /** Starts the main process, which follows the chains, and the serving processes. */
 export const createMainProcess = async (config: Config, telemetry: Telemetry): Promise<Forebay> => {
   const role = new MainProcess(config, telemetry);
-  const forebay = await createForebay(config, telemetry, role);
+  const forebay = await createProcess(config, telemetry, role);
   const { url, opsUrl, ready } = forebay;
   return {
     url,

@@ -11,7 +11,7 @@ import { createTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
 import { Channel } from "../threads/channel.ts";
 import { createChainRuntime } from "./chainRuntime.ts";
-import { createForebay, type Forebay, readVersion } from "./main.ts";
+import { createProcess, type Forebay, readVersion } from "./main.ts";
 import type { ProcessRole } from "./processRole.ts";
 import { shareOfServing } from "./processShare.ts";
 import { createServingSources } from "./servingSources.ts";
@@ -99,7 +99,7 @@ const start = async (channel: MainProcess): Promise<Serving> => {
   const telemetry = createTelemetry({ level: config.log.level, tracer });
   const usages = new UsageLedger({ topKeys: config.usage.topKeys, metrics: undefined });
   const link = new MainLink(channel, new LoopWatch());
-  const forebay = await createForebay(config, telemetry, createServingRole(link, usages, processes));
+  const forebay = await createProcess(config, telemetry, createServingRole(link, usages, processes));
   channel.notify("listening", { port: Number(new URL(forebay.url).port) });
   const exchange = (): unknown => exchangeUsage(usages, channel).catch(() => undefined);
   setInterval(exchange, USAGE_MS).unref();

@@ -1,11 +1,8 @@
 import { flushCompileCache } from "node:module";
-import { createForebay, type Forebay, readVersion } from "../app/main.ts";
-import { countProcesses } from "../app/processShare.ts";
+import { readVersion } from "../app/main.ts";
+import { startForebay } from "../app/startForebay.ts";
 import { type Arguments, ConfigError, formatSchema, readArguments, readConfig } from "../config/readConfig.ts";
 import { Reload } from "../config/reload.ts";
-import type { Config } from "../config/schema.ts";
-import { loadTracer } from "../telemetry/loadTracer.ts";
-import { createTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
 
 const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
 
@@ -40,22 +37,10 @@ const print = (text: string): void => {
   process.stdout.write(`${text}\n`);
 };
 
-/** Starts one process, or the main process of several. */
-const startForebay = async (config: Config, telemetry: Telemetry): Promise<Forebay> => {
-  if (countProcesses(config) === 1) {
-    return createForebay(config, telemetry);
-  }
-  const { createMainProcess } = await import("../app/mainProcess.ts");
-  return createMainProcess(config, telemetry);
-};
-
 const serve = async (args: Arguments): Promise<void> => {
   const read = () => readConfig(args, process.env);
-  const config = read();
-  const tracer = await loadTracer(config.tracing, process.env, readVersion());
-  const telemetry = createTelemetry({ level: config.log.level, tracer });
+  const { forebay, telemetry } = await startForebay(read());
   const { log } = telemetry;
-  const forebay = await startForebay(config, telemetry);
   const { config: file } = args.values;
   const reload = new Reload({
     file: typeof file === "string" ? file : undefined,

@@ -118,20 +118,29 @@ const substitute = (value: unknown, environment: Environment, path: string, faul
   );
 };
 
-const readFile = (file: string, environment: Environment): Record<string, unknown> => {
+/** Replaces the variables in a configuration. Throws ConfigError with the names of those that are missing. */
+const withVariables = (raw: unknown, environment: Environment): unknown => {
   const faults: string[] = [];
-  let content: unknown;
+  const content = substitute(raw, environment, "", faults);
+  if (faults.length > 0) {
+    throw new ConfigError(faults);
+  }
+  return content;
+};
+
+const parseFile = (file: string): unknown => {
   try {
-    content = substitute(loadYaml().parse(readFileSync(file, "utf8"), YAML_OPTIONS), environment, "", faults);
+    return loadYaml().parse(readFileSync(file, "utf8"), YAML_OPTIONS);
   } catch (error) {
     // The lines after the first are an excerpt of the file. So is the name behind a colon. Both may contain secrets.
     const [line = ""] = (error instanceof Error ? error.message : String(error)).split("\n", 1);
     const reason = line.replace(/: .*?(?= at line \d+, column \d+:$|$)/, "");
     throw new ConfigError([`${file}: ${reason}`]);
   }
-  if (faults.length > 0) {
-    throw new ConfigError(faults);
-  }
+};
+
+const readFile = (file: string, environment: Environment): Record<string, unknown> => {
+  const content = withVariables(parseFile(file), environment);
   if (typeof content !== "object" || content === null || Array.isArray(content)) {
     throw new ConfigError([`${file}: expected a mapping with the key "chains"`]);
   }
@@ -224,6 +233,15 @@ export const readConfig = (args: Arguments, environment: Environment): Config =>
       raw[key] = { ...section(raw[key]), ...Object.fromEntries(present) };
     }
   }
+  return validate(raw, values);
+};
+
+/** Reads a configuration that is written as an object: the content of a file. Throws ConfigError with all faults. */
+export const readConfigObject = (raw: unknown, environment: Environment): Config =>
+  validate(withVariables(raw, environment), {});
+
+/** Throws ConfigError with all faults. `values` are those of the flags. */
+const validate = (raw: unknown, values: Arguments["values"]): Config => {
   const result = parseConfig(raw);
   if (result.success) {
     return result.data;

@@ -62,4 +62,6 @@ export const configSchema = z
   });
 
 export type Config = z.infer<typeof configSchema>;
+/** The configuration as it is written: options with a default may be missing. */
+export type ConfigInput = z.input<typeof configSchema>;
 export type ChainConfig = Config["chains"][number];

@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server } from "node:http";
-import type { Socket } from "node:net";
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { type AuthenticatedCaller, allowEveryone } from "../access/access.ts";
 import { clientOfAddress } from "../access/clientAddress.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
@@ -39,9 +40,13 @@ export class Admission {
     this.#places = options.places ?? new LocalPlaces();
   }
 
-  /** Counts the connections of a server. */
+  /** Counts the connections of a server, except those inside the process: they are of one program, for many clients. */
   watch(server: Server): void {
-    server.on("connection", (socket: Socket) => this.#onConnection(socket));
+    server.on("connection", (socket: Duplex) => {
+      if (socket instanceof Socket) {
+        this.#onConnection(socket);
+      }
+    });
   }
 
   /** Returns the error of a client that is not admitted. */

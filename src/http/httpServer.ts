@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
+import type { Duplex } from "node:stream";
 import { type AuthenticatedCaller, findChainRefusal, needsKey, type Reauthorize } from "../access/access.ts";
 import { listen } from "../core/listen.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
@@ -9,6 +10,8 @@ import { LastConnections } from "./drain.ts";
 import type { Endpoint, PassThrough } from "./endpoint.ts";
 import { HttpTelemetry } from "./httpTelemetry.ts";
 import { JsonRpcHandler, type JsonRpcHandlerOptions, type PassedRequest } from "./jsonRpcHandler.ts";
+import { fetchLocally } from "./localFetch.ts";
+import { createLocalSockets } from "./localSocket.ts";
 import { NewestResponses } from "./pipelinedRequests.ts";
 import { createCors, isOurs, PlainResponses, type PlainResponsesOptions } from "./plainResponses.ts";
 import { createRouter, type Route } from "./router.ts";
@@ -66,6 +69,8 @@ export class HttpServer {
   readonly #upgrades: Upgrades;
   readonly #responses = new NewestResponses();
   readonly #lastConnections: LastConnections;
+  /** The connections inside the process, seen from this server. */
+  readonly #local = new Set<Duplex>();
   #route: (target: string) => Route;
   #routes: HttpServerOptions["routes"];
   #isDraining = false;
@@ -135,6 +140,25 @@ export class HttpServer {
     return server;
   }
 
+  /** The endpoint of exactly this path. Undefined if no chain has it. */
+  endpointOf(path: string): Endpoint | undefined {
+    return this.#routes.get(path);
+  }
+
+  /**
+   * Answers a request of this process as one that came over the network from 127.0.0.1. Needs no port. WebSockets need one.
+   * Rejects if the request is aborted, or if the server closes before its response begins.
+   */
+  fetch(request: Request): Promise<Response> {
+    return fetchLocally(request, () => {
+      const { client, server } = createLocalSockets();
+      this.#local.add(server);
+      server.once("close", () => this.#local.delete(server));
+      this.#server.emit("connection", server);
+      return client;
+    });
+  }
+
   /** Replaces the routes for new requests. Requests in flight finish at their old endpoint. */
   setRoutes(routes: HttpServerOptions["routes"]): void {
     this.#routes = routes;
@@ -175,6 +199,9 @@ export class HttpServer {
     clearTimeout(idle);
     clearTimeout(all);
     this.#server.close();
+    for (const socket of this.#local) {
+      socket.destroy();
+    }
   }
 
   /** Returns the route of an admitted request, or the error if its key may not use the chain. */

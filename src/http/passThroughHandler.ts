@@ -16,7 +16,7 @@ import { NotPassedError, type PassedMessages } from "./passedMessages.ts";
 const HOP_BY_HOP = ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
 
 /** Removes hop-by-hop headers, `Proxy-*` headers, and the headers that `Connection` names. */
-const removeHopByHop = (headers: IncomingHttpHeaders): void => {
+export const removeHopByHop = (headers: IncomingHttpHeaders): void => {
   const named = (headers.connection ?? "").split(",").map((name) => name.trim().toLowerCase());
   for (const name of [...HOP_BY_HOP, ...named]) {
     delete headers[name];

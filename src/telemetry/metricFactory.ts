@@ -15,7 +15,7 @@ const PREFIX = "forebay_";
 type LabelValue = string | number;
 
 /** A label that takes other values too. A series begins for each of `first` only. */
-interface OpenLabel {
+export interface OpenLabel {
   readonly first: readonly LabelValue[];
 }
 
@@ -27,7 +27,7 @@ type ValuesOf<L extends Labels> = {
 };
 
 /** A counter that accepts only the declared label values. */
-interface LabelledCounter<L extends Labels> extends Pick<Counter, "get"> {
+export interface LabelledCounter<L extends Labels> extends Pick<Counter, "get"> {
   inc(values: ValuesOf<L>, by?: number): void;
   /** Returns one series, for hot paths: prom-client finds a series by its labels at each increment. */
   series(values: ValuesOf<L>): CounterSeries;
@@ -36,7 +36,7 @@ interface LabelledCounter<L extends Labels> extends Pick<Counter, "get"> {
 }
 
 /** A gauge that accepts only the declared label values. */
-interface LabelledGauge<L extends Labels> extends Pick<Gauge, "get"> {
+export interface LabelledGauge<L extends Labels> extends Pick<Gauge, "get"> {
   inc(values: ValuesOf<L>, by?: number): void;
   dec(values: ValuesOf<L>, by?: number): void;
   set(values: ValuesOf<L>, value: number): void;
@@ -44,7 +44,7 @@ interface LabelledGauge<L extends Labels> extends Pick<Gauge, "get"> {
 }
 
 /** A histogram that accepts only the declared label values. */
-interface LabelledHistogram<L extends Labels> extends Pick<Histogram, "get"> {
+export interface LabelledHistogram<L extends Labels> extends Pick<Histogram, "get"> {
   observe(values: ValuesOf<L>, value: number): void;
   /** Returns one series, for hot paths: prom-client finds a series by its labels at each observation. */
   series(values: ValuesOf<L>): HistogramSeries;

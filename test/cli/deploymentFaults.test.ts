@@ -8,7 +8,7 @@ import { execPath } from "node:process";
 import { type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
-import { createForebay } from "../../src/app/main.ts";
+import { createProcess } from "../../src/app/main.ts";
 import { checkConfig } from "../../src/cli/check.ts";
 import { formatCheckResult } from "../../src/cli/checkResult.ts";
 import { readArguments, readConfig } from "../../src/config/readConfig.ts";
@@ -107,7 +107,7 @@ const startForebay = async (t: TestContext, file: string) => {
   const lines: string[] = [];
   const log = pino({ level: "info" }, { write: (line) => void lines.push(line) });
   const config = readConfig(readArguments(["--config", file], {}), {});
-  const forebay = await createForebay(config, { ...createTelemetry({ level: "silent" }), log });
+  const forebay = await createProcess(config, { ...createTelemetry({ level: "silent" }), log });
   t.after(() => forebay.close());
   return { lines, opsUrl: forebay.opsUrl };
 };

@@ -42,6 +42,11 @@ test("the manifest has no requirements except the dependencies, and tracing and 
   assert.ok(
     Object.keys(Object(manifest.optionalDependencies)).every((name) => /^@(?:opentelemetry|x402)\//.test(name)),
   );
+  assert.deepEqual(manifest.peerDependenciesMeta, { viem: { optional: true } });
+  assert.deepEqual(Object(manifest.exports)["./viem"], {
+    types: "./lib/library/viemTransport.d.ts",
+    default: "./lib/library/viemTransport.js",
+  });
   for (const key of ["devDependencies", "scripts"]) {
     assert.ok(!(key in manifest), key);
   }
@@ -51,16 +56,18 @@ test("of the folder with the crate, only the modules and their notice are packed
   assert.deepEqual(readdirSync(join(built(), "lib/evm/wasm")).sort(), ["NOTICE", "ethereum.wasm", "optimism.wasm"]);
 });
 
-test("every other file is JavaScript and finds what it loads", () => {
+test("every other file is JavaScript or a declaration of what programs import, and finds what it loads", () => {
   const files = globSync("lib/**/*", { cwd: built(), withFileTypes: true }).filter(
     (entry) => entry.isFile() && !entry.parentPath.endsWith("evm/wasm"),
   );
   assert.ok(files.length > 0);
   for (const { name, parentPath } of files) {
-    assert.match(name, /\.js$/);
+    assert.match(name, /\.js$|\.d\.ts$/);
     const text = readFileSync(join(parentPath, name), "utf8");
     for (const [, target = ""] of text.matchAll(/(?:from|import|import\()\s*"(\.[^"]+)"/g)) {
-      assert.ok(existsSync(resolve(parentPath, target)), `${name} imports ${target}`);
+      // TypeScript reads `x.d.ts` for `x.ts`.
+      const file = target.replace(/\.ts$/, ".d.ts");
+      assert.ok(existsSync(resolve(parentPath, file)), `${name} imports ${target}`);
     }
     for (const [, target = ""] of text.matchAll(/new URL\("(\.[^"]+)", import\.meta\.url\)/g)) {
       assert.ok(existsSync(resolve(parentPath, target)), `${name} loads ${target}`);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createForebay } from "../../src/app/main.ts";
+import { createProcess } from "../../src/app/main.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
@@ -22,7 +22,7 @@ test("a chain whose nodes are down returns an error with each call's id, and the
     access: { deny: ["eth_gasPrice"] },
     log: { level: "silent" },
   });
-  const forebay = await createForebay(config, createTelemetry({ level: "silent" }));
+  const forebay = await createProcess(config, createTelemetry({ level: "silent" }));
   t.after(async () => {
     await forebay.close();
     await Promise.all([up.close(), down.close()]);

@@ -1,5 +1,5 @@
 import type { TestContext } from "node:test";
-import { createForebay } from "../../src/app/main.ts";
+import { createProcess } from "../../src/app/main.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
@@ -37,7 +37,7 @@ export const start = async (t: TestContext, nodes: Readonly<Record<string, strin
     server: { port: 0, opsPort: 0, drainDelayMs: 0, ...server },
     log: { level: "silent" },
   });
-  const forebay = await createForebay(config, createTelemetry({ level: "silent" }));
+  const forebay = await createProcess(config, createTelemetry({ level: "silent" }));
   t.after(() => forebay.close());
   return forebay;
 };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Status } from "../../src/admin/status.ts";
-import { createForebay } from "../../src/app/main.ts";
+import { createProcess } from "../../src/app/main.ts";
 import { createMainProcess } from "../../src/app/mainProcess.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { type Address, formatQuantity } from "../../src/ethereum/hex.ts";
@@ -202,7 +202,7 @@ test("state.follow changes with a reload", async (t) => {
       server: { port: 0, opsPort: 0, drainDelayMs: 0 },
       log: { level: "silent" },
     });
-  const forebay = await createForebay(configOf("auto"), createTelemetry({ level: "silent" }));
+  const forebay = await createProcess(configOf("auto"), createTelemetry({ level: "silent" }));
   t.after(() => forebay.close());
   await forebay.ready;
   /** Returns the number of write sets that were read while blocks were sealed and read. */
@@ -247,7 +247,7 @@ const startForReload = async (t: TestContext, processes = 1) => {
       server: { port: 0, opsPort: 0, drainDelayMs: 0, processes },
       log: { level: "silent" },
     });
-  const create = processes === 1 ? createForebay : createMainProcess;
+  const create = processes === 1 ? createProcess : createMainProcess;
   const forebay = await create(configOf(nodes.slice(0, 1)), createTelemetry({ level: "silent" }));
   t.after(() => forebay.close());
   await forebay.ready;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import type { z } from "zod";
-import { createForebay } from "../../src/app/main.ts";
+import { createProcess } from "../../src/app/main.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { loadTracer } from "../../src/telemetry/loadTracer.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
@@ -20,7 +20,7 @@ const PARENT_ID = "b7ad6b7169203331";
 const start = async (endpoint: string, config: z.input<typeof configSchema>) => {
   const tracer = await loadTracer({ endpoint }, {}, "0.0.0");
   const telemetry = createTelemetry({ level: "silent", tracer });
-  const forebay = await createForebay(configSchema.parse({ server: { port: 0, opsPort: 0 }, ...config }), telemetry);
+  const forebay = await createProcess(configSchema.parse({ server: { port: 0, opsPort: 0 }, ...config }), telemetry);
   await forebay.ready;
   return forebay;
 };

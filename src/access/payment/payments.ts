@@ -46,10 +46,12 @@ export interface PayableResponse {
 }
 
 /** The x402 package. */
-export type X402 = Awaited<ReturnType<typeof loadX402>>;
+export type X402 = typeof import("@x402/core/http") &
+  typeof import("@x402/core/schemas") &
+  typeof import("@x402/core/types");
 
 /** Loads the package. Rejects if it is not installed. */
-export const loadX402 = async () => {
+export const loadX402 = async (): Promise<X402> => {
   try {
     const [http, schemas, types] = await Promise.all([
       import("@x402/core/http"),

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { createForebay, type Forebay } from "../../../src/app/main.ts";
+import { createProcess, type Forebay } from "../../../src/app/main.ts";
 import { createMainProcess } from "../../../src/app/mainProcess.ts";
 import { configSchema } from "../../../src/config/schema.ts";
 import { createTelemetry, type Telemetry } from "../../../src/telemetry/telemetry.ts";
@@ -44,7 +44,7 @@ export const startService = async (
     });
   const config = configOf(rest);
   const telemetry = createTelemetry({ level: config.log.level });
-  const create = config.server.processes === 1 ? createForebay : createMainProcess;
+  const create = config.server.processes === 1 ? createProcess : createMainProcess;
   const forebay = await create(config, telemetry);
   const { url, opsUrl, ready } = forebay;
   return {
