@@ -167,6 +167,23 @@ test("fetch has the paths, headers, keys and batches of the HTTP server", async 
   assert.equal((await forebay.fetch(post(`/${KEY}`, notification))).status, 204);
 });
 
+test("a program that is a trusted proxy names the client, whose calls are limited, and its own requests are not", async (t) => {
+  const node = await startNode(t);
+  const forebay = await start(t, {
+    chains: [{ name: "only", nodes: [{ url: node.url }] }],
+    access: { trustedProxies: ["127.0.0.1"], limitPerAddress: { calls: 1, seconds: 600 } },
+  });
+  const statusOf = async (client: string): Promise<number> =>
+    (await forebay.fetch(post("/", call("eth_chainId"), { "x-forwarded-for": client }))).status;
+  assert.deepEqual(
+    [await statusOf("192.0.2.1"), await statusOf("192.0.2.1"), await statusOf("192.0.2.2")],
+    [200, 429, 200],
+  );
+  for (let asked = 0; asked < 3; asked++) {
+    assert.ok(await forebay.request({ method: "eth_chainId" }));
+  }
+});
+
 test("a large response of fetch is streamed, compressed if the client accepts it, and ends with its reader", async (t) => {
   const large = `0x${"ab".repeat(1_500_000)}`;
   const node = await startNode(t, { handlers: { eth_getCode: () => large } });
