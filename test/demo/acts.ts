@@ -22,7 +22,7 @@ const WINDOW_MS = 8_000;
 const formatSeconds = (ms: number): string => `${(ms / 1_000).toFixed(ms < 100 ? 3 : 1)} s`;
 
 const killAct = ({ totals, killNode }: ActStack, signal: AbortSignal): Act => ({
-  begins: `the node "own" is killed for ${KILLED_MS / 1_000} s`,
+  begins: `node "own" is killed for ${KILLED_MS / 1_000} s`,
   play: async () => {
     const before = totals();
     const startMs = performance.now();
@@ -31,7 +31,7 @@ const killAct = ({ totals, killNode }: ActStack, signal: AbortSignal): Act => ({
     await revive();
     const { walletCalls, failed } = subtractTotals(totals(), before);
     const seconds = formatSeconds(performance.now() - startMs);
-    return `the node "own" was killed for ${seconds}: "backup" took over, ${formatCount(walletCalls)} calls of wallets, ${failed} failed`;
+    return `node "own" was killed for ${seconds}: "backup" took over, ${formatCount(walletCalls)} calls of wallets, ${failed} failed`;
   },
 });
 
@@ -51,7 +51,7 @@ const restartAct = ({ totals, restart }: ActStack, signal: AbortSignal): Act => 
     const seconds = formatSeconds(performance.now() - startMs);
     const after = await countWindow(totals, signal);
     const shares = `${formatShare(unitShare(before))} of the units before, ${formatShare(unitShare(after))} after`;
-    return `forebay restarted with its data folder in ${seconds}, and wallets waited: ${shares}, ${after.failed} failed`;
+    return `forebay restarted in ${seconds} (wallets waited): ${shares}, ${after.failed} failed`;
   },
 });
 
@@ -70,13 +70,11 @@ const readLogs = async ({ historyUrl, logQueries }: ActStack): Promise<{ logs: n
 const logsAct = (stack: ActStack): Act => ({
   begins: `${formatCount(HISTORY_BLOCKS)} blocks of logs are read, twice`,
   play: async () => {
-    const direct = await rpc(stack.historyNodeUrl, "eth_getLogs", [HISTORY_QUERY]);
+    const { body: direct } = await rpc(stack.historyNodeUrl, "eth_getLogs", [HISTORY_QUERY]);
+    const refused = direct.error === undefined ? "" : " (the node alone refuses the query)";
     const first = await readLogs(stack);
     const second = await readLogs(stack);
-    return (
-      `${formatCount(HISTORY_BLOCKS)} blocks of logs: ${formatCount(first.logs)} logs, ${first.text}; again: ${second.text}` +
-      ` (the node alone: "${direct.body.error?.message}")`
-    );
+    return `${formatCount(HISTORY_BLOCKS)} blocks, ${formatCount(first.logs)} logs${refused}: ${first.text}; again: ${second.text}`;
   },
 });
 

@@ -1,4 +1,5 @@
 import { DEMO_HELP, type DemoOptions, parseDemoOptions } from "./demoOptions.ts";
+import { findPorts } from "./ports.ts";
 
 /** `npm run demo`: two real nodes, a sequencer feed, wallets, and forebay in front of them. No Redis, no internet. */
 
@@ -47,8 +48,9 @@ if (options === "help") {
   process.stdout.write(`${DEMO_HELP}\n`);
 } else {
   const ending = createEnd();
-  // Options and their faults load no service.
+  const ports = await findPorts(options.port).catch(fail);
+  // Faults of options load no service.
   const { playDemo } = await import("./play.ts");
-  await playDemo(options, ending).catch((error: unknown) => (ending.signal.aborted ? undefined : fail(error)));
+  await playDemo(options, ports, ending).catch((error: unknown) => (ending.signal.aborted ? undefined : fail(error)));
 }
 process.exit(0);

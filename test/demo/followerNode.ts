@@ -5,7 +5,6 @@ import { SEQUENCER_FEE_VAULT } from "../devnet/l1Attributes.ts";
 
 /** A second node of the devnet's chain. */
 export interface FollowerNode {
-  readonly pid: number | undefined;
   /** Sends the body of a JSON-RPC request, and returns the response. Rejects while the node is dead. */
   post(body: string): Promise<string>;
   /** Kills the process. Its chain is lost. */
@@ -33,11 +32,12 @@ export const startFollower = async (devnet: Devnet): Promise<FollowerNode> => {
 
   let node: Anvil | undefined;
   let applied = 0;
-  const start = async (port?: number): Promise<void> => {
+  const start = async (port?: number): Promise<Anvil> => {
     const started = await startAnvil(devnet.anvilArgs, port);
     await started.call("anvil_setCoinbase", SEQUENCER_FEE_VAULT);
     applied = 0;
     node = started;
+    return started;
   };
 
   const apply = async (target: Anvil, block: FollowedBlock): Promise<void> => {
@@ -70,7 +70,7 @@ export const startFollower = async (devnet: Devnet): Promise<FollowerNode> => {
   };
   let last: Promise<void> = Promise.resolve();
   const followNext = (): Promise<void> => {
-    last = last.then(follow);
+    last = last.catch(() => undefined).then(follow);
     return last;
   };
   devnet.events.on("sealed", ({ number, hash, block }) => {
@@ -78,23 +78,16 @@ export const startFollower = async (devnet: Devnet): Promise<FollowerNode> => {
     transactions.delete(String(number));
     followNext().catch((error: unknown) => devnet.events.emit("error", error));
   });
-  await start();
+  const first = await start();
 
-  const kill = async (): Promise<number> => {
-    const killed = node;
+  /** Takes the node away from those that use it. */
+  const take = (): Anvil | undefined => {
+    const taken = node;
     node = undefined;
-    if (killed?.pid !== undefined) {
-      process.kill(killed.pid, "SIGKILL");
-    }
-    await killed?.close();
-    await last;
-    return killed?.port ?? 0;
+    return taken;
   };
-  let port = 0;
+  const { port } = first;
   return {
-    get pid() {
-      return node?.pid;
-    },
     post: async (body) => {
       if (node === undefined) {
         throw new Error("the node is dead");
@@ -102,14 +95,20 @@ export const startFollower = async (devnet: Devnet): Promise<FollowerNode> => {
       return node.post(body);
     },
     kill: async () => {
-      port = await kill();
+      const killed = take();
+      if (killed?.pid !== undefined) {
+        process.kill(killed.pid, "SIGKILL");
+      }
+      await killed?.close();
+      await last;
     },
     revive: async () => {
       await start(port);
       await followNext();
     },
     close: async () => {
-      await kill();
+      await take()?.close();
+      await last.catch(() => undefined);
     },
   };
 };

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createActs } from "./acts.ts";
 import type { DemoOptions } from "./demoOptions.ts";
+import type { Ports } from "./ports.ts";
 import { formatSummary, type Shown, type ShownAct } from "./screen.ts";
 import { type Stack, startStack } from "./stack.ts";
 import { createPlainTerminal, createScreenTerminal, type Terminal } from "./terminal.ts";
@@ -34,12 +35,12 @@ const perform = async (
 };
 
 /** Runs the demo until `ending` aborts, which it does itself after the given time. Rejects if a part fails. Nothing of it is left then. */
-export const playDemo = async (options: DemoOptions, ending: AbortController): Promise<void> => {
+export const playDemo = async (options: DemoOptions, ports: Ports, ending: AbortController): Promise<void> => {
   const { signal } = ending;
   const output = process.stdout;
   const say = (text: string): void => void output.write(`${text}\n`);
   say("starting two nodes, a sequencer feed, and forebay ...");
-  const stack = await startStack(options);
+  const stack = await startStack({ ports, rate: options.rate });
   const watch = createWatch(stack);
   const terminal =
     options.plain || !output.isTTY ? createPlainTerminal((text) => output.write(text)) : createScreenTerminal(output);

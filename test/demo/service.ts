@@ -1,6 +1,5 @@
-import { createServer } from "node:net";
-import { listen } from "../../src/core/listen.ts";
 import { type Processes, startProcesses } from "../support/servers/processes.ts";
+import type { Ports } from "./ports.ts";
 
 export interface ServiceOptions {
   /** URLs of the two nodes of the chain, and of its feed. */
@@ -13,11 +12,6 @@ export interface ServiceOptions {
   readonly dataDir: string;
 }
 
-interface Ports {
-  readonly port: number;
-  readonly opsPort: number;
-}
-
 /** The process of forebay. */
 export interface Service {
   readonly url: string;
@@ -26,24 +20,6 @@ export interface Service {
   restart(): Promise<void>;
   close(): Promise<void>;
 }
-
-const HOST = "127.0.0.1";
-const OPS_OFFSET = 1_000;
-
-/** Returns the port if it is free, or any free one for 0. Rejects with an error that names the port. */
-const findFree = async (port: number): Promise<number> => {
-  const server = createServer();
-  await listen(server, { host: HOST, port, setting: "--port" });
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : port;
-};
-
-/** Returns the ports of forebay, which stay the same over a restart. Rejects if one is in use. */
-export const findPorts = async (port: number): Promise<Ports> => ({
-  port: await findFree(port),
-  opsPort: await findFree(port === 0 ? 0 : port + OPS_OFFSET),
-});
 
 const configOf = ({ ownUrl, backupUrl, feedUrl, historyUrl, ports, dataDir }: ServiceOptions) => ({
   chains: [
@@ -54,6 +30,8 @@ const configOf = ({ ownUrl, backupUrl, feedUrl, historyUrl, ports, dataDir }: Se
         { name: "backup", url: backupUrl, priority: 1 },
       ],
       pending: { feeds: [feedUrl] },
+      // anvil seals a block with another random value than its pending block has.
+      quirks: { anvilDepositNonce: true },
       // Both nodes belong to the demo. So traces of the blocks that a restart missed are trusted at once.
       state: { probation: { blocks: 0, values: 0 }, waitMs: 1_000 },
     },

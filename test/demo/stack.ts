@@ -10,7 +10,8 @@ import { startCountedNode } from "./countedNode.ts";
 import { type Totals, totalsOf } from "./figures.ts";
 import { startFollower } from "./followerNode.ts";
 import { startHistoryNode } from "./historyNode.ts";
-import { findPorts, startService } from "./service.ts";
+import type { Ports } from "./ports.ts";
+import { startService } from "./service.ts";
 import { startWallets } from "./wallets.ts";
 
 /** All that the demo runs. */
@@ -37,7 +38,7 @@ export interface Stack {
 }
 
 export interface StackOptions {
-  readonly port: number;
+  readonly ports: Ports;
   /** Transactions a second. */
   readonly rate: number;
 }
@@ -50,6 +51,8 @@ const KEPT_STATES = 300;
 /** Slower than on public chains, for machines that do more than this. */
 const FLASHBLOCK_MS = 400;
 const RECIPIENTS = 90;
+/** Mostly transfers of a token, as on public chains. */
+const KINDS = ["token", "transfer", "token", "store", "token", "revert"] as const;
 
 /** Starts the nodes of the demo. */
 const startNodes = async (ends: End[]) => {
@@ -76,8 +79,7 @@ const startNodes = async (ends: End[]) => {
   return { devnet, follower, own, backup, history };
 };
 
-const startAll = async ({ port, rate }: StackOptions, ends: End[]): Promise<Omit<Stack, "close">> => {
-  const ports = await findPorts(port);
+const startAll = async ({ ports, rate }: StackOptions, ends: End[]): Promise<Omit<Stack, "close">> => {
   const folder = mkdtempSync(join(tmpdir(), "forebay-demo-"));
   const remove = () => rmSync(folder, { recursive: true, force: true });
   process.once("exit", remove);
@@ -89,7 +91,7 @@ const startAll = async ({ port, rate }: StackOptions, ends: End[]): Promise<Omit
   });
   ends.push(service.close);
   const { chainId } = devnet;
-  const traffic = await startTraffic({ url: devnet.url, chainId, rate });
+  const traffic = await startTraffic({ url: devnet.url, chainId, rate, kinds: KINDS });
   ends.push(traffic.stop);
   const url = `${service.url}/devnet`;
   const addresses = [
@@ -119,8 +121,12 @@ const startAll = async ({ port, rate }: StackOptions, ends: End[]): Promise<Omit
 export const startStack = async (options: StackOptions): Promise<Stack> => {
   const ends: End[] = [];
   const close = async (): Promise<void> => {
+    const errors: unknown[] = [];
     for (const end of ends.splice(0).reverse()) {
-      await end();
+      await Promise.resolve(end()).catch((error: unknown) => errors.push(error));
+    }
+    if (errors.length > 0) {
+      throw errors[0];
     }
   };
   try {

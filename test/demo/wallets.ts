@@ -27,7 +27,7 @@ interface WalletCall {
   readonly params: readonly unknown[];
 }
 
-const REFRESH_MS = 4_000;
+const REFRESH_MS = 3_000;
 const CONNECTIONS = 16;
 
 /** Returns what a wallet reads to show its balances. */
@@ -42,7 +42,7 @@ const callsOf = (address: Address, token: Address): readonly WalletCall[] => {
   ];
 };
 
-/** Starts wallets that refresh every 4 s, at different times. */
+/** Starts wallets that refresh every 3 s, at different times. */
 export const startWallets = ({ url, addresses, token }: WalletsOptions): Wallets => {
   const { origin, pathname: path } = new URL(url);
   const pool = new Pool(origin, { connections: CONNECTIONS });
