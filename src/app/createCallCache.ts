@@ -63,6 +63,7 @@ const createBlockLookups = ({ heads }: Upstreams) => {
       const header = canonical(block)?.header(block.number);
       return header !== undefined && ownHashes.has(header) ? header : undefined;
     },
+    isComputed: (header: HeaderFields): boolean => ownHashes.hasComputed(header),
     ancestorHash: (number: bigint, block: BlockId): Hash | undefined => canonical(block)?.at(number)?.hash,
   };
 };

@@ -53,6 +53,7 @@ const PROVERS: ReadonlyMap<string, Prover> = new Map<string, Prover>([
   ["eth_getTransactionCount", proveNonce],
   ["eth_getStorageAt", proveSlot],
   ["eth_getCode", proveCode],
+  ["eth_call", asItIs],
 ]);
 
 /** What no header can prove, and what is no answer about the chain: writes, with the wait for a receipt, and the chain's id. */

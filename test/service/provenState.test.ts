@@ -3,6 +3,7 @@ import { type TestContext, test } from "node:test";
 import { type Address, formatQuantity } from "../../src/ethereum/hex.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode, type StandInNodeOptions } from "../support/standIn/standInNode.ts";
@@ -14,19 +15,20 @@ const REQUIRE = { "x-forebay-require": "proven" };
 const ACCOUNTS = Array.from({ length: 8 }, (_, index) => addressOf(index));
 const [ALICE, BOB] = [addressOf(0), addressOf(1)];
 const CONTRACT = addressOf(9);
-const CODE = `0x6001${"00".repeat(40)}` as const;
+/** Returns the value of slot 7. */
+const CODE = "0x60075460005260206000f3";
 const FEE_RECIPIENT = addressOf(100);
 /** One answer of a hundred is compared with the node. Above that share, none is. */
 const NOT_COMPARED = 0.5;
 
 type Writes = readonly (readonly [Address, bigint])[];
 
-/** A chain with state roots. Blocks set balances, and each sets slot 1 of the contract to its number. */
+/** A chain with state roots. Blocks set balances, and the slots 1 and 7 of a contract. */
 class ProvenChain {
   readonly chain = new StandInChain("amsterdam", true);
   #seconds = 1_700_000_000n;
 
-  mine(balances: Writes = [], slot?: bigint): void {
+  mine(balances: Writes = [], slot?: bigint, read?: bigint): void {
     const draft = this.chain.draft();
     for (const [address, balance] of balances) {
       draft.setBalance(address, balance);
@@ -38,6 +40,9 @@ class ProvenChain {
     }
     if (slot !== undefined) {
       draft.setSlot(CONTRACT, wordOf(1n), slot);
+    }
+    if (read !== undefined) {
+      draft.setSlot(CONTRACT, wordOf(7n), read);
     }
     draft.endPhase();
     draft.endPhase();
@@ -72,7 +77,7 @@ const startRig = async (t: TestContext, { state, lies, nodes: count = 1 }: RigOp
       priority: index,
     })),
     blockTimeMs: LONG_MS,
-    forks: "prague",
+    forks: "amsterdam",
     state: { waitMs: LONG_MS, ...state },
   });
   t.after(async () => {
@@ -222,4 +227,27 @@ test("a client that requires proven answers gets known ones without a request", 
   assert.equal((await balance(ALICE, "latest", REQUIRE)).label, proven(chain.height));
   assert.equal(asked(), before);
   assert.equal(await metric(service.opsUrl, "forebay_not_proven_total"), 0);
+});
+
+test("a call on proven values is proven, and stays so until a value that it read is written", async (t) => {
+  const { world, chain, follow, ask, learn, callsOf } = await startRig(t, { nodes: 2 });
+  await learn();
+  const call = (headers = {}) => ask("eth_call", [{ to: CONTRACT, gas: "0x30000" }, "latest"], headers);
+  assert.match((await call()).label ?? "", /^stated/, "first sight");
+  await until(async () => {
+    world.mine();
+    await follow();
+    return (await call()).label === proven(chain.height);
+  }, "the call is learned on proven values");
+  const before = callsOf("eth_call");
+  world.mine([[BOB, 2n]], 1n);
+  await follow();
+  for (const headers of [{}, REQUIRE]) {
+    assert.deepEqual(await call(headers), { result: wordOf(7n), reason: undefined, label: proven(chain.height) });
+  }
+  world.mine([], undefined, 8n);
+  await follow();
+  const { result, label } = await call();
+  assert.deepEqual([result, label], [wordOf(8n), proven(chain.height)], "executed on the value of the list");
+  assert.equal(callsOf("eth_call"), before, "no node was asked");
 });

@@ -129,11 +129,12 @@ export class CallCache {
     });
   }
 
-  #answer(entry: CallEntry, { body, reads, node }: CallResult, call: CacheableCall): RpcResponse {
+  #answer(entry: CallEntry, answer: CallResult, call: CacheableCall): RpcResponse {
     const { key, method, block } = call;
+    const { body, reads, node } = answer;
     this.#count(entry, call, true);
     this.#options.checks.onLocalResult({ key, method, block, body, reads, node });
-    return { body, status: HIT, block, proof: "checked" };
+    return { body, status: HIT, block, proof: this.#options.table.isProven(answer, block) ? "proven" : "checked" };
   }
 
   /** Waits for the block's write set if only that is missing. */

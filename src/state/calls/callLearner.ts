@@ -162,7 +162,7 @@ export class CallLearner {
       table.refuse(candidate, run.kind === "failed" ? "failed" : "unknown");
       return [];
     }
-    const result = this.#runner.resultOf(candidate, run.outcome);
+    const result = this.#runner.resultOf(candidate, run);
     if (typeof result === "object") {
       table.learn(candidate, result);
       return [];

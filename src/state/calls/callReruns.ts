@@ -44,7 +44,7 @@ export class CallReruns {
       if (run.kind !== "done") {
         return undefined;
       }
-      const result = this.#runner.resultOf({ key, method, block, node, generation }, run.outcome);
+      const result = this.#runner.resultOf({ key, method, block, node, generation }, run);
       return typeof result === "object" && hasHeaderValues(result.reads, defaults) ? result : undefined;
     } finally {
       this.#running--;

@@ -18,6 +18,8 @@ export interface CallResult {
   readonly node: string;
   /** The call can be executed again at a later block. */
   readonly isRepeatable: boolean;
+  /** The bytes are those of an execution here, on values that follow by hashes from the header of the block. */
+  readonly isProven?: boolean;
 }
 
 /** The header fields of a block on which answers may depend besides the block's opcodes. */
@@ -115,6 +117,38 @@ export const callReads = ({ accounts, blockHashes, environment }: ReadSet): Call
   }
   return { keys, emptiness, addresses: new Set(accounts.map(({ address }) => address)), blockOpcodes };
 };
+
+/** Opcodes whose values are fields of the block's header, in calls too. */
+const HEADER_OPCODES: ReadonlySet<EnvironmentOpcode> = new Set([
+  ...(["COINBASE", "TIMESTAMP", "NUMBER", "PREVRANDAO", "GASLIMIT"] as const),
+]);
+
+/**
+ * Whether all that a run read can be proven. Nothing proves that an account which it creates has no slots (EIP-7610), and the hash of
+ * an earlier block. Clients treat fees in calls differently.
+ */
+export const isProvable = (readSet: ReadSet): boolean =>
+  !readSet.accounts.some(({ fields }) => fields.includes("storage")) &&
+  [...callReads(readSet).blockOpcodes].every((opcode) => HEADER_OPCODES.has(opcode));
+
+/** Returns the keys of all values on which an answer depends. */
+export const valuesRead = ({ keys, emptiness }: CallReads): readonly StateKey[] => [
+  ...keys,
+  ...emptiness.flatMap((address) => FIELDS.map((field) => keyOf(address, field))),
+];
+
+/**
+ * Whether an answer that is valid at a block follows by hashes from the header of that block. A written field of an account whose
+ * emptiness counts may have changed it, so that this ends the proof.
+ */
+export const isProvenAt = (
+  { isProven, block, reads }: Pick<CallResult, "isProven" | "block" | "reads">,
+  at: BlockId,
+  values: Pick<ValueStore, "isProvenSince" | "isWrittenSince">,
+): boolean =>
+  isProven === true &&
+  values.isProvenSince(block, at) &&
+  !valuesRead({ ...reads, keys: [] }).some((key) => values.isWrittenSince(key, block, at));
 
 const FIELDS = ["balance", "nonce", "code"] as const satisfies readonly StateField[];
 

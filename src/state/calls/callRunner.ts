@@ -1,22 +1,25 @@
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
+import type { ReadSet } from "../../core/readSet.ts";
 import { type Address, isAddress, ZERO_ADDRESS } from "../../ethereum/hex.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import type { CallChecks } from "./callChecks.ts";
-import { type CallReads, type CallResult, callReads, resultHeader } from "./callResult.ts";
+import { type CallReads, type CallResult, callReads, isProvable, resultHeader, valuesRead } from "./callResult.ts";
 import { type CallMethod, type CallOutcome, paramsOfKey, type RunCall } from "./callRun.ts";
 import type { Refusal } from "./callTable.ts";
 import { type ExpectedReads, KnownSource, type KnownValues, MissingValuesError } from "./knownSource.ts";
 
 export interface CallRunnerOptions extends KnownValues {
-  readonly values: Pick<ValueStore, "get" | "code" | "isReadable">;
+  readonly values: Pick<ValueStore, "get" | "code" | "hasProof" | "isReadable">;
   readonly follower: Pick<StateFollower, "generation">;
   /** Accounts whose values are always read from a node. */
   readonly never: ReadonlySet<Address>;
   readonly checks: Pick<CallChecks, "isForwarded">;
   readonly run: RunCall;
   headerOf(block: BlockId): HeaderFields | undefined;
+  /** Whether the hash of the header was computed. */
+  isComputed(header: HeaderFields): boolean;
 }
 
 /** A call to execute on the known state after a block. */
@@ -31,7 +34,12 @@ export interface KnownCall {
 
 /** The outcome, or the values that are not known, or nothing if the call failed or cannot be executed here. */
 export type KnownRun =
-  | { readonly kind: "done"; readonly outcome: CallOutcome }
+  | {
+      readonly kind: "done";
+      readonly outcome: CallOutcome;
+      /** All values that it read follow by hashes from the header of the block. */
+      readonly isProven: boolean;
+    }
   | { readonly kind: "missing"; readonly keys: readonly StateKey[] }
   | { readonly kind: "failed" };
 
@@ -65,7 +73,9 @@ export class CallRunner {
       const paramsText = encoder.encode(JSON.stringify(params));
       const outcome = await run({ method, paramsText, block, source, gasCap });
       const guessed = source.guessedReads(outcome.reads);
-      return guessed.length > 0 ? { kind: "missing", keys: guessed } : { kind: "done", outcome };
+      return guessed.length > 0
+        ? { kind: "missing", keys: guessed }
+        : { kind: "done", outcome, isProven: isOnProven(source, outcome.reads) };
     } catch (error) {
       return error instanceof MissingValuesError ? { kind: "missing", keys: error.keys } : { kind: "failed" };
     }
@@ -74,11 +84,17 @@ export class CallRunner {
   /** Returns what an execution gives as the answer to its call, or why it may not answer. */
   resultOf(
     { key, method, block, node, generation, body }: JudgedCall,
-    { result, holdsWithLessGas, reads: readSet }: CallOutcome,
+    { outcome: { result, holdsWithLessGas, reads: readSet }, isProven }: KnownRun & { readonly kind: "done" },
   ): CallResult | Refusal {
-    const { follower, values, never, checks, headerOf } = this.#options;
-    const header = resultHeader(headerOf(block));
-    if (header === undefined || generation !== follower.generation || !values.isReadable(block)) {
+    const { follower, values, never, checks, headerOf, isComputed } = this.#options;
+    const fields = headerOf(block);
+    const header = resultHeader(fields);
+    if (
+      fields === undefined ||
+      header === undefined ||
+      generation !== follower.generation ||
+      !values.isReadable(block)
+    ) {
       return "late";
     }
     const text = JSON.stringify(result);
@@ -96,7 +112,10 @@ export class CallRunner {
       return "never";
     }
     const isRepeatable = body === undefined || (method === "eth_call" && isRepeatableCall(key, body, text));
-    return { body: body ?? encoder.encode(text), block, reads, header, generation, node, isRepeatable };
+    return {
+      ...{ body: body ?? encoder.encode(text), block, reads, header, generation, node, isRepeatable },
+      isProven: isProven && method === "eth_call" && !hasPrice(key) && isComputed(fields),
+    };
   }
 }
 
@@ -111,9 +130,14 @@ const expectedReads = ({ addresses, keys }: CallReads, sender: Address): Expecte
   slots: keys.flatMap(({ address, slot }) => (slot === undefined ? [] : [[address, slot] as const])),
 });
 
-/** Whether a call can be executed again: it names no price, and the node formats bytes as forebay does. */
-const isRepeatableCall = (key: string, body: Uint8Array, text: string): boolean => {
+const isOnProven = (source: KnownSource, readSet: ReadSet): boolean =>
+  isProvable(readSet) && source.hasProven(valuesRead(callReads(readSet)));
+
+const hasPrice = (key: string): boolean => {
   const [call] = paramsOfKey(key);
-  const hasPrice = typeof call === "object" && call !== null && PRICES.some((price) => price in call);
-  return !hasPrice && decoder.decode(body) === text;
+  return typeof call === "object" && call !== null && PRICES.some((price) => price in call);
 };
+
+/** Whether a call can be executed again: it names no price, and the node formats bytes as forebay does. */
+const isRepeatableCall = (key: string, body: Uint8Array, text: string): boolean =>
+  !hasPrice(key) && decoder.decode(body) === text;

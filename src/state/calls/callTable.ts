@@ -7,7 +7,7 @@ import type { StateFollower } from "../stateFollower.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import type { Repetition } from "../usedKeys.ts";
 import type { CallReads } from "./callResult.ts";
-import { type CallResult, holdsUnder, type ResultHeader, resultHeader, validityAt } from "./callResult.ts";
+import { type CallResult, holdsUnder, isProvenAt, type ResultHeader, resultHeader, validityAt } from "./callResult.ts";
 import type { CallMethod } from "./callRun.ts";
 import type { StoredAnswer } from "./storedAnswers.ts";
 
@@ -31,7 +31,10 @@ export interface CallEntry {
 }
 
 export interface CallTableOptions {
-  readonly values: Pick<ValueStore, "get" | "isTrusted" | "isApplied" | "isWrittenSince" | "maxReadable">;
+  readonly values: Pick<
+    ValueStore,
+    "get" | "isTrusted" | "isApplied" | "isProvenSince" | "isWrittenSince" | "maxReadable"
+  >;
   readonly follower: Pick<StateFollower, "generation">;
   readonly maxBytes: number;
   readonly nowMs?: () => number;
@@ -177,6 +180,11 @@ export class CallTable {
     return answer;
   }
 
+  /** Whether an answer that `findValid` returned for a block follows by hashes from the header of the block. */
+  isProven(answer: CallResult, block: BlockId): boolean {
+    return isProvenAt(answer, block, this.#options.values);
+  }
+
   /** Lists the answers at a readable block for a snapshot, or for the table of the next chain. The most used ones come first. */
   *answersAt(block: BlockId, heads: Pick<Heads, "header">): Generator<StoredAnswer | undefined, void> {
     const { values, follower } = this.#options;
@@ -202,7 +210,8 @@ export class CallTable {
     }
     const { generation } = this.#options.follower;
     const isOfBlock = isValid && header !== undefined && holdsUnder(answer, header);
-    const restored = { ...answer, generation, ...(isOfBlock && { block, header }) };
+    // Nothing of this process has executed it.
+    const restored = { ...answer, generation, isProven: false, ...(isOfBlock && { block, header }) };
     this.#entries.set(key, { ...createEntry(method, restored.block), answer: restored, validAt: restored.block });
   }
 
@@ -211,7 +220,7 @@ export class CallTable {
     const header = validAt && resultHeader(heads.header(validAt.number));
     const { maxReadable } = this.#options.values;
     if (validAt && header && MOVE_SHARE * (validAt.number - answer.block.number) > maxReadable) {
-      entry.answer = { ...answer, block: validAt, header };
+      entry.answer = { ...answer, block: validAt, header, isProven: this.isProven(answer, validAt) };
     }
   }
 

@@ -2,7 +2,7 @@ import type { BlockId } from "../../core/heads.ts";
 import type { ReadSet } from "../../core/readSet.ts";
 import type { StateKeys, StateSource, StateValues } from "../../core/stateReader.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
-import type { StateKey } from "../stateKey.ts";
+import { keyName, type StateKey } from "../stateKey.ts";
 import { StateValuesBuilder } from "../store/stateValuesBuilder.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import { ZERO_VALUE } from "../store/writtenValues.ts";
@@ -20,7 +20,7 @@ export class MissingValuesError extends Error {
 
 /** The state and the block hashes that need no node. */
 export interface KnownValues {
-  readonly values: Pick<ValueStore, "get" | "code">;
+  readonly values: Pick<ValueStore, "get" | "code" | "hasProof">;
   /** Returns the hash of an ancestor of a block. Undefined if the block is not canonical any more. */
   ancestorHash(number: bigint, block: BlockId): Hash | undefined;
 }
@@ -47,6 +47,9 @@ export class KnownSource implements StateSource {
   readonly #guessed = new Map<Address, Set<GuessedField>>();
   /** Accounts that are empty only because of a guess. */
   readonly #guessedEmpty = new Set<Address>();
+  /** The names of the keys whose values the run got: proven ones, and others. */
+  readonly #proven = new Set<string>();
+  readonly #stated = new Set<string>();
   /** A thread has most codes. It requests an account again if it lacks the code. */
   readonly #sent = new Set<Address>();
 
@@ -85,8 +88,19 @@ export class KnownSource implements StateSource {
     });
   }
 
+  /** Whether the run got a proven value for each of these keys. */
+  hasProven(keys: readonly StateKey[]): boolean {
+    return keys.map(keyName).every((name) => this.#proven.has(name) && !this.#stated.has(name));
+  }
+
   #get(key: StateKey): string | undefined {
-    return this.#state.values.get(key, this.#block);
+    const { values } = this.#state;
+    const value = values.get(key, this.#block);
+    if (value !== undefined) {
+      const got = values.hasProof(key, this.#block) ? this.#proven : this.#stated;
+      got.add(keyName(key));
+    }
+    return value;
   }
 
   #findAccount(address: Address, found: StateValuesBuilder, missing: StateKey[]): void {

@@ -168,6 +168,18 @@ export class ValueStore {
     return this.#isProvenAt(entry, Number(number));
   }
 
+  /** Whether the known value of a key is proven after a readable block. */
+  hasProof(key: StateKey, block: BlockId): boolean {
+    const entry = this.readableEntry(key, block);
+    return entry !== 0 && this.isProven(entry, block);
+  }
+
+  /** Whether each block above `since`, up to `at`, has a proven write set. */
+  isProvenSince(since: BlockId, at: BlockId): boolean {
+    const areApplied = this.isReadable(since) && this.isReadable(at) && since.number <= at.number;
+    return areApplied && this.#blocks.newestUnproven(Number(at.number)) <= Number(since.number);
+  }
+
   #isProvenAt(entry: Entry, number: number): boolean {
     const table = this.#table;
     return table.has(entry, KNOWN | PROVEN) && table.from(entry) >= this.#blocks.newestUnproven(number);

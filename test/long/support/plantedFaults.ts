@@ -83,8 +83,8 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: "src/state/sourcedValues.ts",
-        from: "? values.add(key, block, value, node)",
-        to: "? values.add(key, values.head ?? block, value, node)",
+        from: ": values.add(key, block, value, node);",
+        to: ": values.add(key, values.head ?? block, value, node);",
       },
     ],
   },

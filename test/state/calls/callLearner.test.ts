@@ -54,6 +54,15 @@ const costOf = (units: number): CallLearnerOptions["cost"] => {
   return cost;
 };
 
+interface ProvenCase {
+  /** The key whose value has no proof. */
+  readonly stated?: StateKey;
+  readonly options?: Partial<CallLearnerOptions>;
+  readonly reads?: ReadSet;
+  readonly key?: string;
+  readonly method?: LearnCandidate["method"];
+}
+
 /** A learner on values that can be loaded, and its results. */
 const createRig = (options: Partial<CallLearnerOptions> = {}) => {
   const values = new ValueStore(1_000_000);
@@ -79,6 +88,7 @@ const createRig = (options: Partial<CallLearnerOptions> = {}) => {
     never: new Set(),
     checks: { isForwarded: () => false },
     headerOf: () => ({ miner: CONTRACT, gasLimit: "0x5" }),
+    isComputed: () => true,
     ancestorHash: () => undefined,
     defaultsOf: async () => DEFAULTS,
     table: {
@@ -100,6 +110,45 @@ test("an answer is learned with its reads, and its values are loaded round by ro
   assert.deepEqual(rig.learned[0]?.reads.keys, [CODE_KEY, SLOT_KEY]);
   assert.deepEqual(rig.learned[0]?.block, BLOCK);
 });
+
+for (const [name, isProven, changed] of [
+  ["all values that it read are proven", true, {}],
+  ["a value is the word of a node", false, { stated: SLOT_KEY }],
+  ["the hash of the header was not computed", false, { options: { isComputed: () => false } }],
+  ["it has a price", false, { key: JSON.stringify(["eth_call", [{ to: CONTRACT, gasPrice: "0x1" }, null]]) }],
+  ["it is an estimate", false, { method: "eth_estimateGas" }],
+  ["it read the hash of an earlier block", false, { reads: { ...READS, blockHashes: [3n] } }],
+  ["it read a fee", false, { reads: { ...READS, environment: ["BASEFEE"] } }],
+  ["it read the time", true, { reads: { ...READS, environment: ["TIMESTAMP"] } }],
+  [
+    "it read whether an account has slots",
+    false,
+    { reads: { ...READS, accounts: [{ address: CONTRACT, fields: ["code", "nonce", "storage"], slots: [] }] } },
+  ],
+] as const satisfies readonly (readonly [string, boolean, ProvenCase])[]) {
+  test(`an answer is ${isProven ? "" : "not "}proven: ${name}`, async () => {
+    const { stated, options, reads = READS, ...candidate }: ProvenCase = changed;
+    const run = async (request: CallRun) => ({ ...(await runContract(request)), reads });
+    const rig = createRig({
+      run,
+      loader: {
+        unitsFor: (keys) => keys.length,
+        load: async (keys, block) => {
+          for (const key of keys) {
+            rig.values.add(key, block, NO_CODE);
+            if (key.field !== stated?.field) {
+              rig.values.addProven(key, block, NO_CODE);
+            }
+          }
+        },
+      },
+      ...options,
+    });
+    rig.learner.add(candidateOf(candidate));
+    await rig.settled();
+    assert.equal(rig.learned[0]?.isProven, isProven);
+  });
+}
 
 test("answers of one block share each load", async () => {
   const rig = createRig();

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { BlockId, HeaderFields } from "../../../src/core/heads.ts";
 import type { EnvironmentOpcode, ReadSet } from "../../../src/core/readSet.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
-import { type CallResult, callReads, validityAt } from "../../../src/state/calls/callResult.ts";
+import { type CallResult, callReads, isProvenAt, validityAt } from "../../../src/state/calls/callResult.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { packWrites } from "../../../src/state/store/packedWrites.ts";
 import { ValueStore } from "../../../src/state/store/valueStore.ts";
@@ -179,4 +179,25 @@ test("an answer is not served at a later block while a source is on probation", 
   const answer = answerOf(reads({ fields: ["balance"] }));
   assert.equal(validityAt(answer, block(2), values, headers()), "unknown");
   assert.equal(validityAt(answer, block(1), values, headers()), "valid");
+});
+
+test("an answer stays proven over proven write sets, until one of them writes a field of an account whose emptiness counts", () => {
+  const cases: readonly (readonly [isProven: boolean, writes: Partial<AccountWrites>, isListed: boolean])[] = [
+    [true, {}, true],
+    [false, {}, false],
+    [false, { nonce: 5n }, true],
+  ];
+  for (const [expected, writes, isListed] of cases) {
+    const values = new ValueStore(1_000_000);
+    values.begin(block(1));
+    const packed = packWrites(new Map([[READ, { slots: NO_SLOTS, ...writes }]]));
+    for (const _ of values.apply({ block: block(2), packed, isProven: isListed })) {
+      // All steps.
+    }
+    const answer = answerOf(reads({ fields: ["emptiness"] }), { isProven: true });
+    assert.equal(isProvenAt(answer, block(1), values), true);
+    assert.equal(isProvenAt(answer, block(2), values), expected, JSON.stringify([isListed, Object.keys(writes)]));
+    assert.equal(isProvenAt({ ...answer, isProven: false }, block(2), values), false);
+    assert.equal(isProvenAt(answer, { ...block(2), hash: block(9).hash }, values), false, "another branch");
+  }
 });

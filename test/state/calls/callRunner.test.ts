@@ -42,6 +42,7 @@ const known = ({ field, address }: StateKey): string => {
 const values = {
   get: known,
   isReadable: () => true,
+  hasProof: () => true,
   code: (hash: string) => (CODE_HASH === `0x${hash}` ? CODE : undefined),
 };
 
@@ -67,7 +68,7 @@ const runCounted = async (call: object, earlier?: KnownRun) => {
     });
   };
   const runner = new CallRunner({
-    ...{ run, values, ancestorHash: () => undefined, headerOf: () => undefined },
+    ...{ run, values, ancestorHash: () => undefined, headerOf: () => undefined, isComputed: () => true },
     ...{ follower: { generation: 0 }, never: new Set(), checks: { isForwarded: () => false } },
   });
   const outcome = await runner.run(

@@ -23,7 +23,7 @@ const block = (number: number): BlockId => ({ number: BigInt(number), hash: hash
 const createTable = (changed: Partial<CallTableOptions> = {}, written: readonly number[] = []): CallTable =>
   new CallTable({
     values: {
-      ...{ isTrusted: true, maxReadable: 256, get: () => undefined, isApplied: () => true },
+      ...{ isTrusted: true, maxReadable: 256, get: () => undefined, isApplied: () => true, isProvenSince: () => true },
       isWrittenSince: (_, since, at) => written.some((number) => number > since.number && number <= at.number),
     },
     follower: { generation: 0 },
@@ -51,6 +51,16 @@ const learn = (table: CallTable, answers: Readonly<Record<string, CallResult>>):
     table.store(key, answer);
   }
 };
+
+test("an answer of a snapshot is not proven, although it was", () => {
+  const table = createTable();
+  const answer = answerAt(3, { isProven: true });
+  assert.equal(table.isProven(answer, block(4)), true);
+  table.restore({ key: "call", method: "eth_call", answer, isValid: true }, block(4), HEADER);
+  const restored = table.get("call")?.answer;
+  assert.ok(restored !== undefined);
+  assert.equal(table.isProven(restored, block(4)), false);
+});
 
 test("stored answers are those that hold at the block, and those that can be executed again", () => {
   const table = createTable({}, [5]);
@@ -82,8 +92,9 @@ test("a restored answer holds at the block of the values, if it was valid and it
     table.restore({ ...stored, ...change }, block(8), header);
     return table.get("call")?.answer;
   };
-  assert.deepEqual(restoredAt({}), answerAt(8, { generation: 7 }));
-  assert.deepEqual(restoredAt({ isValid: false }), answerAt(6, { generation: 7 }));
+  const restored = { generation: 7, isProven: false };
+  assert.deepEqual(restoredAt({}), answerAt(8, restored));
+  assert.deepEqual(restoredAt({ isValid: false }), answerAt(6, restored));
   const reads = { ...READS, addresses: new Set(["0xa", "0xfe"] as const) };
   assert.equal(restoredAt({ answer: answerAt(6, { reads }) }, "0xff")?.block.number, 6n);
   // The block is not canonical any more.
