@@ -3,7 +3,7 @@ import type { Edit } from "../../support/plantEdits.ts";
 /** A fault in the code that follows state or executes, and the variant of the long run that must find it. */
 export interface PlantedFault {
   /** Default: state-differential. */
-  readonly run?: "call-differential" | "shared-state";
+  readonly run?: "call-differential" | "shared-state" | "proven";
   readonly variant: string;
   /** The service itself must find the fault, by an audit or a sample. */
   readonly isFoundByService?: true;
@@ -13,6 +13,8 @@ export interface PlantedFault {
 const TRACE = "src/state/sources/composeTrace.ts";
 const SHARED = "src/state/sources/sharedSource.ts";
 const VALUES = "src/state/store/valueStore.ts";
+
+const PROVEN_RUN = { run: "proven", variant: "lists" } as const;
 
 export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   /** For comparison: such a run finds nothing. */
@@ -178,6 +180,95 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
         file: "src/cache/leasedValues.ts",
         from: "const STORE = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then",
         to: "const STORE = `if false then",
+      },
+    ],
+  },
+  uncheckedList: {
+    ...PROVEN_RUN,
+    edits: [
+      {
+        file: "src/state/sources/writeSetTask.ts",
+        from: "if (expected === undefined || !isSame(expected, hashBlockAccessList(list))) {",
+        to: "if (expected === undefined) {",
+      },
+    ],
+  },
+  uncheckedFields: {
+    ...PROVEN_RUN,
+    edits: [
+      {
+        file: "src/verification/checkProof.ts",
+        from: "if (!isOfAddress || !hasFields(fields, account) || !slots.every(isSlot)) {",
+        to: "if (!isOfAddress) {",
+      },
+    ],
+  },
+  uncheckedRoot: {
+    ...PROVEN_RUN,
+    edits: [
+      {
+        file: "src/ethereum/trieProof.ts",
+        from: "if (node === undefined || !isEqual(node.hash, hash)) {",
+        to: "if (node === undefined) {",
+      },
+    ],
+  },
+  uncheckedCode: {
+    ...PROVEN_RUN,
+    edits: [
+      {
+        file: "src/state/stateReads.ts",
+        from: 'return code === undefined ? stated : { ...stated, body: code, block, proof: "proven" };',
+        to: 'return { ...stated, block, proof: "proven" };',
+      },
+    ],
+  },
+  /** Slots are taken in the order in which they were requested. */
+  orderedSlots: {
+    ...PROVEN_RUN,
+    edits: [
+      {
+        file: "src/verification/provenAccount.ts",
+        from: "const value = slots.size === 0 ? 0n : slots.get(slot);",
+        to: "const value = [...slots.values()][[...slots.keys()].sort().indexOf(slot)] ?? 0n;",
+      },
+    ],
+  },
+  /** A block whose write set is not proven ends no proof. */
+  keptProofs: {
+    ...PROVEN_RUN,
+    edits: [
+      {
+        file: "src/state/store/followedBlocks.ts",
+        from: "isProven ? this.newestUnproven(this.#head) : number",
+        to: "this.newestUnproven(this.#head)",
+      },
+    ],
+  },
+  /** A proof stays although its block was replaced. */
+  orphanedProofs: {
+    ...PROVEN_RUN,
+    edits: [
+      {
+        file: VALUES,
+        from: "        this.#undo(entry, removed);",
+        to: "        if (!this.#table.has(entry, PROVEN | FETCHED)) this.#undo(entry, removed);",
+      },
+    ],
+  },
+  /** A call stays proven over a block whose write set is not. */
+  keptCalls: {
+    ...PROVEN_RUN,
+    edits: [{ file: "src/state/calls/callResult.ts", from: "  values.isProvenSince(block, at) &&\n", to: "" }],
+  },
+  /** A call is called proven whatever it read. */
+  statedCalls: {
+    ...PROVEN_RUN,
+    edits: [
+      {
+        file: "src/state/calls/callRunner.ts",
+        from: "isProvable(readSet) && source.hasProven(valuesRead(callReads(readSet)));",
+        to: "isProvable(readSet);",
       },
     ],
   },
