@@ -35,7 +35,7 @@ export const maxResponseBytesOf = ({ maxResponseBytes }: Config["server"]): numb
   maxResponseBytes === "none" ? Number.POSITIVE_INFINITY : maxResponseBytes;
 
 /** The context of a call. A request without a view has no other. */
-type CallContext = Pick<InboundRequest, "caller" | "received" | "signal"> & Pick<Partial<Context>, "span">;
+type CallContext = Pick<InboundRequest, "caller" | "received" | "signal" | "progress"> & Pick<Partial<Context>, "span">;
 
 const createCommonOptions = ({ config: { name, state }, server, usages, telemetry }: ChainDispatchOptions) => {
   const prices = { methodLabel, unitsOf: createUnitsOf(state.units) };

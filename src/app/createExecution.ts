@@ -4,7 +4,7 @@ import { Disagreements } from "../cache/agreedState.ts";
 import type { StatedValues } from "../cache/statedValues.ts";
 import type { StateStore } from "../cache/tieredStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
-import type { StateReadContext } from "../core/context.ts";
+import { type StateReadContext, spendUnits } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { nativeContracts } from "../ethereum/chainForks.ts";
@@ -211,7 +211,7 @@ export const createExecution = (options: ChainExecutionOptions): ChainExecution 
           onExceeded: () => telemetry.metrics.stateReadLimitHits.inc({ chain: config.name }),
         }),
         // With two origins, each reads all values.
-        onSpent: (units) => context.caller.budget?.spend(units * config.state.agree),
+        onSpent: (units) => spendUnits(context, units * config.state.agree),
         known:
           context.bypassCache || context.noCache === true
             ? undefined

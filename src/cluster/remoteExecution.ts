@@ -1,4 +1,4 @@
-import type { RequestProgress, StateReadContext } from "../core/context.ts";
+import { createProgress, type RequestProgress, type StateReadContext, spendUnits } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
@@ -63,14 +63,14 @@ export const createRemoteExecution = (chain: string, main: MainChannel): HostedE
     async (paramsText: Uint8Array, base: ExecutionBase, { signal, caller }: ExecutionScope): Promise<RpcResponse> => {
       const { state, viewId } = splitState(base.source);
       const { block, firstTimestamp } = base;
-      const { caller: reader, bypassCache, noCache, progress = { hasNodePlace: false, stateReads: 0 } } = state.context;
+      const { caller: reader, bypassCache, noCache, progress = createProgress() } = state.context;
       const onReport = (report: unknown): void => {
         const { calls, units } = report as RunReads;
         progress.stateReads += calls;
         if (calls > 0) {
           reader.charge?.(calls, "stateReads");
         }
-        reader.budget?.spend(units);
+        spendUnits({ caller: reader, progress }, units);
       };
       return main.call(
         "run",

@@ -1,4 +1,4 @@
-import type { RequestProgress } from "../core/context.ts";
+import { createProgress, type RequestProgress } from "../core/context.ts";
 import type { RemoteRunBase } from "./chainProtocol.ts";
 
 interface RunningRequest {
@@ -14,7 +14,7 @@ export class RunningRequests {
     { requestId, stateReads }: Pick<RemoteRunBase, "requestId" | "stateReads">,
     task: (progress: RequestProgress) => Promise<T>,
   ): Promise<T> {
-    const running = this.#requests.get(requestId) ?? { progress: { hasNodePlace: false, stateReads }, runs: 0 };
+    const running = this.#requests.get(requestId) ?? { progress: createProgress(stateReads), runs: 0 };
     this.#requests.set(requestId, running);
     running.runs++;
     try {

@@ -58,9 +58,21 @@ export interface RequestProgress {
   hasNodePlace: boolean;
   /** The calls to nodes by which its executions read state, of all items of a batch. */
   stateReads: number;
+  /** The price of the calls to nodes that it caused. */
+  spentUnits: number;
+  /** The price that its own calls would have at a node. */
+  directUnits: number;
   /** The source of the first read at `pending` that failed. Errors have no field for it. */
   failedPending?: PendingMode | undefined;
 }
+
+/** Creates the state of a request that has no calls yet. */
+export const createProgress = (stateReads = 0): RequestProgress => ({
+  hasNodePlace: false,
+  stateReads,
+  spentUnits: 0,
+  directUnits: 0,
+});
 
 /** What a request has from its transport. All messages of a WebSocket share one. */
 export interface Received {
@@ -104,6 +116,14 @@ export interface CallScope extends Abortable {
   /** A larger response is an error of the kind `tooLarge`. Default: the limit of the node. */
   readonly maxBytes?: number;
 }
+
+/** Counts the price of calls to nodes for the request that causes them, and for its client. */
+export const spendUnits = ({ caller, progress }: Pick<CallScope, "caller" | "progress">, units: number): void => {
+  caller?.budget?.spend(units);
+  if (progress !== undefined) {
+    progress.spentUnits += units;
+  }
+};
 
 /** The distance between the view of a request and that of the chain. */
 export interface Behind {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { AuthenticatedCaller } from "../access/access.ts";
-import type { InboundRequest } from "../core/context.ts";
+import type { InboundRequest, RequestProgress } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
@@ -25,6 +25,8 @@ export interface EndpointResponse {
   readonly view?: string | undefined;
   /** Value of x-forebay-proof: how far the answer is verified. */
   readonly proof?: string | undefined;
+  /** Value of x-forebay-units: what the request cost at nodes, and what it saved. Undefined unless the client wants it. */
+  readonly units?: string | undefined;
   /** The errors in the response. Complete when all chunks are read. */
   readonly errors?: readonly RpcError[] | undefined;
   /** Names and values of further headers, in one flat list. */
@@ -40,15 +42,29 @@ export interface AnswerHeads {
   readonly proofHeader: ProofHeader;
 }
 
+const UNITS_HEADER = "x-forebay-units";
+
+/** Whether the client wants to know what its request costs. */
+const wantsUnits = ({ received }: Pick<InboundRequest, "received">): boolean =>
+  received.headers[UNITS_HEADER] !== undefined;
+
+/** Formats what a request has spent at nodes, and what it has saved: the difference to the price of its calls at a node. */
+const formatUnits = ({ spentUnits, directUnits }: RequestProgress): string =>
+  `spent=${rounded(spentUnits)}, saved=${rounded(Math.max(0, directUnits - spentUnits))}`;
+
+/** A sum of prices such as 0.1 has digits that mean nothing. */
+const rounded = (units: number): number => Number(units.toFixed(3));
+
 /**
  * Creates the response of an endpoint. A call can be repeated in a later view. So the head is that of the weaker of two views:
  * the request's and the current one.
  */
 export const toEndpointResponse = (
   { status, retryAfterSeconds, chunks, replies, errors }: DispatchResult<RpcResponse>,
-  { progress }: InboundRequest,
+  request: InboundRequest,
   { first, last, view, proofHeader }: AnswerHeads,
 ): EndpointResponse => {
+  const { progress } = request;
   const mode = replies.find(({ pending }) => pending !== undefined)?.pending;
   const pending = mode ?? (errors.length > 0 ? progress?.failedPending : undefined);
   const cacheStatus = formatCacheStatus(replies, errors.length);
@@ -56,7 +72,9 @@ export const toEndpointResponse = (
   const head = first === undefined ? undefined : isAgreed ? "agreed" : "linked";
   // An error, and an item that follows the first byte of a batch, are stated.
   const proof = chunks.length === 0 ? undefined : proofHeader.format(replies, errors.length === 0 && isWhole(chunks));
-  return { status, retryAfterSeconds, chunks, cacheStatus, pending, head, view, proof, errors };
+  // The calls of a streamed response go on.
+  const units = progress && wantsUnits(request) && isWhole(chunks) ? formatUnits(progress) : undefined;
+  return { status, retryAfterSeconds, chunks, cacheStatus, pending, head, view, proof, units, errors };
 };
 
 /** Passes requests through that are not JSON-RPC. */

@@ -68,6 +68,8 @@ export class HttpRequest implements InboundRequest, Received, RequestProgress, R
   readonly lazySignal = new LazySignal();
   hasNodePlace = false;
   stateReads = 0;
+  spentUnits = 0;
+  directUnits = 0;
   failedPending: RequestProgress["failedPending"];
   readonly #budget: MemoryBudget | undefined;
   #held: RequestMemory | undefined;

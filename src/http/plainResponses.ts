@@ -137,7 +137,7 @@ export interface Cors {
 
 const EXPOSED = [
   "Access-Control-Expose-Headers",
-  "Cache-Status, x-forebay-pending, x-forebay-head, x-forebay-view, x-forebay-proof, x-request-id, Retry-After",
+  "Cache-Status, x-forebay-pending, x-forebay-head, x-forebay-view, x-forebay-proof, x-forebay-units, x-request-id, Retry-After",
 ];
 const MAX_AGE_SECONDS = 7_200;
 

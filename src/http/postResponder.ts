@@ -151,7 +151,7 @@ export class PostResponder {
 
   /** Returns the length of the body. */
   #write(post: HttpRequest, endpointResponse: EndpointResponse): Awaitable<number> {
-    const { status, retryAfterSeconds, chunks, pending, head, view, proof, headers: further } = endpointResponse;
+    const { status, retryAfterSeconds, chunks, pending, head, view, proof, units, headers: further } = endpointResponse;
     const { message, response } = post;
     const headers = this.#headersOf(message, post.requestId, endpointResponse.cacheStatus);
     if (pending !== undefined) {
@@ -165,6 +165,9 @@ export class PostResponder {
     }
     if (proof !== undefined) {
       headers.push("x-forebay-proof", proof);
+    }
+    if (units !== undefined) {
+      headers.push("x-forebay-units", units);
     }
     if (retryAfterSeconds !== undefined) {
       headers.push("Retry-After", String(retryAfterSeconds));

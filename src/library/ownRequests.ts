@@ -1,4 +1,4 @@
-import type { InboundRequest } from "../core/context.ts";
+import { createProgress, type InboundRequest } from "../core/context.ts";
 import { LazySignal } from "../core/lazySignal.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { readWhole } from "../jsonrpc/response.ts";
@@ -66,7 +66,7 @@ export class OwnRequests {
       get signal() {
         return ending.signal;
       },
-      progress: { hasNodePlace: false, stateReads: 0 },
+      progress: createProgress(),
     };
     const closed = new Promise<never>((_, reject) => ending.add(() => reject(closedError())));
     this.#running.add(ending);

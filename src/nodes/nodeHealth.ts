@@ -1,4 +1,4 @@
-import type { CallScope } from "../core/context.ts";
+import { type CallScope, spendUnits } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import { isNodeFault, type NodeError, type NodeErrorKind } from "../core/node.ts";
 import { larger } from "../ethereum/bigintOrder.ts";
@@ -171,7 +171,7 @@ export class NodeHealth {
   }
 
   /** Records a call until `endCall`. */
-  beginCall(method: string, scope: Pick<CallScope, "caller">): void {
+  beginCall(method: string, scope: Pick<CallScope, "caller" | "progress">): void {
     this.#inFlight += 1;
     this.countCall(method, scope);
   }
@@ -181,7 +181,7 @@ export class NodeHealth {
   }
 
   /** Counts a call that is sent. A call without a connection is one of forebay itself. */
-  countCall(method: string, { caller }: Pick<CallScope, "caller">): void {
+  countCall(method: string, scope: Pick<CallScope, "caller" | "progress">): void {
     const label = this.#methods.methodLabel?.(method) ?? "other";
     let calls = this.#calls.get(label);
     if (calls === undefined) {
@@ -191,9 +191,9 @@ export class NodeHealth {
     calls.inc();
     const units = this.#methods.unitsOf?.(method) ?? 0;
     this.#units.inc(units);
-    this.#methods.onCall?.(caller?.connection !== undefined, units);
+    this.#methods.onCall?.(scope.caller?.connection !== undefined, units);
     this.#methods.budget?.spend(units);
-    caller?.budget?.spend(units);
+    spendUnits(scope, units);
   }
 
   countOutcome(outcome: NodeErrorKind | "ok", durationMs: number): void {

@@ -47,6 +47,9 @@ interface MethodPrices {
   readonly unitsOf: (method: string) => number;
 }
 
+/** The outcomes of calls that a node would have billed: forebay refused the others. */
+const BILLED: ReadonlySet<OutcomeLabel> = new Set(["ok", "nodeError", "invalid"]);
+
 /** Whether no call to a node was made for this response. */
 const isSaved = ({ status: { hit, collapsed } }: Pick<RpcResponse, "status">): boolean =>
   hit !== undefined || collapsed === true;
@@ -90,14 +93,15 @@ export const createCallMetrics = (
     error,
     reply,
     seconds,
-  }: Outcome<Pick<InboundRequest, "signal" | "caller">, RpcResponse>): void => {
+  }: Outcome<Pick<InboundRequest, "signal" | "caller" | "progress">, RpcResponse>): void => {
     const method = methodLabel(call.method);
     let series = methods.get(method);
     if (series === undefined) {
       series = new MethodSeries(chain, method, metrics);
       methods.set(method, series);
     }
-    series.count(outcomeLabel(error, context), seconds);
+    const outcome = outcomeLabel(error, context);
+    series.count(outcome, seconds);
     if (reply !== undefined) {
       byProof[reply.proof ?? "stated"].inc();
     }
@@ -105,6 +109,9 @@ export const createCallMetrics = (
     const { clientId, usage = addressUsage(clientId) } = context.caller;
     const units = unitsOf(call.method);
     usage.countCall(units, error !== undefined, saved);
+    if (context.progress !== undefined && BILLED.has(outcome)) {
+      context.progress.directUnits += units;
+    }
     if (saved) {
       savedCalls.inc();
       savedUnits.inc(units);

@@ -19,6 +19,8 @@ export class Message implements InboundRequest, RequestProgress {
   readonly lazySignal: LazySignal;
   hasNodePlace = false;
   stateReads = 0;
+  spentUnits = 0;
+  directUnits = 0;
   failedPending: RequestProgress["failedPending"];
   readonly #afterwards: (() => void)[] = [];
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Context } from "../../src/core/context.ts";
+import { Context, createProgress } from "../../src/core/context.ts";
 import { LazySignal } from "../../src/core/lazySignal.ts";
 import type { Span } from "../../src/core/trace.ts";
 import { createHeads } from "../support/builders/heads.ts";
@@ -12,7 +12,7 @@ const inbound = createInbound({
   caller: { clientId: "client", connection: {}, charge: () => {}, authorize: () => undefined },
   received: { headers: {}, requestId: "r-1", traceHeaders: { traceparent: "00-0-0-00" }, noCache: true },
   memory: { holdCalls: () => true, hold: () => true, drop: () => {}, holdResponse: () => true },
-  progress: { hasNodePlace: true, stateReads: 1 },
+  progress: createProgress(1),
   lazySignal: new LazySignal(),
 });
 

@@ -21,7 +21,7 @@ test("POST is answered at every path of the chain with the expected headers", as
     assert.equal(headers["access-control-allow-origin"], "*");
     assert.equal(
       headers["access-control-expose-headers"],
-      "Cache-Status, x-forebay-pending, x-forebay-head, x-forebay-view, x-forebay-proof, x-request-id, Retry-After",
+      "Cache-Status, x-forebay-pending, x-forebay-head, x-forebay-view, x-forebay-proof, x-forebay-units, x-request-id, Retry-After",
     );
     assert.match(String(headers["x-request-id"]), /^[\w-]+$/);
   }

@@ -136,8 +136,10 @@ for (const processes of [1, 2]) {
     const headers = { "x-api-key": "k1" };
     // Each account is three reads.
     const params = [simulationOf(balancesOf(100, 20 + processes)), "latest"];
-    const simulated = await rpc(url, "eth_simulateV1", params, headers);
+    const simulated = await rpc(url, "eth_simulateV1", params, { ...headers, "x-forebay-units": "1" });
     assert.equal(simulated.body.error, undefined, simulated.text);
+    const spent = /^spent=(\d+), saved=0$/.exec(simulated.headers.get("x-forebay-units") ?? "")?.[1];
+    assert.ok(Number(spent) >= 300 && Number(spent) < 300 + POLLS, `${spent}`);
     let refused = simulated;
     await until(async () => {
       refused = await rpc(url, "eth_chainId", [], headers);

@@ -16,7 +16,7 @@ before(async () => {
   nodes = await Promise.all([createFakeNode({ chain, handlers }), createFakeNode({ chain, handlers })]);
   service = await createService(
     { nodes: nodes.map(({ url }) => ({ url })), state: { follow: false, units: { eth_getCode: 7 } } },
-    { usage: { prices: "calls", units: { eth_getBalance: 5 } } },
+    { server: { corsOrigins: "*" }, usage: { prices: "calls", units: { eth_getBalance: 5 } } },
   );
 });
 after(async () => {
@@ -51,6 +51,33 @@ test("a call to a node costs its units, and a call that the cache answers saves 
   assert.ok((await spent()) - before >= 5 + 7);
   assert.equal(await read("saved_calls_total"), 4);
   assert.equal(await read("saved_units_total"), 2 * 5 + 2 * 7);
+});
+
+test("a client that asks for it learns what its request has spent at nodes, and what it has saved", async () => {
+  const wants = { "x-forebay-units": "1" };
+  const unitsOf = async (
+    method: string,
+    params: readonly unknown[],
+    headers: Readonly<Record<string, string>> = wants,
+  ) => (await rpc(service.url, method, params, headers)).headers.get("x-forebay-units");
+  const missed = await unitsOf("eth_getBalance", [OWNER, "0x20"]);
+  // A slow node can make forebay ask the other one too.
+  assert.match(missed ?? "", /^spent=(5|10), saved=0$/);
+  assert.equal(await unitsOf("eth_getBalance", [OWNER, "0x20"]), "spent=0, saved=5");
+  assert.equal(await unitsOf("eth_getBalance", [OWNER, "0x20"], {}), null);
+  // forebay refuses the call, so that it would cost nothing elsewhere.
+  assert.equal(await unitsOf("admin_peers", []), "spent=0, saved=0");
+  const items = ["0x20", "0x20", "0x21"].map((block, id) => ({
+    ...{ jsonrpc: "2.0", id, method: "eth_getBalance" },
+    params: [OWNER, block],
+  }));
+  const response = await fetch(service.url, {
+    method: "POST",
+    headers: { "content-type": "application/json", origin: "https://wallet.example", ...wants },
+    body: JSON.stringify(items),
+  });
+  assert.match(response.headers.get("x-forebay-units") ?? "", /^spent=(5, saved=10|10, saved=5)$/);
+  assert.match(response.headers.get("access-control-expose-headers") ?? "", /x-forebay-units/);
 });
 
 test("one node leads", async () => {
