@@ -127,6 +127,17 @@ export const ofMode = (mode: PendingMode, response: RpcResponse): RpcResponse =>
     ? { ...response, pending: mode, proof: EXECUTED.has(mode) ? "checked" : undefined }
     : { ...response, pending: mode };
 
+/**
+ * Reads what the pending blocks have not written at their base block. That it is not written, no header shows: such a value is checked at
+ * most, by the execution.
+ */
+const readBelow =
+  (mode: PendingMode, readAt: ReadsBelowPending["readAt"], base: ResolvedBlock): PendingRead["atBase"] =>
+  async () => {
+    const response = await readAt(base);
+    return { ...response, proof: response.proof && EXECUTED.has(mode) ? "checked" : undefined };
+  };
+
 /** Adds the pending mode to a response. If there is an error instead, records the mode in the client's request. */
 export const withPendingMode = async (
   mode: PendingMode,
@@ -167,8 +178,8 @@ export const atPending = async (
   const respond = async (): Promise<RpcResponse> => {
     const source = spec.kind === "state" ? pending.stateFrom : pending.blocksFrom;
     if (source === "view" && spec.pending) {
-      const { base } = pending;
-      const atBase = () => readAt(resolveBlock({ hash: base.hash, requireCanonical: false }, heads));
+      const { base, mode } = pending;
+      const atBase = readBelow(mode, readAt, resolveBlock({ hash: base.hash, requireCanonical: false }, heads));
       return spec.pending({ input, values, pending, atBase });
     }
     return source === "latest"
@@ -201,7 +212,7 @@ export const atPendingHash = (
     return undefined;
   }
   const base = { hash: pending.base.hash, requireCanonical: false };
-  const atBase = () => readAt(resolveBlock(base, heads));
+  const atBase = readBelow(current.mode, readAt, resolveBlock(base, heads));
   return withPendingMode(current.mode, spec.pending({ input, values, pending, atBase }), input.context);
 };
 

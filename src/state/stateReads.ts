@@ -76,7 +76,8 @@ export class StateReads {
   async findProven(read: StateRead): Promise<RpcResponse | undefined> {
     const { never, values, follower, waits } = this.#options;
     const { key, block, context } = read;
-    if (never.has(key.address) || context.bypassCache || this.#ageOf(read) >= values.maxReadable) {
+    const asksNode = context.bypassCache || context.noCache || never.has(key.address);
+    if (asksNode || this.#ageOf(read) >= values.maxReadable) {
       return undefined;
     }
     const find = (at: BlockId): KnownResponse | undefined => {

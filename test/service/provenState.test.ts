@@ -226,6 +226,9 @@ test("a client that requires proven answers gets known ones without a request", 
   assert.deepEqual([result, label], ["0x3", proven(chain.height)]);
   assert.equal((await balance(ALICE, "latest", REQUIRE)).label, proven(chain.height));
   assert.equal(asked(), before);
+  const fresh = await balance(ALICE, "latest", { ...REQUIRE, "cache-control": "no-cache" });
+  assert.deepEqual([fresh.result, fresh.label], ["0x1", proven(chain.height)]);
+  assert.equal(asked(), before + 1, "with no-cache, a node is asked");
   assert.equal(await metric(service.opsUrl, "forebay_not_proven_total"), 0);
 });
 

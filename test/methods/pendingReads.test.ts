@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PendingMode, PendingView } from "../../src/core/view.ts";
+import type { Chain } from "../../src/methods/method.ts";
+import { createResponse } from "../support/builders/request.ts";
+import { a, callMethod, createMethodChain, heads } from "./requestOf.ts";
+
+const base = heads.latest;
+const HASH = `0x${"cc".repeat(32)}`;
+const known = createResponse('"0x5"', { status: { hit: "state" }, block: base, proof: "proven" });
+
+/** A chain whose known values are all proven at the newest sealed block. */
+const chain: Chain = {
+  ...createMethodChain({ reads: { request: () => assert.fail("no node is asked") } }),
+  state: { request: () => known, forget: () => undefined },
+};
+
+/** The pending blocks have written nothing. */
+const pendingOf = (mode: PendingMode): PendingView => {
+  const pending: PendingView = {
+    ...({ mode, id: "1", base, blocks: [], newest: undefined, blocksFrom: "view", stateFrom: "view" } as const),
+    ...{ account: () => undefined, storage: () => undefined, nonce: (_: string, nonce: bigint) => nonce },
+    ...{ find: () => undefined, byHash: () => undefined, atHash: () => pending },
+  };
+  return pending;
+};
+
+const READS = [
+  ["eth_getBalance", [a]],
+  ["eth_getTransactionCount", [a]],
+  ["eth_getStorageAt", [a, "0x1"]],
+  ["eth_getCode", [a]],
+] as const;
+
+const LABELS: readonly (readonly [PendingMode, "checked" | undefined])[] = [
+  ["live", "checked"],
+  ["degraded", "checked"],
+  ["unverified", undefined],
+];
+
+for (const [mode, label] of LABELS) {
+  test(`a value that the pending blocks have not written is ${label ?? "stated"} in the mode ${mode}: no header shows that they have not`, async () => {
+    for (const [method, params] of READS) {
+      for (const block of ["pending", { blockHash: HASH }]) {
+        const view = { heads, pending: pendingOf(mode) };
+        const { proof, pending } = await callMethod(chain, method, [...params, block], view);
+        assert.deepEqual({ proof, pending }, { proof: label, pending: mode }, `${method} at ${JSON.stringify(block)}`);
+      }
+      const { proof } = await callMethod(chain, method, [...params, "latest"], { heads, pending: pendingOf(mode) });
+      assert.equal(proof, "proven", `${method} at latest`);
+    }
+  });
+}
