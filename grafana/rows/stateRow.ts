@@ -47,6 +47,14 @@ export const stateRow: Row = {
       queries: [rates("state_write_sets_total", CHAIN, "source", "outcome")],
     },
     {
+      title: "Proofs of write sets",
+      description:
+        "By execution witnesses. Many of refused mean that traces leave out accounts, or that a node lies. Only state.prove: true proves write sets of feeds.",
+      unit: "ops",
+      stacked: true,
+      queries: [rates("state_proofs_total", CHAIN, "source", "result")],
+    },
+    {
       title: "Waits at a new head",
       description:
         "Reads that waited for a write set. If many are late, the source is too slow: see the time of write sets.",

@@ -2,7 +2,7 @@ import { createUnitsOf } from "../access/providerUnits.ts";
 import { LeasedValues } from "../cache/leasedValues.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { type CallScope, ownContext } from "../core/context.ts";
-import type { BlockId } from "../core/heads.ts";
+import type { BlockId, HeaderFields } from "../core/heads.ts";
 import { areRulesKnown, type BlobSchedule, newestRulesAt } from "../ethereum/rules.ts";
 import { fullBlockRequest } from "../methods/ownBlockReads.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
@@ -13,10 +13,12 @@ import type { FeedSource } from "../state/sources/feedSource.ts";
 import { SharedSource } from "../state/sources/sharedSource.ts";
 import type { SourceNodes } from "../state/sources/sourceNodes.ts";
 import { TraceSource } from "../state/sources/traceSource.ts";
+import { WitnessedSource } from "../state/sources/witnessedSource.ts";
 import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { SourceTrust } from "../state/sourceTrust.ts";
 import type { StateCost } from "../state/stateCost.ts";
 import { selectWriteSetSources, type WriteSetSource } from "../state/writeSet.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ChainViews } from "./chainViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -31,6 +33,7 @@ export interface WriteSetSourcesOptions {
   readonly thread: WriteSetThread;
   readonly cost: StateCost;
   readonly trust: SourceTrust;
+  readonly telemetry: Pick<Telemetry, "metrics">;
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
 }
@@ -114,6 +117,38 @@ const createShare = ({
     });
 };
 
+const headerOf =
+  ({ upstreams }: WriteSetSourcesOptions) =>
+  ({ number, hash }: BlockId): HeaderFields | undefined => {
+    const heads = upstreams.heads.current();
+    return heads?.at(number)?.hash === hash ? heads.header(number) : undefined;
+  };
+
+/** Faster chains have no time for a witness of each block. */
+const MIN_PROVEN_BLOCK_MS = 1_000;
+
+/** Returns what proves the write sets of a source, if `state.prove` wants it: those of feeds only if it is true. */
+const createProof = (
+  options: WriteSetSourcesOptions,
+  nodes: SourceNodes,
+): ((source: WriteSetSource) => WriteSetSource) => {
+  const { config, thread, cost, trust, telemetry } = options;
+  const { prove } = config.state;
+  return (source) =>
+    prove === false || (prove === "auto" && source.kind === "feed")
+      ? source
+      : new WitnessedSource(source, {
+          ...{ ...nodes, thread, cost },
+          nowMs: () => performance.now(),
+          isAllowed: (block) =>
+            areRulesKnownAt(options, block) && (prove === true || nodes.blockTimeMs() >= MIN_PROVEN_BLOCK_MS),
+          isAlways: prove === true,
+          headerOf: headerOf(options),
+          onResult: (kind, result) => telemetry.metrics.stateProofs.inc({ chain: config.name, source: kind, result }),
+          onProven: (node, block) => node !== undefined && trust.evidenceOf(node).recordProof(block),
+        });
+};
+
 /** Creates the source that executes blocks, with a thread of its own. Undefined if the chain cannot be executed here. */
 const createExecutionSource = (options: WriteSetSourcesOptions): ExecutionSource | undefined => {
   const { upstreams, views, thread, signal } = options;
@@ -145,16 +180,14 @@ export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly
   const accessList = new AccessListSource({
     ...nodes,
     thread,
-    headerOf: ({ number, hash }) => {
-      const heads = upstreams.heads.current();
-      return heads?.at(number)?.hash === hash ? heads.header(number) : undefined;
-    },
+    headerOf: headerOf(options),
     unitsOf: cost.unitsOf,
   });
+  const proven = createProof(options, nodes);
   const available = [
-    ...(feed === undefined ? [] : [createFeedSource(options, feed)]),
+    ...(feed === undefined ? [] : [proven(createFeedSource(options, feed))]),
     share(accessList),
-    share(createTraceSource(options, nodes)),
+    proven(share(createTraceSource(options, nodes))),
   ];
   return selectWriteSetSources(source, available);
 };

@@ -89,7 +89,7 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
   const reader = new StateFetcher(fetch, cost.unitsOf);
   const proofs = new ProofReader({
     ...{ reads: pipeline.ownReads, heads, unitsOf: cost.unitsOf, timeoutMs, signal },
-    isAllowed: config.state.prove === "auto" && config.verify === "full",
+    isAllowed: config.state.prove !== false && config.verify === "full",
   });
   const loader = new ValueLoader({ values, follower, reader, unitsOf: cost.unitsOf, proofs });
   const learner = new StateLearner({ ...checked, follower, loader, nowMs });

@@ -22,10 +22,10 @@ const stateSchema = z.strictObject({
     .default(1)
     .describe("Origins that must return the same value or call result before it is served; 2 reads each twice"),
   prove: z
-    .union([z.literal("auto"), z.literal(false)])
+    .union([z.literal("auto"), z.boolean()])
     .default("auto")
     .describe(
-      "Read state values that are not known by `eth_getProof`: `auto` on chains with block access lists, which carry them proven, or never",
+      "Prove values by `eth_getProof`, and write sets by lists and witnesses: `auto` where it pays, true also for feeds and fast chains, or never",
     ),
   probation: z
     .strictObject({

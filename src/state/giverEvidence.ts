@@ -94,6 +94,20 @@ export class GiverEvidence {
     }
   }
 
+  /** Called when a header proved a write set of the giver: all values of that block agreed. */
+  recordProof({ number }: BlockId): void {
+    if (this.isTrusted || number <= this.#newestBlock) {
+      return;
+    }
+    this.#newestBlock = number;
+    this.#firstMs = Math.min(this.#firstMs, this.#nowMs());
+    this.#blocks++;
+    this.#agreed.clear();
+    const share = Math.ceil(this.#limits.values / Math.max(1, this.#limits.blocks));
+    this.#values += share;
+    this.#compared += share;
+  }
+
   /** What is reached so far. What a process before this one has compared may be of a replica that counts too. */
   get progress(): ProbationProgress {
     return {

@@ -11,7 +11,7 @@ const MIN_FAILING_MS = 5_000;
 const FIRST_SUSPENSION_MS = 10_000;
 const MAX_FAILURE_SUSPENSION_MS = 600_000;
 
-/** Nothing in a block proves the write sets of these sources. */
+/** Nothing in a block proves the write sets of these sources by itself. */
 const UNPROVEN: ReadonlySet<WriteSetSourceKind> = new Set(["trace"]);
 
 export interface SourceTrustOptions {
@@ -42,11 +42,12 @@ export class SourceTrust {
   /** Returns a source that has no write sets while it is suspended. Its units are counted. */
   guard(source: WriteSetSource): WriteSetSource {
     const { cost, nowMs } = this.#options;
-    const proven = UNPROVEN.has(source.kind) ? undefined : new GiverEvidence(undefined, nowMs);
+    const proven = new GiverEvidence(undefined, nowMs);
+    const needsEvidence = UNPROVEN.has(source.kind);
     return new GuardedSource(source, {
-      ...{ cost, nowMs },
-      evidences: proven === undefined ? this.#nodes : new Map([[undefined, proven]]),
-      evidenceOf: (node) => proven ?? this.evidenceOf(node),
+      ...{ cost, nowMs, proven },
+      evidences: needsEvidence ? this.#nodes : new Map([[undefined, proven]]),
+      evidenceOf: ({ node, isProven }) => (needsEvidence && isProven !== true ? this.evidenceOf(node) : proven),
       onUsed: (evidence) => {
         this.#lastUsed = { kind: source.kind, evidence };
       },
@@ -122,9 +123,11 @@ export class SourceTrust {
 }
 
 interface GuardedSourceOptions extends Pick<SourceTrustOptions, "nowMs" | "cost"> {
+  /** Of write sets that are proven. */
+  readonly proven: GiverEvidence;
   /** The evidence for each giver, by the name of its node. */
   readonly evidences: ReadonlyMap<string | undefined, GiverEvidence>;
-  evidenceOf(node: string | undefined): GiverEvidence;
+  evidenceOf(writeSet: WriteSet): GiverEvidence;
   onUsed(evidence: GiverEvidence): void;
 }
 
@@ -160,18 +163,25 @@ class GuardedSource implements WriteSetSource {
   }
 
   get isSuspended(): boolean {
-    const { nowMs, evidences } = this.#options;
-    return nowMs() < this.#suspendedUntilMs || evidences.values().every(({ isSuspended }) => isSuspended);
+    const { nowMs, proven, evidences } = this.#options;
+    return (
+      nowMs() < this.#suspendedUntilMs ||
+      proven.isSuspended ||
+      evidences.values().every(({ isSuspended }) => isSuspended)
+    );
   }
 
   get evidence(): GiverEvidence | undefined {
+    if (this.#source.isProving === true) {
+      return undefined;
+    }
     const all = [...this.#options.evidences.values()];
     const usable = all.filter(({ isSuspended }) => !isSuspended);
     return (usable.length > 0 ? usable : all).sort(byProgress)[0];
   }
 
-  evidenceOf({ node }: WriteSet): GiverEvidence {
-    return this.#options.evidenceOf(node);
+  evidenceOf(writeSet: WriteSet): GiverEvidence {
+    return this.#options.evidenceOf(writeSet);
   }
 
   async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
@@ -183,7 +193,8 @@ class GuardedSource implements WriteSetSource {
       const evidence = this.evidenceOf(outcome);
       this.#failures = { count: 0, firstMs: 0, suspensionMs: 0 };
       this.#options.onUsed(evidence);
-      if (evidence.isTrusted) {
+      // A proven write set also has values that no trace has.
+      if (evidence.isTrusted && outcome.isProven !== true) {
         void this.#peers.compare(outcome);
       }
     } else if (outcome !== "unsupported" && this.unitsPerBlock > 0 && !signal.aborted) {

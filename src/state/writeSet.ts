@@ -29,7 +29,7 @@ export interface WriteSet {
   readonly packed: Uint8Array;
   /** The name of the node on whose word alone it is. */
   readonly node?: string | undefined;
-  /** Checked here: the header of the block, whose own hash was computed, commits to all of it. */
+  /** Checked here: the header of the block, whose own hash was computed, commits to all of it, by its list or by its state root. */
   readonly isProven?: boolean;
   /** Another replica has read it, so that it cost nothing here. */
   readonly isShared?: boolean;
@@ -63,6 +63,8 @@ export interface WriteSetSource {
   evidenceOf?(writeSet: WriteSet): GiverEvidence;
   /** Replicas with one Redis read a write set once, for all. Default: each reads it. */
   readonly isShared?: boolean;
+  /** Whether the newest write sets were proven here, so that the source needs no evidence. Default: false. */
+  readonly isProving?: boolean;
   /** Whether the source is not asked for some time, because of a wrong value or of failures. */
   readonly isSuspended?: boolean;
   /** Resolves once the write set is complete and checked, or with the reason of the failure. Never rejects. */

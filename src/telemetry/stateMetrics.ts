@@ -13,6 +13,17 @@ const OUTCOMES = [
   "mismatch",
   "error",
 ] as const;
+/** `refused`: the write set does not give the state root. `missing`: the witness lacks a node. */
+const PROOF_RESULTS = [
+  "proven",
+  "refused",
+  "missing",
+  "malformed",
+  "unsupported",
+  "late",
+  "tooLarge",
+  "error",
+] as const;
 const METHODS = ["eth_getBalance", "eth_getTransactionCount", "eth_getStorageAt", "eth_getCode"] as const;
 /** Why all known values were dropped. */
 const DROPS = [
@@ -46,6 +57,15 @@ export const stateMetrics = (metrics: MetricFactory) => ({
     source: ORIGINS,
     outcome: OUTCOMES,
   }),
+  stateProofs: metrics.counter(
+    "state_proofs_total",
+    "Proofs of write sets by execution witnesses, by source and result",
+    {
+      chain: CHAIN,
+      source: ORIGINS,
+      result: PROOF_RESULTS,
+    },
+  ),
   stateWriteSetSeconds: metrics.histogram(
     "state_write_set_seconds",
     "Time from a block's head until its write set was applied",

@@ -155,3 +155,46 @@ test("a node whose trace was wrong rests and begins its probation again, and the
   assert.equal(trace.isSuspended, true);
   assert.equal(await trace.read(BLOCK, signal), "unsupported");
 });
+
+test("a proven trace needs no evidence, and is evidence for its node", async () => {
+  const trust = new SourceTrust({ cost, nowMs: () => 0, probation: { blocks: 3, values: 100 }, nodes: ["one"] });
+  const state = { isProven: true };
+  const source = trust.guard({
+    kind: "trace",
+    unitsPerBlock: 20,
+    get isProving() {
+      return state.isProven;
+    },
+    read: async (block) => {
+      const { isProven } = state;
+      return { block, packed: packWrites(new Map()), ...(isProven ? { isProven } : { node: "one" }) };
+    },
+  });
+  const evidence = async () => source.evidenceOf?.((await source.read(BLOCK, signal)) as WriteSet);
+  assert.equal(source.evidence?.isTrusted, undefined);
+  assert.equal((await evidence())?.isTrusted, true);
+  state.isProven = false;
+  assert.equal(source.evidence?.isTrusted, false);
+  assert.equal((await evidence())?.isTrusted, false);
+  for (const number of [1n, 1n, 2n]) {
+    trust.evidenceOf("one").recordProof({ ...BLOCK, number });
+  }
+  assert.equal((await evidence())?.isTrusted, false);
+  trust.evidenceOf("one").recordProof({ ...BLOCK, number: 3n });
+  assert.equal((await evidence())?.isTrusted, true);
+});
+
+test("a proven trace that turns out to be wrong rests for an hour, as any source", async () => {
+  const clock = { nowMs: 0 };
+  const trust = new SourceTrust({ cost, nowMs: () => clock.nowMs, probation: { blocks: 3, values: 100 } });
+  const source = trust.guard({
+    kind: "trace",
+    unitsPerBlock: 20,
+    read: async (block) => ({ block, packed: packWrites(new Map()), isProven: true }),
+  });
+  await source.read(BLOCK, signal);
+  assert.equal(trust.suspendLastUsed(), "trace");
+  assert.equal(await source.read(BLOCK, signal), "unsupported");
+  clock.nowMs = HOUR_MS;
+  assert.notEqual(await source.read(BLOCK, signal), "unsupported");
+});

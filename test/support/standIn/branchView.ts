@@ -3,7 +3,10 @@ import type { StandInBlock, StandInChain } from "./standInChain.ts";
 import type { StateValuesReader } from "./stateKeys.ts";
 
 /** What a node shows of a chain. */
-export type ShownChain = Pick<StandInChain, "fork" | "height" | "at" | "block" | "stateAt" | "proofAt" | "onBlock">;
+export type ShownChain = Pick<
+  StandInChain,
+  "fork" | "height" | "at" | "block" | "stateAt" | "proofAt" | "nodesAt" | "onBlock"
+>;
 
 /** A chain as a node shows it that stays on a branch, although the chain has left it. */
 export class BranchView implements ShownChain {
@@ -51,6 +54,10 @@ export class BranchView implements ShownChain {
 
   proofAt(...read: Parameters<StandInChain["proofAt"]>): ReturnType<StandInChain["proofAt"]> {
     return this.#chain.proofAt(...read);
+  }
+
+  nodesAt(hash: Hash): ReturnType<StandInChain["nodesAt"]> {
+    return this.#chain.nodesAt(hash);
   }
 
   onBlock(listener: (block: StandInBlock) => void): () => void {

@@ -85,6 +85,23 @@ export class SecureTrie {
     this.root = formatData(keccak256(this.#top.encoded));
   }
 
+  /** Returns all nodes that do not lie inside their parent. None: the trie is empty. */
+  get nodes(): readonly Data[] {
+    const nodes: Data[] = [];
+    const add = (node: TrieNode, isTop: boolean): void => {
+      if (isTop || node.encoded.length >= HASH_BYTES) {
+        nodes.push(formatData(node.encoded));
+      }
+      for (const child of node.children.values()) {
+        add(child, false);
+      }
+    };
+    if (this.#top.encoded !== NOTHING) {
+      add(this.#top, true);
+    }
+    return nodes;
+  }
+
   /** Returns the nodes on the path of a key, as geth does: without those that lie inside their parent. None: the trie is empty. */
   proofOf(key: Data): readonly Data[] {
     const nodes: Data[] = [];

@@ -1,7 +1,7 @@
 import { type BlockHeader, EMPTY_REQUESTS_HASH, formatHeader, hashHeader } from "../../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../../src/ethereum/bloom.ts";
 import { formatTransaction } from "../../../src/ethereum/formatTransaction.ts";
-import { type Address, formatQuantity, type Hash, parseData, ZERO_HASH } from "../../../src/ethereum/hex.ts";
+import { type Address, type Data, formatQuantity, type Hash, parseData, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
 import { parseTransaction } from "../../../src/ethereum/parseTransaction.ts";
@@ -85,6 +85,11 @@ export class StandInChain {
   /** Answers eth_getProof after a block. Undefined: it has no proofs. */
   proofAt(hash: Hash, address: Address, slots: readonly Hash[]): ProofResponse | undefined {
     return this.#roots?.proofAt(hash, address, slots);
+  }
+
+  /** Returns all trie nodes of the state after a block. Undefined: it has none. */
+  nodesAt(hash: Hash): readonly Data[] | undefined {
+    return this.#roots?.nodesAt(hash);
   }
 
   get latest(): StandInBlock {

@@ -18,6 +18,8 @@ export interface StandInNodeOptions {
   readonly hasAccessLists?: boolean | undefined;
   /** The node has proofs. The headers of the chain need state roots. */
   readonly hasProofs?: boolean | undefined;
+  /** The node has execution witnesses, with all nodes of the parent's state. The headers of the chain need state roots. */
+  readonly hasWitnesses?: boolean | undefined;
   /** Changes the results of some methods, as a node that lies. */
   readonly lies?: Readonly<Record<string, (result: unknown, params: readonly unknown[]) => unknown>> | undefined;
   /**
@@ -124,7 +126,8 @@ export class StandInNode {
   }
 
   #createSources(): Record<string, Handler> {
-    const { chain, traces, hasCallTraces = true, hasAccessLists = false, hasProofs = false } = this.#options;
+    const { chain, traces, hasCallTraces = true, hasAccessLists = false } = this.#options;
+    const { hasProofs = false, hasWitnesses = false } = this.#options;
     const sources: Record<string, Handler> = {};
     if (traces !== undefined) {
       sources.debug_traceBlockByHash = ([hash, options]) => {
@@ -145,6 +148,12 @@ export class StandInNode {
     if (hasAccessLists) {
       sources.eth_getBlockAccessList = ([block]) => this.#blockOf(block).accessList?.json ?? null;
       sources.debug_getRawBlockAccessList = ([block]) => this.#blockOf(block).accessList?.raw ?? null;
+    }
+    if (hasWitnesses) {
+      sources.debug_executionWitness = ([block]) => {
+        const { parentHash } = this.#blockOf(block);
+        return { state: chain.nodesAt(parentHash) ?? [], codes: [], keys: null, headers: [] };
+      };
     }
     if (hasProofs) {
       sources.eth_getProof = ([address, slots, block]) => {

@@ -109,6 +109,16 @@ export class StateRoots {
     };
   }
 
+  /** Returns all nodes of the tries after a block. Undefined: the block is too old. */
+  nodesAt(hash: Hash): readonly Data[] | undefined {
+    const state = this.#states.get(hash);
+    return (
+      state && [
+        ...new Set([...state.trie.nodes, ...[...state.accounts.values()].flatMap(({ storage }) => storage.nodes)]),
+      ]
+    );
+  }
+
   #encode({ nonce, balance, code, storage }: StoredAccount): Uint8Array {
     const hashes = [storage.root, this.#codeHashes.of(code)].map((hash) => encodeBytes(parseData(hash)));
     return encodeList([encodeNumber(nonce), encodeNumber(balance), ...hashes]);

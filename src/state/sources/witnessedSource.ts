@@ -1,0 +1,236 @@
+import type { CallScope } from "../../core/context.ts";
+import type { BlockId, HeaderFields } from "../../core/heads.ts";
+import { type Address, formatQuantity, isHash } from "../../ethereum/hex.ts";
+import { createCall } from "../../jsonrpc/call.ts";
+import { movableBytes } from "../../threads/movableBytes.ts";
+import type { StateCost } from "../stateCost.ts";
+import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "../writeSet.ts";
+import { askSourceNode, NodeSupport, type SourceNode, type SourceNodes, scopeWithin } from "./sourceNodes.ts";
+import type { UnprovenReason, WitnessJob, WriteSetJobOutput } from "./writeSetJobs.ts";
+import type { WriteSetThread } from "./writeSetThread.ts";
+
+/** What came of the proof of one write set. The label value of a metric. */
+export type WitnessResult = "proven" | UnprovenReason | "unsupported" | "late" | "tooLarge" | "error";
+
+export interface WitnessedSourceOptions extends SourceNodes {
+  readonly thread: Pick<WriteSetThread, "run">;
+  readonly cost: Pick<StateCost, "unitsOf" | "shouldFollow" | "spend">;
+  readonly nowMs: () => number;
+  /** Whether write sets of this block may be proven. */
+  readonly isAllowed: (block: BlockId) => boolean;
+  /** Whether they are proven although the reads of clients do not pay for it. */
+  readonly isAlways: boolean;
+  /** Returns the header of a canonical block, with its hash. */
+  readonly headerOf: (block: BlockId) => HeaderFields | undefined;
+  /** Called with each result. */
+  readonly onResult: (source: WriteSetSourceKind, result: WitnessResult) => void;
+  /** Called when the write set that this node gave was proven. */
+  readonly onProven: (node: string | undefined, block: BlockId) => void;
+}
+
+const METHOD = "debug_executionWitness";
+const PROOF_METHOD = "eth_getProof";
+/** Witnesses of one block are asked of this number of nodes. */
+const MAX_NODES = 2;
+/** More accounts that are open are not asked for. */
+const MAX_OPEN = 128;
+/** The proofs of a block before the first one is known, and the weight of the newest block after that. */
+const FIRST_OPEN = 12;
+const OPEN_WEIGHT = 0.1;
+/** After this number of write sets in a row that were not proven, no witness is asked for this time. */
+const MAX_FAILURES = 3;
+const PAUSE_MS = 600_000;
+
+interface Headers {
+  readonly header: HeaderFields;
+  readonly parent: HeaderFields;
+}
+
+interface Witness {
+  readonly node: SourceNode;
+  readonly bytes: Uint8Array;
+}
+
+const resultOf = (failure: WriteSetFailure): WitnessResult =>
+  failure === "unsupported" || failure === "late" || failure === "tooLarge" ? failure : "error";
+
+/**
+ * Proves the write sets of another source by execution witnesses (docs/reference/state.md, Execution witnesses). A write set that is
+ * not proven stays what it was. Nothing here can make a wrong one proven: the header's state root decides.
+ */
+export class WitnessedSource implements WriteSetSource {
+  readonly #source: WriteSetSource;
+  readonly #options: WitnessedSourceOptions;
+  readonly #support = new NodeSupport<"unsupported">();
+  #openAccounts = FIRST_OPEN;
+  /** In a row. */
+  #failures = 0;
+  #isProving = false;
+  #pausedUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(source: WriteSetSource, options: WitnessedSourceOptions) {
+    this.#source = source;
+    this.#options = options;
+  }
+
+  get kind(): WriteSetSourceKind {
+    return this.#source.kind;
+  }
+
+  /** Without the proof, which is billed when it is asked for. */
+  get unitsPerBlock(): number {
+    return this.#source.unitsPerBlock;
+  }
+
+  get isShared(): boolean {
+    return this.#source.isShared ?? false;
+  }
+
+  get isProving(): boolean {
+    return this.#isProving;
+  }
+
+  async readFrom(node: string, block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+    return (await this.#source.readFrom?.(node, block, signal)) ?? "unsupported";
+  }
+
+  async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+    const nodes = this.#nodesFor(block);
+    const headers = nodes.length > 0 && this.#isWanted(block) ? this.#headersOf(block) : undefined;
+    if (headers === undefined) {
+      this.#isProving = false;
+      return this.#source.read(block, signal);
+    }
+    const ending = new AbortController();
+    const scope = scopeWithin(this.#options.blockTimeMs(), AbortSignal.any([signal, ending.signal]));
+    const reading = this.#readWitness(nodes, block, scope);
+    const claim = await this.#source.read(block, signal);
+    if (typeof claim === "string") {
+      ending.abort();
+      return claim;
+    }
+    const witness = await reading;
+    return typeof witness === "string"
+      ? this.#end(claim, resultOf(witness))
+      : this.#prove(claim, headers, witness, scope);
+  }
+
+  #nodesFor(block: BlockId): readonly SourceNode[] {
+    return this.#options.nodesFor(block).filter(({ name }) => this.#support.of(name) === undefined);
+  }
+
+  #isWanted(block: BlockId): boolean {
+    const { isAllowed, isAlways, cost, nowMs } = this.#options;
+    const units = cost.unitsOf(METHOD) + this.#openAccounts * cost.unitsOf(PROOF_METHOD);
+    return (
+      nowMs() >= this.#pausedUntilMs && isAllowed(block) && (isAlways || cost.shouldFollow(this.unitsPerBlock + units))
+    );
+  }
+
+  #headersOf(block: BlockId): Headers | undefined {
+    const { headerOf } = this.#options;
+    const header = headerOf(block);
+    const hash = header?.parentHash;
+    const parent = isHash(hash) ? headerOf({ number: block.number - 1n, hash }) : undefined;
+    return header === undefined || parent === undefined ? undefined : { header, parent };
+  }
+
+  async #readWitness(
+    nodes: readonly SourceNode[],
+    block: BlockId,
+    scope: CallScope,
+  ): Promise<Witness | WriteSetFailure> {
+    const { cost } = this.#options;
+    let failure: WriteSetFailure = "unsupported";
+    for (const node of nodes.slice(0, MAX_NODES)) {
+      // Some clients take no hash here. The witness of another block proves nothing.
+      const bytes = await askSourceNode(node, createCall(METHOD, [formatQuantity(block.number)]), scope);
+      if (bytes === "unsupported") {
+        this.#support.learn(node.name, bytes);
+        continue;
+      }
+      cost.spend("writeSets", cost.unitsOf(METHOD));
+      if (typeof bytes !== "string") {
+        return { node, bytes };
+      }
+      failure = bytes;
+    }
+    return failure;
+  }
+
+  async #prove(claim: WriteSet, { header, parent }: Headers, { node, bytes }: Witness, scope: CallScope) {
+    const { block } = claim;
+    const first = { kind: "witness", block, header, parent, packed: claim.packed, witness: bytes, proofs: [] } as const;
+    const output = await this.#run(first, scope);
+    const addresses = output.kind === "open" ? output.addresses : [];
+    if (output.kind === "proven" || output.kind === "open") {
+      this.#openAccounts += OPEN_WEIGHT * (addresses.length - this.#openAccounts);
+    }
+    if (output.kind !== "open") {
+      return this.#finish(claim, output);
+    }
+    const proofs = await this.#readProofs(node, block, addresses, scope);
+    return typeof proofs === "string"
+      ? this.#end(claim, resultOf(proofs))
+      : this.#finish(claim, await this.#run({ ...first, witness: output.witness, proofs }, scope));
+  }
+
+  /** The thread gets a copy of the claim, which may be used without the proof. */
+  #run(job: WitnessJob, scope: CallScope): Promise<WriteSetJobOutput> {
+    const packed = new Uint8Array(job.packed);
+    const witness = movableBytes(job.witness);
+    return this.#options.thread.run({ ...job, packed, witness }, [packed.buffer, witness.buffer], scope);
+  }
+
+  async #readProofs(
+    node: SourceNode,
+    { number }: BlockId,
+    addresses: readonly Address[],
+    scope: CallScope,
+  ): Promise<WitnessJob["proofs"] | WriteSetFailure> {
+    if (addresses.length > MAX_OPEN) {
+      return "tooLarge";
+    }
+    const { cost } = this.#options;
+    cost.spend("writeSets", addresses.length * cost.unitsOf(PROOF_METHOD));
+    const proofs = await Promise.all(
+      addresses.map(async (address) => {
+        const call = createCall(PROOF_METHOD, [address, [], formatQuantity(number)]);
+        return [address, await askSourceNode(node, call, scope)] as const;
+      }),
+    );
+    const known: (readonly [Address, Uint8Array])[] = [];
+    for (const [address, proof] of proofs) {
+      if (typeof proof === "string") {
+        return proof;
+      }
+      known.push([address, new Uint8Array(proof)]);
+    }
+    return known;
+  }
+
+  #finish(claim: WriteSet, output: WriteSetJobOutput): WriteSet {
+    if (output.kind !== "proven") {
+      const isLate = output.kind === "failed" && output.reason === "late";
+      return this.#end(claim, output.kind === "unproven" ? output.reason : isLate ? "late" : "error");
+    }
+    this.#options.onProven(claim.node, claim.block);
+    this.#end(claim, "proven");
+    const { block, isShared } = claim;
+    return { block, packed: output.packed, isProven: true, ...(isShared === true && { isShared }) };
+  }
+
+  /** Counts the result, and returns the claim as it was. */
+  #end(claim: WriteSet, result: WitnessResult): WriteSet {
+    const { onResult, nowMs } = this.#options;
+    onResult(this.kind, result);
+    this.#failures = result === "proven" ? 0 : this.#failures + 1;
+    this.#isProving ||= result === "proven";
+    if (this.#failures === MAX_FAILURES) {
+      this.#failures = 0;
+      this.#isProving = false;
+      this.#pausedUntilMs = nowMs() + PAUSE_MS;
+    }
+    return claim;
+  }
+}
