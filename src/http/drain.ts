@@ -23,11 +23,11 @@ export const drain = async ({ server, delay, timeoutMs, markUnready }: DrainOpti
 };
 
 /** A listener without a new connection for this time is quiet. */
-const QUIET_MS = 20;
+const QUIET_MS = 50;
 /** After this time, one turn without a new connection is enough. */
-const BUSY_MS = 150;
+const BUSY_MS = 300;
 /** After this time, the listener is closed in any case. */
-const MAX_MS = 400;
+const MAX_MS = 1_000;
 const TURN_MS = 1;
 
 /**

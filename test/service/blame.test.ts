@@ -120,7 +120,7 @@ const startRig = async (t: TestContext, configs: readonly NodeConfig[], probatio
   /** Reads in several blocks, until all balances are known. */
   const learn = async (): Promise<void> => {
     for (let count = 0; (await turn()) < ACCOUNTS.length; count++) {
-      assert.ok(count < 10, "the balances become known");
+      assert.ok(count < 200, "the balances become known");
     }
   };
   const count = (name: string, ...labels: readonly string[]) => metric(service.opsUrl, `forebay_${name}`, ...labels);

@@ -76,7 +76,7 @@ const startReplica = async (t: TestContext, redis: RedisServer, chain: ServiceCh
 /** Seals blocks until all balances are known everywhere. */
 const learn = async (written: WrittenChain, replicas: readonly Replica[]): Promise<void> => {
   for (let count = 0, hits = 0; hits < replicas.length * ACCOUNTS.length; count++) {
-    assert.ok(count < 12, "the balances become known");
+    assert.ok(count < 200, "the balances become known");
     written.mine();
     const turns = await Promise.all(replicas.map(({ turn }) => turn()));
     hits = turns.reduce((sum, each) => sum + each, 0);
