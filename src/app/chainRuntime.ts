@@ -57,7 +57,9 @@ export class ChainRuntime {
     this.forwarded = sources.forwarded;
     this.knownState = sources.knownState;
     this.#ending = ending;
-    this.#subscriptions = createChainSubscriptions({ config, shared, upstreams, views, behind, handlers, signal });
+    this.#subscriptions = createChainSubscriptions({
+      ...{ config, shared, upstreams, views, behind, handlers, provenHandlers, signal },
+    });
     this.#sources = sources;
     this.#passthrough = passthrough;
     const { heads } = upstreams;

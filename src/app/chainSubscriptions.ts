@@ -1,14 +1,16 @@
 import type { ChainConfig } from "../config/schema.ts";
 import { ownContext } from "../core/context.ts";
 import type { View } from "../core/view.ts";
+import { followAgreed } from "../heads/followHeads.ts";
 import type { HeadsBehind } from "../heads/headsBehind.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { readWhole } from "../jsonrpc/response.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Handlers } from "../methods/handlers.ts";
 import { PendingTransactions } from "../nodes/pendingTransactions.ts";
-import { Subscriptions } from "../subscriptions/subscriptions.ts";
+import { Subscriptions, type SubscriptionsOptions } from "../subscriptions/subscriptions.ts";
 import type { ClientViews } from "./chainSources.ts";
+import { noHead } from "./chainViews.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
 
@@ -57,12 +59,40 @@ export interface ChainSubscriptionsOptions {
   readonly views: ClientViews;
   readonly behind: HeadsBehind;
   readonly handlers: Handlers;
+  /** They return only proven answers. */
+  readonly provenHandlers: Handlers;
   readonly signal: AbortSignal;
 }
 
+/** Creates the sources of events for clients that want blocks with confirmations, or proven ones. */
+const createSealedEvents = (
+  { config, upstreams, behind, provenHandlers }: ChainSubscriptionsOptions,
+  internal: InternalCallOptions,
+): NonNullable<SubscriptionsOptions["sealedEvents"]> => {
+  const unproven = { heads: upstreams.heads, internal };
+  const proven = () => {
+    const heads = followAgreed(upstreams.heads);
+    const view = (): View => {
+      const current = heads.current();
+      if (current === undefined) {
+        throw noHead(config.name);
+      }
+      return { heads: current };
+    };
+    return { heads, internal: { ...internal, handlers: provenHandlers, view } };
+  };
+  return ({ confirmations, isProven }) => {
+    const source = isProven ? proven() : unproven;
+    return {
+      heads: confirmations === 0 ? source.heads : behind.follow(source.heads, confirmations),
+      read: internalCall({ ...source.internal, behind, confirmations }),
+    };
+  };
+};
+
 /** Creates the subscriptions of one chain. They read through its methods. */
 export const createChainSubscriptions = (options: ChainSubscriptionsOptions): Subscriptions => {
-  const { config, shared, upstreams, views, behind, handlers, signal } = options;
+  const { config, shared, upstreams, views, handlers, signal } = options;
   const { maxBlocks: _, maxFilters: __, maxFilterBytes: maxBytesPerClient, ...limits } = config.logs;
   const view = () => views.view();
   const internal = { handlers, view, timeoutMs: config.upstream.timeoutMs, signal };
@@ -75,10 +105,7 @@ export const createChainSubscriptions = (options: ChainSubscriptionsOptions): Su
       signal,
     }),
     read: internalCall(internal),
-    behind: (confirmations) => ({
-      heads: behind.follow(upstreams.heads, confirmations),
-      read: internalCall({ ...internal, behind, confirmations }),
-    }),
+    sealedEvents: createSealedEvents(options, internal),
     nodePending: {
       isServing: () => upstreams.heads.current() !== undefined && view().pending?.blocksFrom === "node",
       read: internalCall({ ...internal, atPending: true }),

@@ -1,7 +1,7 @@
-import type { HeadChange, Heads, RingBlock } from "../core/heads.ts";
+import type { Heads } from "../core/heads.ts";
 import type { View } from "../core/view.ts";
-import { larger, smaller } from "../ethereum/bigintOrder.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
+import { type FollowedHeads, followFound } from "./followHeads.ts";
 
 /** The block ring has its newest blocks with their headers, far more than these. */
 export const MAX_CONFIRMATIONS = 64;
@@ -27,40 +27,6 @@ const findHeads = (heads: Heads, confirmations: number): Heads | undefined => {
   };
 };
 
-const blocksAbove = ({ at, latest }: Heads, number: bigint): readonly RingBlock[] => {
-  const blocks: RingBlock[] = [];
-  for (let next = number + 1n; next <= latest.number; next++) {
-    const block = at(next);
-    if (block !== undefined) {
-      blocks.push(block);
-    }
-  }
-  return blocks;
-};
-
-/** Returns the difference between two heads. */
-const changeBetween = (before: Heads, heads: Heads): HeadChange => {
-  if (before.latest.hash === heads.latest.hash) {
-    return { heads, from: [], to: [] };
-  }
-  const oldest = larger(before.oldest, heads.oldest);
-  let number = smaller(before.latest.number, heads.latest.number);
-  while (number >= oldest && before.at(number)?.hash !== heads.at(number)?.hash) {
-    number--;
-  }
-  return { heads, from: blocksAbove(before, number), to: blocksAbove(heads, number) };
-};
-
-/** Whether the newest block of the heads is an ancestor of that of the others. */
-const areBelow = ({ latest }: Heads, others: Heads): boolean =>
-  latest.number < others.latest.number && others.at(latest.number)?.hash === latest.hash;
-
-/** The heads of a chain, as its followers read them. */
-interface FollowedHeads {
-  current(): Heads | undefined;
-  subscribe(listener: (change: HeadChange) => void): () => void;
-}
-
 /** The views of clients that want blocks with confirmations. The newest one of each number of confirmations is shared by requests. */
 export class HeadsBehind {
   readonly #newest = new Map<number, { readonly of: Heads; readonly view: View | undefined }>();
@@ -74,30 +40,9 @@ export class HeadsBehind {
     return view;
   }
 
-  /**
-   * Follows the heads that are `confirmations` blocks behind, for one listener. Once it was told of a block, lower heads of the
-   * same branch are not followed: no block is repeated, and each stays in `current()`.
-   */
+  /** Follows the heads that are `confirmations` blocks behind, for one listener (see followFound). */
   follow(heads: FollowedHeads, confirmations: number): FollowedHeads {
-    let last: Heads | undefined;
-    const find = (of: Heads | undefined): Heads | undefined => {
-      const next = of && this.find(of, confirmations)?.heads;
-      return next !== undefined && last !== undefined && areBelow(next, last) ? last : next;
-    };
-    return {
-      current: () => find(heads.current()),
-      subscribe: (listener) => {
-        last = find(heads.current());
-        return heads.subscribe((change) => {
-          const next = find(change.heads);
-          if (next !== undefined) {
-            const changed = last === undefined ? { heads: next, from: [], to: [] } : changeBetween(last, next);
-            last = next;
-            listener(changed);
-          }
-        });
-      },
-    };
+    return followFound(heads, (of) => this.find(of, confirmations)?.heads);
   }
 
   /** Returns that view; undefined if the block is not known yet. */

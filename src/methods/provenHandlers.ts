@@ -5,8 +5,9 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { type Call, createCall, whenKnown } from "../jsonrpc/call.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
+import { subscribe } from "./eth_subscribe.ts";
 import type { Handlers } from "./handlers.ts";
-import type { Chain } from "./method.ts";
+import type { Chain, MethodInput } from "./method.ts";
 import { NotProvenError, type NotProvenReason } from "./notProven.ts";
 import { proveLogs } from "./provenLogs.ts";
 import {
@@ -56,8 +57,8 @@ const PROVERS: ReadonlyMap<string, Prover> = new Map<string, Prover>([
   ["eth_call", asItIs],
 ]);
 
-/** What no header can prove, and what is no answer about the chain: writes, with the wait for a receipt, and the chain's id. */
-const EXEMPT = /^(?:eth_chainId$|net_version$|eth_send|web3_)/;
+/** What no header can prove, and is no answer about the chain: its id, writes with the wait for a receipt, ends of subscriptions. */
+const EXEMPT = /^(?:eth_chainId$|eth_unsubscribe$|net_version$|eth_send|web3_)/;
 
 const namesPending = (param: unknown): boolean =>
   param === "pending" || (isFields(param) && Object.values(param).includes("pending"));
@@ -95,29 +96,44 @@ const prove = async (prover: Prover, proven: ProvenCall): Promise<RpcResponse> =
 const isOutside = ({ number, hash }: BlockId, { latest, at }: Heads): boolean =>
   number > latest.number || (at(number)?.hash ?? hash) !== hash;
 
-/** Returns the prover of a call. Throws if its answer cannot be proven. */
-const proverOf = ({ method, params }: Call, { isAgreed }: Heads): Prover => {
+/** Throws if no call with these parameters can be proven. */
+const requireAgreed = ({ params }: Call, { isAgreed }: Heads): void => {
   if (params.some(namesPending)) {
     throw new NotProvenError("pending");
   }
   if (!isAgreed) {
     throw new NotProvenError("notAgreed");
   }
-  const prover = PROVERS.get(method);
+};
+
+/** Returns the prover of a call. Throws if its answer cannot be proven. */
+const proverOf = (call: Call, heads: Heads): Prover => {
+  requireAgreed(call, heads);
+  const prover = PROVERS.get(call.method);
   if (prover === undefined) {
     throw new NotProvenError("method");
   }
   return prover;
 };
 
-type ProvingChain = ProvenCall["chain"] & Pick<Chain, "heads">;
+/** The subscriptions to agreed blocks whose events are proven. */
+const PROVEN_SUBSCRIPTIONS: ReadonlySet<unknown> = new Set(["newHeads", "logs"]);
+
+const subscribeProven = async (input: MethodInput): Promise<RpcResponse> => {
+  const { call, context } = input;
+  requireAgreed(call, context.view.heads);
+  if (!PROVEN_SUBSCRIPTIONS.has(call.params[0])) {
+    throw new NotProvenError("method");
+  }
+  return subscribe(input, true);
+};
 
 /**
  * Creates handlers that return only answers that are proven on an agreed head, and throw NotProvenError instead of any other.
  * `latest` is the newest agreed block.
  */
 export const createProvenHandlers = (
-  chain: ProvingChain,
+  chain: Chain,
   handlers: Handlers,
   onNotProven: (reason: NotProvenReason) => void,
 ): Handlers => {
@@ -157,10 +173,13 @@ export const createProvenHandlers = (
     }
   };
 
+  const proven = (call: Call, context: Context): Promise<RpcResponse> =>
+    call.method === "eth_subscribe" ? subscribeProven({ chain, call, context }) : answer(call, context);
+
   const handle: Handler<Context, RpcResponse> = (call, context) =>
     EXEMPT.test(call.method)
       ? run(call, context)
-      : answer(call, context).catch((error: unknown) => {
+      : proven(call, context).catch((error: unknown) => {
           if (error instanceof NotProvenError) {
             onNotProven(error.reason);
           }

@@ -65,6 +65,8 @@ export interface EventHubOptions {
   readonly nodePending?: NodePendingSource;
   readonly pool: PoolEventsOptions["source"];
   readonly read: RpcReader;
+  /** `read` returns only what is proven. Headers of the heads are not used: their hashes may not be computed. Default: false. */
+  readonly isProven?: boolean;
   /** Called with the number of blocks that were skipped. Their events are lost, so subscribers must be informed. */
   onMissed(blocks: bigint): void;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
@@ -90,14 +92,15 @@ export class EventHub {
   constructor(options: EventHubOptions) {
     const { heads, read, telemetry } = options;
     const { log } = telemetry;
+    const current = () => heads.current();
     this.#options = options;
     this.#deliveredLogs = this.#deliveredOf("logs");
     this.#lastNumber = heads.current()?.latest.number;
     this.#sendHeads = createNewHeads({
+      ...{ current, read, log, signal: this.#ending.signal },
       subscribers: this.#subscribers.newHeads,
-      read,
       delivered: this.#deliveredOf("newHeads"),
-      log,
+      headerOf: ({ number }, of) => (options.isProven ? undefined : of.header(number)),
     });
     this.#flashblocks = this.#createFlashblocks();
     this.#pendingLogs = new PendingLogs({
@@ -107,7 +110,7 @@ export class EventHub {
       delivered: this.#deliveredOf("pendingLogs"),
     });
     this.#inclusion = new TransactionInclusion({
-      current: () => heads.current(),
+      current,
       read,
       delivered: this.#deliveredOf("transactionInclusion"),
       log,
@@ -168,10 +171,11 @@ export class EventHub {
   }
 
   #createSealedLogs(): (change: HeadChange) => void {
-    const { heads, read, telemetry } = this.#options;
+    const { heads, read, isProven = false, telemetry } = this.#options;
     return createSealedLogs({
       current: () => heads.current(),
       read,
+      trustsBloom: !isProven,
       events: this.#events,
       isWanted: () => this.#subscribers.wantsSealedLogs,
       onAdded: (block) => {

@@ -1,16 +1,17 @@
-import type { HeadChange, HeaderFields, RingBlock } from "../core/heads.ts";
+import type { HeadChange, HeaderFields, Heads, RingBlock } from "../core/heads.ts";
 import { asText, formatJson } from "../json/jsonBytes.ts";
-import type { Log } from "../telemetry/telemetry.ts";
 import { isAbsent } from "../verification/jsonFields.ts";
+import { NewBlockReads, type NewBlockReadsOptions } from "./newBlockReads.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 import { createSerialQueue } from "./serialQueue.ts";
 import { broadcast, type Delivered, type Subscription } from "./subscriber.ts";
 
-interface NewHeadsOptions {
+interface NewHeadsOptions extends NewBlockReadsOptions {
   readonly subscribers: ReadonlySet<Subscription>;
   readonly read: RpcReader;
   readonly delivered: Delivered;
-  readonly log: Log;
+  /** Returns a header that needs no read. */
+  headerOf(block: RingBlock, heads: Heads): HeaderFields | undefined;
 }
 
 const hasSize = ({ size }: HeaderFields): boolean => !isAbsent(size);
@@ -19,12 +20,9 @@ const hasSize = ({ size }: HeaderFields): boolean => !isAbsent(size);
  * Creates the delivery of `newHeads`: header and size of every new block, oldest first.
  * After a reorganisation, the blocks of the new branch follow.
  */
-export const createNewHeads = ({
-  subscribers,
-  read,
-  delivered,
-  log,
-}: NewHeadsOptions): ((change: HeadChange) => void) => {
+export const createNewHeads = (options: NewHeadsOptions): ((change: HeadChange) => void) => {
+  const { subscribers, read, delivered, log } = options;
+  const reads = new NewBlockReads(options);
   const inOrder = createSerialQueue((err) => log.warn({ err }, "a new head could not be delivered"));
   /** Heads in the queue. A later head must not overtake them. */
   let waiting = 0;
@@ -38,34 +36,30 @@ export const createNewHeads = ({
     return header;
   };
 
-  /** Reads the header if the ring does not have it, or if the node sent it without a size. */
-  const complete = async (block: RingBlock, header: HeaderFields | undefined): Promise<HeaderFields> => {
-    if (header && hasSize(header)) {
-      return header;
-    }
-    try {
-      return await readHeader(block);
-    } catch (error) {
-      if (header) {
-        return header;
-      }
-      throw error;
-    }
-  };
+  /** Reads the header if the ring does not have it, or if the node sent it without a size. Undefined: the block is not canonical. */
+  const complete = async (block: RingBlock, header: HeaderFields | undefined): Promise<HeaderFields | undefined> =>
+    header === undefined
+      ? reads.read(block, () => readHeader(block))
+      : hasSize(header)
+        ? header
+        : readHeader(block).catch(() => header);
 
   return ({ heads, to }) => {
     if (subscribers.size === 0) {
       return;
     }
     for (const block of to) {
-      const header = heads.header(block.number);
+      const header = options.headerOf(block, heads);
       if (header && hasSize(header) && waiting === 0) {
         send(header);
       } else {
         waiting++;
         inOrder(async () => {
           try {
-            send(await complete(block, header));
+            const known = await complete(block, header);
+            if (known !== undefined) {
+              send(known);
+            }
           } finally {
             waiting--;
           }

@@ -19,6 +19,8 @@ export interface SealedBlockLogs {
 export interface SealedLogsOptions extends NewBlockReadsOptions {
   readonly read: RpcReader;
   readonly events: EventCounter;
+  /** Whether the bloom of the heads shows that a block has no logs. Otherwise each block is read. */
+  readonly trustsBloom: boolean;
   /** Whether there is a subscription. Without one, logs are not requested. */
   isWanted(): boolean;
   /** Called for each block of the new branch, oldest first. */
@@ -75,7 +77,9 @@ export const createSealedLogs = (options: SealedLogsOptions): ((change: HeadChan
   const reads = new NewBlockReads(options);
 
   const readLogs = async ({ hash, logsBloom }: RingBlock): Promise<Uint8Array> =>
-    logsBloom.every((byte) => byte === 0) ? NO_LOGS : options.read("eth_getLogs", [{ blockHash: hash }]);
+    options.trustsBloom && logsBloom.every((byte) => byte === 0)
+      ? NO_LOGS
+      : options.read("eth_getLogs", [{ blockHash: hash }]);
 
   const add = (block: RingBlock, text: Uint8Array | undefined, event: number): void => {
     if (text === undefined) {

@@ -88,16 +88,24 @@ class ClientBytes {
   }
 }
 
-/** The sources of the events for clients that want blocks with confirmations. They have no pending events. */
-type EventsBehind = Pick<EventHubOptions, "heads" | "read">;
+/** The blocks that a client's subscriptions are to. */
+export interface WantedBlocks {
+  /** The number of blocks that are above them at least. */
+  readonly confirmations: number;
+  /** They are agreed, and all that is sent of them is proven. */
+  readonly isProven: boolean;
+}
+
+/** The sources of the events of such blocks. They have no pending events. */
+type SealedEvents = Pick<EventHubOptions, "heads" | "read">;
 
 export interface SubscriptionsOptions extends Omit<EventHubOptions, "onMissed"> {
   readonly heads: EventHubOptions["heads"] & {
     /** Marks the chain as in use, so that its heads are polled at the full rate. */
     markActive(): void;
   };
-  /** Default: there are no such clients. */
-  readonly behind?: (confirmations: number) => EventsBehind;
+  /** Returns the sources for clients that do not want all blocks. Default: there are no such clients. */
+  readonly sealedEvents?: (wanted: WantedBlocks) => SealedEvents;
   readonly limits: LogFilterLimits;
   /** Limit of one connection. */
   readonly maxSubscriptions: number;
@@ -173,8 +181,8 @@ export class Subscriptions {
   readonly #options: SubscriptionsOptions;
   readonly #subscribers: ActiveSubscribers;
   readonly #events: EventHub;
-  /** The events for clients that want blocks with confirmations, by their number. */
-  readonly #eventsBehind = new Map<number, EventHub>();
+  /** The events for clients that do not want all blocks. */
+  readonly #sealedEvents = new Map<string, EventHub>();
   readonly #clientBytes: ClientBytes;
 
   constructor(options: SubscriptionsOptions) {
@@ -184,10 +192,10 @@ export class Subscriptions {
     this.#clientBytes = new ClientBytes(options.maxBytesPerClient, options.memory);
   }
 
-  /** Handles eth_subscribe. */
-  async subscribe(call: Call, context: Context, submit: Submit): Promise<RpcResponse> {
+  /** Handles eth_subscribe. `isProven`: only proven events are sent. */
+  async subscribe(call: Call, context: Context, submit: Submit, isProven: boolean): Promise<RpcResponse> {
     const { request: inbound, caller, behind } = context;
-    const events = this.#eventsOf(behind?.confirmations ?? 0);
+    const events = this.#eventsOf({ confirmations: behind?.confirmations ?? 0, isProven });
     const { limits, maxSubscriptions } = this.#options;
     const subscriber = subscriberOf(call, inbound);
     const parsed = parseSubscription(call.params, limits);
@@ -253,24 +261,26 @@ export class Subscriptions {
 
   close(): void {
     this.#subscribers.close();
-    for (const events of [this.#events, ...this.#eventsBehind.values()]) {
+    for (const events of [this.#events, ...this.#sealedEvents.values()]) {
       events.close();
     }
   }
 
-  #eventsOf(confirmations: number): EventHub {
-    const { behind, pending: _, nodePending: __, ...options } = this.#options;
-    if (confirmations === 0 || behind === undefined) {
+  #eventsOf(wanted: WantedBlocks): EventHub {
+    const { sealedEvents, pending: _, nodePending: __, ...options } = this.#options;
+    const { confirmations, isProven } = wanted;
+    if ((confirmations === 0 && !isProven) || sealedEvents === undefined) {
       return this.#events;
     }
-    const known = this.#eventsBehind.get(confirmations);
+    const key = `${confirmations} ${isProven}`;
+    const known = this.#sealedEvents.get(key);
     if (known !== undefined) {
       return known;
     }
     const created = new EventHub({
-      ...{ ...options, ...behind(confirmations), onMissed: (blocks) => this.#closeAll(blocks) },
+      ...{ ...options, ...sealedEvents(wanted), isProven, onMissed: (blocks) => this.#closeAll(blocks) },
     });
-    this.#eventsBehind.set(confirmations, created);
+    this.#sealedEvents.set(key, created);
     return created;
   }
 

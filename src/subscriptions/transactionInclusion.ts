@@ -186,9 +186,12 @@ export class TransactionInclusion implements WantedReceipts {
 
   /** The transaction is not in the chain any more, or not in the block that should have it. It may be included later. */
   #takeBack(watch: Watch, place: Inclusion): void {
+    // A message can close the connection, which ends its other subscriptions.
+    if (!this.#included.delete(watch) && !this.#waiting.has(watch)) {
+      return;
+    }
     watch.preconfirmed = undefined;
     watch.included = undefined;
-    this.#included.delete(watch);
     this.#waiting.add(watch);
     if (watch.includesReorgs) {
       this.#send(watch, "reorged", place, null);

@@ -144,7 +144,7 @@ const requiredOf = async ({ url }: Service, method: string, ...params: readonly 
 };
 
 /** Starts the service of the recipe. The first node gets every read that it can answer. */
-const startRecipe = async (): Promise<Service> => {
+const startRecipe = async (changed: Partial<Config["chains"][number]> = {}): Promise<Service> => {
   const { chains, ...rest } = readRecipe();
   const [recipe] = chains;
   assert.ok(recipe !== undefined);
@@ -159,6 +159,7 @@ const startRecipe = async (): Promise<Service> => {
         priority: index,
       })),
       pending: { mode: "node" },
+      ...changed,
     },
     rest,
   );
@@ -364,11 +365,75 @@ test("with one origin every call fails, by a header too, and other clients are a
   }
 });
 
-test("a WebSocket of a client that requires proven answers gets them, and no subscription", async (t) => {
+test("a WebSocket of a client that requires proven answers gets them, and subscriptions to blocks and logs alone", async (t) => {
   const [account] = chain.accounts;
   const socket = await connectSocket(service.url, KEY);
   t.after(() => socket.close());
   assert.equal((await socket.call("eth_getBalance", account)).result, await truth("eth_getBalance", account, "latest"));
+  for (const kind of [
+    "pendingLogs",
+    "transactionReceipts",
+    "transactionInclusion",
+    "newFlashblocks",
+    "newPendingTransactions",
+    "syncing",
+    "other",
+  ]) {
+    const { error } = await socket.call("eth_subscribe", kind);
+    assert.equal(error?.message, "not proven: answers of this method cannot be proven", kind);
+  }
+  const { error } = await socket.call("eth_subscribe", "logs", { fromBlock: "pending" });
+  assert.equal(error?.message, "not proven: no header binds a pending block");
+  const { result } = await socket.call("eth_subscribe", "newHeads");
+  assert.deepEqual((await socket.call("eth_unsubscribe", result)).result, true);
+});
+
+test("with one origin, a WebSocket that requires proven answers has no subscription", async (t) => {
+  const single = await createService({ nodes: [{ url: chain.devnet.anvilUrl }], pending: { mode: "node" } });
+  t.after(() => single.close());
+  const socket = await connectSocket(single.url, REQUIRE);
+  t.after(() => socket.close());
   const { error } = await socket.call("eth_subscribe", "newHeads");
-  assert.equal(error?.message, "not proven: answers of this method cannot be proven");
+  assert.equal(error?.message, "not proven: no majority of several origins has the block");
+});
+
+const APPROVE = "0x095ea7b3";
+
+/** Has the token emit a log in a new block. Returns the block. */
+const emitLog = async (): Promise<Readonly<Record<string, unknown>>> => {
+  const [from] = chain.accounts;
+  const data = `${APPROVE}${"0".repeat(24)}${String(from).slice(2)}${"1".padStart(64, "0")}`;
+  await chain.devnet.rpc("eth_sendTransaction", { from, to: chain.token, data, gas: "0x186a0" });
+  await chain.devnet.rpc("anvil_mine", "0x1");
+  return Object(await truth("eth_getBlockByNumber", "latest", false));
+};
+
+/** Lies about what subscriptions are told. */
+const TOLD = new Set(["no receipts", "unknown field, and a state root", "hashes of a block", "logs"]);
+
+test("while a provider lies, subscriptions that require proven answers get the truth", async (t) => {
+  const [liar] = nodes;
+  assert.ok(liar !== undefined);
+  const started = await startRecipe({ blockTimeMs: 400 });
+  t.after(() => started.close());
+  const socket = await connectSocket(started.url, KEY);
+  t.after(() => socket.close());
+  const heads = await socket.subscribe("newHeads");
+  const logs = await socket.subscribe("logs", { address: chain.token });
+  const told: unknown[] = [];
+  const expected: unknown[] = [];
+  t.after(() => {
+    liar.lies = [];
+  });
+  for (const lie of [...LIES, ...IGNORED].filter(({ name }) => TOLD.has(name))) {
+    liar.lies = [lie];
+    const { transactions, uncles, withdrawals, ...header } = await emitLog();
+    told.push(header);
+    expected.push(await truth("eth_getLogs", { blockHash: header.hash, address: chain.token }));
+    await socket.atLeast(heads, told.length);
+    await socket.atLeast(logs, expected.length);
+  }
+  assert.equal(told.length, TOLD.size);
+  assert.deepEqual(common(heads), common(told));
+  assert.deepEqual(common(logs), common(expected.flat()));
 });

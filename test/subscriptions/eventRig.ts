@@ -60,16 +60,17 @@ export const createRig = () => {
     sent.push(raw);
     return hashOfName(raw);
   };
+  const followed = {
+    current: () => heads,
+    subscribe: (listener: (change: HeadChange) => void) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
   const subscriptions = new Subscriptions({
     chain: "chain",
-    heads: {
-      current: () => heads,
-      markActive: () => {},
-      subscribe: (listener) => {
-        listeners.add(listener);
-        return () => listeners.delete(listener);
-      },
-    },
+    heads: { ...followed, markActive: () => {} },
+    sealedEvents: () => ({ heads: followed, read }),
     pending,
     pool: { subscribe: () => Promise.reject(unavailable("none")) },
     read,
@@ -94,6 +95,22 @@ export const createRig = () => {
     close: (code, reason) => closed.push(`${code} ${reason}`),
   };
 
+  const subscribe = async (params: readonly unknown[], isProven: boolean) => {
+    const begin: (() => void)[] = [];
+    const inbound = createInbound({
+      received: { headers: {}, subscriber },
+      afterResponse: (then) => begin.push(then),
+    });
+    const context = new Context(inbound, { heads }, 0);
+    const reply = await subscriptions.subscribe(createCall("eth_subscribe", params), context, submit, isProven);
+    const id = reply?.body instanceof Uint8Array ? JSON.parse(Buffer.from(reply.body).toString()) : "";
+    for (const then of begin) {
+      then();
+    }
+    return () =>
+      messages.filter(({ params: { subscription } }) => subscription === id).map(({ params: { result } }) => result);
+  };
+
   return {
     pending,
     results,
@@ -107,6 +124,8 @@ export const createRig = () => {
         waiting.add(look);
         look();
       }),
+    /** Calls the function whenever a message was sent. */
+    whenSent: (act: () => void) => waiting.add(act),
     /** Holds a read until the returned function is called. */
     hold: (key: string): (() => void) => {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -116,23 +135,11 @@ export const createRig = () => {
     fail: (count: number) => {
       failures = count;
     },
-    subscribe: async (...params: readonly unknown[]) => {
-      const begin: (() => void)[] = [];
-      const inbound = createInbound({
-        received: { headers: {}, subscriber },
-        afterResponse: (then) => begin.push(then),
-      });
-      const context = new Context(inbound, { heads }, 0);
-      const reply = await subscriptions.subscribe(createCall("eth_subscribe", params), context, submit);
-      const id = reply?.body instanceof Uint8Array ? JSON.parse(Buffer.from(reply.body).toString()) : "";
-      for (const then of begin) {
-        then();
-      }
-      return () =>
-        messages.filter(({ params: { subscription } }) => subscription === id).map(({ params: { result } }) => result);
-    },
-    /** A new head; `from` is how many blocks it replaces. */
-    head: async (latest: bigint, { fork = 0, from = 0, missed = 0n, finalized = 0n } = {}) => {
+    subscribe: (...params: readonly unknown[]) => subscribe(params, false),
+    /** Subscribes to proven events. */
+    subscribeProven: (...params: readonly unknown[]) => subscribe(params, true),
+    /** A new head; `from` is how many blocks it replaces. `isEmpty`: by their blooms, its blocks have no logs. */
+    head: async (latest: bigint, { fork = 0, from = 0, missed = 0n, finalized = 0n, isEmpty = false } = {}) => {
       const before = heads;
       const replaced: RingBlock[] = [];
       for (let at = before.latest.number - BigInt(from) + 1n; from > 0 && at <= before.latest.number; at++) {
@@ -145,7 +152,7 @@ export const createRig = () => {
       const next = createHeads({ latest, finalized, fork, forkedAt: fork === 0 ? latest + 1n : first });
       const at = (number: bigint) => {
         const block = next.at(number);
-        return block && { ...block, logsBloom: bloom };
+        return block && { ...block, logsBloom: isEmpty ? block.logsBloom : bloom };
       };
       heads = {
         ...next,

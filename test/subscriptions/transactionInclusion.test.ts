@@ -130,6 +130,23 @@ test("with includeReorgs, it reports each inclusion, each reorganisation and the
   rig.close();
 });
 
+test("a connection that closes while its subscriptions are told of a reorganisation leaves nothing behind", async () => {
+  const rig = createRig();
+  for (let count = 0; count < 2; count++) {
+    await rig.subscribe(KIND, { hash: ONE, includeReorgs: true });
+  }
+  seal(rig, 11n, true);
+  await rig.head(11n);
+  await rig.sentCount(2);
+  rig.whenSent(() => rig.endAll());
+  const reads = rig.asked.length;
+  await rig.head(11n, { fork: 1, from: 1 });
+  await rig.head(12n, { fork: 1 });
+  assert.equal(rig.openCount(), 0);
+  assert.equal(rig.asked.length, reads);
+  rig.close();
+});
+
 test("a pre-confirmed transaction is reported once, before it is included", async () => {
   const rig = createRig();
   const notified = await rig.subscribe(KIND, { hash: ONE });

@@ -118,3 +118,20 @@ test("a pendingLogs subscription that begins inside a block gets the whole block
   assert.deepEqual(names(late()), ["two", "one"]);
   rig.close();
 });
+
+test("proven events are read by hash, and not taken from the heads, whose headers need not have their hashes", async () => {
+  const rig = createRig();
+  const heads = await rig.subscribe("newHeads");
+  const provenHeads = await rig.subscribeProven("newHeads");
+  const provenLogs = await rig.subscribeProven("logs", {});
+  rig.results.set(`eth_getBlockByHash ${hashOf(11n)}`, { number: "0xb", size: "0x1", transactions: [] });
+  rig.results.set(`eth_getLogs ${hashOf(11n)}`, [rpcLog(11n, hashOf(11n), "one", 0)]);
+  // All first reads.
+  rig.fail(3);
+  await rig.head(11n, { isEmpty: true });
+  await rig.sentCount(3);
+  assert.deepEqual(heads(), [{ number: "0xb" }]);
+  assert.deepEqual(provenHeads(), [{ number: "0xb", size: "0x1" }]);
+  assert.deepEqual(names(provenLogs()), ["one"]);
+  rig.close();
+});
