@@ -52,6 +52,20 @@ const dispatchIn = (
   return requiresProof(request) ? dispatch.proven(body, context) : dispatch.inView(body, context);
 };
 
+/** Creates the function that counts responses by what decided on the served head. */
+const createHeadCount = ({ config: { name: chain }, shared }: ChainEndpointOptions) => {
+  const { headResponses } = shared.telemetry.metrics;
+  const series = {
+    agreed: headResponses.series({ chain, head: "agreed" }),
+    linked: headResponses.series({ chain, head: "linked" }),
+  };
+  return ({ head }: Pick<EndpointResponse, "head">): void => {
+    if (head !== undefined) {
+      series[head].inc();
+    }
+  };
+};
+
 /** Creates the endpoint of one chain: JSON-RPC over HTTP and WebSocket. Any other request is passed through. */
 export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => {
   const { dispatch, passthrough, gate, views } = options;
@@ -59,16 +73,13 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
   const chain = options.config.name;
   const proofHeader = new ProofHeader();
   const texts = new PositionTexts();
-  const { headResponses } = options.shared.telemetry.metrics;
-  const byHead = {
-    agreed: headResponses.series({ chain, head: "agreed" }),
-    linked: headResponses.series({ chain, head: "linked" }),
-  };
+  const countHead = createHeadCount(options);
 
   /** A request waits while this process must not answer from its view, or while the heads of an idle chain are read. */
   const heldBy = (): Promise<void> | undefined => gate?.wait() ?? heads.catchingUp;
 
-  const begin = (body: Uint8Array, request: InboundRequest, hasWaited: boolean): Awaitable<EndpointResponse> => {
+  const begin = (body: Uint8Array, request: InboundRequest, hasWaited = false): Awaitable<EndpointResponse> => {
+    heads.markActive();
     const held = heldBy();
     if (held !== undefined) {
       return held.then(() => begin(body, request, hasWaited));
@@ -87,11 +98,6 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
       : answer(body, request, tooOld);
   };
 
-  const handle: Endpoint["handle"] = (body, request) => {
-    heads.markActive();
-    return begin(body, request, false);
-  };
-
   const answer = (body: Uint8Array, request: InboundRequest, error?: RpcError): Awaitable<EndpointResponse> => {
     const first = heads.current();
     const context = views.contextOf(request);
@@ -100,9 +106,7 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
       error === undefined ? dispatchIn(options, body, request, context) : dispatch.refuse(body, request, error);
     return whenKnown(result, (known) => {
       const response = toEndpointResponse(known, request, { first, last: heads.current(), view, proofHeader });
-      if (response.head !== undefined) {
-        byHead[response.head].inc();
-      }
+      countHead(response);
       return response;
     });
   };
@@ -119,5 +123,5 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     });
   };
 
-  return { chain, passthrough, handle, upgrade };
+  return { chain, passthrough, handle: begin, upgrade };
 };
