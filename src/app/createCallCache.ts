@@ -1,6 +1,7 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId, HeaderFields } from "../core/heads.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
+import type { ChainForks } from "../ethereum/rules.ts";
 import { parseJson } from "../json/jsonBytes.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { parseBaseBlock } from "../simulation/simulatedHeader.ts";
@@ -34,6 +35,8 @@ export interface ChainCallCacheOptions {
   readonly signal: AbortSignal;
   readonly telemetry: Telemetry;
   readonly execution: ChainExecution;
+  /** The rules of the chain. */
+  readonly forks: () => ChainForks | undefined;
   readonly values: ValueStore;
   readonly follower: StateFollower;
   readonly cost: StateCost;
@@ -51,7 +54,7 @@ export interface ChainCallCacheOptions {
 const PROBE_TIMEOUT_MS = 5_000;
 
 /** Returns the headers and hashes of canonical blocks. */
-const createBlockLookups = ({ heads }: Upstreams) => {
+const createBlockLookups = ({ upstreams: { heads }, forks }: ChainCallCacheOptions) => {
   const ownHashes = new OwnHashes();
   const canonical = ({ number, hash }: BlockId) => {
     const current = heads.current();
@@ -63,7 +66,7 @@ const createBlockLookups = ({ heads }: Upstreams) => {
       const header = canonical(block)?.header(block.number);
       return header !== undefined && ownHashes.has(header) ? header : undefined;
     },
-    isComputed: (header: HeaderFields): boolean => ownHashes.hasComputed(header),
+    isCertain: (header: HeaderFields): boolean => ownHashes.hasComputed(header) && forks()?.isShown !== true,
     ancestorHash: (number: bigint, block: BlockId): Hash | undefined => canonical(block)?.at(number)?.hash,
   };
 };
@@ -117,7 +120,7 @@ export interface ChainCallCache extends AnswerSource, AnswerTarget {
 export const createCallCache = (options: ChainCallCacheOptions): ChainCallCache => {
   const { config, upstreams, values, follower, cost, loader, comparison, differences, never, waits, telemetry } =
     options;
-  const lookups = createBlockLookups(upstreams);
+  const lookups = createBlockLookups(options);
   const { headerOf } = lookups;
   const forget = createForget(options);
   const shared = { chain: config.name, values, follower, cost, telemetry };

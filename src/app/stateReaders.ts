@@ -39,7 +39,7 @@ interface StateReadersOptions
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "forget">;
   readonly follower: StateFollower;
   readonly snapshots: ChainSnapshots;
-  readonly views: Pick<ChainViews, "execution">;
+  readonly views: Pick<ChainViews, "execution" | "forks">;
   /** The room for answers to calls. 0: none is kept. */
   readonly answerBytes: number;
   /** Suspends a node whose value other origins contradict. */
@@ -101,6 +101,7 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
     execution !== undefined && answerBytes > 0
       ? createCallCache({
           ...{ ...options, loader, comparison, differences, execution, never, waits, maxBytes: answerBytes },
+          forks: () => views.forks,
           onDropped: () => {
             // They were wrong, or are not the node's any more. So are those of the snapshots.
             snapshots.replace();

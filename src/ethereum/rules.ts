@@ -72,6 +72,8 @@ export interface ChainForks {
   readonly op?: OpForkTimes;
   /** EIP-6110 */
   readonly depositContract?: `0x${string}`;
+  /** A node has shown which fork is the newest: it is neither configured nor in the table. */
+  readonly isShown?: true;
   /** Time in seconds from which forebay does not know the rules of this chain. */
   readonly unknownFrom?: bigint;
   /** Block numbers in the chain's fork id (EIP-2124). Undefined: the id cannot be computed. */

@@ -86,9 +86,9 @@ export const resolveForks = async (
   }
   const shown = await readNewestFork(callNode);
   if (known !== undefined) {
-    return { forks: withShownForks(known, shown), hasTimes: true };
+    return { forks: { ...withShownForks(known, shown), isShown: true }, hasTimes: true };
   }
-  return shown && { forks: opForksUpTo(chainId, shown), hasTimes: false };
+  return shown && { forks: { ...opForksUpTo(chainId, shown), isShown: true }, hasTimes: false };
 };
 
 const CHECK_MS = 10 * 60_000;

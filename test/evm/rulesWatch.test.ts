@@ -29,23 +29,38 @@ const nodeWith = (selector: string, hasClz: boolean) => {
 const newestFork = async (chainId: bigint, ask: (method: string) => Promise<unknown>) => {
   const found = await resolveForks("auto", chainId, ask);
   assert.ok(found);
-  return { fork: rulesAt(found.forks, 1n, NOVEMBER_2026).op, hasTimes: found.hasTimes };
+  const { forks, hasTimes } = found;
+  return { fork: rulesAt(forks, 1n, NOVEMBER_2026).op, hasTimes, isShown: forks.isShown === true };
 };
 
 test("a chain whose newest fork is in the table needs no node", async () => {
   const { ask, asked } = nodeWith(ISTHMUS, false);
-  assert.deepEqual(await newestFork(UNICHAIN, ask), { fork: "karst", hasTimes: true });
+  assert.deepEqual(await newestFork(UNICHAIN, ask), { fork: "karst", hasTimes: true, isShown: false });
   assert.deepEqual(asked, []);
 });
 
 test("a chain outside the table has the fork that its newest block shows, and Karst if CLZ runs", async () => {
   assert.equal((await newestFork(UNLISTED, nodeWith(ISTHMUS, false).ask)).fork, "isthmus");
   assert.equal((await newestFork(UNLISTED, nodeWith(JOVIAN, false).ask)).fork, "jovian");
-  assert.deepEqual(await newestFork(UNLISTED, nodeWith(JOVIAN, true).ask), { fork: "karst", hasTimes: false });
+  assert.deepEqual(await newestFork(UNLISTED, nodeWith(JOVIAN, true).ask), {
+    fork: "karst",
+    hasTimes: false,
+    isShown: true,
+  });
   assert.equal(await resolveForks("auto", UNLISTED, async () => null), undefined);
 });
 
 test("a chain with a fork that is not in the table has the fork that its newest block shows", async () => {
-  assert.deepEqual(await newestFork(BOB, nodeWith(ISTHMUS, false).ask), { fork: "isthmus", hasTimes: true });
-  assert.deepEqual(await newestFork(BOB, nodeWith(JOVIAN, false).ask), { fork: "jovian", hasTimes: true });
+  const { isShown } = await newestFork(BOB, async () => null);
+  assert.equal(isShown, true, "a node that shows none decides too");
+  assert.deepEqual(await newestFork(BOB, nodeWith(ISTHMUS, false).ask), {
+    fork: "isthmus",
+    hasTimes: true,
+    isShown: true,
+  });
+  assert.deepEqual(await newestFork(BOB, nodeWith(JOVIAN, false).ask), {
+    fork: "jovian",
+    hasTimes: true,
+    isShown: true,
+  });
 });

@@ -1,6 +1,6 @@
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { ReadSet } from "../../core/readSet.ts";
-import { type Address, isAddress, ZERO_ADDRESS } from "../../ethereum/hex.ts";
+import { type Address, isAddress, isQuantity, ZERO_ADDRESS } from "../../ethereum/hex.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
@@ -18,8 +18,8 @@ export interface CallRunnerOptions extends KnownValues {
   readonly checks: Pick<CallChecks, "isForwarded">;
   readonly run: RunCall;
   headerOf(block: BlockId): HeaderFields | undefined;
-  /** Whether the hash of the header was computed. */
-  isComputed(header: HeaderFields): boolean;
+  /** Whether no node alone states what a run takes from the header, or the rules of its block. */
+  isCertain(header: HeaderFields): boolean;
 }
 
 /** A call to execute on the known state after a block. */
@@ -37,7 +37,7 @@ export type KnownRun =
   | {
       readonly kind: "done";
       readonly outcome: CallOutcome;
-      /** All values that it read follow by hashes from the header of the block. */
+      /** All values that it read follow by hashes from the header of the block, and no node chose its gas. */
       readonly isProven: boolean;
     }
   | { readonly kind: "missing"; readonly keys: readonly StateKey[] }
@@ -54,6 +54,9 @@ const decoder = new TextDecoder();
 
 /** A price makes the result depend on the base fee, which clients treat differently in calls. */
 const PRICES = ["gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBlobGas"] as const;
+
+/** Half of what geth gives to a call that names no gas. */
+const LEAST_GAS = 25_000_000n;
 
 /** Executes calls on known values alone, and decides whether a result may answer. No node is asked. */
 export class CallRunner {
@@ -75,7 +78,7 @@ export class CallRunner {
       const guessed = source.guessedReads(outcome.reads);
       return guessed.length > 0
         ? { kind: "missing", keys: guessed }
-        : { kind: "done", outcome, isProven: isOnProven(source, outcome.reads) };
+        : { kind: "done", outcome, isProven: hasEnoughGas(params, gasCap) && isOnProven(source, outcome.reads) };
     } catch (error) {
       return error instanceof MissingValuesError ? { kind: "missing", keys: error.keys } : { kind: "failed" };
     }
@@ -86,7 +89,7 @@ export class CallRunner {
     { key, method, block, node, generation, body }: JudgedCall,
     { outcome: { result, holdsWithLessGas, reads: readSet }, isProven }: KnownRun & { readonly kind: "done" },
   ): CallResult | Refusal {
-    const { follower, values, never, checks, headerOf, isComputed } = this.#options;
+    const { follower, values, never, checks, headerOf, isCertain } = this.#options;
     const fields = headerOf(block);
     const header = resultHeader(fields);
     if (
@@ -114,7 +117,7 @@ export class CallRunner {
     const isRepeatable = body === undefined || (method === "eth_call" && isRepeatableCall(key, body, text));
     return {
       ...{ body: body ?? encoder.encode(text), block, reads, header, generation, node, isRepeatable },
-      isProven: isProven && method === "eth_call" && !hasPrice(key) && isComputed(fields),
+      isProven: isProven && method === "eth_call" && !hasPrice(key) && isCertain(fields),
     };
   }
 }
@@ -129,6 +132,15 @@ const expectedReads = ({ addresses, keys }: CallReads, sender: Address): Expecte
   accounts: addresses.has(sender) ? [...addresses] : [...addresses, sender],
   slots: keys.flatMap(({ address, slot }) => (slot === undefined ? [] : [[address, slot] as const])),
 });
+
+/**
+ * Whether the gas of a run is that of the call, or more than it probably needs. A node that gives calls little gas could choose
+ * what they return.
+ */
+const hasEnoughGas = (params: readonly unknown[], gasCap: bigint): boolean => {
+  const { gas } = params[0] as { readonly gas?: unknown };
+  return gasCap >= LEAST_GAS || (isQuantity(gas) && BigInt(gas) <= gasCap);
+};
 
 const isOnProven = (source: KnownSource, readSet: ReadSet): boolean =>
   isProvable(readSet) && source.hasProven(valuesRead(callReads(readSet)));

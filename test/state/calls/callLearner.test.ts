@@ -88,7 +88,7 @@ const createRig = (options: Partial<CallLearnerOptions> = {}) => {
     never: new Set(),
     checks: { isForwarded: () => false },
     headerOf: () => ({ miner: CONTRACT, gasLimit: "0x5" }),
-    isComputed: () => true,
+    isCertain: () => true,
     ancestorHash: () => undefined,
     defaultsOf: async () => DEFAULTS,
     table: {
@@ -114,7 +114,7 @@ test("an answer is learned with its reads, and its values are loaded round by ro
 for (const [name, isProven, changed] of [
   ["all values that it read are proven", true, {}],
   ["a value is the word of a node", false, { stated: SLOT_KEY }],
-  ["the hash of the header was not computed", false, { options: { isComputed: () => false } }],
+  ["the hash of the header was not computed", false, { options: { isCertain: () => false } }],
   ["it has a price", false, { key: JSON.stringify(["eth_call", [{ to: CONTRACT, gasPrice: "0x1" }, null]]) }],
   ["it is an estimate", false, { method: "eth_estimateGas" }],
   ["it read the hash of an earlier block", false, { reads: { ...READS, blockHashes: [3n] } }],

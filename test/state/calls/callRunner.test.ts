@@ -30,6 +30,18 @@ const SENDER: Address = `0x${"aa".repeat(20)}`;
 /** Returns sload(7). */
 const CODE = Uint8Array.fromHex("60075460005260206000f3");
 const CODE_HASH = keccak256Hex(CODE);
+/** Returns whether it has more than a million gas. */
+const METER: Address = `0x${"dd".repeat(20)}`;
+const METER_CODE = Uint8Array.fromHex("5a620f42401060005260206000f3");
+const METER_HASH = keccak256Hex(METER_CODE);
+const CODES = new Map([
+  [CODE_HASH, CODE],
+  [METER_HASH, METER_CODE],
+]);
+const HASHES = new Map([
+  [READER, CODE_HASH],
+  [METER, METER_HASH],
+]);
 const GAS_CAP = 50_000_000n;
 
 const word = (value: bigint): string => value.toString(16).padStart(64, "0");
@@ -37,17 +49,17 @@ const known = ({ field, address }: StateKey): string => {
   if (field === "slot") {
     return word(0x42n);
   }
-  return field === "code" && address === READER ? CODE_HASH.slice(2) : word(0n);
+  return (field === "code" && HASHES.get(address)?.slice(2)) || word(0n);
 };
 const values = {
   get: known,
   isReadable: () => true,
   hasProof: () => true,
-  code: (hash: string) => (CODE_HASH === `0x${hash}` ? CODE : undefined),
+  code: (hash: string) => CODES.get(`0x${hash}`),
 };
 
 /** Runs the call, and counts the requests of the thread for values. */
-const runCounted = async (call: object, earlier?: KnownRun) => {
+const runCounted = async (call: object, earlier?: KnownRun, gas = GAS_CAP) => {
   let requests = 0;
   const run: RunCall = ({ paramsText, source, gasCap }) => {
     const counted: StateSource = {
@@ -68,7 +80,7 @@ const runCounted = async (call: object, earlier?: KnownRun) => {
     });
   };
   const runner = new CallRunner({
-    ...{ run, values, ancestorHash: () => undefined, headerOf: () => undefined, isComputed: () => true },
+    ...{ run, values, ancestorHash: () => undefined, headerOf: () => undefined, isCertain: () => true },
     ...{ follower: { generation: 0 }, never: new Set(), checks: { isForwarded: () => false } },
   });
   const outcome = await runner.run(
@@ -78,7 +90,7 @@ const runCounted = async (call: object, earlier?: KnownRun) => {
       block: PARENT,
       expected: earlier?.kind === "done" ? callReads(earlier.outcome.reads) : undefined,
     },
-    GAS_CAP,
+    gas,
   );
   return { outcome, requests };
 };
@@ -93,5 +105,21 @@ for (const [name, call] of [
     const { outcome, requests } = await runCounted(call, first.outcome);
     assert.equal(outcome.kind === "done" && outcome.outcome.result, `0x${word(0x42n)}`);
     assert.equal(requests, 0);
+  });
+}
+
+const LITTLE = 60_000n;
+for (const [name, gas, call, result, isProven] of [
+  ["without gas, at a usual node", GAS_CAP, {}, 1n, true],
+  ["without gas, at a node that gives little", LITTLE, {}, 0n, false],
+  ["with more gas than a node gives", LITTLE, { gas: "0x4c4b40" }, 0n, false],
+  ["with its own gas, below that of the node", LITTLE, { gas: "0xc350" }, 0n, true],
+  ["with its own gas, at a usual node", GAS_CAP, { gas: "0x4c4b40" }, 1n, true],
+] as const) {
+  test(`a call ${name} is ${isProven ? "" : "not "}proven: the gas of a node's choice decides nothing`, async () => {
+    const { outcome } = await runCounted({ to: METER, ...call }, undefined, gas);
+    assert.ok(outcome.kind === "done", outcome.kind);
+    assert.deepEqual([outcome.outcome.holdsWithLessGas, outcome.outcome.result], [true, `0x${word(result)}`]);
+    assert.equal(outcome.isProven, isProven);
   });
 }
