@@ -44,7 +44,7 @@ const nowMs = (): number => performance.now();
 export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "cost" | "trust"> {
   readonly views: Pick<ChainViews, "ready" | "view" | "forks" | "systemContracts" | "execution">;
   readonly forwarded: ForwardedReasons;
-  readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "sharedValues" | "forget">;
+  readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "maxScriptMs" | "sharedValues" | "forget">;
   readonly storage: ChainSnapshotsOptions["storage"];
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;

@@ -55,7 +55,12 @@ export interface ReadPipeline {
   readonly keys: ChainKeys;
   /** Runs scripts on keys of this chain; undefined without Redis. */
   readonly runScript: RunScript | undefined;
+  /** Redis is slow if a script takes longer. */
+  readonly maxScriptMs: number;
 }
+
+/** A script may take this number of deadlines of Redis. */
+const SCRIPT_DEADLINES = 2;
 
 const valuesIn = (store: EntryStore, keys: ChainKeys): SharedValues => ({
   get: async (key) => (await store.get(keys.prefix + key))?.body,
@@ -112,6 +117,7 @@ export const createReadPipeline = (
     store: new TieredStore(cacheOptions),
     stateStore: new StateStore(cacheOptions, stated),
     ...{ keys, stated, negativeCache, sharedValues, runScript },
+    maxScriptMs: SCRIPT_DEADLINES * (redis?.timeoutMs ?? 0),
     learnedValues: sharedValues ?? (disk && valuesIn(disk, keys)),
   };
 };

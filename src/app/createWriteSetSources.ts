@@ -26,7 +26,7 @@ import type { Upstreams } from "./upstreams.ts";
 export interface WriteSetSourcesOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
-  readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript">;
+  readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "maxScriptMs">;
   readonly views: Pick<ChainViews, "forks" | "systemContracts" | "execution">;
   /** Undefined without a feed. */
   readonly feed: FeedSource | undefined;
@@ -103,7 +103,7 @@ const createShare = ({
   pipeline,
   trust,
 }: WriteSetSourcesOptions): ((source: WriteSetSource) => WriteSetSource) => {
-  const { runScript } = pipeline;
+  const { runScript, maxScriptMs: maxReplyMs } = pipeline;
   if (runScript === undefined) {
     return (source) => source;
   }
@@ -111,7 +111,7 @@ const createShare = ({
   const origins = new Map(upstreams.nodes.map(({ name, origin }) => [name, origin]));
   return (source) =>
     new SharedSource(source, {
-      ...{ values, origins },
+      ...{ values, origins, maxReplyMs },
       mayUse: (node) => trust.mayUse(node),
       blockTimeMs: () => upstreams.heads.blockTimeMs,
     });

@@ -40,6 +40,8 @@ const RECONNECT_MS = 1_000;
 export class RedisStore implements EntryStore {
   readonly name = "redis";
   readonly run: RunScript;
+  /** Deadline of each read and write. */
+  readonly timeoutMs: number;
   readonly #telemetry: Telemetry;
   readonly #client: Redis | Cluster;
   readonly #readHealth: RedisHealth;
@@ -54,6 +56,7 @@ export class RedisStore implements EntryStore {
     const { log, metrics } = telemetry;
     const client = connectRedis(url, "cache", log, tls);
     this.#telemetry = telemetry;
+    this.timeoutMs = timeoutMs;
     this.#client = client;
     this.#readHealth = new RedisHealth("get", telemetry);
     this.#writeHealth = new RedisHealth("set", telemetry);

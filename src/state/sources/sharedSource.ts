@@ -12,6 +12,8 @@ export interface SharedSourceOptions {
   readonly origins: ReadonlyMap<string, string>;
   /** Whether a write set on the word of this node may be used here. */
   mayUse(node: string): boolean;
+  /** A Redis that is slower is not asked for a time: each head would wait for it. */
+  readonly maxReplyMs: number;
   blockTimeMs(): number;
 }
 
@@ -24,8 +26,6 @@ const LEASE_MARGIN_MS = 1_000;
 const MIN_READ_MS = 1_000;
 /** The replica waits this part of a block time for the value of another one. */
 const WAITED_SHARE = 1 / 2;
-/** A Redis that is slower is not asked for a time: each head would wait for it. */
-const MAX_REPLY_MS = 100;
 const PAUSE_MS = 5_000;
 /** The delays between two looks at a held lease. */
 const FIRST_LOOK_MS = 20;
@@ -125,7 +125,7 @@ export class SharedSource implements WriteSetSource {
     const endMs = performance.now() + blockTimeMs() * WAITED_SHARE;
     try {
       for (let lookMs = FIRST_LOOK_MS; performance.now() >= this.#pausedUntilMs; lookMs *= 2) {
-        const taken = await this.#take(wanted.key, Math.min(MAX_REPLY_MS, endMs - performance.now()));
+        const taken = await this.#take(wanted.key, Math.min(this.#options.maxReplyMs, endMs - performance.now()));
         if (taken !== undefined && taken !== "held") {
           return isValueLease(taken) ? taken : await this.#parse(taken, wanted);
         }
