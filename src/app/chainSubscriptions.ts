@@ -1,14 +1,16 @@
 import type { ChainConfig } from "../config/schema.ts";
 import { ownContext } from "../core/context.ts";
 import type { View } from "../core/view.ts";
-import { followAgreed } from "../heads/followHeads.ts";
+import { type FollowedHeads, followAgreed, followOnly } from "../heads/followHeads.ts";
 import type { HeadsBehind } from "../heads/headsBehind.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { readWhole } from "../jsonrpc/response.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Handlers } from "../methods/handlers.ts";
+import { isCommittedBy } from "../methods/provenReads.ts";
 import { PendingTransactions } from "../nodes/pendingTransactions.ts";
 import { Subscriptions, type SubscriptionsOptions } from "../subscriptions/subscriptions.ts";
+import { OwnHashes } from "../verification/checkHeader.ts";
 import type { ClientViews } from "./chainSources.ts";
 import { noHead } from "./chainViews.ts";
 import type { Shared } from "./shared.ts";
@@ -64,12 +66,20 @@ export interface ChainSubscriptionsOptions {
   readonly signal: AbortSignal;
 }
 
+/** Leaves out blocks to which the agreed head does not commit. Subscribers are told that they missed some. */
+const onlyCommitted = (heads: FollowedHeads, agreed: FollowedHeads, ownHashes: OwnHashes): FollowedHeads =>
+  followOnly(heads, (block) => {
+    const current = agreed.current();
+    return current !== undefined && (block.hash === current.latest.hash || isCommittedBy(current, block, ownHashes));
+  });
+
 /** Creates the sources of events for clients that want blocks with confirmations, or proven ones. */
 const createSealedEvents = (
   { config, upstreams, behind, provenHandlers }: ChainSubscriptionsOptions,
   internal: InternalCallOptions,
 ): NonNullable<SubscriptionsOptions["sealedEvents"]> => {
   const unproven = { heads: upstreams.heads, internal };
+  const ownHashes = new OwnHashes();
   const proven = () => {
     const heads = followAgreed(upstreams.heads);
     const view = (): View => {
@@ -83,8 +93,9 @@ const createSealedEvents = (
   };
   return ({ confirmations, isProven }) => {
     const source = isProven ? proven() : unproven;
+    const heads = confirmations === 0 ? source.heads : behind.follow(source.heads, confirmations);
     return {
-      heads: confirmations === 0 ? source.heads : behind.follow(source.heads, confirmations),
+      heads: isProven ? onlyCommitted(heads, source.heads, ownHashes) : heads,
       read: internalCall({ ...source.internal, behind, confirmations }),
     };
   };

@@ -64,3 +64,9 @@ export const followFound = (heads: FollowedHeads, find: (of: Heads) => Heads | u
 /** Follows the newest heads that a majority of several origins has, for one listener. */
 export const followAgreed = (heads: FollowedHeads): FollowedHeads =>
   followFound(heads, (of) => (of.isAgreed ? of : undefined));
+
+/** Follows the heads of a chain without the new blocks that `isFollowed` refuses. */
+export const followOnly = (heads: FollowedHeads, isFollowed: (block: RingBlock) => boolean): FollowedHeads => ({
+  current: () => heads.current(),
+  subscribe: (listener) => heads.subscribe((change) => listener({ ...change, to: change.to.filter(isFollowed) })),
+});

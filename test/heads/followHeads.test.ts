@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HeadChange, Heads } from "../../src/core/heads.ts";
-import { followAgreed } from "../../src/heads/followHeads.ts";
+import { followAgreed, followOnly } from "../../src/heads/followHeads.ts";
 import { type ChainOptions, createHeads } from "../support/builders/heads.ts";
 
 const agreed = (options: ChainOptions): Heads => ({ ...createHeads(options), isAgreed: true });
@@ -56,4 +56,24 @@ test("without an agreed head there is no current one", () => {
   assert.deepEqual(show(createHeads({ latest: 11 })), NOTHING);
   assert.deepEqual(show(agreed({ latest: 12 })), NOTHING);
   assert.deepEqual(show(agreed({ latest: 13 })), { from: [], to: [13] });
+});
+
+test("blocks that are refused are not told, and heads stay current", () => {
+  const before = createHeads({ latest: 10 });
+  const heads = createHeads({ latest: 12 });
+  const to = [11n, 12n].flatMap((number) => heads.at(number) ?? []);
+  const told: HeadChange[] = [];
+  const followed = followOnly(
+    {
+      current: () => before,
+      subscribe: (listener) => {
+        listener({ heads, from: [], to });
+        return () => {};
+      },
+    },
+    ({ number }) => number !== 11n,
+  );
+  followed.subscribe((change) => told.push(change));
+  assert.deepEqual(told, [{ heads, from: [], to: to.slice(1) }]);
+  assert.equal(followed.current(), before);
 });

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { HeaderFields, Heads, RingBlock } from "../../src/core/heads.ts";
+import type { BlockId, HeaderFields, Heads, RingBlock } from "../../src/core/heads.ts";
 import { formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../src/ethereum/bloom.ts";
 import { type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
-import { isCommitted } from "../../src/methods/provenReads.ts";
+import { createCall } from "../../src/jsonrpc/call.ts";
+import { isCommitted, isNamed } from "../../src/methods/provenReads.ts";
 import { OwnHashes } from "../../src/verification/checkHeader.ts";
 import { createContext } from "../support/builders/request.ts";
 
@@ -67,6 +68,39 @@ test("nothing below a header with an unknown field is committed to: its hash cou
   assert.equal(linked(blocks, forgedAt + 1), true);
   assert.equal(linked(blocks, forgedAt), false);
   assert.equal(linked(blocks, forgedAt - 1), false);
+});
+
+test("with confirmations, the head of the chain must commit to the block, not that of the view", () => {
+  const blocks = createBlocks();
+  const forgedAt = LENGTH - 3;
+  const { block, header } = blocks[forgedAt] ?? assert.fail();
+  blocks[forgedAt] = { block, header: { ...header, newField: "0x1", parentHash: ZERO_HASH } };
+  const heads = headsOf(blocks);
+  for (const [confirmations, isHeld] of [
+    [1, true],
+    [3, false],
+  ] as const) {
+    const below = headsOf(blocks.slice(0, LENGTH - confirmations));
+    const base = createContext({ heads: below });
+    const context = base.with({ behind: { confirmations, actual: { heads } } });
+    const chain = { ownHashes: new OwnHashes() } as Parameters<typeof isCommitted>[1]["chain"];
+    assert.equal(isCommitted(below.latest, { chain, context }), isHeld, `${confirmations} confirmations`);
+  }
+});
+
+test("a block that the request names by its hash needs no head, unless it must be canonical", () => {
+  const blocks = createBlocks();
+  const orphan = { number: 7n, hash: ZERO_HASH };
+  const { block } = blocks.at(-1) ?? assert.fail();
+  const isOf = (id: BlockId, param: unknown): boolean => {
+    const chain = { ownHashes: new OwnHashes() } as Parameters<typeof isNamed>[1]["chain"];
+    const call = createCall("eth_getBalance", [ZERO_ADDRESS, param]);
+    return isNamed(id, { chain, call, context: createContext({ heads: headsOf(blocks) }) });
+  };
+  assert.equal(isOf(orphan, ZERO_HASH), true);
+  assert.equal(isOf(orphan, { blockHash: ZERO_HASH }), true);
+  assert.equal(isOf(orphan, { blockHash: ZERO_HASH, requireCanonical: true }), false);
+  assert.equal(isOf(block, { blockHash: block.hash, requireCanonical: true }), true);
 });
 
 test("another block at the number is not committed to", () => {
