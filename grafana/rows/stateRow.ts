@@ -17,11 +17,11 @@ export const stateRow: Row = {
     {
       title: "Compared with a node",
       description:
-        "Known values that audits and samples compared a second, wrong ones, also by responses to clients (read), and those on which nodes disagree.",
+        "Known values that audits and samples compared a second, wrong ones, also by responses to clients (read), proven ones that a node contradicts, and those on which nodes disagree.",
       unit: "suffix:values/s",
       queries: [
         named("{{kind}}", rates("state_compared_total", CHAIN, "kind")),
-        named("{{kind}}: wrong", rates("state_differences_total", CHAIN, "kind")),
+        named("{{kind}}: wrong ({{proof}})", rates("state_differences_total", CHAIN, "kind", "proof")),
         named("nodes disagree", rates("state_disagreements_total", CHAIN)),
       ],
     },

@@ -1,4 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ReadValues } from "./fetch/stateFetcher.ts";
 import { parseSingle } from "./fetch/stateRequests.ts";
@@ -43,12 +44,17 @@ export const compareValues = async (
 
 export interface StateChecksOptions {
   readonly chain: string;
-  readonly values: Pick<ValueStore, "get" | "head" | "sourceOf">;
+  readonly values: Pick<ValueStore, "get" | "hasProof" | "head" | "sourceOf">;
   readonly cost: Pick<StateCost, "usedKeys" | "budget" | "spend" | "takeSample" | "comparisonFactor" | "onCompared">;
   readonly comparison: Pick<OriginComparison, "nextNode" | "nodeBeside">;
   readonly differences: Pick<StateDifferences, "handle">;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   readonly random?: () => number;
+}
+
+/** The response to a read that no node was asked for. */
+interface LocalRead extends Pick<RpcResponse, "proof"> {
+  readonly body: Uint8Array;
 }
 
 const AUDIT_INTERVAL_MS = 30_000;
@@ -74,8 +80,8 @@ export class StateChecks {
   }
 
   /**
-   * Audits known values once, unless nothing is known, the last audit is still running, or too little was saved since. The origins
-   * take turns.
+   * Audits known values once, but no proven ones, unless nothing is known, the last audit is still running, or too little was saved
+   * since. The origins take turns.
    */
   async audit(): Promise<void> {
     const { values, comparison, cost } = this.#options;
@@ -97,8 +103,8 @@ export class StateChecks {
   }
 
   /** Called with each read that no node was asked for. A share of them is compared at the block of the response. */
-  onLocalRead(key: StateKey, block: BlockId, body: Uint8Array): void {
-    if (this.#options.cost.takeSample()) {
+  onLocalRead(key: StateKey, block: BlockId, { body, proof }: LocalRead): void {
+    if (this.#options.cost.takeSample(proof === "proven")) {
       this.#sample(key, block, body).catch((err) => this.#report(err));
     }
   }
@@ -165,7 +171,8 @@ export class StateChecks {
     let nonces = 0;
     for (const key of new Set([...cost.usedKeys.mostUsed(half), ...cost.usedKeys.sample(half, this.#random)])) {
       const value = values.get(key, block);
-      if (value === undefined || (key.field === "nonce" && nonces === MAX_NONCES)) {
+      const isLeftOut = (key.field === "nonce" && nonces === MAX_NONCES) || values.hasProof(key, block);
+      if (value === undefined || isLeftOut) {
         continue;
       }
       nonces += key.field === "nonce" ? 1 : 0;

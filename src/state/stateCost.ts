@@ -18,6 +18,8 @@ const HORIZON_MS = 600_000;
 /** The share of local results that are compared with a node, limited to one a second. */
 const SAMPLE_SHARE = 0.01;
 const MIN_SAMPLE_INTERVAL_MS = 1_000;
+/** Results that are proven are compared this many times as rarely: only forebay itself can be wrong. */
+const PROVEN_DIVISOR = 10;
 /** Restored values are compared this many times as often, for this time or until so many comparisons agreed. */
 export const RESTORED_FACTOR = 10;
 const RESTORED_MS = 180_000;
@@ -114,6 +116,8 @@ export class StateCost {
   #restoredLeft = 0;
   #lastReadMs = Number.NEGATIVE_INFINITY;
   #lastSampleMs = Number.NEGATIVE_INFINITY;
+  /** Of proven results. */
+  #lastProvenSampleMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: StateCostOptions) {
     const { chain, metrics, unitsOf, learning, nowMs = () => performance.now(), random = Math.random } = options;
@@ -186,13 +190,19 @@ export class StateCost {
   }
 
   /** Called with each local result of a read or call. Returns whether to compare it with a node. */
-  takeSample(): boolean {
-    const factor = this.comparisonFactor;
-    const sinceMs = this.#nowMs() - this.#lastSampleMs;
+  takeSample(isProven: boolean): boolean {
+    // No restored value is proven.
+    const factor = isProven ? 1 / PROVEN_DIVISOR : this.comparisonFactor;
+    const nowMs = this.#nowMs();
+    const sinceMs = nowMs - (isProven ? this.#lastProvenSampleMs : this.#lastSampleMs);
     if (this.#random() >= SAMPLE_SHARE * factor || sinceMs < MIN_SAMPLE_INTERVAL_MS / factor) {
       return false;
     }
-    this.#lastSampleMs = this.#nowMs();
+    if (isProven) {
+      this.#lastProvenSampleMs = nowMs;
+    } else {
+      this.#lastSampleMs = nowMs;
+    }
     return true;
   }
 

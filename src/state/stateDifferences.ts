@@ -10,7 +10,7 @@ export interface StateDifferencesOptions {
   readonly chain: string;
   readonly comparison: Pick<OriginComparison, "hasSeveral" | "judge">;
   readonly trust: Pick<SourceTrust, "suspendLastUsed" | "suspendNode">;
-  readonly values: Pick<ValueStore, "sourceOf">;
+  readonly values: Pick<ValueStore, "sourceOf" | "hasProof">;
   readonly sourced: Pick<SourcedValues, "contest" | "settle" | "carriersOf">;
   readonly follower: Pick<StateFollower, "forget" | "forgetNode" | "endAnswers" | "epoch">;
   /** Undefined without a data folder. */
@@ -29,6 +29,8 @@ const MAX_JUDGED = 16;
 
 interface FoundDifference extends StateDifference {
   readonly kind: DifferenceKind;
+  /** Whether the known value follows by hashes from the header of the block. */
+  readonly isProven: boolean;
   /** The giver of the known value. */
   readonly source: ValueProvenance | undefined;
   /** The nodes on whose word alone the write sets are that carried the known value. */
@@ -38,8 +40,9 @@ interface FoundDifference extends StateDifference {
 }
 
 /**
- * Reacts to known values that differ from those of a node. Other origins decide which of the two is wrong.
- * A chain with one origin drops all values, and suspends the source of its newest write set.
+ * Reacts to known values that differ from those of a node. Other origins decide which of the two is wrong. A proven value is counted
+ * before: either the node is wrong, or forebay is. A chain with one origin drops all values, and suspends the source of its newest
+ * write set.
  */
 export class StateDifferences {
   readonly #options: StateDifferencesOptions;
@@ -54,7 +57,13 @@ export class StateDifferences {
     const { comparison, values, sourced, follower, snapshot, chain, telemetry } = this.#options;
     const { key, block } = difference;
     const source = values.sourceOf(key, block);
-    const found = { ...difference, kind, source, carriers: this.#carriersOf(source, block), epoch: follower.epoch };
+    const isProven = values.hasProof(key, block);
+    const carriers = this.#carriersOf(source, block);
+    const found = { ...difference, kind, isProven, source, carriers, epoch: follower.epoch };
+    if (isProven) {
+      telemetry.metrics.stateDifferences.inc({ chain, kind, proof: "proven" });
+      telemetry.log.error({ ...this.#describe(found), kind }, "a node's value differs from a proven one");
+    }
     if (snapshot?.isWatched === true) {
       snapshot.discard();
       // Nobody knows what changed the snapshot, so that no node is blamed.
@@ -164,11 +173,13 @@ export class StateDifferences {
     this.#options.snapshot?.replace();
   }
 
-  /** Counts and logs a known value that is wrong. */
+  /** Counts and logs a known value that is wrong. A proven one is counted already. */
   #report(found: FoundDifference, text: string, fields: object = {}): void {
     const { chain, telemetry } = this.#options;
-    const { kind } = found;
-    telemetry.metrics.stateDifferences.inc({ chain, kind });
+    const { kind, isProven } = found;
+    if (!isProven) {
+      telemetry.metrics.stateDifferences.inc({ chain, kind, proof: "none" });
+    }
     telemetry.log.error({ ...this.#describe(found), kind, ...fields }, text);
   }
 

@@ -131,7 +131,7 @@ export class StateReads {
 
   #answer(read: StateRead, known: KnownResponse): RpcResponse {
     this.#count(read, true);
-    this.#options.checks.onLocalRead(read.key, read.block, known.body);
+    this.#options.checks.onLocalRead(read.key, read.block, known);
     return known;
   }
 

@@ -102,7 +102,7 @@ export const stateMetrics = (metrics: MetricFactory) => ({
 
 const COMPARISONS = ["audit", "sample"] as const;
 /** `read`: a node's response to a client. */
-const DIFFERENCES = [...COMPARISONS, "read"] as const;
+const DIFFERENCES = [...COMPARISONS, "read", "call"] as const;
 
 /** Declares the metrics of the costs and savings of following state, in provider units, and of its comparison with nodes. */
 export const stateUnitMetrics = (metrics: MetricFactory) => ({
@@ -119,10 +119,11 @@ export const stateUnitMetrics = (metrics: MetricFactory) => ({
   }),
   stateDifferences: metrics.counter(
     "state_differences_total",
-    "Known state values that were wrong, by how that was found",
+    "Known state values that were wrong, and proven values and results of calls that a node contradicted, by how that was found",
     {
       chain: CHAIN,
       kind: DIFFERENCES,
+      proof: ["proven", "none"],
     },
   ),
   stateDisagreements: metrics.counter(

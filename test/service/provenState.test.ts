@@ -20,6 +20,8 @@ const CODE = "0x60075460005260206000f3";
 const FEE_RECIPIENT = addressOf(100);
 /** One answer of a hundred is compared with the node. Above that share, none is. */
 const NOT_COMPARED = 0.5;
+/** A tenth of the time between two audits. */
+const AUDIT_TICK_MS = 3_000;
 
 type Writes = readonly (readonly [Address, bigint])[];
 
@@ -52,6 +54,26 @@ class ProvenChain {
   }
 }
 
+/** Runs the audits when the test asks for one: the time of ten ticks passes at once. */
+const catchAudits = (t: TestContext): (() => void) => {
+  const audits = new Set<() => void>();
+  const original = setInterval;
+  t.mock.method(globalThis, "setInterval", (...args: Parameters<typeof setInterval>) => {
+    const [tick, ms] = args;
+    if (ms === AUDIT_TICK_MS) {
+      audits.add(() => tick());
+    }
+    return original(...args);
+  });
+  return () => {
+    for (const tick of audits) {
+      for (let count = 0; count < 10; count++) {
+        tick();
+      }
+    }
+  };
+};
+
 interface RigOptions {
   readonly state?: ServiceChain["state"];
   readonly lies?: StandInNodeOptions["lies"];
@@ -60,7 +82,9 @@ interface RigOptions {
 }
 
 const startRig = async (t: TestContext, { state, lies, nodes: count = 1 }: RigOptions = {}) => {
-  t.mock.method(Math, "random", () => NOT_COMPARED);
+  const chance = { value: NOT_COMPARED };
+  t.mock.method(Math, "random", () => chance.value);
+  const audit = catchAudits(t);
   const world = new ProvenChain();
   const { chain } = world;
   world.mine(ACCOUNTS.map((address) => [address, 1n]));
@@ -95,9 +119,9 @@ const startRig = async (t: TestContext, { state, lies, nodes: count = 1 }: RigOp
   };
   const balance = (address: Address, tag: unknown = "latest", headers = {}) =>
     ask("eth_getBalance", [address, tag], headers);
-  /** Reads the same values in several blocks, until it pays to follow. */
-  const learn = async () => {
-    for (let turn = 0; turn < 4; turn++) {
+  /** Reads the same values in several new blocks: after 4 it pays to follow, after 20 to audit. */
+  const learn = async (blocks = 4) => {
+    for (let block = 0; block < blocks; block++) {
       world.mine();
       await follow();
       for (const address of ACCOUNTS) {
@@ -106,7 +130,7 @@ const startRig = async (t: TestContext, { state, lies, nodes: count = 1 }: RigOp
     }
   };
   const callsOf = (method: string) => nodes.reduce((sum, node) => sum + (node.calls.get(method) ?? 0), 0);
-  return { world, chain, service, nodes, follow, ask, balance, learn, callsOf };
+  return { world, chain, service, nodes, follow, ask, balance, learn, callsOf, chance, audit };
 };
 
 const proven = (number: number): string => `proven; block=${number}`;
@@ -238,8 +262,7 @@ test("a call on proven values is proven, and stays so until a value that it read
   const call = (headers = {}) => ask("eth_call", [{ to: CONTRACT, gas: "0x30000" }, "latest"], headers);
   assert.match((await call()).label ?? "", /^stated/, "first sight");
   await until(async () => {
-    world.mine();
-    await follow();
+    await learn(1);
     return (await call()).label === proven(chain.height);
   }, "the call is learned on proven values");
   const before = callsOf("eth_call");
@@ -253,4 +276,45 @@ test("a call on proven values is proven, and stays so until a value that it read
   const { result, label } = await call();
   assert.deepEqual([result, label], [wordOf(8n), proven(chain.height)], "executed on the value of the list");
   assert.equal(callsOf("eth_call"), before, "no node was asked");
+});
+
+for (const isProven of [true, false]) {
+  test(`audits ask nodes ${isProven ? "nothing for proven values" : "for values that are not proven"}`, async (t) => {
+    const { service, balance, learn, audit } = await startRig(t, { state: { prove: isProven && "auto" } });
+    await learn(20);
+    const compared = () => metric(service.opsUrl, "forebay_state_compared_total", 'kind="audit"');
+    const spent = () => metric(service.opsUrl, "forebay_state_units_spent_total", 'purpose="audit"');
+    audit();
+    if (isProven) {
+      await balance(ALICE);
+      assert.deepEqual([await compared(), await spent()], [0, 0]);
+    } else {
+      await until(async () => (await compared()) === ACCOUNTS.length, "an audit");
+      assert.ok((await spent()) > 0);
+    }
+  });
+}
+
+test("of proven answers one in a thousand is compared, and a difference is counted as one of a proven value", async (t) => {
+  let isLying = false;
+  const lies = { eth_getBalance: (value: unknown) => (isLying ? "0xbad" : value) };
+  const { world, service, follow, balance, learn, callsOf, chance } = await startRig(t, { lies });
+  await learn();
+  world.mine();
+  await follow();
+  assert.match((await balance(ALICE)).label ?? "", /^proven/);
+  isLying = true;
+  const before = callsOf("eth_getBalance");
+  chance.value = 0.005;
+  assert.equal((await balance(ALICE)).result, "0x1");
+  chance.value = 0.0005;
+  assert.equal((await balance(ALICE)).result, "0x1");
+  chance.value = NOT_COMPARED;
+  const differences = (...labels: readonly string[]) =>
+    metric(service.opsUrl, "forebay_state_differences_total", ...labels);
+  await until(async () => (await differences()) > 0, "a difference");
+  assert.equal(await differences('kind="sample"', 'proof="proven"'), 1);
+  assert.equal(await differences(), 1);
+  assert.equal(callsOf("eth_getBalance"), before + 1, "the other answer was not compared");
+  assert.equal((await balance(ALICE)).result, "0x1", "the proof is read again");
 });

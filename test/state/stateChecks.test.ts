@@ -26,6 +26,7 @@ const comparisonWith = (reader: ComparedNode["reader"]) => {
 const createParts = (count: number, { wrong = -1, unitsPerKey = 1, auditUnits = 10_000 } = {}) => {
   const keys = Array.from({ length: count }, (_, index) => keyOf(index, index % 10 === 9 ? "nonce" : "balance"));
   const actual = new Map(keys.map((key, index) => [key, digits(index)]));
+  const proven = new Set<StateKey>();
   const reads: (readonly StateKey[])[] = [];
   const differences: StateDifference[] = [];
   const telemetry = createTelemetry({ level: "silent" });
@@ -47,6 +48,7 @@ const createParts = (count: number, { wrong = -1, unitsPerKey = 1, auditUnits = 
     values: {
       head: BLOCK,
       sourceOf: () => undefined,
+      hasProof: (key: StateKey) => proven.has(key),
       get: (key: StateKey) => (keys.indexOf(key) === wrong ? digits(1_000_000) : actual.get(key)),
     },
     comparison: comparisonWith({
@@ -64,7 +66,7 @@ const createParts = (count: number, { wrong = -1, unitsPerKey = 1, auditUnits = 
     const { values } = await telemetry.metrics.stateCompared.get();
     return { compared: values.reduce((sum, { value }) => sum + value, 0), spent: total() };
   };
-  return { keys, actual, clock, options, reads, differences, counts };
+  return { keys, actual, proven, clock, options, reads, differences, counts };
 };
 
 test("an audit compares the most used values and others, and five nonces", async () => {
@@ -110,7 +112,7 @@ test("one answer in a hundred is compared, limited to one a second", async () =>
   const startMs = clock.nowMs;
   clock.random = 0.02;
   const samples = new StateChecks(options);
-  const body = new TextEncoder().encode('"0x3"');
+  const body = { body: new TextEncoder().encode('"0x3"') };
   samples.onLocalRead(key, BLOCK, body);
   assert.equal(reads.length, 0);
   clock.random = 0.005;
@@ -119,7 +121,47 @@ test("one answer in a hundred is compared, limited to one a second", async () =>
   samples.onLocalRead(key, BLOCK, body);
   assert.equal(reads.length, 1);
   clock.nowMs = startMs + 1_000;
-  samples.onLocalRead(key, BLOCK, new TextEncoder().encode('"0x4"'));
+  samples.onLocalRead(key, BLOCK, { body: new TextEncoder().encode('"0x4"') });
+  await new Promise(setImmediate);
+  assert.deepEqual(differences, [{ key, block: BLOCK, known: digits(4), actual: digits(3), node: "one" }]);
+});
+
+test("an audit leaves out proven values, and asks nothing if all are proven", async () => {
+  const { options, proven, keys, reads, counts } = createParts(20);
+  for (const key of keys.slice(1)) {
+    proven.add(key);
+  }
+  const checks = new StateChecks(options);
+  await checks.audit();
+  assert.deepEqual(reads, [keys.slice(0, 1)]);
+  for (const key of keys) {
+    proven.add(key);
+  }
+  await checks.audit();
+  assert.deepEqual([reads.length, (await counts()).compared], [1, 1]);
+});
+
+test("one proven answer in a thousand is compared, limited to one in ten seconds, beside the others", async () => {
+  const { options, clock, keys, reads, differences } = createParts(10);
+  const [key = keyOf(0)] = keys.slice(3);
+  const startMs = clock.nowMs;
+  const samples = new StateChecks(options);
+  const encode = (text: string) => new TextEncoder().encode(text);
+  const read = (proof: "proven" | "checked", text = '"0x3"') =>
+    samples.onLocalRead(key, BLOCK, { body: encode(text), proof });
+  clock.random = 0.001;
+  read("proven");
+  assert.equal(reads.length, 0);
+  clock.random = 0.0009;
+  read("proven");
+  read("checked");
+  assert.equal(reads.length, 2);
+  clock.nowMs = startMs + 9_999;
+  read("proven");
+  assert.equal(reads.length, 2);
+  clock.nowMs = startMs + 10_000;
+  read("proven", '"0x4"');
+  assert.equal(reads.length, 3);
   await new Promise(setImmediate);
   assert.deepEqual(differences, [{ key, block: BLOCK, known: digits(4), actual: digits(3), node: "one" }]);
 });

@@ -19,7 +19,11 @@ const FETCHED: ValueProvenance = { from: { number: 4n, hash: hashOf(4) }, kind: 
 const LIE = { node: "liar", origin: "liars", value: "2" };
 
 /** Handles one difference. Undefined: the chain has one origin. */
-const handle = async (judgement: Judgement | undefined, source: ValueProvenance | undefined = FETCHED) => {
+const handle = async (
+  judgement: Judgement | undefined,
+  source: ValueProvenance | undefined = FETCHED,
+  isProven = false,
+) => {
   const telemetry = createTelemetry({ level: "silent" });
   const events: string[] = [];
   const handler = new StateDifferences({
@@ -32,7 +36,7 @@ const handle = async (judgement: Judgement | undefined, source: ValueProvenance 
       },
       suspendNode: (node) => events.push(`suspend traces of ${node}`),
     },
-    values: { sourceOf: () => source },
+    values: { sourceOf: () => source, hasProof: () => isProven },
     follower: {
       epoch: 0,
       forget: (reason) => events.push(`forget ${reason}`),
@@ -53,7 +57,8 @@ const handle = async (judgement: Judgement | undefined, source: ValueProvenance 
   const { stateDifferences, stateDisagreements } = telemetry.metrics;
   const countOf = async (metric: { get(): Promise<{ values: readonly { value: number }[] }> }) =>
     (await metric.get()).values.reduce((sum, { value }) => sum + value, 0);
-  return { events, wrong: await countOf(stateDifferences), undecided: await countOf(stateDisagreements) };
+  const proofs = (await stateDifferences.get()).values.flatMap(({ value, labels }) => (value > 0 ? labels.proof : []));
+  return { events, proofs, wrong: await countOf(stateDifferences), undecided: await countOf(stateDisagreements) };
 };
 
 test("with one origin, the source is suspended, all values are dropped, and the difference is counted", async () => {
@@ -66,6 +71,22 @@ test("a node that lied is suspended, its traces rest, its values end, and nothin
   const { events, wrong, undecided } = await handle({ kind: "right", refuted: [LIE] });
   assert.deepEqual(events, ["contest", "settle", "suspend liar", "suspend traces of liar", "forget liar"]);
   assert.deepEqual([wrong, undecided], [0, 0]);
+});
+
+test("a difference of a proven value is counted once, whatever the other origins say", async () => {
+  const judgements: readonly (Judgement | undefined)[] = [
+    undefined,
+    { kind: "right", refuted: [LIE] },
+    { kind: "undecided", statements: [] },
+    { kind: "unanswered" },
+    { kind: "wrong", value: "2", cause: "writeSets", refuted: [] },
+  ];
+  for (const judgement of judgements) {
+    const { events, wrong, proofs } = await handle(judgement, FETCHED, true);
+    assert.deepEqual([wrong, proofs], [1, ["proven"]], judgement?.kind ?? "one origin");
+    assert.deepEqual(events, (await handle(judgement)).events, "the reaction is that to any value");
+  }
+  assert.deepEqual((await handle(undefined)).proofs, ["none"]);
 });
 
 test("without a majority, the key stays contested, nobody is suspended, and that is counted", async () => {

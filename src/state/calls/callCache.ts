@@ -123,7 +123,8 @@ export class CallCache {
     return whenKnown(ask(), (response) => {
       if (isFreshFromNode(response) && response.block?.hash === block.hash && response.body instanceof Uint8Array) {
         const actual: unknown = JSON.parse(decoder.decode(response.body));
-        void this.#options.checks.compare({ ...answer, key, method, block }, actual);
+        const isProven = this.#options.table.isProven(answer, block);
+        void this.#options.checks.compare({ ...answer, key, method, block, isProven }, actual);
       }
       return response;
     });
@@ -133,8 +134,9 @@ export class CallCache {
     const { key, method, block } = call;
     const { body, reads, node } = answer;
     this.#count(entry, call, true);
-    this.#options.checks.onLocalResult({ key, method, block, body, reads, node });
-    return { body, status: HIT, block, proof: this.#options.table.isProven(answer, block) ? "proven" : "checked" };
+    const isProven = this.#options.table.isProven(answer, block);
+    this.#options.checks.onLocalResult({ key, method, block, body, reads, node, isProven });
+    return { body, status: HIT, block, proof: isProven ? "proven" : "checked" };
   }
 
   /** Waits for the block's write set if only that is missing. */

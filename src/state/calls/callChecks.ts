@@ -18,6 +18,8 @@ import type { CallTable } from "./callTable.ts";
 export interface LocalResult extends Pick<CallResult, "block" | "body" | "reads" | "node"> {
   readonly key: string;
   readonly method: CallMethod;
+  /** Whether it follows by hashes from the header of the block. */
+  readonly isProven: boolean;
 }
 
 export interface CallChecksOptions {
@@ -58,7 +60,7 @@ export class CallChecks {
 
   /** Called with each local result. */
   onLocalResult(result: LocalResult): void {
-    if (this.#options.cost.takeSample()) {
+    if (this.#options.cost.takeSample(result.isProven)) {
       void this.#sample(result);
     }
   }
@@ -111,11 +113,14 @@ export class CallChecks {
 
   async #report(result: LocalResult, outcome: unknown): Promise<void> {
     const { chain, table, follower, differences, telemetry } = this.#options;
-    const { key, method, block, body } = result;
+    const { key, method, block, body, isProven } = result;
     const { generation } = follower;
     const actual = outcome instanceof NodeError ? outcome.message : outcome;
     table.clear();
     telemetry.metrics.stateAnswers.inc({ chain, method, event: "differed" });
+    if (isProven) {
+      telemetry.metrics.stateDifferences.inc({ chain, kind: "call", proof: "proven" });
+    }
     telemetry.log.error(
       { chain, request: key, number: block.number.toString(), hash: block.hash, known: decoder.decode(body), actual },
       "a local answer differs from the node's",

@@ -23,6 +23,7 @@ const RESULT: LocalResult = {
   body: Buffer.from('"0xab"'),
   reads: { keys: [], emptiness: [], addresses: new Set(), blockOpcodes: new Set() },
   node: "one",
+  isProven: false,
 };
 
 interface RigOptions {
@@ -69,7 +70,11 @@ const createRig = ({ outcomes, actual = CODE }: RigOptions) => {
     forget: ({ key }) => forgotten.push(key),
   });
   const settled = () => new Promise(setImmediate);
-  return { checks, clock, asked, found, forgotten, wrong, settled, clears: () => clears };
+  const counted = async () =>
+    (await metrics.stateDifferences.get()).values.flatMap(({ value, labels }) =>
+      value > 0 ? [`${labels.kind} ${labels.proof} ${value}`] : [],
+    );
+  return { checks, clock, asked, found, forgotten, wrong, settled, counted, clears: () => clears };
 };
 
 /** Returns the differences that one sample finds. */
@@ -122,7 +127,7 @@ test("one local result in 100 is compared, reads and calls together at most once
   const shared = { chain: "chain", cost, telemetry, comparison, differences: { handle: () => undefined } };
   const reads = new StateChecks({
     ...shared,
-    values: { head: undefined, get: () => undefined, sourceOf: () => undefined },
+    values: { head: undefined, get: () => undefined, hasProof: () => false, sourceOf: () => undefined },
   });
   const calls = new CallChecks({
     ...{ ...shared, follower: { generation: 0 }, table: { clear: () => undefined } },
@@ -130,7 +135,9 @@ test("one local result in 100 is compared, reads and calls together at most once
     forget: () => undefined,
   });
   const considerBoth = () => {
-    reads.onLocalRead({ field: "balance", address: CONTRACT, slot: undefined }, RESULT.block, Buffer.from('"0x1"'));
+    reads.onLocalRead({ field: "balance", address: CONTRACT, slot: undefined }, RESULT.block, {
+      body: Buffer.from('"0x1"'),
+    });
     calls.onLocalResult(RESULT);
   };
   considerBoth();
@@ -144,6 +151,31 @@ test("one local result in 100 is compared, reads and calls together at most once
   calls.onLocalResult(RESULT);
   considerBoth();
   assert.deepEqual(asked, ["read", "call"]);
+});
+
+test("a proven result that a node contradicts is counted, also if a value that it read is wrong", async () => {
+  const reads = { ...RESULT.reads, keys: [BALANCE] };
+  for (const [isProven, actual, expected] of [
+    [true, CODE, ["call proven 1"]],
+    [true, "7".repeat(64), ["call proven 1"]],
+    [false, CODE, []],
+  ] as const) {
+    const { checks, counted } = createRig({ outcomes: [], actual });
+    await checks.compare({ ...RESULT, reads, isProven }, "0xac");
+    assert.deepEqual(await counted(), expected);
+  }
+});
+
+test("proven results are sampled a tenth as often", async () => {
+  const { checks, clock, asked, settled } = createRig({ outcomes: ["0xab", "0xab", "0xab"] });
+  const startMs = clock.nowMs;
+  const offered = { ...RESULT, isProven: true };
+  for (const afterMs of [0, 1_000, 9_999, 10_000]) {
+    clock.nowMs = startMs + afterMs;
+    checks.onLocalResult(offered);
+  }
+  await settled();
+  assert.equal(asked.length, 2);
 });
 
 /** Reports a result that reads one value. The node has another result. */
