@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createDevnet } from "../devnet/devnet.ts";
 import { until } from "../support/clients/until.ts";
@@ -131,9 +131,9 @@ const play = async (step: Step, replacements: readonly (readonly [string, string
   }
   const lines: string[] = [];
   // Of this process, only what a login shell has, and what the network needs. The installed command runs on this Node.js.
-  const path = [join(folder, "global", "bin"), ...(process.env.PATH ?? "").split(delimiter)]
-    .filter((each) => !each.includes("node_modules"))
-    .join(delimiter);
+  const shell = (process.env.PATH ?? "").split(delimiter).filter((each) => !each.includes("node_modules"));
+  const runtime = line.startsWith("forebay ") ? [dirname(process.execPath)] : [];
+  const path = [join(folder, "global", "bin"), ...runtime, ...shell].join(delimiter);
   const { HOME, LANG, TMPDIR, KUBECONFIG } = process.env;
   const network = Object.fromEntries(Object.entries(process.env).filter(([name]) => NETWORK.test(name)));
   const ended = await runCommand(command, {
