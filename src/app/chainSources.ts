@@ -18,8 +18,7 @@ export interface ChainSources {
   readonly views: ClientViews;
   readonly state: {
     readonly reads: Chain["state"];
-    /** Absent if another process has the values. */
-    readonly provenReads?: Chain["provenState"];
+    readonly provenReads: Chain["provenState"];
     readonly callCache: Chain["callCache"];
   };
   /** Present in a process that follows the chain. */

@@ -110,6 +110,9 @@ export const createServingSources = (
       get reads() {
         return copy.info.followsState ? state.reads : undefined;
       },
+      get provenReads() {
+        return copy.info.followsState ? state.reads : undefined;
+      },
       get callCache() {
         return copy.info.answersCalls ? state.callCache : undefined;
       },

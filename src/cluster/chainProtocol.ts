@@ -1,6 +1,6 @@
 import type { Limit, LimitedBy } from "../access/rateLimits.ts";
 import type { BlockId } from "../core/heads.ts";
-import type { RpcResponse } from "../core/rpcSource.ts";
+import type { Proof, RpcResponse } from "../core/rpcSource.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import type { Place } from "../limits/places.ts";
@@ -91,13 +91,19 @@ export interface RunReads {
 }
 
 /** One read of a state value: see StateRead. */
-export type RemoteStateRead = RemoteRead & Pick<StateRead, "method" | "key">;
+export type RemoteStateRead = RemoteRead &
+  Pick<StateRead, "method" | "key"> & {
+    /** Only a value that is known and proven is returned. No response of a node is expected. */
+    readonly onlyProven: boolean;
+  };
 
 /** One call: see CacheableCall. */
 export type RemoteAnswerCall = RemoteRead & Pick<CacheableCall, "method" | "key">;
 
 export interface StateOutcome {
   readonly body?: Uint8Array;
+  /** How far the body is verified. */
+  readonly proof?: Proof | undefined;
   readonly asked?: number;
 }
 

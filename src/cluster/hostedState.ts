@@ -12,7 +12,7 @@ export type StateChange = "followed" | "dropped";
 
 /** The known state of one chain in the main process. */
 export interface ChainKnownState {
-  readonly reads: Pick<StateReads, "request" | "forget"> | undefined;
+  readonly reads: Pick<StateReads, "request" | "findProven" | "forget"> | undefined;
   readonly callCache: Pick<CallCache, "request"> | undefined;
   /** Calls the listener at each change. Returns the function that ends this. */
   subscribe(listener: (change: StateChange) => void): () => void;
@@ -32,7 +32,7 @@ type Request = (context: Context, ask: () => Awaitable<RpcResponse>) => Awaitabl
 
 const expired = (): Error => unavailable("no response of a node came");
 
-const toOutcome = ({ body }: RpcResponse): StateOutcome => (body instanceof Uint8Array ? { body } : {});
+const toOutcome = ({ body, proof }: RpcResponse): StateOutcome => (body instanceof Uint8Array ? { body, proof } : {});
 
 /** Answers reads and calls of serving processes from what is known. Their responses of nodes become known too. */
 export class HostedState {
@@ -48,6 +48,9 @@ export class HostedState {
 
   read(read: RemoteStateRead): Awaitable<StateOutcome> {
     const { reads } = this.#known;
+    if (read.onlyProven) {
+      return this.#findProven(read);
+    }
     return this.#request(read, reads && ((context, ask) => reads.request({ ...read, context }, ask)));
   }
 
@@ -67,14 +70,28 @@ export class HostedState {
     }
   }
 
-  /** Returns a known value without a promise. */
-  #request({ block, bypassCache, clientId }: RemoteRead, request: Request | undefined): Awaitable<StateOutcome> {
+  async #findProven(read: RemoteStateRead): Promise<StateOutcome> {
+    const context = this.#contextOf(read);
+    const found = context && (await this.#known.reads?.findProven({ ...read, context }));
+    return found === undefined ? {} : toOutcome(found);
+  }
+
+  /** Returns undefined if the block is not in the chain. */
+  #contextOf({ block, bypassCache, clientId }: RemoteRead): Context | undefined {
     const heads = this.#heads.current();
-    if (request === undefined || heads === undefined || heads.at(block.number)?.hash !== block.hash) {
-      return {};
+    if (heads?.at(block.number)?.hash !== block.hash) {
+      return undefined;
     }
     const deadlineMs = performance.now() + RESPONSE_TIMEOUT_MS;
-    const context = ownContext(clientId, { heads }, { signal: NEVER_ABORTED, deadlineMs, bypassCache });
+    return ownContext(clientId, { heads }, { signal: NEVER_ABORTED, deadlineMs, bypassCache });
+  }
+
+  /** Returns a known value without a promise. */
+  #request(read: RemoteRead, request: Request | undefined): Awaitable<StateOutcome> {
+    const context = this.#contextOf(read);
+    if (request === undefined || context === undefined) {
+      return {};
+    }
     let asked: number | undefined;
     const outcome = Promise.withResolvers<StateOutcome>();
     const ask = (): Promise<RpcResponse> => {

@@ -1,13 +1,15 @@
 import { LRUCache } from "lru-cache";
 import type { CacheStatus, RpcResponse } from "../core/rpcSource.ts";
 
+type KnownAnswer = Pick<RpcResponse, "block" | "proof"> & { readonly body: Uint8Array };
+
 const MAX_BYTES = 8 * 1024 ** 2;
 const ENTRY_BYTES = 300;
 const HIT: CacheStatus = Object.freeze({ hit: "state" });
 
 /** Answers that the main process gave for one block each. The least used ones are evicted. */
 export class KnownBodies {
-  readonly #bodies = new LRUCache<string, RpcResponse & { readonly body: Uint8Array }>({
+  readonly #bodies = new LRUCache<string, RpcResponse & KnownAnswer>({
     maxSize: MAX_BYTES,
     sizeCalculation: ({ body }, name) => ENTRY_BYTES + name.length + body.length,
   });
@@ -18,10 +20,10 @@ export class KnownBodies {
   }
 
   /** Returns the function that adds the answer to a request that begins now. An answer of before `clear` is not added. */
-  beginAdd(name: string): (body: Uint8Array) => RpcResponse {
+  beginAdd(name: string): (answer: KnownAnswer) => RpcResponse {
     const generation = this.#generation;
-    return (body) => {
-      const response = { body, status: HIT };
+    return (answer) => {
+      const response = { ...answer, status: HIT };
       if (generation === this.#generation) {
         this.#bodies.set(name, response);
       }

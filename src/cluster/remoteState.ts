@@ -24,9 +24,22 @@ const MAX_ENTERED_BYTES = 131_072;
 
 const isEntered = ({ body }: RpcResponse): boolean => body instanceof Uint8Array && body.length <= MAX_ENTERED_BYTES;
 
+interface RemoteRequest {
+  readonly method: StateMethod | CallMethod;
+  readonly key: string;
+  readonly block: StateRead["block"];
+  readonly context: Context;
+}
+
+type AddAnswer = (answer: Pick<RpcResponse, "proof"> & { readonly body: Uint8Array }) => RpcResponse;
+
+const requestOf = ({ key, ...read }: StateRead): RemoteRequest => ({ ...read, key: `${key.address}${key.slot ?? ""}` });
+
+const nameOf = ({ method, key, block }: RemoteRequest): string => `${block.hash}${method}${key}`;
+
 /** The known state of the main process. Answers that it gave for a block answer equal requests for this block here. */
 export class RemoteState {
-  readonly reads: Pick<StateReads, "request" | "forget">;
+  readonly reads: Pick<StateReads, "request" | "findProven" | "forget">;
   readonly callCache: Pick<CallCache, "request">;
   readonly #options: RemoteStateOptions;
   readonly #bodies = new KnownBodies();
@@ -35,6 +48,7 @@ export class RemoteState {
     this.#options = options;
     this.reads = {
       request: (read, ask) => this.#read(read, ask),
+      findProven: (read) => this.#findProven(read),
       forget: () => {
         this.drop();
         options.main.notify("forgetState", { chain: options.chain });
@@ -48,13 +62,32 @@ export class RemoteState {
     this.#bodies.clear();
   }
 
-  #read({ method, key, block, context }: StateRead, ask: Ask): Awaitable<RpcResponse> {
+  #read(read: StateRead, ask: Ask): Awaitable<RpcResponse> {
+    return this.#answer(requestOf(read), ask, () => this.#readState(read, false));
+  }
+
+  /** Returns a value that the main process has proven. It waits for the block's write set. */
+  async #findProven(read: StateRead): Promise<RpcResponse | undefined> {
+    const request = requestOf(read);
+    const { method, block, context } = request;
+    if (context.bypassCache || context.noCache || this.#isOld(request)) {
+      return undefined;
+    }
+    const name = nameOf(request);
+    const known = this.#bodies.get(name);
+    if (known?.proof === "proven") {
+      this.#options.onHit(method);
+      return known;
+    }
+    const add = this.#bodies.beginAdd(name);
+    const { body, proof } = await this.#readState(read, true);
+    return body && add({ body, block, proof });
+  }
+
+  #readState({ method, key, block, context }: StateRead, onlyProven: boolean): Promise<StateOutcome> {
     const { chain, main } = this.#options;
     const { bypassCache, caller } = context;
-    const text = `${key.address}${key.slot ?? ""}`;
-    return this.#answer({ method, key: text, block, context }, ask, () =>
-      main.call("readState", { chain, method, key, block, bypassCache, clientId: caller.clientId }),
-    );
+    return main.call("readState", { chain, method, key, block, bypassCache, onlyProven, clientId: caller.clientId });
   }
 
   #call({ method, key, block, context }: CacheableCall, ask: Ask): Awaitable<RpcResponse> {
@@ -67,24 +100,27 @@ export class RemoteState {
 
   #answer(request: RemoteRequest, ask: Ask, askMain: () => Promise<StateOutcome>): Awaitable<RpcResponse> {
     const { method, key, block, context } = request;
-    const isOld = context.view.heads.latest.number - block.number >= this.#options.maxReadable();
-    if (key.length > MAX_KEY_CHARACTERS || isOld) {
+    if (key.length > MAX_KEY_CHARACTERS || this.#isOld(request)) {
       return ask();
     }
-    const name = `${block.hash}${method}${key}`;
+    const name = nameOf(request);
     const known = context.bypassCache ? undefined : this.#bodies.get(name);
     if (known !== undefined) {
       this.#options.onHit(method);
       return known;
     }
-    return this.#answerByMain(name, ask, askMain);
+    const add = this.#bodies.beginAdd(name);
+    return this.#answerByMain((answer) => add({ ...answer, block }), ask, askMain);
   }
 
-  async #answerByMain(name: string, ask: Ask, askMain: () => Promise<StateOutcome>): Promise<RpcResponse> {
-    const add = this.#bodies.beginAdd(name);
-    const { body, asked } = await askMain();
+  #isOld({ block, context }: RemoteRequest): boolean {
+    return context.view.heads.latest.number - block.number >= this.#options.maxReadable();
+  }
+
+  async #answerByMain(add: AddAnswer, ask: Ask, askMain: () => Promise<StateOutcome>): Promise<RpcResponse> {
+    const { body, proof, asked } = await askMain();
     if (body !== undefined) {
-      return add(body);
+      return add({ body, proof });
     }
     return asked === undefined ? ask() : this.#enterResponse(asked, ask);
   }
@@ -102,11 +138,4 @@ export class RemoteState {
       throw error;
     }
   }
-}
-
-interface RemoteRequest {
-  readonly method: StateMethod | CallMethod;
-  readonly key: string;
-  readonly block: StateRead["block"];
-  readonly context: Context;
 }

@@ -198,7 +198,7 @@ const proveState =
     if (known !== undefined) {
       return known;
     }
-    const enter = proven.chain.provenState?.beginProof();
+    const enter = proven.chain.provenState?.beginProof?.();
     const response = await proven.read("eth_getProof", [address, wanted.slots, wanted.parameter]);
     const proof = parsedResult(response);
     const { block } = response;

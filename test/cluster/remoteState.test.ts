@@ -4,7 +4,7 @@ import { deserialize, serialize } from "node:v8";
 import type { MainFunctions, ServingFunctions } from "../../src/cluster/chainProtocol.ts";
 import { type ChainKnownState, HostedState } from "../../src/cluster/hostedState.ts";
 import { RemoteState } from "../../src/cluster/remoteState.ts";
-import type { RpcResponse } from "../../src/core/rpcSource.ts";
+import type { Proof, RpcResponse } from "../../src/core/rpcSource.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
 import type { Awaitable } from "../../src/jsonrpc/call.ts";
 import { Channel } from "../../src/threads/channel.ts";
@@ -22,12 +22,13 @@ const textOf = ({ body }: RpcResponse): string => Buffer.from(body as Uint8Array
 /** The answers that the main process knows, by the address of a balance or the text of a call. */
 const createKnown = () => {
   const bodies = new Map<string, RpcResponse["body"]>();
+  const proofs = new Map<string, Proof>();
   const log: string[] = [];
   const request = (name: string, clientId: string, ask: Ask): Awaitable<RpcResponse> => {
     log.push(`${clientId} reads ${name}`);
     const body = bodies.get(name);
     if (body !== undefined) {
-      return { body, status: { hit: "state" } };
+      return { body, status: { hit: "state" }, proof: proofs.get(name) };
     }
     return Promise.resolve(ask()).then(
       (response) => {
@@ -44,11 +45,16 @@ const createKnown = () => {
   const known: Pick<ChainKnownState, "reads" | "callCache"> = {
     reads: {
       request: ({ key, context }, ask) => request(key.address, context.caller.clientId, ask),
+      findProven: async ({ key: { address: name }, context }) => {
+        log.push(`${context.caller.clientId} wants a proven ${name}`);
+        const [body, proof] = [bodies.get(name), proofs.get(name)];
+        return body && proof === "proven" ? { body, status: { hit: "state" }, proof } : undefined;
+      },
       forget: () => bodies.clear(),
     },
     callCache: { request: ({ key, context }, ask) => request(key, context.caller.clientId, ask) },
   };
-  return { known, log };
+  return { known, log, proofs };
 };
 
 /** Creates the channels between a serving process and the main process. `sends` counts what the serving process sends. */
@@ -78,7 +84,7 @@ const createChannelPair = () => {
 const createRig = () => {
   const heads = createFakeHeads(100n);
   const { serving, main, sends } = createChannelPair();
-  const { known, log } = createKnown();
+  const { known, log, proofs } = createKnown();
   const hosted = new HostedState(known, heads);
   const hits: string[] = [];
   const state = new RemoteState({
@@ -101,11 +107,16 @@ const createRig = () => {
   /** Reads the balance of an account at the served head, or at another block. */
   const balance = async (block = heads.current().latest, address = ADDRESS): Promise<RpcResponse> =>
     state.reads.request({ method: "eth_getBalance", key: balanceOf(address), block, context: context() }, ask);
+  const proven = (options: { readonly bypassCache?: boolean; readonly noCache?: boolean } = {}) =>
+    state.reads.findProven({
+      ...{ method: "eth_getBalance", key: balanceOf(ADDRESS), block: heads.current().latest },
+      context: createContext({ heads: heads.current(), clientId: "alice", ...options }),
+    });
   const call = async (key = CALL_KEY): Promise<RpcResponse> => {
     const block = heads.current().latest;
     return state.callCache.request({ method: "eth_call", key, block, context: context() }, ask);
   };
-  return { heads, main, sends, log, hits, state, node, balance, call };
+  return { heads, main, sends, log, proofs, hits, state, node, balance, proven, call };
 };
 
 /** Waits until the main process has logged a line. */
@@ -190,4 +201,48 @@ test("a call that is too large to be learned goes to a node, and not to the main
   assert.equal(textOf(await call(key)), '"0x7"');
   assert.equal(node.asked, 1);
   assert.equal(sends.toMain, 0);
+});
+
+test("an answer of the main process has its proof and its block, also when it answers later requests", async () => {
+  const { heads, balance, call, log, proofs, node } = createRig();
+  assert.equal((await balance()).proof, undefined);
+  await call();
+  await logged(log, `entered ${ADDRESS} of node1`);
+  await logged(log, `entered ${CALL_KEY} of node1`);
+  assert.equal((await balance()).proof, undefined, "the word of a node");
+  proofs.set(ADDRESS, "proven");
+  proofs.set(CALL_KEY, "checked");
+  heads.move({ number: 101n });
+  const block = heads.current().latest;
+  for (const turn of ["of the main process", "again"]) {
+    const [value, answer] = [await balance(), await call()];
+    assert.deepEqual([value.proof, value.block], ["proven", block], turn);
+    assert.deepEqual([answer.proof, answer.block], ["checked", block], turn);
+  }
+  assert.equal(node.asked, 2);
+});
+
+test("a value that must be proven is found if the main process has proven it, and no node is asked", async () => {
+  const { heads, balance, proven, log, proofs, hits, node, sends } = createRig();
+  assert.equal(await proven(), undefined, "nothing is known");
+  await balance();
+  await logged(log, `entered ${ADDRESS} of node1`);
+  await balance();
+  assert.equal(await proven(), undefined, "it is known, and not proven");
+  proofs.set(ADDRESS, "proven");
+  const found = await proven();
+  assert.ok(found !== undefined);
+  assert.deepEqual([textOf(found), found.proof, found.block], ['"0x7"', "proven", heads.current().latest]);
+  const before = sends.toMain;
+  assert.deepEqual(await proven(), found);
+  assert.equal((await balance()).proof, "proven");
+  assert.equal(sends.toMain, before, "it is known here");
+  assert.deepEqual(hits, ["eth_getBalance", "eth_getBalance"]);
+  assert.equal(await proven({ bypassCache: true }), undefined);
+  assert.equal(await proven({ noCache: true }), undefined);
+  assert.equal(sends.toMain, before);
+  assert.equal(node.asked, 1);
+  heads.move({ number: 101n });
+  assert.equal((await proven())?.proof, "proven");
+  assert.equal(log.filter((line) => line === `alice wants a proven ${ADDRESS}`).length, 4);
 });

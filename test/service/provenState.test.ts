@@ -79,9 +79,10 @@ interface RigOptions {
   readonly lies?: StandInNodeOptions["lies"];
   /** Each has an origin of its own. */
   readonly nodes?: number;
+  readonly processes?: number;
 }
 
-const startRig = async (t: TestContext, { state, lies, nodes: count = 1 }: RigOptions = {}) => {
+const startRig = async (t: TestContext, { state, lies, nodes: count = 1, processes }: RigOptions = {}) => {
   const chance = { value: NOT_COMPARED };
   t.mock.method(Math, "random", () => chance.value);
   const audit = catchAudits(t);
@@ -93,7 +94,7 @@ const startRig = async (t: TestContext, { state, lies, nodes: count = 1 }: RigOp
       StandInNode.start({ chain, hasAccessLists: true, hasProofs: true, lies: index === 0 ? lies : undefined }),
     ),
   );
-  const service = await createService({
+  const options: ServiceChain = {
     nodes: nodes.map(({ url }, index) => ({
       url,
       name: `node${index}`,
@@ -103,7 +104,8 @@ const startRig = async (t: TestContext, { state, lies, nodes: count = 1 }: RigOp
     blockTimeMs: LONG_MS,
     forks: "amsterdam",
     state: { waitMs: LONG_MS, ...state },
-  });
+  };
+  const service = await createService(options, processes === undefined ? {} : { server: { processes } });
   t.after(async () => {
     await service.close();
     await Promise.all(nodes.map((node) => node.close()));
@@ -111,6 +113,8 @@ const startRig = async (t: TestContext, { state, lies, nodes: count = 1 }: RigOp
   const follow = async () => {
     const latest = (await service.chains[0]?.upstreams.heads.refresh())?.latest;
     assert.equal(latest?.hash, chain.latest.hash);
+    const number = formatQuantity(chain.height);
+    await until(async () => (await rpc(service.url, "eth_blockNumber")).body.result === number, "it is served");
   };
   const ask = async (method: string, params: readonly unknown[], headers = {}) => {
     const { body, headers: received } = await rpc(service.url, method, params, headers);
@@ -317,4 +321,27 @@ test("of proven answers one in a thousand is compared, and a difference is count
   assert.equal(await differences(), 1);
   assert.equal(callsOf("eth_getBalance"), before + 1, "the other answer was not compared");
   assert.equal((await balance(ALICE)).result, "0x1", "the proof is read again");
+});
+
+test("serving processes answer with the labels of the main process, also clients that require proven answers", async (t) => {
+  const { world, chain, follow, ask, balance, learn, callsOf } = await startRig(t, { nodes: 2, processes: 2 });
+  await learn();
+  const call = (headers = {}) => ask("eth_call", [{ to: CONTRACT, gas: "0x30000" }, "latest"], headers);
+  await until(async () => {
+    await learn(1);
+    return (await call()).label === proven(chain.height);
+  }, "the call is learned on proven values");
+  world.mine([[BOB, 3n]]);
+  await follow();
+  const asked = () => ["eth_getProof", "eth_getBalance", "eth_call"].reduce((sum, name) => sum + callsOf(name), 0);
+  const before = asked();
+  for (const headers of [REQUIRE, {}]) {
+    for (const address of ACCOUNTS) {
+      const result = address === BOB ? "0x3" : "0x1";
+      const label = proven(chain.height);
+      assert.deepEqual(await balance(address, "latest", headers), { result, reason: undefined, label });
+    }
+    assert.deepEqual(await call(headers), { result: wordOf(7n), reason: undefined, label: proven(chain.height) });
+  }
+  assert.equal(asked(), before, "no node was asked");
 });
