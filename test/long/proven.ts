@@ -1,32 +1,67 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Heads } from "../../src/core/heads.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
+import type { ProofResponse } from "../support/builders/provenState.ts";
 import { createRandom, pick } from "../support/builders/randomValues.ts";
+import { metric } from "../support/clients/rpc.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 import { RandomStateBlocks, SLOTS, STAND_IN_STORAGES } from "../support/standIn/randomStateBlocks.ts";
 import { StandInCalls } from "../support/standIn/standInCalls.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
-import { StandInNode } from "../support/standIn/standInNode.ts";
+import { StandInNode, type StandInNodeOptions } from "../support/standIn/standInNode.ts";
 import { wordOf } from "../support/standIn/stateKeys.ts";
 import { createStateReads } from "../support/standIn/stateReads.ts";
 import type { LongOptions } from "./support/memory.ts";
-import { LIE_CLASSES, type LyingKind, ProvenLiar } from "./support/provenLies.ts";
+import { LIE_CLASSES, type LyingKind, ProvenLiar, WITNESS_LIE_CLASSES } from "./support/provenLies.ts";
 import { runWithFault } from "./support/runWithFault.ts";
 
 const WHOLE_SECONDS = 240;
 const FAULT_SECONDS = 120;
-/** A wrong proof suspends its node for 30 s. A new service, with its nodes unblamed, begins after this time. */
-const ROUND_MS = 6_000;
-/** Endpoints of the origin that lies, and what each lies about. One goes on after another was suspended. */
-const LYING_NODES: readonly LyingKind[] = [
-  ...(["headers", "order", "lists", "lists", "lists"] as const),
-  ...Array.from({ length: 10 }, (): LyingKind => "proofs"),
+/** A wrong proof suspends its node for 30 s. A new service, with its nodes unblamed, begins after this number of comparisons. */
+const ROUND_COMPARISONS = 500;
+
+const times = (count: number, kind: LyingKind): readonly LyingKind[] => Array.from({ length: count }, () => kind);
+
+interface Variant {
+  readonly name: string;
+  readonly fork: "amsterdam" | "prague";
+  /** Endpoints of the origin that lies, and what each lies about. One goes on after another was suspended. */
+  readonly lying: readonly LyingKind[];
+  /** Each is told in the run. */
+  readonly classes: readonly string[];
+  readonly node: Pick<StandInNodeOptions, "hasAccessLists" | "hasWitnesses">;
+  readonly prove: "auto" | true;
+  /** The share of its responses in which the origin lies. After three blocks without a proof, no witness is asked for a time. */
+  readonly lyingShare: number;
+}
+
+/** `VARIANT=text` selects variants by a part of their name, `SEED=n` other blocks and reads. */
+const only = process.env.VARIANT;
+const VARIANTS: readonly Variant[] = [
+  {
+    ...{ name: "lists", fork: "amsterdam", classes: LIE_CLASSES, node: { hasAccessLists: true }, prove: "auto" },
+    lyingShare: 0.5,
+    lying: ["headers", "order", ...times(3, "lists"), ...times(4, "slots"), ...times(24, "proofs")],
+  },
+  {
+    ...{ name: "witnesses", fork: "prague", classes: WITNESS_LIE_CLASSES, node: { hasWitnesses: true }, prove: true },
+    lyingShare: 0.25,
+    lying: times(4, "witnesses"),
+  },
 ];
-const LYING_SHARE = 0.5;
 /** The share of blocks whose list no node has right, so that a trace carries the values over them, and not the proofs. */
 const UNLISTED_SHARE = 0.1;
+/** Provider units: the reads of the run pay for these early in a round. */
+const CHEAP = {
+  ...{ eth_getBlockAccessList: 1, debug_traceBlockByHash: 1 },
+  ...{ debug_executionWitness: 1, eth_getProof: 1 },
+};
 const CLIENTS = 4;
-const BLOCK_MS = 150;
+const PROOF_SHARE = 0.15;
+const CALL_SHARE = 0.4;
+/** The share of requests that require a proven answer. Without lists, only they read first sights by proof. */
+const REQUIRING_SHARE = 0.3;
+const BLOCK_MS = 70;
 const MAX_REORG = 64;
 const FIRST_BLOCKS = 80;
 const MAX_DEPTH = 40;
@@ -34,8 +69,11 @@ const KEPT_DIFFERENCES = 20;
 /** The share of the compared answers that must be proven, and the share that must be proven calls. No time decides. */
 const MIN_PROVEN_SHARE = 0.1;
 const MIN_CALL_SHARE = 0.0001;
-/** Each class of lies must be told once in this number of comparisons. */
-const COMPARISONS_PER_LIE = 20_000;
+/** Proven blocks to one comparison, where witnesses prove them. */
+const MIN_WITNESSED_SHARE = 0.001;
+/** In the whole run, this number of answers is compared, and each class of lies is told this often. Shorter and slower runs do less. */
+const WHOLE_COMPARISONS = 100_000;
+const WHOLE_TOLD = 100;
 const seed = Number(process.env.SEED ?? 1);
 const isPlanted = process.env.PLANTED !== undefined;
 
@@ -49,18 +87,23 @@ interface Read {
   /** Parameters after the block. */
   readonly rest: readonly unknown[];
   expected(hash: Hash): unknown;
+  /** Returns what is compared of a result. Default: all of it. */
+  readonly compared?: (result: unknown) => unknown;
 }
 
 interface Tally {
   comparisons: number;
   proven: number;
   provenCalls: number;
+  /** Blocks whose traced writes a witness proved, and those where it did not. */
+  readonly witnessed: { proven: number; unproven: number };
   errors: number;
   reorganisations: number;
   readonly differences: object[];
 }
 
 interface World {
+  readonly variant: Variant;
   readonly chain: StandInChain;
   readonly liar: ProvenLiar;
   readonly random: () => number;
@@ -85,9 +128,32 @@ const drive = async ({ chain, random, tally }: World, blocks: RandomStateBlocks,
   }
 };
 
-/** A read of one value, or a call that reads two slots of a token. */
-const drawRead = ({ chain, random }: World): Read => {
-  if (random() < 0.3) {
+/** Returns the values of a proof. Nodes may order its slots as they like. */
+const valuesOfProof = (result: unknown): string => {
+  const { balance, nonce, codeHash, storageHash, storageProof } = result as ProofResponse;
+  const slots = storageProof.map(({ key, value }) => `${BigInt(key)}: ${BigInt(value)}`).sort();
+  return [BigInt(balance), BigInt(nonce), codeHash, storageHash, ...slots].join(" ");
+};
+
+/** A proof of two slots of a token. */
+const drawProof = ({ chain, random }: World): Read => {
+  const address = pick(random, STAND_IN_STORAGES.slice(0, 3));
+  const first = Math.floor(random() * SLOTS);
+  const slots = [first, (first + 1) % SLOTS].map((slot) => wordOf(BigInt(slot)));
+  return {
+    ...{ method: "eth_getProof", params: [address, slots], rest: [], compared: valuesOfProof },
+    expected: (hash) => valuesOfProof(chain.proofAt(hash, address, slots)),
+  };
+};
+
+/** A read of one value, a proof, or a call that reads two slots of a token. */
+const drawRead = (world: World): Read => {
+  const { chain, random, variant } = world;
+  const chance = random();
+  if (chance < PROOF_SHARE && variant.prove === "auto") {
+    return drawProof(world);
+  }
+  if (chance < CALL_SHARE) {
     const to = pick(random, STAND_IN_STORAGES.slice(0, 3));
     const first = Math.floor(random() * SLOTS);
     const slots = [first, (first + 1) % SLOTS].map((slot) => wordOf(BigInt(slot)));
@@ -118,7 +184,10 @@ const compare = async (world: World, service: Service, signal: AbortSignal): Pro
     const from = Math.max(0, views.length - 1);
     const response = await fetch(service.url, {
       method: "POST",
-      headers: { "content-type": "application/json" },
+      headers: {
+        "content-type": "application/json",
+        ...(random() < REQUIRING_SHARE && { "x-forebay-require": "proven" }),
+      },
       body: JSON.stringify({
         ...{ jsonrpc: "2.0", id: 1, method: read.method },
         params: [...read.params, hash === undefined ? "latest" : { blockHash: hash }, ...read.rest],
@@ -136,40 +205,56 @@ const compare = async (world: World, service: Service, signal: AbortSignal): Pro
     const served = views.slice(from).flatMap((view) => view.at(BigInt(number))?.hash ?? []);
     const hashes = hash === undefined ? [...new Set(served)] : [hash];
     const expected = hashes.map((each) => read.expected(each));
-    if (!expected.includes(result) && tally.differences.length < KEPT_DIFFERENCES) {
-      tally.differences.push({ method: read.method, params: read.params, number, hashes, result, expected });
+    const compared = read.compared?.(result) ?? result;
+    if (!expected.includes(compared) && tally.differences.length < KEPT_DIFFERENCES) {
+      tally.differences.push({ method: read.method, params: read.params, number, hashes, result: compared, expected });
     }
   }
 };
 
 /** Starts a service in front of two honest origins and one that lies, and compares its answers for a time. */
-const runRound = async (world: World, nodes: readonly StandInNode[], forMs: number): Promise<void> => {
+const runRound = async (world: World, nodes: readonly StandInNode[], endMs: number): Promise<void> => {
+  const { fork, lying, prove } = world.variant;
   const service = await createService({
-    nodes: nodes.map(({ url }, index) => ({
-      ...{ name: `node${index}`, url, priority: index < LYING_NODES.length ? 0 : 1 },
-      provider: index < LYING_NODES.length ? "liar" : `operator${index}`,
+    nodes: nodes.map(({ url, wsUrl }, index) => ({
+      ...{ name: `node${index}`, url, priority: index < lying.length ? 0 : 1 },
+      ...(lying[index] === "headers" ? {} : { wsUrl }),
+      provider: index < lying.length ? "liar" : `operator${index}`,
     })),
-    ...{ blockTimeMs: BLOCK_MS, forks: "amsterdam" },
-    state: { probation: { blocks: 0, values: 0 } },
+    ...{ blockTimeMs: BLOCK_MS, forks: fork },
+    state: { prove, units: CHEAP, probation: { blocks: 0, values: 0 } },
   });
   const ending = new AbortController();
   const clients = Array.from({ length: CLIENTS }, () => compare(world, service, ending.signal));
-  const endMs = performance.now() + forMs;
-  while (performance.now() < endMs && !(isPlanted && world.tally.differences.length > 0)) {
+  const lastComparison = world.tally.comparisons + ROUND_COMPARISONS;
+  const isOver = () => performance.now() >= endMs || world.tally.comparisons >= lastComparison;
+  while (!isOver() && !(isPlanted && world.tally.differences.length > 0)) {
     await sleep(100);
   }
   ending.abort();
   await Promise.all(clients);
+  const proofs = (...labels: readonly string[]) => metric(service.opsUrl, "forebay_state_proofs_total", ...labels);
+  const proven = await proofs('result="proven"');
+  world.tally.witnessed.proven += proven;
+  world.tally.witnessed.unproven += (await proofs()) - proven;
   await service.close();
 };
 
-const run = async (seconds: number) => {
+const run = async (variant: Variant, seconds: number) => {
   const random = createRandom(seed);
-  const chain = new StandInChain("amsterdam", true);
+  const chain = new StandInChain(variant.fork, true);
   const blocks = new RandomStateBlocks(chain, seed);
-  const tally: Tally = { comparisons: 0, proven: 0, provenCalls: 0, errors: 0, reorganisations: 0, differences: [] };
-  const liar = new ProvenLiar(chain, random, LYING_SHARE);
-  const world = { chain, liar, random, tally };
+  const tally: Tally = {
+    comparisons: 0,
+    proven: 0,
+    provenCalls: 0,
+    witnessed: { proven: 0, unproven: 0 },
+    errors: 0,
+    reorganisations: 0,
+    differences: [],
+  };
+  const liar = new ProvenLiar(chain, random, variant.lyingShare);
+  const world = { variant, chain, liar, random, tally };
   blocks.genesis();
   for (let index = 0; index < FIRST_BLOCKS; index++) {
     await blocks.mine();
@@ -178,9 +263,9 @@ const run = async (seconds: number) => {
   const isUnlisted = (number: number): boolean => createRandom(seed + number)() < UNLISTED_SHARE;
   const listOf = (list: unknown, [at]: readonly unknown[]): unknown =>
     isUnlisted(chain.block(at)?.number ?? Number(at)) ? [] : list;
-  const shared = { chain, execution, hasAccessLists: true, hasProofs: true, traces: "geth" } as const;
+  const shared = { ...variant.node, chain, execution, hasProofs: true, pushes: true, traces: "geth" } as const;
   const nodes = await Promise.all([
-    ...LYING_NODES.map((kind) => {
+    ...variant.lying.map((kind) => {
       const lies = liar.liesAbout(kind);
       const lieAboutList = lies.eth_getBlockAccessList ?? ((list) => list);
       const eth_getBlockAccessList: typeof lieAboutList = (list, params) => lieAboutList(listOf(list, params), params);
@@ -193,34 +278,50 @@ const run = async (seconds: number) => {
   const endMs = performance.now() + seconds * 1_000;
   let rounds = 0;
   while (performance.now() < endMs && !(isPlanted && tally.differences.length > 0)) {
-    await runRound(world, nodes, Math.min(ROUND_MS, endMs - performance.now()));
+    await runRound(world, nodes, endMs);
     rounds++;
   }
   ending.abort();
   await driving;
   await Promise.all(nodes.map((node) => node.close()));
-  const told = Object.fromEntries(LIE_CLASSES.map((name) => [name, liar.told.get(name) ?? 0]));
+  const told = Object.fromEntries(variant.classes.map((name) => [name, liar.told.get(name) ?? 0]));
   return { ...tally, rounds, told, leastTold: Math.min(...Object.values(told)) };
 };
 
+const isEnough = (
+  { comparisons, proven, provenCalls, witnessed, leastTold }: Awaited<ReturnType<typeof run>>,
+  { node: { hasWitnesses } }: Variant,
+  seconds: number,
+) => {
+  const share = Math.min(seconds / WHOLE_SECONDS, comparisons / WHOLE_COMPARISONS);
+  return (
+    comparisons > 0 &&
+    proven >= MIN_PROVEN_SHARE * comparisons &&
+    provenCalls >= Math.floor(MIN_CALL_SHARE * comparisons) &&
+    (hasWitnesses !== true || witnessed.proven >= Math.floor(MIN_WITNESSED_SHARE * comparisons)) &&
+    leastTold >= Math.floor(share * WHOLE_TOLD)
+  );
+};
+
 /**
- * Compares each answer that is labelled proven with the chain's record, while blocks are reorganised. One of three origins lies in half
- * of its responses, in each class of lies. `FAULT=name` plants a fault, which the run must find.
+ * Compares each answer that is labelled proven with the chain's record, while blocks are reorganised. One of three origins lies, in
+ * each class of lies, in half of its responses; about witnesses in a quarter. `FAULT=name` plants a fault, which the run must find.
  */
-export const long = async ({ seconds = WHOLE_SECONDS }: LongOptions) => {
+export const long = async ({ seconds }: LongOptions) => {
   const { FAULT } = process.env;
   if (FAULT !== undefined && !isPlanted) {
     const { differences, output } = await runWithFault(FAULT, FAULT_SECONDS);
     console.log(output);
     return { claim: `the planted fault ${FAULT} is found`, differences, passed: differences > 0 };
   }
-  const result = await run(seconds);
-  const { comparisons, differences, proven, provenCalls, leastTold } = result;
-  const passed =
-    differences.length === 0 &&
-    comparisons > 0 &&
-    proven >= MIN_PROVEN_SHARE * comparisons &&
-    provenCalls >= Math.floor(MIN_CALL_SHARE * comparisons) &&
-    leastTold >= Math.floor(comparisons / COMPARISONS_PER_LIE);
-  return { claim: "no answer labelled proven differs from the chain's record", variants: { lists: result }, passed };
+  const chosen = VARIANTS.filter(({ name }) => only === undefined || name.includes(only));
+  const each = (seconds ?? WHOLE_SECONDS * chosen.length) / chosen.length;
+  const variants: Record<string, unknown> = {};
+  let passed = true;
+  for (const variant of chosen) {
+    const result = await run(variant, each);
+    variants[variant.name] = result;
+    passed &&= result.differences.length === 0 && isEnough(result, variant, each);
+  }
+  return { claim: "no answer labelled proven differs from the chain's record", variants, passed };
 };

@@ -188,6 +188,12 @@ const PROOF_LIES: LieGroup = {
   },
 };
 
+/** Those that fit the fewest proofs, for endpoints that no other lie suspends before. */
+const SLOT_LIES: LieGroup = {
+  methods: PROOF_LIES.methods,
+  lies: Object.fromEntries(Object.entries(PROOF_LIES.lies).filter(([name]) => /slots swapped|slot dropped/.test(name))),
+};
+
 /** Beside the classes: slots in another order, as Besu returns them. It is no lie. */
 const ORDER: LieGroup = {
   methods: PROOF_LIES.methods,
@@ -212,6 +218,53 @@ const TRACE_LIES: LieGroup = {
   },
 };
 
+/** Returns the accounts of a trace after its transactions. */
+const tracedAccounts = (trace: unknown): Part[] =>
+  partsIn(trace).flatMap(({ result }) => Object.values(((result as Part | undefined)?.post ?? {}) as Part) as Part[]);
+
+/** A lie about the slots of a traced account, before and after its transaction. */
+const inTracedSlots = (change: (slots: Part, name: string) => void): Lie =>
+  changed((copy) => {
+    const account = tracedAccounts(copy).findLast(({ storage }) => storage !== undefined);
+    const slots = account?.storage as Part | undefined;
+    const name = Object.keys(slots ?? {})[0];
+    if (slots === undefined || name === undefined) {
+      return false;
+    }
+    change(slots, name);
+    return true;
+  });
+
+/** Wrong claims of what a block wrote. */
+const CLAIM_LIES: LieGroup = {
+  methods: ["debug_traceBlockByHash"],
+  lies: {
+    "witness: write dropped": inTracedSlots((slots, name) => delete slots[name]),
+    "witness: write changed": inTracedSlots((slots, name) => {
+      slots[name] = FALSE_WORD;
+    }),
+    "witness: write added": inTracedSlots((slots) => {
+      slots[FALSE_WORD] = FALSE_WORD;
+    }),
+  },
+};
+
+/** A lie about the nodes of a witness. */
+const inWitness = (change: (nodes: string[]) => void): Lie =>
+  changed((copy) => {
+    change(copy.state as string[]);
+    return true;
+  });
+
+/** Wrong witnesses. The first node is the root of the accounts. */
+const WITNESS_LIES: LieGroup = {
+  methods: ["debug_executionWitness"],
+  lies: {
+    "witness: node dropped": inWitness((nodes) => nodes.shift()),
+    "witness: byte of a node": inWitness((nodes) => nodes.unshift(flipDigit(nodes.shift() ?? ""))),
+  },
+};
+
 /** Beside the classes: what a proof's hash alone binds, and what no hash binds. */
 const STATED_LIES: LieGroup = {
   methods: ["eth_getCode", "eth_getBalance", "eth_getStorageAt", "eth_getTransactionCount", "eth_call"],
@@ -224,15 +277,18 @@ const STATED_LIES: LieGroup = {
 const GROUPS = {
   headers: [HEADER_LIES],
   lists: [LIST_LIES, TRACE_LIES],
-  proofs: [PROOF_LIES, STATED_LIES],
+  proofs: [PROOF_LIES, STATED_LIES, LIST_LIES, TRACE_LIES],
+  slots: [SLOT_LIES, STATED_LIES],
   order: [ORDER, STATED_LIES],
+  witnesses: [CLAIM_LIES, WITNESS_LIES],
 } as const;
 export type LyingKind = keyof typeof GROUPS;
 
+const namesOf = (groups: readonly LieGroup[]): readonly string[] => groups.flatMap(({ lies }) => Object.keys(lies));
 /** The classes of lies of the reference, in its order. */
-export const LIE_CLASSES: readonly string[] = [HEADER_LIES, LIST_LIES, PROOF_LIES].flatMap(({ lies }) =>
-  Object.keys(lies),
-);
+export const LIE_CLASSES = namesOf([HEADER_LIES, LIST_LIES, PROOF_LIES]);
+/** The classes of lies about blocks without lists. */
+export const WITNESS_LIE_CLASSES = namesOf([CLAIM_LIES, WITNESS_LIES]);
 
 /** An origin that lies in a share of its responses, each time in the class that it told the least. */
 export class ProvenLiar {
