@@ -34,7 +34,7 @@ test("the screen has the address, the figures, the flashblocks, what happened, a
     "calls that reached a node             10         100",
     "share of provider units            2.0 %      10.0 %  █▅▁",
     "failed calls                           0           1",
-    "results of calls reused     212 at block 36",
+    "calls still valid           212 at block 36",
     "",
     "newest flashblocks",
     "  38-9         2 transactions      74,512 gas       12 ms",

@@ -72,7 +72,7 @@ const formatFigures = ({ totals, recent, shares, reused }: Shown): readonly stri
   row("calls that reached a node", formatCount(recent.nodeCalls), formatCount(totals.nodeCalls)),
   row("share of provider units", formatShare(unitShare(recent)), formatShare(unitShare(totals)), formatBars(shares)),
   row("failed calls", formatCount(recent.failed), formatCount(totals.failed)),
-  `results of calls reused     ${formatReused(reused)}`,
+  `calls still valid           ${formatReused(reused)}`,
 ];
 
 export const formatAct = ({ text, isOver }: ShownAct): string => `${isOver ? "+" : ">"} ${text}`;
