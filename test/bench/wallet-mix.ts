@@ -26,15 +26,18 @@ const MINUTE_MS = 60_000;
 const FIRST_MS = 2 * MINUTE_MS;
 const TIERS_MS = { healthyMs: 2 * MINUTE_MS, stoppedMs: MINUTE_MS };
 const TIERS_SHORT_MS = { healthyMs: 10_000, stoppedMs: 6_000 };
-/** `ONLY="trace;access list"` selects services by name; "own node first" is one. `BLOCKS=200` selects the chain with blocks of 200 ms. */
+/** `ONLY="trace;access list"` selects services by name; "own node first" is one. "access list, proven" runs only if it is selected. `BLOCKS=200` selects the chain with blocks of 200 ms. */
 const only = process.env.ONLY?.split(";");
 const onlyBlocks = process.env.BLOCKS;
+
+const PROVEN = "access list, proven";
 
 interface Measured {
   readonly name: string;
   readonly source: WalletSource;
   readonly follow: "auto" | "plain" | "false";
   readonly wallets: number;
+  readonly prove?: "auto";
 }
 
 const measuredServices = ({ manyWallets: wallets, fewWallets }: Phases): readonly Measured[] =>
@@ -43,6 +46,9 @@ const measuredServices = ({ manyWallets: wallets, fewWallets }: Phases): readonl
     { name: "feed", source: "feed", follow: "auto", wallets } as const,
     { name: "trace", source: "trace", follow: "auto", wallets } as const,
     { name: "access list", source: "accessList", follow: "auto", wallets } as const,
+    ...(only === undefined
+      ? []
+      : [{ name: PROVEN, source: "accessList", follow: "auto", wallets, prove: "auto" } as const]),
     { name: "plain reads, trace", source: "trace", follow: "plain", wallets } as const,
     { name: "no source", source: "none", follow: "auto", wallets } as const,
     ...fewWallets.flatMap((few) => [
@@ -101,8 +107,13 @@ const startServices = async (services: readonly Measured[], urls: NodesUrls, pha
   });
 };
 
-const stateOf = ({ follow, source }: Measured, probation: Phases["probation"]): object => ({
-  state: { follow: follow === "false" ? false : follow, ...(source === "trace" && { source }), probation },
+const stateOf = ({ follow, source, prove }: Measured, probation: Phases["probation"]): object => ({
+  state: {
+    follow: follow === "false" ? false : follow,
+    ...(source === "trace" && { source }),
+    prove: prove ?? false,
+    probation,
+  },
 });
 
 interface Samples {
@@ -192,7 +203,9 @@ const printTotals = (rows: Rows): void => {
   console.table(
     rows.map(({ blocks, name, first, later, whole, errors, hitP99Ms }) => {
       const unfollowed = rows.find(
-        (row) => row.name === name.replace(/(plain reads, trace|trace|feed|access list|no source)$/, "follow: false"),
+        (row) =>
+          row.name ===
+          name.replace(/(plain reads, trace|trace|feed|access list(, proven)?|no source)$/, "follow: false"),
       );
       return {
         ...{ blocks, name, errors, "hits, p99 ms": hitP99Ms },
@@ -212,6 +225,9 @@ const printTotals = (rows: Rows): void => {
 
 const shareOf = (rows: Rows, name: string): number =>
   rows.find((row) => row.name === name)?.later.ofDirect ?? Number.NaN;
+
+const firstShareOf = (rows: Rows, name: string): number =>
+  rows.find((row) => row.name === name)?.first.ofDirect ?? Number.NaN;
 
 /** Puts the own node first, and a provider behind it. The own node is stopped for a time. Returns the units at the provider. */
 const measureTiers = async (short: boolean, wallets: number, probation: Phases["probation"]) => {
@@ -264,6 +280,9 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     unreadable: [...slow, ...fast].some(({ isSlow }) => isSlow),
     feed: shareOf(slow, "feed"),
     accessList: shareOf(slow, "access list"),
+    provenList: shareOf(slow, PROVEN),
+    firstMinutesOfProvenList: firstShareOf(slow, PROVEN),
+    firstMinutesOfAccessList: firstShareOf(slow, "access list"),
     plainReads: shareOf(slow, "plain reads, trace"),
     noSource: shareOf(slow, "no source"),
     fastBlocks: shareOf(fast, "trace"),

@@ -96,7 +96,7 @@ const startWorld = async (
   source: WalletSource,
 ): Promise<RunningWorld> => {
   const fork: StandInFork = source === "accessList" ? "amsterdam" : "prague";
-  const chain = new StandInChain(fork);
+  const chain = new StandInChain(fork, source === "accessList");
   const options = { wallets, pools, seed: SEED };
   const world = new WalletWorld(chain, options);
   await world.genesis();
@@ -127,6 +127,7 @@ const start = async (options: WalletNodesOptions) => {
         ...{ chain, execution },
         traces: source === "trace" ? "geth" : undefined,
         hasAccessLists: source === "accessList",
+        hasProofs: source === "accessList",
         delayMs: { debug_traceBlockByHash: TRACE_MS, eth_getBlockAccessList: ACCESS_LIST_MS },
       });
       return { name, node, chain, urls: { url: node.url, feedUrl } };
