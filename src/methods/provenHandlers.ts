@@ -5,6 +5,7 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { type Call, createCall, whenKnown } from "../jsonrpc/call.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
+import { isAnchored } from "./anchors.ts";
 import { subscribe } from "./eth_subscribe.ts";
 import type { Handlers } from "./handlers.ts";
 import type { Chain, MethodInput } from "./method.ts";
@@ -12,7 +13,6 @@ import { NotProvenError, type NotProvenReason } from "./notProven.ts";
 import { proveLogs } from "./provenLogs.ts";
 import {
   asItIs,
-  isNamed,
   type ProvenCall,
   type Prover,
   proveBalance,
@@ -69,7 +69,7 @@ const requireProof = (response: RpcResponse, proven: ProvenCall): RpcResponse =>
   if (proof !== "proven" || block === undefined) {
     throw new NotProvenError("noProof", proof);
   }
-  if (!isNamed(block, proven)) {
+  if (!isAnchored(block, proven)) {
     const isServed = proven.context.view.heads.at(block.number)?.hash === block.hash;
     throw new NotProvenError(isServed ? "noProof" : "notAgreed", proof);
   }

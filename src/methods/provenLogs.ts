@@ -4,18 +4,11 @@ import { formatQuantity, type Hash, isData, parseData } from "../ethereum/hex.ts
 import { type LogFilter, matchesLog, parseLogQuery } from "../ethereum/logFilter.ts";
 import { type Fields, isFields } from "../json/jsonBytes.ts";
 import { admitsLogs } from "../logs/completeness.ts";
+import { isCommitted, lowerHash } from "./anchors.ts";
 import { resolveBlock } from "./blockParams.ts";
 import { NotProvenError } from "./notProven.ts";
 import { type CanonicalJson, parseParams, readAny, required } from "./paramSpec.ts";
-import {
-  isCommitted,
-  lowerHash,
-  type ProvenCall,
-  type Prover,
-  provenResponse,
-  readReceipts,
-  readRooted,
-} from "./provenReads.ts";
+import { type ProvenCall, type Prover, provenResponse, readReceipts, readRooted } from "./provenReads.ts";
 
 /** The blocks whose receipts one query may need. */
 const MAX_BLOCKS_WITH_LOGS = 64;

@@ -1,5 +1,5 @@
 import type { Context } from "../core/context.ts";
-import type { BlockId, Heads } from "../core/heads.ts";
+import type { BlockId } from "../core/heads.ts";
 import { isFreshFromNode, isNull, parsedResult, type RpcResponse } from "../core/rpcSource.ts";
 import { EMPTY_OMMERS_HASH } from "../ethereum/blockHeader.ts";
 import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
@@ -10,8 +10,8 @@ import { type Awaitable, type Call, createCall } from "../jsonrpc/call.ts";
 import { provenValuesOf } from "../state/fetch/proofReader.ts";
 import type { StateField, StateKey } from "../state/stateKey.ts";
 import type { StateMethod } from "../state/stateReads.ts";
-import type { OwnHashes } from "../verification/checkHeader.ts";
 import { type ProofValues, readProvenAccount } from "../verification/provenAccount.ts";
+import { isAnchored } from "./anchors.ts";
 import { isInRing, READ_BLOCK, resolveBlock } from "./blockParams.ts";
 import type { Chain } from "./method.ts";
 import { NotProvenError } from "./notProven.ts";
@@ -32,52 +32,6 @@ export type Prover = (call: ProvenCall) => Awaitable<RpcResponse>;
 
 /** Answers that are proven as they are. */
 export const asItIs: Prover = ({ call, read }) => read(call.method, call.params);
-
-/** With `requireCanonical` (EIP-1898), the hash alone is not enough. */
-const namesHash = (param: unknown, hash: Hash): boolean =>
-  typeof param === "string"
-    ? param.toLowerCase() === hash
-    : isFields(param) && param.requireCanonical !== true && namesHash(param.blockHash, hash);
-
-/** The newest blocks whose headers are known. */
-const MAX_DEPTH = 256n;
-
-/**
- * Whether the head commits to the block: the hash of each header down to it was computed, and has the next one as parent. A header
- * with unknown fields, which may have another parent, can be in the block ring.
- */
-export const isCommittedBy = (
-  heads: Pick<Heads, "latest" | "header">,
-  { number, hash }: BlockId,
-  ownHashes: Pick<OwnHashes, "hasComputed">,
-): boolean => {
-  let expected = heads.latest.hash;
-  if (heads.latest.number - number >= MAX_DEPTH) {
-    return false;
-  }
-  for (let at = heads.latest.number; at >= number; at--) {
-    const header = heads.header(at);
-    if (header === undefined || lowerHash(header.hash) !== expected || !ownHashes.hasComputed(header)) {
-      return false;
-    }
-    if (at === number) {
-      return expected === hash;
-    }
-    expected = lowerHash(header.parentHash);
-  }
-  return false;
-};
-
-/** Whether the head of the chain commits to the block. With confirmations, that of the view is only its ancestor in the ring. */
-export const isCommitted = (block: BlockId, { chain, context }: Pick<ProvenCall, "chain" | "context">): boolean =>
-  isCommittedBy((context.behind?.actual ?? context.view).heads, block, chain.ownHashes);
-
-/** Formats a hash of a node in lower case. */
-export const lowerHash = (hash: unknown): Hash => `0x${String(hash).slice(2).toLowerCase()}`;
-
-/** Whether the head commits to the block, or the client named it by its hash. */
-export const isNamed = (block: BlockId, proven: Pick<ProvenCall, "chain" | "context" | "call">): boolean =>
-  proven.call.params.some((param) => namesHash(param, block.hash)) || isCommitted(block, proven);
 
 /** Creates the response that is computed from proven parts of a block. */
 export const provenResponse = (value: CanonicalJson | Uint8Array, block: BlockId): RpcResponse => ({
@@ -103,7 +57,7 @@ export const readRooted = async (
   const response = await proven.read(method, [named, true]);
   const { block, proof } = response;
   const fields = parsedResult(response);
-  if (proof === undefined || block === undefined || !isNamed(block, proven) || !isFields(fields)) {
+  if (proof === undefined || block === undefined || !isAnchored(block, proven) || !isFields(fields)) {
     return undefined;
   }
   const { transactions } = fields;

@@ -5,7 +5,7 @@ import { formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../src/ethereum/bloom.ts";
 import { type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
-import { isCommitted, isNamed } from "../../src/methods/provenReads.ts";
+import { isAnchored, isCommitted } from "../../src/methods/anchors.ts";
 import { OwnHashes } from "../../src/verification/checkHeader.ts";
 import { createContext } from "../support/builders/request.ts";
 
@@ -93,9 +93,9 @@ test("a block that the request names by its hash needs no head, unless it must b
   const orphan = { number: 7n, hash: ZERO_HASH };
   const { block } = blocks.at(-1) ?? assert.fail();
   const isOf = (id: BlockId, param: unknown): boolean => {
-    const chain = { ownHashes: new OwnHashes() } as Parameters<typeof isNamed>[1]["chain"];
+    const chain = { ownHashes: new OwnHashes() } as Parameters<typeof isAnchored>[1]["chain"];
     const call = createCall("eth_getBalance", [ZERO_ADDRESS, param]);
-    return isNamed(id, { chain, call, context: createContext({ heads: headsOf(blocks) }) });
+    return isAnchored(id, { chain, call, context: createContext({ heads: headsOf(blocks) }) });
   };
   assert.equal(isOf(orphan, ZERO_HASH), true);
   assert.equal(isOf(orphan, { blockHash: ZERO_HASH }), true);
