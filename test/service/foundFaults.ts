@@ -11,11 +11,11 @@ export const QUICK_FAULTS: readonly string[] = ["lostFeeRecipient", "touchedAuth
 
 /** Tests that a long run finds each of these faults. Audits follow each other at 30 s: the long run itself shows what they find. */
 export const testPlantedFaults = (has: (fault: string) => boolean): void => {
-  for (const [fault, { run = "state-differential", isFoundByService }] of Object.entries(PLANTED_FAULTS)) {
+  for (const [fault, { run = "state-differential", isFoundByService, test: file }] of Object.entries(PLANTED_FAULTS)) {
     if (fault === "none" || isFoundByService === true || !has(fault)) {
       continue;
     }
-    test(`${run} finds the planted fault ${fault}`, async () => {
+    test(`${file ?? run} finds the planted fault ${fault}`, async () => {
       const { differences, output } = await runWithFault(fault, MAX_SECONDS);
       assert.ok(differences > 0, output);
     });

@@ -5,6 +5,8 @@ export interface PlantedFault {
   /** Default: state-differential. */
   readonly run?: "call-differential" | "shared-state" | "proven";
   readonly variant: string;
+  /** The test that must fail, for a fault that no long run can find: another check refuses the lie before. */
+  readonly test?: string;
   /** The service itself must find the fault, by an audit or a sample. */
   readonly isFoundByService?: true;
   readonly edits: readonly Edit[];
@@ -14,7 +16,11 @@ const TRACE = "src/state/sources/composeTrace.ts";
 const SHARED = "src/state/sources/sharedSource.ts";
 const VALUES = "src/state/store/valueStore.ts";
 
+const WITNESS_TEST = "test/state/sources/witnessJob.test.ts";
+const WITNESSES = "src/verification/witnessedWrites.ts";
+
 const PROVEN_RUN = { run: "proven", variant: "lists" } as const;
+const WITNESSED_RUN = { run: "proven", variant: "witnesses" } as const;
 
 export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   /** For comparison: such a run finds nothing. */
@@ -269,6 +275,111 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
         file: "src/state/calls/callRunner.ts",
         from: "isProvable(readSet) && source.hasProven(valuesRead(callReads(readSet)));",
         to: "isProvable(readSet);",
+      },
+    ],
+  },
+  /** What an unproven trace wrote counts as proven. */
+  provenTraces: {
+    ...WITNESSED_RUN,
+    edits: [
+      {
+        file: VALUES,
+        from: "this.#table.setValue(entry, value, giver, isProven ? PROVEN : 0);",
+        to: "this.#table.setValue(entry, value, giver, PROVEN);",
+      },
+      {
+        file: VALUES,
+        from: "const number = this.#blocks.add(writeSet.block.hash, isProven);",
+        to: "const number = this.#blocks.add(writeSet.block.hash, true);",
+      },
+    ],
+  },
+  /** The writes need not give the state root of the block. */
+  uncheckedWrites: {
+    ...WITNESSED_RUN,
+    edits: [
+      {
+        file: WITNESSES,
+        from: 'return rootAfter(trie, writes) === stateRoot ? { kind: "proven", writes } : { kind: "refused" };',
+        to: 'return { kind: "proven", writes };',
+      },
+    ],
+  },
+  /**
+   * The claimed slots of an open account need not give its storage root.
+   * Traces leave only system contracts open, whose slots the run seldom reads twice.
+   */
+  openSlots: {
+    variant: "",
+    test: WITNESS_TEST,
+    edits: [{ file: WITNESSES, from: 'storage: isClaimed ? "claimed" : "unknown" };', to: 'storage: "claimed" };' }],
+  },
+  /**
+   * An open account that has other slots counts as one whose slots did not change.
+   * Traces leave only system contracts open, whose slots the run seldom reads twice.
+   */
+  keptOpenSlots: {
+    variant: "",
+    test: WITNESS_TEST,
+    edits: [{ file: WITNESSES, from: "if (storageHash === before.storageHash) {", to: "if (after.exists) {" }],
+  },
+  /** A header with an unknown field counts as computed. Its false roots have no nodes below them, so that nothing is proven by them. */
+  uncomputedHeader: {
+    variant: "",
+    test: WITNESS_TEST,
+    edits: [
+      {
+        file: "src/verification/checkHeader.ts",
+        from: "return hasUnknownFields(block) ? { ...uncomputable",
+        to: "return hasUnknownFields(block) ? { ...passed",
+      },
+    ],
+  },
+  /** Nodes beside the path of a key prove nothing, and so nothing false. */
+  surplusNodes: {
+    variant: "",
+    test: "test/ethereum/trieProof.test.ts",
+    edits: [{ file: "src/ethereum/trieProof.ts", from: "    list.end();\n", to: "" }],
+  },
+  /** An account with nothing stays in the trie: the state root refuses the block. */
+  keptEmptyAccount: {
+    variant: "",
+    test: WITNESS_TEST,
+    edits: [{ file: WITNESSES, from: "if (isEmpty(after)) {", to: "if (!after.exists) {" }],
+  },
+  /** The slots of an account that ended stay. From Cancun on, only an account of the same transaction ends. */
+  keptEndedSlots: {
+    variant: "",
+    test: WITNESS_TEST,
+    edits: [
+      {
+        file: WITNESSES,
+        from: 'storage: isStored(before) || slots.size > 0 ? "cleared" : "nothing" };',
+        to: 'storage: "nothing" };',
+      },
+    ],
+  },
+  /** An open account gets the claimed code, although its leaf has another hash. Traces of the run have no wrong codes. */
+  uncheckedOpenCode: {
+    variant: "",
+    test: WITNESS_TEST,
+    edits: [
+      {
+        file: "src/state/sources/witnessJob.ts",
+        from: "return code instanceof Uint8Array && keccak256Hex(code) === codeHash ? code",
+        to: "return code instanceof Uint8Array ? code",
+      },
+    ],
+  },
+  /** A new value keeps the bit of the last one. No value of a node takes the place of a proven one, unless that was forgotten. */
+  keptBit: {
+    variant: "",
+    test: "test/state/store/provenValues.test.ts",
+    edits: [
+      {
+        file: "src/state/store/valueTable.ts",
+        from: "(this.#flags(entry) & ~PROVEN) | KNOWN | flags",
+        to: "this.#flags(entry) | KNOWN | flags",
       },
     ],
   },

@@ -145,6 +145,9 @@ test("a code is known if its hash is proven, and a code with another hash is ref
   const unknown = writesOf(await proveClaim(withWrites(NEW, { code: "unknown" })));
   assert.equal(unknown.get(NEW)?.codeHash, own);
   assert.equal(unknown.get(PAYER)?.codeHash, undefined);
+  const other = { code: Uint8Array.of(1), codeHash: keccak256Hex(Uint8Array.of(1)) };
+  const open = writesOf(await proveClaim(withWrites(NEW, { balance: "unknown", ...other })));
+  assert.equal(open.get(NEW)?.code, "unknown", "the leaf has another hash");
   assert.notEqual(own, EMPTY_CODE_HASH);
 });
 
