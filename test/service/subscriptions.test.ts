@@ -177,8 +177,10 @@ test("viem and ethers receive each block, event, receipt and pending log once, t
     }
     assert.ok(books.viem.taken + books.ethers.taken > 0, "the reorganisation took logs back");
     for (let number = first; number <= latest; number++) {
-      assert.equal(blocks.hashes.get(number), (await blockAt(number)).hash, `block ${number}`);
-      assert.ok(numbers.includes(number), `block ${number} of ethers`);
+      const { hash } = await blockAt(number);
+      // The clients read a block once they have its head.
+      await until(() => blocks.hashes.get(number) === hash, `block ${number}`);
+      await until(() => numbers.includes(number), `block ${number} of ethers`);
     }
     await assertReceipts(receipts, first, latest);
     assert.deepEqual(heads.doubled, []);
