@@ -16,9 +16,11 @@ import { LIE_CLASSES, type LyingKind, ProvenLiar, WITNESS_LIE_CLASSES } from "./
 import { runWithFault } from "./support/runWithFault.ts";
 
 const WHOLE_SECONDS = 240;
-const FAULT_SECONDS = 120;
+const FAULT_SECONDS = 240;
 /** A wrong proof suspends its node for 30 s. A new service, with its nodes unblamed, begins after this number of comparisons. */
 const ROUND_COMPARISONS = 500;
+/** With a planted fault: values are carried over more blocks. */
+const PLANTED_ROUND_COMPARISONS = 2_400;
 
 const times = (count: number, kind: LyingKind): readonly LyingKind[] => Array.from({ length: count }, () => kind);
 
@@ -226,7 +228,7 @@ const runRound = async (world: World, nodes: readonly StandInNode[], endMs: numb
   });
   const ending = new AbortController();
   const clients = Array.from({ length: CLIENTS }, () => compare(world, service, ending.signal));
-  const lastComparison = world.tally.comparisons + ROUND_COMPARISONS;
+  const lastComparison = world.tally.comparisons + (isPlanted ? PLANTED_ROUND_COMPARISONS : ROUND_COMPARISONS);
   const isOver = () => performance.now() >= endMs || world.tally.comparisons >= lastComparison;
   while (!isOver() && !(isPlanted && world.tally.differences.length > 0)) {
     await sleep(100);

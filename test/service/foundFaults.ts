@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PLANTED_FAULTS } from "../long/support/plantedFaults.ts";
-import { runWithFault } from "../long/support/runWithFault.ts";
+import { runWithFault, testWithFault } from "../long/support/runWithFault.ts";
 
 /** A run ends at its first difference, which takes a few seconds. */
 const MAX_SECONDS = 60;
@@ -16,7 +16,9 @@ export const testPlantedFaults = (has: (fault: string) => boolean): void => {
       continue;
     }
     test(`${file ?? run} finds the planted fault ${fault}`, async () => {
-      const { differences, output } = await runWithFault(fault, MAX_SECONDS);
+      const { differences, output } = await (file === undefined
+        ? runWithFault(fault, MAX_SECONDS)
+        : testWithFault(file, fault));
       assert.ok(differences > 0, output);
     });
   }

@@ -5,7 +5,10 @@ export interface PlantedFault {
   /** Default: state-differential. */
   readonly run?: "call-differential" | "shared-state" | "proven";
   readonly variant: string;
-  /** The test that must fail, for a fault that no long run can find: another check refuses the lie before. */
+  /**
+   * The test that must fail too, for a fault that the run finds only after minutes. Without `run`, no long run can find the fault:
+   * another check refuses the lie before.
+   */
   readonly test?: string;
   /** The service itself must find the fault, by an audit or a sample. */
   readonly isFoundByService?: true;
@@ -211,6 +214,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   },
   uncheckedRoot: {
     ...PROVEN_RUN,
+    test: "test/ethereum/trieProof.test.ts",
     edits: [
       {
         file: "src/ethereum/trieProof.ts",
@@ -243,6 +247,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   /** A block whose write set is not proven ends no proof. */
   keptProofs: {
     ...PROVEN_RUN,
+    test: "test/state/store/provenValues.test.ts",
     edits: [
       {
         file: "src/state/store/followedBlocks.ts",
@@ -265,11 +270,13 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   /** A call stays proven over a block whose write set is not. */
   keptCalls: {
     ...PROVEN_RUN,
+    test: "test/state/calls/callTable.test.ts",
     edits: [{ file: "src/state/calls/callResult.ts", from: "  values.isProvenSince(block, at) &&\n", to: "" }],
   },
   /** A call is called proven whatever it read. */
   statedCalls: {
     ...PROVEN_RUN,
+    test: "test/state/calls/callRunner.test.ts",
     edits: [
       {
         file: "src/state/calls/callRunner.ts",
@@ -297,6 +304,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   /** The writes need not give the state root of the block. */
   uncheckedWrites: {
     ...WITNESSED_RUN,
+    test: WITNESS_TEST,
     edits: [
       {
         file: WITNESSES,

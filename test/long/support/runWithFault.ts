@@ -26,7 +26,7 @@ interface Result {
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 
 /** Runs a test file in a process whose modules have the fault. A fault that does not fit its module is no failure of the test. */
-const testWithFault = async (file: string, fault: string): Promise<FaultRun> => {
+export const testWithFault = async (file: string, fault: string): Promise<FaultRun> => {
   const args = ["--import", pathOf("plantFault.ts"), pathOf(`../../../${file}`)];
   const child = spawn(process.execPath, args, {
     env: { ...process.env, FAULT: fault },
@@ -40,13 +40,13 @@ const testWithFault = async (file: string, fault: string): Promise<FaultRun> => 
   return { differences: code !== 0 && !output.includes("does not fit") ? 1 : 0, output };
 };
 
-/** Runs the long run of a planted fault on its variant, in a process whose modules have the fault. */
+/** Runs the long run of a planted fault on its variant, or else its test, in a process whose modules have the fault. */
 export const runWithFault = async (fault: string, seconds: number): Promise<FaultRun> => {
   const planted = PLANTED_FAULTS[fault];
   if (planted === undefined) {
     throw new Error(`no fault is called "${fault}": ${Object.keys(PLANTED_FAULTS).join(", ")}`);
   }
-  if (planted.test !== undefined) {
+  if (planted.test !== undefined && planted.run === undefined) {
     return testWithFault(planted.test, fault);
   }
   const args = [

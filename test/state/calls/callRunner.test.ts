@@ -54,12 +54,12 @@ const known = ({ field, address }: StateKey): string => {
 const values = {
   get: known,
   isReadable: () => true,
-  hasProof: () => true,
+  hasProof: (_: StateKey): boolean => true,
   code: (hash: string) => CODES.get(`0x${hash}`),
 };
 
 /** Runs the call, and counts the requests of the thread for values. */
-const runCounted = async (call: object, earlier?: KnownRun, gas = GAS_CAP) => {
+const runCounted = async (call: object, earlier?: KnownRun, gas = GAS_CAP, hasProof = values.hasProof) => {
   let requests = 0;
   const run: RunCall = ({ paramsText, source, gasCap }) => {
     const counted: StateSource = {
@@ -80,7 +80,13 @@ const runCounted = async (call: object, earlier?: KnownRun, gas = GAS_CAP) => {
     });
   };
   const runner = new CallRunner({
-    ...{ run, values, ancestorHash: () => undefined, headerOf: () => undefined, isCertain: () => true },
+    ...{
+      run,
+      values: { ...values, hasProof },
+      ancestorHash: () => undefined,
+      headerOf: () => undefined,
+      isCertain: () => true,
+    },
     ...{ follower: { generation: 0 }, never: new Set(), checks: { isForwarded: () => false } },
   });
   const outcome = await runner.run(
@@ -121,5 +127,14 @@ for (const [name, gas, call, result, isProven] of [
     assert.ok(outcome.kind === "done", outcome.kind);
     assert.deepEqual([outcome.outcome.holdsWithLessGas, outcome.outcome.result], [true, `0x${word(result)}`]);
     assert.equal(outcome.isProven, isProven);
+  });
+}
+
+for (const field of ["code", "slot"] as const) {
+  test(`a call is not proven if a ${field} that it reads is not`, async () => {
+    const reader = { to: READER, gas: "0xc350" };
+    const { outcome } = await runCounted(reader, undefined, GAS_CAP, (key) => key.field !== field);
+    assert.ok(outcome.kind === "done", outcome.kind);
+    assert.equal(outcome.isProven, false);
   });
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../../src/core/heads.ts";
-import { type CallReads, type CallResult, resultHeader } from "../../../src/state/calls/callResult.ts";
+import { type CallReads, type CallResult, isProvenAt, resultHeader } from "../../../src/state/calls/callResult.ts";
 import {
   CallTable,
   type CallTableOptions,
@@ -60,6 +60,13 @@ test("an answer of a snapshot is not proven, although it was", () => {
   const restored = table.get("call")?.answer;
   assert.ok(restored !== undefined);
   assert.equal(table.isProven(restored, block(4)), false);
+});
+
+test("a proven answer stays proven up to the first block whose write set is not", () => {
+  const values = { isProvenSince: (_: BlockId, at: BlockId) => at.number < 5n, isWrittenSince: () => false };
+  const answer = answerAt(3, { isProven: true });
+  assert.equal(isProvenAt(answer, block(4), values), true);
+  assert.equal(isProvenAt(answer, block(5), values), false);
 });
 
 test("stored answers are those that hold at the block, and those that can be executed again", () => {
