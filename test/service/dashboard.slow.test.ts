@@ -48,6 +48,9 @@ const alerts = (): readonly Expression[] =>
     .parse(parse(RULES))
     .groups.flatMap(({ rules }) => rules.map(({ alert, expr }) => ({ name: alert, expr: unfiltered(expr) })));
 
+/** Never spent. Without a budget, its panels have no data. */
+const UNITS_PER_DAY = 1_000_000_000;
+
 test("a real Prometheus scrapes a forebay under traffic: data for every panel and alert; failures of node, Redis and feed fire alerts", {
   skip: !hasPrometheus && "no prometheus",
 }, async (t) => {
@@ -58,13 +61,17 @@ test("a real Prometheus scrapes a forebay under traffic: data for every panel an
   const { anvilUrl, feedUrl = "" } = devnet;
   const service = await createService(
     {
-      nodes: [{ url: anvilUrl }],
+      nodes: [{ url: anvilUrl, unitsPerDay: UNITS_PER_DAY }],
       writes: "all",
       forks: "isthmus",
       pending: { feeds: [feedUrl] },
       quirks: { anvilDepositNonce: true },
     },
-    { cache: { redis: redis.url, disk: "always" }, server: { dataDir } },
+    {
+      cache: { redis: redis.url, disk: "always" },
+      access: { keys: [{ name: "wallet", sha256: "0".repeat(64), limit: { unitsPerDay: UNITS_PER_DAY } }] },
+      server: { dataDir },
+    },
   );
   const prometheus = await startPrometheus(new URL(service.opsUrl).host, RULES);
   t.after(async () => {
