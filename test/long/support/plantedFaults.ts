@@ -194,6 +194,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   },
   uncheckedList: {
     ...PROVEN_RUN,
+    test: "test/state/sources/accessListSource.test.ts",
     edits: [
       {
         file: "src/state/sources/writeSetTask.ts",
@@ -204,6 +205,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   },
   uncheckedFields: {
     ...PROVEN_RUN,
+    test: "test/verification/accountProof.test.ts",
     edits: [
       {
         file: "src/verification/checkProof.ts",
@@ -236,6 +238,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   /** Slots are taken in the order in which they were requested. */
   orderedSlots: {
     ...PROVEN_RUN,
+    test: "test/verification/provenAccount.test.ts",
     edits: [
       {
         file: "src/verification/provenAccount.ts",
@@ -259,6 +262,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   /** A proof stays although its block was replaced. */
   orphanedProofs: {
     ...PROVEN_RUN,
+    test: "test/state/store/provenValues.test.ts",
     edits: [
       {
         file: VALUES,
@@ -288,6 +292,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   /** What an unproven trace wrote counts as proven. */
   provenTraces: {
     ...WITNESSED_RUN,
+    test: "test/state/store/provenValues.test.ts",
     edits: [
       {
         file: VALUES,
