@@ -1,7 +1,7 @@
 import { formatData, type Hash } from "./hex.ts";
 import { keccak256 } from "./keccak.ts";
 import { encodeList, encodeNumber } from "./rlp.ts";
-import { EMPTY_NODE, encodeLeaf, encodePath, nibblesOf, nodeReference } from "./trieEncoding.ts";
+import { EMPTY_NODE, EMPTY_ROOT, encodeLeaf, encodePath, nibblesOf, nodeReference } from "./trieEncoding.ts";
 
 const BRANCH_WIDTH = 16;
 
@@ -33,7 +33,7 @@ interface Trie {
  */
 export const orderedTrieRoot = (values: readonly Uint8Array[], cache?: LeafCache): Hash => {
   if (values.length === 0) {
-    return formatData(keccak256(EMPTY_NODE));
+    return formatData(EMPTY_ROOT);
   }
   // Keys in order: 0x01 to 0x7f, then 0x80 (index zero), then 0x8180 and longer keys.
   const leaves = values.map((value, index) => ({ index, key: keyOf(index), value }));

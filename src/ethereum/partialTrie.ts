@@ -3,17 +3,16 @@
 import { formatData } from "./hex.ts";
 import { keccak256 } from "./keccak.ts";
 import { concatBytes, encodeBytes, encodeList } from "./rlp.ts";
-import { EMPTY_NODE, encodeLeaf, encodePath, nibblesOf, nodeReference } from "./trieEncoding.ts";
+import { EMPTY_NODE, EMPTY_ROOT, encodeLeaf, encodePath, nibblesOf, nodeReference } from "./trieEncoding.ts";
 import {
-  BRANCH_ITEMS,
   BRANCH_WIDTH,
+  formOf,
   HASH_BYTES,
-  itemsIn,
+  inlineItems,
   nibbleAt,
   type Path,
   type RlpItem,
   readNode,
-  readPath,
   stringOf,
   WrongProof,
 } from "./trieNode.ts";
@@ -53,19 +52,16 @@ type TrieNode = UnreadNode | ReadNode;
 
 /** Keys are hashes. */
 const KEY_DIGITS = 2 * HASH_BYTES;
-const EMPTY_ROOT = keccak256(EMPTY_NODE);
 
 const digitsOfPath = ({ encoded, start, length }: Path): Uint8Array =>
   Uint8Array.from({ length }, (_, at) => nibbleAt(encoded, start + at));
 
 const parseChild = (item: RlpItem): TrieNode | undefined => {
-  const { isList, bytes, encoded } = item;
-  if (isList) {
-    if (encoded.length >= HASH_BYTES) {
-      throw new WrongProof("a long node inside its parent");
-    }
-    return parseNode(itemsIn(bytes));
+  const items = inlineItems(item);
+  if (items !== undefined) {
+    return parseNode(items);
   }
+  const { bytes } = item;
   if (bytes.length !== 0 && bytes.length !== HASH_BYTES) {
     throw new WrongProof("not a reference");
   }
@@ -73,24 +69,15 @@ const parseChild = (item: RlpItem): TrieNode | undefined => {
 };
 
 const parseNode = (items: readonly RlpItem[]): ReadNode => {
-  const [first, second] = items;
-  if (items.length === BRANCH_ITEMS) {
-    const own = items[BRANCH_WIDTH];
-    // All keys have one length, so that no value ends in a branch.
-    if (own === undefined || stringOf(own).length > 0) {
-      throw new WrongProof("a value in a branch");
-    }
-    return { kind: "branch", children: items.slice(0, BRANCH_WIDTH).map(parseChild) };
+  const form = formOf(items);
+  if ("children" in form) {
+    return { kind: "branch", children: form.children.slice(0, BRANCH_WIDTH).map(parseChild) };
   }
-  if (items.length !== 2 || first === undefined || second === undefined) {
-    throw new WrongProof("neither a branch nor a path");
+  const path = digitsOfPath(form.path);
+  if (form.path.isLeaf) {
+    return { kind: "leaf", path, value: stringOf(form.end) };
   }
-  const encodedPath = readPath(stringOf(first));
-  const path = digitsOfPath(encodedPath);
-  if (encodedPath.isLeaf) {
-    return { kind: "leaf", path, value: stringOf(second) };
-  }
-  const child = parseChild(second);
+  const child = parseChild(form.end);
   if (child === undefined) {
     throw new WrongProof("an extension without a child");
   }

@@ -5,6 +5,7 @@ import { bytesLength, encodeBytes, listLength, writePrefix } from "./rlp.ts";
 
 /** The bytes of an empty place in a branch, and of the empty trie. */
 export const EMPTY_NODE = encodeBytes(new Uint8Array(0));
+export const EMPTY_ROOT = keccak256(EMPTY_NODE);
 
 /** Writes the value once: it is most of the node. */
 export const encodeLeaf = (encodedPath: Uint8Array, value: Uint8Array): Uint8Array => {

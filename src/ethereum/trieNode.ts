@@ -13,7 +13,7 @@ export interface RlpItem {
 }
 
 /** The items of a branch: its children, and its own value. */
-export const BRANCH_ITEMS = 17;
+const BRANCH_ITEMS = 17;
 export const BRANCH_WIDTH = 16;
 export const HASH_BYTES = 32;
 const MAX_SHORT = 55;
@@ -53,7 +53,7 @@ const readWhole = (bytes: Uint8Array): RlpItem => {
 };
 
 /** Returns the items of a list's payload. */
-export const itemsIn = (payload: Uint8Array): readonly RlpItem[] => {
+const itemsIn = (payload: Uint8Array): readonly RlpItem[] => {
   const items: RlpItem[] = [];
   for (let at = 0; at < payload.length; ) {
     const item = readItem(payload, at);
@@ -98,7 +98,7 @@ export interface Path {
   readonly length: number;
 }
 
-export const readPath = (encoded: Uint8Array): Path => {
+const readPath = (encoded: Uint8Array): Path => {
   const flag = nibbleAt(encoded, 0);
   const isOdd = flag % 2 === 1;
   if (encoded.length === 0 || flag > 3 || (!isOdd && nibbleAt(encoded, 1) !== 0)) {
@@ -106,4 +106,31 @@ export const readPath = (encoded: Uint8Array): Path => {
   }
   const start = isOdd ? 1 : 2;
   return { isLeaf: flag >= 2, encoded, start, length: encoded.length * 2 - start };
+};
+
+/** A branch with its children by digit, the last item aside; or a path with what is at its end: a value, or a node. */
+export type NodeForm = { readonly children: readonly RlpItem[] } | { readonly path: Path; readonly end: RlpItem };
+
+/** Returns the form of a node. Throws WrongProof if it has none of a trie whose keys have one length: no value ends in a branch. */
+export const formOf = (items: readonly RlpItem[]): NodeForm => {
+  if (items.length === BRANCH_ITEMS) {
+    const own = items[BRANCH_WIDTH];
+    if (own === undefined || stringOf(own).length > 0) {
+      throw new WrongProof("a value in a branch");
+    }
+    return { children: items };
+  }
+  const [first, second] = items;
+  if (items.length !== 2 || first === undefined || second === undefined) {
+    throw new WrongProof("neither a branch nor a path");
+  }
+  return { path: readPath(stringOf(first)), end: second };
+};
+
+/** Returns the items of a child that lies inside its parent. Undefined if the parent has another reference to it. */
+export const inlineItems = ({ isList, bytes, encoded }: RlpItem): readonly RlpItem[] | undefined => {
+  if (isList && encoded.length >= HASH_BYTES) {
+    throw new WrongProof("a long node inside its parent");
+  }
+  return isList ? itemsIn(bytes) : undefined;
 };

@@ -2,24 +2,10 @@
 
 import { type Data, parseData } from "./hex.ts";
 import { keccak256 } from "./keccak.ts";
-import {
-  BRANCH_ITEMS,
-  BRANCH_WIDTH,
-  HASH_BYTES,
-  itemsIn,
-  nibbleAt,
-  type Path,
-  type RlpItem,
-  readNode,
-  readPath,
-  stringOf,
-  WrongProof,
-} from "./trieNode.ts";
+import { EMPTY_NODE, EMPTY_ROOT } from "./trieEncoding.ts";
+import { formOf, inlineItems, nibbleAt, type Path, type RlpItem, readNode, stringOf, WrongProof } from "./trieNode.ts";
 
 const isEqual = (one: Uint8Array, other: Uint8Array): boolean => Buffer.compare(one, other) === 0;
-
-const EMPTY_STRING = Uint8Array.of(0x80);
-const EMPTY_ROOT_BYTES = keccak256(EMPTY_STRING);
 
 /** Whether the key continues with the path at `depth`. */
 const isOnPath = (key: Uint8Array, depth: number, { encoded, start, length }: Path): boolean => {
@@ -74,18 +60,15 @@ class NodeList {
 /** The place where a key's path goes on, or what the trie has under the key; undefined: nothing. */
 type Step = { readonly child: RlpItem; readonly depth: number } | { readonly value: Uint8Array | undefined };
 
-const inBranch = (items: readonly RlpItem[], key: Uint8Array, depth: number): Step => {
-  const child = items[nibbleAt(key, depth)];
-  const ownValue = items[BRANCH_WIDTH];
-  // All keys have one length, so that no value ends in a branch.
-  if (child === undefined || ownValue === undefined || stringOf(ownValue).length > 0 || depth >= key.length * 2) {
+const inBranch = (children: readonly RlpItem[], key: Uint8Array, depth: number): Step => {
+  const child = children[nibbleAt(key, depth)];
+  if (child === undefined || depth >= key.length * 2) {
     throw new WrongProof("not a branch");
   }
-  return child.encoded[0] === EMPTY_STRING[0] ? { value: undefined } : { child, depth: depth + 1 };
+  return child.encoded[0] === EMPTY_NODE[0] ? { value: undefined } : { child, depth: depth + 1 };
 };
 
-const onPath = (pathItem: RlpItem, child: RlpItem, key: Uint8Array, depth: number): Step => {
-  const path = readPath(stringOf(pathItem));
+const onPath = (path: Path, child: RlpItem, key: Uint8Array, depth: number): Step => {
   const left = key.length * 2 - depth;
   if (path.isLeaf) {
     const value = stringOf(child);
@@ -101,25 +84,17 @@ const onPath = (pathItem: RlpItem, child: RlpItem, key: Uint8Array, depth: numbe
 };
 
 const step = (items: readonly RlpItem[], key: Uint8Array, depth: number): Step => {
-  const [first, second] = items;
-  if (items.length === BRANCH_ITEMS) {
-    return inBranch(items, key, depth);
-  }
-  if (items.length !== 2 || first === undefined || second === undefined) {
-    throw new WrongProof("neither a branch nor a path");
-  }
-  return onPath(first, second, key, depth);
+  const form = formOf(items);
+  return "children" in form ? inBranch(form.children, key, depth) : onPath(form.path, form.end, key, depth);
 };
 
 const follow = (nodes: NodeList, child: RlpItem): readonly RlpItem[] => {
-  if (child.isList) {
-    if (child.encoded.length >= HASH_BYTES) {
-      throw new WrongProof("a long node inside its parent");
-    }
-    nodes.skip(child.encoded);
-    return itemsIn(child.bytes);
+  const inline = inlineItems(child);
+  if (inline === undefined) {
+    return nodes.take(child.bytes);
   }
-  return nodes.take(child.bytes);
+  nodes.skip(child.encoded);
+  return inline;
 };
 
 const walk = (nodes: NodeList, root: Uint8Array, key: Uint8Array): Uint8Array | undefined => {
@@ -148,7 +123,7 @@ export class TrieProofs {
    */
   read(root: Uint8Array, key: Uint8Array, proof: readonly Data[]): Uint8Array | undefined {
     const list = new NodeList(proof.filter((node) => !isEmptyNode(node)).map((node) => this.#parse(node)));
-    const value = isEqual(root, EMPTY_ROOT_BYTES) ? undefined : walk(list, root, key);
+    const value = isEqual(root, EMPTY_ROOT) ? undefined : walk(list, root, key);
     list.end();
     return value;
   }

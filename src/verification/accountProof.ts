@@ -1,5 +1,6 @@
 import { type Data, formatData, type Hash, parseData } from "../ethereum/hex.ts";
-import { EMPTY_CODE_HASH, keccak256, keccak256Hex } from "../ethereum/keccak.ts";
+import { EMPTY_CODE_HASH, keccak256 } from "../ethereum/keccak.ts";
+import { EMPTY_ROOT } from "../ethereum/trieEncoding.ts";
 import { decodeString, decodeStrings, WrongProof } from "../ethereum/trieNode.ts";
 import { TrieProofs } from "../ethereum/trieProof.ts";
 import type { Fields } from "../json/jsonBytes.ts";
@@ -41,7 +42,7 @@ export class UnknownAccount extends Error {
   override readonly name = "UnknownAccount";
 }
 
-export const EMPTY_STORAGE_HASH: Hash = keccak256Hex(Uint8Array.of(0x80));
+export const EMPTY_STORAGE_HASH: Hash = formatData(EMPTY_ROOT);
 export const NO_ACCOUNT: ProvenAccount = {
   ...{ exists: false, nonce: 0n, balance: 0n },
   ...{ storageHash: EMPTY_STORAGE_HASH, codeHash: EMPTY_CODE_HASH },
