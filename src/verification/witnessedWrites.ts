@@ -1,4 +1,4 @@
-import { type Address, formatData, type Hash, parseData } from "../ethereum/hex.ts";
+import { type Address, type Data, formatData, type Hash, parseData } from "../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256 } from "../ethereum/keccak.ts";
 import { MissingNode, PartialTrie, TrieNodes } from "../ethereum/partialTrie.ts";
 import { encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
@@ -91,20 +91,29 @@ const ifThere = <T>(run: () => T): T | undefined => {
   }
 };
 
+/** Returns the root of a trie with these values by hashed key: all writes first, then the removals (see PartialTrie). */
+const updatedRoot = (trie: PartialTrie, values: ReadonlyMap<Data, Uint8Array | undefined>): Hash => {
+  const keyed = [...values].map(([key, value]) => [keccak256(parseData(key)), value] as const);
+  for (const [key, value] of keyed) {
+    if (value !== undefined) {
+      trie.put(key, value);
+    }
+  }
+  for (const [key, value] of keyed) {
+    if (value === undefined) {
+      trie.remove(key);
+    }
+  }
+  return formatData(trie.root);
+};
+
 const storageAfter = (nodes: TrieNodes, { storageHash }: ProvenAccount, { isCleared, slots }: ClaimedWrites): Hash => {
   const root = isCleared ? EMPTY_STORAGE_HASH : storageHash;
   if (slots.size === 0) {
     return root;
   }
-  const trie = new PartialTrie(nodes, parseData(root));
-  const keyed = [...slots].map(([slot, value]) => [keccak256(parseData(slot)), value] as const);
-  for (const [key, value] of keyed.filter(([, { length }]) => length > 0)) {
-    trie.put(key, encodeBytes(value));
-  }
-  for (const [key] of keyed.filter(([, { length }]) => length === 0)) {
-    trie.remove(key);
-  }
-  return formatData(trie.root);
+  const values = [...slots].map(([slot, value]) => [slot, value.length > 0 ? encodeBytes(value) : undefined] as const);
+  return updatedRoot(new PartialTrie(nodes, parseData(root)), new Map(values));
 };
 
 const isStored = ({ exists, storageHash }: ProvenAccount): boolean => exists && storageHash !== EMPTY_STORAGE_HASH;
@@ -143,17 +152,13 @@ const openWrites = (
   return { before, after, storage: isClaimed ? "claimed" : "unknown" };
 };
 
-/** Applies the accounts after a block to the trie of its parent: all writes first, then the removals. */
+/** Applies the accounts after a block to the trie of its parent. */
 const rootAfter = (trie: PartialTrie, accounts: ReadonlyMap<Address, ProvenWrites>): Hash => {
   const changed = [...accounts].filter(([, { before, after }]) => !isSameAccount(before, after));
-  const keyed = changed.map(([address, { after }]) => [keccak256(parseData(address)), after] as const);
-  for (const [key, after] of keyed.filter(([, { exists }]) => exists)) {
-    trie.put(key, encodeAccount(after));
-  }
-  for (const [key] of keyed.filter(([, { exists }]) => !exists)) {
-    trie.remove(key);
-  }
-  return formatData(trie.root);
+  return updatedRoot(
+    trie,
+    new Map(changed.map(([address, { after }]) => [address, after.exists ? encodeAccount(after) : undefined])),
+  );
 };
 
 const applyClaims = ({ parentStateRoot, stateRoot, nodes, claims, leaves }: WitnessedBlock): WitnessOutcome => {
