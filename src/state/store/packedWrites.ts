@@ -3,8 +3,12 @@ import { numberBytes } from "../../ethereum/rlp.ts";
 import type { AccountWrites, BlockWrites, Written } from "../writeSet.ts";
 
 /** The number of bytes before a value. This number stands for "unknown". */
-export const UNKNOWN = 0xffffffff;
-export const LENGTH_BYTES = 4;
+const UNKNOWN = 0xffffffff;
+const LENGTH_BYTES = 4;
+const ADDRESS_BYTES = 20;
+const HASH_BYTES = 32;
+/** Of a value in hex. */
+export const VALUE_DIGITS = 64;
 
 /** What an account has of AccountWrites. The hash of a code follows only a code. */
 export const WRITTEN_PARTS = {
@@ -15,8 +19,6 @@ export const WRITTEN_PARTS = {
   othersCleared: 16,
   othersUnknown: 32,
 } as const;
-
-const HASH_BYTES = 32;
 
 const partsOf = ({ balance, nonce, code, codeHash, otherSlots }: AccountWrites): number =>
   (balance === undefined ? 0 : WRITTEN_PARTS.balance) |
@@ -68,8 +70,57 @@ class PackWriter {
   }
 }
 
+/** Reads what PackWriter has written. Each method throws RangeError if the bytes end early. */
+export class PackReader {
+  readonly #bytes: Buffer;
+  #at = 0;
+
+  constructor(packed: Uint8Array) {
+    this.#bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
+  }
+
+  number(): number {
+    return this.#bytes.readUInt32LE(this.#skip(LENGTH_BYTES));
+  }
+
+  address(): Address {
+    return `0x${this.#digits(ADDRESS_BYTES)}`;
+  }
+
+  hash(): Hash {
+    return `0x${this.#digits(HASH_BYTES)}`;
+  }
+
+  /** Returns a value in 64 digits of hex. Undefined: it is not known. */
+  value(): string | undefined {
+    const length = this.number();
+    return length === UNKNOWN ? undefined : this.#digits(length).padStart(VALUE_DIGITS, "0");
+  }
+
+  /** Returns bytes that share the memory of the packed ones. Undefined: they are not known. */
+  bytes(): Uint8Array | undefined {
+    const length = this.number();
+    return length === UNKNOWN ? undefined : this.#bytes.subarray(this.#skip(length), this.#at);
+  }
+
+  #digits(length: number): string {
+    const start = this.#skip(length);
+    return this.#bytes.toString("hex", start, this.#at);
+  }
+
+  /** Returns the position before the skipped bytes. */
+  #skip(length: number): number {
+    const start = this.#at;
+    this.#at += length;
+    if (this.#at > this.#bytes.length) {
+      throw new RangeError("packed writes end early");
+    }
+    return start;
+  }
+}
+
 /**
- * Packs the writes of a block, which `writtenValues` reads. One array is sent to another thread faster than thousands of small ones.
+ * Packs the writes of a block, which `writtenValues` and `unpackWrites` read. One array is sent to another thread faster than thousands of small ones.
  */
 export const packWrites = (accounts: BlockWrites): Uint8Array => {
   const into = new PackWriter();

@@ -1,12 +1,8 @@
-import type { Address, Hash } from "../../ethereum/hex.ts";
+import type { Hash } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../ethereum/keccak.ts";
 import type { WriteSet } from "../writeSet.ts";
 import type { TableKey } from "./keyEncoder.ts";
-import { LENGTH_BYTES, UNKNOWN, WRITTEN_PARTS } from "./packedWrites.ts";
-
-const VALUE_DIGITS = 64;
-const ADDRESS_BYTES = 20;
-const HASH_BYTES = 32;
+import { PackReader, VALUE_DIGITS, WRITTEN_PARTS } from "./packedWrites.ts";
 
 /** The value zero, and in the table the hash of an empty code. */
 export const ZERO_VALUE = "0".repeat(VALUE_DIGITS);
@@ -24,51 +20,10 @@ export interface WrittenValue {
 /** Stores a code, and returns its hash in 64 digits of hex. A known hash is not computed again. */
 type StoreCode = (code: Uint8Array, hash: Hash | undefined) => string;
 
-class PackReader {
-  readonly #bytes: Buffer;
-  #at = 0;
-
-  constructor(packed: Uint8Array) {
-    this.#bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
-  }
-
-  number(): number {
-    return this.#bytes.readUInt32LE(this.#skip(LENGTH_BYTES));
-  }
-
-  /** Returns bytes as hex. */
-  digits(length: number): string {
-    const start = this.#skip(length);
-    return this.#bytes.toString("hex", start, this.#at);
-  }
-
-  /** Returns a value in 64 digits of hex. Undefined: it is not known. */
-  value(): string | undefined {
-    const length = this.number();
-    return length === UNKNOWN ? undefined : this.digits(length).padStart(VALUE_DIGITS, "0");
-  }
-
-  /** Returns bytes that share the memory of the packed ones. Undefined: they are not known. */
-  bytes(): Uint8Array | undefined {
-    const length = this.number();
-    return length === UNKNOWN ? undefined : this.#bytes.subarray(this.#skip(length), this.#at);
-  }
-
-  /** Returns the position before the skipped bytes. */
-  #skip(length: number): number {
-    const start = this.#at;
-    this.#at += length;
-    if (this.#at > this.#bytes.length) {
-      throw new RangeError("packed writes end early");
-    }
-    return start;
-  }
-}
-
 /** Returns the hash of a code. A hash can be known without its code. */
 const readCode = (from: PackReader, hasHash: boolean, storeCode: StoreCode): string | undefined => {
   const code = from.bytes();
-  const hash: Hash | undefined = hasHash ? `0x${from.digits(HASH_BYTES)}` : undefined;
+  const hash: Hash | undefined = hasHash ? from.hash() : undefined;
   if (code !== undefined) {
     return storeCode(code, hash);
   }
@@ -77,7 +32,7 @@ const readCode = (from: PackReader, hasHash: boolean, storeCode: StoreCode): str
 
 /** Lists what one account wrote. */
 const accountValues = function* (from: PackReader, storeCode: StoreCode): Generator<WrittenValue> {
-  const address: Address = `0x${from.digits(ADDRESS_BYTES)}`;
+  const address = from.address();
   const parts = from.number();
   const has = (part: keyof typeof WRITTEN_PARTS): boolean => (parts & WRITTEN_PARTS[part]) !== 0;
   const slot = undefined;
@@ -94,7 +49,7 @@ const accountValues = function* (from: PackReader, storeCode: StoreCode): Genera
     yield { key: { address, field: "code", slot }, value: readCode(from, has("codeHash"), storeCode) };
   }
   for (let left = from.number(); left > 0; left--) {
-    const written: Hash = `0x${from.digits(HASH_BYTES)}`;
+    const written = from.hash();
     yield { key: { address, field: "slot", slot: written }, value: from.value() };
   }
 };
