@@ -1,12 +1,14 @@
 import type { UnitsOf } from "../../access/providerUnits.ts";
 import { type Context, ownContext } from "../../core/context.ts";
 import type { BlockId, Heads } from "../../core/heads.ts";
+import { isAborted } from "../../core/lazySignal.ts";
 import { NodeError, type NodeErrorKind } from "../../core/node.ts";
 import { parsedResult, type RpcRequest, type RpcResponse, type RpcSource } from "../../core/rpcSource.ts";
 import { type Address, formatQuantity, formatWord, type Hash, isHash } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
 import { isFields } from "../../json/jsonBytes.ts";
 import { createCall } from "../../jsonrpc/call.ts";
+import { SharedTask } from "../../limits/sharedTask.ts";
 import { type ProofValues, readProvenAccount } from "../../verification/provenAccount.ts";
 import type { StateKey } from "../stateKey.ts";
 import { ZERO_VALUE } from "../store/writtenValues.ts";
@@ -90,8 +92,7 @@ const partsOf = (keys: readonly StateKey[]): readonly Part[] =>
 export class ProofReader {
   readonly #options: ProofReaderOptions;
   readonly #nowMs: () => number;
-  /** Proofs that are requested now. */
-  readonly #inFlight = new Map<string, Promise<ProvenValues | undefined>>();
+  readonly #inFlight = new Map<string, SharedTask<ProvenValues | undefined>>();
   #failures = 0;
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
 
@@ -117,7 +118,9 @@ export class ProofReader {
 
   /** Reads the values of keys. Resolves with those that are proven. Never rejects. */
   async read(keys: readonly StateKey[], block: BlockId, context: Context): Promise<readonly ProvenValues[]> {
-    const read = await Promise.all(partsOf(keys).map((part) => this.#readOnce(part, block, context)));
+    // A caller that leaves, or whose deadline passes, gets nothing.
+    const readPart = (part: Part) => this.#readOnce(part, block, context).catch(() => undefined);
+    const read = await Promise.all(partsOf(keys).map(readPart));
     return read.flatMap((values) => values ?? []);
   }
 
@@ -131,15 +134,14 @@ export class ProofReader {
       : this.read(keys, block, ownContext("forebay", { heads: current }, { signal, deadlineMs }));
   }
 
-  #readOnce({ address, slots }: Part, block: BlockId, context: Context): Promise<ProvenValues | undefined> {
-    const name = `${block.hash}${address}${slots.join("")}`;
+  #readOnce(part: Part, block: BlockId, context: Context): Promise<ProvenValues | undefined> {
+    const name = `${block.hash}${part.address}${part.slots.join("")}`;
     const running = this.#inFlight.get(name);
     if (running !== undefined) {
-      return running;
+      return running.join(context);
     }
-    const reading = this.#read({ address, slots }, block, context).finally(() => this.#inFlight.delete(name));
-    this.#inFlight.set(name, reading);
-    return reading;
+    const own = new SharedTask<ProvenValues | undefined>(context, name, this.#inFlight);
+    return own.start(this.#read(part, block, context.with({ ending: own.ending })));
   }
 
   async #read({ address, slots }: Part, block: BlockId, context: Context): Promise<ProvenValues | undefined> {
@@ -153,7 +155,9 @@ export class ProofReader {
       this.#count(true);
       return { values: provenValuesOf(readProvenAccount(fields), address, slots), response };
     } catch (error) {
-      this.#count(false, error instanceof NodeError && UNSUPPORTED.has(error.kind));
+      if (!isAborted(context)) {
+        this.#count(false, error instanceof NodeError && UNSUPPORTED.has(error.kind));
+      }
       return undefined;
     }
   }
