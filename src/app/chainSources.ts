@@ -16,11 +16,7 @@ export interface ChainSources {
   readonly upstreams: Upstreams;
   readonly pipeline: ReadPipeline;
   readonly views: ClientViews;
-  readonly state: {
-    readonly reads: Chain["state"];
-    readonly provenReads: Chain["provenState"];
-    readonly callCache: Chain["callCache"];
-  };
+  readonly state: { readonly reads: Chain["state"]; readonly callCache: Chain["callCache"] };
   /** Present in a process that follows the chain. */
   readonly knownState?: ChainState;
   /** The filters that are not in Redis. */

@@ -100,11 +100,6 @@ export class ChainState {
     return this.#readers?.reads;
   }
 
-  /** The same reads, for answers that must be proven. */
-  get provenReads(): StateReads | undefined {
-    return this.reads;
-  }
-
   /** Undefined if state is not followed. */
   get executionReads(): ExecutionReads | undefined {
     return this.#readers?.executionReads;

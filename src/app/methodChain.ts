@@ -79,9 +79,6 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     get state() {
       return state.reads;
     },
-    get provenState() {
-      return state.provenReads;
-    },
     get callCache() {
       return state.callCache;
     },

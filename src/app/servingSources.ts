@@ -110,9 +110,6 @@ export const createServingSources = (
       get reads() {
         return copy.info.followsState ? state.reads : undefined;
       },
-      get provenReads() {
-        return copy.info.followsState ? state.reads : undefined;
-      },
       get callCache() {
         return copy.info.answersCalls ? state.callCache : undefined;
       },

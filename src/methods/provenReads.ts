@@ -19,7 +19,7 @@ import { type CanonicalJson, parseParams, readAddress, readSlot, required } from
 
 /** One call whose answer must be proven. */
 export interface ProvenCall {
-  readonly chain: Pick<Chain, "ownHashes" | "logLimits" | "nodes" | "provenState">;
+  readonly chain: Pick<Chain, "ownHashes" | "logLimits" | "nodes" | "state">;
   readonly call: Call;
   /** Its view has no pending blocks. */
   readonly context: Context;
@@ -139,7 +139,7 @@ const findKnown = async (
 ): Promise<RpcResponse | undefined> => {
   const block = resolveBlock(parseBlockNumberOrTagOrHash(parameter, READ_BLOCK), context.view.heads);
   const method = call.method as StateMethod;
-  return isInRing(block) ? chain.provenState?.findProven({ method, key, block, context }) : undefined;
+  return isInRing(block) ? chain.state?.findProven({ method, key, block, context }) : undefined;
 };
 
 /** Creates the prover of a state value. If it is not known and proven, one proof is read. Its values become known. */
@@ -152,7 +152,7 @@ const proveState =
     if (known !== undefined) {
       return known;
     }
-    const enter = proven.chain.provenState?.beginProof?.();
+    const enter = proven.chain.state?.beginProof?.();
     const response = await proven.read("eth_getProof", [address, wanted.slots, wanted.parameter]);
     const proof = parsedResult(response);
     const { block } = response;
