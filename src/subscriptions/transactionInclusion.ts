@@ -1,13 +1,46 @@
 import type { BlockId, HeadChange, Heads } from "../core/heads.ts";
-import type { PendingBlock, PendingChange, View } from "../core/view.ts";
-import { type Fields, isFields, parseJson } from "../json/jsonBytes.ts";
+import type { Body, PendingBlock, PendingChange, View } from "../core/view.ts";
+import { formatQuantity, isHash, isQuantity } from "../ethereum/hex.ts";
+import { type Fields, formatJson, isFields, parseJson } from "../json/jsonBytes.ts";
 import type { Log } from "../telemetry/telemetry.ts";
 import type { Registration } from "./eventSubscribers.ts";
-import { formatInclusion, type Inclusion, type InclusionStatus, placeOf } from "./inclusionNotification.ts";
 import type { InclusionRequest } from "./inclusionRequest.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 import type { SealedBlockReceipts, WantedReceipts } from "./sealedReceipts.ts";
 import { broadcast, type Delivered, type Subscription } from "./subscriber.ts";
+
+/** `preconfirmed` is not in EIP-8072: the transaction is in the pending block of the feed. */
+type InclusionStatus = "preconfirmed" | "included" | "reorged" | "finalized";
+
+/** Where a block has the transaction. */
+interface Inclusion extends BlockId {
+  readonly transactionIndex: bigint;
+}
+
+/** Returns the place of a transaction by its receipt. Undefined if this is no receipt of a block. */
+const placeOf = (receipt: unknown): Inclusion | undefined => {
+  if (!isFields(receipt)) {
+    return undefined;
+  }
+  const { blockHash: hash, blockNumber, transactionIndex } = receipt;
+  return isHash(hash) && isQuantity(blockNumber) && isQuantity(transactionIndex)
+    ? { hash, number: BigInt(blockNumber), transactionIndex: BigInt(transactionIndex) }
+    : undefined;
+};
+
+/** Formats the result of a notification. A transaction that is taken back has no receipt. */
+const formatInclusion = (
+  status: InclusionStatus,
+  { hash, number, transactionIndex }: Inclusion,
+  receipt: Fields | null,
+): Body =>
+  formatJson({
+    status,
+    blockHash: hash,
+    blockNumber: formatQuantity(number),
+    transactionIndex: formatQuantity(transactionIndex),
+    receipt,
+  });
 
 interface Watch extends InclusionRequest {
   readonly subscription: Subscription;
