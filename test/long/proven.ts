@@ -175,14 +175,14 @@ const drawRead = (world: World): Read => {
   return { method, params: params.slice(0, -1), rest: [], expected: (hash) => kind.expected(read, hash) };
 };
 
-/** Sends reads, and compares each that is labelled proven with the chain's record of its block. */
-const compare = async (world: World, service: Service, signal: AbortSignal): Promise<void> => {
+/** Sends reads until the round is over, and compares each that is labelled proven with the chain's record of its block. */
+const compare = async (world: World, service: Service, isOver: () => boolean): Promise<void> => {
   const { chain, random, tally } = world;
   const heads = service.chains[0]?.upstreams.heads;
   const first = heads?.current();
   const views: Heads[] = first === undefined ? [] : [first];
   heads?.subscribe((change) => views.push(change.heads));
-  while (!signal.aborted) {
+  while (!isOver()) {
     const read = drawRead(world);
     const hash = random() < 0.3 ? chain.at(chain.height - Math.floor(random() * MAX_DEPTH))?.hash : undefined;
     const from = Math.max(0, views.length - 1);
@@ -231,19 +231,15 @@ const runRound = async (world: World, nodes: readonly StandInNode[], endMs: numb
     ...{ blockTimeMs: BLOCK_MS, forks: fork },
     state: { prove, units: CHEAP, probation: { blocks: 0, values: 0 } },
   });
-  const ending = new AbortController();
-  const clients = Array.from({ length: CLIENTS }, () => compare(world, service, ending.signal));
-  const lastComparison = world.tally.comparisons + (isPlanted ? PLANTED_ROUND_COMPARISONS : ROUND_COMPARISONS);
-  const isOver = () => performance.now() >= endMs || world.tally.comparisons >= lastComparison;
-  while (!isOver() && !(isPlanted && world.tally.differences.length > 0)) {
-    await sleep(100);
-  }
-  ending.abort();
-  await Promise.all(clients);
+  const { tally } = world;
+  const lastComparison = tally.comparisons + (isPlanted ? PLANTED_ROUND_COMPARISONS : ROUND_COMPARISONS);
+  const isOver = () =>
+    performance.now() >= endMs || tally.comparisons >= lastComparison || (isPlanted && tally.differences.length > 0);
+  await Promise.all(Array.from({ length: CLIENTS }, () => compare(world, service, isOver)));
   const proofs = (...labels: readonly string[]) => metric(service.opsUrl, "forebay_state_proofs_total", ...labels);
   const proven = await proofs('result="proven"');
-  world.tally.witnessed.proven += proven;
-  world.tally.witnessed.unproven += (await proofs()) - proven;
+  tally.witnessed.proven += proven;
+  tally.witnessed.unproven += (await proofs()) - proven;
   await service.close();
 };
 

@@ -8,8 +8,8 @@ import { mutateBytes } from "../engine/mutateBytes.ts";
 import { mutateJson } from "../engine/mutateJson.ts";
 import type { Choices } from "../engine/random.ts";
 import { type CreateTarget, Finding } from "../engine/target.ts";
+import { nextKey, randomBytes } from "../engine/trieKeys.ts";
 
-const KEY_BYTES = 32;
 const MAX_KEYS = 24;
 /** Keys that are read from one trie. */
 const KEYS_OF_TRIE = 10;
@@ -20,20 +20,6 @@ interface KnownTrie {
   readonly keys: readonly Uint8Array[];
   readonly values: ReadonlyMap<string, Uint8Array>;
 }
-
-const randomBytes = (length: number, choices: Choices): Uint8Array =>
-  new Uint8Array(length).map(() => choices.below(256));
-
-/** A key that shares a beginning of any length with another one, so that there are extensions and nodes below 32 bytes. */
-const nextKey = (keys: readonly Uint8Array[], choices: Choices): Uint8Array => {
-  const key = randomBytes(KEY_BYTES, choices);
-  if (keys.length > 0 && choices.chance(0.7)) {
-    const shared = choices.chance(0.5) ? choices.below(3) : choices.below(KEY_BYTES);
-    key.set(choices.pick(keys).subarray(0, shared));
-    key[shared] = ((key[shared] ?? 0) & 0x0f) | ((keys[0]?.[shared] ?? 0) & 0xf0);
-  }
-  return key;
-};
 
 const createKnownTrie = async (choices: Choices): Promise<KnownTrie> => {
   const trie = await createMPT({ useRootPersistence: false });

@@ -22,29 +22,14 @@ import { mutateBytes } from "../engine/mutateBytes.ts";
 import { mutateJson } from "../engine/mutateJson.ts";
 import type { Choices } from "../engine/random.ts";
 import { type CreateTarget, Finding } from "../engine/target.ts";
+import { nextKey, randomBytes } from "../engine/trieKeys.ts";
 
-const KEY_BYTES = 32;
 const MAX_KEYS = 24;
 const MAX_UPDATES = 12;
 const VALUE_BYTES = [1, 1, 2, 20, 32, 33, 70];
 const ADDRESSES = 14;
 const SLOTS = 12;
 const LIES_OF_CASE = 12;
-
-const randomBytes = (length: number, choices: Choices): Uint8Array =>
-  new Uint8Array(length).map(() => choices.below(256));
-
-/** A key that shares a beginning of any length with another one, so that there are extensions and nodes below 32 bytes. */
-const nextKey = (keys: readonly Uint8Array[], choices: Choices): Uint8Array => {
-  const key = randomBytes(KEY_BYTES, choices);
-  if (keys.length > 0 && choices.chance(0.7)) {
-    const shared = choices.chance(0.5) ? choices.below(3) : choices.below(KEY_BYTES);
-    const other = choices.pick(keys);
-    key.set(other.subarray(0, shared));
-    key[shared] = choices.chance(0.5) ? ((key[shared] ?? 0) & 15) | ((other[shared] ?? 0) & 0xf0) : (key[shared] ?? 0);
-  }
-  return key;
-};
 
 /** Updates of a trie have the root that the library computes, or stop at a node that is not there. */
 const checkTrie = async (choices: Choices): Promise<void> => {
