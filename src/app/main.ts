@@ -10,16 +10,15 @@ import { changedFixedOptions } from "../config/reload.ts";
 import type { Config } from "../config/schema.ts";
 import { dayOf } from "../core/usageStore.ts";
 import { drain } from "../http/drain.ts";
-import { nodeName } from "../nodes/nodeConfig.ts";
 import { DataStorage } from "../storage/dataStorage.ts";
 import { BudgetReports } from "../telemetry/budgetReports.ts";
-import type { ConfiguredBudget } from "../telemetry/dayBudgets.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageDays } from "../telemetry/usageDays.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
 import { AccessControl } from "./accessControl.ts";
 import type { ChainRuntime } from "./chainRuntime.ts";
 import { Chains } from "./chains.ts";
+import { configuredBudgets } from "./configuredBudgets.ts";
 import { PaymentSource } from "./paymentSource.ts";
 import { type ClientPort, type ProcessRole, singleProcess } from "./processRole.ts";
 import { createShared, type ProcessParts, usageStoreOf } from "./shared.ts";
@@ -64,14 +63,6 @@ const formatAbout = ({ current, isKnown }: Pick<Chains, "current" | "isKnown">):
     })),
   });
 
-const budgetsOf = ({ access, chains }: Config): readonly ConfiguredBudget[] => {
-  const keys = access.keys.map(({ name: key, limit }) => ({ of: { key }, unitsPerDay: limit?.unitsPerDay }));
-  const nodes = chains.flatMap(({ name: chain, nodes }) =>
-    nodes.map((node, index) => ({ of: { chain, node: nodeName(node, index) }, unitsPerDay: node.unitsPerDay })),
-  );
-  return [...keys, ...nodes].flatMap(({ of, unitsPerDay }) => (unitsPerDay === undefined ? [] : [{ of, unitsPerDay }]));
-};
-
 const opened = <T>(server: T | undefined): T => {
   if (server === undefined) {
     throw new Error("the ports are not open yet");
@@ -112,7 +103,7 @@ class RunningForebay implements Forebay {
     this.#payments = payments;
     this.#usages = shared.usages;
     const { topKeys } = config.usage;
-    this.#usages.budgets.configure(budgetsOf(config));
+    this.#usages.budgets.configure(configuredBudgets(config));
     if (role.openOps !== undefined) {
       this.#usageDays = new UsageDays({ ledger: this.#usages, store: usageStoreOf(shared), topKeys });
       this.#budgetReports = new BudgetReports(this.#usages.budgets, telemetry);
@@ -168,7 +159,7 @@ class RunningForebay implements Forebay {
     this.#forgetCordons();
     const own = this.#role.share(next);
     await this.#payments.load(own);
-    await this.#replaceChains(next, signal);
+    await this.#replaceChains(own.chains, next, signal);
     this.#access.setRules({ ...own, server, usage });
     opened(this.#http).reauthorize(this.#access.reauthorize);
     this.#shared.webSockets.reauthorize(this.#access.reauthorize);
@@ -178,12 +169,12 @@ class RunningForebay implements Forebay {
   }
 
   /** New nodes need their budgets, and the old ones are served until then. */
-  async #replaceChains(next: Config, signal: AbortSignal): Promise<void> {
+  async #replaceChains(chains: Config["chains"], next: Config, signal: AbortSignal): Promise<void> {
     const { budgets } = this.#usages;
-    const [before, after] = [budgetsOf(this.#config), budgetsOf(next)];
+    const [before, after] = [configuredBudgets(this.#config), configuredBudgets(next)];
     budgets.configure([...before, ...after]);
     try {
-      await this.#chains.replace(this.#role.share(next).chains, signal);
+      await this.#chains.replace(chains, signal);
     } catch (error) {
       budgets.configure(before);
       throw error;

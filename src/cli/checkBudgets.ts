@@ -1,5 +1,5 @@
+import { configuredBudgets } from "../app/configuredBudgets.ts";
 import type { Config } from "../config/schema.ts";
-import { nodeName } from "../nodes/nodeConfig.ts";
 import type { CheckResult } from "./checkResult.ts";
 
 /** Where the units of a day are counted. */
@@ -15,24 +15,11 @@ const describeStore = ({ cache: { redis }, server: { dataDir } }: Pick<Config, "
 /** Describes the budgets of keys and nodes. */
 export const describeBudgets = (config: Config): readonly CheckResult[] => {
   const store = describeStore(config);
-  const keys = config.access.keys.map(({ name, limit }) => ({
-    subject: `key ${name}`,
-    unitsPerDay: limit?.unitsPerDay,
-    isAlone: false,
-  }));
-  const nodes = config.chains.flatMap(({ name: chain, nodes }) =>
-    nodes.map((node, index) => ({
-      subject: `${chain}/${nodeName(node, index)} units`,
-      unitsPerDay: node.unitsPerDay,
-      isAlone: nodes.length === 1,
-    })),
-  );
-  return [...keys, ...nodes].flatMap(({ subject, unitsPerDay, isAlone }): CheckResult[] => {
-    if (unitsPerDay === undefined) {
-      return [];
-    }
-    return isAlone
-      ? [{ subject, level: "warn", text: "`unitsPerDay` limits nothing: the chain has no other node" }]
-      : [{ subject, level: "ok", text: `${unitsPerDay} units a day: ${store}` }];
+  const lonely = new Set(config.chains.flatMap(({ name, nodes }) => (nodes.length === 1 ? [name] : [])));
+  return configuredBudgets(config).map(({ of, unitsPerDay }): CheckResult => {
+    const subject = "key" in of ? `key ${of.key}` : `${of.chain}/${of.node} units`;
+    return "chain" in of && lonely.has(of.chain)
+      ? { subject, level: "warn", text: "`unitsPerDay` limits nothing: the chain has no other node" }
+      : { subject, level: "ok", text: `${unitsPerDay} units a day: ${store}` };
   });
 };

@@ -66,7 +66,7 @@ export class BudgetReports {
     // A field `key` is redacted.
     const fields = { ...("key" in owner ? { clientId: owner.key } : owner), ...amounts };
     if (stage === "warned") {
-      log.warn(fields, "80 % of the units of today are spent");
+      log.warn(fields, `${100 * WARNED_SHARE} % of the units of today are spent`);
     } else if (stage === "spent") {
       log.warn(fields, "key" in owner ? KEY_SPENT : NODE_SPENT);
     }
