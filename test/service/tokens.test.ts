@@ -12,6 +12,8 @@ import { createService, type Service } from "../support/servers/service.ts";
 
 const ISSUER = "https://login.example";
 const AUDIENCE = "rpc";
+/** Time between pings, when tokens are verified again. A process that is held up for longer loses its connections. */
+const PING_MS = 250;
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 interface IssuerKey {
@@ -246,7 +248,7 @@ describe("a token that expires", { concurrency: true }, () => {
   test("a WebSocket is closed when its token expires", async (t) => {
     const own = await createService(
       { name: "op", nodes: [{ url: node.url }] },
-      { access: access(), server: { webSocketPingMs: 50 } },
+      { access: access(), server: { webSocketPingMs: PING_MS } },
     );
     t.after(() => own.close());
     const token = await sign({ sub: "brief", exp: Math.ceil(Date.now() / 1_000) + 1 });
@@ -271,7 +273,7 @@ const startRechecking = async (t: TestContext, chain: { passthrough?: string } =
     { name: "op", nodes: [{ url: node.url }], ...chain },
     {
       access: { ...access(), keys: [], jwt: { ...access().jwt, recheckMs: 100 } },
-      server: { webSocketPingMs: 20 },
+      server: { webSocketPingMs: PING_MS },
     },
   );
   t.after(() => own.close());

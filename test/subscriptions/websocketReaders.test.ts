@@ -166,7 +166,7 @@ test("a connection without pongs ends, an idle one is closed, and one with subsc
   const idle = await connect(context, nothing, { webSocketPingMs: 5, webSocketIdleMs: 1 });
   assert.deepEqual(await idle.closed, { code: 1001, reason: "idle" });
 
-  const busy = await connect(context, nothing, { webSocketPingMs: 100, webSocketIdleMs: 1 });
+  const busy = await connect(context, nothing, { webSocketPingMs: 250, webSocketIdleMs: 1 });
   const subscriber = await busy.ask();
   const left = Promise.withResolvers<void>();
   subscriber.subscriptions.set("0x1", left.resolve);
