@@ -11,8 +11,8 @@ import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { startProcesses } from "../support/servers/processes.ts";
 
-/** They span some dozen blocks. */
-const READS = 400;
+/** They span a dozen blocks. */
+const READS = 200;
 
 /** Forebay with two processes on a chain whose heads are pushed. */
 const startOnPushedChain = async (t: { after(end: () => Promise<void>): void }) => {

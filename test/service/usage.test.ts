@@ -11,7 +11,7 @@ import { FakeError } from "../support/fakes/front.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 const KEYS = ["wallet", "indexer", "bot"];
-const CALLS = 10_000;
+const CALLS = 3_000;
 const AT_ONCE = 16;
 const LARGEST_BATCH = 40;
 const SOCKET_CALLS = 200;
@@ -155,7 +155,7 @@ const sendOnSocket = async (key: string): Promise<void> => {
 
 const readReport = async (query = "") => report.parse(await (await fetch(`${service.opsUrl}/usage${query}`)).json());
 
-test("for 10,000 mixed calls of three keys, the report has the calls, units, errors and bytes that the clients counted", async () => {
+test("for 3,000 mixed calls of three keys, the report has the calls, units, errors and bytes that the clients counted", async () => {
   let left = CALLS - SOCKET_CALLS;
   const work = async (): Promise<void> => {
     while (left > 0) {
