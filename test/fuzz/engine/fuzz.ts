@@ -26,6 +26,8 @@ export interface FuzzReport {
   readonly growthBytes: number;
   /** Errors that nobody caught, of known faults of libraries. */
   readonly knownFaults: number;
+  /** Checks by name, if the target counts them. */
+  readonly counts: Readonly<Record<string, number>> | undefined;
   readonly findings: readonly FoundFault[];
 }
 
@@ -172,6 +174,7 @@ export const fuzz = async (target: FuzzTarget, options: FuzzOptions): Promise<Fu
     longestStallMs: Math.round(loop.longestStallMs),
     growthBytes,
     knownFaults,
+    counts: target.counts?.(),
     findings: loop.findings,
   };
 };

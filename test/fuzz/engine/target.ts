@@ -9,6 +9,8 @@ export interface FuzzTarget {
   readonly atOnce?: number;
   /** Whether an error that nobody caught is a reported fault of a library. It is counted. */
   isKnown?(error: unknown): boolean;
+  /** Returns the checks since the start by name, for the report. */
+  counts?(): Readonly<Record<string, number>>;
   /** Runs one case. Throws a Finding, or any other error, if the input shows a fault. */
   run(choices: Choices, index: number): Promise<void> | void;
 }

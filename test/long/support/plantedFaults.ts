@@ -216,7 +216,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   },
   uncheckedRoot: {
     ...PROVEN_RUN,
-    test: "test/ethereum/trieProof.test.ts",
+    test: "test/ethereum/randomProofs.test.ts",
     edits: [
       {
         file: "src/ethereum/trieProof.ts",
@@ -351,7 +351,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   /** Nodes beside the path of a key prove nothing, and so nothing false. */
   surplusNodes: {
     variant: "",
-    test: "test/ethereum/trieProof.test.ts",
+    test: "test/ethereum/randomProofs.test.ts",
     edits: [{ file: "src/ethereum/trieProof.ts", from: "    list.end();\n", to: "" }],
   },
   /** An account with nothing stays in the trie: the state root refuses the block. */
