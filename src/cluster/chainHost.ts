@@ -15,6 +15,7 @@ import type { FilterStore } from "../subscriptions/filterStore.ts";
 import type { RemoteCall } from "../threads/channel.ts";
 import type {
   ChainInfo,
+  EnteredProof,
   ExpectedTransactions,
   FilterCall,
   NodeFacts,
@@ -181,6 +182,10 @@ export class ChainHost {
 
   enterState(asked: number, response: RpcResponse | undefined): void {
     this.#state.enter(asked, response);
+  }
+
+  enterProof(proof: EnteredProof): void {
+    this.#state.enterProof(proof);
   }
 
   forgetState(): void {

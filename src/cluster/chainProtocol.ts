@@ -8,6 +8,7 @@ import type { BaseBlock } from "../simulation/simulatedHeader.ts";
 import type { RunKind } from "../simulation/simulator.ts";
 import type { CacheableCall } from "../state/calls/callCache.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
+import type { ProvenValues } from "../state/fetch/proofReader.ts";
 import type { StateRead } from "../state/stateReads.ts";
 import type { EntryChange } from "../storage/entryDatabase.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
@@ -100,6 +101,11 @@ export type RemoteStateRead = RemoteRead &
 /** One call: see CacheableCall. */
 export type RemoteAnswerCall = RemoteRead & Pick<CacheableCall, "method" | "key">;
 
+/** Values that follow from the state root of a block. */
+export interface EnteredProof extends Pick<ProvenValues, "values"> {
+  readonly block: BlockId;
+}
+
 export interface StateOutcome {
   readonly body?: Uint8Array;
   /** How far the body is verified. */
@@ -174,6 +180,8 @@ export type MainFunctions = {
   readonly answerCall: (body: OfChain & RemoteAnswerCall) => Awaitable<StateOutcome>;
   /** Sends the response of a node to a read or call whose answer was not known. */
   readonly enterState: (body: OfChain & { readonly asked: number; readonly response: RpcResponse | undefined }) => void;
+  /** Sends the values of a proof that a client required. */
+  readonly enterProof: (body: OfChain & EnteredProof) => void;
   /** A request can have changed a node's state without a block. */
   readonly forgetState: (body: OfChain) => void;
   readonly submit: (body: OfChain & { readonly raw: string }) => void;

@@ -5,14 +5,14 @@ import type { Awaitable } from "../jsonrpc/call.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
 import type { StateReads } from "../state/stateReads.ts";
-import type { RemoteAnswerCall, RemoteRead, RemoteStateRead, StateOutcome } from "./chainProtocol.ts";
+import type { EnteredProof, RemoteAnswerCall, RemoteRead, RemoteStateRead, StateOutcome } from "./chainProtocol.ts";
 
 /** `followed`: reads can be answered from now on. `dropped`: known values or answers are dropped. */
 export type StateChange = "followed" | "dropped";
 
 /** The known state of one chain in the main process. */
 export interface ChainKnownState {
-  readonly reads: Pick<StateReads, "request" | "findProven" | "forget"> | undefined;
+  readonly reads: Pick<StateReads, "request" | "findProven" | "beginProof" | "forget"> | undefined;
   readonly callCache: Pick<CallCache, "request"> | undefined;
   /** Calls the listener at each change. Returns the function that ends this. */
   subscribe(listener: (change: StateChange) => void): () => void;
@@ -68,6 +68,11 @@ export class HostedState {
     } else {
       read?.resolve(response);
     }
+  }
+
+  /** Takes values that a serving process has verified. */
+  enterProof({ values, block }: EnteredProof): void {
+    this.#known.reads?.beginProof()(values, block);
   }
 
   async #findProven(read: RemoteStateRead): Promise<StateOutcome> {

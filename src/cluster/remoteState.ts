@@ -39,16 +39,18 @@ const nameOf = ({ method, key, block }: RemoteRequest): string => `${block.hash}
 
 /** The known state of the main process. Answers that it gave for a block answer equal requests for this block here. */
 export class RemoteState {
-  readonly reads: Pick<StateReads, "request" | "findProven" | "forget">;
+  readonly reads: Pick<StateReads, "request" | "findProven" | "beginProof" | "forget">;
   readonly callCache: Pick<CallCache, "request">;
   readonly #options: RemoteStateOptions;
   readonly #bodies = new KnownBodies();
+  #drops = 0;
 
   constructor(options: RemoteStateOptions) {
     this.#options = options;
     this.reads = {
       request: (read, ask) => this.#read(read, ask),
       findProven: (read) => this.#findProven(read),
+      beginProof: () => this.#beginProof(),
       forget: () => {
         this.drop();
         options.main.notify("forgetState", { chain: options.chain });
@@ -59,6 +61,7 @@ export class RemoteState {
 
   /** Forgets all answers, because the main process has dropped what it knew. */
   drop(): void {
+    this.#drops++;
     this.#bodies.clear();
   }
 
@@ -82,6 +85,17 @@ export class RemoteState {
     const add = this.#bodies.beginAdd(name);
     const { body, proof } = await this.#readState(read, true);
     return body && add({ body, block, proof });
+  }
+
+  /** Returns the function that sends the values of a proof, requested from now on, to the main process. */
+  #beginProof(): ReturnType<StateReads["beginProof"]> {
+    const { chain, main } = this.#options;
+    const drops = this.#drops;
+    return (values, block) => {
+      if (drops === this.#drops) {
+        main.notify("enterProof", { chain, values, block });
+      }
+    };
   }
 
   #readState({ method, key, block, context }: StateRead, onlyProven: boolean): Promise<StateOutcome> {

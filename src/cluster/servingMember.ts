@@ -45,6 +45,7 @@ export class ServingMember {
       readState: (body) => hostOf(body).readState(body),
       answerCall: (body) => hostOf(body).answerCall(body),
       enterState: (body) => hostOf(body).enterState(body.asked, body.response),
+      enterProof: (body) => hostOf(body).enterProof(body),
       forgetState: (body) => hostOf(body).forgetState(),
       submit: (body) => hostOf(body).submit(body.raw),
       expect: ({ chain, ...transactions }) => this.#chain(chain).host.expect(this.#chain(chain).member, transactions),

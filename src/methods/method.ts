@@ -31,10 +31,8 @@ export interface Chain {
   readonly parsedReads: ParsedReads;
   /** Of the headers in the block ring. */
   readonly ownHashes: OwnHashes;
-  /** Known state values. Undefined if they are not followed. No proof is entered from a serving process. */
-  readonly state?:
-    | (Pick<StateReads, "request" | "findProven" | "forget"> & Partial<Pick<StateReads, "beginProof">>)
-    | undefined;
+  /** Known state values. Undefined if they are not followed. */
+  readonly state?: Pick<StateReads, "request" | "findProven" | "beginProof" | "forget"> | undefined;
   /** Responses to calls that hold for later blocks. Undefined if nodes answer all calls. */
   readonly callCache?: Pick<CallCache, "request"> | undefined;
   readonly heads: {

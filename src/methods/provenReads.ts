@@ -152,7 +152,7 @@ const proveState =
     if (known !== undefined) {
       return known;
     }
-    const enter = proven.chain.state?.beginProof?.();
+    const enter = proven.chain.state?.beginProof();
     const response = await proven.read("eth_getProof", [address, wanted.slots, wanted.parameter]);
     const proof = parsedResult(response);
     const { block } = response;

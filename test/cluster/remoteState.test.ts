@@ -50,6 +50,9 @@ const createKnown = () => {
         const [body, proof] = [bodies.get(name), proofs.get(name)];
         return body && proof === "proven" ? { body, status: { hit: "state" }, proof } : undefined;
       },
+      beginProof: () => (values, block) => {
+        log.push(`proven at ${block.number}: ${values.map(([{ field }, value]) => `${field} ${value}`).join()}`);
+      },
       forget: () => bodies.clear(),
     },
     callCache: { request: ({ key, context }, ask) => request(key, context.caller.clientId, ask) },
@@ -95,9 +98,10 @@ const createRig = () => {
     readState: (body) => hosted.read(body),
     answerCall: (body) => hosted.call(body),
     enterState: ({ asked, response }) => hosted.enter(asked, response),
+    enterProof: (body) => hosted.enterProof(body),
     forgetState: () => known.reads?.forget(),
   });
-  serving.offer({ dropState: () => state.drop() });
+  serving.offer({ dropState: () => state.drop(), ping: () => undefined });
   const node = { asked: 0, respond: (): Awaitable<RpcResponse> => createResponse('"0x7"') };
   const ask = (): Awaitable<RpcResponse> => {
     node.asked++;
@@ -245,4 +249,22 @@ test("a value that must be proven is found if the main process has proven it, an
   heads.move({ number: 101n });
   assert.equal((await proven())?.proof, "proven");
   assert.equal(log.filter((line) => line === `alice wants a proven ${ADDRESS}`).length, 4);
+});
+
+test("the values of a proof enter the main process, unless it dropped what it knew since the proof was requested", async () => {
+  const { heads, state, log, main } = createRig();
+  const block = heads.current().latest;
+  const enterOf = (value: string) => {
+    const enter = state.reads.beginProof();
+    return () => enter([[balanceOf(ADDRESS), value]], block);
+  };
+  const before = enterOf("1");
+  enterOf("2")();
+  await logged(log, "proven at 100: balance 2");
+  main.notify("dropState", { chain: "chain" });
+  await main.call("ping", null);
+  before();
+  enterOf("3")();
+  await logged(log, "proven at 100: balance 3");
+  assert.deepEqual(log, ["proven at 100: balance 2", "proven at 100: balance 3"]);
 });

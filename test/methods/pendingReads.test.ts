@@ -12,7 +12,12 @@ const known = createResponse('"0x5"', { status: { hit: "state" }, block: base, p
 /** A chain whose known values are all proven at the newest sealed block. */
 const chain: Chain = {
   ...createMethodChain({ reads: { request: () => assert.fail("no node is asked") } }),
-  state: { request: () => known, findProven: async () => known, forget: () => undefined },
+  state: {
+    request: () => known,
+    findProven: async () => known,
+    beginProof: () => () => undefined,
+    forget: () => undefined,
+  },
 };
 
 /** The pending blocks have written nothing. */

@@ -333,6 +333,14 @@ test("serving processes answer with the labels of the main process, also clients
   const rig = await startRig(t, { nodes: 2, processes: 2 });
   const { world, chain, follow, ask, balance, learn, loadThread, callsOf } = rig;
   await learn();
+  await until(async () => {
+    const before = callsOf("eth_getProof");
+    const { label } = await ask("eth_getStorageAt", [CONTRACT, "0x7", "latest"], REQUIRE);
+    assert.equal(label, proven(chain.height));
+    world.mine();
+    await follow();
+    return callsOf("eth_getProof") === before;
+  }, "the proof of the first sight is carried");
   const call = (headers = {}) => ask("eth_call", [{ to: CONTRACT, gas: "0x30000" }, "latest"], headers);
   await loadThread();
   await until(async () => {

@@ -144,7 +144,10 @@ const requiredOf = async ({ url }: Service, method: string, ...params: readonly 
 };
 
 /** Starts the service of the recipe. The first node gets every read that it can answer. */
-const startRecipe = async (changed: Partial<Config["chains"][number]> = {}): Promise<Service> => {
+const startRecipe = async (
+  changed: Partial<Config["chains"][number]> = {},
+  server: Config["server"] = {},
+): Promise<Service> => {
   const { chains, ...rest } = readRecipe();
   const [recipe] = chains;
   assert.ok(recipe !== undefined);
@@ -161,7 +164,7 @@ const startRecipe = async (changed: Partial<Config["chains"][number]> = {}): Pro
       pending: { mode: "node" },
       ...changed,
     },
-    rest,
+    { ...rest, server: { ...rest.server, ...server } },
   );
   const oldest = chain.final[0]?.number;
   await until(
@@ -251,6 +254,20 @@ for (const lie of LIES) {
     }
   });
 }
+
+test("the recipe with several serving processes: a provider tells all lies, and clients get the truth", async () => {
+  const [liar] = nodes;
+  assert.ok(liar !== undefined);
+  const started = await startRecipe({}, { processes: 2 });
+  liar.lies = [...LIES, ...IGNORED];
+  try {
+    await assertTrue(started);
+    assert.equal((await requiredOf(started, "eth_gasPrice")).reason, "method");
+  } finally {
+    liar.lies = [];
+    await started.close();
+  }
+});
 
 test("the recipe: if all nodes lie, a client gets an error with the reason", async () => {
   const started = await startRecipe();
