@@ -50,6 +50,8 @@ export interface ConnectionUse {
   readonly chain: string | undefined;
   /** It has a subscription. */
   readonly isSubscribed: boolean;
+  /** A header of it requires proven answers. */
+  readonly requiresProof: boolean;
 }
 
 /**
@@ -62,6 +64,7 @@ const unauthorized = (message: string): RpcError => new RpcError(CODES.UNAUTHORI
 
 const MISSING_KEY = "an API key is needed: header x-api-key, a bearer token, or the last part of the path";
 const WRONG_KEY = "the API key is not valid";
+const NEEDS_PROOF = "the API key requires proven answers, and has a subscription without proofs";
 const OTHER_ISSUER = "the token was verified by other rules";
 const EXPIRED_KEY = "the API key has expired";
 
@@ -177,7 +180,7 @@ export class Access {
     return this.#rules.reject("key", error);
   }
 
-  readonly reauthorize: Reauthorize = (before, { chain, isSubscribed }) => {
+  readonly reauthorize: Reauthorize = (before, { chain, isSubscribed, requiresProof }) => {
     const key = this.#currentKey(before);
     const admitted = this.#admit(before.address, before.connection, key, before.target);
     const refusal = findChainRefusal(admitted, chain);
@@ -186,6 +189,10 @@ export class Access {
     }
     if (isSubscribed) {
       this.#rules.checkMethod("eth_subscribe", key);
+      const isProven = requiresProof || before.requiresProof === true;
+      if (admitted.requiresProof === true && !isProven) {
+        throw this.#rules.reject("key", new RpcError(CODES.UNAUTHORIZED, NEEDS_PROOF, { status: 403 }));
+      }
     }
     const { token, tokenRules, verifyAgain } = before;
     return { ...admitted, token, tokenRules, verifyAgain };

@@ -1,6 +1,7 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { Context, InboundRequest } from "../core/context.ts";
 import { type Endpoint, type EndpointResponse, type PassThrough, toEndpointResponse } from "../http/endpoint.ts";
+import { REQUIRE_HEADER } from "../http/httpRequest.ts";
 import { ProofHeader } from "../http/proofHeader.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
@@ -21,8 +22,6 @@ export interface ChainEndpointOptions {
   readonly passthrough: PassThrough | undefined;
   readonly gate: ChainSources["gate"];
 }
-
-const REQUIRE_HEADER = "x-forebay-require";
 
 /** Whether the client requires proven answers. Another value of the header must not get any answer. */
 const requiresProof = ({ caller, received }: Pick<InboundRequest, "caller" | "received">): boolean => {

@@ -49,6 +49,9 @@ export const createRequestIds = (): ((headers: IncomingHttpHeaders) => string) =
   };
 };
 
+/** A request with the value `proven` gets proven answers only. */
+export const REQUIRE_HEADER = "x-forebay-require";
+
 const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
 
 /** Whether a Cache-Control header has `no-cache` (RFC 9111, section 5.2.1.4). */

@@ -68,7 +68,8 @@ export class Upgrades {
   reauthorize(reauthorize: Reauthorize): void {
     for (const [socket, { admitted, chain }] of this.#passedThrough) {
       try {
-        this.#passedThrough.set(socket, { admitted: reauthorize(admitted, { chain, isSubscribed: false }), chain });
+        const use = { chain, isSubscribed: false, requiresProof: false };
+        this.#passedThrough.set(socket, { admitted: reauthorize(admitted, use), chain });
       } catch (error) {
         if (!(error instanceof RpcError)) {
           throw error;

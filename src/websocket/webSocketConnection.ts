@@ -4,7 +4,7 @@ import type { RawData, WebSocket } from "ws";
 import type { AuthenticatedCaller, Reauthorize } from "../access/access.ts";
 import type { InboundRequest, Received, Subscriber } from "../core/context.ts";
 import { LazySignal } from "../core/lazySignal.ts";
-import { isNoCache, readTraceHeaders } from "../http/httpRequest.ts";
+import { isNoCache, REQUIRE_HEADER, readTraceHeaders } from "../http/httpRequest.ts";
 import { RequestMemory } from "../http/requestMemory.ts";
 import { type Chunk, errorResult, isStream, isWhole } from "../jsonrpc/response.ts";
 import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
@@ -129,8 +129,11 @@ export class WebSocketConnection {
   /** Applies the current rules. Closes the connection (1008) if they do not admit it. */
   reauthorize(reauthorize: Reauthorize): void {
     try {
-      const isSubscribed = this.#subscriptions.size > 0;
-      this.#admitted = reauthorize(this.#admitted, { chain: this.#options.chain, isSubscribed });
+      this.#admitted = reauthorize(this.#admitted, {
+        chain: this.#options.chain,
+        isSubscribed: this.#subscriptions.size > 0,
+        requiresProof: this.#received.headers[REQUIRE_HEADER] !== undefined,
+      });
     } catch (error) {
       if (!(error instanceof RpcError)) {
         throw error;

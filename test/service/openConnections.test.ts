@@ -78,6 +78,33 @@ test("a reload closes the WebSockets with subscriptions of a key that may not su
   await plain.close();
 });
 
+test("a reload closes the WebSockets with subscriptions of a key that now requires proven answers", async (t) => {
+  const node = await createFakeNode();
+  const nodes = ["a", "b"].map((provider) => ({ url: node.url, name: provider, provider }));
+  const service = await createService({ name: "main", nodes }, { access: { keys: [ONE] } });
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  const open = (headers = {}) => connectSocket(`${service.url}/main/k1`, headers);
+  const [subscribed, plain, proven] = await Promise.all([open(), open(), open({ "x-forebay-require": "proven" })]);
+  await subscribed.subscribe("newHeads");
+  await proven.subscribe("newHeads");
+  await service.reload({ access: { keys: [{ ...ONE, require: "proven" }] } });
+  assert.deepEqual(await subscribed.closed(), {
+    code: 1008,
+    reason: "the API key requires proven answers, and has a subscription without proofs",
+  });
+  assert.match((await plain.call("eth_subscribe", "syncing")).error?.message ?? "", /^not proven/);
+  assert.equal((await proven.call("eth_chainId")).error, undefined);
+  await plain.subscribe("newHeads");
+  await service.reload({ access: { keys: [{ ...ONE, require: "proven", deny: ["eth_gasPrice"] }] } });
+  for (const socket of [plain, proven]) {
+    assert.equal((await socket.call("eth_chainId")).error, undefined);
+    await socket.close();
+  }
+});
+
 test("a reload closes passed-through connections of a revoked key", async (t) => {
   const target = createServer();
   new WebSocketServer({ server: target }).on("connection", (socket) => socket.send("hello"));
