@@ -14,6 +14,8 @@ export interface StateDifference {
   /** 64 digits of hex, for a code its hash. */
   readonly known: string;
   readonly actual: string;
+  /** Whether `actual` follows from the state root of the block. */
+  readonly isActualProven?: boolean;
   /** The node that returned `actual`. Undefined if its name is not known. */
   readonly node?: string | undefined;
 }
@@ -105,6 +107,13 @@ export const majorityOf = (statements: readonly Statement[]): string | undefined
   });
 };
 
+const lastOfNodes = (statements: readonly Statement[]): readonly Statement[] => [
+  ...new Map(statements.map((statement) => [statement.node, statement])).values(),
+];
+
+/** Returns those of the statements that are wrong at the block of a comparison. */
+type Refute = (statements: readonly Statement[]) => readonly Statement[];
+
 /** Returns the statements with another value, if at least two origins besides their own have this one. Each node counts once. */
 export const refutedBy = (
   value: string,
@@ -116,7 +125,7 @@ export const refutedBy = (
     (statement) =>
       statement.value !== value && origins.filter((origin) => origin !== statement.origin).length >= MIN_WITNESSES,
   );
-  return [...new Map(refuted.map((statement) => [statement.node, statement])).values()];
+  return lastOfNodes(refuted);
 };
 
 /** Compares values at one block hash between the origins of a chain, and finds out which node is wrong. */
@@ -154,24 +163,46 @@ export class OriginComparison {
     return available.find((node) => node.origin !== origin) ?? available[0];
   }
 
-  /** Asks a node of each origin about a value that differs, and the nodes that gave the two values. Never rejects. */
-  async judge(difference: StateDifference, source: ValueProvenance | undefined): Promise<Judgement> {
-    const { key, block, known, actual, node } = difference;
+  /**
+   * Asks a node of each origin about a value that differs, and the nodes that gave the two values. `proven` returns the value if a
+   * proof shows it by then. Never rejects.
+   */
+  async judge(
+    difference: StateDifference,
+    source: ValueProvenance | undefined,
+    proven: () => string | undefined = () => undefined,
+  ): Promise<Judgement> {
+    const { key, block, node } = difference;
     const statements = await this.#ask(this.#nodesFor([node, source?.node]), key, block);
-    const value = majorityOf(statements);
+    return this.decide(difference, source, statements, proven());
+  }
+
+  /** Returns the judgement on what nodes said. A proven value needs no other origin. Never rejects. */
+  async decide(
+    difference: StateDifference,
+    source: ValueProvenance | undefined,
+    statements: readonly Statement[],
+    proven: string | undefined,
+  ): Promise<Judgement> {
+    const { key, block, known, actual, node } = difference;
+    const value = proven ?? majorityOf(statements);
     if (value === undefined) {
       return votesOf(statements).size < MIN_WITNESSES ? { kind: "unanswered" } : { kind: "undecided", statements };
     }
-    const refuted = refutedBy(value, statements, [...statements, ...this.#statementOf(node, actual)]);
+    const refute: Refute =
+      proven === undefined
+        ? (said) => refutedBy(value, statements, said)
+        : (said) => lastOfNodes(said.filter((each) => each.value !== value));
+    const refuted = refute([...statements, ...this.#statementOf(node, actual)]);
     if (value === known) {
       return { kind: "right", refuted };
     }
-    const found = await this.#findCause({ key, block, known, value, source, statements, refuted });
+    const found = await this.#findCause({ key, block, known, value, source, statements, refuted }, refute);
     return { kind: "wrong", value, cause: found.cause, refuted: [...refuted, ...found.refuted] };
   }
 
-  async #findCause(wrong: WrongValue): Promise<{ readonly cause: WrongValueCause } & Refuted> {
-    const { block, known, value, source, statements, refuted } = wrong;
+  async #findCause(wrong: WrongValue, refute: Refute): Promise<{ readonly cause: WrongValueCause } & Refuted> {
+    const { block, known, source, refuted } = wrong;
     if (source === undefined || source.kind === "written") {
       return { cause: source === undefined ? "unknown" : "writeSets", refuted: [] };
     }
@@ -183,7 +214,7 @@ export class OriginComparison {
       return { cause: "unknown", refuted: [] };
     }
     if (source.from?.hash === block.hash) {
-      return { cause: "node", refuted: refutedBy(value, statements, [first]) };
+      return { cause: "node", refuted: refute([first]) };
     }
     const earlier = source.from === undefined ? [] : await this.#askWitnesses(wrong, source.from);
     const others = earlier.filter(({ origin }) => origin !== first.origin);

@@ -21,6 +21,13 @@ const evidenceOf = (source: WriteSetSource, writeSet: WriteSet): GiverEvidence |
 
 const isOnProbation = (evidence: GiverEvidence | undefined): boolean => evidence?.isTrusted === false;
 
+/** A key whose value is not known, because origins disagree on it or are asked about it now. */
+interface Contest {
+  readonly block: BlockId;
+  /** Called when a proof makes the value known again: with the value at the contested block, if the proof shows it. */
+  onProven(value: string | undefined): void;
+}
+
 /** The giver of the write set of one block. */
 export interface BlockGiver {
   readonly node: string | undefined;
@@ -37,8 +44,8 @@ export class SourcedValues {
   readonly #carriers = new Map<string | undefined, GiverEvidence | undefined>();
   /** The givers of the newest write sets, by the number of the block. */
   readonly #givers = new Map<bigint, BlockGiver>();
-  /** Keys whose values become known from no node: origins disagree on them, or are asked about them now. */
-  readonly #contested: LRUCache<string, true>;
+  /** By the name of the key. Its value becomes known by a proof alone. */
+  readonly #contested: LRUCache<string, Contest>;
   readonly #nowMs: () => number;
   #newestTrusted: { readonly number: bigint; readonly atMs: number } | undefined;
 
@@ -127,17 +134,23 @@ export class SourcedValues {
   /** Adds a value that a node returned for this block's hash. Returns the difference if another value is known. */
   add(added: NodeValue, block: BlockId): StateDifference | undefined {
     const values = this.#values;
-    const { key, value, node } = added;
-    if (this.#contested.size > 0 && this.#contested.has(keyName(key))) {
+    const { key, value, node, isProven } = added;
+    const contest = this.#contested.size > 0 ? this.#contested.get(keyName(key)) : undefined;
+    if (contest !== undefined && (isProven !== true || block.number < contest.block.number)) {
       return undefined;
     }
     const result = this.#add(added, block);
+    if (contest !== undefined && result !== "refused") {
+      this.settle(key);
+      contest.onProven(typeof value === "string" && this.#isSame(key, contest.block, block) ? value : undefined);
+    }
     if (result === "different") {
       return {
         key,
         block,
         known: values.getUntrusted(key, block) ?? "",
         actual: typeof value === "string" ? value : codeDigits(value),
+        isActualProven: isProven === true,
         node,
       };
     }
@@ -156,9 +169,15 @@ export class SourcedValues {
     return isProven === true ? values.addProven(key, block, value) : values.add(key, block, value, node);
   }
 
-  /** Forgets a value, and learns it from no node until `settle`. */
-  contest(key: StateKey, block: BlockId): void {
-    this.#contested.set(keyName(key), true);
+  /** Whether it is proven that a key has the same value after both blocks. */
+  #isSame(key: StateKey, since: BlockId, at: BlockId): boolean {
+    const values = this.#values;
+    return since.hash === at.hash || (values.isProvenSince(since, at) && !values.isWrittenSince(key, since, at));
+  }
+
+  /** Forgets a value, and learns it from no node until `settle`, or until a proof of this block or of a later one. */
+  contest(key: StateKey, block: BlockId, onProven: Contest["onProven"]): void {
+    this.#contested.set(keyName(key), { block, onProven });
     this.#values.forgetValue(key, block);
   }
 

@@ -8,10 +8,10 @@ import type { ValueProvenance, ValueStore } from "./store/valueStore.ts";
 
 export interface StateDifferencesOptions {
   readonly chain: string;
-  readonly comparison: Pick<OriginComparison, "hasSeveral" | "judge">;
+  readonly comparison: Pick<OriginComparison, "hasSeveral" | "judge" | "decide">;
   readonly trust: Pick<SourceTrust, "suspendLastUsed" | "suspendNode">;
   readonly values: Pick<ValueStore, "sourceOf" | "hasProof">;
-  readonly sourced: Pick<SourcedValues, "contest" | "settle" | "carriersOf">;
+  readonly sourced: Pick<SourcedValues, "add" | "contest" | "settle" | "carriersOf">;
   readonly follower: Pick<StateFollower, "forget" | "forgetNode" | "endAnswers" | "epoch">;
   /** Undefined without a data folder. */
   readonly snapshot?: { readonly isWatched: boolean; discard(): void; replace(): void } | undefined;
@@ -26,6 +26,13 @@ type DifferenceKind = "audit" | "sample" | "read";
 
 /** Values that are judged at the same time. Each asks a node of every origin. */
 const MAX_JUDGED = 16;
+
+/** The proof of a contested value. */
+interface Proof {
+  /** Resolves once a proof makes the value known again: with the value at the contested block, if the proof shows it. */
+  readonly shown: Promise<string | undefined>;
+  readonly value?: string | undefined;
+}
 
 interface FoundDifference extends StateDifference {
   readonly kind: DifferenceKind;
@@ -78,17 +85,32 @@ export class StateDifferences {
       this.#dropAll(found);
       return;
     }
-    sourced.contest(key, block);
+    const proof = this.#contest(difference);
     if (this.#judged === MAX_JUDGED) {
       sourced.settle(key);
       return;
     }
     this.#judged++;
     void comparison
-      .judge(difference, source)
-      .then((judgement) => this.#apply(found, judgement))
+      .judge(difference, source, () => proof.value)
       .finally(() => this.#judged--)
+      .then((judgement) => this.#apply(found, judgement, proof.shown))
       .catch((err: unknown) => telemetry.log.error({ err, chain }, "a difference of a known value was not judged"));
+  }
+
+  /** Forgets the value, and learns no other one until a proof shows it. */
+  #contest({ key, block, actual, isActualProven }: StateDifference): Proof {
+    const { sourced } = this.#options;
+    const { promise: shown, resolve } = Promise.withResolvers<string | undefined>();
+    const proof: { shown: typeof shown; value?: string | undefined } = { shown };
+    sourced.contest(key, block, (value) => {
+      proof.value = value;
+      resolve(value);
+    });
+    if (isActualProven === true) {
+      sourced.add({ key, value: actual, node: undefined, isProven: true }, block);
+    }
+    return proof;
   }
 
   /** Returns the nodes whose traces can have made a value wrong: that which wrote it, or those since a node returned it. */
@@ -101,10 +123,15 @@ export class StateDifferences {
     return source?.kind === "written" ? sourced.carriersOf(from - 1n, from) : sourced.carriersOf(from, block.number);
   }
 
-  #apply(found: FoundDifference, judgement: Judgement): void {
-    const { sourced } = this.#options;
+  async #apply(found: FoundDifference, judgement: Judgement, shown: Proof["shown"]): Promise<void> {
+    const { sourced, comparison } = this.#options;
     if (judgement.kind === "undecided") {
-      this.#reportUndecided(found, judgement.statements);
+      const { statements } = judgement;
+      this.#reportUndecided(found, statements);
+      const proven = await shown;
+      if (proven !== undefined) {
+        await this.#apply(found, await comparison.decide(found, found.source, statements, proven), shown);
+      }
       return;
     }
     sourced.settle(found.key);
@@ -120,7 +147,7 @@ export class StateDifferences {
     }
   }
 
-  /** The key stays contested: its value is known from no node for some time. */
+  /** The key stays contested: for some time, its value becomes known by a proof alone. */
   #reportUndecided(found: FoundDifference, statements: readonly Statement[]): void {
     const { chain, follower, telemetry, onForgotten } = this.#options;
     follower.endAnswers();

@@ -329,6 +329,37 @@ test("of proven answers one in a thousand is compared, and a difference is count
   assert.equal((await balance(ALICE)).result, "0x1", "the proof is read again");
 });
 
+test("a proof ends a contest of two origins: the value is known at once, and the node that lied is suspended", async (t) => {
+  let isLying = false;
+  const lies = { eth_getBalance: (value: unknown) => (isLying ? "0xbad" : value) };
+  const { world, chain, service, follow, balance, learn, callsOf } = await startRig(t, { lies, nodes: 2 });
+  await learn();
+  assert.equal((await balance(ALICE)).label, proven(chain.height));
+  isLying = true;
+  const fresh = await balance(ALICE, "latest", { "cache-control": "no-cache" });
+  assert.deepEqual([fresh.result, fresh.label?.split(";")[0]], ["0xbad", "stated"]);
+  const count = (name: string, ...labels: readonly string[]) => metric(service.opsUrl, `forebay_${name}`, ...labels);
+  const wrong = (node: string) => count("verify_failures_total", 'check="state"', `node="${node}"`);
+  await until(async () => (await count("state_disagreements_total")) === 1, "the origins disagree");
+  assert.equal(await wrong("node0"), 0, "one against one");
+  // The lists of the blocks between do not name the account, so that its value was the same at the block of the lie.
+  world.mine([[BOB, 2n]]);
+  await follow();
+  const known = { result: "0x1", reason: undefined, label: proven(chain.height) };
+  assert.deepEqual(await balance(ALICE), known);
+  await until(async () => (await wrong("node0")) === 1, "the lie is found");
+  assert.deepEqual([await count("upstream_suspended{", 'node="node0"'), await wrong("node1")], [1, 0]);
+  const asked = () => callsOf("eth_getProof") + callsOf("eth_getBalance");
+  const before = asked();
+  for (const headers of [{}, REQUIRE]) {
+    assert.deepEqual(await balance(ALICE, "latest", headers), known);
+  }
+  world.mine();
+  await follow();
+  assert.deepEqual(await balance(ALICE), { ...known, label: proven(chain.height) }, "carried");
+  assert.equal(asked(), before, "no node was asked");
+});
+
 test("serving processes answer with the labels of the main process, also clients that require proven answers", async (t) => {
   const rig = await startRig(t, { nodes: 2, processes: 2 });
   const { world, chain, follow, ask, balance, learn, loadThread, callsOf } = rig;

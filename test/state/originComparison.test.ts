@@ -92,6 +92,20 @@ test("with two origins nobody is wrong", async () => {
   assert.deepEqual(await judge([nodeOf("a", "1"), nodeOf("b", "1")]), { kind: "right", refuted: [] });
 });
 
+test("a proof needs no other origin: each node with another value is wrong", async () => {
+  const comparison = new OriginComparison({
+    nodes: () => [nodeOf("a", "2"), nodeOf("b", "1")],
+    onSpent: () => undefined,
+  });
+  const difference = { key: KEY, block: BLOCK, known: "1", actual: "2", node: "a" };
+  const decide = (proven: string, from = EARLIER) =>
+    comparison.decide(difference, givenBy("b", from), [say("a", "2"), say("b", "1")], proven);
+  assert.deepEqual(await decide("1"), { kind: "right", refuted: [say("a", "2")] });
+  const wrong = { kind: "wrong", value: "2", cause: "node", refuted: [say("b", "1")] };
+  assert.deepEqual(await decide("2"), wrong);
+  assert.deepEqual(await comparison.judge(difference, givenBy("b"), () => "2"), wrong);
+});
+
 test("two nodes of one origin count once", async () => {
   const [liar1, liar2] = [nodeOf("a1", "2", "a"), nodeOf("a2", "2", "a")];
   const options = { node: "a1", source: givenBy("b") };

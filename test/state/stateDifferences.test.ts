@@ -23,12 +23,20 @@ const handle = async (
   judgement: Judgement | undefined,
   source: ValueProvenance | undefined = FETCHED,
   isProven = false,
+  { proof, decision }: { readonly proof?: string; readonly decision?: Judgement } = {},
 ) => {
   const telemetry = createTelemetry({ level: "silent" });
   const events: string[] = [];
   const handler = new StateDifferences({
     chain: "chain",
-    comparison: { hasSeveral: judgement !== undefined, judge: async () => judgement ?? { kind: "unanswered" } },
+    comparison: {
+      hasSeveral: judgement !== undefined,
+      judge: async () => judgement ?? { kind: "unanswered" },
+      decide: async (_, __, ___, proven) => {
+        assert.equal(proven, proof);
+        return decision ?? { kind: "unanswered" };
+      },
+    },
     trust: {
       suspendLastUsed: () => {
         events.push("suspend the last source");
@@ -44,7 +52,13 @@ const handle = async (
       endAnswers: () => events.push("end answers"),
     },
     sourced: {
-      contest: () => events.push("contest"),
+      add: () => undefined,
+      contest: (_, __, onProven) => {
+        events.push("contest");
+        if (proof !== undefined) {
+          setImmediate(() => onProven(proof));
+        }
+      },
       settle: () => events.push("settle"),
       carriersOf: (above, upTo) => [`trace of ${above + 1n} to ${upTo}`],
     },
@@ -53,6 +67,7 @@ const handle = async (
     onForgotten: () => undefined,
   });
   handler.handle(DIFFERENCE, "audit");
+  await new Promise(setImmediate);
   await new Promise(setImmediate);
   const { stateDifferences, stateDisagreements } = telemetry.metrics;
   const countOf = async (metric: { get(): Promise<{ values: readonly { value: number }[] }> }) =>
@@ -93,6 +108,15 @@ test("without a majority, the key stays contested, nobody is suspended, and that
   const { events, wrong, undecided } = await handle({ kind: "undecided", statements: [] });
   assert.deepEqual(events, ["contest", "end answers"]);
   assert.deepEqual([wrong, undecided], [0, 1]);
+});
+
+test("a later proof decides what had no majority", async () => {
+  const decision = { kind: "right", refuted: [LIE] } as const;
+  const undecided = { kind: "undecided", statements: [LIE] } as const;
+  const { events, wrong } = await handle(undecided, FETCHED, false, { proof: "1", decision });
+  const blamed = ["settle", "suspend liar", "suspend traces of liar", "forget liar"];
+  assert.deepEqual(events, ["contest", "end answers", ...blamed]);
+  assert.equal(wrong, 0);
 });
 
 test("if the other origins do not respond, all values are dropped", async () => {

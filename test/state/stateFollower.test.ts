@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTick } from "node:timers/promises";
 import type { StateKey } from "../../src/state/stateKey.ts";
+import { packWrites } from "../../src/state/store/packedWrites.ts";
+import type { BlockWrites } from "../../src/state/writeSet.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { emptyWriteSet } from "./fakeWriteSets.ts";
 import { BALANCE, block, createRig, FIRST, ONE } from "./followerRig.ts";
@@ -161,7 +163,9 @@ test("a node's value that differs from the known one is reported with the node, 
   enter(block(FIRST), ONE, "two");
   assert.deepEqual(differences, []);
   enter(block(FIRST), TWO, "two");
-  assert.deepEqual(differences, [{ key: BALANCE, block: block(FIRST), known: ONE, actual: TWO, node: "two" }]);
+  assert.deepEqual(differences, [
+    { key: BALANCE, block: block(FIRST), known: ONE, actual: TWO, isActualProven: false, node: "two" },
+  ]);
   assert.equal(values.get(BALANCE, block(FIRST)), ONE);
   assert.deepEqual(dropped, []);
 });
@@ -169,12 +173,42 @@ test("a node's value that differs from the known one is reported with the node, 
 test("a contested value is not known, and is learned again once it is settled", () => {
   const { values, sourced, differences, enter } = createRig();
   enter(block(FIRST), ONE, "one");
-  sourced.contest(BALANCE, block(FIRST));
+  sourced.contest(BALANCE, block(FIRST), () => assert.fail("nothing is proven"));
   enter(block(FIRST), TWO, "two");
   assert.equal(values.get(BALANCE, block(FIRST)), undefined);
   sourced.settle(BALANCE);
   enter(block(FIRST), TWO, "two");
   assert.equal(values.get(BALANCE, block(FIRST)), TWO);
+  assert.deepEqual(differences, []);
+});
+
+test("a contested value becomes known by a proof of its block or of a later one, which shows it if nothing wrote it", async () => {
+  const { source, heads, values, sourced, follower, differences, enter } = createRig();
+  const [first, second, third] = [block(FIRST), block(FIRST + 1n), block(FIRST + 2n)];
+  /** Publishes a block whose write set a header proves. */
+  const extend = async (at: typeof first, writes: BlockWrites = new Map()): Promise<void> => {
+    source.answer(at, { block: at, packed: packWrites(writes), isProven: true });
+    heads.move(at);
+    await follower.untilApplied(at);
+  };
+  const shown: (string | undefined)[] = [];
+  const contest = (at: typeof first) => sourced.contest(BALANCE, at, (value) => shown.push(value));
+  const prove = (at: typeof first, value: string) =>
+    follower.add({ key: BALANCE, value, node: undefined, isProven: true }, at, follower.generation);
+  enter(first, TWO, "liar");
+  contest(first);
+  prove(first, ONE);
+  assert.deepEqual([shown, values.get(BALANCE, first)], [[ONE], ONE], "of the same block");
+  contest(first);
+  await extend(second);
+  prove(second, ONE);
+  assert.deepEqual([shown, values.get(BALANCE, second)], [[ONE, ONE], ONE], "carried by proven write sets");
+  contest(second);
+  prove(first, ONE);
+  assert.equal(values.get(BALANCE, second), undefined, "a proof of an earlier block ends no contest");
+  await extend(third, new Map([[BALANCE.address, { balance: 2n, slots: new Map() }]]));
+  prove(third, "2".padStart(64, "0"));
+  assert.deepEqual(shown, [ONE, ONE, undefined], "the value was written since");
   assert.deepEqual(differences, []);
 });
 
