@@ -8,9 +8,9 @@ import { parseBaseBlock } from "../simulation/simulatedHeader.ts";
 import { CallCache } from "../state/calls/callCache.ts";
 import { CallChecks } from "../state/calls/callChecks.ts";
 import { CallLearner } from "../state/calls/callLearner.ts";
-import { CallReruns } from "../state/calls/callReruns.ts";
 import { resultHeader } from "../state/calls/callResult.ts";
-import type { RunCall } from "../state/calls/callRun.ts";
+import type { BlockCall, RunCall } from "../state/calls/callRun.ts";
+import { CallRunner } from "../state/calls/callRunner.ts";
 import { CallTable } from "../state/calls/callTable.ts";
 import { NodeDefaultsCache } from "../state/calls/nodeDefaults.ts";
 import type { AnswerSource, AnswerTarget, StoredAnswer } from "../state/calls/storedAnswers.ts";
@@ -102,7 +102,7 @@ const createCallNode =
 /** Returns the function that removes a node's response to a call from the cache. */
 const createForget =
   ({ upstreams, pipeline }: ChainCallCacheOptions) =>
-  ({ key, block }: { readonly key: string; readonly block: BlockId }): void => {
+  ({ key, block }: BlockCall): void => {
     const heads = upstreams.heads.current();
     if (heads !== undefined) {
       pipeline.forget({ canonicalParams: key, block }, heads);
@@ -128,12 +128,11 @@ export const createCallCache = (options: ChainCallCacheOptions): ChainCallCache 
   const checks = new CallChecks({ ...shared, table, comparison, differences, forget });
   const callNode = createCallNode(upstreams);
   const defaults = new NodeDefaultsCache({ callNode, headerOf, cost, onOutdated: () => table.clear() });
-  const runs = { ...shared, run: createRun(options, lookups), never, checks, ...lookups };
-  const defaultsOf = defaults.get.bind(defaults);
-  const learner = new CallLearner({ ...runs, loader, table, defaultsOf, forget });
-  const reruns = new CallReruns({ ...runs, knownDefaults: (node, block) => defaults.known(node, block) });
+  const run = createRun(options, lookups);
+  const runner = new CallRunner({ ...shared, ...lookups, run, defaults, never, checks, forget });
+  const learner = new CallLearner({ ...shared, loader, table, defaults, runner });
   const { waitMs } = config.state;
-  const callCache = new CallCache({ ...shared, table, learner, reruns, checks, waits, waitMs });
+  const callCache = new CallCache({ ...shared, table, learner, runner, checks, waits, waitMs });
   const isExcluded = ({ answer: { reads } }: StoredAnswer): boolean =>
     never.size > 0 && [...reads.addresses].some((address) => never.has(address));
   return {

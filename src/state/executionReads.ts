@@ -8,7 +8,7 @@ import { methodOf } from "./fetch/stateRequests.ts";
 import { runSlicedWhile } from "./runSliced.ts";
 import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
-import type { StateField, StateKey } from "./stateKey.ts";
+import { accountKey, accountKeys, type StateKey, slotKey } from "./stateKey.ts";
 import { StateValuesBuilder } from "./store/stateValuesBuilder.ts";
 import type { ValueStore } from "./store/valueStore.ts";
 import type { WriteSetWaits } from "./writeSetWaits.ts";
@@ -24,8 +24,6 @@ export interface ExecutionReadsOptions {
   readonly chain: string;
   readonly telemetry: Pick<Telemetry, "metrics">;
 }
-
-const ACCOUNT_FIELDS = ["balance", "nonce", "code"] as const;
 
 /** Answers reads of executions from the known state of the newest blocks. The values that nodes return for others become known. */
 export class ExecutionReads {
@@ -106,8 +104,8 @@ class BlockReads implements KnownBlockState {
   #isMostlyKnown({ accounts, slots }: StateKeys, head: BlockId): boolean {
     const { values } = this.#options;
     const known =
-      accounts.filter((address) => values.get(keyOf(address, "code"), head) !== undefined).length +
-      slots.filter(([address, slot]) => values.get(keyOfSlot(address, slot), head) !== undefined).length;
+      accounts.filter((address) => values.get(accountKey(address, "code"), head) !== undefined).length +
+      slots.filter(([address, slot]) => values.get(slotKey(address, slot), head) !== undefined).length;
     return known > 0 && 2 * known >= accounts.length + slots.length;
   }
 
@@ -122,21 +120,22 @@ class BlockReads implements KnownBlockState {
   }
 
   #findAccount(address: Address, found: StateValuesBuilder): boolean {
-    const [balance, nonce, codeHash] = ACCOUNT_FIELDS.map((field) => this.#get(keyOf(address, field)));
+    const keys = accountKeys(address);
+    const [balance, nonce, codeHash] = keys.map((key) => this.#get(key));
     const code = codeHash === undefined ? undefined : this.#options.values.code(codeHash);
     const isFound = balance !== undefined && nonce !== undefined && codeHash !== undefined && code !== undefined;
     if (isFound) {
       found.addAccount(address, balance, nonce, codeHash);
       found.addCode(codeHash, code);
     }
-    for (const field of ACCOUNT_FIELDS) {
-      this.#count(keyOf(address, field), isFound);
+    for (const key of keys) {
+      this.#count(key, isFound);
     }
     return isFound;
   }
 
   #findSlot(address: Address, slot: Hash, found: StateValuesBuilder, units: number): boolean {
-    const key = keyOfSlot(address, slot);
+    const key = slotKey(address, slot);
     const value = this.#get(key);
     if (value !== undefined) {
       found.addSlot(address, slot, value);
@@ -158,6 +157,3 @@ class BlockReads implements KnownBlockState {
     }
   }
 }
-
-const keyOf = (address: Address, field: StateField): StateKey => ({ field, address, slot: undefined });
-const keyOfSlot = (address: Address, slot: Hash): StateKey => ({ field: "slot", address, slot });

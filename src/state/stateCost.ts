@@ -284,6 +284,19 @@ const savingShare = (blocks: number, values: number, { blocksLeft, valuesLeft }:
   return Math.max(0, 1 - (periods * PERIOD_MS) / HORIZON_MS);
 };
 
+/** Returns what may be learned with these units: all that is wanted, or the first half of it, and so on. */
+export const affordable = <T>(
+  wanted: readonly T[],
+  unitsFor: (wanted: readonly T[]) => number,
+  units: number,
+): readonly T[] => {
+  let chosen = wanted;
+  while (chosen.length > 0 && unitsFor(chosen) > units) {
+    chosen = chosen.slice(0, chosen.length >> 1);
+  }
+  return chosen;
+};
+
 /**
  * The provider units that one chain may spend in the background. Requests that nodes answer earn units for everything that is
  * learned: values after a drop, and the values that calls read. What known state saves earns units for audits, which learning

@@ -11,6 +11,16 @@ export interface StateKey {
   readonly slot: Hash | undefined;
 }
 
+export const accountKey = (address: Address, field: Exclude<StateField, "slot">): StateKey => ({
+  ...{ field, address, slot: undefined },
+});
+
+/** Returns the keys of an account: balance, nonce and code. */
+export const accountKeys = (address: Address): readonly StateKey[] =>
+  (["balance", "nonce", "code"] as const).map((field) => accountKey(address, field));
+
+export const slotKey = (address: Address, slot: Hash): StateKey => ({ field: "slot", address, slot });
+
 /** Returns the text that names a value among those of one block. */
 export const keyName = ({ field, address, slot }: Omit<StateKey, "field"> & { readonly field: string }): string =>
   field + address + (slot ?? "");

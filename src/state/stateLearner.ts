@@ -1,5 +1,5 @@
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { StateCost } from "./stateCost.ts";
+import { affordable, type StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { ValueStore } from "./store/valueStore.ts";
@@ -53,11 +53,10 @@ export class StateLearner {
       return;
     }
     const isUnknown = (key: StateKey) => key.field !== "nonce" && values.get(key, block) === undefined;
-    let keys = cost.usedKeys.mostUsedByClient(MAX_VALUES).filter(isUnknown);
-    while (loader.unitsForValues(keys, block) > cost.budget.forLearning) {
-      keys = keys.slice(0, keys.length >> 1);
-    }
-    if (loader.unitsForValues(keys, block) >= MAX_SHARE * keys.length * cost.unitsOf("eth_getStorageAt")) {
+    const unitsFor = (keys: readonly StateKey[]) => loader.unitsForValues(keys, block);
+    const wanted = cost.usedKeys.mostUsedByClient(MAX_VALUES).filter(isUnknown);
+    const keys = affordable(wanted, unitsFor, cost.budget.forLearning);
+    if (unitsFor(keys) >= MAX_SHARE * keys.length * cost.unitsOf("eth_getStorageAt")) {
       return;
     }
     this.#lastMs = nowMs();

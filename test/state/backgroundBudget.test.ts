@@ -1,15 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
-import { ValueLoads } from "../../src/state/calls/valueLoads.ts";
+import { CallLearner } from "../../src/state/calls/callLearner.ts";
+import type { CallResult } from "../../src/state/calls/callResult.ts";
 import type { LearningLimits } from "../../src/state/stateCost.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateLearner } from "../../src/state/stateLearner.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { until } from "../support/clients/until.ts";
 import { createCost } from "./costRig.ts";
 
 const BLOCK: BlockId = { number: 7n, hash: `0x${"77".repeat(32)}` };
 const LIMITS: LearningLimits = { share: 0.1, unitsPerMinute: 1_000 };
+const ANSWER: CallResult = {
+  ...{ body: new Uint8Array(0), block: BLOCK, header: { feeRecipient: "", gasLimit: "" }, generation: 0, node: "node" },
+  ...{ isRepeatable: true, reads: { keys: [], emptiness: [], addresses: new Set(), blockOpcodes: new Set() } },
+};
 const keysOf = (count: number): StateKey[] =>
   Array.from({ length: count }, (_, index) => ({
     field: "balance",
@@ -64,41 +70,55 @@ const createBoth = (limits: Partial<LearningLimits>) => {
     nowMs: () => 0,
     ...{ chain: "chain", telemetry: createTelemetry({ level: "silent" }) },
   });
-  const loads = new ValueLoads({
-    cost,
-    loader: {
-      unitsFor: ({ length }) => length,
-      load: async (keys, _block, onSpent) => onSpent(keys.length),
-    },
-  });
-  /** Loads what the calls of these clients lack, 10 values each. Returns the clients that were served. */
-  const loadFor = async (...clients: readonly string[]): Promise<readonly string[]> => {
-    const loaded = loads.affordable(
-      clients.map((clientId) => ({ clientId, keys: keysOf(10) })),
-      BLOCK,
-    );
-    await loads.load(loaded, BLOCK);
-    return loaded.map(({ clientId }) => clientId);
+  /** Learns calls of these clients, which lack 10 values each. Returns the clients that were served. */
+  const learnFor = async (...clients: readonly string[]): Promise<readonly string[]> => {
+    const lacking = new Set(clients.keys().map(String));
+    const served: string[] = [];
+    const refusals: string[] = [];
+    const calls = new CallLearner({
+      values: { isReadable: () => true },
+      follower: { untilApplied: () => undefined },
+      cost,
+      loader: {
+        unitsFor: ({ length }) => length,
+        load: async (keys, _block, onSpent) => onSpent(keys.length),
+      },
+      defaults: { get: async () => ({ gas: 0n, hasZeroSender: true, fromHeader: new Set() }) },
+      runner: {
+        run: async ({ key }) =>
+          lacking.delete(key) ? { kind: "missing", keys: keysOf(10) } : { kind: "answer", answer: ANSWER },
+      },
+      table: {
+        store: ({ key }) => served.push(clients[Number(key)] ?? ""),
+        refuse: (_, refusal) => refusals.push(refusal),
+      },
+    });
+    for (const [index, clientId] of clients.entries()) {
+      calls.add({ ...ANSWER, key: String(index), method: "eth_call", clientId, expected: undefined });
+    }
+    await until(() => served.length + refusals.length === clients.length, "all calls are settled");
+    assert.ok(refusals.every((refusal) => refusal === "budget"));
+    return served;
   };
-  return { budget, total, learner, loadFor };
+  return { budget, total, learner, learnFor };
 };
 
 test("values after a drop and values of calls are learned within one limit", async () => {
   const first = createBoth({ unitsPerMinute: 40 });
   await first.learner.learn();
   assert.equal(first.total(), 31);
-  assert.deepEqual(await first.loadFor("one"), [], "the learner used what calls need");
+  assert.deepEqual(await first.learnFor("one"), [], "the learner used what calls need");
 
   const second = createBoth({ unitsPerMinute: 40 });
-  assert.deepEqual(await second.loadFor("one", "two", "three", "four"), ["one", "two", "three", "four"]);
+  assert.deepEqual(await second.learnFor("one", "two", "three", "four"), ["one", "two", "three", "four"]);
   await second.learner.learn();
   assert.equal(second.total(), 40, "calls used what the learner needs");
 });
 
 test("the units of a load are divided among the clients whose calls need it", async () => {
-  const { budget, loadFor } = createBoth({ unitsPerMinute: 80 });
-  assert.deepEqual(await loadFor("one", "one", "one", "one", "two"), ["one", "one", "one", "one", "two"]);
+  const { budget, learnFor } = createBoth({ unitsPerMinute: 80 });
+  assert.deepEqual(await learnFor("one", "one", "one", "one", "two"), ["one", "one", "one", "one", "two"]);
   assert.equal(budget.forLearningOf("one"), 0);
   assert.equal(budget.forLearningOf("two"), 10);
-  assert.deepEqual(await loadFor("one", "two"), ["two"]);
+  assert.deepEqual(await learnFor("one", "two"), ["two"]);
 });

@@ -10,19 +10,19 @@ import { StateLookups } from "../stateLookups.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import type { Repetition } from "../usedKeys.ts";
 import { resolvesWithin, type WriteSetWaits } from "../writeSetWaits.ts";
-import type { CallChecks } from "./callChecks.ts";
-import type { CallReruns, EndedCall } from "./callReruns.ts";
-import type { CallResult } from "./callResult.ts";
-import { CALL_METHODS, type CallMethod } from "./callRun.ts";
+import type { CallChecks, LocalResult } from "./callChecks.ts";
+import { type CallResult, isProvenAt } from "./callResult.ts";
+import { type BlockCall, CALL_METHODS, type CallMethod } from "./callRun.ts";
+import type { CallRunner } from "./callRunner.ts";
 import type { CallEntry, CallTable, LearnCandidate } from "./callTable.ts";
 
 export interface CallCacheOptions {
   readonly table: CallTable;
-  readonly values: Pick<ValueStore, "head" | "isTrusted" | "maxReadable">;
+  readonly values: Pick<ValueStore, "head" | "isTrusted" | "maxReadable" | "isProvenSince" | "isWrittenSince">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "untilApplied">;
   readonly cost: Pick<StateCost, "onCall" | "onAsked">;
   readonly learner: { add(candidate: LearnCandidate): void };
-  readonly reruns: Pick<CallReruns, "rerun">;
+  readonly runner: Pick<CallRunner, "rerun">;
   readonly waits: WriteSetWaits;
   /** The longest wait for an execution, in milliseconds. */
   readonly waitMs: number;
@@ -32,11 +32,7 @@ export interface CallCacheOptions {
 }
 
 /** One call at a block of the view. */
-export interface CacheableCall {
-  readonly method: CallMethod;
-  /** The canonical text of method and parameters without the block. */
-  readonly key: string;
-  readonly block: BlockId;
+export interface CacheableCall extends BlockCall {
   readonly context: Context;
 }
 
@@ -67,7 +63,7 @@ export class CallCache {
 
   /** Answers a call. `ask` sends it to a node. A valid answer is returned without a promise. */
   request(call: CacheableCall, ask: Ask): Awaitable<RpcResponse> {
-    const { table, values } = this.#options;
+    const { table, values, follower } = this.#options;
     const { key, block, context } = call;
     const { heads } = context.view;
     if (key.length > MAX_KEY_CHARACTERS || heads.latest.number - block.number >= values.maxReadable) {
@@ -78,10 +74,11 @@ export class CallCache {
     if (context.bypassCache) {
       return answer === undefined ? ask() : this.#compare(call, answer, ask);
     }
-    if (entry?.answer === undefined) {
-      return this.#ask(call, entry, ask);
+    if (entry !== undefined && answer !== undefined) {
+      return this.#answer(entry, answer, call);
     }
-    return answer === undefined ? this.#waitOrRerun(call, entry, ask) : this.#answer(entry, answer, call);
+    const hasEnded = entry?.answer?.generation === follower.generation;
+    return hasEnded ? this.#waitOrRerun(call, entry, ask) : this.#ask(call, entry, ask);
   }
 
   /**
@@ -100,8 +97,8 @@ export class CallCache {
   }
 
   /** Lists the calls whose answers have ended before a block, with a step for each answer. */
-  *#endedAt(block: BlockId, heads: Heads): Generator<void, readonly EndedCall[]> {
-    const ended: EndedCall[] = [];
+  *#endedAt(block: BlockId, heads: Heads): Generator<void, readonly BlockCall[]> {
+    const ended: BlockCall[] = [];
     for (const stored of this.#options.table.answersAt(block, heads)) {
       if (stored?.isValid === false) {
         ended.push({ key: stored.key, method: stored.method, block });
@@ -111,32 +108,33 @@ export class CallCache {
     return ended;
   }
 
-  async #refresh(call: EndedCall): Promise<void> {
-    const { table, reruns } = this.#options;
-    const entry = table.get(call.key);
+  async #refresh(call: BlockCall): Promise<void> {
+    const entry = this.#options.table.get(call.key);
     if (entry?.answer !== undefined && entry.rerun === undefined) {
-      await this.#begin(call, entry, reruns.rerun(call, entry.answer));
+      await this.#begin(call, entry, entry.answer);
     }
   }
 
-  #compare({ key, method, block }: CacheableCall, answer: CallResult, ask: Ask): Awaitable<RpcResponse> {
+  #compare(call: CacheableCall, answer: CallResult, ask: Ask): Awaitable<RpcResponse> {
     return whenKnown(ask(), (response) => {
-      if (isFreshFromNode(response) && response.block?.hash === block.hash && response.body instanceof Uint8Array) {
-        const actual: unknown = JSON.parse(decoder.decode(response.body));
-        const isProven = this.#options.table.isProven(answer, block);
-        void this.#options.checks.compare({ ...answer, key, method, block, isProven }, actual);
+      const isAtBlock = response.block?.hash === call.block.hash;
+      if (isFreshFromNode(response) && isAtBlock && response.body instanceof Uint8Array) {
+        void this.#options.checks.compare(this.#localResult(call, answer), JSON.parse(decoder.decode(response.body)));
       }
       return response;
     });
   }
 
   #answer(entry: CallEntry, answer: CallResult, call: CacheableCall): RpcResponse {
-    const { key, method, block } = call;
-    const { body, reads, node } = answer;
     this.#count(entry, call, true);
-    const isProven = this.#options.table.isProven(answer, block);
-    this.#options.checks.onLocalResult({ key, method, block, body, reads, node, isProven });
-    return { body, status: HIT, block, proof: isProven ? "proven" : "checked" };
+    const result = this.#localResult(call, answer);
+    this.#options.checks.onLocalResult(result);
+    return { body: result.body, status: HIT, block: result.block, proof: result.isProven ? "proven" : "checked" };
+  }
+
+  #localResult({ key, method, block }: BlockCall, answer: CallResult): LocalResult {
+    const { body, reads, node } = answer;
+    return { key, method, block, body, reads, node, isProven: isProvenAt(answer, block, this.#options.values) };
   }
 
   /** Waits for the block's write set if only that is missing. */
@@ -144,11 +142,11 @@ export class CallCache {
     const { table, values, follower } = this.#options;
     const { head } = values;
     const settled = follower.untilApplied(call.block);
-    const { answer } = entry;
-    if (settled === undefined || head === undefined || answer?.generation !== follower.generation) {
+    if (settled === undefined || head === undefined) {
       return this.#rerunOrAsk(call, entry, ask);
     }
-    const mayHold = answer.isRepeatable || table.findValid(entry, head, call.context.view.heads) !== undefined;
+    const mayHold =
+      entry.answer?.isRepeatable === true || table.findValid(entry, head, call.context.view.heads) !== undefined;
     return mayHold ? this.#wait(call, settled, ask) : this.#ask(call, entry, ask);
   }
 
@@ -168,30 +166,27 @@ export class CallCache {
 
   /** Executes the call here if that is possible, once for simultaneous requests. */
   #rerunOrAsk(call: CacheableCall, entry: CallEntry, ask: Ask): Awaitable<RpcResponse> {
-    const { reruns, follower } = this.#options;
-    const { answer } = entry;
-    if (answer === undefined || answer.generation !== follower.generation) {
+    const { answer, rerun } = entry;
+    if (answer?.generation !== this.#options.follower.generation) {
       return this.#ask(call, entry, ask);
     }
-    const isRunning = entry.rerun?.block.hash === call.block.hash;
-    const running = isRunning ? entry.rerun?.answer : this.#begin(call, entry, reruns.rerun(call, answer));
+    const running = rerun?.block.hash === call.block.hash ? rerun.answer : this.#begin(call, entry, answer);
     return running === undefined ? this.#ask(call, entry, ask) : this.#rerun(call, running, ask);
   }
 
-  #begin({ key, method, block }: EndedCall, entry: CallEntry, running: Promise<CallResult | undefined> | undefined) {
-    if (running === undefined) {
-      return undefined;
-    }
-    const { table } = this.#options;
-    const answer = running.then((found) => {
+  /** Returns undefined at once if the call cannot be executed here. */
+  #begin(call: BlockCall, entry: CallEntry, ended: CallResult): Promise<CallResult | undefined> | undefined {
+    const { table, runner } = this.#options;
+    const answer = runner.rerun(call, ended)?.then((found) => {
       entry.rerun = undefined;
       if (found !== undefined) {
-        this.#countEvent(method, "recomputed");
-        table.store(key, found);
+        table.store(call, found, "recomputed");
       }
       return found;
     });
-    entry.rerun = { block, answer };
+    if (answer !== undefined) {
+      entry.rerun = { block: call.block, answer };
+    }
     return answer;
   }
 
@@ -214,15 +209,12 @@ export class CallCache {
     return whenKnown(ask(), (response) => {
       if (isFreshFromNode(response)) {
         this.#options.cost.onAsked(call.method);
-        this.#learn(call, { response, generation, repetition });
+        if (repetition === "repeated") {
+          this.#learn(call, response, generation);
+        }
       }
       return response;
     });
-  }
-
-  #countEvent(method: CallMethod, event: "invalidated" | "recomputed"): void {
-    const { chain, telemetry } = this.#options;
-    telemetry.metrics.stateAnswers.inc({ chain, method, event });
   }
 
   /** Counts a request. Returns whether it repeats one of an older block. */
@@ -237,14 +229,11 @@ export class CallCache {
     return repetition;
   }
 
-  #learn({ key, method, context }: CacheableCall, { response, generation, repetition }: AskedResponse): void {
-    const { table, learner, follower, values } = this.#options;
-    if (repetition !== "repeated" || !follower.isFollowing || !values.isTrusted) {
-      return;
-    }
-    const { body, block, node } = response;
+  /** `generation`: that of the state follower, before the node was asked. */
+  #learn({ key, method, context }: CacheableCall, { body, block, node }: RpcResponse, generation: number): void {
+    const { table, learner, follower, values, chain, telemetry } = this.#options;
     const entry = table.get(key);
-    if (entry === undefined) {
+    if (!follower.isFollowing || !values.isTrusted || entry === undefined) {
       return;
     }
     if (block === undefined || node === undefined || !table.mayLearn(entry, block)) {
@@ -254,17 +243,9 @@ export class CallCache {
       return;
     }
     if (entry.answer !== undefined) {
-      this.#countEvent(method, "invalidated");
+      telemetry.metrics.stateAnswers.inc({ chain, method, event: "invalidated" });
     }
     const expected = entry.answer?.reads;
     learner.add({ key, method, body, block, node, generation, clientId: context.caller.clientId, expected });
   }
-}
-
-/** The response of a node. */
-interface AskedResponse {
-  readonly response: RpcResponse;
-  /** Of the state follower, before the node was asked. */
-  readonly generation: number;
-  readonly repetition: Repetition;
 }

@@ -8,16 +8,14 @@ import { compareValues } from "../stateChecks.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { StateDifferences } from "../stateDifferences.ts";
 import type { StateFollower } from "../stateFollower.ts";
-import type { StateKey } from "../stateKey.ts";
+import { accountKey, type StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
-import type { CallReads, CallResult } from "./callResult.ts";
-import { type CallMethod, paramsOfKey } from "./callRun.ts";
+import { type CallResult, valuesRead } from "./callResult.ts";
+import { type BlockCall, paramsOfKey } from "./callRun.ts";
 import type { CallTable } from "./callTable.ts";
 
 /** The result of a call that no node was asked for. */
-export interface LocalResult extends Pick<CallResult, "block" | "body" | "reads" | "node"> {
-  readonly key: string;
-  readonly method: CallMethod;
+export interface LocalResult extends BlockCall, Pick<CallResult, "body" | "reads" | "node"> {
   /** Whether it follows by hashes from the header of the block. */
   readonly isProven: boolean;
 }
@@ -32,7 +30,7 @@ export interface CallChecksOptions {
   readonly differences: Pick<StateDifferences, "handle">;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   /** Removes a node's response to a call from the cache. */
-  forget(result: LocalResult): void;
+  forget(call: BlockCall): void;
 }
 
 /** The position of the block parameter. */
@@ -148,7 +146,7 @@ export class CallChecks {
     const { values, comparison, cost } = this.#options;
     const other = comparison.nodeBeside(node);
     const known = new Map<StateKey, string>();
-    for (const key of [...reads.keys, ...emptinessKeys(reads)].slice(0, MAX_KEYS)) {
+    for (const key of valuesRead(reads).slice(0, MAX_KEYS)) {
       const value = values.get(key, block);
       if (value !== undefined) {
         known.set(key, value);
@@ -160,14 +158,9 @@ export class CallChecks {
   /** Returns the hash of the code that a call runs first. */
   #codeOf(key: string, block: BlockId): string | undefined {
     const address = recipientOf(key);
-    return address && this.#options.values.get({ field: "code", address, slot: undefined }, block);
+    return address && this.#options.values.get(accountKey(address, "code"), block);
   }
 }
-
-const emptinessKeys = ({ emptiness }: CallReads): readonly StateKey[] =>
-  emptiness.flatMap((address) =>
-    (["balance", "nonce", "code"] as const).map((field) => ({ field, address, slot: undefined })),
-  );
 
 /** Returns the recipient of a call, from its canonical text. Undefined: it creates a contract. */
 const recipientOf = (key: string): Address | undefined => {

@@ -1,19 +1,22 @@
 import type { BlockId } from "../../core/heads.ts";
+import { affordable, type StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { keyName, type StateKey } from "../stateKey.ts";
+import type { ValueStore } from "../store/valueStore.ts";
+import type { ValueLoader } from "../valueLoader.ts";
 import { resolvesWithin } from "../writeSetWaits.ts";
-import { CallRunner, type CallRunnerOptions } from "./callRunner.ts";
+import type { CallRunner } from "./callRunner.ts";
 import type { CallTable, LearnCandidate, Refusal } from "./callTable.ts";
-import type { NodeDefaults } from "./nodeDefaults.ts";
-import { ValueLoads, type ValueLoadsOptions, type WantedValues } from "./valueLoads.ts";
+import type { NodeDefaultsCache } from "./nodeDefaults.ts";
 
-export interface CallLearnerOptions extends CallRunnerOptions, ValueLoadsOptions {
-  readonly follower: Pick<StateFollower, "generation" | "untilApplied">;
-  /** Returns the environment that a node gives to calls. Undefined: it is not known. */
-  defaultsOf(node: string, block: BlockId): Promise<NodeDefaults | undefined>;
-  readonly table: Pick<CallTable, "learn" | "refuse">;
-  /** Removes a node's response to a call from the cache. */
-  forget(candidate: LearnCandidate): void;
+export interface CallLearnerOptions {
+  readonly values: Pick<ValueStore, "isReadable">;
+  readonly follower: Pick<StateFollower, "untilApplied">;
+  readonly cost: Pick<StateCost, "budget" | "spend">;
+  readonly loader: Pick<ValueLoader, "load" | "unitsFor">;
+  readonly defaults: Pick<NodeDefaultsCache, "get">;
+  readonly runner: Pick<CallRunner, "run">;
+  readonly table: Pick<CallTable, "store" | "refuse">;
 }
 
 /** Answers that are learned together, so that one bulk read has the values of all. */
@@ -29,9 +32,10 @@ const MAX_WAIT_MS = 5_000;
 const MAX_VALUES = 1_000;
 
 /** One answer that is being learned. */
-interface Attempt extends WantedValues {
+interface Attempt {
   readonly candidate: LearnCandidate;
-  readonly defaults: NodeDefaults;
+  /** The gas that the node gives to calls. */
+  readonly gas: bigint;
   /** The names of all keys that it lacked. */
   readonly lacked: Set<string>;
   /** The keys that the last execution lacked. None: the attempt has ended. */
@@ -44,16 +48,12 @@ interface Attempt extends WantedValues {
  */
 export class CallLearner {
   readonly #options: CallLearnerOptions;
-  readonly #runner: CallRunner;
-  readonly #loads: ValueLoads;
   #queue: LearnCandidate[] = [];
   #isRunning = false;
   #isClosed = false;
 
   constructor(options: CallLearnerOptions) {
     this.#options = options;
-    this.#runner = new CallRunner(options);
-    this.#loads = new ValueLoads(options);
   }
 
   /** Queues an answer. Does nothing if the client or all clients have too many in the queue. */
@@ -102,17 +102,15 @@ export class CallLearner {
     if (first === undefined) {
       return;
     }
+    const { values, follower } = this.#options;
     const { block } = first;
-    const settled = this.#options.follower.untilApplied(block);
+    const settled = follower.untilApplied(block);
     if (settled !== undefined) {
       await resolvesWithin(settled, MAX_WAIT_MS);
     }
-    const { values } = this.#options;
     // A source on probation has no values for executions.
     if (!values.isReadable(block)) {
-      for (const candidate of batch) {
-        this.#options.table.refuse(candidate, "late");
-      }
+      this.#refuseAll(batch, "late");
       return;
     }
     let attempts = await this.#begin(batch);
@@ -120,30 +118,31 @@ export class CallLearner {
       for (const attempt of attempts) {
         attempt.keys = await this.#attempt(attempt);
       }
-      const lacking = attempts.filter(({ keys }) => keys.length > 0);
-      attempts = this.#loads.affordable(lacking, block);
-      this.#refuseAll(
-        lacking.filter((each) => !attempts.includes(each)),
-        "budget",
+      attempts = this.#affordable(
+        attempts.filter(({ keys }) => keys.length > 0),
+        block,
       );
-      await this.#loads.load(attempts, block);
+      await this.#load(attempts, block);
     }
-    this.#refuseAll(attempts, "unknown");
+    this.#refuseAll(
+      attempts.map(({ candidate }) => candidate),
+      "unknown",
+    );
   }
 
-  #refuseAll(attempts: readonly Pick<Attempt, "candidate">[], refusal: Refusal): void {
-    for (const { candidate } of attempts) {
+  #refuseAll(candidates: readonly LearnCandidate[], refusal: Refusal): void {
+    for (const candidate of candidates) {
       this.#options.table.refuse(candidate, refusal);
     }
   }
 
   async #begin(batch: readonly LearnCandidate[]): Promise<readonly Attempt[]> {
-    const { defaultsOf, table } = this.#options;
+    const { defaults, table } = this.#options;
     const attempts: Attempt[] = [];
     for (const candidate of batch) {
-      const defaults = await defaultsOf(candidate.node, candidate.block);
-      if (defaults?.hasZeroSender === true) {
-        attempts.push({ candidate, clientId: candidate.clientId, defaults, lacked: new Set(), keys: [] });
+      const found = await defaults.get(candidate.node, candidate.block);
+      if (found?.hasZeroSender === true) {
+        attempts.push({ candidate, gas: found.gas, lacked: new Set(), keys: [] });
       } else {
         table.refuse(candidate, "defaults");
       }
@@ -152,29 +151,63 @@ export class CallLearner {
   }
 
   /** Executes once. Returns the keys that must be loaded before the next execution; none if the attempt has ended. */
-  async #attempt({ candidate, defaults, lacked }: Attempt): Promise<readonly StateKey[]> {
-    const { table, forget } = this.#options;
-    const run = await this.#runner.run(candidate, defaults.gas);
+  async #attempt({ candidate, gas, lacked }: Attempt): Promise<readonly StateKey[]> {
+    const { table, runner } = this.#options;
+    const run = await runner.run(candidate, gas);
     if (run.kind === "missing" && isProgress(run.keys, lacked)) {
       return run.keys;
     }
-    if (run.kind !== "done") {
-      table.refuse(candidate, run.kind === "failed" ? "failed" : "unknown");
-      return [];
+    if (run.kind === "answer") {
+      table.store(candidate, run.answer, "learned");
+    } else {
+      table.refuse(candidate, run.kind === "missing" ? "unknown" : run.refusal);
     }
-    const result = this.#runner.resultOf(candidate, run);
-    if (typeof result === "object") {
-      table.learn(candidate, result);
-      return [];
-    }
-    if (result === "mismatch" && run.outcome.reads.blockHashes.length > 0) {
-      // The node's bytes may be of a BLOCKHASH that was zero (CallChecks).
-      forget(candidate);
-    }
-    table.refuse(candidate, result);
     return [];
   }
+
+  /**
+   * Returns the attempts whose values may be loaded now, within the budget of each client and of the chain. Refuses the others.
+   */
+  #affordable(attempts: readonly Attempt[], block: BlockId): readonly Attempt[] {
+    const {
+      loader,
+      cost: { budget },
+    } = this.#options;
+    const unitsOf = (each: readonly Attempt[]) => loader.unitsFor(keysOf(each), block);
+    const ofClients = [...byClient(attempts)].flatMap(([clientId, own]) =>
+      affordable(own, unitsOf, budget.forLearningOf(clientId)),
+    );
+    const allowed = affordable(
+      attempts.filter((each) => ofClients.includes(each)),
+      unitsOf,
+      budget.forLearning,
+    );
+    const rest = attempts.filter((each) => !allowed.includes(each));
+    this.#refuseAll(
+      rest.map(({ candidate }) => candidate),
+      "budget",
+    );
+    return allowed;
+  }
+
+  /** Loads the values together. Each client pays for its share. Never rejects. */
+  async #load(attempts: readonly Attempt[], block: BlockId): Promise<void> {
+    const { loader, cost } = this.#options;
+    const keys = keysOf(attempts);
+    if (keys.length === 0) {
+      return;
+    }
+    await loader.load(keys, block, (units) => {
+      for (const [clientId, own] of byClient(attempts)) {
+        cost.spend("learning", (units * keysOf(own).length) / keys.length, clientId);
+      }
+    });
+  }
 }
+
+const keysOf = (attempts: readonly Attempt[]): readonly StateKey[] => attempts.flatMap(({ keys }) => keys);
+
+const byClient = (attempts: readonly Attempt[]) => Map.groupBy(attempts, ({ candidate }) => candidate.clientId);
 
 /** Adds the keys that an execution lacks. Returns false if it lacked all of them before, or if they are too many. */
 const isProgress = (missing: readonly StateKey[], lacked: Set<string>): boolean => {

@@ -1,7 +1,7 @@
 import type { BlockId, HeaderFields, Heads } from "../../core/heads.ts";
 import type { EnvironmentOpcode, ReadSet } from "../../core/readSet.ts";
 import type { Address } from "../../ethereum/hex.ts";
-import type { StateField, StateKey } from "../stateKey.ts";
+import { accountKey, accountKeys, type StateKey, slotKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import { ZERO_VALUE } from "../store/writtenValues.ts";
 
@@ -31,9 +31,6 @@ export interface ResultHeader {
 export const resultHeader = (header: HeaderFields | undefined): ResultHeader | undefined =>
   header && { feeRecipient: header.miner, gasLimit: header.gasLimit };
 
-/** `unknown`: the writes of the block, or those of a block below it, are not known, or their source is on probation. */
-export type Validity = "valid" | "ended" | "unknown";
-
 type HeldResult = Pick<CallResult, "reads" | "header">;
 
 /** A gas limit is the start of an estimate. Two blocks with the same limit give the same start. */
@@ -51,27 +48,22 @@ const hasSameWarmAccount = ({ reads: { addresses }, header }: HeldResult, { feeR
 export const holdsUnder = (answer: HeldResult, other: ResultHeader): boolean =>
   hasSameOpcodes(answer, other) && hasSameWarmAccount(answer, other);
 
-/** Decides whether an answer is that of a later block too. */
-export const validityAt = (
+/** Whether an answer is that of a block: its own one, or a later one. All writes up to it must be known, and none may change the answer. */
+export const isValidAt = (
   answer: CallResult,
   block: BlockId,
   values: Pick<ValueStore, "get" | "isTrusted" | "isApplied" | "isWrittenSince">,
   heads: Pick<Heads, "header">,
-): Validity => {
+): boolean => {
   if (block.hash === answer.block.hash) {
-    return "valid";
+    return true;
   }
-  if (!values.isTrusted) {
-    return "unknown";
-  }
-  if (block.number <= answer.block.number || !values.isApplied(answer.block)) {
-    return "ended";
+  if (!values.isTrusted || block.number <= answer.block.number || !values.isApplied(answer.block)) {
+    return false;
   }
   const header = resultHeader(heads.header(block.number));
-  if (header === undefined || !values.isApplied(block)) {
-    return "unknown";
-  }
-  return holdsUnder(answer, header) && areUnchanged(answer.reads, values, answer.block, block) ? "valid" : "ended";
+  const isKnown = header !== undefined && values.isApplied(block);
+  return isKnown && holdsUnder(answer, header) && areUnchanged(answer.reads, values, answer.block, block);
 };
 
 /** The state on which an answer depends. */
@@ -101,14 +93,14 @@ export const callReads = ({ accounts, blockHashes, environment }: ReadSet): Call
     const hasCreation = fields.includes("storage");
     for (const field of ["balance", "nonce", "code"] as const) {
       if (fields.includes(field) || (hasCreation && field !== "balance")) {
-        keys.push({ field, address, slot: undefined });
+        keys.push(accountKey(address, field));
       }
     }
     if (fields.includes("emptiness")) {
       emptiness.push(address);
     }
     for (const slot of slots) {
-      keys.push({ field: "slot", address, slot });
+      keys.push(slotKey(address, slot));
     }
   }
   const blockOpcodes = new Set(environment.filter((opcode) => BLOCK_OPCODES.has(opcode)));
@@ -134,7 +126,7 @@ export const isProvable = (readSet: ReadSet): boolean =>
 /** Returns the keys of all values on which an answer depends. */
 export const valuesRead = ({ keys, emptiness }: CallReads): readonly StateKey[] => [
   ...keys,
-  ...emptiness.flatMap((address) => FIELDS.map((field) => keyOf(address, field))),
+  ...emptiness.flatMap(accountKeys),
 ];
 
 /**
@@ -150,13 +142,9 @@ export const isProvenAt = (
   values.isProvenSince(block, at) &&
   !valuesRead({ ...reads, keys: [] }).some((key) => values.isWrittenSince(key, block, at));
 
-const FIELDS = ["balance", "nonce", "code"] as const satisfies readonly StateField[];
-
-const keyOf = (address: Address, field: (typeof FIELDS)[number]): StateKey => ({ field, address, slot: undefined });
-
 /** Whether balance, nonce and code of an account are all nothing. Undefined: that is not known. */
 const isEmptyAt = (values: Pick<ValueStore, "get">, address: Address, block: BlockId): boolean | undefined => {
-  const known = FIELDS.map((field) => values.get(keyOf(address, field), block));
+  const known = accountKeys(address).map((key) => values.get(key, block));
   if (known.some((value) => value !== undefined && value !== ZERO_VALUE)) {
     return false;
   }
@@ -172,7 +160,7 @@ const areUnchanged = (
 ): boolean => {
   const isWritten = (key: StateKey): boolean => values.isWrittenSince(key, since, at);
   const hasSameEmptiness = (address: Address): boolean => {
-    if (!FIELDS.some((field) => isWritten(keyOf(address, field)))) {
+    if (!accountKeys(address).some(isWritten)) {
       return true;
     }
     const before = isEmptyAt(values, address, since);

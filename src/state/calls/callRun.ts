@@ -7,13 +7,18 @@ import type { Data } from "../../ethereum/hex.ts";
 export const CALL_METHODS = ["eth_call", "eth_estimateGas"] as const;
 export type CallMethod = (typeof CALL_METHODS)[number];
 
-/** A call that executes here. */
-export interface CallRun {
+/** A call on the state after a block. */
+export interface BlockCall {
+  /** The canonical text of method and parameters without the block. */
+  readonly key: string;
   readonly method: CallMethod;
+  readonly block: BlockId;
+}
+
+/** A call that executes here. The view has the header of its block. */
+export interface CallRun extends Omit<BlockCall, "key"> {
   /** JSON text of the parameters. The block among them is ignored. */
   readonly paramsText: Uint8Array;
-  /** A block whose header the view has. */
-  readonly block: BlockId;
   readonly source: StateSource;
   /** The gas of a call that names none, and the largest gas of a call. */
   readonly gasCap: bigint;

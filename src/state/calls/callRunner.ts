@@ -1,18 +1,21 @@
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { ReadSet } from "../../core/readSet.ts";
+import type { StateKeys } from "../../core/stateReader.ts";
 import { type Address, isAddress, isQuantity, ZERO_ADDRESS } from "../../ethereum/hex.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import type { CallChecks } from "./callChecks.ts";
 import { type CallReads, type CallResult, callReads, isProvable, resultHeader, valuesRead } from "./callResult.ts";
-import { type CallMethod, type CallOutcome, paramsOfKey, type RunCall } from "./callRun.ts";
+import { type BlockCall, type CallOutcome, paramsOfKey, type RunCall } from "./callRun.ts";
 import type { Refusal } from "./callTable.ts";
-import { type ExpectedReads, KnownSource, type KnownValues, MissingValuesError } from "./knownSource.ts";
+import type { NodeDefaults, NodeDefaultsCache } from "./nodeDefaults.ts";
+import { RunState, type RunStateOptions } from "./runState.ts";
 
-export interface CallRunnerOptions extends KnownValues {
+export interface CallRunnerOptions extends RunStateOptions {
   readonly values: Pick<ValueStore, "get" | "code" | "hasProof" | "isReadable">;
   readonly follower: Pick<StateFollower, "generation">;
+  readonly defaults: Pick<NodeDefaultsCache, "known">;
   /** Accounts whose values are always read from a node. */
   readonly never: ReadonlySet<Address>;
   readonly checks: Pick<CallChecks, "isForwarded">;
@@ -20,34 +23,23 @@ export interface CallRunnerOptions extends KnownValues {
   headerOf(block: BlockId): HeaderFields | undefined;
   /** Whether no node alone states what a run takes from the header, or the rules of its block. */
   isCertain(header: HeaderFields): boolean;
+  /** Removes a node's response to a call from the cache. */
+  forget(call: BlockCall): void;
 }
 
 /** A call to execute on the known state after a block. */
-export interface KnownCall {
-  /** The canonical text of method and parameters without the block. */
-  readonly key: string;
-  readonly method: CallMethod;
-  readonly block: BlockId;
+export interface KnownCall extends BlockCall, Pick<CallResult, "node" | "generation"> {
+  /** The bytes that the node returned. Undefined: the call may be executed again without a node. */
+  readonly body?: Uint8Array;
   /** The reads of an earlier execution. */
   readonly expected: CallReads | undefined;
 }
 
-/** The outcome, or the values that are not known, or nothing if the call failed or cannot be executed here. */
+/** The answer to a call, or the values that are not known, or why the result may not answer. */
 export type KnownRun =
-  | {
-      readonly kind: "done";
-      readonly outcome: CallOutcome;
-      /** All values that it read follow by hashes from the header of the block, and no node chose its gas. */
-      readonly isProven: boolean;
-    }
+  | { readonly kind: "answer"; readonly answer: CallResult }
   | { readonly kind: "missing"; readonly keys: readonly StateKey[] }
-  | { readonly kind: "failed" };
-
-/** The call of a result, with what the result is compared with. */
-interface JudgedCall extends Pick<KnownCall, "key" | "method" | "block">, Pick<CallResult, "node" | "generation"> {
-  /** The bytes that a node returned. Default: no node was asked, because the call can be executed again. */
-  readonly body?: Uint8Array;
-}
+  | { readonly kind: "refused"; readonly refusal: Refusal };
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -57,39 +49,67 @@ const PRICES = ["gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBl
 
 /** Half of what geth gives to a call that names no gas. */
 const LEAST_GAS = 25_000_000n;
+/** Calls that are executed again. More of them would delay the simulations of clients. */
+const MAX_RERUNS = 32;
 
 /** Executes calls on known values alone, and decides whether a result may answer. No node is asked. */
 export class CallRunner {
   readonly #options: CallRunnerOptions;
+  #reruns = 0;
 
   constructor(options: CallRunnerOptions) {
     this.#options = options;
   }
 
   /** Executes a call once. `gasCap`: the gas of a call that names none, and the largest gas of a call. Never rejects. */
-  async run({ key, method, block, expected }: KnownCall, gasCap: bigint): Promise<KnownRun> {
+  async run(call: KnownCall, gasCap: bigint): Promise<KnownRun> {
     const { run } = this.#options;
+    const { key, method, block, expected } = call;
     const params = paramsOfKey(key);
-    const source = new KnownSource(this.#options, block, expected && expectedReads(expected, senderOf(params)));
+    const state = new RunState(this.#options, block, expected && expectedKeys(expected, senderOf(params)));
+    let outcome: CallOutcome;
     try {
       // The bytes of a Buffer would be a part of a larger one, which a message to a thread copies as a whole.
       const paramsText = encoder.encode(JSON.stringify(params));
-      const outcome = await run({ method, paramsText, block, source, gasCap });
-      const guessed = source.guessedReads(outcome.reads);
-      return guessed.length > 0
-        ? { kind: "missing", keys: guessed }
-        : { kind: "done", outcome, isProven: hasEnoughGas(params, gasCap) && isOnProven(source, outcome.reads) };
-    } catch (error) {
-      return error instanceof MissingValuesError ? { kind: "missing", keys: error.keys } : { kind: "failed" };
+      outcome = await run({ method, paramsText, block, source: state, gasCap });
+    } catch {
+      return state.missing === undefined ? refused("failed") : { kind: "missing", keys: state.missing };
     }
+    const guessed = state.guessesAmong(callReads(outcome.reads));
+    const isProven = hasEnoughGas(params, gasCap) && isOnProven(state, outcome.reads);
+    return guessed.length > 0 ? { kind: "missing", keys: guessed } : this.#judge(call, outcome, isProven);
   }
 
-  /** Returns what an execution gives as the answer to its call, or why it may not answer. */
-  resultOf(
-    { key, method, block, node, generation, body }: JudgedCall,
-    { outcome: { result, holdsWithLessGas, reads: readSet }, isProven }: KnownRun & { readonly kind: "done" },
-  ): CallResult | Refusal {
-    const { follower, values, never, checks, headerOf, isCertain } = this.#options;
+  /**
+   * Executes a call again whose answer ended, at a block of which all writes are known. Returns undefined at once if it cannot be
+   * executed. The promise has undefined if a value is not known.
+   */
+  rerun(call: BlockCall, ended: CallResult): Promise<CallResult | undefined> | undefined {
+    const { values, defaults, checks } = this.#options;
+    const known = defaults.known(ended.node, call.block);
+    if (!ended.isRepeatable || known === undefined || this.#reruns >= MAX_RERUNS) {
+      return undefined;
+    }
+    const isReady = values.isReadable(call.block) && hasHeaderValues(ended.reads, known);
+    return isReady && !checks.isForwarded(call.key, call.block) ? this.#rerun(call, ended, known) : undefined;
+  }
+
+  async #rerun({ key, method, block }: BlockCall, { node, reads }: CallResult, defaults: NodeDefaults) {
+    const { generation } = this.#options.follower;
+    this.#reruns++;
+    const call = { key, method, block, node, generation, expected: reads };
+    const run = await this.run(call, defaults.gas).finally(() => this.#reruns--);
+    return run.kind === "answer" && hasHeaderValues(run.answer.reads, defaults) ? run.answer : undefined;
+  }
+
+  /** Decides whether the outcome of an execution may answer. */
+  #judge(
+    call: KnownCall,
+    { result, holdsWithLessGas, reads: readSet }: CallOutcome,
+    isProven: boolean,
+  ): KnownRun & { readonly kind: "answer" | "refused" } {
+    const { follower, values, never, checks, headerOf, isCertain, forget } = this.#options;
+    const { key, method, block, node, generation, body } = call;
     const fields = headerOf(block);
     const header = resultHeader(fields);
     if (
@@ -98,29 +118,36 @@ export class CallRunner {
       generation !== follower.generation ||
       !values.isReadable(block)
     ) {
-      return "late";
+      return refused("late");
     }
     const text = JSON.stringify(result);
     if (body !== undefined && decoder.decode(body).toLowerCase() !== text) {
-      return "mismatch";
+      if (readSet.blockHashes.length > 0) {
+        // The node's bytes may be of a BLOCKHASH that was zero (CallChecks).
+        forget(call);
+      }
+      return refused("mismatch");
     }
     if (checks.isForwarded(key, block)) {
-      return "forwarded";
+      return refused("forwarded");
     }
     if (!holdsWithLessGas) {
-      return "gas";
+      return refused("gas");
     }
     const reads = callReads(readSet);
     if (never.size > 0 && [...reads.addresses].some((address) => never.has(address))) {
-      return "never";
+      return refused("never");
     }
     const isRepeatable = body === undefined || (method === "eth_call" && isRepeatableCall(key, body, text));
-    return {
+    const answer = {
       ...{ body: body ?? encoder.encode(text), block, reads, header, generation, node, isRepeatable },
       isProven: isProven && method === "eth_call" && !hasPrice(key) && isCertain(fields),
     };
+    return { kind: "answer", answer };
   }
 }
+
+const refused = (refusal: Refusal) => ({ kind: "refused", refusal }) as const;
 
 /** The engine reads the sender's account, also if the code of the call does not. */
 const senderOf = (params: readonly unknown[]): Address => {
@@ -128,9 +155,10 @@ const senderOf = (params: readonly unknown[]): Address => {
   return isAddress(from) ? from : ZERO_ADDRESS;
 };
 
-const expectedReads = ({ addresses, keys }: CallReads, sender: Address): ExpectedReads => ({
-  accounts: addresses.has(sender) ? [...addresses] : [...addresses, sender],
+const expectedKeys = ({ addresses, keys }: CallReads, sender: Address): StateKeys => ({
+  accounts: [...new Set([...addresses, sender])],
   slots: keys.flatMap(({ address, slot }) => (slot === undefined ? [] : [[address, slot] as const])),
+  blockHashes: [],
 });
 
 /**
@@ -142,8 +170,12 @@ const hasEnoughGas = (params: readonly unknown[], gasCap: bigint): boolean => {
   return gasCap >= LEAST_GAS || (isQuantity(gas) && BigInt(gas) <= gasCap);
 };
 
-const isOnProven = (source: KnownSource, readSet: ReadSet): boolean =>
-  isProvable(readSet) && source.hasProven(valuesRead(callReads(readSet)));
+const isOnProven = (state: RunState, readSet: ReadSet): boolean =>
+  isProvable(readSet) && state.hasProven(valuesRead(callReads(readSet)));
+
+/** Whether the node takes the values of all opcodes that ran from the block's header, or from its ancestors. */
+const hasHeaderValues = ({ blockOpcodes }: CallReads, { fromHeader }: NodeDefaults): boolean =>
+  [...blockOpcodes].every((opcode) => opcode === "BLOCKHASH" || fromHeader.has(opcode));
 
 const hasPrice = (key: string): boolean => {
   const [call] = paramsOfKey(key);

@@ -6,9 +6,16 @@ import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import type { Repetition } from "../usedKeys.ts";
-import type { CallReads } from "./callResult.ts";
-import { type CallResult, holdsUnder, isProvenAt, type ResultHeader, resultHeader, validityAt } from "./callResult.ts";
-import type { CallMethod } from "./callRun.ts";
+import {
+  type CallReads,
+  type CallResult,
+  holdsUnder,
+  isProvenAt,
+  isValidAt,
+  type ResultHeader,
+  resultHeader,
+} from "./callResult.ts";
+import type { BlockCall, CallMethod } from "./callRun.ts";
 import type { StoredAnswer } from "./storedAnswers.ts";
 
 /** The answer to one call, or the facts that decide whether to learn one. */
@@ -111,7 +118,8 @@ export class CallTable {
   }
 
   /** Stores an answer. Does nothing if the call was evicted, or if its answer is of a later block. */
-  store(key: string, answer: CallResult): void {
+  store({ key, method }: Pick<BlockCall, "key" | "method">, answer: CallResult, event: "learned" | "recomputed"): void {
+    this.#countEvent(method, event);
     const entry = this.#entries.get(key);
     if (entry !== undefined && (entry.answer?.block.number ?? 0n) <= answer.block.number) {
       // The cache weighs an entry only when it is set.
@@ -121,7 +129,7 @@ export class CallTable {
     }
   }
 
-  #countEvent(method: CallMethod, event: "reused" | "learned" | Refusal): void {
+  #countEvent(method: CallMethod, event: "reused" | "learned" | "recomputed" | Refusal): void {
     const { chain, telemetry } = this.#options;
     telemetry.metrics.stateAnswers.inc({ chain, method, event });
   }
@@ -133,14 +141,8 @@ export class CallTable {
     this.#options.onCleared();
   }
 
-  /** Stores what was learned about a candidate. */
-  learn({ key, method }: LearnCandidate, answer: CallResult): void {
-    this.#countEvent(method, "learned");
-    this.store(key, answer);
-  }
-
-  /** Records that a candidate could not be learned. */
-  refuse({ key, method, block }: LearnCandidate, refusal: Refusal): void {
+  /** Records that an answer could not be learned. */
+  refuse({ key, method, block }: BlockCall, refusal: Refusal): void {
     this.#countEvent(method, refusal);
     const entry = this.#entries.get(key);
     if (entry === undefined) {
@@ -168,7 +170,7 @@ export class CallTable {
     if (entry.validAt?.hash === block.hash) {
       return answer;
     }
-    if (validityAt(answer, block, values, heads) !== "valid") {
+    if (!isValidAt(answer, block, values, heads)) {
       return undefined;
     }
     if (block.number > (entry.validAt?.number ?? -1n)) {
@@ -180,11 +182,6 @@ export class CallTable {
     return answer;
   }
 
-  /** Whether an answer that `findValid` returned for a block follows by hashes from the header of the block. */
-  isProven(answer: CallResult, block: BlockId): boolean {
-    return isProvenAt(answer, block, this.#options.values);
-  }
-
   /** Lists the answers at a readable block for a snapshot, or for the table of the next chain. The most used ones come first. */
   *answersAt(block: BlockId, heads: Pick<Heads, "header">): Generator<StoredAnswer | undefined, void> {
     const { values, follower } = this.#options;
@@ -194,7 +191,7 @@ export class CallTable {
       if (method === undefined || answer?.generation !== follower.generation || answer.block.number > block.number) {
         yield undefined;
       } else {
-        const isValid = validityAt(answer, block, values, heads) === "valid";
+        const isValid = isValidAt(answer, block, values, heads);
         yield isValid || answer.isRepeatable ? { key, method, answer, isValid } : undefined;
       }
     }
@@ -218,9 +215,9 @@ export class CallTable {
   #move(entry: CallEntry, answer: CallResult, heads: Heads): void {
     const { validAt } = entry;
     const header = validAt && resultHeader(heads.header(validAt.number));
-    const { maxReadable } = this.#options.values;
-    if (validAt && header && MOVE_SHARE * (validAt.number - answer.block.number) > maxReadable) {
-      entry.answer = { ...answer, block: validAt, header, isProven: this.isProven(answer, validAt) };
+    const { values } = this.#options;
+    if (validAt && header && MOVE_SHARE * (validAt.number - answer.block.number) > values.maxReadable) {
+      entry.answer = { ...answer, block: validAt, header, isProven: isProvenAt(answer, validAt, values) };
     }
   }
 
@@ -239,12 +236,8 @@ export class CallTable {
 }
 
 /** A node's answer to a call, from which forebay can learn what the call reads. */
-export interface LearnCandidate {
-  /** The canonical text of method and parameters without the block. */
-  readonly key: string;
-  readonly method: CallMethod;
+export interface LearnCandidate extends BlockCall {
   readonly body: Uint8Array;
-  readonly block: BlockId;
   /** The name of the node that answered. */
   readonly node: string;
   /** Of the state follower, before the node was asked. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { StateKeys, StateValues } from "../../core/stateReader.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
-import type { StateKey } from "../stateKey.ts";
+import { accountKeys, type StateKey, slotKey } from "../stateKey.ts";
 import { StateValuesBuilder } from "../store/stateValuesBuilder.ts";
 import type { TracedAccount } from "./prefetch.ts";
 import type { FetchedValues } from "./stateFetcher.ts";
@@ -10,7 +10,6 @@ import type { FetchedValues } from "./stateFetcher.ts";
 const MAX_PART_WEIGHT = 500;
 const SLOT_WEIGHT = 1;
 const CALL_WEIGHT = 5;
-const ACCOUNT_FIELDS = ["balance", "nonce", "code"] as const;
 
 /** An account or a slot, with the keys of its values. */
 export interface Wanted {
@@ -26,16 +25,9 @@ export interface Found extends Wanted {
   readonly code: Uint8Array | undefined;
 }
 
-const wantedAccount = (address: Address): Wanted => {
-  const slot = undefined;
-  return { address, slot, keys: ACCOUNT_FIELDS.map((field) => ({ field, address, slot })) };
-};
+const wantedAccount = (address: Address): Wanted => ({ address, slot: undefined, keys: accountKeys(address) });
 
-const wantedSlot = (address: Address, slot: Hash): Wanted => ({
-  address,
-  slot,
-  keys: [{ field: "slot", address, slot }],
-});
+const wantedSlot = (address: Address, slot: Hash): Wanted => ({ address, slot, keys: [slotKey(address, slot)] });
 
 /** Returns the accounts and slots of keys. */
 export const wantedOf = ({ accounts, slots }: StateKeys): readonly Wanted[] => [

@@ -284,7 +284,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: "src/state/calls/callRunner.ts",
-        from: "isProvable(readSet) && source.hasProven(valuesRead(callReads(readSet)));",
+        from: "isProvable(readSet) && state.hasProven(valuesRead(callReads(readSet)));",
         to: "isProvable(readSet);",
       },
     ],

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BlockId } from "../../../src/core/heads.ts";
+import type { BlockId, HeaderFields } from "../../../src/core/heads.ts";
 import type { ReadSet } from "../../../src/core/readSet.ts";
 import type { Address, Data, Hash } from "../../../src/ethereum/hex.ts";
 import { CallLearner, type CallLearnerOptions } from "../../../src/state/calls/callLearner.ts";
 import type { CallResult } from "../../../src/state/calls/callResult.ts";
-import type { CallRun } from "../../../src/state/calls/callRun.ts";
+import type { BlockCall, CallRun } from "../../../src/state/calls/callRun.ts";
+import { CallRunner, type CallRunnerOptions } from "../../../src/state/calls/callRunner.ts";
 import type { LearnCandidate, Refusal } from "../../../src/state/calls/callTable.ts";
 import type { NodeDefaults } from "../../../src/state/calls/nodeDefaults.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
@@ -26,6 +27,8 @@ const READS: ReadSet = {
   environment: [],
 };
 const DEFAULTS: NodeDefaults = { gas: 50_000_000n, hasZeroSender: true, fromHeader: new Set() };
+
+const defaultsOf = (defaults: NodeDefaults | undefined) => ({ get: async () => defaults, known: () => defaults });
 
 const candidateOf = (fields: Partial<LearnCandidate> = {}): LearnCandidate => ({
   key: JSON.stringify(["eth_call", [{ to: CONTRACT }, null]]),
@@ -54,29 +57,31 @@ const costOf = (units: number): CallLearnerOptions["cost"] => {
   return cost;
 };
 
+type RigOptions = Partial<CallLearnerOptions & CallRunnerOptions>;
+
 interface ProvenCase {
   /** The key whose value has no proof. */
   readonly stated?: StateKey;
-  readonly options?: Partial<CallLearnerOptions>;
+  readonly options?: RigOptions;
   readonly reads?: ReadSet;
   readonly key?: string;
   readonly method?: LearnCandidate["method"];
 }
 
 /** A learner on values that can be loaded, and its results. */
-const createRig = (options: Partial<CallLearnerOptions> = {}) => {
+const createRig = (options: RigOptions = {}) => {
   const values = new ValueStore(1_000_000);
   values.begin(BLOCK);
   const loads: (readonly StateKey[])[] = [];
   const learned: CallResult[] = [];
   const refusals: Refusal[] = [];
-  const doubted: LearnCandidate[] = [];
-  const learner = new CallLearner({
+  const doubted: BlockCall[] = [];
+  const shared = {
     values,
     follower: { generation: 0, untilApplied: () => undefined },
     loader: {
-      unitsFor: (keys) => keys.length,
-      load: async (keys, block) => {
+      unitsFor: (keys: readonly StateKey[]) => keys.length,
+      load: async (keys: readonly StateKey[], block: BlockId) => {
         loads.push(keys);
         for (const key of keys) {
           values.add(key, block, NO_CODE);
@@ -85,19 +90,20 @@ const createRig = (options: Partial<CallLearnerOptions> = {}) => {
     },
     cost: costOf(1_000_000),
     run: runContract,
-    never: new Set(),
+    never: new Set<Address>(),
     checks: { isForwarded: () => false },
-    headerOf: () => ({ miner: CONTRACT, gasLimit: "0x5" }),
+    headerOf: (): HeaderFields => ({ miner: CONTRACT, gasLimit: "0x5" }),
     isCertain: () => true,
     ancestorHash: () => undefined,
-    defaultsOf: async () => DEFAULTS,
+    defaults: defaultsOf(DEFAULTS),
     table: {
-      learn: (_sighting, answer) => learned.push(answer),
-      refuse: (_sighting, refusal) => refusals.push(refusal),
+      store: (_: unknown, answer: CallResult) => learned.push(answer),
+      refuse: (_: BlockCall, refusal: Refusal) => refusals.push(refusal),
     },
-    forget: (candidate) => doubted.push(candidate),
+    forget: (call: BlockCall) => doubted.push(call),
     ...options,
-  });
+  };
+  const learner = new CallLearner({ ...shared, runner: new CallRunner(shared) });
   const settled = (count = 1) => until(() => learned.length + refusals.length >= count, "all answers are settled");
   return { learner, values, loads, learned, refusals, doubted, settled };
 };
@@ -189,8 +195,8 @@ test("an answer is refused with the reason", async () => {
     [{ run: failing }, "failed"],
     [{ never: new Set([CONTRACT]) }, "never"],
     [{ checks: { isForwarded: () => true } }, "forwarded"],
-    [{ defaultsOf: async () => undefined }, "defaults"],
-    [{ defaultsOf: async () => ({ ...DEFAULTS, hasZeroSender: false }) }, "defaults"],
+    [{ defaults: defaultsOf(undefined) }, "defaults"],
+    [{ defaults: defaultsOf({ ...DEFAULTS, hasZeroSender: false }) }, "defaults"],
     [{ cost: costOf(0) }, "budget"],
     [{ loader: { unitsFor: () => 0, load: async () => undefined } }, "unknown"],
     [{ follower: { generation: 1, untilApplied: () => undefined } }, "late"],
@@ -212,7 +218,7 @@ test("an answer of a block that cannot be read is refused before anything is loa
 
 test("a client cannot fill the queue", async () => {
   const { promise, resolve } = Promise.withResolvers<NodeDefaults>();
-  const rig = createRig({ defaultsOf: () => promise });
+  const rig = createRig({ defaults: { get: () => promise, known: () => undefined } });
   for (let index = 0; index < 400; index++) {
     rig.learner.add(candidateOf({ key: JSON.stringify(["eth_call", [{ to: CONTRACT, data: index }, null]]) }));
   }

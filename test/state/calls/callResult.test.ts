@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { BlockId, HeaderFields } from "../../../src/core/heads.ts";
 import type { EnvironmentOpcode, ReadSet } from "../../../src/core/readSet.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
-import { type CallResult, callReads, isProvenAt, validityAt } from "../../../src/state/calls/callResult.ts";
+import { type CallResult, callReads, isProvenAt, isValidAt } from "../../../src/state/calls/callResult.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { packWrites } from "../../../src/state/store/packedWrites.ts";
 import { ValueStore } from "../../../src/state/store/valueStore.ts";
@@ -52,8 +52,8 @@ const answerOf = (read: ReturnType<typeof reads>, fields: Partial<CallResult> = 
 
 const headers = (fields: HeaderFields = {}) => ({ header: () => ({ miner: MINER, gasLimit: "0x5", ...fields }) });
 
-/** Returns the validity at block 2, which made these writes. */
-const validityAfter = (
+/** Whether an answer is that of block 2, which made these writes. */
+const isValidAfter = (
   read: ReturnType<typeof reads>,
   written: readonly Written[],
   known: readonly (readonly [StateKey["field"], string])[] = [],
@@ -64,7 +64,7 @@ const validityAfter = (
     values.add({ field, address: READ, slot: undefined }, block(1), value(digits));
   }
   apply(values, 2, written);
-  return validityAt(answerOf(read), block(2), values, headers());
+  return isValidAt(answerOf(read), block(2), values, headers());
 };
 
 const SLOT_WRITE = new Map([[hash(5), Uint8Array.of(1)]]);
@@ -72,15 +72,15 @@ const SLOT_WRITE = new Map([[hash(5), Uint8Array.of(1)]]);
 test("a write of a read key ends an answer, and no other write does", () => {
   const slotRead = reads({ slots: [hash(5)], fields: ["code"] });
   for (const [written, expected] of [
-    [{ at: READ, writes: { slots: SLOT_WRITE } }, "ended"],
-    [{ at: READ, writes: { code: "unknown" } }, "ended"],
-    [{ at: READ, writes: { otherSlots: "unknown" } }, "ended"],
-    [{ at: READ, writes: { otherSlots: "cleared" } }, "ended"],
-    [{ at: READ, writes: { balance: 5n, nonce: 6n } }, "valid"],
-    [{ at: READ, writes: { slots: new Map([[hash(6), Uint8Array.of(1)]]) } }, "valid"],
-    [{ at: OTHER, writes: { slots: SLOT_WRITE } }, "valid"],
+    [{ at: READ, writes: { slots: SLOT_WRITE } }, false],
+    [{ at: READ, writes: { code: "unknown" } }, false],
+    [{ at: READ, writes: { otherSlots: "unknown" } }, false],
+    [{ at: READ, writes: { otherSlots: "cleared" } }, false],
+    [{ at: READ, writes: { balance: 5n, nonce: 6n } }, true],
+    [{ at: READ, writes: { slots: new Map([[hash(6), Uint8Array.of(1)]]) } }, true],
+    [{ at: OTHER, writes: { slots: SLOT_WRITE } }, true],
   ] as const) {
-    assert.equal(validityAfter(slotRead, [written]), expected, JSON.stringify(Object.keys(written.writes)));
+    assert.equal(isValidAfter(slotRead, [written]), expected, JSON.stringify(Object.keys(written.writes)));
   }
 });
 
@@ -91,30 +91,30 @@ test("a value that was fetched after the answer does not end it, a write between
   const key: StateKey = { field: "balance", address: READ, slot: undefined };
   apply(values, 2, []);
   values.add(key, block(2), value("7"));
-  assert.equal(validityAt(answerOf(read), block(2), values, headers()), "valid");
+  assert.equal(isValidAt(answerOf(read), block(2), values, headers()), true);
   apply(values, 3, [{ at: READ, writes: { balance: "unknown" } }]);
   values.add(key, block(3), value("8"));
   apply(values, 4, []);
-  assert.equal(validityAt(answerOf(read), block(4), values, headers()), "ended");
-  assert.equal(validityAt(answerOf(read, { block: block(3) }), block(4), values, headers()), "valid");
+  assert.equal(isValidAt(answerOf(read), block(4), values, headers()), false);
+  assert.equal(isValidAt(answerOf(read, { block: block(3) }), block(4), values, headers()), true);
 });
 
 test("emptiness ends only if it may have changed", () => {
   const emptiness = reads({ fields: ["emptiness"] });
   const [zero, five] = [{ balance: 0n }, { balance: 5n }];
   const empty = [["balance", "0"] as const, ["nonce", "0"] as const, ["code", "0"] as const];
-  assert.equal(validityAfter(emptiness, [{ at: READ, writes: five }]), "ended", "nothing is known");
-  assert.equal(validityAfter(emptiness, [{ at: READ, writes: five }], empty), "ended", "it was empty");
-  assert.equal(validityAfter(emptiness, [{ at: READ, writes: five }], [["balance", "1"]]), "valid");
-  assert.equal(validityAfter(emptiness, [{ at: READ, writes: zero }], [["nonce", "1"]]), "valid");
-  assert.equal(validityAfter(emptiness, [{ at: READ, writes: zero }], [["balance", "1"]]), "ended");
-  assert.equal(validityAfter(emptiness, [{ at: READ, writes: { balance: "unknown" } }], [["code", "1"]]), "valid");
+  assert.equal(isValidAfter(emptiness, [{ at: READ, writes: five }]), false, "nothing is known");
+  assert.equal(isValidAfter(emptiness, [{ at: READ, writes: five }], empty), false, "it was empty");
+  assert.equal(isValidAfter(emptiness, [{ at: READ, writes: five }], [["balance", "1"]]), true);
+  assert.equal(isValidAfter(emptiness, [{ at: READ, writes: zero }], [["nonce", "1"]]), true);
+  assert.equal(isValidAfter(emptiness, [{ at: READ, writes: zero }], [["balance", "1"]]), false);
+  assert.equal(isValidAfter(emptiness, [{ at: READ, writes: { balance: "unknown" } }], [["code", "1"]]), true);
 });
 
 test("a creation at an address reads its nonce and its code", () => {
   const creation = reads({ fields: ["storage"] });
-  assert.equal(validityAfter(creation, [{ at: READ, writes: { nonce: 1n } }]), "ended");
-  assert.equal(validityAfter(creation, [{ at: READ, writes: { code: Uint8Array.of(1) } }]), "ended");
+  assert.equal(isValidAfter(creation, [{ at: READ, writes: { nonce: 1n } }]), false);
+  assert.equal(isValidAfter(creation, [{ at: READ, writes: { code: Uint8Array.of(1) } }]), false);
 });
 
 test("another fee recipient ends an answer that reads one of the two (EIP-3651)", () => {
@@ -122,11 +122,11 @@ test("another fee recipient ends an answer that reads one of the two (EIP-3651)"
   values.begin(block(1));
   apply(values, 2, []);
   const changed = headers({ miner: NEXT_MINER });
-  const at = (read: Address) => validityAt(answerOf(reads({ address: read })), block(2), values, changed);
-  assert.equal(at(MINER), "ended");
-  assert.equal(at(NEXT_MINER), "ended");
-  assert.equal(at(OTHER), "valid");
-  assert.equal(validityAt(answerOf(reads({ address: MINER })), block(2), values, headers()), "valid");
+  const at = (read: Address) => isValidAt(answerOf(reads({ address: read })), block(2), values, changed);
+  assert.equal(at(MINER), false);
+  assert.equal(at(NEXT_MINER), false);
+  assert.equal(at(OTHER), true);
+  assert.equal(isValidAt(answerOf(reads({ address: MINER })), block(2), values, headers()), true);
 });
 
 test("an opcode of the block ends an answer with the block, except an equal gas limit", () => {
@@ -134,7 +134,7 @@ test("an opcode of the block ends an answer with the block, except an equal gas 
   values.begin(block(1));
   apply(values, 2, []);
   const after = (opcodes: readonly EnvironmentOpcode[], fields: HeaderFields = {}) =>
-    validityAt(answerOf(reads({}, opcodes)), block(2), values, headers(fields));
+    isValidAt(answerOf(reads({}, opcodes)), block(2), values, headers(fields));
   for (const opcode of [
     "NUMBER",
     "TIMESTAMP",
@@ -144,13 +144,13 @@ test("an opcode of the block ends an answer with the block, except an equal gas 
     "BLOBBASEFEE",
     "SLOTNUM",
   ] as const) {
-    assert.equal(after([opcode]), "ended", opcode);
+    assert.equal(after([opcode]), false, opcode);
   }
-  assert.equal(after(["BLOCKHASH"]), "ended");
-  assert.equal(after(["GASLIMIT", "NUMBER"]), "ended");
-  assert.equal(after(["GASLIMIT"]), "valid");
-  assert.equal(after(["GASLIMIT"], { gasLimit: "0x6" }), "ended");
-  assert.equal(after(["GAS", "ORIGIN", "CHAINID", "GASPRICE"]), "valid");
+  assert.equal(after(["BLOCKHASH"]), false);
+  assert.equal(after(["GASLIMIT", "NUMBER"]), false);
+  assert.equal(after(["GASLIMIT"]), true);
+  assert.equal(after(["GASLIMIT"], { gasLimit: "0x6" }), false);
+  assert.equal(after(["GAS", "ORIGIN", "CHAINID", "GASPRICE"]), true);
 });
 
 test("an answer of a block that was undone ends, and one of a block above is of no use below", () => {
@@ -158,7 +158,7 @@ test("an answer of a block that was undone ends, and one of a block above is of 
   values.begin(block(1));
   apply(values, 2, []);
   const read = reads({ fields: ["balance"] });
-  assert.equal(validityAt(answerOf(read, { block: block(2) }), block(1), values, headers()), "ended");
+  assert.equal(isValidAt(answerOf(read, { block: block(2) }), block(1), values, headers()), false);
   for (const _ of values.undoTo(1n)) {
     // All steps.
   }
@@ -166,9 +166,9 @@ test("an answer of a block that was undone ends, and one of a block above is of 
   for (const _ of values.apply(other)) {
     // All steps.
   }
-  assert.equal(validityAt(answerOf(read, { block: block(2) }), other.block, values, headers()), "ended");
-  assert.equal(validityAt(answerOf(read), other.block, values, headers()), "valid");
-  assert.equal(validityAt(answerOf(read), block(2), values, headers()), "unknown");
+  assert.equal(isValidAt(answerOf(read, { block: block(2) }), other.block, values, headers()), false);
+  assert.equal(isValidAt(answerOf(read), other.block, values, headers()), true);
+  assert.equal(isValidAt(answerOf(read), block(2), values, headers()), false);
 });
 
 test("an answer is not served at a later block while a source is on probation", () => {
@@ -177,8 +177,8 @@ test("an answer is not served at a later block while a source is on probation", 
   apply(values, 2, []);
   values.isTrusted = false;
   const answer = answerOf(reads({ fields: ["balance"] }));
-  assert.equal(validityAt(answer, block(2), values, headers()), "unknown");
-  assert.equal(validityAt(answer, block(1), values, headers()), "valid");
+  assert.equal(isValidAt(answer, block(2), values, headers()), false);
+  assert.equal(isValidAt(answer, block(1), values, headers()), true);
 });
 
 test("an answer stays proven over proven write sets, until one of them writes a field of an account whose emptiness counts", () => {

@@ -48,18 +48,19 @@ const learn = (table: CallTable, answers: Readonly<Record<string, CallResult>>):
   for (const [key, answer] of Object.entries(answers)) {
     table.record(key, undefined, "eth_call", block(1));
     table.record(key, undefined, "eth_call", block(2));
-    table.store(key, answer);
+    table.store({ key, method: "eth_call" }, answer, "learned");
   }
 };
 
 test("an answer of a snapshot is not proven, although it was", () => {
   const table = createTable();
+  const values = { isProvenSince: () => true, isWrittenSince: () => false };
   const answer = answerAt(3, { isProven: true });
-  assert.equal(table.isProven(answer, block(4)), true);
+  assert.equal(isProvenAt(answer, block(4), values), true);
   table.restore({ key: "call", method: "eth_call", answer, isValid: true }, block(4), HEADER);
   const restored = table.get("call")?.answer;
   assert.ok(restored !== undefined);
-  assert.equal(table.isProven(restored, block(4)), false);
+  assert.equal(isProvenAt(restored, block(4), values), false);
 });
 
 test("a proven answer stays proven up to the first block whose write set is not", () => {
