@@ -28,7 +28,7 @@ export interface ChainViewsOptions {
   readonly store: ChainExecutionOptions["store"];
   /** The threads of all chains. */
   readonly threads: EvmThreads;
-  /** Called with the blocks that equal their execution from the feed. */
+  /** Called with the sealed blocks that are executed from the feed. */
   readonly onReconciled?: PendingOptions["onReconciled"];
   readonly forwarded: Pick<ForwardedReasons, "set">;
   readonly budget: MemoryBudget;

@@ -1,4 +1,3 @@
-import { createUnitsOf } from "../access/providerUnits.ts";
 import { LeasedValues } from "../cache/leasedValues.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { type CallScope, ownContext } from "../core/context.ts";
@@ -6,10 +5,10 @@ import type { BlockId, HeaderFields } from "../core/heads.ts";
 import { areRulesKnown, type BlobSchedule, newestRulesAt } from "../ethereum/rules.ts";
 import { fullBlockRequest } from "../methods/ownBlockReads.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
-import { ExecutionSource } from "../pending/executionSource.ts";
+import { BlockExecutor } from "../pending/blockExecutor.ts";
 import { AccessListSource } from "../state/sources/accessListSource.ts";
-import { CompletedFeedSource } from "../state/sources/completedFeedSource.ts";
-import type { FeedSource } from "../state/sources/feedSource.ts";
+import type { ExecutedBlocks } from "../state/sources/executedBlocks.ts";
+import { ExecutedSource, type ExecutedSourceOptions } from "../state/sources/executedSource.ts";
 import { SharedSource } from "../state/sources/sharedSource.ts";
 import type { SourceNodes } from "../state/sources/sourceNodes.ts";
 import { TraceSource } from "../state/sources/traceSource.ts";
@@ -29,7 +28,7 @@ export interface WriteSetSourcesOptions {
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "maxScriptMs">;
   readonly views: Pick<ChainViews, "forks" | "systemContracts" | "execution">;
   /** Undefined without a feed. */
-  readonly feed: FeedSource | undefined;
+  readonly executedBlocks: Pick<ExecutedBlocks, "find"> | undefined;
   readonly thread: WriteSetThread;
   readonly cost: StateCost;
   readonly trust: SourceTrust;
@@ -87,10 +86,14 @@ const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes):
   });
 };
 
-const createFeedSource = (options: WriteSetSourcesOptions, feed: FeedSource): CompletedFeedSource => {
+const createExecutedSource = (
+  options: WriteSetSourcesOptions,
+  kind: ExecutedSource["kind"],
+  find: ExecutedSourceOptions["find"],
+): ExecutedSource => {
   const { upstreams, thread, cost } = options;
-  return new CompletedFeedSource({
-    ...{ feed, thread, cost },
+  return new ExecutedSource({
+    ...{ kind, find, thread, cost },
     readBlock: createReadBlock(options),
     blockTimeMs: () => upstreams.heads.blockTimeMs,
     nowMs: () => performance.now(),
@@ -149,31 +152,24 @@ const createProof = (
         });
 };
 
-/** Creates the source that executes blocks, with a thread of its own. Undefined if the chain cannot be executed here. */
-const createExecutionSource = (options: WriteSetSourcesOptions): ExecutionSource | undefined => {
-  const { upstreams, views, thread, signal } = options;
+/** Creates the executor of sealed blocks. Undefined if the chain cannot be executed here. */
+const createBlockExecutor = (options: WriteSetSourcesOptions): BlockExecutor | undefined => {
+  const { views, signal } = options;
   const executor = views.execution?.executor();
   if (executor === undefined) {
     return undefined;
   }
   signal.addEventListener("abort", () => void executor.close(), { once: true });
-  return new ExecutionSource({
-    executor,
-    thread,
-    isExecutable: (block) => views.forks?.op !== undefined && areRulesKnownAt(options, block),
-    readBlock: createReadBlock(options),
-    blockTimeMs: () => upstreams.heads.blockTimeMs,
-    unitsOf: createUnitsOf(),
-  });
+  return new BlockExecutor(executor, (block) => views.forks?.op !== undefined && areRulesKnownAt(options, block));
 };
 
 /** Creates the sources of write sets that `state.source` allows, in the order in which they are asked. */
 export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly WriteSetSource[] => {
-  const { config, upstreams, feed, thread, cost } = options;
+  const { config, upstreams, executedBlocks, thread, cost } = options;
   const { source } = config.state;
   if (source === "execute") {
-    const execution = createExecutionSource(options);
-    return execution === undefined ? [] : [execution];
+    const blocks = createBlockExecutor(options);
+    return blocks === undefined ? [] : [createExecutedSource(options, "execution", blocks.find)];
   }
   const nodes = createSourceNodes(upstreams);
   const share = createShare(options);
@@ -185,7 +181,7 @@ export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly
   });
   const proven = createProof(options, nodes);
   const available = [
-    ...(feed === undefined ? [] : [proven(createFeedSource(options, feed))]),
+    ...(executedBlocks === undefined ? [] : [proven(createExecutedSource(options, "feed", executedBlocks.find))]),
     share(accessList),
     proven(share(createTraceSource(options, nodes))),
   ];

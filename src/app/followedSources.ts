@@ -8,7 +8,7 @@ import { isFields } from "../json/jsonBytes.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { isQuickMethod, methodLabel } from "../methods/handlers.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
-import { FeedSource } from "../state/sources/feedSource.ts";
+import { ExecutedBlocks } from "../state/sources/executedBlocks.ts";
 import { DataStorage } from "../storage/dataStorage.ts";
 import { LocalFilters } from "../subscriptions/localFilters.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
@@ -124,13 +124,13 @@ export const createFollowedSources = (config: ChainConfig, shared: Shared, signa
   const upstreams = createChainUpstreams(config, shared);
   const pipeline = createReadPipeline(config, shared, upstreams, signal);
   storeChain({ config, shared, upstreams, pipeline, signal });
-  const feed = config.pending.feeds.length > 0 ? new FeedSource() : undefined;
+  const executedBlocks = config.pending.feeds.length > 0 ? new ExecutedBlocks() : undefined;
   const forwarded = new ForwardedReasons(config.name, telemetry);
   const views: ChainViews = new ChainViews({
     config,
     upstreams,
     pipeline,
-    onReconciled: feed?.record,
+    onReconciled: executedBlocks?.record,
     knownState: () => state.executionReads,
     store: () => state.store,
     forwarded,
@@ -139,7 +139,7 @@ export const createFollowedSources = (config: ChainConfig, shared: Shared, signa
     telemetry,
   });
   const storage = shared.storage instanceof DataStorage ? shared.storage : undefined;
-  const parts = { config, upstreams, pipeline, views, feed, thread, forwarded, storage, signal, telemetry };
+  const parts = { config, upstreams, pipeline, views, executedBlocks, thread, forwarded, storage, signal, telemetry };
   const state: ChainState = new ChainState(parts);
   const { maxFilters: maxPerClient, maxFilterBytes: maxBytesPerClient } = config.logs;
   return {

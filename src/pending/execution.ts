@@ -5,7 +5,6 @@ import type { Address, Data, Hash } from "../ethereum/hex.ts";
 import type { Receipt } from "../ethereum/receipt.ts";
 import type { Senders } from "../evm/senders/senderRecovery.ts";
 import type { ListedAccount } from "../feed/feedMessage.ts";
-import type { WriteSetFailure } from "../state/writeSet.ts";
 
 /** Why a message's state is not verified. It is a label value of the metric. */
 export type UnverifiedReason =
@@ -101,7 +100,3 @@ export const isMismatch = (reason: UnverifiedReason | undefined): boolean => MIS
 /** Whether the fault is in the message itself. Otherwise it may be right, and could not be executed here. */
 export const isFaultOfMessage = (reason: UnverifiedReason | undefined): boolean =>
   isMismatch(reason) || FAULTS.has(reason);
-
-/** Returns why an execution without an outcome gives no write set. */
-export const writeSetFailureOf = (unverified: UnverifiedReason | undefined): WriteSetFailure =>
-  isMismatch(unverified) ? "mismatch" : "error";

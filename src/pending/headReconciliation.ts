@@ -1,5 +1,5 @@
 import type { HeadChange, Heads, RingBlock } from "../core/heads.ts";
-import type { PartialExecution, SealedExecution } from "../state/sources/feedSource.ts";
+import type { ExecutedBlock } from "../state/sources/executedBlocks.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ExtraBlockFields } from "./applyMessage.ts";
 import type { DroppedTransactions } from "./droppedTransactions.ts";
@@ -7,7 +7,7 @@ import type { ExecutionPipeline } from "./executionPipeline.ts";
 import type { FeedIntake } from "./feedIntake.ts";
 import type { TransactionFields } from "./nodeTransactionFields.ts";
 import { type Passed, type ReconcileOptions, reconcile } from "./reconcile.ts";
-import { sealedExecutions } from "./sealedExecutions.ts";
+import { sealBlocks } from "./sealBlocks.ts";
 
 export interface HeadReconciliationOptions extends ReconcileOptions {
   /** Label of metrics. */
@@ -16,13 +16,8 @@ export interface HeadReconciliationOptions extends ReconcileOptions {
   readonly pipeline: ExecutionPipeline;
   readonly transactionFields: Pick<TransactionFields, "hasTimestamp" | "deposit">;
   readonly dropped: Pick<DroppedTransactions, "resolve">;
-  /**
-   * Called after each comparison of heads with the pending blocks, with the blocks that equal their execution. `partial`: the
-   * first other block, if its end alone differs.
-   */
-  readonly onReconciled?:
-    | ((heads: Heads, executed: readonly SealedExecution[], partial?: PartialExecution) => void)
-    | undefined;
+  /** Called after each comparison of heads with the pending blocks. See sealBlocks. */
+  readonly onReconciled?: ((heads: Heads, executed: readonly ExecutedBlock[]) => void) | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
@@ -60,8 +55,7 @@ export class HeadReconciliation {
       return;
     }
     const { name, passed, isExecuted } = reconcile(pending, { heads: head, from: replaced, to: [] }, this.#options);
-    const { executed, partial } = sealedExecutions(pending, head, passed, this.#options);
-    this.#options.onReconciled?.(head, executed, partial);
+    this.#options.onReconciled?.(head, sealBlocks(pending, head, passed, this.#options));
     if (name === "reorganised") {
       telemetry.log.warn({ chain, head: head.latest.number }, "pending blocks were orphaned");
     }

@@ -34,7 +34,7 @@ export interface PendingOptions {
   readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
   /** Values that replicas share, so that transactions sent through other replicas count too. */
   readonly sharedValues?: SharedValues | undefined;
-  /** Called after each comparison of heads with the pending blocks, with the sealed blocks that equal their local execution. */
+  /** Called after each comparison of heads with the pending blocks. See sealBlocks. */
   readonly onReconciled?: HeadReconciliationOptions["onReconciled"];
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   /** Milliseconds of a monotonic clock. Tests replace it. */

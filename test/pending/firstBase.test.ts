@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sealedExecutions } from "../../src/pending/sealedExecutions.ts";
+import { sealBlocks } from "../../src/pending/sealBlocks.ts";
 import { hashOf } from "../support/builders/flashblocks.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
 
@@ -8,6 +8,5 @@ test("the first head looks up no old block: the ring would be filled down to it"
   const heads = { ...createFakeHeads(100n).current(), at: () => assert.fail("a block is looked up") };
   const base = { base: { number: 0n, hash: hashOf(0) }, extraBlockFields: {}, blocks: [] };
   const pipeline = { record: () => undefined, executeRemainder: () => assert.fail("nothing is executed") };
-  const sealed = sealedExecutions(base, heads, [], { pipeline, skipsReceiptsRoot: false });
-  assert.deepEqual(sealed, { executed: [], partial: undefined });
+  assert.deepEqual(sealBlocks(base, heads, [], { pipeline, skipsReceiptsRoot: false }), []);
 });

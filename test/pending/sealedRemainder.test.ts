@@ -6,7 +6,7 @@ import { type Address, type Data, parseData } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import type { BlockContent } from "../../src/state/sources/blockContent.ts";
-import { FeedSource } from "../../src/state/sources/feedSource.ts";
+import { ExecutedBlocks } from "../../src/state/sources/executedBlocks.ts";
 import { flashblock, hashOf, raw } from "../support/builders/flashblocks.ts";
 import { createRig } from "./pendingRig.ts";
 
@@ -38,22 +38,23 @@ const contentOf = (transactions: readonly Data[]): BlockContent => {
 
 /** Lets the feed bring one transaction in each of three messages, and seals other transactions. */
 const seal = async (t: TestContext, sealed: readonly Data[], skipsReceiptsRoot = false) => {
-  const source = new FeedSource();
-  const rig = createRig(t, { onReconciled: source.record, skipsReceiptsRoot });
+  const executed = new ExecutedBlocks();
+  const rig = createRig(t, { onReconciled: executed.record, skipsReceiptsRoot });
   for (const index of [0, 1, 2]) {
     rig.fake.say(`101-${index}`, { changes: [change(index + 1, 1n)] });
     await rig.send(flashblock(index, { transactions: [raw(index)] }));
   }
   rig.heads.move({ number: 101n, header: header(sealed) });
-  const partial = source.partial(HEAD);
-  assert.ok(partial);
-  return { rig, source, partial, content: contentOf(sealed) };
+  const found = await executed.find(HEAD, SIGNAL);
+  const { changes } = typeof found === "string" ? assert.fail(found) : found;
+  assert.ok(typeof changes === "function");
+  return { rig, executed, complete: () => changes(contentOf(sealed)) };
 };
 
 test("only the transactions that the feed lacked are executed, after its last message", async (t) => {
-  const { rig, partial, content } = await seal(t, [raw(0), raw(1), raw(2), raw(3), raw(4)]);
+  const { rig, complete } = await seal(t, [raw(0), raw(1), raw(2), raw(3), raw(4)]);
   rig.fake.say("101-3", { changes: [change(3, 2n), change(4, 2n)] });
-  const changes = await partial.complete(content);
+  const changes = await complete();
   assert.ok(typeof changes !== "string");
   assert.deepEqual(
     changes.map((each) => [...each.keys()].map(Number)),
@@ -62,7 +63,7 @@ test("only the transactions that the feed lacked are executed, after its last me
   const [remainder] = rig.fake.remainders;
   assert.deepEqual(remainder?.transactions, [raw(3), raw(4)]);
   assert.deepEqual([remainder?.before, remainder?.index], [rig.fake.jobs[2]?.id, 3]);
-  assert.deepEqual(remainder?.expected, { gasUsed: 1n, logsBloom: content.logsBloom, receiptsRoot: hashOf(5) });
+  assert.deepEqual(remainder?.expected, { gasUsed: 1n, logsBloom: contentOf([]).logsBloom, receiptsRoot: hashOf(5) });
 });
 
 test("messages that the block does not have are left out", async (t) => {
@@ -72,8 +73,8 @@ test("messages that the block does not have are left out", async (t) => {
     [[raw(0), raw(2)], [raw(2)]],
   ] as const) {
     await t.test(sealed.join(), async (t) => {
-      const { rig, partial, content } = await seal(t, sealed);
-      const changes = await partial.complete(content);
+      const { rig, complete } = await seal(t, sealed);
+      const changes = await complete();
       assert.ok(typeof changes !== "string");
       assert.equal(changes.length, sealed.length - executed.length + 1);
       assert.deepEqual(rig.fake.remainders[0]?.transactions, executed);
@@ -83,30 +84,29 @@ test("messages that the block does not have are left out", async (t) => {
 });
 
 test("a block with another first transaction has no write set, and nothing is executed", async (t) => {
-  const { rig, source, partial, content } = await seal(t, [raw(9), raw(1)]);
-  assert.equal(await source.read(HEAD, SIGNAL), "incomplete");
-  assert.equal(await partial.complete(content), "incomplete");
+  const { rig, complete } = await seal(t, [raw(9), raw(1)]);
+  assert.equal(await complete(), "incomplete");
   assert.deepEqual(rig.fake.remainders, []);
 });
 
 test("a block that is not executed as its header says has no write set", async (t) => {
-  const { rig, partial, content } = await seal(t, [raw(0), raw(1), raw(2), raw(3)]);
+  const { rig, complete } = await seal(t, [raw(0), raw(1), raw(2), raw(3)]);
   rig.fake.say("101-3", { unverified: "receiptsRoot" });
-  assert.equal(await partial.complete(content), "mismatch");
+  assert.equal(await complete(), "mismatch");
   rig.fake.say("101-3", { unverified: "rejected" });
-  assert.equal(await partial.complete(content), "error");
+  assert.equal(await complete(), "error");
 });
 
 test("a receipts root that the node computes wrongly is not compared", async (t) => {
-  const { rig, partial, content } = await seal(t, [raw(0), raw(1), raw(2), raw(3)], true);
-  await partial.complete(content);
+  const { rig, complete } = await seal(t, [raw(0), raw(1), raw(2), raw(3)], true);
+  await complete();
   assert.equal(rig.fake.remainders[0]?.expected.receiptsRoot, undefined);
 });
 
 test("the new head and the next pending block do not wait for the execution of the rest", async (t) => {
-  const { rig, partial, content } = await seal(t, [raw(0), raw(1), raw(2), raw(3)]);
+  const { rig, complete } = await seal(t, [raw(0), raw(1), raw(2), raw(3)]);
   const release = rig.fake.holdRemainders();
-  const completing = partial.complete(content);
+  const completing = complete();
   assert.equal(rig.pending.view().heads.latest.number, 101n);
   await rig.send(flashblock(0, { number: 102n, transactions: [raw(5)] }));
   assert.equal(rig.shown(), "102-0");
@@ -115,4 +115,10 @@ test("the new head and the next pending block do not wait for the execution of t
   assert.equal(rig.pending.view().heads.latest.number, 102n);
   release();
   assert.notEqual(typeof (await completing), "string");
+});
+
+test("the rest of a block is not executed after the next head: the state before it is gone", async (t) => {
+  const { rig, executed } = await seal(t, [raw(0), raw(1), raw(2), raw(3)]);
+  rig.heads.move({ number: 102n });
+  assert.equal(await executed.find(HEAD, SIGNAL), "incomplete");
 });

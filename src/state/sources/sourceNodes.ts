@@ -74,6 +74,18 @@ export const scopeWithin = (blockTimeMs: number, signal: AbortSignal): CallScope
   maxBytes: MAX_BYTES,
 });
 
+/** Returns what the promise resolves to, or "late" at the deadline or abort of the scope. */
+export const orLate = <T>(
+  promise: Promise<T>,
+  { deadlineMs, signal }: Pick<CallScope, "deadlineMs" | "signal">,
+): Promise<T | "late"> => {
+  const timeoutMs = Math.max(0, Math.ceil(deadlineMs - performance.now()));
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  const late = Promise.withResolvers<"late">();
+  limit.addEventListener("abort", () => late.resolve("late"), { once: true });
+  return Promise.race([promise, late.promise]);
+};
+
 /** Returns why an error of a node ends the read on it. */
 const failureOf = (error: unknown, { signal, deadlineMs }: CallScope): WriteSetFailure => {
   if (isUnsupported(error)) {

@@ -6,8 +6,8 @@ import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { parseData } from "../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
-import { CompletedFeedSource } from "../../src/state/sources/completedFeedSource.ts";
-import { FeedSource } from "../../src/state/sources/feedSource.ts";
+import { ExecutedBlocks } from "../../src/state/sources/executedBlocks.ts";
+import { ExecutedSource } from "../../src/state/sources/executedSource.ts";
 import { unpackWrites } from "../../src/state/sources/unpackWrites.ts";
 import { WriteSetThread } from "../../src/state/sources/writeSetThread.ts";
 import { createDevnet } from "../devnet/devnet.ts";
@@ -55,8 +55,8 @@ const compareWriteSets = async (t: TestContext, isPartial: boolean): Promise<voi
   const signer = new ActorSigner(devnet.chainId, ANVIL_KEYS);
   // The compilation takes seconds. If the feed is silent for that long, it is opened again.
   const deployment = await signer.deploy();
-  const feed = new FeedSource();
-  const rig = await createDevnetPending(devnet, { forks: ISTHMUS, onReconciled: feed.record });
+  const { find, record } = new ExecutedBlocks();
+  const rig = await createDevnetPending(devnet, { forks: ISTHMUS, onReconciled: record });
   const thread = new WriteSetThread({
     entry: workerEntry("writeSets"),
     onFailure: (error) => rig.failures.push(error),
@@ -68,8 +68,8 @@ const compareWriteSets = async (t: TestContext, isPartial: boolean): Promise<voi
   });
   const ask = createAsk(devnet.anvilUrl);
   const completions: number[] = [];
-  const source = new CompletedFeedSource({
-    ...{ feed, thread, nowMs: () => performance.now() },
+  const source = new ExecutedSource({
+    ...{ kind: "feed", find, thread, nowMs: () => performance.now() },
     readBlock: async ({ hash }) => Buffer.from(JSON.stringify(await ask("eth_getBlockByHash", [hash, true]))),
     blockTimeMs: () => 20_000,
     cost: { ...everySource, unitsOf: () => 20, spend: (_purpose, units) => completions.push(units) },
@@ -177,8 +177,13 @@ const header = (number: bigint, change: HeaderFields = {}): HeaderFields => ({
 const messages = (number: bigint) => raws.map((each, index) => flashblock(index, { number, transactions: [each] }));
 
 const createSource = (t: TestContext) => {
-  const source = new FeedSource();
-  const rig = createRig(t, { onReconciled: source.record });
+  const { find, record } = new ExecutedBlocks();
+  const rig = createRig(t, { onReconciled: record });
+  const source = new ExecutedSource({
+    ...{ kind: "feed", find, blockTimeMs: () => 2_000, nowMs: () => 0 },
+    ...{ thread: { run: () => assert.fail("no block is read") }, readBlock: () => assert.fail("no block is read") },
+    cost: { ...everySource, unitsOf: () => 20, spend: () => {}, shouldFollow: () => false },
+  });
   return { source, rig, read: () => source.read(rig.heads.current().latest, SIGNAL) };
 };
 

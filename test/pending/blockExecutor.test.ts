@@ -9,11 +9,13 @@ import type { Address, Data, Hash } from "../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
-import { ExecutionSource } from "../../src/pending/executionSource.ts";
+import { BlockExecutor } from "../../src/pending/blockExecutor.ts";
 import { ExecutorClient } from "../../src/pending/executorClient.ts";
+import { ExecutedSource } from "../../src/state/sources/executedSource.ts";
 import { unpackWrites } from "../../src/state/sources/unpackWrites.ts";
 import { WriteSetThread } from "../../src/state/sources/writeSetThread.ts";
 import { startAnvil } from "../devnet/anvil.ts";
+import { everySource } from "../state/costRig.ts";
 import { createAsk, nodeState } from "../support/fakes/nodeState.ts";
 import { ActorSigner, ANVIL_KEYS } from "../support/state/actor.ts";
 import { randomBlock } from "../support/state/randomBlock.ts";
@@ -75,14 +77,13 @@ const start = async (t: TestContext, isExecutable = true) => {
   const thread = new WriteSetThread({ entry: workerEntry("writeSets"), onFailure });
   t.after(() => Promise.all([executor.close(), thread.close()]));
   let change = (block: Record<string, unknown>): unknown => block;
-  const source = new ExecutionSource({
-    executor,
-    thread,
-    isExecutable: () => isExecutable,
+  const { find } = new BlockExecutor(executor, () => isExecutable);
+  const source = new ExecutedSource({
+    ...{ kind: "execution", find, thread, nowMs: () => 0 },
     readBlock: async ({ hash }) =>
       Buffer.from(JSON.stringify(change((await ask("eth_getBlockByHash", [hash, true])) as Record<string, unknown>))),
     blockTimeMs: () => 20_000,
-    unitsOf: () => 20,
+    cost: { ...everySource, unitsOf: () => 20, spend: () => assert.fail("the follower spends the units") },
   });
   const signer = new ActorSigner(CHAIN_ID, ANVIL_KEYS);
   const seal = async (raws: readonly string[]): Promise<Block> => {
