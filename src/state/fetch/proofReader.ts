@@ -36,14 +36,19 @@ export interface ProvenValues {
 }
 
 const METHOD = "eth_getProof";
-/** A response with that many slots has some 450 kB, which the main thread parses in a millisecond. */
-const MAX_SLOTS = 100;
+/** Clients and providers allow 1,000 and more. A response has some 1.8 MB, which a thread verifies, and the main thread parses. */
+const MAX_SLOTS = 250;
+/** The slots of one call after a node has refused more. */
+const FEW_SLOTS = 100;
 /** Without a proof for that many reads in a row, none is requested for a time. */
 const MAX_FAILURES = 8;
 const PAUSE_MS = 600_000;
 
 /** The errors of nodes that have no proofs. */
 const UNSUPPORTED: ReadonlySet<NodeErrorKind> = new Set(["unsupportedMethod", "unauthorized", "billing"]);
+
+/** The errors of nodes that may answer a smaller call. */
+const REFUSED: ReadonlySet<NodeErrorKind> = new Set(["invalidParams", "tooLarge", "other"]);
 
 const requestOf = (address: Address, slots: readonly Hash[], block: BlockId): RpcRequest => ({
   ...createCall(METHOD, [address, slots, formatQuantity(block.number)]),
@@ -76,12 +81,12 @@ interface Part {
 }
 
 /** Returns the calls that read all values of these keys. */
-const partsOf = (keys: readonly StateKey[]): readonly Part[] =>
+const partsOf = (keys: readonly StateKey[], maxSlots: number): readonly Part[] =>
   [...Map.groupBy(keys, ({ address }) => address)].flatMap(([address, own]) => {
     const slots = [...new Set(own.flatMap(({ slot }) => slot ?? []))];
-    return Array.from({ length: Math.max(1, Math.ceil(slots.length / MAX_SLOTS)) }, (_, index) => ({
+    return Array.from({ length: Math.max(1, Math.ceil(slots.length / maxSlots)) }, (_, index) => ({
       address,
-      slots: slots.slice(index * MAX_SLOTS, (index + 1) * MAX_SLOTS),
+      slots: slots.slice(index * maxSlots, (index + 1) * maxSlots),
     }));
   });
 
@@ -93,6 +98,7 @@ export class ProofReader {
   readonly #options: ProofReaderOptions;
   readonly #nowMs: () => number;
   readonly #inFlight = new Map<string, SharedTask<ProvenValues | undefined>>();
+  #maxSlots = MAX_SLOTS;
   #failures = 0;
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
 
@@ -113,15 +119,16 @@ export class ProofReader {
 
   /** Returns the units of the proofs of these keys. */
   unitsFor(keys: readonly StateKey[]): number {
-    return partsOf(keys).length * this.#options.unitsOf(METHOD);
+    return partsOf(keys, this.#maxSlots).length * this.#options.unitsOf(METHOD);
   }
 
   /** Reads the values of keys. Resolves with those that are proven. Never rejects. */
   async read(keys: readonly StateKey[], block: BlockId, context: Context): Promise<readonly ProvenValues[]> {
+    const maxSlots = this.#maxSlots;
     // A caller that leaves, or whose deadline passes, gets nothing.
     const readPart = (part: Part) => this.#readOnce(part, block, context).catch(() => undefined);
-    const read = await Promise.all(partsOf(keys).map(readPart));
-    return read.flatMap((values) => values ?? []);
+    const read = await Promise.all(partsOf(keys, maxSlots).map(readPart));
+    return this.#maxSlots < maxSlots ? this.read(keys, block, context) : read.flatMap((values) => values ?? []);
   }
 
   /** Reads for forebay itself, as `read` does. */
@@ -155,7 +162,9 @@ export class ProofReader {
       this.#count(true);
       return { values: provenValuesOf(readProvenAccount(fields), address, slots), response };
     } catch (error) {
-      if (!isAborted(context)) {
+      if (slots.length > FEW_SLOTS && error instanceof NodeError && REFUSED.has(error.kind)) {
+        this.#maxSlots = FEW_SLOTS;
+      } else if (!isAborted(context)) {
         this.#count(false, error instanceof NodeError && UNSUPPORTED.has(error.kind));
       }
       return undefined;

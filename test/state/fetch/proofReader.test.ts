@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { abortReason } from "../../../src/core/lazySignal.ts";
 import { NodeError } from "../../../src/core/node.ts";
 import type { RpcResponse, RpcSource } from "../../../src/core/rpcSource.ts";
-import { type Address, ZERO_HASH } from "../../../src/ethereum/hex.ts";
+import { type Address, formatWord, type Hash, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../../src/ethereum/keccak.ts";
 import { formatJson } from "../../../src/json/jsonBytes.ts";
 import { ProofReader } from "../../../src/state/fetch/proofReader.ts";
@@ -69,4 +69,32 @@ test("clients that leave are no reason to request no proofs, and nodes without p
   const without = createReader(() => Promise.reject(new NodeError("unsupportedMethod", "node", "no such method")));
   assert.deepEqual(await without.read([KEY], block, createContext()), []);
   assert.equal(without.isWanted(block), false);
+});
+
+test("250 slots are proven at once, and after a refusal 100 at once, without another refusal", async () => {
+  const sizes: number[] = [];
+  const reader = createReader(async ({ params }) => {
+    const slots = params[1] as readonly Hash[];
+    sizes.push(slots.length);
+    if (slots.length > 200) {
+      throw new NodeError("invalidParams", "node", "too many slots (max 200)");
+    }
+    const storageProof = slots.map((key) => ({ key, value: "0x1", proof: [] }));
+    const account = { balance: "0x7", nonce: "0x0", codeHash: EMPTY_CODE_HASH, storageProof };
+    return { ...PROOF, body: formatJson(account) };
+  });
+  const keys = Array.from(
+    { length: 260 },
+    (_, slot): StateKey => ({
+      ...{ field: "slot", address: ADDRESS },
+      slot: formatWord(BigInt(slot)),
+    }),
+  );
+  assert.equal(reader.unitsFor(keys), 2);
+  for (let turn = 0; turn < 9; turn++) {
+    const proven = await reader.read(keys, block, createContext());
+    const slots = proven.flatMap(({ values }) => values.filter(([{ field }]) => field === "slot"));
+    assert.deepEqual([slots.length, reader.unitsFor(keys), reader.isWanted(block)], [keys.length, 3, true]);
+  }
+  assert.deepEqual(sizes.slice(0, 8), [250, 10, 100, 100, 60, 100, 100, 60]);
 });
