@@ -180,8 +180,8 @@ export class ChainHost {
     return this.#state.call(call);
   }
 
-  enterState(asked: number, response: RpcResponse | undefined): void {
-    this.#state.enter(asked, response);
+  enterState(asked: number, response: RpcResponse | undefined): Awaitable<StateOutcome> {
+    return this.#state.enter(asked, response);
   }
 
   enterProof(proof: EnteredProof): void {

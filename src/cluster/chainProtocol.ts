@@ -80,6 +80,7 @@ export interface RemoteRun extends OfChain {
 export interface RemoteRead {
   readonly block: BlockId;
   readonly bypassCache: boolean;
+  readonly requiresProof: boolean;
   readonly clientId: string;
 }
 
@@ -111,6 +112,8 @@ export interface StateOutcome {
   /** How far the body is verified. */
   readonly proof?: Proof | undefined;
   readonly asked?: number;
+  /** Once the response of a node is entered, a proven answer may follow. No cache may give the response. */
+  readonly isFresh?: boolean;
 }
 
 export interface ExpectedTransactions {
@@ -178,8 +181,10 @@ export type MainFunctions = {
   readonly readState: (body: OfChain & RemoteStateRead) => Awaitable<StateOutcome>;
   /** The same for the answer to a call. */
   readonly answerCall: (body: OfChain & RemoteAnswerCall) => Awaitable<StateOutcome>;
-  /** Sends the response of a node to a read or call whose answer was not known. */
-  readonly enterState: (body: OfChain & { readonly asked: number; readonly response: RpcResponse | undefined }) => void;
+  /** Sends the response of a node to a read or call whose answer was not known. Returns the answer that is learned from it. */
+  readonly enterState: (
+    body: OfChain & { readonly asked: number; readonly response: RpcResponse | undefined },
+  ) => Awaitable<StateOutcome>;
   /** Sends the values of a proof that a client required. */
   readonly enterProof: (body: OfChain & EnteredProof) => void;
   /** A request can have changed a node's state without a block. */

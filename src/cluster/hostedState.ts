@@ -3,7 +3,7 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import type { HeadTracker } from "../heads/headTracker.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
-import type { CallCache } from "../state/calls/callCache.ts";
+import type { AskCall, CallCache } from "../state/calls/callCache.ts";
 import type { StateReads } from "../state/stateReads.ts";
 import type { EnteredProof, RemoteAnswerCall, RemoteRead, RemoteStateRead, StateOutcome } from "./chainProtocol.ts";
 
@@ -24,11 +24,13 @@ const RESPONSE_TIMEOUT_MS = 40_000;
 const NEVER_ABORTED = new AbortController().signal;
 
 interface OpenRead {
+  /** What is known once the response is entered. */
+  readonly answer: Promise<StateOutcome>;
   resolve(response: RpcResponse): void;
   reject(error: Error): void;
 }
 
-type Request = (context: Context, ask: () => Awaitable<RpcResponse>) => Awaitable<RpcResponse>;
+type Request = (context: Context, ask: AskCall) => Awaitable<RpcResponse>;
 
 const expired = (): Error => unavailable("no response of a node came");
 
@@ -59,8 +61,8 @@ export class HostedState {
     return this.#request(call, callCache && ((context, ask) => callCache.request({ ...call, context }, ask)));
   }
 
-  /** Takes the response of a node. Undefined: the node did not respond, or its response is too large. */
-  enter(asked: number, response: RpcResponse | undefined): void {
+  /** Takes the response of a node, and returns the answer. Undefined: the node did not respond, or its response is too large. */
+  enter(asked: number, response: RpcResponse | undefined): Awaitable<StateOutcome> {
     const read = this.#open.get(asked);
     this.#open.delete(asked);
     if (response === undefined) {
@@ -68,6 +70,7 @@ export class HostedState {
     } else {
       read?.resolve(response);
     }
+    return read?.answer ?? {};
   }
 
   /** Takes values that a serving process has verified. */
@@ -82,13 +85,13 @@ export class HostedState {
   }
 
   /** Returns undefined if the block is not in the chain. */
-  #contextOf({ block, bypassCache, clientId }: RemoteRead): Context | undefined {
+  #contextOf({ block, clientId, bypassCache, requiresProof }: RemoteRead): Context | undefined {
     const heads = this.#heads.current();
     if (heads?.at(block.number)?.hash !== block.hash) {
       return undefined;
     }
     const deadlineMs = performance.now() + RESPONSE_TIMEOUT_MS;
-    return ownContext(clientId, { heads }, { signal: NEVER_ABORTED, deadlineMs, bypassCache });
+    return ownContext(clientId, { heads }, { signal: NEVER_ABORTED, deadlineMs, bypassCache, requiresProof });
   }
 
   /** Returns a known value without a promise. */
@@ -97,29 +100,34 @@ export class HostedState {
     if (request === undefined || context === undefined) {
       return {};
     }
-    let asked: number | undefined;
+    let asked: StateOutcome | undefined;
     const outcome = Promise.withResolvers<StateOutcome>();
-    const ask = (): Promise<RpcResponse> => {
+    const answer = Promise.withResolvers<StateOutcome>();
+    const ask: AskCall = (isFresh = false) => {
       this.#lastAsked++;
-      asked = this.#lastAsked;
-      outcome.resolve({ asked });
-      return this.#response(asked);
+      asked = { asked: this.#lastAsked, isFresh };
+      outcome.resolve(asked);
+      return this.#response(this.#lastAsked, answer.promise);
     };
     const response = request(context, ask);
     if (!(response instanceof Promise)) {
       return toOutcome(response);
     }
+    const settle = (found: StateOutcome): void => {
+      outcome.resolve(found);
+      answer.resolve(found);
+    };
     response.then(
-      (found) => outcome.resolve(toOutcome(found)),
-      () => outcome.resolve({}),
+      (found) => settle(toOutcome(found)),
+      () => settle({}),
     );
-    return asked === undefined ? outcome.promise : { asked };
+    return asked ?? outcome.promise;
   }
 
-  #response(asked: number): Promise<RpcResponse> {
+  #response(asked: number, answer: OpenRead["answer"]): Promise<RpcResponse> {
     const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
-    this.#open.set(asked, { resolve, reject });
-    const timer = setTimeout(() => this.enter(asked, undefined), RESPONSE_TIMEOUT_MS);
+    this.#open.set(asked, { answer, resolve, reject });
+    const timer = setTimeout(() => void this.enter(asked, undefined), RESPONSE_TIMEOUT_MS);
     timer.unref();
     return promise.finally(() => clearTimeout(timer));
   }

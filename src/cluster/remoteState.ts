@@ -1,11 +1,12 @@
 import type { Context } from "../core/context.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
-import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
-import { type CacheableCall, type CallCache, MAX_KEY_CHARACTERS } from "../state/calls/callCache.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
+import { type AskCall, type CacheableCall, type CallCache, MAX_KEY_CHARACTERS } from "../state/calls/callCache.ts";
 import type { CallMethod } from "../state/calls/callRun.ts";
 import type { StateMethod, StateRead, StateReads } from "../state/stateReads.ts";
+import { resolvesWithin } from "../state/writeSetWaits.ts";
 import type { MainChannel } from "./chainCopy.ts";
-import type { StateOutcome } from "./chainProtocol.ts";
+import type { RemoteRead, StateOutcome } from "./chainProtocol.ts";
 import { KnownBodies } from "./knownBodies.ts";
 
 export interface RemoteStateOptions {
@@ -16,8 +17,6 @@ export interface RemoteStateOptions {
   /** Called with each answer that the main process was not asked for. */
   onHit(method: StateMethod | CallMethod): void;
 }
-
-type Ask = () => Awaitable<RpcResponse>;
 
 /** Larger responses are not sent to the main process. */
 const MAX_ENTERED_BYTES = 131_072;
@@ -34,6 +33,11 @@ interface RemoteRequest {
 type AddAnswer = (answer: Pick<RpcResponse, "proof"> & { readonly body: Uint8Array }) => RpcResponse;
 
 const requestOf = ({ key, ...read }: StateRead): RemoteRequest => ({ ...read, key: `${key.address}${key.slot ?? ""}` });
+
+const remoteRead = ({ block, context }: Pick<StateRead, "block" | "context">): RemoteRead => {
+  const { bypassCache, requiresProof, caller } = context;
+  return { block, bypassCache, requiresProof, clientId: caller.clientId };
+};
 
 const nameOf = ({ method, key, block }: RemoteRequest): string => `${block.hash}${method}${key}`;
 
@@ -65,7 +69,7 @@ export class RemoteState {
     this.#bodies.clear();
   }
 
-  #read(read: StateRead, ask: Ask): Awaitable<RpcResponse> {
+  #read(read: StateRead, ask: AskCall): Awaitable<RpcResponse> {
     return this.#answer(requestOf(read), ask, () => this.#readState(read, false));
   }
 
@@ -98,58 +102,82 @@ export class RemoteState {
     };
   }
 
-  #readState({ method, key, block, context }: StateRead, onlyProven: boolean): Promise<StateOutcome> {
+  #readState({ method, key, ...read }: StateRead, onlyProven: boolean): Promise<StateOutcome> {
     const { chain, main } = this.#options;
-    const { bypassCache, caller } = context;
-    return main.call("readState", { chain, method, key, block, bypassCache, onlyProven, clientId: caller.clientId });
+    return main.call("readState", { chain, method, key, onlyProven, ...remoteRead(read) });
   }
 
-  #call({ method, key, block, context }: CacheableCall, ask: Ask): Awaitable<RpcResponse> {
+  #call({ method, key, ...read }: CacheableCall, ask: AskCall): Awaitable<RpcResponse> {
     const { chain, main } = this.#options;
-    const { bypassCache, caller } = context;
-    return this.#answer({ method, key, block, context }, ask, () =>
-      main.call("answerCall", { chain, method, key, block, bypassCache, clientId: caller.clientId }),
+    return this.#answer({ method, key, ...read }, ask, () =>
+      main.call("answerCall", { chain, method, key, ...remoteRead(read) }),
     );
   }
 
-  #answer(request: RemoteRequest, ask: Ask, askMain: () => Promise<StateOutcome>): Awaitable<RpcResponse> {
+  #answer(request: RemoteRequest, ask: AskCall, askMain: () => Promise<StateOutcome>): Awaitable<RpcResponse> {
     const { method, key, block, context } = request;
     if (key.length > MAX_KEY_CHARACTERS || this.#isOld(request)) {
       return ask();
     }
     const name = nameOf(request);
     const known = context.bypassCache ? undefined : this.#bodies.get(name);
-    if (known !== undefined) {
+    if (known !== undefined && (known.proof === "proven" || !context.requiresProof)) {
       this.#options.onHit(method);
       return known;
     }
     const add = this.#bodies.beginAdd(name);
-    return this.#answerByMain((answer) => add({ ...answer, block }), ask, askMain);
+    return this.#answerByMain(request, (answer) => add({ ...answer, block }), ask, askMain);
   }
 
   #isOld({ block, context }: RemoteRequest): boolean {
     return context.view.heads.latest.number - block.number >= this.#options.maxReadable();
   }
 
-  async #answerByMain(add: AddAnswer, ask: Ask, askMain: () => Promise<StateOutcome>): Promise<RpcResponse> {
-    const { body, proof, asked } = await askMain();
+  async #answerByMain(
+    request: RemoteRequest,
+    add: AddAnswer,
+    ask: AskCall,
+    askMain: () => Promise<StateOutcome>,
+  ): Promise<RpcResponse> {
+    const { body, proof, asked, isFresh } = await askMain();
     if (body !== undefined) {
       return add({ body, proof });
     }
-    return asked === undefined ? ask() : this.#enterResponse(asked, ask);
-  }
-
-  async #enterResponse(asked: number, ask: Ask): Promise<RpcResponse> {
+    if (asked === undefined) {
+      return ask();
+    }
     const { chain, main } = this.#options;
-    const enter = (response: RpcResponse | undefined) => main.notify("enterState", { chain, asked, response });
+    const entered = (response: RpcResponse | undefined) => ({ chain, asked, response });
     try {
-      return await whenKnown(ask(), (response) => {
-        enter(isEntered(response) ? response : undefined);
-        return response;
-      });
+      const response = await ask(isFresh);
+      const sent = entered(isEntered(response) ? response : undefined);
+      if (isFresh === true) {
+        return this.#findLearned(request, response, main.call("enterState", sent));
+      }
+      main.notify("enterState", sent);
+      return response;
     } catch (error) {
-      enter(undefined);
+      main.notify("enterState", entered(undefined));
       throw error;
     }
+  }
+
+  /** Returns the proven answer that the main process learns from a response of a node. Without one, returns the response. */
+  async #findLearned(
+    { block, context }: RemoteRequest,
+    response: RpcResponse,
+    answer: Promise<StateOutcome>,
+  ): Promise<RpcResponse> {
+    let found: StateOutcome = {};
+    const settled = answer.then(
+      (outcome) => {
+        found = outcome;
+      },
+      // The main process has ended.
+      () => undefined,
+    );
+    await resolvesWithin(settled, context.deadlineMs - performance.now());
+    const { body, proof } = found;
+    return body !== undefined && proof === "proven" ? { ...response, body, block, proof } : response;
   }
 }

@@ -137,6 +137,8 @@ export interface Behind {
 export interface ContextOptions {
   /** Do not read the cache. The response may still be cached. Default: false. */
   readonly bypassCache?: boolean;
+  /** Only a proven answer is of use. Default: false. */
+  readonly requiresProof?: boolean;
   /** The span of the call. Undefined unless tracing is on and the call is sampled. */
   readonly span?: Span | undefined;
   /** What ends the call. Default: the request. */
@@ -158,6 +160,7 @@ export class Context implements CallScope {
   /** The client waits until this time, in milliseconds of `performance.now()`. */
   readonly deadlineMs: number;
   readonly bypassCache: boolean;
+  readonly requiresProof: boolean;
   readonly span: Span | undefined;
   readonly behind: Behind | undefined;
   readonly #ending: Abortable;
@@ -166,12 +169,13 @@ export class Context implements CallScope {
     request: InboundRequest,
     view: View,
     deadlineMs: number,
-    { bypassCache = false, span, ending = request, behind }: ContextOptions = {},
+    { bypassCache = false, requiresProof = false, span, ending = request, behind }: ContextOptions = {},
   ) {
     this.request = request;
     this.view = view;
     this.deadlineMs = deadlineMs;
     this.bypassCache = bypassCache;
+    this.requiresProof = requiresProof;
     this.span = span;
     this.behind = behind;
     this.#ending = ending;
@@ -215,21 +219,22 @@ export class Context implements CallScope {
     view = this.view,
     deadlineMs = this.deadlineMs,
     bypassCache = this.bypassCache,
+    requiresProof = this.requiresProof,
     span = this.span,
     ending = this.#ending,
     behind = this.behind,
   }: ContextChanges): Context {
     // A new option that is missing here is an error of types.
-    const options: Required<ContextOptions> = { bypassCache, span, ending, behind };
+    const options: Required<ContextOptions> = { bypassCache, requiresProof, span, ending, behind };
     return new Context(this.request, view, deadlineMs, options);
   }
 
   /** Returns a context of the same request that wants no confirmations: its view is the one that the chain had. */
   withoutConfirmations(): Context {
-    const { request, deadlineMs, bypassCache, span, behind } = this;
+    const { request, deadlineMs, bypassCache, requiresProof, span, behind } = this;
     return behind === undefined
       ? this
-      : new Context(request, behind.actual, deadlineMs, { bypassCache, span, ending: this.#ending });
+      : new Context(request, behind.actual, deadlineMs, { bypassCache, requiresProof, span, ending: this.#ending });
   }
 }
 

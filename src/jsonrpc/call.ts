@@ -42,5 +42,5 @@ export const paramsJsonOf = (call: Call): string => {
 export type Awaitable<T> = T | Promise<T>;
 
 /** Applies a function to a value: at once if the value is known, else when it is. */
-export const whenKnown = <T, U>(value: Awaitable<T>, apply: (value: T) => U): Awaitable<U> =>
+export const whenKnown = <T, U>(value: Awaitable<T>, apply: (value: T) => Awaitable<U>): Awaitable<U> =>
   value instanceof Promise ? value.then(apply) : apply(value);

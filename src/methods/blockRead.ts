@@ -5,6 +5,7 @@ import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { type Awaitable, type Call, createCall, whenKnown } from "../jsonrpc/call.ts";
+import type { AskCall } from "../state/calls/callCache.ts";
 import {
   blockOfCanonical,
   formatBlockParameter,
@@ -74,7 +75,8 @@ const requestBlock = (
     return chain.reads.request(requestAtBlock(read, block), context);
   }
   const current = context.noCache === true ? context.with({ bypassCache: true }) : context;
-  const ask = () => chain.reads.request(requestAtBlock(read, block), current);
+  const ask: AskCall = (isFresh = false) =>
+    chain.reads.request(requestAtBlock(read, block), isFresh ? current.with({ bypassCache: true }) : current);
   if (!isInRing(block)) {
     return ask();
   }

@@ -142,7 +142,7 @@ export const createProvenHandlers = (
   /** `onOutside` is called if a read returns a block that is not in the heads. */
   const proveIn = async (call: Call, context: Context, heads: Heads, onOutside: () => void): Promise<RpcResponse> => {
     const prover = proverOf(call, heads);
-    const sealed = context.with({ view: { heads } });
+    const sealed = context.with({ view: { heads }, requiresProof: true });
     const read: ProvenCall["read"] = (method, params) =>
       whenKnown(run(createCall(method, params), sealed), (response) => {
         if (response.block !== undefined && isOutside(response.block, heads)) {

@@ -288,6 +288,46 @@ test("a call on proven values is proven, and stays so until a value that it read
   assert.equal(callsOf("eth_call"), before, "no node was asked");
 });
 
+test("a call that must be proven is proven at its first request, also if the cache has the answer of a node", async (t) => {
+  const { world, chain, service, follow, ask, learn, loadThread, callsOf } = await startRig(t, { nodes: 2 });
+  await learn();
+  await loadThread();
+  const call = (gas: string, headers = {}) => ask("eth_call", [{ to: CONTRACT, gas }, "latest"], headers);
+  assert.match((await call("0x30000")).label ?? "", /^stated/);
+  for (const gas of ["0x30000", "0x30001"]) {
+    const together = await Promise.all([call(gas, REQUIRE), call(gas, REQUIRE)]);
+    for (const answer of together) {
+      assert.deepEqual(answer, { result: wordOf(7n), reason: undefined, label: proven(chain.height) });
+    }
+  }
+  const before = callsOf("eth_call");
+  world.mine([[BOB, 2n]]);
+  await follow();
+  for (const gas of ["0x30000", "0x30001"]) {
+    assert.equal((await call(gas, REQUIRE)).label, proven(chain.height));
+  }
+  assert.equal(callsOf("eth_call"), before, "no node was asked");
+  assert.equal(await metric(service.opsUrl, "forebay_not_proven_total"), 0);
+});
+
+test("a call that cannot be proven asks a node once at a block", async (t) => {
+  const { world, follow, ask, learn, loadThread, callsOf } = await startRig(t, { nodes: 2 });
+  await learn();
+  await loadThread();
+  // Clients treat prices in calls differently.
+  const priced = { to: CONTRACT, gas: "0x30000", gasPrice: "0x0" };
+  const fails = async () => assert.equal((await ask("eth_call", [priced, "latest"], REQUIRE)).reason, "noProof");
+  await fails();
+  for (let block = 0; block < 2; block++) {
+    world.mine([], BigInt(block));
+    await follow();
+    const before = callsOf("eth_call");
+    await fails();
+    await fails();
+    assert.equal(callsOf("eth_call"), before + 1);
+  }
+});
+
 for (const isProven of [true, false]) {
   test(`audits ask nodes ${isProven ? "nothing for proven values" : "for values that are not proven"}`, async (t) => {
     const { service, balance, learn, audit } = await startRig(t, { state: { prove: isProven && "auto" } });
@@ -374,10 +414,8 @@ test("serving processes answer with the labels of the main process, also clients
   }, "the proof of the first sight is carried");
   const call = (headers = {}) => ask("eth_call", [{ to: CONTRACT, gas: "0x30000" }, "latest"], headers);
   await loadThread();
-  await until(async () => {
-    await learn(1);
-    return (await call()).label === proven(chain.height);
-  }, "the call is learned on proven values");
+  assert.match((await call()).label ?? "", /^stated/);
+  assert.deepEqual(await call(REQUIRE), { result: wordOf(7n), reason: undefined, label: proven(chain.height) });
   world.mine([[BOB, 3n]]);
   await follow();
   const asked = () => ["eth_getProof", "eth_getBalance", "eth_call"].reduce((sum, name) => sum + callsOf(name), 0);

@@ -11,17 +11,18 @@ import type { ValueStore } from "../store/valueStore.ts";
 import type { Repetition } from "../usedKeys.ts";
 import { resolvesWithin, type WriteSetWaits } from "../writeSetWaits.ts";
 import type { CallChecks, LocalResult } from "./callChecks.ts";
+import type { CallLearner } from "./callLearner.ts";
 import { type CallResult, isProvenAt } from "./callResult.ts";
 import { type BlockCall, CALL_METHODS, type CallMethod } from "./callRun.ts";
 import type { CallRunner } from "./callRunner.ts";
-import type { CallEntry, CallTable, LearnCandidate } from "./callTable.ts";
+import type { CallEntry, CallTable } from "./callTable.ts";
 
 export interface CallCacheOptions {
   readonly table: CallTable;
   readonly values: Pick<ValueStore, "head" | "isTrusted" | "maxReadable" | "isProvenSince" | "isWrittenSince">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "untilApplied">;
   readonly cost: Pick<StateCost, "onCall" | "onAsked">;
-  readonly learner: { add(candidate: LearnCandidate): void };
+  readonly learner: Pick<CallLearner, "add">;
   readonly runner: Pick<CallRunner, "rerun">;
   readonly waits: WriteSetWaits;
   /** The longest wait for an execution, in milliseconds. */
@@ -36,7 +37,8 @@ export interface CacheableCall extends BlockCall {
   readonly context: Context;
 }
 
-type Ask = () => Awaitable<RpcResponse>;
+/** Sends a call to a node. Default: a cached response is returned too. */
+export type AskCall = (isFresh?: boolean) => Awaitable<RpcResponse>;
 
 const decoder = new TextDecoder();
 const HIT: CacheStatus = Object.freeze({ hit: "state" });
@@ -50,7 +52,7 @@ const MAX_BODY_BYTES = 65_536;
 /**
  * Answers calls with the bytes that a node returned at an earlier block, while no later block wrote a value that the call reads.
  * If one was written and all values are known, the call executes here. The first response of a call is not learned. The second
- * one at another block is.
+ * one at another block is. A client that requires a proof waits until its first call is learned.
  */
 export class CallCache {
   readonly #options: CallCacheOptions;
@@ -62,7 +64,7 @@ export class CallCache {
   }
 
   /** Answers a call. `ask` sends it to a node. A valid answer is returned without a promise. */
-  request(call: CacheableCall, ask: Ask): Awaitable<RpcResponse> {
+  request(call: CacheableCall, ask: AskCall): Awaitable<RpcResponse> {
     const { table, values, follower } = this.#options;
     const { key, block, context } = call;
     const { heads } = context.view;
@@ -75,7 +77,8 @@ export class CallCache {
       return answer === undefined ? ask() : this.#compare(call, answer, ask);
     }
     if (entry !== undefined && answer !== undefined) {
-      return this.#answer(entry, answer, call);
+      const isUsable = !context.requiresProof || isProvenAt(answer, block, values);
+      return isUsable ? this.#answer(entry, answer, call) : this.#ask(call, entry, ask);
     }
     const hasEnded = entry?.answer?.generation === follower.generation;
     return hasEnded ? this.#waitOrRerun(call, entry, ask) : this.#ask(call, entry, ask);
@@ -115,7 +118,7 @@ export class CallCache {
     }
   }
 
-  #compare(call: CacheableCall, answer: CallResult, ask: Ask): Awaitable<RpcResponse> {
+  #compare(call: CacheableCall, answer: CallResult, ask: AskCall): Awaitable<RpcResponse> {
     return whenKnown(ask(), (response) => {
       const isAtBlock = response.block?.hash === call.block.hash;
       if (isFreshFromNode(response) && isAtBlock && response.body instanceof Uint8Array) {
@@ -138,7 +141,7 @@ export class CallCache {
   }
 
   /** Waits for the block's write set if only that is missing. */
-  #waitOrRerun(call: CacheableCall, entry: CallEntry, ask: Ask): Awaitable<RpcResponse> {
+  #waitOrRerun(call: CacheableCall, entry: CallEntry, ask: AskCall): Awaitable<RpcResponse> {
     const { table, values, follower } = this.#options;
     const { head } = values;
     const settled = follower.untilApplied(call.block);
@@ -150,7 +153,7 @@ export class CallCache {
     return mayHold ? this.#wait(call, settled, ask) : this.#ask(call, entry, ask);
   }
 
-  async #wait(call: CacheableCall, settled: Promise<void>, ask: Ask): Promise<RpcResponse> {
+  async #wait(call: CacheableCall, settled: Promise<void>, ask: AskCall): Promise<RpcResponse> {
     const { table, waits } = this.#options;
     const { found, isSettled } = await waits.find(settled, () => {
       const entry = table.get(call.key);
@@ -165,7 +168,7 @@ export class CallCache {
   }
 
   /** Executes the call here if that is possible, once for simultaneous requests. */
-  #rerunOrAsk(call: CacheableCall, entry: CallEntry, ask: Ask): Awaitable<RpcResponse> {
+  #rerunOrAsk(call: CacheableCall, entry: CallEntry, ask: AskCall): Awaitable<RpcResponse> {
     const { answer, rerun } = entry;
     if (answer?.generation !== this.#options.follower.generation) {
       return this.#ask(call, entry, ask);
@@ -190,7 +193,7 @@ export class CallCache {
     return answer;
   }
 
-  async #rerun(call: CacheableCall, running: Promise<CallResult | undefined>, ask: Ask): Promise<RpcResponse> {
+  async #rerun(call: CacheableCall, running: Promise<CallResult | undefined>, ask: AskCall): Promise<RpcResponse> {
     const { table, waitMs } = this.#options;
     let found: CallResult | undefined;
     await resolvesWithin(
@@ -203,18 +206,45 @@ export class CallCache {
     return found === undefined || entry === undefined ? this.#ask(call, entry, ask) : this.#answer(entry, found, call);
   }
 
-  #ask(call: CacheableCall, entry: CallEntry | undefined, ask: Ask): Awaitable<RpcResponse> {
-    const { generation } = this.#options.follower;
+  #ask(call: CacheableCall, entry: CallEntry | undefined, ask: AskCall): Awaitable<RpcResponse> {
+    const { table, follower, cost } = this.#options;
+    const { generation } = follower;
     const repetition = this.#count(entry, call, false);
-    return whenKnown(ask(), (response) => {
-      if (isFreshFromNode(response)) {
-        this.#options.cost.onAsked(call.method);
-        if (repetition === "repeated") {
-          this.#learn(call, response, generation);
-        }
+    const mustLearn = this.#mustLearn(call, entry);
+    if (mustLearn) {
+      table.begin(call);
+    }
+    return whenKnown(ask(mustLearn), (response) => {
+      if (!isFreshFromNode(response)) {
+        return response;
       }
-      return response;
+      cost.onAsked(call.method);
+      const ended = mustLearn || repetition === "repeated" ? this.#learn(call, response, generation) : undefined;
+      return mustLearn && ended !== undefined ? this.#prove(call, ended, response) : response;
     });
+  }
+
+  /** Whether a client waits for a proof. A call is executed once at a block for that. */
+  #mustLearn({ block, context }: CacheableCall, entry: CallEntry | undefined): boolean {
+    return context.requiresProof && entry?.answer?.block.hash !== block.hash && this.#mayLearn(entry, block);
+  }
+
+  #mayLearn(entry: CallEntry | undefined, block: BlockId): boolean {
+    const { table, follower, values } = this.#options;
+    const isPossible = follower.isFollowing && values.isTrusted;
+    return isPossible && (entry === undefined || table.mayLearn(entry, block));
+  }
+
+  /** Waits until the call is learned, and returns the proven answer. Without one, returns the response of the node. */
+  async #prove(call: CacheableCall, ended: Promise<void>, response: RpcResponse): Promise<RpcResponse> {
+    const { table, values } = this.#options;
+    const { key, block, context } = call;
+    await resolvesWithin(ended, context.deadlineMs - performance.now());
+    const entry = table.get(key);
+    const answer = entry && table.findValid(entry, block, context.view.heads);
+    return answer !== undefined && isProvenAt(answer, block, values)
+      ? { ...response, body: answer.body, block, proof: "proven" }
+      : response;
   }
 
   /** Counts a request. Returns whether it repeats one of an older block. */
@@ -229,23 +259,24 @@ export class CallCache {
     return repetition;
   }
 
-  /** `generation`: that of the state follower, before the node was asked. */
-  #learn({ key, method, context }: CacheableCall, { body, block, node }: RpcResponse, generation: number): void {
-    const { table, learner, follower, values, chain, telemetry } = this.#options;
+  /** Returns a promise that resolves when the call is learned, or cannot be learned. `generation`: before the node was asked. */
+  #learn(
+    { key, method, context }: CacheableCall,
+    { body, block, node }: RpcResponse,
+    generation: number,
+  ): Promise<void> | undefined {
+    const { table, learner, chain, telemetry } = this.#options;
     const entry = table.get(key);
-    if (!follower.isFollowing || !values.isTrusted || entry === undefined) {
-      return;
-    }
-    if (block === undefined || node === undefined || !table.mayLearn(entry, block)) {
-      return;
+    if (entry === undefined || block === undefined || node === undefined || !this.#mayLearn(entry, block)) {
+      return undefined;
     }
     if (!(body instanceof Uint8Array) || body.length > MAX_BODY_BYTES) {
-      return;
+      return undefined;
     }
     if (entry.answer !== undefined) {
       telemetry.metrics.stateAnswers.inc({ chain, method, event: "invalidated" });
     }
     const expected = entry.answer?.reads;
-    learner.add({ key, method, body, block, node, generation, clientId: context.caller.clientId, expected });
+    return learner.add({ key, method, body, block, node, generation, clientId: context.caller.clientId, expected });
   }
 }

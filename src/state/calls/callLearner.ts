@@ -5,6 +5,7 @@ import { keyName, type StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import type { ValueLoader } from "../valueLoader.ts";
 import { resolvesWithin } from "../writeSetWaits.ts";
+import type { CallResult } from "./callResult.ts";
 import type { CallRunner } from "./callRunner.ts";
 import type { CallTable, LearnCandidate, Refusal } from "./callTable.ts";
 import type { NodeDefaultsCache } from "./nodeDefaults.ts";
@@ -49,6 +50,8 @@ interface Attempt {
 export class CallLearner {
   readonly #options: CallLearnerOptions;
   #queue: LearnCandidate[] = [];
+  /** The calls that are queued or executed, by their texts. */
+  readonly #open = new Map<string, PromiseWithResolvers<void>>();
   #isRunning = false;
   #isClosed = false;
 
@@ -56,20 +59,33 @@ export class CallLearner {
     this.#options = options;
   }
 
-  /** Queues an answer. Does nothing if the client or all clients have too many in the queue. */
-  add(candidate: LearnCandidate): void {
-    const ofClient = this.#queue.filter(({ clientId }) => clientId === candidate.clientId).length;
-    const isQueued = this.#queue.some(({ key }) => key === candidate.key);
-    if (this.#isClosed || isQueued || ofClient >= MAX_QUEUED_OF_CLIENT || this.#queue.length >= MAX_QUEUED) {
-      return;
+  /**
+   * Queues an answer, unless the call is learned already. Returns a promise that resolves when that has ended. Undefined: the client
+   * or all clients have too many in the queue.
+   */
+  add(candidate: LearnCandidate): Promise<void> | undefined {
+    const known = this.#open.get(candidate.key);
+    if (known !== undefined) {
+      return known.promise;
     }
+    const ofClient = this.#queue.filter(({ clientId }) => clientId === candidate.clientId).length;
+    if (this.#isClosed || ofClient >= MAX_QUEUED_OF_CLIENT || this.#queue.length >= MAX_QUEUED) {
+      return undefined;
+    }
+    const open = Promise.withResolvers<void>();
+    this.#open.set(candidate.key, open);
     this.#queue.push(candidate);
     void this.#run();
+    return open.promise;
   }
 
   close(): void {
     this.#isClosed = true;
     this.#queue = [];
+    for (const { resolve } of this.#open.values()) {
+      resolve();
+    }
+    this.#open.clear();
   }
 
   async #run(): Promise<void> {
@@ -132,19 +148,30 @@ export class CallLearner {
 
   #refuseAll(candidates: readonly LearnCandidate[], refusal: Refusal): void {
     for (const candidate of candidates) {
-      this.#options.table.refuse(candidate, refusal);
+      this.#end(candidate, refusal);
     }
   }
 
+  #end(candidate: LearnCandidate, result: CallResult | Refusal): void {
+    const { table } = this.#options;
+    if (typeof result === "object") {
+      table.store(candidate, result, "learned");
+    } else {
+      table.refuse(candidate, result);
+    }
+    this.#open.get(candidate.key)?.resolve();
+    this.#open.delete(candidate.key);
+  }
+
   async #begin(batch: readonly LearnCandidate[]): Promise<readonly Attempt[]> {
-    const { defaults, table } = this.#options;
+    const { defaults } = this.#options;
     const attempts: Attempt[] = [];
     for (const candidate of batch) {
       const found = await defaults.get(candidate.node, candidate.block);
       if (found?.hasZeroSender === true) {
         attempts.push({ candidate, gas: found.gas, lacked: new Set(), keys: [] });
       } else {
-        table.refuse(candidate, "defaults");
+        this.#end(candidate, "defaults");
       }
     }
     return attempts;
@@ -152,16 +179,12 @@ export class CallLearner {
 
   /** Executes once. Returns the keys that must be loaded before the next execution; none if the attempt has ended. */
   async #attempt({ candidate, gas, lacked }: Attempt): Promise<readonly StateKey[]> {
-    const { table, runner } = this.#options;
-    const run = await runner.run(candidate, gas);
+    const run = await this.#options.runner.run(candidate, gas);
     if (run.kind === "missing" && isProgress(run.keys, lacked)) {
       return run.keys;
     }
-    if (run.kind === "answer") {
-      table.store(candidate, run.answer, "learned");
-    } else {
-      table.refuse(candidate, run.kind === "missing" ? "unknown" : run.refusal);
-    }
+    const refusal = run.kind === "refused" ? run.refusal : "unknown";
+    this.#end(candidate, run.kind === "answer" ? run.answer : refusal);
     return [];
   }
 

@@ -81,7 +81,7 @@ const createEntry = (method: CallMethod, { number }: BlockId): CallEntry => ({
 
 /**
  * Calls with their answers, by the canonical text of method and parameters. The least used ones are evicted.
- * A call gets an entry when it is requested at a second block.
+ * A call gets an entry when it is requested at a second block, or by a client that requires a proof.
  */
 export class CallTable {
   readonly #options: CallTableOptions;
@@ -115,6 +115,13 @@ export class CallTable {
     }
     entry.block = block.number;
     return "repeated";
+  }
+
+  /** Gives a call an entry at its first request. */
+  begin({ key, method, block }: Pick<LearnCandidate, "key" | "method" | "block">): void {
+    if (!this.#entries.has(key)) {
+      this.#entries.set(key, createEntry(method, block));
+    }
   }
 
   /** Stores an answer. Does nothing if the call was evicted, or if its answer is of a later block. */

@@ -249,3 +249,27 @@ test("a balance that is not known is loaded only if the run read it", async () =
   assert.equal(rig.learned.length, 1);
   assert.equal(runs, 3);
 });
+
+test("a call that is added again while it is learned is learned once, and both wait for its end", async () => {
+  const rig = createRig();
+  const first = rig.learner.add(candidateOf());
+  const second = rig.learner.add(candidateOf({ clientId: "other" }));
+  assert.ok(first !== undefined && second === first);
+  await first;
+  assert.equal(rig.learned.length, 1);
+  await rig.learner.add(candidateOf());
+  assert.equal(rig.learned.length, 2);
+});
+
+test("the wait for a call that cannot be learned ends with its refusal", async () => {
+  for (const options of [
+    { defaults: defaultsOf(undefined) },
+    { run: () => Promise.reject(new Error("failed")) },
+    { cost: costOf(0) },
+    { follower: { generation: 1, untilApplied: () => undefined } },
+  ] satisfies RigOptions[]) {
+    const rig = createRig(options);
+    await rig.learner.add(candidateOf());
+    assert.deepEqual([rig.learned.length, rig.refusals.length], [0, 1]);
+  }
+});
