@@ -27,7 +27,6 @@ import { createAgreedFetch } from "../state/fetch/agreedFetch.ts";
 import { NodeState } from "../state/fetch/nodeState.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
-import { storedFetch } from "../state/fetch/storedFetch.ts";
 import type { ValueStore } from "../state/store/valueStore.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -85,13 +84,10 @@ const createState = ({
     fetchFrom: (nodes, timeoutMs) => createBatchFetch({ nodes, heads }, timeoutMs),
     disagreements: new Disagreements(config.name, telemetry),
   });
-  const { fetch } = new StateFetcher(agreed, createUnitsOf(config.state.units));
   return new NodeState({
-    fetch: storedFetch({
-      fetch: (...read) => (knownState()?.entered(fetch) ?? fetch)(...read),
-      store: stateStore,
-      isFinal: ({ number }) => number <= (heads.current()?.finalized?.number ?? -1n),
-    }),
+    fetcher: new StateFetcher(agreed, createUnitsOf(config.state.units)),
+    finalStore: ({ number }) => (number <= (heads.current()?.finalized?.number ?? -1n) ? stateStore : undefined),
+    beginFetch: (block) => knownState()?.beginFetch(block),
     store,
     hashOf: (number) => heads.current()?.at(number)?.hash,
     epoch: () => stated.epoch(Date.now()),

@@ -3,7 +3,7 @@ import type { FoundState, KnownBlockState, StateKeys } from "../core/stateReader
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { type FetchedValues, unitsOfSlot, type ValueFetch } from "./fetch/stateFetcher.ts";
+import { type FetchedValues, unitsOfSlot } from "./fetch/stateFetcher.ts";
 import { methodOf } from "./fetch/stateRequests.ts";
 import { runSlicedWhile } from "./runSliced.ts";
 import type { StateCost } from "./stateCost.ts";
@@ -41,18 +41,15 @@ export class ExecutionReads {
       : undefined;
   }
 
-  /** Wraps a fetch of state by block hash. Its values become known, as those of plain reads do, unless a second origin lacks. */
-  entered(fetch: ValueFetch): ValueFetch {
-    return async (...read) => {
-      const { follower } = this.#options;
-      const { generation } = follower;
-      const [, , block] = read;
-      const fetched = await fetch(...read);
+  /** Begins a fetch. Returns the function that makes its values known, as those of plain reads are, unless a second origin lacks. */
+  beginFetch(block: BlockId): (fetched: FetchedValues) => void {
+    const { follower } = this.#options;
+    const { generation } = follower;
+    return (fetched) => {
       if (follower.isFollowing && fetched.isConfirmed !== false) {
         const steps = this.#add(fetched, block, generation);
         void runSlicedWhile(steps, () => generation === follower.generation);
       }
-      return fetched;
     };
   }
 
@@ -60,7 +57,7 @@ export class ExecutionReads {
   *#add({ values, node }: FetchedValues, block: BlockId, generation: number): Generator<void, void> {
     const { follower, never } = this.#options;
     for (const [key, value] of values) {
-      if (typeof value === "string" && !never.has(key.address)) {
+      if (!never.has(key.address)) {
         follower.add({ key, value, node }, block, generation);
         yield;
       }

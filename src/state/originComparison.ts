@@ -254,7 +254,7 @@ export class OriginComparison {
     const { onSpent } = this.#options;
     const statements = await Promise.all(
       nodes.map(async ({ name, origin, reader }): Promise<readonly Statement[]> => {
-        const value = (await reader.readSingly([key], block, onSpent)).get(key);
+        const value = (await reader.readSingly([key], block, onSpent)).values.get(key);
         return value === undefined ? [] : [{ node: name, origin, value }];
       }),
     );

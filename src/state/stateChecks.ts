@@ -1,7 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { ReadValues } from "./fetch/stateFetcher.ts";
+import type { FetchedValues } from "./fetch/stateFetcher.ts";
 import { parseSingle } from "./fetch/stateRequests.ts";
 import type { ComparedNode, OriginComparison, StateDifference } from "./originComparison.ts";
 import { MAX_AUDIT_UNITS, RESTORED_FACTOR, type StateCost, type UnitPurpose } from "./stateCost.ts";
@@ -22,18 +22,19 @@ interface Compared {
  */
 export const compareValues = async (
   { name, reader }: ComparedNode,
-  known: ReadValues,
+  known: FetchedValues["values"],
   block: BlockId,
   onSpent: (units: number) => void,
 ): Promise<Compared> => {
   const keys = [...known.keys()];
   const isOne = keys.length === 1;
-  const actual = await (isOne ? reader.readSingly(keys, block, onSpent) : reader.read(keys, block, onSpent));
+  const read = await (isOne ? reader.readSingly(keys, block, onSpent) : reader.read(keys, block, onSpent));
+  const actual = read.values;
   const suspect = [...actual].find(([key, value]) => value !== known.get(key))?.[0];
   if (suspect === undefined) {
     return { count: actual.size, difference: undefined };
   }
-  const confirmed = (isOne ? actual : await reader.readSingly([suspect], block, onSpent)).get(suspect);
+  const confirmed = (isOne ? read : await reader.readSingly([suspect], block, onSpent)).values.get(suspect);
   const value = known.get(suspect);
   const isSame = confirmed === undefined || value === undefined || confirmed === value;
   return {
@@ -134,7 +135,7 @@ export class StateChecks {
   async #compare(
     kind: UnitPurpose & ("audit" | "sample"),
     node: ComparedNode,
-    known: ReadValues,
+    known: FetchedValues["values"],
     block: BlockId,
   ): Promise<void> {
     const { chain, cost, differences, telemetry } = this.#options;
@@ -154,7 +155,7 @@ export class StateChecks {
   }
 
   /** Returns known values whose audit costs no more than the budget can allow. */
-  #choose(block: BlockId, reader: ComparedNode["reader"]): ReadValues {
+  #choose(block: BlockId, reader: ComparedNode["reader"]): FetchedValues["values"] {
     let limit = MAX_VALUES;
     let known = this.#knownValues(block, limit);
     while (limit > 1 && reader.unitsFor([...known.keys()], block) > MAX_AUDIT_UNITS) {
@@ -164,7 +165,7 @@ export class StateChecks {
     return known;
   }
 
-  #knownValues(block: BlockId, limit: number): ReadValues {
+  #knownValues(block: BlockId, limit: number): FetchedValues["values"] {
     const { values, cost } = this.#options;
     const half = Math.ceil(limit / 2);
     const known = new Map<StateKey, string>();

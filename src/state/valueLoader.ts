@@ -69,11 +69,8 @@ export class ValueLoader {
   async loadValues(keys: readonly StateKey[], block: BlockId, onSpent: (units: number) => void): Promise<void> {
     const { follower, reader } = this.#options;
     const { generation } = follower;
-    let node: string | undefined;
-    const onGiver = (giver: string | undefined): void => {
-      node = giver;
-    };
-    for (const [key, value] of keys.length === 0 ? [] : await reader.read(keys, block, onSpent, onGiver)) {
+    const { values, node } = await reader.read(keys, block, onSpent);
+    for (const [key, value] of values) {
       follower.add({ key, value, node }, block, generation);
     }
   }
@@ -96,9 +93,9 @@ export class ValueLoader {
 
   async #loadCodes(keys: readonly StateKey[], block: BlockId, generation: number): Promise<void> {
     const { reader, follower } = this.#options;
-    const fetched = await reader.fetch(keys, [], block).catch(() => undefined);
+    const fetched = await reader.fetch(keys, block).catch(() => undefined);
     for (const [key, hash] of fetched?.values ?? []) {
-      const code = hash === ZERO_VALUE ? new Uint8Array(0) : fetched?.codes.get(String(hash));
+      const code = hash === ZERO_VALUE ? new Uint8Array(0) : fetched?.codes.get(hash);
       if (code !== undefined) {
         follower.add({ key, value: code, node: fetched?.node }, block, generation);
       }

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
-import { NO_VALUES } from "../../src/state/fetch/storedFetch.ts";
 import { type ComparedNode, majorityOf, OriginComparison, refutedBy } from "../../src/state/originComparison.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import type { ValueProvenance } from "../../src/state/store/valueStore.ts";
 import { hashOf } from "../support/builders/heads.ts";
+import { fetchedValues } from "../support/builders/nodeState.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 
 const KEY: StateKey = { field: "balance", address: addressOf(1), slot: undefined };
@@ -24,11 +24,11 @@ const nodeOf = (name: string, said: Said, origin = name): ComparedNode => ({
   available: true,
   reader: {
     unitsFor: () => 0,
-    read: async () => new Map(),
-    fetch: async () => NO_VALUES,
+    read: async () => fetchedValues(),
+    fetch: async () => fetchedValues(),
     readSingly: async (keys, block) => {
       const value = typeof said === "object" ? said[block.hash] : said;
-      return new Map(keys.flatMap((key) => (value === undefined ? [] : [[key, value] as const])));
+      return fetchedValues({ values: new Map(keys.flatMap((key) => (value === undefined ? [] : [[key, value]]))) });
     },
   },
 });

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
-import { NO_VALUES } from "../../src/state/fetch/storedFetch.ts";
 import type { ComparedNode, StateDifference } from "../../src/state/originComparison.ts";
 import { StateChecks } from "../../src/state/stateChecks.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { fetchedValues } from "../support/builders/nodeState.ts";
 import { createCost } from "./costRig.ts";
 
 const BLOCK: BlockId = { number: 7n, hash: `0x${"77".repeat(32)}` };
@@ -42,7 +42,7 @@ const createParts = (count: number, { wrong = -1, unitsPerKey = 1, auditUnits = 
   const read = async (asked: readonly StateKey[], _block: BlockId, onSpent: (units: number) => void) => {
     reads.push(asked);
     onSpent(asked.length * unitsPerKey);
-    return new Map(asked.map((key) => [key, actual.get(key) ?? ""]));
+    return fetchedValues({ values: new Map(asked.map((key) => [key, actual.get(key) ?? ""])) });
   };
   const options = {
     values: {
@@ -55,7 +55,7 @@ const createParts = (count: number, { wrong = -1, unitsPerKey = 1, auditUnits = 
       unitsFor: (asked) => asked.length * unitsPerKey,
       read,
       readSingly: read,
-      fetch: async () => NO_VALUES,
+      fetch: async () => fetchedValues(),
     }),
     cost,
     random: () => 0,
@@ -90,7 +90,8 @@ test("a bulk read that a single read contradicts is no difference", async () => 
   const { options, differences } = createParts(100);
   const comparison = comparisonWith({
     ...options.comparison.reader,
-    read: async (asked: readonly StateKey[]) => new Map(asked.map((key) => [key, digits(9_999)])),
+    read: async (asked: readonly StateKey[]) =>
+      fetchedValues({ values: new Map(asked.map((key) => [key, digits(9_999)])) }),
   });
   await new StateChecks({ ...options, comparison }).audit();
   assert.deepEqual(differences, []);

@@ -5,6 +5,7 @@ import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateLearner } from "../../src/state/stateLearner.ts";
 import { ValueLoader, type ValueLoaderOptions } from "../../src/state/valueLoader.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { fetchedValues } from "../support/builders/nodeState.ts";
 import { createCost } from "./costRig.ts";
 
 const BLOCK: BlockId = { number: 7n, hash: `0x${"77".repeat(32)}` };
@@ -37,7 +38,7 @@ const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = [
     unitsFor: ({ length }) => Math.ceil(length / 4) * 26,
     read: async (asked, _block, onSpent) => {
       onSpent(Math.ceil(asked.length / 4) * 26);
-      return new Map(asked.map((key) => [key, VALUE]));
+      return fetchedValues({ values: new Map(asked.map((key) => [key, VALUE])) });
     },
     fetch: () => Promise.reject(new Error("no code is loaded")),
   };

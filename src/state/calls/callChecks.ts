@@ -104,7 +104,7 @@ export class CallChecks {
     cost.spend("sample", cost.unitsOf(method));
     const fetched = await comparison
       .nodeBeside(node)
-      ?.reader.fetch([], [call], block)
+      ?.reader.fetch([], block, { further: [call] })
       .catch(() => undefined);
     return fetched?.outcomes[0];
   }

@@ -3,27 +3,23 @@ import type { BlockId } from "../../core/heads.ts";
 import type { FoundState, KnownBlockState, StateKeys, StateSource, StateValues } from "../../core/stateReader.ts";
 import type { Hash } from "../../ethereum/hex.ts";
 import type { Awaitable, Call } from "../../jsonrpc/call.ts";
+import { keyName, type StateKey } from "../stateKey.ts";
 import type { Version } from "../store/unfollowedValues.ts";
 import type { ValueStore } from "../store/valueStore.ts";
-import { createPrefetch, type PredictedKeys, type PrefetchHint } from "./prefetch.ts";
-import type { ValueFetch } from "./stateFetcher.ts";
+import { type FinalStore, readFinal } from "./finalValues.ts";
+import { contradicts, type FoundValue, partsOf, singleKeys, stateKeysOf, stateValuesOf } from "./foundValues.ts";
+import { createPrefetch, type PredictedState, type PrefetchHint } from "./prefetch.ts";
+import type { FetchedValues, StateFetcher } from "./stateFetcher.ts";
 import { blockHashCall, parseBlockHash } from "./stateRequests.ts";
-import {
-  contradicts,
-  type Found,
-  foundIn,
-  foundInTrace,
-  keysOf,
-  partsOf,
-  stateValuesOf,
-  type Wanted,
-  wantedOf,
-} from "./wantedState.ts";
 
 export interface NodeStateOptions {
-  readonly fetch: ValueFetch;
+  readonly fetcher: Pick<StateFetcher, "fetch">;
   /** Returns the store of the chain. Another chain may take it over. */
   readonly store: () => ValueStore;
+  /** Returns the store of values after this block, which replicas share. Undefined: the block is not final. */
+  readonly finalStore?: (block: BlockId) => FinalStore | undefined;
+  /** Begins a fetch. Returns the function that makes its values known. */
+  readonly beginFetch?: (block: BlockId) => ((fetched: FetchedValues) => void) | undefined;
   /** Returns block hashes that need no request. */
   readonly hashOf?: (number: bigint) => Hash | undefined;
   /** Returns a name that changes when stored values must be read again. Default: they are valid until they are evicted. */
@@ -60,16 +56,24 @@ interface RunningRead extends StateUse {
   readonly hint: PrefetchHint | undefined;
   readonly signal: AbortSignal;
   /** What the execution gets. All values return together: with a part of them, it would guess the rest and fetch the results of its guesses. */
-  readonly found: Found[];
+  readonly found: Map<string, FoundValue>;
   readonly blockHashes: Map<bigint, Hash>;
+}
+
+/** A fetch that other reads wait for. */
+interface InFlight {
+  /** What its read has found. */
+  readonly found: RunningRead["found"];
+  /** Never rejects. */
+  readonly ended: Promise<void>;
 }
 
 /** Reads state at sealed blocks: known values, then those of the store, then nodes. Equal reads in flight are coalesced. */
 export class NodeState {
   readonly #options: NodeStateOptions;
   readonly #blockHashes = new LRUCache<string, Hash>({ max: MAX_BLOCK_HASHES });
-  /** Resolves with what a fetch has found when it ends. Never rejects. */
-  readonly #inFlight = new Map<string, Promise<ReadonlyMap<string, Found>>>();
+  /** The read that fetches a value, by the name of the value. */
+  readonly #inFlight = new Map<string, InFlight>();
   readonly #planPrefetch = createPrefetch();
 
   constructor(options: NodeStateOptions) {
@@ -92,7 +96,7 @@ export class NodeState {
         unused = undefined;
         const store = this.#options.store();
         const version = store.unfollowed.versionOf(name);
-        const own = { found: [], blockHashes: new Map() };
+        const own = { found: new Map(), blockHashes: new Map() };
         return this.#read({ ...use, ...own, block, name, store, version, hint: current, signal }, keys);
       },
     };
@@ -100,7 +104,7 @@ export class NodeState {
 
   async #read(read: RunningRead, keys: StateKeys): Promise<StateValues> {
     const known = await findKnown({ ...keys, blockHashes: [] }, read);
-    await this.#complete(read, wantedOf(known.missing), this.#findBlockHashes(read, keys.blockHashes));
+    await this.#complete(read, singleKeys(known.missing), this.#findBlockHashes(read, keys.blockHashes));
     const fetched = stateValuesOf(read.found);
     const { values } = known;
     return {
@@ -123,15 +127,15 @@ export class NodeState {
   }
 
   /** Finds values in the store and fetches the others. All calls are counted before the first one. */
-  async #complete(read: RunningRead, wanted: readonly Wanted[], numbers: readonly bigint[]): Promise<void> {
+  async #complete(read: RunningRead, keys: readonly StateKey[], numbers: readonly bigint[]): Promise<void> {
     const { block, name, blockHashes, hint, onRead } = read;
-    const missing = wanted.filter((each) => !this.#takeStored(read, each));
-    const own = missing.filter((each) => !this.#inFlight.has(nameOf(read, each)));
+    const missing = keys.filter((key) => !this.#takeStored(read, key));
+    const own = missing.filter((key) => !this.#inFlight.has(nameOf(read, key)));
     const isFetching = own.length + numbers.length > 0;
     const plan = hint === undefined || !isFetching ? undefined : this.#planPrefetch(block.hash, hint);
     const further = [...numbers.map(blockHashCall), ...(plan?.calls ?? [])];
     if (isFetching) {
-      onRead?.(own.flatMap(({ keys }) => keys).length + further.length);
+      onRead?.(own.length + further.length);
     }
     const outcomes = await this.#fetchParts(read, missing, further);
     this.#options.onFetch?.(numbers.length);
@@ -148,12 +152,12 @@ export class NodeState {
   /** Fetches in turns. Returns the outcomes of further calls, which are sent with the first part. */
   async #fetchParts(
     read: RunningRead,
-    missing: readonly Wanted[],
+    missing: readonly StateKey[],
     further: readonly Call[],
   ): Promise<readonly unknown[]> {
     const { signal, takeTurn } = read;
     let hasFailed = false;
-    const fetchPart = async (part: readonly Wanted[], index: number): Promise<readonly unknown[]> => {
+    const fetchPart = async (part: readonly StateKey[], index: number): Promise<readonly unknown[]> => {
       signal.throwIfAborted();
       try {
         return hasFailed ? [] : await this.#fetchPart(read, part, index === 0 ? further : []);
@@ -172,27 +176,27 @@ export class NodeState {
   }
 
   /** Fetches what is neither stored nor in flight, and waits for what is in flight. Returns the outcomes of further calls. */
-  async #fetchPart(read: RunningRead, part: readonly Wanted[], further: readonly Call[]): Promise<readonly unknown[]> {
+  async #fetchPart(
+    read: RunningRead,
+    part: readonly StateKey[],
+    further: readonly Call[],
+  ): Promise<readonly unknown[]> {
     // Another read may have stored them before the turn of this one.
-    const missing = read.takeTurn === undefined ? part : part.filter((each) => !this.#takeStored(read, each));
-    const shared = missing.flatMap((each) => {
-      const fetched = this.#inFlight.get(nameOf(read, each));
-      return fetched === undefined ? [] : [{ wanted: each, fetched }];
+    const missing = read.takeTurn === undefined ? part : part.filter((key) => !this.#takeStored(read, key));
+    const shared = missing.flatMap((key) => {
+      const fetch = this.#inFlight.get(nameOf(read, key));
+      return fetch === undefined ? [] : [{ key, fetch }];
     });
-    const others = new Set(shared.map(({ wanted }) => wanted));
-    const outcomes = await this.#fetch(
-      read,
-      missing.filter((each) => !others.has(each)),
-      further,
-    );
-    const failed: Wanted[] = [];
-    for (const { wanted, fetched } of shared) {
-      const name = nameOf(read, wanted);
-      const found = (await fetched).get(name);
+    const own = missing.filter((key) => !this.#inFlight.has(nameOf(read, key)));
+    const outcomes = await this.#fetch(read, own, further);
+    const failed: StateKey[] = [];
+    for (const { key, fetch } of shared) {
+      await fetch.ended;
+      const found = fetch.found.get(keyName(key));
       if (found === undefined) {
-        failed.push(wanted);
+        failed.push(key);
       } else {
-        read.found.push(found);
+        read.found.set(keyName(key), found);
       }
     }
     await this.#fetch(read, failed, []);
@@ -200,92 +204,98 @@ export class NodeState {
   }
 
   /** Fetches and stores values in one batch. Other reads of them wait. Returns the outcomes of further calls. */
-  async #fetch(read: RunningRead, wanted: readonly Wanted[], further: readonly Call[]): Promise<readonly unknown[]> {
-    if (wanted.length + further.length === 0) {
+  async #fetch(read: RunningRead, keys: readonly StateKey[], further: readonly Call[]): Promise<readonly unknown[]> {
+    if (keys.length + further.length === 0) {
       return [];
     }
-    const { promise, resolve } = Promise.withResolvers<ReadonlyMap<string, Found>>();
-    const results = new Map<string, Found>();
-    for (const each of wanted) {
-      this.#inFlight.set(nameOf(read, each), promise);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    for (const key of keys) {
+      this.#inFlight.set(nameOf(read, key), { found: read.found, ended: promise });
     }
     try {
-      this.#options.onFetch?.(wanted.length);
-      const keys = wanted.flatMap((each) => each.keys);
-      const fetched = await this.#options.fetch(keys, further, read.block);
-      read.onSpent?.(fetched.units);
-      for (const each of wanted) {
-        const found = foundIn(fetched, each);
-        results.set(nameOf(read, each), found);
-        this.#enter(read, found, fetched.node);
-      }
-      return fetched.outcomes;
+      return await this.#fetchOwn(read, keys, further);
     } finally {
-      for (const each of wanted) {
-        this.#inFlight.delete(nameOf(read, each));
+      for (const key of keys) {
+        this.#inFlight.delete(nameOf(read, key));
       }
-      resolve(results);
+      resolve();
     }
   }
 
+  /** Takes values from the store of final blocks and from nodes. The execution gets them, and they are stored. */
+  async #fetchOwn(read: RunningRead, keys: readonly StateKey[], further: readonly Call[]): Promise<readonly unknown[]> {
+    const { block, onSpent } = read;
+    const { fetcher, finalStore, beginFetch, onFetch } = this.#options;
+    // Of an account, one value is counted.
+    onFetch?.(keys.filter(({ field }) => field === "slot" || field === "code").length);
+    const store = finalStore?.(block);
+    const final = store && (await readFinal(store, keys, block));
+    for (const found of final?.found ?? []) {
+      this.#enter(read, found, undefined);
+    }
+    const missing = final?.missing ?? keys;
+    const onFetched = beginFetch?.(block);
+    const fetched = await fetcher.fetch(missing, block, { further, avoidedOrigins: final?.avoidedOrigins });
+    onFetched?.(fetched);
+    final?.add(fetched);
+    onSpent?.(fetched.units);
+    for (const key of missing) {
+      const value = fetched.values.get(key);
+      if (value === undefined) {
+        throw fetched.errors.get(key) ?? new Error(`no value of ${key.field} was fetched`);
+      }
+      const code = key.field === "code" ? fetched.codes.get(value) : undefined;
+      this.#enter(read, { key, value, code }, fetched.node);
+    }
+    return fetched.outcomes;
+  }
+
   /** Stores traced values and fetches listed keys. The execution gets both. */
-  async #addPredicted(read: RunningRead, { traced, listed }: PredictedKeys): Promise<void> {
-    const found = traced.flatMap(foundInTrace);
+  async #addPredicted(read: RunningRead, { traced, listed }: PredictedState): Promise<void> {
     // A trace is used only if it agrees with the values of other requests. The sender is always known, or among those.
-    const { values } = await findKnown(keysOf(found), read);
-    if (contradicts(values, stateValuesOf(found)) || found.some((each) => this.#isContradicted(read, each))) {
+    const { values } = await findKnown(stateKeysOf(traced), read);
+    const named = new Map(traced.map((each) => [keyName(each.key), each]));
+    if (contradicts(values, stateValuesOf(named)) || traced.some((each) => this.#isContradicted(read, each))) {
       return;
     }
-    const names = new Set(read.found.map((each) => nameOf(read, each)));
-    const isNew = (each: Wanted): boolean => !names.has(nameOf(read, each));
-    for (const each of found.filter(isNew)) {
+    const isNew = (key: StateKey): boolean => !read.found.has(keyName(key));
+    for (const each of traced.filter(({ key }) => isNew(key))) {
       this.#enter(read, each, undefined);
     }
     // The execution reads known values without a node.
     const { missing } = await findKnown(listed, read);
-    await this.#complete({ ...read, hint: undefined }, wantedOf(missing).filter(isNew), []);
+    await this.#complete({ ...read, hint: undefined }, singleKeys(missing).filter(isNew), []);
   }
 
-  #isContradicted(read: RunningRead, { keys, values }: Found): boolean {
-    const stored = keys.map((key) => read.store.unfollowed.read(key, read.version));
-    return stored.some((value, index) => value !== undefined && value !== values[index]);
+  #isContradicted({ store, version }: RunningRead, { key, value }: FoundValue): boolean {
+    const stored = store.unfollowed.read(key, version);
+    return stored !== undefined && stored !== value;
   }
 
-  /** Takes values from the store for the execution. Returns false if one is missing. */
-  #takeStored(read: RunningRead, wanted: Wanted): boolean {
-    const { store, version, found } = read;
-    const values: string[] = [];
-    for (const key of wanted.keys) {
-      const value = store.unfollowed.read(key, version);
-      if (value === undefined) {
-        return false;
-      }
-      values.push(value);
-    }
-    const code = wanted.slot === undefined ? store.code(values.at(-1) ?? "") : undefined;
-    if (wanted.slot === undefined && code === undefined) {
+  /** Takes a value from the store for the execution. Returns false if it is missing. */
+  #takeStored({ store, version, found }: RunningRead, key: StateKey): boolean {
+    const value = store.unfollowed.read(key, version);
+    const code = value === undefined || key.field !== "code" ? undefined : store.code(value);
+    if (value === undefined || (key.field === "code" && code === undefined)) {
       return false;
     }
-    found.push({ address: wanted.address, slot: wanted.slot, keys: wanted.keys, values, code });
+    found.set(keyName(key), { key, value, code });
     return true;
   }
 
-  #enter(read: RunningRead, each: Found, node: string | undefined): void {
-    const { store, version, found } = read;
-    const { keys, values, code } = each;
+  #enter({ store, version, found }: RunningRead, each: FoundValue, node: string | undefined): void {
+    const { key, value, code } = each;
     if (code !== undefined) {
-      store.storeCode(code, `0x${values.at(-1) ?? ""}`);
+      store.storeCode(code, `0x${value}`);
     }
-    for (const [index, key] of keys.entries()) {
-      store.unfollowed.enter(key, version, values[index] ?? "", node);
-    }
-    found.push(each);
+    store.unfollowed.enter(key, version, value, node);
+    found.set(keyName(key), each);
   }
 }
 
 const atOnce: TakeTurn = (task) => task();
 
-const nameOf = ({ name }: RunningRead, { address, slot }: Wanted): string => name + address + (slot ?? "");
+const nameOf = ({ name }: RunningRead, key: StateKey): string => name + keyName(key);
 
 const NO_VALUES: StateValues = { accounts: [], codes: [], slots: [], blockHashes: [] };
 

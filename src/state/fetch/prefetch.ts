@@ -3,7 +3,8 @@ import type { StateKeys } from "../../core/stateReader.ts";
 import { type Address, type Data, type Hash, isAddress, isData, parseData } from "../../ethereum/hex.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
 import { CODES, RpcError } from "../../jsonrpc/rpcError.ts";
-import type { StateField } from "../stateKey.ts";
+import { accountKeys, type StateField, type StateKey, slotKey } from "../stateKey.ts";
+import type { FoundValue } from "./foundValues.ts";
 import { parseSingle } from "./stateRequests.ts";
 
 const MAX_CALLS = 16;
@@ -18,26 +19,17 @@ export interface PrefetchHint {
   readonly stateOverrides: unknown;
 }
 
-/** An account that a call touched, with its values before the call: 64 digits of hex each. */
-export interface TracedAccount {
-  readonly address: Address;
-  /** Balance, nonce, and the hash of the code. */
-  readonly account: readonly string[];
-  readonly code: Uint8Array;
-  readonly slots: readonly (readonly [Hash, string])[];
-}
-
-/** The state keys that nodes predict. */
-export interface PredictedKeys {
-  /** Predicted accounts and slots with their values. */
-  readonly traced: readonly TracedAccount[];
+/** The state that nodes predict. */
+export interface PredictedState {
+  /** Predicted accounts and slots with their values before the call. */
+  readonly traced: readonly FoundValue[];
   /** Predicted keys without values. Their values must be fetched. */
   readonly listed: StateKeys;
 }
 
 interface PrefetchPlan {
   readonly calls: readonly Call[];
-  read(outcomes: readonly unknown[]): PredictedKeys;
+  read(outcomes: readonly unknown[]): PredictedState;
 }
 
 /** Whether the nodes support a method. `undefined` before the first clear outcome. */
@@ -66,7 +58,7 @@ export const createPrefetch = (): ((block: Hash, hint: PrefetchHint) => Prefetch
         support.trace = updateSupport(support.trace, fromTraces);
         support.list = updateSupport(support.list, fromLists);
         // A trace reports overridden accounts with the overrides, not with their values in the state.
-        const traced = fromTraces.flatMap(prestateOf).filter(({ address }) => !overridden.has(address));
+        const traced = fromTraces.flatMap(prestateOf).filter(({ key }) => !overridden.has(key.address));
         return { traced, listed: listedKeys(fromLists) };
       },
     };
@@ -94,7 +86,7 @@ const isRefused = (outcome: unknown): boolean => {
   return outcome.code === CODES.METHOD_NOT_FOUND || REFUSED.test(outcome.message);
 };
 
-const prestateOf = (outcome: unknown): readonly TracedAccount[] => parseOptional(outcome, parsePrestate);
+const prestateOf = (outcome: unknown): readonly FoundValue[] => parseOptional(outcome, parsePrestate);
 
 const listedKeys = (outcomes: readonly unknown[]): StateKeys => {
   const accounts = new Set<Address>();
@@ -154,26 +146,33 @@ const digitsOf = (field: StateField, value: unknown): string => {
   return digits;
 };
 
+const tracedValue = (key: StateKey, result: unknown): FoundValue => ({
+  key,
+  value: digitsOf(key.field, result),
+  code: key.field === "code" && isData(result) ? parseData(result) : undefined,
+});
+
 /** Parses a result of prestateTracer. It omits values of zero. Throws if the result has another form. */
-const parsePrestate = (value: unknown): readonly TracedAccount[] => {
+const parsePrestate = (value: unknown): readonly FoundValue[] => {
   if (!isObject(value)) {
     throw invalidPrestate();
   }
-  return Object.entries(value).map(([key, entry]) => {
+  return Object.entries(value).flatMap(([key, entry]) => {
     const address = key.toLowerCase();
     if (!isAddress(address) || !isObject(entry)) {
       throw invalidPrestate();
     }
     const { balance = "0x0", nonce = 0, code = "0x", storage = {} } = entry;
-    if (typeof nonce !== "number" || !isData(code) || !isObject(storage)) {
+    if (typeof nonce !== "number" || !isObject(storage)) {
       throw invalidPrestate();
     }
-    return {
-      address,
-      account: [digitsOf("balance", balance), digitsOf("nonce", `0x${nonce.toString(16)}`), digitsOf("code", code)],
-      code: parseData(code),
-      slots: Object.entries(storage).map(([slot, word]) => [`0x${digitsOf("slot", slot)}`, digitsOf("slot", word)]),
-    };
+    const results: Readonly<Record<string, unknown>> = { balance, nonce: `0x${nonce.toString(16)}`, code };
+    return [
+      ...accountKeys(address).map((own) => tracedValue(own, results[own.field])),
+      ...Object.entries(storage).map(([slot, word]) =>
+        tracedValue(slotKey(address, `0x${digitsOf("slot", slot)}`), word),
+      ),
+    ];
   });
 };
 

@@ -60,9 +60,12 @@ export const parseBlockHash = (value: unknown): Hash => {
 /** Creates code that replaces each word of its input by the result of one opcode (docs/reference/state.md, Bulk reads). */
 const readerCode = (opcode: string): Data => `0x5f5b368110156014578035${opcode}81526020016001565b365ff3`;
 
-const SLOT_READER = readerCode("54");
-const BALANCE_READER = readerCode("31");
-const CODE_HASH_READER = readerCode("3f");
+/** No opcode reads a nonce. */
+const READER_CODES: Partial<Record<StateField, Data>> = {
+  slot: readerCode("54"),
+  balance: readerCode("31"),
+  code: readerCode("3f"),
+};
 
 /**
  * Calls one account after the other, and returns their outputs as one. Its input has for each account the address,
@@ -75,48 +78,28 @@ const DISPATCHER_CODE: Data =
 const DISPATCHER: Address = "0xf04eba7f04eba7f04eba7f04eba7f04eba700001";
 const ACCOUNT_READER: Address = "0xf04eba7f04eba7f04eba7f04eba7f04eba700002";
 
-/** Keys of one call. 500 slots take 1.1 million gas. */
-const MAX_KEYS = 500;
+/** Keys of one call. 500 slots take 1.1 million gas; geth proves up to 1,024. */
+export const MAX_KEYS = 500;
 const WORD_BYTES = 32;
 const NO_CODE_HASH = EMPTY_CODE_HASH.slice(2);
 
+/** A call of which one result has the values of several keys. */
+export interface SharedCall {
+  readonly call: Call;
+  readonly keys: readonly StateKey[];
+  /** Returns 64 digits of hex for each key, for a code its hash, and zero for no code. Undefined: the result has another form. */
+  parse(result: unknown): ReadonlyMap<StateKey, string> | undefined;
+}
+
+const partsOf = (keys: readonly StateKey[]): (readonly StateKey[])[] =>
+  Array.from({ length: Math.ceil(keys.length / MAX_KEYS) }, (_, index) =>
+    keys.slice(index * MAX_KEYS, (index + 1) * MAX_KEYS),
+  );
+
 const word = (value: string): string => value.slice(2).padStart(DIGITS, "0");
 const lengthWord = (words: number): string => (words * WORD_BYTES).toString(16).padStart(DIGITS, "0");
-
-/** Keys that one account's code reads in a call. */
-interface Group {
-  readonly target: Address;
-  readonly code: Data;
-  readonly keys: readonly StateKey[];
-}
-
 const wordOfKey = ({ field, address, slot }: StateKey): string => word(field === "slot" ? (slot ?? "0x") : address);
-
-const slotGroups = (keys: readonly StateKey[]): Group[] =>
-  [...Map.groupBy(keys, ({ address }) => address)].map(([target, own]) => ({ target, code: SLOT_READER, keys: own }));
-
-const accountGroup = (code: Data, keys: readonly StateKey[]): Group[] =>
-  keys.length === 0 ? [] : [{ target: ACCOUNT_READER, code, keys }];
-
-/** One eth_call that reads many values. */
-export interface BulkCall {
-  readonly call: Call;
-  /** In the order of the result. */
-  readonly keys: readonly StateKey[];
-}
-
-const createBulkCall = (groups: readonly Group[], block: Hash): BulkCall => {
-  const input = groups.map(({ target, keys }) => word(target) + lengthWord(keys.length) + keys.map(wordOfKey).join(""));
-  const overrides = Object.fromEntries(groups.map(({ target, code }) => [target, { code }]));
-  return {
-    call: createCall("eth_call", [
-      { to: DISPATCHER, data: `0x${input.join("")}` },
-      { blockHash: block },
-      { ...overrides, [DISPATCHER]: { code: DISPATCHER_CODE } },
-    ]),
-    keys: groups.flatMap(({ keys }) => keys),
-  };
-};
+const targetOf = ({ field, address }: StateKey): Address => (field === "slot" ? address : ACCOUNT_READER);
 
 /** Some chains have precompiles above 0xff, and some at 0x01...00 to 0x03...ff. */
 const PRECOMPILE = /^0x0[0-9a-f]0{34}[0-9a-f]{4}$/i;
@@ -131,34 +114,31 @@ export const isBulkReadable = ({ address, field }: StateKey): boolean =>
     ? address !== ZERO_ADDRESS
     : ![DISPATCHER, ACCOUNT_READER].includes(address.toLowerCase() as Address));
 
-/** Returns the keys in parts of one call each. */
-export const bulkParts = (keys: readonly StateKey[]): (readonly StateKey[])[] =>
-  Array.from({ length: Math.ceil(keys.length / MAX_KEYS) }, (_, index) =>
-    keys.slice(index * MAX_KEYS, (index + 1) * MAX_KEYS),
-  );
+/** Creates one eth_call. Each account has keys of one field. */
+const bulkCall = (unordered: readonly StateKey[], block: Hash): SharedCall => {
+  const groups = Map.groupBy(unordered, targetOf);
+  const input = [...groups].map(([target, own]) => word(target) + lengthWord(own.length) + own.map(wordOfKey).join(""));
+  const overrides = [...groups].map(([target, own]) => [target, { code: READER_CODES[own[0]?.field ?? "slot"] }]);
+  const keys = [...groups.values()].flat();
+  return {
+    call: createCall("eth_call", [
+      { to: DISPATCHER, data: `0x${input.join("")}` },
+      { blockHash: block },
+      { ...Object.fromEntries(overrides), [DISPATCHER]: { code: DISPATCHER_CODE } },
+    ]),
+    keys,
+    parse: (result) => parseBulkResult(keys, result),
+  };
+};
 
-/** Creates the call that reads slots and balances. */
-export const slotsAndBalancesCall = (keys: readonly StateKey[], block: Hash): BulkCall =>
-  createBulkCall(
-    [
-      ...slotGroups(keys.filter(({ field }) => field === "slot")),
-      ...accountGroup(
-        BALANCE_READER,
-        keys.filter(({ field }) => field === "balance"),
-      ),
-    ],
-    block,
-  );
+/** Creates the calls that read slots, balances and hashes of codes. A call that reads hashes overrides none of these codes. */
+export const bulkCalls = (keys: readonly StateKey[], block: Hash): readonly SharedCall[] =>
+  [keys.filter(({ field }) => field !== "code"), keys.filter(({ field }) => field === "code")]
+    .flatMap(partsOf)
+    .map((part) => bulkCall(part, block));
 
-/** Creates the call that reads the hashes of codes. It overrides none of these codes. */
-export const codeHashesCall = (keys: readonly StateKey[], block: Hash): BulkCall =>
-  createBulkCall(accountGroup(CODE_HASH_READER, keys), block);
-
-/**
- * Parses the result of a call: 64 digits of hex for each key, for a code its hash, and zero for no code.
- * Returns undefined if the node ignored the overrides.
- */
-export const parseBulkResult = ({ keys }: BulkCall, result: unknown): ReadonlyMap<StateKey, string> | undefined => {
+/** Parses the result of a call. Undefined if the node ignored the overrides. */
+const parseBulkResult = (keys: readonly StateKey[], result: unknown): ReadonlyMap<StateKey, string> | undefined => {
   if (!isData(result) || result.length !== 2 + keys.length * DIGITS) {
     return undefined;
   }
@@ -171,23 +151,14 @@ export const parseBulkResult = ({ keys }: BulkCall, result: unknown): ReadonlyMa
   );
 };
 
-/** Slots in one call; geth allows 1,024. */
-const MAX_SLOTS = 500;
-
-/** One eth_getProof and the keys of one account that it reads. */
-export interface ProofCall {
-  readonly call: Call;
-  readonly keys: readonly StateKey[];
-}
-
-/** Creates calls that read the values of accounts and slots. */
-export const proofCalls = (keys: readonly StateKey[], block: Hash): readonly ProofCall[] =>
+/** Creates calls of eth_getProof, each of one account. */
+export const proofCalls = (keys: readonly StateKey[], block: Hash): readonly SharedCall[] =>
   [...Map.groupBy(keys, ({ address }) => address)].flatMap(([address, own]) =>
-    Array.from({ length: Math.ceil(own.length / MAX_SLOTS) }, (_, index) => {
-      const part = own.slice(index * MAX_SLOTS, (index + 1) * MAX_SLOTS);
-      const slots = part.flatMap(({ slot }) => slot ?? []);
-      return { call: createCall("eth_getProof", [address, slots, { blockHash: block }]), keys: part };
-    }),
+    partsOf(own).map((part) => ({
+      call: createCall("eth_getProof", [address, part.flatMap(({ slot }) => slot ?? []), { blockHash: block }]),
+      keys: part,
+      parse: (result) => parseProof(part, result),
+    })),
   );
 
 const digitsOf = (value: unknown): string | undefined =>
@@ -201,8 +172,7 @@ const codeOf = (value: unknown): string | undefined => {
   return value.toLowerCase() === EMPTY_CODE_HASH ? ZERO_VALUE : value.slice(2).toLowerCase();
 };
 
-/** Parses a result. Returns undefined if it has another form. */
-export const parseProof = ({ keys }: ProofCall, result: unknown): ReadonlyMap<StateKey, string> | undefined => {
+const parseProof = (keys: readonly StateKey[], result: unknown): ReadonlyMap<StateKey, string> | undefined => {
   if (typeof result !== "object" || result === null) {
     return undefined;
   }

@@ -4,12 +4,12 @@ import { NodeError } from "../../../src/core/node.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { CallChecks, type LocalResult } from "../../../src/state/calls/callChecks.ts";
 import { defaultsCalls, parseDefaults } from "../../../src/state/calls/nodeDefaults.ts";
-import type { ValueFetch } from "../../../src/state/fetch/stateFetcher.ts";
-import { NO_VALUES } from "../../../src/state/fetch/storedFetch.ts";
+import type { StateFetcher } from "../../../src/state/fetch/stateFetcher.ts";
 import type { StateDifference } from "../../../src/state/originComparison.ts";
 import { StateChecks } from "../../../src/state/stateChecks.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
+import { fetchedValues } from "../../support/builders/nodeState.ts";
 import { createCost } from "../costRig.ts";
 
 const CONTRACT: Address = `0x${"c0".repeat(20)}`;
@@ -48,10 +48,11 @@ const createRig = ({ outcomes, actual = CODE }: RigOptions) => {
       found.push(fields.actual);
     }
   };
-  const read = async (keys: readonly StateKey[]) => new Map(keys.map((key) => [key, actual]));
-  const fetch: ValueFetch = async (_, sent) => {
-    asked.push(...sent.map(({ params }) => params));
-    return { ...NO_VALUES, outcomes: [left.shift()] };
+  const read = async (keys: readonly StateKey[]) =>
+    fetchedValues({ values: new Map(keys.map((key) => [key, actual])) });
+  const fetch: StateFetcher["fetch"] = async (_keys, _block, { further = [] } = {}) => {
+    asked.push(...further.map(({ params }) => params));
+    return fetchedValues({ outcomes: [left.shift()] });
   };
   const checks = new CallChecks({
     ...{ chain: "chain", cost, follower: { generation: 0 } },
@@ -114,11 +115,11 @@ test("one local result in 100 is compared, reads and calls together at most once
   const asked: string[] = [];
   const read = async () => {
     asked.push("read");
-    return new Map();
+    return fetchedValues();
   };
-  const fetch: ValueFetch = async () => {
+  const fetch: StateFetcher["fetch"] = async () => {
     asked.push("call");
-    return NO_VALUES;
+    return fetchedValues();
   };
   const reader = { unitsFor: () => 0, read, readSingly: read, fetch };
   const node = { name: "one", origin: "one", available: true, reader };

@@ -201,7 +201,7 @@ test("a read that takes turns is counted as a whole, and sent in parts until one
   });
   await assert.rejects(source.read(keys(accounts), SIGNAL), /no node/);
   await turns.run(INTERNAL_OWNER, async () => undefined);
-  assert.deepEqual([counted, parts], [3 * accounts.length, [99]]);
+  assert.deepEqual([counted, parts], [3 * accounts.length, [100]]);
 });
 
 test("a prefetch method that a node rejects is not used again, and one that fails is", async () => {

@@ -67,7 +67,7 @@ const read = async (fetch: StateFetch) => {
   let spent = 0;
   const expected = reader.unitsFor(keys(), block);
   const list = keys();
-  const values = await reader.read(list, block, (units) => {
+  const { values } = await reader.read(list, block, (units) => {
     spent += units;
   });
   return { reader, values, spent, expected, list };
@@ -107,7 +107,7 @@ test("slots of precompiles, and values of the accounts that the call overrides, 
     ...[1, 2, 32].map((slot): StateKey => ({ field: "slot", address, slot: wordOf(slot) })),
     ...(["balance", "code"] as const).map((field): StateKey => ({ field, address, slot: undefined })),
   ]);
-  const values = await reader.read(list, block, () => undefined);
+  const { values } = await reader.read(list, block, () => undefined);
   assert.deepEqual(
     list.map((key) => values.get(key)),
     await truth(list),

@@ -59,12 +59,12 @@ const createRig = (failure?: NodeError) => {
   };
   const fetcher = new StateFetcher(fetch, createUnitsOf(), () => nowMs);
   const bulk = async (keys: readonly StateKey[]) => {
-    const { values } = await fetcher.fetch(keys, [], block);
-    return keys.map((key) => values.get(key));
+    const { values, errors } = await fetcher.fetch(keys, block);
+    return keys.map((key) => values.get(key) ?? errors.get(key));
   };
   /** The same values, read one by one. */
   const plain = async (keys: readonly StateKey[]) => {
-    const values = await fetcher.readSingly(keys, block, () => undefined);
+    const { values } = await fetcher.readSingly(keys, block, () => undefined);
     return keys.map((key) => values.get(key));
   };
   return { ...rig, rig, bulk, plain };
@@ -141,7 +141,7 @@ test("the node that answered is named, unless several did", async () => {
       return calls.map(({ method }) => (method === "eth_call" ? unsupported : "0x1"));
     };
   const nodeOf = async (fetch: StateFetch): Promise<string | undefined> => {
-    const { node } = await new StateFetcher(fetch, createUnitsOf(), () => 1).fetch(reads(), [], block);
+    const { node } = await new StateFetcher(fetch, createUnitsOf(), () => 1).fetch(reads(), block);
     return node;
   };
   assert.equal(await nodeOf(named("one", "one")), "one");
