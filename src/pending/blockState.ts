@@ -1,9 +1,8 @@
-import type { StateChanges, StateReader, StateValues } from "../core/stateReader.ts";
+import type { StateReader, StateValues } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { formatWord, type Hash } from "../ethereum/hex.ts";
 import type { BlockEnvironment } from "../evm/engine.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS } from "../evm/systemCalls.ts";
-import { findAccount, findSlot } from "./stateLayers.ts";
 
 const BLOB_BASE_FEE_WITHOUT_BLOBS = 1n;
 
@@ -28,17 +27,6 @@ export const parentHashes = (
   jobs: readonly { readonly environment: PendingEnvironment }[],
 ): ReadonlyMap<bigint, Hash> =>
   new Map(jobs.map(({ environment: { number, parentHash } }) => [number - 1n, parentHash]));
-
-/** Reads state from the layers, newest first, then from the base. */
-export const layered = (base: StateReader, layers: readonly StateChanges[]): StateReader => ({
-  account: (address) => {
-    const written = findAccount(layers, address);
-    return written ? written.account : base.account(address);
-  },
-  code: base.code,
-  storage: (address, slot) => findSlot(layers, address, slot) ?? base.storage(address, slot),
-  blockHash: base.blockHash,
-});
 
 const NOTHING = new Uint8Array(0);
 

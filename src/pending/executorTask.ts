@@ -10,16 +10,10 @@ import type { PlainCall } from "../state/fetch/prefetch.ts";
 import { Channel } from "../threads/channel.ts";
 import type { ThreadTask } from "../threads/threadTask.ts";
 import type { Execution, FlashblockJob } from "./execution.ts";
-import { createFlashblockExecutor, type FlashblockExecutor } from "./flashblockExecutor.ts";
+import { createFlashblockExecutor, type FlashblockExecutor, MAX_AFTER_SEALED_MS } from "./flashblockExecutor.ts";
 import { JobCancelledError } from "./stateRounds.ts";
 
 const MAX_CODE_BYTES = 128 * 1024 * 1024;
-
-/**
- * The next block waits this long for the jobs of a sealed block. Then it is executed on fetched state. The remainder of a
- * sealed block has the same time.
- */
-const MAX_AFTER_SEALED_MS = 2_000;
 
 type Host = Channel<ExecutorHost, ExecutorFunctions>;
 type Outcome = Execution | "cancelled";
@@ -46,8 +40,6 @@ class ExecutorServer {
   /** Jobs up to `through` belong to a sealed block, and some of them have not ended. */
   #sealed: { readonly through: number; readonly atMs: number } | undefined;
   #queue: Promise<unknown> = Promise.resolve();
-  /** The jobs and the state that the last change of base discarded. */
-  #discarded: FlashblockExecutor | undefined;
 
   constructor(host: Host, engine: Engines, { nativeContracts }: ExecutorData) {
     this.#executor = createFlashblockExecutor(
@@ -65,10 +57,12 @@ class ExecutorServer {
     );
   }
 
-  execute(run: ExecutorRun): Promise<Outcome> {
+  async execute(run: ExecutorRun): Promise<Outcome> {
     const { job, rules, isExecutable } = run;
     if (job.isRemainder) {
-      return this.#executeRemainder(run);
+      // It begins in its turn, and the queue does not wait for its end.
+      await this.#enqueue(() => undefined);
+      return runJob(this.#executor, run);
     }
     this.#lastReceived = job.id;
     if (isExecutable) {
@@ -86,18 +80,8 @@ class ExecutorServer {
       if (through === this.#sealed?.through) {
         this.#sealed = undefined;
       }
-      this.#discarded =
-        through === undefined ? this.#executor.fork(performance.now() + MAX_AFTER_SEALED_MS) : undefined;
       this.#executor.rebase(base, through);
     });
-  }
-
-  /** The queue does not wait for it. */
-  async #executeRemainder(run: ExecutorRun): Promise<Outcome> {
-    const { before } = run.job;
-    const { executor } = await this.#enqueue(() => ({ executor: this.#discarded }));
-    const hasState = executor !== undefined && before !== undefined && executor.hasState(before);
-    return hasState ? runJob(executor, run) : "cancelled";
   }
 
   #deadlineMs(id: number): number | undefined {

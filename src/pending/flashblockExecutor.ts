@@ -6,18 +6,23 @@ import type { Engine } from "../evm/engine.ts";
 import { NotExecutableError } from "../evm/notExecutableError.ts";
 import { complete } from "../evm/reads/complete.ts";
 import { TransactionError } from "../evm/transactionError.ts";
-import { BaseState, type BaseStateOptions } from "./baseState.ts";
 import { BlockRun } from "./blockRun.ts";
-import { layered, overwritten, parentHashes } from "./blockState.ts";
+import { overwritten, parentHashes } from "./blockState.ts";
 import { EngineQueue, type EngineTurns } from "./engineQueue.ts";
-import { appendExecuted, type ExecutedFlashblock, ExecutedJobs, findMismatch, layersOf } from "./executedJobs.ts";
+import { ExecutedChain, type ExecutedChainOptions, layersOf } from "./executedChain.ts";
+import { appendExecuted, type ExecutedFlashblock, findMismatch } from "./executedFlashblock.ts";
 import type { Execution, ExecutionOutcome, FlashblockJob, UnverifiedReason } from "./execution.ts";
 import { type PreparedJob, PreparedJobs } from "./preparedJobs.ts";
 import { JobCancelledError, type RoundLimits, UnreadableStateError } from "./stateRounds.ts";
 
-export interface FlashblockExecutorOptions extends BaseStateOptions, RoundLimits {
+/** A remainder ends this long after the change of base that discarded its state. Jobs of a sealed block have the same time. */
+export const MAX_AFTER_SEALED_MS = 2_000;
+
+interface ExecutionOptions extends RoundLimits {
   readonly engine: (rules: Rules) => Engine;
 }
+
+export interface FlashblockExecutorOptions extends ExecutedChainOptions, ExecutionOptions {}
 
 /** The state on which one job executes: its ancestors and their layers, newest first. */
 interface PreState {
@@ -31,40 +36,29 @@ interface Attempt extends Pick<Execution, "outcome" | "unverified" | "cause"> {
   readonly executed?: ExecutedFlashblock;
 }
 
-/** The state and the jobs of a new executor. */
-interface ExecutorStart {
-  readonly base: BaseState;
-  readonly executed: ExecutedJobs;
-  readonly engineQueue: EngineTurns;
-}
-
 export const createFlashblockExecutor = (options: FlashblockExecutorOptions, base: BlockId): FlashblockExecutor =>
-  new FlashblockExecutor(options, {
-    base: new BaseState(options, base),
-    executed: new ExecutedJobs(),
-    engineQueue: new EngineQueue(),
-  });
+  new FlashblockExecutor(options, new ExecutedChain(options, base), new EngineQueue());
 
-/** Executes jobs one after another, each on the outcome of another. It keeps the base's values from block to block. */
+/** Executes jobs one after another, each on the outcome of another. */
 export class FlashblockExecutor {
-  readonly #options: FlashblockExecutorOptions;
-  readonly #base: BaseState;
+  readonly #options: ExecutionOptions;
   readonly #engineQueue: EngineTurns;
-  readonly #executed: ExecutedJobs;
   readonly #jobs: PreparedJobs;
+  #chain: ExecutedChain;
+  /** The chain that the last change of base discarded. */
+  #discarded: { readonly chain: ExecutedChain; readonly atMs: number } | undefined;
   /** The roots of a block are computed again for each of its messages. */
   readonly #leaves: LeafCache = new WeakMap();
   /** Everything that the running job and those below it have written, newest first. */
   #written: readonly StateChanges[] | undefined;
 
-  constructor(options: FlashblockExecutorOptions, { base, executed, engineQueue }: ExecutorStart) {
+  constructor(options: ExecutionOptions, chain: ExecutedChain, engineQueue: EngineTurns) {
     this.#options = options;
-    this.#base = base;
-    this.#executed = executed;
+    this.#chain = chain;
     this.#engineQueue = engineQueue;
     this.#jobs = new PreparedJobs({
-      ...{ base, engine: options.engine, engineQueue, limits: options },
-      written: () => this.#written ?? executed.layers(),
+      ...{ chain: () => this.#chain, engine: options.engine, engineQueue, limits: options },
+      written: () => this.#written ?? this.#chain.layers(),
     });
   }
 
@@ -75,50 +69,45 @@ export class FlashblockExecutor {
 
   /**
    * Executes a job. With `isExecutable: false` it only decodes, because the block's rules are not known.
-   * Throws JobCancelledError if nobody awaits the outcome any more.
+   * Throws JobCancelledError if nobody awaits the outcome any more, or the state that a remainder starts from is gone.
    */
   async run(job: FlashblockJob, rules: Rules, isExecutable = true): Promise<Execution> {
-    this.#jobs.start(job);
+    const executor = job.isRemainder ? this.#beside(job) : this;
+    executor.#jobs.start(job);
     try {
-      return await this.#run(job, rules, isExecutable);
+      return await executor.#run(job, rules, isExecutable);
     } finally {
-      this.#jobs.end(job);
+      executor.#jobs.end(job);
     }
-  }
-
-  /**
-   * Returns an executor of the same jobs on the same state, before a change of base that discards both here. It executes one
-   * transaction at a time, while this one waits for state.
-   */
-  fork(deadlineMs: number): FlashblockExecutor {
-    const { engine, fetch, codes, isNative } = this.#options;
-    const { idle } = this.#engineQueue;
-    return new FlashblockExecutor(
-      { engine, fetch, codes, isNative, deadlineMs: () => deadlineMs },
-      { base: this.#base.fork(), executed: this.#executed.fork(), engineQueue: { urgent: idle, idle } },
-    );
-  }
-
-  /** Whether the state after this job is here. */
-  hasState(job: number): boolean {
-    return this.#executed.has(job);
   }
 
   /** The base is another block now. `through`: the job whose outcome is that block's state; `undefined` if there is none. */
   rebase(base: BlockId, through: number | undefined): void {
-    const isExecuted = through !== undefined && this.#executed.has(through);
-    const layers = isExecuted ? layersOf(this.#executed.ancestors(through)) : undefined;
-    if (layers) {
-      this.#base.advance(base, layers.toReversed());
+    const { isCancelled = () => through === undefined } = this.#options;
+    if (through === undefined) {
+      this.#discarded = { chain: this.#chain, atMs: performance.now() };
+      this.#chain = this.#chain.startAt(base);
+      this.#jobs.rebase(isCancelled, false);
     } else {
-      this.#base.reset(base);
+      this.#discarded = undefined;
+      this.#jobs.rebase(isCancelled, this.#chain.seal(base, through));
     }
-    this.#jobs.rebase(this.#options.isCancelled ?? (() => through === undefined), layers !== undefined);
-    this.#executed.rebase(through);
+  }
+
+  /** Returns an executor on the discarded chain. It executes one transaction at a time, while this one waits for state. */
+  #beside({ before }: FlashblockJob): FlashblockExecutor {
+    const discarded = this.#discarded;
+    if (before === undefined || !discarded?.chain.has(before)) {
+      throw new JobCancelledError();
+    }
+    const { engine } = this.#options;
+    const { idle } = this.#engineQueue;
+    const deadlineMs = () => discarded.atMs + MAX_AFTER_SEALED_MS;
+    return new FlashblockExecutor({ engine, deadlineMs }, discarded.chain, { urgent: idle, idle });
   }
 
   async #run(job: FlashblockJob, rules: Rules, isExecutable: boolean): Promise<Execution> {
-    const ancestors = this.#executed.ancestors(job.before);
+    const ancestors = this.#chain.ancestors(job.before);
     const layers = layersOf(ancestors);
     const prepared = this.#jobs.prepare(job, rules);
     const isKnown = layers !== undefined && isExecutable && !job.hasPostExec;
@@ -129,7 +118,7 @@ export class FlashblockExecutor {
         ? await this.#attempt(prepared, { ancestors, layers })
         : { outcome: undefined, unverified, cause: isExecutable ? undefined : "the rules of this block are not known" };
     const executed = attempt.executed ?? appendExecuted(job, ancestors[0], rawsOf(prepared), []);
-    this.#executed.add(executed);
+    this.#chain.add(executed);
     return {
       transactions: prepared.decoded.map(({ identity }) => identity),
       transactionsRoot: orderedTrieRoot(executed.raws, this.#leaves),
@@ -148,7 +137,6 @@ export class FlashblockExecutor {
       if (unverified) {
         return { outcome: undefined, unverified, cause: undefined };
       }
-      this.#storeCodes(outcome.changes);
       return { executed: { ...executed, layer: outcome.changes }, outcome, unverified, cause: undefined };
     } catch (error) {
       if (error instanceof JobCancelledError) {
@@ -164,9 +152,8 @@ export class FlashblockExecutor {
     { ancestors, layers }: PreState,
   ): Promise<ExecutionOutcome> {
     if (job.index === 0) {
-      this.#base.known.add(overwritten(job.environment));
+      this.#chain.enter(overwritten(job.environment));
     }
-    const { known } = this.#base;
     const run = new BlockRun({
       job,
       engine,
@@ -176,7 +163,7 @@ export class FlashblockExecutor {
     });
     try {
       const { result, state } = await complete(run, {
-        readerOf: (missing) => layered(known.reader(missing), layers),
+        readerOf: (missing) => this.#chain.reader(layers, missing),
         turn: this.#engineQueue.urgent,
         fetch: async (missing, progress) => {
           this.#written = [progress.state.changes(), ...layers];
@@ -190,15 +177,6 @@ export class FlashblockExecutor {
       };
     } finally {
       this.#written = undefined;
-    }
-  }
-
-  #storeCodes(changes: StateChanges): void {
-    const { codes } = this.#options;
-    for (const { account, code } of changes.values()) {
-      if (account && code) {
-        codes.set(account.codeHash, code);
-      }
     }
   }
 }

@@ -8,9 +8,9 @@ import { createLikelyGuesses, type GuessedValues, largeGuesses } from "../evm/re
 import { MissingState } from "../evm/reads/missingState.ts";
 import { StateKeySet } from "../evm/reads/stateKeySet.ts";
 import type { PlainCall } from "../state/fetch/prefetch.ts";
-import type { BaseState } from "./baseState.ts";
-import { blockOf, layered, parentHashes } from "./blockState.ts";
+import { blockOf, parentHashes } from "./blockState.ts";
 import type { EngineTurns } from "./engineQueue.ts";
+import type { ExecutedChain } from "./executedChain.ts";
 import { executeTransaction, type Prepared } from "./executeTransactions.ts";
 import type { FlashblockJob } from "./execution.ts";
 
@@ -28,7 +28,7 @@ const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
 
 /** What guesses of all jobs share. */
 export interface SpeculationOptions {
-  readonly base: BaseState;
+  readonly chain: () => ExecutedChain;
   readonly engineQueue: EngineTurns;
   readonly readSets: ReadSets;
   /** Returns the layers that are known to be below the next transactions, newest first. */
@@ -161,10 +161,10 @@ export class Speculation {
   }
 
   async #guess(prepared: Prepared, guesses: GuessedValues): Promise<StateKeys> {
-    const { base, written } = this.#options;
+    const { chain, written } = this.#options;
     const { job, engine } = this.#decoded;
     const missing = new MissingState();
-    const reader = layered(base.known.reader(missing, guesses), written());
+    const reader = chain().reader(written(), missing, guesses);
     const block = blockOf(job.environment, parentHashes([job]), reader);
     try {
       await executeTransaction({ engine, state: engine.createState(reader), block }, prepared, 0n, CHECKS);

@@ -5,7 +5,7 @@ import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../e
 import type { Rules } from "../ethereum/rules.ts";
 import { StateKeySet } from "../evm/reads/stateKeySet.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, SYSTEM } from "../evm/systemCalls.ts";
-import type { StateFetchResult } from "./baseState.ts";
+import type { StateFetchResult } from "./executedChain.ts";
 import type { FlashblockJob, UnverifiedReason } from "./execution.ts";
 import { type DecodedJob, Speculation, type SpeculationOptions } from "./speculation.ts";
 
@@ -185,7 +185,7 @@ export class StateRounds {
     if (missing) {
       wanted.add(missing);
     }
-    const fetched = await this.#options.base.fetch(wanted.keys(), hint);
+    const fetched = await this.#options.chain().fetch(wanted.keys(), hint);
     if (fetched.traced > 0) {
       this.#speculation.close(hinted);
     }

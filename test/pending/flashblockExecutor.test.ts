@@ -190,37 +190,31 @@ test("moving the base along executed messages fetches nothing again, and another
   assert.ok(asked.length > before);
 });
 
-test("a fork executes after a discarded job, on the state before the change of base", async () => {
+test("a remainder is executed after a discarded job, on the state before the change of base", async () => {
   const { runner, run, asked } = createRig();
+  const rest = async (before: number, transactions: readonly Data[]) =>
+    run(3, {
+      ...{ isRemainder: true, before, index: 2, transactions },
+      expected: { ...expected(before + transactions.length), receiptsRoot: undefined },
+    });
   await run(1, { transactions: [await transfer(0)] });
   await run(2, { before: 1, index: 1, transactions: [await transfer(1)], expected: expected(2) });
-  const fork = runner.fork(performance.now() + 20_000);
+  await assert.rejects(rest(2, []), { name: "JobCancelledError" }, "the state of job 2 is not discarded");
   runner.rebase({ number: 1n, hash: `0x${"1".repeat(64)}` }, undefined);
-  assert.deepEqual([fork.hasState(1), runner.hasState(1)], [true, false]);
   const reads = asked.length;
-  const rest = async (before: number, transactions: readonly Data[]) =>
-    fork.run(
-      {
-        ...{ id: 3, before, environment: environment(1n), index: 2, transactions, accessList: [], hasPostExec: false },
-        expected: { ...expected(before + transactions.length), receiptsRoot: undefined },
-      },
-      RULES,
-    );
   const [whole, next] = await Promise.all([
     rest(2, [await transfer(2), await transfer(3)]),
     run(4, { environment: environment(2n), transactions: [await transfer(0)] }),
   ]);
   assert.equal(whole.unverified, undefined);
   assert.equal(whole.outcome?.changes.get(RECIPIENT)?.account?.balance, 4n);
-  assert.equal(
-    next.outcome?.changes.get(RECIPIENT)?.account?.balance,
-    1n,
-    "the other executor begins with fetched state",
-  );
+  assert.equal(next.outcome?.changes.get(RECIPIENT)?.account?.balance, 1n, "the next job begins with fetched state");
   const others = asked.slice(reads).filter(({ accounts }) => accounts.length > 0);
-  assert.equal(others.length, 1, "the fork has the values that were fetched before");
+  assert.equal(others.length, 1, "the remainder has the values that were fetched before");
   const shorter = await rest(1, []);
   assert.deepEqual([shorter.unverified, shorter.outcome?.changes.size], [undefined, 0]);
+  runner.rebase({ number: 2n, hash: `0x${"2".repeat(64)}` }, 4);
+  await assert.rejects(rest(2, []), { name: "JobCancelledError" }, "the next change of base drops the discarded state");
 });
 
 test("a result that differs from the message is unverified, and so is every later message", async () => {

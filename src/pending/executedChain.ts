@@ -1,0 +1,169 @@
+import { LRUCache } from "lru-cache";
+import type { BlockId } from "../core/heads.ts";
+import type { AccountChange, StateChanges, StateKeys, StateReader, StateValues } from "../core/stateReader.ts";
+import type { Address } from "../ethereum/hex.ts";
+import { CachedState, type CachedStateOptions } from "../evm/reads/cachedState.ts";
+import type { GuessedValues } from "../evm/reads/guesses.ts";
+import { MissingState } from "../evm/reads/missingState.ts";
+import { mergeChanges } from "../evm/reads/writtenState.ts";
+import type { PlainCall } from "../state/fetch/prefetch.ts";
+import type { ExecutedFlashblock } from "./executedFlashblock.ts";
+import { type Implementations, predictKeys } from "./predictKeys.ts";
+import { findAccount, findSlot } from "./stateLayers.ts";
+
+export interface ExecutedChainOptions extends CachedStateOptions {
+  /** Fetches state at a sealed block. `hint`: calls that will run soon. Some nodes can trace them and return what they read. */
+  readonly fetch: (base: BlockId, keys: StateKeys, hint?: readonly PlainCall[]) => Promise<StateValues>;
+}
+
+/** The result of one fetch, as numbers of values. */
+export interface StateFetchResult {
+  readonly requested: number;
+  /** Further values that a node returned because the calls of the hint read them. */
+  readonly traced: number;
+  /** Keys that are likely to be read next. */
+  readonly predicted: StateKeys;
+}
+
+const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
+const MAX_IMPLEMENTATIONS = 10_000;
+/** A value counts each time it is set. Above this number all values are discarded. */
+const MAX_KNOWN_VALUES = 2_000_000;
+
+/** The known values at a base block, and above it one version for each executed job, with the job before it as its parent. */
+export class ExecutedChain {
+  readonly #options: ExecutedChainOptions;
+  readonly #implementations: Implementations;
+  readonly #versions = new Map<number, ExecutedFlashblock>();
+  #base: BlockId;
+  #known: CachedState;
+  /** The base includes the versions up to this id. */
+  #sealedThrough = 0;
+
+  constructor(
+    options: ExecutedChainOptions,
+    base: BlockId,
+    implementations: Implementations = new LRUCache<Address, Address>({ max: MAX_IMPLEMENTATIONS }),
+  ) {
+    this.#options = options;
+    this.#implementations = implementations;
+    this.#base = base;
+    this.#known = new CachedState(options);
+  }
+
+  /** Creates the chain above another block. It knows no value. */
+  startAt(base: BlockId): ExecutedChain {
+    return new ExecutedChain(this.#options, base, this.#implementations);
+  }
+
+  has(id: number): boolean {
+    return this.#versions.has(id);
+  }
+
+  add(version: ExecutedFlashblock): void {
+    this.#versions.set(version.id, version);
+    for (const { account, code } of version.layer?.values() ?? []) {
+      if (account && code) {
+        this.#options.codes.set(account.codeHash, code);
+      }
+    }
+  }
+
+  /** Returns the versions from this one down to the base. Throws if one is unknown, because this thread may have replaced another. */
+  ancestors(from: number | undefined): readonly ExecutedFlashblock[] {
+    const ancestors: ExecutedFlashblock[] = [];
+    for (let id = from; id !== undefined && id > this.#sealedThrough; id = ancestors.at(-1)?.before) {
+      const version = this.#versions.get(id);
+      if (!version) {
+        throw new Error("the job that this one starts from was not executed in this thread");
+      }
+      ancestors.push(version);
+    }
+    return ancestors;
+  }
+
+  /** Returns the layers of all versions, newest first, or no layer if one is unknown. */
+  layers(): readonly StateChanges[] {
+    return layersOf([...this.#versions.values()].reverse()) ?? [];
+  }
+
+  /** Reads state from the layers, newest first, then from the base. Unknown values are recorded in `missing`, and guessed. */
+  reader(layers: readonly StateChanges[], missing: MissingState, guesses?: GuessedValues): StateReader {
+    const base = this.#known.reader(missing, guesses);
+    return {
+      account: (address) => {
+        const written = findAccount(layers, address);
+        return written ? written.account : base.account(address);
+      },
+      code: base.code,
+      storage: (address, slot) => findSlot(layers, address, slot) ?? base.storage(address, slot),
+      blockHash: base.blockHash,
+    };
+  }
+
+  /** Enters values at the base. */
+  enter(values: StateValues): void {
+    this.#known.add(values);
+  }
+
+  /** Fetches the keys whose values at the base are not known. */
+  async fetch(keys: StateKeys, hint: readonly PlainCall[]): Promise<StateFetchResult> {
+    const { fetch, codes } = this.#options;
+    const base = this.#base;
+    const missing = this.#known.uncached(keys);
+    const requested = missing.accounts.length + missing.slots.length + missing.blockHashes.length;
+    if (requested === 0) {
+      return { requested, traced: 0, predicted: NO_KEYS };
+    }
+    const values = await fetch(base, missing, hint.length > 0 ? hint : undefined);
+    // The base may be another block now, and that block may have written these values. Code does not change.
+    this.enter(
+      base.hash === this.#base.hash ? values : { accounts: [], codes: values.codes, slots: [], blockHashes: [] },
+    );
+    const traced = values.accounts.length + values.slots.length + values.blockHashes.length - requested;
+    return { requested, traced, predicted: predictKeys(values, (hash) => codes.get(hash), this.#implementations) };
+  }
+
+  /**
+   * Moves the base to a block whose last version is `through`. Versions above it stay. Returns whether the known values stay,
+   * together with what that block wrote: its state is known.
+   */
+  seal(base: BlockId, through: number): boolean {
+    const layers = this.has(through) ? layersOf(this.ancestors(through)) : undefined;
+    const written = [...mergeChanges(layers?.toReversed() ?? [])];
+    this.#base = base;
+    if (!layers || this.#known.size > MAX_KNOWN_VALUES || written.some((entry) => this.#isRecreated(entry))) {
+      this.#known = new CachedState(this.#options);
+    }
+    this.enter({
+      accounts: written.map(([address, { account }]) => [address, account]),
+      codes: [],
+      slots: written.flatMap(([address, { slots }]) =>
+        [...slots].map(([slot, value]) => [address, slot, value] as const),
+      ),
+      blockHashes: [],
+    });
+    this.#sealedThrough = through;
+    for (const id of this.#versions.keys()) {
+      if (id <= through) {
+        this.#versions.delete(id);
+      }
+    }
+    return layers !== undefined;
+  }
+
+  /** Whether an account that existed was created again: known slots of it may be wrong now. */
+  #isRecreated([address, { isCleared }]: readonly [Address, AccountChange]): boolean {
+    if (!isCleared) {
+      return false;
+    }
+    const missing = new MissingState();
+    return this.#known.reader(missing).account(address) !== undefined && missing.count === 0;
+  }
+}
+
+/** Returns the layers of versions in the same order, or `undefined` if one is unknown. */
+export const layersOf = (versions: readonly ExecutedFlashblock[]): readonly StateChanges[] | undefined => {
+  const layers = versions.flatMap(({ layer }) => layer ?? []);
+  return layers.length === versions.length ? layers : undefined;
+};
