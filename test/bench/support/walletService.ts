@@ -1,30 +1,25 @@
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { createService } from "../../support/servers/service.ts";
 
-/** A complete forebay in front of a node of `walletNode.ts`, in a process of its own. */
-export interface WalletServiceOptions {
+/** A chain in front of a node of `walletNode.ts`. */
+export interface WalletChain {
+  readonly name: string;
   readonly nodeUrl: string;
   readonly forks: "amsterdam" | "prague";
-  readonly blockMs: number;
   readonly state: object;
 }
 
-/** The memory in use after garbage was collected. The answer to "heap". */
-export interface HeapBytes {
-  readonly heapBytes: number;
+/** A complete forebay of these chains, in a process of its own. It sends its port. */
+export interface WalletServiceOptions {
+  readonly chains: readonly WalletChain[];
+  readonly blockMs: number;
 }
 
-setFlagsFromString("--expose-gc");
-const gc: () => void = runInNewContext("gc");
-
-process.once("message", async ({ nodeUrl, forks, blockMs, state }: WalletServiceOptions) => {
-  const { url } = await createService({ nodes: [{ url: nodeUrl }], forks, blockTimeMs: blockMs, state });
+process.once("message", async ({ chains, blockMs }: WalletServiceOptions) => {
+  const { url } = await createService(
+    chains.map(({ name, nodeUrl, forks, state }) => ({
+      ...{ name, nodes: [{ url: nodeUrl }], forks, blockTimeMs: blockMs, state },
+    })),
+  );
   process.send?.(Number(new URL(url).port));
-  process.on("message", () => {
-    gc();
-    const bytes: HeapBytes = { heapBytes: process.memoryUsage().heapUsed };
-    process.send?.(bytes);
-  });
 });
 process.on("disconnect", () => process.exit());
