@@ -5,7 +5,7 @@ import type { StateValuesReader } from "./stateKeys.ts";
 /** What a node shows of a chain. */
 export type ShownChain = Pick<
   StandInChain,
-  "fork" | "height" | "at" | "block" | "stateAt" | "proofAt" | "nodesAt" | "onBlock"
+  "fork" | "height" | "at" | "block" | "stateAt" | "proofAt" | "witnessOf" | "onBlock"
 >;
 
 /** A chain as a node shows it that stays on a branch, although the chain has left it. */
@@ -56,8 +56,8 @@ export class BranchView implements ShownChain {
     return this.#chain.proofAt(...read);
   }
 
-  nodesAt(hash: Hash): ReturnType<StandInChain["nodesAt"]> {
-    return this.#chain.nodesAt(hash);
+  witnessOf(block: StandInBlock): ReturnType<StandInChain["witnessOf"]> {
+    return this.#chain.witnessOf(block);
   }
 
   onBlock(listener: (block: StandInBlock) => void): () => void {

@@ -30,6 +30,9 @@ const encodePath = (path: string, isLeaf: boolean): Uint8Array => {
 const referenceOf = ({ encoded }: TrieNode): Uint8Array =>
   encoded.length < HASH_BYTES ? encoded : encodeBytes(keccak256(encoded));
 
+/** Whether a node of a path lies outside its parent. The first one always does. */
+const isOutside = ({ encoded }: TrieNode, index: number): boolean => index === 0 || encoded.length >= HASH_BYTES;
+
 const commonLength = (one: string, other: string): number => {
   let length = 0;
   while (length < one.length && one[length] === other[length]) {
@@ -85,32 +88,26 @@ export class SecureTrie {
     this.root = formatData(keccak256(this.#top.encoded));
   }
 
-  /** Returns all nodes that do not lie inside their parent. None: the trie is empty. */
-  get nodes(): readonly Data[] {
-    const nodes: Data[] = [];
-    const add = (node: TrieNode, isTop: boolean): void => {
-      if (isTop || node.encoded.length >= HASH_BYTES) {
-        nodes.push(formatData(node.encoded));
-      }
-      for (const child of node.children.values()) {
-        add(child, false);
-      }
-    };
-    if (this.#top.encoded !== NOTHING) {
-      add(this.#top, true);
-    }
-    return nodes;
-  }
-
   /** Returns the nodes on the path of a key, as geth does: without those that lie inside their parent. None: the trie is empty. */
   proofOf(key: Data): readonly Data[] {
-    const nodes: Data[] = [];
+    return this.#path(key)
+      .filter(isOutside)
+      .map(({ encoded }) => formatData(encoded));
+  }
+
+  /** Returns the nodes that a removal of the key needs: its path, and what hangs on its branches. */
+  nodesToRemove(key: Data): readonly Data[] {
+    const beside = this.#path(key).flatMap(({ children }) => [...children.values()]);
+    const hashed = beside.filter(({ encoded }) => encoded.length >= HASH_BYTES);
+    return [...this.proofOf(key), ...hashed.map(({ encoded }) => formatData(encoded))];
+  }
+
+  #path(key: Data): readonly TrieNode[] {
+    const nodes: TrieNode[] = [];
     let rest = pathOf(key);
     let node: TrieNode | undefined = this.#top.encoded === NOTHING ? undefined : this.#top;
     while (node !== undefined) {
-      if (nodes.length === 0 || node.encoded.length >= HASH_BYTES) {
-        nodes.push(formatData(node.encoded));
-      }
+      nodes.push(node);
       if (!rest.startsWith(node.path)) {
         break;
       }

@@ -87,9 +87,9 @@ export class StandInChain {
     return this.#roots?.proofAt(hash, address, slots);
   }
 
-  /** Returns all trie nodes of the state after a block. Undefined: it has none. */
-  nodesAt(hash: Hash): readonly Data[] | undefined {
-    return this.#roots?.nodesAt(hash);
+  /** Returns the trie nodes of the parent's state that a block needs, the root first. Undefined: it has none. */
+  witnessOf({ parentHash, hash }: Pick<StandInBlock, "parentHash" | "hash">): readonly Data[] | undefined {
+    return this.#roots?.witnessOf(parentHash, hash);
   }
 
   get latest(): StandInBlock {
@@ -124,12 +124,13 @@ export class StandInChain {
   }
 
   /** Seals a draft. Its phases: before the transactions, each transaction, after them. */
-  seal({ writes, phases, frames }: BlockDraft, content: BlockContent): StandInBlock {
+  seal(draft: BlockDraft, content: BlockContent): StandInBlock {
+    const { writes, phases, frames } = draft;
     if (phases.length !== content.transactions.length + 2) {
       throw new Error("a block needs a phase for each transaction, one before and one after them");
     }
     const accessList = this.fork === "amsterdam" ? createBlockAccessList(phases) : undefined;
-    const state = this.#roots?.next(this.#canonical.at(-1)?.hash, writes);
+    const state = this.#roots?.next(this.#canonical.at(-1)?.hash, draft);
     const block = this.#createBlock(content, { accessList, stateRoot: state?.root }, (hashes) => ({
       trace: (form) => formatDiffTrace(phases.slice(1, -1), hashes, form),
       callTrace: formatCallTrace(frames.slice(1, -1), hashes),

@@ -18,7 +18,7 @@ export interface StandInNodeOptions {
   readonly hasAccessLists?: boolean | undefined;
   /** The node has proofs. The headers of the chain need state roots. */
   readonly hasProofs?: boolean | undefined;
-  /** The node has execution witnesses, with all nodes of the parent's state. The headers of the chain need state roots. */
+  /** The node has execution witnesses. The headers of the chain need state roots. */
   readonly hasWitnesses?: boolean | undefined;
   /** Changes the results of some methods, as a node that lies. */
   readonly lies?: Readonly<Record<string, (result: unknown, params: readonly unknown[]) => unknown>> | undefined;
@@ -151,8 +151,8 @@ export class StandInNode {
     }
     if (hasWitnesses) {
       sources.debug_executionWitness = ([block]) => {
-        const { parentHash } = this.#blockOf(block);
-        return { state: chain.nodesAt(parentHash) ?? [], codes: [], keys: null, headers: [] };
+        const state = chain.witnessOf(this.#blockOf(block)) ?? [];
+        return { state, codes: [], keys: null, headers: [] };
       };
     }
     if (hasProofs) {

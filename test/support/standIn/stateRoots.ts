@@ -1,7 +1,9 @@
 import { LRUCache } from "lru-cache";
 import { type Address, type Data, formatQuantity, type Hash, parseData } from "../../../src/ethereum/hex.ts";
 import { encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp.ts";
+import { BEACON_ROOTS, BLOCK_HASHES } from "../../../src/evm/systemCalls.ts";
 import type { ProofResponse } from "../builders/provenState.ts";
+import type { BlockDraft, PhaseDiff } from "./blockDraft.ts";
 import { CodeHashes } from "./codeHashes.ts";
 import { SecureTrie } from "./secureTrie.ts";
 
@@ -20,7 +22,16 @@ interface StoredAccount {
 interface StoredState {
   readonly accounts: ReadonlyMap<Address, StoredAccount>;
   readonly trie: SecureTrie;
+  /** What the block read or wrote: accounts with slots. */
+  readonly touched: ReadonlyMap<Address, ReadonlySet<Hash>>;
 }
+
+/** Every block calls them: EIP-4788, EIP-2935, EIP-7002, EIP-7251. */
+const CALLED: readonly Address[] = [
+  ...[BEACON_ROOTS, BLOCK_HASHES],
+  "0x00000961ef480eb55e80d19ad83579a64c007002",
+  "0x0000bbddc7ce488642fb579f8b00f3a590007251",
+];
 
 /** The blocks whose state has proofs. */
 const MAX_STATES = 400;
@@ -70,13 +81,25 @@ const byAccount = (writes: ReadonlyMap<string, string>): ReadonlyMap<Address, Ma
   return grouped;
 };
 
+const touchedIn = (phases: readonly PhaseDiff[]): ReadonlyMap<Address, ReadonlySet<Hash>> => {
+  const touched = new Map(CALLED.map((address) => [address, new Set<Hash>()]));
+  for (const { address, slots } of phases.flat()) {
+    const own = touched.get(address) ?? new Set();
+    touched.set(address, own);
+    for (const [slot] of slots) {
+      own.add(slot);
+    }
+  }
+  return touched;
+};
+
 /** The state tries of a chain's newest blocks, of all branches. */
 export class StateRoots {
   readonly #states = new LRUCache<Hash, StoredState>({ max: MAX_STATES });
   readonly #codeHashes = new CodeHashes();
 
   /** Returns the state root after a block that makes these writes, and the function that keeps the state under the block's hash. */
-  next(parent: Hash | undefined, writes: ReadonlyMap<string, string>) {
+  next(parent: Hash | undefined, { writes, phases }: Pick<BlockDraft, "writes" | "phases">) {
     const before = parent === undefined ? undefined : this.#states.get(parent);
     const accounts = new Map(before?.accounts);
     for (const [address, own] of byAccount(writes)) {
@@ -86,7 +109,8 @@ export class StateRoots {
     const trie = new SecureTrie(
       [...accounts].flatMap(([address, account]) => (exists(account) ? [[address, this.#encode(account)]] : [])),
     );
-    return { root: trie.root, keep: (hash: Hash) => void this.#states.set(hash, { accounts, trie }) };
+    const state = { accounts, trie, touched: touchedIn(phases) };
+    return { root: trie.root, keep: (hash: Hash) => void this.#states.set(hash, state) };
   }
 
   /** Answers eth_getProof after a block. Undefined: the block is too old. */
@@ -109,14 +133,24 @@ export class StateRoots {
     };
   }
 
-  /** Returns all nodes of the tries after a block. Undefined: the block is too old. */
-  nodesAt(hash: Hash): readonly Data[] | undefined {
-    const state = this.#states.get(hash);
-    return (
-      state && [
-        ...new Set([...state.trie.nodes, ...[...state.accounts.values()].flatMap(({ storage }) => storage.nodes)]),
-      ]
-    );
+  /** Returns the nodes of the parent's tries that a block needs, the root first, as an execution witness. Undefined: it is too old. */
+  witnessOf(parent: Hash, hash: Hash): readonly Data[] | undefined {
+    const before = this.#states.get(parent);
+    const after = this.#states.get(hash);
+    if (before === undefined || after === undefined) {
+      return undefined;
+    }
+    const needed = (trie: SecureTrie, key: Data, isRemoved: boolean) =>
+      isRemoved ? trie.nodesToRemove(key) : trie.proofOf(key);
+    const nodes = [...after.touched].flatMap(([address, slots]) => {
+      const old = before.accounts.get(address) ?? NO_ACCOUNT;
+      const own = after.accounts.get(address) ?? NO_ACCOUNT;
+      return [
+        ...needed(before.trie, address, exists(old) && !exists(own)),
+        ...[...slots].flatMap((slot) => needed(old.storage, slot, old.slots.has(slot) && !own.slots.has(slot))),
+      ];
+    });
+    return [...new Set(nodes)];
   }
 
   #encode({ nonce, balance, code, storage }: StoredAccount): Uint8Array {
