@@ -26,11 +26,12 @@ const MINUTE_MS = 60_000;
 const FIRST_MS = 2 * MINUTE_MS;
 const TIERS_MS = { healthyMs: 2 * MINUTE_MS, stoppedMs: MINUTE_MS };
 const TIERS_SHORT_MS = { healthyMs: 10_000, stoppedMs: 6_000 };
-/** `ONLY="trace;access list"` selects services by name; "own node first" is one. "access list, proven" runs only if it is selected. `BLOCKS=200` selects the chain with blocks of 200 ms. */
+/** `ONLY="trace;access list"` selects services by name; "own node first" is one. Services with proofs run only if they are selected. `BLOCKS=200` selects the chain with blocks of 200 ms. */
 const only = process.env.ONLY?.split(";");
 const onlyBlocks = process.env.BLOCKS;
 
 const PROVEN = "access list, proven";
+const WITNESSED = "trace, proven by witness";
 
 interface Measured {
   readonly name: string;
@@ -48,7 +49,10 @@ const measuredServices = ({ manyWallets: wallets, fewWallets }: Phases): readonl
     { name: "access list", source: "accessList", follow: "auto", wallets } as const,
     ...(only === undefined
       ? []
-      : [{ name: PROVEN, source: "accessList", follow: "auto", wallets, prove: "auto" } as const]),
+      : ([
+          { name: PROVEN, source: "accessList", follow: "auto", wallets, prove: "auto" },
+          { name: WITNESSED, source: "witness", follow: "auto", wallets, prove: "auto" },
+        ] as const)),
     { name: "plain reads, trace", source: "trace", follow: "plain", wallets } as const,
     { name: "no source", source: "none", follow: "auto", wallets } as const,
     ...fewWallets.flatMap((few) => [
@@ -110,7 +114,7 @@ const startServices = async (services: readonly Measured[], urls: NodesUrls, pha
 const stateOf = ({ follow, source, prove }: Measured, probation: Phases["probation"]): object => ({
   state: {
     follow: follow === "false" ? false : follow,
-    ...(source === "trace" && { source }),
+    ...((source === "trace" || source === "witness") && { source: "trace" }),
     prove: prove ?? false,
     probation,
   },
@@ -146,7 +150,7 @@ interface Phases {
 /** With fewer blocks than this share, the machine was too slow for significant figures. */
 const MIN_BLOCK_SHARE = 0.95;
 
-/** Runs all services on one chain at once. Returns the rows of the first time and of the rest, by service. */
+/** Runs all services on one chain at once. Returns the rows of the first time, of its first half, and of the rest, by service. */
 const measure = async (phases: Phases) => {
   const { manyWallets, blockMs, firstMs, wholeMs } = phases;
   if (onlyBlocks !== undefined && onlyBlocks !== String(blockMs)) {
@@ -163,7 +167,9 @@ const measure = async (phases: Phases) => {
     node.send(options);
     running = await startServices(services, (await node.message()) as NodesUrls, phases);
     const begin = await readSamples(node, running);
-    await sleep(firstMs);
+    await sleep(firstMs / 2);
+    const minute = await readSamples(node, running);
+    await sleep(firstMs / 2);
     const first = await readSamples(node, running);
     await sleep(wholeMs - firstMs);
     const last = await readSamples(node, running);
@@ -172,6 +178,7 @@ const measure = async (phases: Phases) => {
     const isSlow = last.blocks - begin.blocks < MIN_BLOCK_SHARE * (wholeMs / blockMs);
     return running.map(({ service: { name }, clients }) => ({
       ...{ blocks: `${blockMs} ms`, name, errors: clients.errors, hitP99Ms: p99Of(clients.hitsMs), isSlow },
+      firstMinute: between(begin, minute, name),
       first: between(begin, first, name),
       later: between(first, last, name),
       whole: between(begin, last, name),
@@ -201,11 +208,14 @@ const print = (rows: Rows): void => {
 
 const printTotals = (rows: Rows): void => {
   console.table(
-    rows.map(({ blocks, name, first, later, whole, errors, hitP99Ms }) => {
+    rows.map(({ blocks, name, firstMinute, first, later, whole, errors, hitP99Ms }) => {
       const unfollowed = rows.find(
         (row) =>
           row.name ===
-          name.replace(/(plain reads, trace|trace|feed|access list(, proven)?|no source)$/, "follow: false"),
+          name.replace(
+            /(plain reads, trace|trace(, proven by witness)?|feed|access list(, proven)?|no source)$/,
+            "follow: false",
+          ),
       );
       return {
         ...{ blocks, name, errors, "hits, p99 ms": hitP99Ms },
@@ -213,6 +223,7 @@ const printTotals = (rows: Rows): void => {
         "calls, later": later.callsPerThousand,
         "units per 1,000, first": first.unitsPerThousand,
         "units, later": later.unitsPerThousand,
+        "% of direct, first minute": round(100 * firstMinute.ofDirect, 1),
         "% of direct, first": round(100 * first.ofDirect, 1),
         "% of direct, later": round(100 * later.ofDirect, 1),
         "of it eth_call": later.percentByMethod.eth_call ?? 0,
@@ -226,8 +237,11 @@ const printTotals = (rows: Rows): void => {
 const shareOf = (rows: Rows, name: string): number =>
   rows.find((row) => row.name === name)?.later.ofDirect ?? Number.NaN;
 
-const firstShareOf = (rows: Rows, name: string): number =>
-  rows.find((row) => row.name === name)?.first.ofDirect ?? Number.NaN;
+/** Returns by how much the share of direct units of a service with proofs is above that of the one without, in percentage points. */
+const moreUnits = (rows: Rows, name: string, without: string, time: "firstMinute" | "later"): number => {
+  const percentOf = (of: string): number => 100 * (rows.find((row) => row.name === of)?.[time].ofDirect ?? Number.NaN);
+  return round(percentOf(name) - percentOf(without), 2);
+};
 
 /** Puts the own node first, and a provider behind it. The own node is stopped for a time. Returns the units at the provider. */
 const measureTiers = async (short: boolean, wallets: number, probation: Phases["probation"]) => {
@@ -281,8 +295,11 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     feed: shareOf(slow, "feed"),
     accessList: shareOf(slow, "access list"),
     provenList: shareOf(slow, PROVEN),
-    firstMinutesOfProvenList: firstShareOf(slow, PROVEN),
-    firstMinutesOfAccessList: firstShareOf(slow, "access list"),
+    provenListMorePercent: moreUnits(slow, PROVEN, "access list", "later"),
+    provenListMorePercentInFirstMinute: moreUnits(slow, PROVEN, "access list", "firstMinute"),
+    witnessed: shareOf(slow, WITNESSED),
+    witnessedMorePercent: moreUnits(slow, WITNESSED, "trace", "later"),
+    witnessedMorePercentInFirstMinute: moreUnits(slow, WITNESSED, "trace", "firstMinute"),
     plainReads: shareOf(slow, "plain reads, trace"),
     noSource: shareOf(slow, "no source"),
     fastBlocks: shareOf(fast, "trace"),

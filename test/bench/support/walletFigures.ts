@@ -67,7 +67,7 @@ export const describeWallets = (before: WalletSample, after: WalletSample): Wall
   };
 };
 
-const SERIES = /^forebay_state_(units_spent|answers|waits|drops|write_sets)_total\{(.+)\} (\d+(?:\.\d+)?)$/;
+const SERIES = /^forebay_state_(units_spent|answers|waits|drops|write_sets|proofs)_total\{(.+)\} (\d+(?:\.\d+)?)$/;
 const LABEL = /(\w+)="([^"]*)"/g;
 
 /** Reads the units and events that a process counts. */
