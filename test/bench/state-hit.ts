@@ -80,7 +80,7 @@ const provenResult = (results: { readonly ours: readonly Measured[]; readonly ya
   return { proven: round(proven), knownBeside: round(known), provenOfKnown: round(proven / known) };
 };
 
-/** Compares the CPU time of a read of known state with that of the same read from the memory cache, and with that of proven state. */
+/** Compares the CPU time of a read of known state with that from the memory cache. A read of proven state is compared with it. */
 export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   const node = startChild("walletNode.ts");
   const children: Child[] = [];
