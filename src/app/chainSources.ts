@@ -7,7 +7,7 @@ import type { ForwardedReasons } from "./forwardedReasons.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 /** The views of one chain, as far as requests of clients use them. */
-export interface ClientViews extends Omit<ChainViews, "execution" | "forks" | "systemContracts"> {
+export interface ClientViews extends Omit<ChainViews, "execution" | "findExecuted" | "forks" | "systemContracts"> {
   readonly execution: Chain["execution"];
 }
 

@@ -42,7 +42,7 @@ const CATCH_UP_MS = 5_000;
 const nowMs = (): number => performance.now();
 
 export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "cost" | "trust"> {
-  readonly views: Pick<ChainViews, "ready" | "view" | "forks" | "systemContracts" | "execution">;
+  readonly views: Pick<ChainViews, "ready" | "view" | "forks" | "systemContracts" | "execution" | "findExecuted">;
   readonly forwarded: ForwardedReasons;
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "maxScriptMs" | "sharedValues" | "forget">;
   readonly storage: ChainSnapshotsOptions["storage"];

@@ -13,6 +13,7 @@ import { noExecutor } from "../pending/execution.ts";
 import { Pending } from "../pending/pending.ts";
 import type { PendingOptions } from "../pending/pendingParts.ts";
 import { parseSubmitted, type SubmittedTransaction } from "../pending/submittedTransaction.ts";
+import type { ExecutedSourceOptions } from "../state/sources/executedSource.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { type ChainExecution, type ChainExecutionOptions, createExecution } from "./createExecution.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
@@ -28,8 +29,6 @@ export interface ChainViewsOptions {
   readonly store: ChainExecutionOptions["store"];
   /** The threads of all chains. */
   readonly threads: EvmThreads;
-  /** Called with the sealed blocks that are executed from the feed. */
-  readonly onReconciled?: PendingOptions["onReconciled"];
   readonly forwarded: Pick<ForwardedReasons, "set">;
   readonly budget: MemoryBudget;
   readonly telemetry: Telemetry;
@@ -82,6 +81,10 @@ export class ChainViews {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
+
+  /** Returns what the feed's messages have executed of a sealed block: see Pending. */
+  readonly findExecuted: ExecutedSourceOptions["find"] = (...read) =>
+    this.#pending?.findExecuted(...read) ?? "incomplete";
 
   /** Records a raw transaction that a node accepted, for the pending nonce of its sender. */
   recordSubmitted(raw: string): SubmittedTransaction | undefined {
@@ -194,7 +197,6 @@ export class ChainViews {
       ...(hasFeed && { openFeed: this.#openFeed }),
       read: this.#callNode,
       sharedValues: pipeline.sharedValues,
-      onReconciled: this.#options.onReconciled,
       telemetry,
     });
   }

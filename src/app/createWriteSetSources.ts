@@ -7,7 +7,6 @@ import { fullBlockRequest } from "../methods/ownBlockReads.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
 import { BlockExecutor } from "../pending/blockExecutor.ts";
 import { AccessListSource } from "../state/sources/accessListSource.ts";
-import type { ExecutedBlocks } from "../state/sources/executedBlocks.ts";
 import { ExecutedSource, type ExecutedSourceOptions } from "../state/sources/executedSource.ts";
 import { SharedSource } from "../state/sources/sharedSource.ts";
 import type { SourceNodes } from "../state/sources/sourceNodes.ts";
@@ -26,9 +25,7 @@ export interface WriteSetSourcesOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "maxScriptMs">;
-  readonly views: Pick<ChainViews, "forks" | "systemContracts" | "execution">;
-  /** Undefined without a feed. */
-  readonly executedBlocks: Pick<ExecutedBlocks, "find"> | undefined;
+  readonly views: Pick<ChainViews, "forks" | "systemContracts" | "execution" | "findExecuted">;
   readonly thread: WriteSetThread;
   readonly cost: StateCost;
   readonly trust: SourceTrust;
@@ -165,7 +162,7 @@ const createBlockExecutor = (options: WriteSetSourcesOptions): BlockExecutor | u
 
 /** Creates the sources of write sets that `state.source` allows, in the order in which they are asked. */
 export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly WriteSetSource[] => {
-  const { config, upstreams, executedBlocks, thread, cost } = options;
+  const { config, upstreams, views, thread, cost } = options;
   const { source } = config.state;
   if (source === "execute") {
     const blocks = createBlockExecutor(options);
@@ -180,8 +177,9 @@ export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly
     unitsOf: cost.unitsOf,
   });
   const proven = createProof(options, nodes);
+  const hasFeed = config.pending.feeds.length > 0;
   const available = [
-    ...(executedBlocks === undefined ? [] : [proven(createExecutedSource(options, "feed", executedBlocks.find))]),
+    ...(hasFeed ? [proven(createExecutedSource(options, "feed", views.findExecuted))] : []),
     share(accessList),
     proven(share(createTraceSource(options, nodes))),
   ];

@@ -8,7 +8,6 @@ import { isFields } from "../json/jsonBytes.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { isQuickMethod, methodLabel } from "../methods/handlers.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
-import { ExecutedBlocks } from "../state/sources/executedBlocks.ts";
 import { DataStorage } from "../storage/dataStorage.ts";
 import { LocalFilters } from "../subscriptions/localFilters.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
@@ -124,13 +123,11 @@ export const createFollowedSources = (config: ChainConfig, shared: Shared, signa
   const upstreams = createChainUpstreams(config, shared);
   const pipeline = createReadPipeline(config, shared, upstreams, signal);
   storeChain({ config, shared, upstreams, pipeline, signal });
-  const executedBlocks = config.pending.feeds.length > 0 ? new ExecutedBlocks() : undefined;
   const forwarded = new ForwardedReasons(config.name, telemetry);
   const views: ChainViews = new ChainViews({
     config,
     upstreams,
     pipeline,
-    onReconciled: executedBlocks?.record,
     knownState: () => state.executionReads,
     store: () => state.store,
     forwarded,
@@ -139,7 +136,7 @@ export const createFollowedSources = (config: ChainConfig, shared: Shared, signa
     telemetry,
   });
   const storage = shared.storage instanceof DataStorage ? shared.storage : undefined;
-  const parts = { config, upstreams, pipeline, views, executedBlocks, thread, forwarded, storage, signal, telemetry };
+  const parts = { config, upstreams, pipeline, views, thread, forwarded, storage, signal, telemetry };
   const state: ChainState = new ChainState(parts);
   const { maxFilters: maxPerClient, maxFilterBytes: maxBytesPerClient } = config.logs;
   return {

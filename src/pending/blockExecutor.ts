@@ -1,7 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { BlockContent } from "../state/sources/blockContent.ts";
-import type { BlockChanges, ExecutedBlock } from "../state/sources/executedBlocks.ts";
+import type { BlockChanges, ExecutedBlock } from "../state/sources/executedSource.ts";
 import type { Executor } from "./execution.ts";
 import { executeAfter } from "./sealBlocks.ts";
 

@@ -1,8 +1,8 @@
 import type { HeadChange, Heads, RingBlock } from "../core/heads.ts";
-import type { ExecutedBlock } from "../state/sources/executedBlocks.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ExtraBlockFields } from "./applyMessage.ts";
 import type { DroppedTransactions } from "./droppedTransactions.ts";
+import { ExecutedBlocks } from "./executedBlocks.ts";
 import type { ExecutionPipeline } from "./executionPipeline.ts";
 import type { FeedIntake } from "./feedIntake.ts";
 import type { TransactionFields } from "./nodeTransactionFields.ts";
@@ -16,13 +16,13 @@ export interface HeadReconciliationOptions extends ReconcileOptions {
   readonly pipeline: ExecutionPipeline;
   readonly transactionFields: Pick<TransactionFields, "hasTimestamp" | "deposit">;
   readonly dropped: Pick<DroppedTransactions, "resolve">;
-  /** Called after each comparison of heads with the pending blocks. See sealBlocks. */
-  readonly onReconciled?: ((heads: Heads, executed: readonly ExecutedBlock[]) => void) | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
 /** Compares each sealed block with the pending block of its number, and moves the base of the execution pipeline. */
 export class HeadReconciliation {
+  /** The sealed blocks that the feed's messages have executed. */
+  readonly executedBlocks = new ExecutedBlocks();
   readonly #options: HeadReconciliationOptions;
   /** Blocks that heads replaced while an execution at or below them runs. They are reconciled together. */
   #replaced: RingBlock[] | undefined;
@@ -51,11 +51,11 @@ export class HeadReconciliation {
     const pending = pipeline.chain();
     if (pending.base.hash === head.latest.hash) {
       pipeline.setBlocks(feed.blocks);
-      this.#options.onReconciled?.(head, []);
+      this.executedBlocks.record(head, []);
       return;
     }
     const { name, passed, isExecuted } = reconcile(pending, { heads: head, from: replaced, to: [] }, this.#options);
-    this.#options.onReconciled?.(head, sealBlocks(pending, head, passed, this.#options));
+    this.executedBlocks.record(head, sealBlocks(pending, head, passed, this.#options));
     if (name === "reorganised") {
       telemetry.log.warn({ chain, head: head.latest.number }, "pending blocks were orphaned");
     }

@@ -3,6 +3,7 @@ import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
+import type { ExecutedBlocks } from "./executedBlocks.ts";
 import { needsNode } from "./mode.ts";
 import { createPendingParts, type PendingOptions, type PendingParts } from "./pendingParts.ts";
 
@@ -51,6 +52,11 @@ export class Pending {
   /** Calls the listener synchronously with each new view. */
   subscribe(listener: (change: PendingChange) => void): () => void {
     return this.#parts.publication.subscribe(listener);
+  }
+
+  /** Returns what the feed's messages have executed of a sealed block. Waits until the block is compared with the pending one. */
+  findExecuted(...read: Parameters<ExecutedBlocks["find"]>): ReturnType<ExecutedBlocks["find"]> {
+    return this.#parts.reconciliation.executedBlocks.find(...read);
   }
 
   /** Records a transaction that a node accepted through forebay. The sender's pending nonce counts it. */

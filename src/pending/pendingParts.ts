@@ -8,7 +8,7 @@ import { DroppedTransactions } from "./droppedTransactions.ts";
 import type { Executor } from "./execution.ts";
 import { ExecutionPipeline, type ExecutionPipelineOptions } from "./executionPipeline.ts";
 import { FeedIntake } from "./feedIntake.ts";
-import { HeadReconciliation, type HeadReconciliationOptions, type HeadSource } from "./headReconciliation.ts";
+import { HeadReconciliation, type HeadSource } from "./headReconciliation.ts";
 import type { PendingBackend } from "./mode.ts";
 import { TransactionFields } from "./nodeTransactionFields.ts";
 import { PendingSupportProbe } from "./pendingSupportProbe.ts";
@@ -34,8 +34,6 @@ export interface PendingOptions {
   readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
   /** Values that replicas share, so that transactions sent through other replicas count too. */
   readonly sharedValues?: SharedValues | undefined;
-  /** Called after each comparison of heads with the pending blocks. See sealBlocks. */
-  readonly onReconciled?: HeadReconciliationOptions["onReconciled"];
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   /** Milliseconds of a monotonic clock. Tests replace it. */
   readonly now?: () => number;

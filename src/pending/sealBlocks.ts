@@ -2,7 +2,7 @@ import type { HeaderFields, Heads } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { type Data, isQuantity } from "../ethereum/hex.ts";
-import type { BlockChanges, ExecutedBlock } from "../state/sources/executedBlocks.ts";
+import type { BlockChanges, ExecutedBlock } from "../state/sources/executedSource.ts";
 import { isAbsent } from "../verification/jsonFields.ts";
 import type { BlockPart, PendingBlockState, PendingChain } from "./applyMessage.ts";
 import { type Execution, type FlashblockJob, isMismatch } from "./execution.ts";

@@ -6,7 +6,6 @@ import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { parseData } from "../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
-import { ExecutedBlocks } from "../../src/state/sources/executedBlocks.ts";
 import { ExecutedSource } from "../../src/state/sources/executedSource.ts";
 import { unpackWrites } from "../../src/state/sources/unpackWrites.ts";
 import { WriteSetThread } from "../../src/state/sources/writeSetThread.ts";
@@ -55,8 +54,7 @@ const compareWriteSets = async (t: TestContext, isPartial: boolean): Promise<voi
   const signer = new ActorSigner(devnet.chainId, ANVIL_KEYS);
   // The compilation takes seconds. If the feed is silent for that long, it is opened again.
   const deployment = await signer.deploy();
-  const { find, record } = new ExecutedBlocks();
-  const rig = await createDevnetPending(devnet, { forks: ISTHMUS, onReconciled: record });
+  const rig = await createDevnetPending(devnet, { forks: ISTHMUS });
   const thread = new WriteSetThread({
     entry: workerEntry("writeSets"),
     onFailure: (error) => rig.failures.push(error),
@@ -69,7 +67,8 @@ const compareWriteSets = async (t: TestContext, isPartial: boolean): Promise<voi
   const ask = createAsk(devnet.anvilUrl);
   const completions: number[] = [];
   const source = new ExecutedSource({
-    ...{ kind: "feed", find, thread, nowMs: () => performance.now() },
+    ...{ kind: "feed", thread, nowMs: () => performance.now() },
+    find: (block, signal) => rig.pending.findExecuted(block, signal),
     readBlock: async ({ hash }) => Buffer.from(JSON.stringify(await ask("eth_getBlockByHash", [hash, true]))),
     blockTimeMs: () => 20_000,
     cost: { ...everySource, unitsOf: () => 20, spend: (_purpose, units) => completions.push(units) },
@@ -177,10 +176,10 @@ const header = (number: bigint, change: HeaderFields = {}): HeaderFields => ({
 const messages = (number: bigint) => raws.map((each, index) => flashblock(index, { number, transactions: [each] }));
 
 const createSource = (t: TestContext) => {
-  const { find, record } = new ExecutedBlocks();
-  const rig = createRig(t, { onReconciled: record });
+  const rig = createRig(t);
   const source = new ExecutedSource({
-    ...{ kind: "feed", find, blockTimeMs: () => 2_000, nowMs: () => 0 },
+    ...{ kind: "feed", blockTimeMs: () => 2_000, nowMs: () => 0 },
+    find: (block, signal) => rig.pending.findExecuted(block, signal),
     ...{ thread: { run: () => assert.fail("no block is read") }, readBlock: () => assert.fail("no block is read") },
     cost: { ...everySource, unitsOf: () => 20, spend: () => {}, shouldFollow: () => false },
   });

@@ -6,7 +6,6 @@ import { type Address, type Data, parseData } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import type { BlockContent } from "../../src/state/sources/blockContent.ts";
-import { ExecutedBlocks } from "../../src/state/sources/executedBlocks.ts";
 import { flashblock, hashOf, raw } from "../support/builders/flashblocks.ts";
 import { createRig } from "./pendingRig.ts";
 
@@ -38,17 +37,16 @@ const contentOf = (transactions: readonly Data[]): BlockContent => {
 
 /** Lets the feed bring one transaction in each of three messages, and seals other transactions. */
 const seal = async (t: TestContext, sealed: readonly Data[], skipsReceiptsRoot = false) => {
-  const executed = new ExecutedBlocks();
-  const rig = createRig(t, { onReconciled: executed.record, skipsReceiptsRoot });
+  const rig = createRig(t, { skipsReceiptsRoot });
   for (const index of [0, 1, 2]) {
     rig.fake.say(`101-${index}`, { changes: [change(index + 1, 1n)] });
     await rig.send(flashblock(index, { transactions: [raw(index)] }));
   }
   rig.heads.move({ number: 101n, header: header(sealed) });
-  const found = await executed.find(HEAD, SIGNAL);
+  const found = await rig.pending.findExecuted(HEAD, SIGNAL);
   const { changes } = typeof found === "string" ? assert.fail(found) : found;
   assert.ok(typeof changes === "function");
-  return { rig, executed, complete: () => changes(contentOf(sealed)) };
+  return { rig, complete: () => changes(contentOf(sealed)) };
 };
 
 test("only the transactions that the feed lacked are executed, after its last message", async (t) => {
@@ -118,7 +116,7 @@ test("the new head and the next pending block do not wait for the execution of t
 });
 
 test("the rest of a block is not executed after the next head: the state before it is gone", async (t) => {
-  const { rig, executed } = await seal(t, [raw(0), raw(1), raw(2), raw(3)]);
+  const { rig } = await seal(t, [raw(0), raw(1), raw(2), raw(3)]);
   rig.heads.move({ number: 102n });
-  assert.equal(await executed.find(HEAD, SIGNAL), "incomplete");
+  assert.equal(await rig.pending.findExecuted(HEAD, SIGNAL), "incomplete");
 });

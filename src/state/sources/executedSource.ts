@@ -1,6 +1,6 @@
 import type { CallScope } from "../../core/context.ts";
 import type { BlockId } from "../../core/heads.ts";
-import type { AccountChange } from "../../core/stateReader.ts";
+import type { AccountChange, StateChanges } from "../../core/stateReader.ts";
 import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
 import { mergeChanges } from "../../evm/reads/writtenState.ts";
 import type { Awaitable } from "../../jsonrpc/call.ts";
@@ -8,9 +8,22 @@ import { SlidingSum } from "../../limits/slidingSum.ts";
 import type { StateCost } from "../stateCost.ts";
 import { packWrites } from "../store/packedWrites.ts";
 import type { AccountWrites, WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
-import type { BlockChanges, ExecutedBlock } from "./executedBlocks.ts";
+import type { BlockContent } from "./blockContent.ts";
 import { orLate, scopeWithin } from "./sourceNodes.ts";
 import type { WriteSetThread } from "./writeSetThread.ts";
+
+/** The writes of a block's parts, system writes included, oldest first. Or why they are not known. */
+export type BlockChanges = readonly StateChanges[] | WriteSetFailure;
+
+/** A sealed block that is executed here, whole or in part. */
+export interface ExecutedBlock {
+  readonly block: BlockId;
+  /**
+   * A promise: the whole block is executed, or its execution still runs. A function: it executes the transactions that are not,
+   * and may reject.
+   */
+  readonly changes: Promise<BlockChanges> | ((content: BlockContent) => Promise<BlockChanges>);
+}
 
 export interface ExecutedSourceOptions {
   /** Who executes: the feed's messages before the block is sealed, or the source itself. */

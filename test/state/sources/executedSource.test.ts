@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import type { BlockContent } from "../../../src/state/sources/blockContent.ts";
-import type { BlockChanges, ExecutedBlock } from "../../../src/state/sources/executedBlocks.ts";
-import { ExecutedSource } from "../../../src/state/sources/executedSource.ts";
+import { type BlockChanges, type ExecutedBlock, ExecutedSource } from "../../../src/state/sources/executedSource.ts";
 import { hashOf } from "../../support/builders/flashblocks.ts";
 
 const SIGNAL = new AbortController().signal;

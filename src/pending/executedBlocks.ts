@@ -1,22 +1,8 @@
-import type { BlockId, Heads } from "../../core/heads.ts";
-import type { StateChanges } from "../../core/stateReader.ts";
-import type { Hash } from "../../ethereum/hex.ts";
-import type { WriteSetFailure } from "../writeSet.ts";
-import type { BlockContent } from "./blockContent.ts";
-import { orLate } from "./sourceNodes.ts";
-
-/** The writes of a block's parts, system writes included, oldest first. Or why they are not known. */
-export type BlockChanges = readonly StateChanges[] | WriteSetFailure;
-
-/** A sealed block that is executed here, whole or in part. */
-export interface ExecutedBlock {
-  readonly block: BlockId;
-  /**
-   * A promise: the whole block is executed, or its execution still runs. A function: it executes the transactions that are not,
-   * and may reject.
-   */
-  readonly changes: Promise<BlockChanges> | ((content: BlockContent) => Promise<BlockChanges>);
-}
+import type { BlockId, Heads } from "../core/heads.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import type { ExecutedBlock } from "../state/sources/executedSource.ts";
+import { orLate } from "../state/sources/sourceNodes.ts";
+import type { WriteSetFailure } from "../state/writeSet.ts";
 
 /** Older blocks are discarded. A follower reads a block when it is the head, or while a late execution runs. */
 const MAX_BLOCKS = 32;
@@ -31,7 +17,7 @@ export class ExecutedBlocks {
   #compared = Promise.withResolvers<void>();
 
   /** Records a comparison of heads with the pending blocks. */
-  readonly record = (heads: Heads, executed: readonly ExecutedBlock[]): void => {
+  record(heads: Heads, executed: readonly ExecutedBlock[]): void {
     for (const { block, changes } of this.#blocks.values()) {
       // The state of its first transactions is gone.
       if (typeof changes === "function") {
@@ -47,16 +33,16 @@ export class ExecutedBlocks {
     this.#heads = heads;
     this.#compared.resolve();
     this.#compared = Promise.withResolvers();
-  };
+  }
 
   /** Returns what is executed of a block. Waits until it is compared. */
-  readonly find = async (block: BlockId, signal: AbortSignal): Promise<ExecutedBlock | WriteSetFailure> => {
+  async find(block: BlockId, signal: AbortSignal): Promise<ExecutedBlock | WriteSetFailure> {
     const scope = { deadlineMs: performance.now() + MAX_COMPARISON_MS, signal };
     while (!this.#isCompared(block) && (await orLate(this.#compared.promise, scope)) !== "late") {
       // Other heads were compared.
     }
     return this.#blocks.get(block.hash) ?? (this.#isCompared(block) ? "incomplete" : "late");
-  };
+  }
 
   #isCompared({ number, hash }: BlockId): boolean {
     return this.#heads?.at(number)?.hash === hash;
