@@ -22,6 +22,9 @@ const VALUES = "src/state/store/valueStore.ts";
 const WITNESS_TEST = "test/state/sources/witnessJob.test.ts";
 const WITNESSES = "src/verification/witnessedWrites.ts";
 
+const CHAIN = "src/pending/executedChain.ts";
+const EXECUTED = { variant: "", test: "test/pending/executedChain.test.ts" } as const;
+
 const PROVEN_RUN = { run: "proven", variant: "lists" } as const;
 const WITNESSED_RUN = { run: "proven", variant: "witnesses" } as const;
 
@@ -393,6 +396,46 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
         file: "src/state/store/valueTable.ts",
         from: "(this.#flags(entry) & ~PROVEN) | KNOWN | flags",
         to: "this.#flags(entry) | KNOWN | flags",
+      },
+    ],
+  },
+  /** A value of the base before enters after the next block wrote it. The commitments of the next message may still agree. */
+  lateBaseValue: {
+    ...EXECUTED,
+    edits: [{ file: CHAIN, from: "base.hash === this.#base.hash", to: "base.hash.length > 0" }],
+  },
+  /** What messages above the sealed block wrote is read at that block. */
+  leakedVersion: {
+    ...EXECUTED,
+    edits: [{ file: CHAIN, from: "layersOf(this.ancestors(through)) :", to: "this.layers() :" }],
+  },
+  /** The chain above another block has the oldest version of the one before. */
+  shortDiscard: {
+    ...EXECUTED,
+    edits: [
+      {
+        file: CHAIN,
+        from: "    return new ExecutedChain(this.#options, base, this.#implementations);",
+        to: `    const next = new ExecutedChain(this.#options, base, this.#implementations);
+    for (const [id, version] of [...this.#versions].slice(0, 1)) next.#versions.set(id, version);
+    return next;`,
+      },
+    ],
+  },
+  /** A sealed block with further transactions counts as its pending block. */
+  surplusTransactions: {
+    variant: "",
+    test: "test/pending/sealBlocks.test.ts",
+    edits: [
+      {
+        file: "src/pending/sealBlocks.ts",
+        from: 'if (differences.includes("transactions")) {',
+        to: 'differences = differences.filter((each) => each !== "transactions"); if (false) {',
+      },
+      {
+        file: "src/pending/sealBlocks.ts",
+        from: "for (const { block: pending, differences } of passed) {",
+        to: "for (let { block: pending, differences } of passed) {",
       },
     ],
   },
