@@ -132,7 +132,7 @@ export const createCallCache = (options: ChainCallCacheOptions): ChainCallCache 
   const runner = new CallRunner({ ...shared, ...lookups, run, defaults, never, checks, forget });
   const learner = new CallLearner({ ...shared, loader, table, defaults, runner });
   const { waitMs } = config.state;
-  const callCache = new CallCache({ ...shared, table, learner, runner, checks, waits, waitMs });
+  const callCache = new CallCache({ ...shared, table, learner, loader, runner, checks, waits, waitMs });
   const isExcluded = ({ answer: { reads } }: StoredAnswer): boolean =>
     never.size > 0 && [...reads.addresses].some((address) => never.has(address));
   return {

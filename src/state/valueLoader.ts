@@ -8,7 +8,7 @@ import type { ValueStore } from "./store/valueStore.ts";
 import { ZERO_VALUE } from "./store/writtenValues.ts";
 
 export interface ValueLoaderOptions {
-  readonly values: Pick<ValueStore, "get" | "code">;
+  readonly values: Pick<ValueStore, "get" | "code" | "hasProof">;
   readonly follower: Pick<StateFollower, "add" | "generation">;
   readonly reader: Pick<StateFetcher, "unitsFor" | "read" | "fetch">;
   readonly unitsOf: UnitsOf;
@@ -24,11 +24,17 @@ export class ValueLoader {
     this.#options = options;
   }
 
+  /** Whether values after this block are loaded by proof. */
+  mayProve(block: BlockId): boolean {
+    return this.#options.proofs?.isWanted(block) === true;
+  }
+
   /** Returns the units that loading these keys costs. Codes of unknown contracts come on top. */
   unitsFor(keys: readonly StateKey[], block: BlockId): number {
     const { unitsOf, reader, proofs } = this.#options;
-    const { unknown, codes } = this.#plan(keys, block);
-    const units = proofs?.isWanted(block) === true ? proofs.unitsFor(unknown) : reader.unitsFor(unknown, block);
+    const { unknown, stated, codes } = this.#plan(keys, block);
+    const units =
+      proofs?.isWanted(block) === true ? proofs.unitsFor([...unknown, ...stated]) : reader.unitsFor(unknown, block);
     return units + codes.length * unitsOf("eth_getCode");
   }
 
@@ -37,11 +43,15 @@ export class ValueLoader {
     return this.#options.reader.unitsFor(this.#plan(keys, block).unknown, block);
   }
 
-  /** Loads values after a block, and the bytes of codes among them. A value that no node returns stays unknown. Never rejects. */
+  /**
+   * Loads values after a block, and the bytes of codes among them. Known ones are proven if that is possible. A value that no node
+   * returns stays unknown. Never rejects.
+   */
   async load(keys: readonly StateKey[], block: BlockId, onSpent: (units: number) => void): Promise<void> {
     const { follower, unitsOf } = this.#options;
     const { generation } = follower;
-    await this.#prove(this.#plan(keys, block).unknown, block, onSpent);
+    const { unknown, stated } = this.#plan(keys, block);
+    await this.#prove([...unknown, ...stated], block, onSpent);
     await this.loadValues(this.#plan(keys, block).unknown, block, onSpent);
     const { codes } = this.#plan(keys, block);
     if (codes.length > 0) {
@@ -50,7 +60,7 @@ export class ValueLoader {
     }
   }
 
-  /** Loads unknown values by proof, if later blocks carry them. Never rejects. */
+  /** Loads values by proof, if later blocks carry them. Never rejects. */
   async #prove(keys: readonly StateKey[], block: BlockId, onSpent: (units: number) => void): Promise<void> {
     const { follower, proofs } = this.#options;
     if (keys.length === 0 || proofs?.isWanted(block) !== true) {
@@ -75,20 +85,26 @@ export class ValueLoader {
     }
   }
 
-  /** Separates keys whose value is unknown from those of codes whose hash alone is known. Equal codes are loaded once. */
+  /**
+   * Separates keys whose value is unknown, those of codes whose hash alone is known, and those whose value is known without a proof.
+   * Equal codes are loaded once.
+   */
   #plan(keys: readonly StateKey[], block: BlockId) {
     const { values } = this.#options;
     const unknown = new Map<string, StateKey>();
     const codes = new Map<string, StateKey>();
+    const stated: StateKey[] = [];
     for (const key of keys) {
       const value = values.get(key, block);
       if (value === undefined) {
         unknown.set(keyName(key), key);
       } else if (key.field === "code" && values.code(value) === undefined) {
         codes.set(value, key);
+      } else if (!values.hasProof(key, block)) {
+        stated.push(key);
       }
     }
-    return { unknown: [...unknown.values()], codes: [...codes.values()] };
+    return { unknown: [...unknown.values()], stated, codes: [...codes.values()] };
   }
 
   async #loadCodes(keys: readonly StateKey[], block: BlockId, generation: number): Promise<void> {

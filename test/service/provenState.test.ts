@@ -310,6 +310,19 @@ test("a call that must be proven is proven at its first request, also if the cac
   assert.equal(await metric(service.opsUrl, "forebay_not_proven_total"), 0);
 });
 
+test("values that an execution has read are proven for a call that must be proven", async (t) => {
+  const { world, chain, follow, ask, learn, loadThread } = await startRig(t, { nodes: 2 });
+  await learn();
+  await loadThread();
+  world.mine();
+  await follow();
+  const call = { to: CONTRACT, gas: "0x30000" };
+  const { result } = await ask("eth_simulateV1", [{ blockStateCalls: [{ calls: [call] }] }, "latest"]);
+  assert.ok(Array.isArray(result));
+  const answer = await ask("eth_call", [call, "latest"], REQUIRE);
+  assert.deepEqual(answer, { result: wordOf(7n), reason: undefined, label: proven(chain.height) });
+});
+
 test("a call that cannot be proven asks a node once at a block", async (t) => {
   const { world, follow, ask, learn, loadThread, callsOf } = await startRig(t, { nodes: 2 });
   await learn();

@@ -86,7 +86,7 @@ const createBoth = (limits: Partial<LearningLimits>) => {
       defaults: { get: async () => ({ gas: 0n, hasZeroSender: true, fromHeader: new Set() }) },
       runner: {
         run: async ({ key }) =>
-          lacking.delete(key) ? { kind: "missing", keys: keysOf(10) } : { kind: "answer", answer: ANSWER },
+          lacking.delete(key) ? { kind: "missing", keys: keysOf(10) } : { kind: "answer", answer: ANSWER, stated: [] },
       },
       table: {
         store: ({ key }) => served.push(clients[Number(key)] ?? ""),
@@ -94,7 +94,10 @@ const createBoth = (limits: Partial<LearningLimits>) => {
       },
     });
     for (const [index, clientId] of clients.entries()) {
-      calls.add({ ...ANSWER, key: String(index), method: "eth_call", clientId, expected: undefined });
+      calls.add({
+        ...{ ...ANSWER, key: String(index), method: "eth_call", clientId },
+        ...{ requiresProof: false, expected: undefined },
+      });
     }
     await until(() => served.length + refusals.length === clients.length, "all calls are settled");
     assert.ok(refusals.every((refusal) => refusal === "budget"));

@@ -28,6 +28,7 @@ const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = [
     head: BLOCK,
     get: (key: StateKey) => (known.includes(key) ? VALUE : undefined),
     code: () => undefined,
+    hasProof: () => false,
   };
   const follower = {
     generation: 3,

@@ -9,6 +9,7 @@ import type { StateFollower } from "../stateFollower.ts";
 import { StateLookups } from "../stateLookups.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import type { Repetition } from "../usedKeys.ts";
+import type { ValueLoader } from "../valueLoader.ts";
 import { resolvesWithin, type WriteSetWaits } from "../writeSetWaits.ts";
 import type { CallChecks, LocalResult } from "./callChecks.ts";
 import type { CallLearner } from "./callLearner.ts";
@@ -23,6 +24,7 @@ export interface CallCacheOptions {
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "untilApplied">;
   readonly cost: Pick<StateCost, "onCall" | "onAsked">;
   readonly learner: Pick<CallLearner, "add">;
+  readonly loader: Pick<ValueLoader, "mayProve">;
   readonly runner: Pick<CallRunner, "rerun">;
   readonly waits: WriteSetWaits;
   /** The longest wait for an execution, in milliseconds. */
@@ -77,7 +79,7 @@ export class CallCache {
       return answer === undefined ? ask() : this.#compare(call, answer, ask);
     }
     if (entry !== undefined && answer !== undefined) {
-      const isUsable = !context.requiresProof || isProvenAt(answer, block, values);
+      const isUsable = !this.#mustLearn(call, entry) || isProvenAt(answer, block, values);
       return isUsable ? this.#answer(entry, answer, call) : this.#ask(call, entry, ask);
     }
     const hasEnded = entry?.answer?.generation === follower.generation;
@@ -226,7 +228,9 @@ export class CallCache {
 
   /** Whether a client waits for a proof. A call is executed once at a block for that. */
   #mustLearn({ block, context }: CacheableCall, entry: CallEntry | undefined): boolean {
-    return context.requiresProof && entry?.answer?.block.hash !== block.hash && this.#mayLearn(entry, block);
+    const isLearned = entry?.answer?.block.hash === block.hash;
+    const mayProve = context.requiresProof && !isLearned && this.#options.loader.mayProve(block);
+    return mayProve && this.#mayLearn(entry, block);
   }
 
   #mayLearn(entry: CallEntry | undefined, block: BlockId): boolean {
@@ -265,7 +269,7 @@ export class CallCache {
     { body, block, node }: RpcResponse,
     generation: number,
   ): Promise<void> | undefined {
-    const { table, learner, chain, telemetry } = this.#options;
+    const { table, learner, loader, chain, telemetry } = this.#options;
     const entry = table.get(key);
     if (entry === undefined || block === undefined || node === undefined || !this.#mayLearn(entry, block)) {
       return undefined;
@@ -277,6 +281,8 @@ export class CallCache {
       telemetry.metrics.stateAnswers.inc({ chain, method, event: "invalidated" });
     }
     const expected = entry.answer?.reads;
-    return learner.add({ key, method, body, block, node, generation, clientId: context.caller.clientId, expected });
+    const requiresProof = context.requiresProof && loader.mayProve(block);
+    const { clientId } = context.caller;
+    return learner.add({ key, method, body, block, node, generation, clientId, requiresProof, expected });
   }
 }

@@ -41,6 +41,8 @@ interface Attempt {
   readonly lacked: Set<string>;
   /** The keys that the last execution lacked. None: the attempt has ended. */
   keys: readonly StateKey[];
+  /** It has executed on all values, and lacked their proofs. */
+  lackedProofs: boolean;
 }
 
 /**
@@ -169,7 +171,7 @@ export class CallLearner {
     for (const candidate of batch) {
       const found = await defaults.get(candidate.node, candidate.block);
       if (found?.hasZeroSender === true) {
-        attempts.push({ candidate, gas: found.gas, lacked: new Set(), keys: [] });
+        attempts.push({ candidate, gas: found.gas, lacked: new Set(), keys: [], lackedProofs: false });
       } else {
         this.#end(candidate, "defaults");
       }
@@ -178,10 +180,15 @@ export class CallLearner {
   }
 
   /** Executes once. Returns the keys that must be loaded before the next execution; none if the attempt has ended. */
-  async #attempt({ candidate, gas, lacked }: Attempt): Promise<readonly StateKey[]> {
+  async #attempt(attempt: Attempt): Promise<readonly StateKey[]> {
+    const { candidate, gas, lacked } = attempt;
     const run = await this.#options.runner.run(candidate, gas);
     if (run.kind === "missing" && isProgress(run.keys, lacked)) {
       return run.keys;
+    }
+    if (run.kind === "answer" && candidate.requiresProof && !attempt.lackedProofs && run.stated.length > 0) {
+      attempt.lackedProofs = true;
+      return run.stated;
     }
     const refusal = run.kind === "refused" ? run.refusal : "unknown";
     this.#end(candidate, run.kind === "answer" ? run.answer : refusal);

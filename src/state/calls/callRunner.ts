@@ -37,7 +37,8 @@ export interface KnownCall extends BlockCall, Pick<CallResult, "node" | "generat
 
 /** The answer to a call, or the values that are not known, or why the result may not answer. */
 export type KnownRun =
-  | { readonly kind: "answer"; readonly answer: CallResult }
+  /** `stated`: values on the word of nodes. Their proofs would prove the answer. */
+  | { readonly kind: "answer"; readonly answer: CallResult; readonly stated: readonly StateKey[] }
   | { readonly kind: "missing"; readonly keys: readonly StateKey[] }
   | { readonly kind: "refused"; readonly refusal: Refusal };
 
@@ -76,8 +77,9 @@ export class CallRunner {
       return state.missing === undefined ? refused("failed") : { kind: "missing", keys: state.missing };
     }
     const guessed = state.guessesAmong(callReads(outcome.reads));
-    const isProven = hasEnoughGas(params, gasCap) && isOnProven(state, outcome.reads);
-    return guessed.length > 0 ? { kind: "missing", keys: guessed } : this.#judge(call, outcome, isProven);
+    const isUsual = method === "eth_call" && !hasPrice(key) && hasEnoughGas(params, gasCap);
+    const stated = isUsual ? statedReads(state, outcome.reads) : undefined;
+    return guessed.length > 0 ? { kind: "missing", keys: guessed } : this.#judge(call, outcome, stated);
   }
 
   /**
@@ -102,11 +104,11 @@ export class CallRunner {
     return run.kind === "answer" && hasHeaderValues(run.answer.reads, defaults) ? run.answer : undefined;
   }
 
-  /** Decides whether the outcome of an execution may answer. */
+  /** Decides whether the outcome of an execution may answer. `stated`: undefined if no proof of values proves it. */
   #judge(
     call: KnownCall,
     { result, holdsWithLessGas, reads: readSet }: CallOutcome,
-    isProven: boolean,
+    stated: readonly StateKey[] | undefined,
   ): KnownRun & { readonly kind: "answer" | "refused" } {
     const { follower, values, never, checks, headerOf, isCertain, forget } = this.#options;
     const { key, method, block, node, generation, body } = call;
@@ -141,9 +143,9 @@ export class CallRunner {
     const isRepeatable = body === undefined || (method === "eth_call" && isRepeatableCall(key, body, text));
     const answer = {
       ...{ body: body ?? encoder.encode(text), block, reads, header, generation, node, isRepeatable },
-      isProven: isProven && method === "eth_call" && !hasPrice(key) && isCertain(fields),
+      isProven: stated?.length === 0 && isCertain(fields),
     };
-    return { kind: "answer", answer };
+    return { kind: "answer", answer, stated: stated ?? [] };
   }
 }
 
@@ -170,8 +172,8 @@ const hasEnoughGas = (params: readonly unknown[], gasCap: bigint): boolean => {
   return gasCap >= LEAST_GAS || (isQuantity(gas) && BigInt(gas) <= gasCap);
 };
 
-const isOnProven = (state: RunState, readSet: ReadSet): boolean =>
-  isProvable(readSet) && state.hasProven(valuesRead(callReads(readSet)));
+const statedReads = (state: RunState, readSet: ReadSet): readonly StateKey[] | undefined =>
+  isProvable(readSet) ? state.withoutProof(valuesRead(callReads(readSet))) : undefined;
 
 /** Whether the node takes the values of all opcodes that ran from the block's header, or from its ancestors. */
 const hasHeaderValues = ({ blockOpcodes }: CallReads, { fromHeader }: NodeDefaults): boolean =>

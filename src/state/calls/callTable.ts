@@ -149,14 +149,16 @@ export class CallTable {
   }
 
   /** Records that an answer could not be learned. */
-  refuse({ key, method, block }: BlockCall, refusal: Refusal): void {
+  refuse({ key, method, block, requiresProof }: LearnCandidate, refusal: Refusal): void {
     this.#countEvent(method, refusal);
     const entry = this.#entries.get(key);
     if (entry === undefined) {
       return;
     }
     entry.refusedAt = block.number;
-    if (refusal !== "budget" && refusal !== "late") {
+    // A node that lies must not keep a client from a proof for long.
+    const isChance = refusal === "budget" || refusal === "late" || (refusal === "mismatch" && requiresProof);
+    if (!isChance) {
       entry.retryAtMs = this.#nowMs() + Math.min(FIRST_RETRY_MS * 2 ** entry.refusals, MAX_RETRY_MS);
       entry.refusals++;
     }
@@ -250,6 +252,8 @@ export interface LearnCandidate extends BlockCall {
   /** Of the state follower, before the node was asked. */
   readonly generation: number;
   readonly clientId: string;
+  /** Values on the word of nodes are proven before the answer is learned. */
+  readonly requiresProof: boolean;
   /** The reads of an earlier execution. */
   readonly expected: CallReads | undefined;
 }

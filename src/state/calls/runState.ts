@@ -61,9 +61,9 @@ export class RunState implements StateSource {
     return [...keys, ...parts].filter((key) => this.#origins.get(keyName(key)) === "guessed");
   }
 
-  /** Whether the run got a proven value for each of these keys. */
-  hasProven(keys: readonly StateKey[]): boolean {
-    return keys.every((key) => this.#origins.get(keyName(key)) === "proven");
+  /** Returns those of these keys for which the run did not get a proven value. */
+  withoutProof(keys: readonly StateKey[]): readonly StateKey[] {
+    return keys.filter((key) => this.#origins.get(keyName(key)) !== "proven");
   }
 
   #get(key: StateKey): string | undefined {

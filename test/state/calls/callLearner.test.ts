@@ -38,6 +38,7 @@ const candidateOf = (fields: Partial<LearnCandidate> = {}): LearnCandidate => ({
   node: "node",
   generation: 0,
   clientId: "client",
+  requiresProof: false,
   expected: undefined,
   ...fields,
 });
@@ -273,3 +274,27 @@ test("the wait for a call that cannot be learned ends with its refusal", async (
     assert.deepEqual([rig.learned.length, rig.refusals.length], [0, 1]);
   }
 });
+
+for (const isPossible of [true, false]) {
+  test(`values on the word of a node are ${isPossible ? "proven" : "asked for once"} for a client that requires a proof`, async () => {
+    const loads: (readonly StateKey[])[] = [];
+    const rig = createRig({
+      loader: {
+        unitsFor: () => 1,
+        load: async (keys, block) => {
+          loads.push(keys);
+          for (const key of isPossible ? keys : []) {
+            rig.values.addProven(key, block, NO_CODE);
+          }
+        },
+      },
+    });
+    for (const key of [CODE_KEY, SLOT_KEY]) {
+      rig.values.add(key, BLOCK, NO_CODE);
+    }
+    await rig.learner.add(candidateOf());
+    assert.deepEqual([rig.learned[0]?.isProven, loads], [false, []], "nobody requires one");
+    await rig.learner.add(candidateOf({ requiresProof: true }));
+    assert.deepEqual([rig.learned[1]?.isProven, loads], [isPossible, [[CODE_KEY, SLOT_KEY]]]);
+  });
+}

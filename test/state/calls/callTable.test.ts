@@ -15,7 +15,7 @@ import { createCost } from "../costRig.ts";
 
 const CANDIDATE: LearnCandidate = {
   ...{ key: "", method: "eth_call", body: new Uint8Array(0), block: { number: 0n, hash: hashOf(0) } },
-  ...{ node: "node", generation: 0, clientId: "client", expected: undefined },
+  ...{ node: "node", generation: 0, clientId: "client", requiresProof: false, expected: undefined },
 };
 const block = (number: number): BlockId => ({ number: BigInt(number), hash: hashOf(number) });
 
@@ -144,10 +144,12 @@ test("a call that cannot be learned is tried again after 30 s, then a minute, an
   }
   const entry = table.get("call");
   assert.ok(entry);
-  const refuse = (number: number, refusal: Refusal) =>
-    table.refuse({ ...CANDIDATE, key: "call", block: block(number) }, refusal);
-  refuse(2, "late");
-  assert.deepEqual([table.mayLearn(entry, block(2)), table.mayLearn(entry, block(3))], [false, true]);
+  const refuse = (number: number, refusal: Refusal, requiresProof = false) =>
+    table.refuse({ ...CANDIDATE, key: "call", block: block(number), requiresProof }, refusal);
+  for (const byChance of [() => refuse(2, "late"), () => refuse(2, "mismatch", true)]) {
+    byChance();
+    assert.deepEqual([table.mayLearn(entry, block(2)), table.mayLearn(entry, block(3))], [false, true]);
+  }
   for (const waitMs of [30_000, 60_000]) {
     refuse(3, "mismatch");
     clock.nowMs += waitMs - 1;
