@@ -110,16 +110,16 @@ export class ChainSnapshot {
     if (this.#isAwaited) {
       return;
     }
-    const { sourced } = state;
+    const { values } = state;
     await this.#read(state, {
       answers: state.answers,
       addHeaders: (headers) => this.#addHeaders(headers),
       findBlock: (header) => this.#findBlock(header, state),
       begin: (block) => {
-        sourced.begin(block);
+        values.begin(block);
         return true;
       },
-      drop: () => sourced.clear(),
+      drop: () => values.clear(),
       isCurrent: () => true,
     });
   }
@@ -173,7 +173,7 @@ export class ChainSnapshot {
       },
       // Values of givers on probation would end the answers of those that are known.
       begin: (block, { carriers }) => {
-        const isTrusted = carriers.every((name) => name === null || trust.evidenceOf(name).isTrusted);
+        const isTrusted = trust.areTrusted(carriers.map((name) => name ?? undefined));
         const hasBegun = saved === this.#saved && isTrusted && follower.beginAt(block);
         generation = follower.generation;
         return hasBegun;

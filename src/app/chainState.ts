@@ -9,7 +9,6 @@ import { runSliced, runSlicedWhile } from "../state/runSliced.ts";
 import { createSameRules } from "../state/sameRules.ts";
 import { SharedEvidence } from "../state/sharedEvidence.ts";
 import { SharedProgress } from "../state/sharedProgress.ts";
-import { SourcedValues } from "../state/sourcedValues.ts";
 import { SourceTrust } from "../state/sourceTrust.ts";
 import { StateCost } from "../state/stateCost.ts";
 import { maxMissingBlocks, StateFollower } from "../state/stateFollower.ts";
@@ -231,7 +230,7 @@ export class ChainState {
   /** Restores what was known before a restart. */
   async #restore(costs: Costs, sources: readonly WriteSetSource[]): Promise<FollowedState> {
     const held = new HeldAnswers();
-    const known = { ...costs, values: this.#store, sourced: new SourcedValues(this.#store), held };
+    const known = { ...costs, values: this.#store, held };
     await this.#snapshots.restore({ ...known, answers: held, isWorthIt: this.#worthOf(sources) });
     return known;
   }
@@ -255,7 +254,7 @@ export class ChainState {
     ) {
       return undefined;
     }
-    const { trust, values, sourced, held } = known;
+    const { trust, values, held } = known;
     this.#snapshots.end();
     successor.#snapshots.succeed(this.#snapshots);
     await untilLinked(values.head, successor.#options);
@@ -270,7 +269,7 @@ export class ChainState {
       trust.forget(node);
       values.forgetNode(node);
     }
-    return removed.some((node) => sourced.isCarriedBy(node)) ? undefined : known;
+    return removed.some((node) => values.givers.carriers.has(node)) ? undefined : known;
   }
 
   /** Keeps the answers at the newest known block for the next chain. */
@@ -318,7 +317,7 @@ export class ChainState {
     return new ValueStore(followed, Math.max(minimum, Math.floor(state.cacheBytes * EXECUTION_SHARE)));
   }
 
-  #createFollower({ cost, values, sourced }: FollowedState): StateFollower {
+  #createFollower({ cost, trust, values }: FollowedState): StateFollower {
     const { config, upstreams, views, telemetry } = this.#options;
     const { heads } = upstreams;
     return new StateFollower({
@@ -326,7 +325,7 @@ export class ChainState {
       sources: this.#sources,
       cost,
       values,
-      sourced,
+      trust,
       ...{ chain: config.name, telemetry },
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
       onRead: (source, outcome) => this.#noteSource(source, outcome),

@@ -7,7 +7,6 @@ import { createAgreedFetch } from "../state/fetch/agreedFetch.ts";
 import { ProofReader } from "../state/fetch/proofReader.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import { comparedNodes, OriginComparison } from "../state/originComparison.ts";
-import type { SourcedValues } from "../state/sourcedValues.ts";
 import type { SourceTrust } from "../state/sourceTrust.ts";
 import { StateChecks } from "../state/stateChecks.ts";
 import type { StateCost } from "../state/stateCost.ts";
@@ -28,7 +27,6 @@ export interface FollowedState {
   readonly cost: StateCost;
   readonly trust: SourceTrust;
   readonly values: ValueStore;
-  readonly sourced: SourcedValues;
   /** Answers to calls of an earlier process or chain, until they are added to those of this one. */
   readonly held: HeldAnswers;
 }
@@ -66,7 +64,7 @@ const nowMs = (): number => performance.now();
 export const createStateReaders = (options: StateReadersOptions): StateReaders => {
   const { config, upstreams, pipeline, signal, telemetry, views, follower, snapshots, answerBytes } = options;
   const { recordWrongValue, onDropped } = options;
-  const { cost, trust, values, sourced } = options;
+  const { cost, trust, values } = options;
   const chain = config.name;
   const { heads } = upstreams;
   const { timeoutMs } = config.upstream;
@@ -80,7 +78,7 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
     onSpent: (units) => cost.spend("audit", units),
   });
   const differences = new StateDifferences({
-    ...{ chain, comparison, trust, values, sourced, follower, telemetry, snapshot: snapshots },
+    ...{ chain, comparison, trust, values, follower, telemetry, snapshot: snapshots },
     recordWrongValue,
     onForgotten: onDropped,
   });

@@ -21,12 +21,6 @@ export type ReadOutcome = "read" | "shared" | WriteSetFailure;
 /** Called with the result of each source that was asked. `error` is what the source threw. */
 export type OnWriteSetRead = (kind: WriteSetSourceKind, outcome: ReadOutcome, error?: unknown) => void;
 
-/** A write set with the source that had it. */
-export interface SourcedWriteSet {
-  readonly source: WriteSetSource;
-  readonly writeSet: WriteSet;
-}
-
 /** A canonical block whose write set is not applied yet. */
 export class AwaitedBlock {
   readonly block: RingBlock;
@@ -37,7 +31,7 @@ export class AwaitedBlock {
   /** Values for the block, before its write set is here. */
   #buffered: NodeValue[] = [];
   readonly startMs = performance.now();
-  readonly #writeSet = Promise.withResolvers<SourcedWriteSet | undefined>();
+  readonly #writeSet = Promise.withResolvers<WriteSet | undefined>();
   #isRead = false;
 
   constructor(block: RingBlock, sources: readonly WriteSetSource[] | undefined) {
@@ -72,7 +66,7 @@ export class AwaitedBlock {
   }
 
   /** Asks the sources in order. Resolves with undefined if none has the write set, and on `cancel`. */
-  read(onRead: OnWriteSetRead): Promise<SourcedWriteSet | undefined> {
+  read(onRead: OnWriteSetRead): Promise<WriteSet | undefined> {
     if (!this.#isRead) {
       this.#isRead = true;
       this.#readFirst(onRead).then(this.#writeSet.resolve, this.#writeSet.reject);
@@ -91,7 +85,7 @@ export class AwaitedBlock {
     this.settle();
   }
 
-  async #readFirst(onRead: OnWriteSetRead): Promise<SourcedWriteSet | undefined> {
+  async #readFirst(onRead: OnWriteSetRead): Promise<WriteSet | undefined> {
     const { signal } = this.#ending;
     for (const source of this.#sources ?? []) {
       const result = await this.#readFrom(source, onRead);
@@ -107,7 +101,7 @@ export class AwaitedBlock {
         onRead(source.kind, "mismatch");
       } else {
         onRead(source.kind, result.isShared === true ? "shared" : "read");
-        return { source, writeSet: result };
+        return result;
       }
     }
     return undefined;

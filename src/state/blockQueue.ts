@@ -8,20 +8,20 @@ import {
   type NodeValue,
   type OnWriteSetRead,
   type ReadOutcome,
-  type SourcedWriteSet,
 } from "./awaitedBlocks.ts";
 import type { StateDifference } from "./originComparison.ts";
 import { runSlicedWhile } from "./runSliced.ts";
-import type { SourcedValues } from "./sourcedValues.ts";
-import type { ValueStore } from "./store/valueStore.ts";
-import type { WriteSetSourceKind } from "./writeSet.ts";
+import type { SourceTrust } from "./sourceTrust.ts";
+import type { AddResult, ValueStore } from "./store/valueStore.ts";
+import { codeDigits } from "./store/writtenValues.ts";
+import type { WriteSet, WriteSetSourceKind } from "./writeSet.ts";
 
 export interface BlockQueueOptions {
   readonly chain: string;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   readonly heads: { current(): Heads | undefined };
   readonly values: ValueStore;
-  readonly sourced: SourcedValues;
+  readonly trust: Pick<SourceTrust, "areTrusted" | "evidenceOf" | "isUsable" | "noteBlock">;
   /** Called with the outcome of each source that was asked. */
   onRead(source: WriteSetSourceKind, outcome: ReadOutcome): void;
   onDropped(reason: DropReason): void;
@@ -62,12 +62,36 @@ export class BlockQueue {
     return this.#running;
   }
 
-  /** Adds a value that a node returned for the hash of an applied block. */
-  addNow(value: NodeValue, block: BlockId): void {
-    const difference = this.#options.sourced.add(value, block);
-    if (difference !== undefined) {
-      this.#options.onDifference(difference);
+  /** Adds a value that a node returned for the hash of an applied block. A known one that agrees is evidence for its giver. */
+  addNow(added: NodeValue, block: BlockId): void {
+    const { values, trust, onDifference } = this.#options;
+    const { key, value, node, isProven } = added;
+    const result = this.#add(added, block);
+    if (result === "different") {
+      const known = values.getUntrusted(key, block) ?? "";
+      const actual = typeof value === "string" ? value : codeDigits(value);
+      onDifference({ key, block, known, actual, isActualProven: isProven === true, node });
+    } else if (result === "agreed" && !values.isTrusted) {
+      const carrier = values.givers.carrierOf(block.number);
+      if (carrier !== undefined) {
+        trust.evidenceOf(carrier).recordAgreement(key, block);
+      }
+      this.#updateTrusted();
     }
+  }
+
+  #add({ key, value, node, isProven }: NodeValue, block: BlockId): AddResult {
+    const { values } = this.#options;
+    if (typeof value !== "string") {
+      return values.addCode(key, block, value, node);
+    }
+    return isProven === true ? values.addProven(key, block, value) : values.add(key, block, value, node);
+  }
+
+  /** Values that nodes on probation carried answer no read. `nodes`: those that are about to carry them. */
+  #updateTrusted(nodes: readonly (string | undefined)[] = []): void {
+    const { values, trust } = this.#options;
+    values.isTrusted = trust.areTrusted([...values.givers.carriers, ...nodes]);
   }
 
   /** Begins to apply awaited blocks, unless that is running. */
@@ -90,7 +114,7 @@ export class BlockQueue {
   restart(latest: BlockId, reason: DropReason | undefined): void {
     this.endEpoch();
     this.awaited.cancelAll();
-    this.#options.sourced.begin(latest);
+    this.#options.values.begin(latest);
     if (reason !== undefined) {
       this.#options.onDropped(reason);
     }
@@ -143,11 +167,11 @@ export class BlockQueue {
   }
 
   async #applyNext(next: AwaitedBlock): Promise<void> {
-    const { values } = this.#options;
+    const { values, trust } = this.#options;
     this.awaited.readNext(this.#onRead);
     const read = await next.read(this.#onRead);
     if (read !== undefined) {
-      this.#options.sourced.noteBlock(read.source, read.writeSet);
+      trust.noteBlock(read);
     }
     // A reorganisation removed the block, or all values were dropped.
     if (this.awaited.first !== next || this.#findUndo() !== undefined) {
@@ -159,16 +183,25 @@ export class BlockQueue {
     }
     if (read === undefined) {
       await this.#beginAt(next, next.hasNewRules ? "fork" : "noWriteSet");
-    } else if (!this.#options.sourced.canContinue(read.source, read.writeSet)) {
+    } else if (!this.#canContinue(read)) {
       await this.#beginAt(next, "probation");
     } else {
       await this.#apply(next, read);
     }
   }
 
-  async #apply(next: AwaitedBlock, { source, writeSet }: SourcedWriteSet): Promise<void> {
+  /** Whether the known values stay after this write set: those of trusted givers are not mixed with those of others. */
+  #canContinue({ node }: WriteSet): boolean {
+    const { values, trust } = this.#options;
+    // A probation also ends by time.
+    this.#updateTrusted();
+    return values.givers.carriers.size === 0 || trust.areTrusted([node]) === values.isTrusted;
+  }
+
+  async #apply(next: AwaitedBlock, writeSet: WriteSet): Promise<void> {
     const { chain, values, telemetry } = this.#options;
-    const isApplied = await this.#change(this.#options.sourced.apply(source, writeSet));
+    this.#updateTrusted([writeSet.node]);
+    const isApplied = await this.#change(values.apply(writeSet));
     if (isApplied === undefined) {
       return;
     }
@@ -189,7 +222,7 @@ export class BlockQueue {
 
   /** Ends the known values at this block, and begins with its own state. */
   #beginAt(awaited: AwaitedBlock, reason: DropReason): Promise<void> {
-    this.#options.sourced.begin(awaited.block);
+    this.#options.values.begin(awaited.block);
     this.#options.onDropped(reason);
     return this.#finish(awaited);
   }

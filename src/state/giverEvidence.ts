@@ -10,9 +10,6 @@ export interface ProbationLimits {
   readonly values: number;
 }
 
-/** Write sets that a header or an execution proves need no agreement. */
-const NO_PROBATION: ProbationLimits = { blocks: 0, values: 0 };
-
 const count = z.number().int().nonnegative();
 
 /** How far a probation is. `ageMs`: since the first agreement. */
@@ -26,28 +23,33 @@ const NOTHING: ProbationProgress = { blocks: 0, values: 0, ageMs: 0 };
 const PROBATION_MS = 64_000;
 const MIN_BLOCKS = 8;
 /** A giver of a wrong value is not asked for this time. */
-const SUSPENSION_MS = 3_600_000;
+export const SUSPENSION_MS = 3_600_000;
+
+/** What this process knows of a probation. */
+const nothingReached = () => ({
+  firstMs: Number.POSITIVE_INFINITY,
+  blocks: 0,
+  values: 0,
+  /** The part of `values` that this process has compared. The rest is of a process before it. */
+  compared: 0,
+  /** What the other replicas have compared. */
+  others: NOTHING,
+  newestBlock: -1n,
+  /** The values that agreed at `newestBlock`. */
+  agreed: new Set<string>(),
+});
 
 /**
- * The evidence for one giver of write sets: a node, or a source whose write sets are proven. It counts how often its values agreed
- * with those of nodes, until that is enough. A wrong value suspends the giver, and the count begins again.
+ * The evidence for the traces of one node. It counts how often its values agreed with those of nodes, until that is enough. A wrong
+ * value suspends the node's traces, and the count begins again.
  */
 export class GiverEvidence {
   readonly #limits: ProbationLimits;
   readonly #nowMs: () => number;
   #suspendedUntilMs = Number.NEGATIVE_INFINITY;
-  #firstMs = Number.POSITIVE_INFINITY;
-  #blocks = 0;
-  #values = 0;
-  /** The part of `#values` that this process has compared. The rest is of a process before it. */
-  #compared = 0;
-  /** What the other replicas have compared. */
-  #others = NOTHING;
-  #newestBlock = -1n;
-  /** The values that agreed at `#newestBlock`. */
-  readonly #agreed = new Set<string>();
+  #reached = nothingReached();
 
-  constructor(limits: ProbationLimits = NO_PROBATION, nowMs: () => number = () => performance.now()) {
+  constructor(limits: ProbationLimits, nowMs: () => number = () => performance.now()) {
     this.#limits = limits;
     this.#nowMs = nowMs;
   }
@@ -77,53 +79,61 @@ export class GiverEvidence {
 
   /** Called when a node returned the value that write sets of the giver had predicted for this block. */
   recordAgreement({ field, address, slot }: StateKey, { number }: BlockId): void {
-    if (this.isTrusted || number < this.#newestBlock) {
+    if (this.isTrusted || number < this.#reached.newestBlock) {
       return;
     }
-    if (number > this.#newestBlock) {
-      this.#newestBlock = number;
-      this.#firstMs = Math.min(this.#firstMs, this.#nowMs());
-      this.#blocks++;
-      this.#agreed.clear();
-    }
+    this.#beginBlock(number);
+    const { agreed } = this.#reached;
     const name = keyName({ field, address, slot });
-    if (!this.#agreed.has(name)) {
-      this.#agreed.add(name);
-      this.#values++;
-      this.#compared++;
+    if (!agreed.has(name)) {
+      agreed.add(name);
+      this.#count(1);
     }
   }
 
   /** Called when a header proved a write set of the giver: all values of that block agreed. */
   recordProof({ number }: BlockId): void {
-    if (this.isTrusted || number <= this.#newestBlock) {
-      return;
+    if (!this.isTrusted && this.#beginBlock(number)) {
+      this.#count(Math.ceil(this.#limits.values / Math.max(1, this.#limits.blocks)));
     }
-    this.#newestBlock = number;
-    this.#firstMs = Math.min(this.#firstMs, this.#nowMs());
-    this.#blocks++;
-    this.#agreed.clear();
-    const share = Math.ceil(this.#limits.values / Math.max(1, this.#limits.blocks));
-    this.#values += share;
-    this.#compared += share;
+  }
+
+  /** Returns false if it is no later block. */
+  #beginBlock(number: bigint): boolean {
+    const reached = this.#reached;
+    if (number <= reached.newestBlock) {
+      return false;
+    }
+    reached.newestBlock = number;
+    reached.firstMs = Math.min(reached.firstMs, this.#nowMs());
+    reached.blocks++;
+    reached.agreed.clear();
+    return true;
+  }
+
+  #count(values: number): void {
+    this.#reached.values += values;
+    this.#reached.compared += values;
   }
 
   /** What is reached so far. What a process before this one has compared may be of a replica that counts too. */
   get progress(): ProbationProgress {
+    const { blocks, values, compared, others } = this.#reached;
     return {
-      blocks: Math.max(this.#blocks, this.#others.blocks),
-      values: Math.max(this.#values, this.#compared + this.#others.values),
-      ageMs: Math.max(this.#ageMs, this.#others.ageMs),
+      blocks: Math.max(blocks, others.blocks),
+      values: Math.max(values, compared + others.values),
+      ageMs: Math.max(this.#ageMs, others.ageMs),
     };
   }
 
   /** What this process has reached without other replicas. */
   get ownProgress(): ProbationProgress {
-    return { blocks: this.#blocks, values: this.#compared, ageMs: this.#ageMs };
+    const { blocks, compared } = this.#reached;
+    return { blocks, values: compared, ageMs: this.#ageMs };
   }
 
   get #ageMs(): number {
-    return Math.max(0, this.#nowMs() - this.#firstMs);
+    return Math.max(0, this.#nowMs() - this.#reached.firstMs);
   }
 
   /** Called with the `ownProgress` of each other replica that is on probation with the same node. */
@@ -131,7 +141,7 @@ export class GiverEvidence {
     if (this.isSuspended || this.isTrusted) {
       return;
     }
-    this.#others = others.reduce(
+    this.#reached.others = others.reduce(
       (sum, { blocks, values, ageMs }) => ({
         blocks: Math.max(sum.blocks, blocks),
         values: sum.values + values,
@@ -150,9 +160,10 @@ export class GiverEvidence {
     if (this.isSuspended || blocks === 0) {
       return;
     }
-    this.#blocks = Math.max(this.#blocks, blocks);
-    this.#values = Math.max(this.#values, values);
-    this.#firstMs = Math.min(this.#firstMs, this.#nowMs() - ageMs);
+    const reached = this.#reached;
+    reached.blocks = Math.max(reached.blocks, blocks);
+    reached.values = Math.max(reached.values, values);
+    reached.firstMs = Math.min(reached.firstMs, this.#nowMs() - ageMs);
   }
 
   get suspendedForMs(): number {
@@ -162,13 +173,7 @@ export class GiverEvidence {
   /** Called when a value of its write sets was wrong. */
   suspend(forMs = SUSPENSION_MS): void {
     this.#suspendedUntilMs = this.#nowMs() + forMs;
-    this.#blocks = 0;
-    this.#values = 0;
-    this.#compared = 0;
-    this.#others = NOTHING;
-    this.#newestBlock = -1n;
-    this.#firstMs = Number.POSITIVE_INFINITY;
-    this.#agreed.clear();
+    this.#reached = nothingReached();
   }
 }
 

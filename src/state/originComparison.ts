@@ -76,8 +76,14 @@ interface Refuted {
 export type Judgement =
   | ({ readonly kind: "right" } & Refuted)
   | ({ readonly kind: "wrong"; readonly value: string; readonly cause: WrongValueCause } & Refuted)
-  | { readonly kind: "undecided"; readonly statements: readonly Statement[] }
-  | { readonly kind: "unanswered" };
+  | { readonly kind: "undecided" | "unanswered" };
+
+/** A difference, and what nodes said about the value. */
+export interface AskedDifference {
+  readonly difference: StateDifference;
+  readonly source: ValueProvenance | undefined;
+  readonly statements: readonly Statement[];
+}
 
 export interface OriginComparisonOptions {
   /** All nodes of the chain, best first. */
@@ -163,50 +169,41 @@ export class OriginComparison {
     return available.find((node) => node.origin !== origin) ?? available[0];
   }
 
-  /**
-   * Asks a node of each origin about a value that differs, and the nodes that gave the two values. `proven` returns the value if a
-   * proof shows it by then. Never rejects.
-   */
-  async judge(
-    difference: StateDifference,
-    source: ValueProvenance | undefined,
-    proven: () => string | undefined = () => undefined,
-  ): Promise<Judgement> {
+  /** Asks a node of each origin about a value that differs, and the nodes that gave the two values. Never rejects. */
+  async ask(difference: StateDifference, source: ValueProvenance | undefined): Promise<AskedDifference> {
     const { key, block, node } = difference;
     const statements = await this.#ask(this.#nodesFor([node, source?.node]), key, block);
-    return this.decide(difference, source, statements, proven());
+    return { difference, source, statements };
   }
 
-  /** Returns the judgement on what nodes said. A proven value needs no other origin. Never rejects. */
-  async decide(
-    difference: StateDifference,
-    source: ValueProvenance | undefined,
-    statements: readonly Statement[],
-    proven: string | undefined,
-  ): Promise<Judgement> {
-    const { key, block, known, actual, node } = difference;
+  /** Returns the judgement on what nodes said. `proven`: the value if a proof shows it, which needs no other origin. Never rejects. */
+  async judge(asked: AskedDifference, proven?: string): Promise<Judgement> {
+    const { difference, statements } = asked;
     const value = proven ?? majorityOf(statements);
     if (value === undefined) {
-      return votesOf(statements).size < MIN_WITNESSES ? { kind: "unanswered" } : { kind: "undecided", statements };
+      return { kind: votesOf(statements).size < MIN_WITNESSES ? "unanswered" : "undecided" };
     }
     const refute: Refute =
       proven === undefined
         ? (said) => refutedBy(value, statements, said)
         : (said) => lastOfNodes(said.filter((each) => each.value !== value));
-    const refuted = refute([...statements, ...this.#statementOf(node, actual)]);
-    if (value === known) {
+    const refuted = refute([...statements, ...this.#statementOf(difference.node, difference.actual)]);
+    if (value === difference.known) {
       return { kind: "right", refuted };
     }
-    const found = await this.#findCause({ key, block, known, value, source, statements, refuted }, refute);
+    const found = await this.#findCause(asked, value, refute);
     return { kind: "wrong", value, cause: found.cause, refuted: [...refuted, ...found.refuted] };
   }
 
-  async #findCause(wrong: WrongValue, refute: Refute): Promise<{ readonly cause: WrongValueCause } & Refuted> {
-    const { block, known, source, refuted } = wrong;
+  async #findCause(
+    { difference: { key, block, known }, source, statements }: AskedDifference,
+    value: string,
+    refute: Refute,
+  ): Promise<{ readonly cause: WrongValueCause } & Refuted> {
     if (source === undefined || source.kind === "written") {
       return { cause: source === undefined ? "unknown" : "writeSets", refuted: [] };
     }
-    if (refuted.some((each) => each.value === known)) {
+    if (refute(statements).some((each) => each.value === known)) {
       return { cause: "node", refuted: [] };
     }
     const [first] = this.#statementOf(source.node, known);
@@ -216,7 +213,8 @@ export class OriginComparison {
     if (source.from?.hash === block.hash) {
       return { cause: "node", refuted: refute([first]) };
     }
-    const earlier = source.from === undefined ? [] : await this.#askWitnesses(wrong, source.from);
+    const witnesses = statements.flatMap((each) => (each.value === value && this.#named(each.node)) || []);
+    const earlier = source.from === undefined ? [] : await this.#ask(witnesses, key, source.from);
     const others = earlier.filter(({ origin }) => origin !== first.origin);
     if (others.length === 0) {
       return { cause: "tooOld", refuted: [] };
@@ -226,16 +224,6 @@ export class OriginComparison {
     }
     const earlierValue = majorityOf(earlier);
     return { cause: "node", refuted: earlierValue === undefined ? [] : refutedBy(earlierValue, earlier, [first]) };
-  }
-
-  /** Asks the nodes that have the value of the majority about an earlier block. */
-  #askWitnesses({ key, value, statements }: WrongValue, block: BlockId): Promise<readonly Statement[]> {
-    const witnesses = statements.filter((each) => each.value === value);
-    return this.#ask(
-      witnesses.flatMap(({ node }) => this.#named(node) ?? []),
-      key,
-      block,
-    );
   }
 
   /** Returns these nodes, and the best node of each other origin. */
@@ -273,14 +261,4 @@ export class OriginComparison {
   #named(name: string | undefined): ComparedNode | undefined {
     return this.#options.nodes().find((node) => node.name === name);
   }
-}
-
-interface WrongValue extends Refuted {
-  readonly key: StateKey;
-  readonly block: BlockId;
-  readonly known: string;
-  /** The value that most origins have. */
-  readonly value: string;
-  readonly source: ValueProvenance | undefined;
-  readonly statements: readonly Statement[];
 }

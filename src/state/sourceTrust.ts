@@ -1,18 +1,24 @@
 import type { BlockId } from "../core/heads.ts";
-import { byProgress, GiverEvidence, type ProbationLimits } from "./giverEvidence.ts";
-import { PeerComparison } from "./peerComparison.ts";
+import { byProgress, GiverEvidence, type ProbationLimits, SUSPENSION_MS } from "./giverEvidence.ts";
+import { runSliced } from "./runSliced.ts";
 import type { StateCost } from "./stateCost.ts";
+import { keyName } from "./stateKey.ts";
+import type { TableKey } from "./store/keyEncoder.ts";
+import { codeDigits, writtenValues } from "./store/writtenValues.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "./writeSet.ts";
 
+/** A source on probation is asked only if no other source had the write sets of this number of blocks, and of this time. */
+const TRUSTED_BLOCKS = 8n;
+const TRUSTED_MS = 16_000;
 /** A paid source is suspended after this number of failures, one after the other, if the first one was at least this time ago. */
 const MAX_FAILURES = 5;
 const MIN_FAILING_MS = 5_000;
 /** The first suspension after failures. Each further failure doubles it. */
 const FIRST_SUSPENSION_MS = 10_000;
 const MAX_FAILURE_SUSPENSION_MS = 600_000;
-
-/** Nothing in a block proves the write sets of these sources by itself. */
-const UNPROVEN: ReadonlySet<WriteSetSourceKind> = new Set(["trace"]);
+/** A node on probation whose write set was late or did not agree is not compared with a trusted one for this time. */
+const PEER_PAUSE_MS = 60_000;
+const MAX_PEER_READ_MS = 10_000;
 
 export interface SourceTrustOptions {
   readonly cost: Pick<StateCost, "spend">;
@@ -25,33 +31,65 @@ export interface SourceTrustOptions {
 /** Why traces are suspended: a value of the node was wrong, or a value that its traces carried. */
 export type SuspensionCause = "value" | "traces";
 
-/** Holds the evidence for each giver of write sets. Suspends those of wrong ones, and paid sources that keep failing. */
+/**
+ * Knows how far the givers of write sets are believed. Only a write set on the word of a node needs evidence: nothing in a block
+ * proves a trace. Suspends the givers of wrong values, and paid sources that keep failing.
+ */
 export class SourceTrust {
   readonly #options: SourceTrustOptions;
   /** For the traces of each node. */
-  readonly #nodes: Map<string | undefined, GiverEvidence>;
+  readonly #nodes = new Map<string, GiverEvidence>();
   readonly #listeners = new Set<(node: string, cause: SuspensionCause) => void>();
-  #lastUsed: { readonly kind: WriteSetSourceKind; readonly evidence: GiverEvidence } | undefined;
+  /** The giver of the newest write set. */
+  #lastUsed: { readonly source: GuardedSource; readonly node: string | undefined } | undefined;
+  #newestTrusted: { readonly number: bigint; readonly atMs: number } | undefined;
 
   constructor(options: SourceTrustOptions) {
-    const { nodes = [] } = options;
     this.#options = options;
-    this.#nodes = new Map((nodes.length === 0 ? [undefined] : nodes).map((node) => [node, this.#create()]));
+    for (const node of options.nodes ?? []) {
+      this.evidenceOf(node);
+    }
   }
 
   /** Returns a source that has no write sets while it is suspended. Its units are counted. */
   guard(source: WriteSetSource): WriteSetSource {
     const { cost, nowMs } = this.#options;
-    const proven = new GiverEvidence(undefined, nowMs);
-    const needsEvidence = UNPROVEN.has(source.kind);
-    return new GuardedSource(source, {
-      ...{ cost, nowMs, proven },
-      evidences: needsEvidence ? this.#nodes : new Map([[undefined, proven]]),
-      evidenceOf: ({ node, isProven }) => (needsEvidence && isProven !== true ? this.evidenceOf(node) : proven),
-      onUsed: (evidence) => {
-        this.#lastUsed = { kind: source.kind, evidence };
+    const guarded: GuardedSource = new GuardedSource(source, {
+      ...{ cost, nowMs, evidences: this.#nodes, trust: this },
+      onUsed: (node) => {
+        this.#lastUsed = { source: guarded, node };
       },
     });
+    return guarded;
+  }
+
+  /** Returns the evidence for a node's traces. */
+  evidenceOf(node: string): GiverEvidence {
+    const { probation, nowMs } = this.#options;
+    const evidence = this.#nodes.get(node) ?? new GiverEvidence(probation, nowMs);
+    this.#nodes.set(node, evidence);
+    return evidence;
+  }
+
+  /** Whether values may answer reads that were carried on the word of these nodes. `undefined` is a source that needs no trust. */
+  areTrusted(nodes: Iterable<string | undefined>): boolean {
+    return [...nodes].every((node) => node === undefined || this.evidenceOf(node).isTrusted);
+  }
+
+  /** Whether to ask a source for the write set of this block. */
+  isUsable({ isSuspended, evidence }: WriteSetSource, { number }: BlockId): boolean {
+    const trusted = this.#newestTrusted;
+    const isReplaced =
+      trusted !== undefined &&
+      (number - trusted.number <= TRUSTED_BLOCKS || this.#options.nowMs() - trusted.atMs < TRUSTED_MS);
+    return isSuspended !== true && !(isReplaced && evidence?.isTrusted === false);
+  }
+
+  /** Called with the write set of a block, before it is applied. */
+  noteBlock({ node, block }: WriteSet): void {
+    if (this.areTrusted([node])) {
+      this.#newestTrusted = { number: block.number, atMs: this.#options.nowMs() };
+    }
   }
 
   /** Returns the nodes whose traces may be used: first the trusted ones, then those whose probation is further. */
@@ -59,18 +97,6 @@ export class SourceTrust {
     return nodes
       .filter(({ name }) => !this.evidenceOf(name).isSuspended)
       .sort((one, other) => byProgress(this.evidenceOf(one.name), this.evidenceOf(other.name)));
-  }
-
-  /** Suspends the giver of the newest write set: a source, or the traces of one node. Returns its kind. */
-  suspendLastUsed(): WriteSetSourceKind | undefined {
-    const used = this.#lastUsed;
-    used?.evidence.suspend();
-    for (const [node, evidence] of this.#nodes) {
-      if (evidence === used?.evidence) {
-        this.#publishSuspended(node, "traces");
-      }
-    }
-    return used?.kind;
   }
 
   /**
@@ -85,10 +111,23 @@ export class SourceTrust {
     );
   }
 
+  /** Suspends the giver of the newest write set: the traces of one node, or a source. Returns its kind. */
+  suspendLastUsed(): WriteSetSourceKind | undefined {
+    const { source, node } = this.#lastUsed ?? {};
+    if (node !== undefined) {
+      this.suspendNode(node, "traces");
+    } else {
+      source?.suspend(SUSPENSION_MS);
+    }
+    return source?.kind;
+  }
+
   /** Suspends the traces of a node. Its probation begins again. */
   suspendNode(name: string, cause: SuspensionCause): void {
     this.evidenceOf(name).suspend();
-    this.#publishSuspended(name, cause);
+    for (const listener of this.#listeners) {
+      listener(name, cause);
+    }
   }
 
   /** Calls the listener when traces are suspended. Returns the function that ends this. */
@@ -101,34 +140,14 @@ export class SourceTrust {
   forget(name: string): void {
     this.#nodes.delete(name);
   }
-
-  #publishSuspended(node: string | undefined, cause: SuspensionCause): void {
-    if (node !== undefined) {
-      for (const listener of this.#listeners) {
-        listener(node, cause);
-      }
-    }
-  }
-
-  /** Returns the evidence for a node's traces. */
-  evidenceOf(node: string | undefined): GiverEvidence {
-    const evidence = this.#nodes.get(node) ?? this.#create();
-    this.#nodes.set(node, evidence);
-    return evidence;
-  }
-
-  #create(): GiverEvidence {
-    return new GiverEvidence(this.#options.probation, this.#options.nowMs);
-  }
 }
 
 interface GuardedSourceOptions extends Pick<SourceTrustOptions, "nowMs" | "cost"> {
-  /** Of write sets that are proven. */
-  readonly proven: GiverEvidence;
-  /** The evidence for each giver, by the name of its node. */
-  readonly evidences: ReadonlyMap<string | undefined, GiverEvidence>;
-  evidenceOf(writeSet: WriteSet): GiverEvidence;
-  onUsed(evidence: GiverEvidence): void;
+  readonly trust: Pick<SourceTrust, "areTrusted">;
+  /** For the traces of each node. */
+  readonly evidences: ReadonlyMap<string, GiverEvidence>;
+  /** Called with the node on whose word a write set is. */
+  onUsed(node: string | undefined): void;
 }
 
 class GuardedSource implements WriteSetSource {
@@ -137,17 +156,13 @@ class GuardedSource implements WriteSetSource {
   #suspendedUntilMs = Number.NEGATIVE_INFINITY;
   /** Since the last write set. */
   #failures = { count: 0, firstMs: 0, suspensionMs: 0 };
-  readonly #peers: PeerComparison;
+  /** By the name of a node on probation. */
+  readonly #peersPausedUntilMs = new Map<string, number>();
+  #isComparing = false;
 
   constructor(source: WriteSetSource, options: GuardedSourceOptions) {
     this.#source = source;
     this.#options = options;
-    this.#peers = new PeerComparison({
-      nowMs: options.nowMs,
-      candidates: () => this.#onProbation(),
-      readFrom: async (node, block, signal) =>
-        this.#bill((await source.readFrom?.(node, block, signal)) ?? "unsupported"),
-    });
   }
 
   get kind(): WriteSetSourceKind {
@@ -163,25 +178,20 @@ class GuardedSource implements WriteSetSource {
   }
 
   get isSuspended(): boolean {
-    const { nowMs, proven, evidences } = this.#options;
-    return (
-      nowMs() < this.#suspendedUntilMs ||
-      proven.isSuspended ||
-      evidences.values().every(({ isSuspended }) => isSuspended)
-    );
+    const { nowMs, evidences } = this.#options;
+    const areNodesSuspended = (): boolean =>
+      this.kind === "trace" && evidences.size > 0 && evidences.values().every(({ isSuspended }) => isSuspended);
+    return nowMs() < this.#suspendedUntilMs || areNodesSuspended();
   }
 
   get evidence(): GiverEvidence | undefined {
-    if (this.#source.isProving === true) {
+    if (this.kind !== "trace" || this.#source.isProving === true) {
       return undefined;
     }
-    const all = [...this.#options.evidences.values()];
-    const usable = all.filter(({ isSuspended }) => !isSuspended);
-    return (usable.length > 0 ? usable : all).sort(byProgress)[0];
-  }
-
-  evidenceOf(writeSet: WriteSet): GiverEvidence {
-    return this.#options.evidenceOf(writeSet);
+    const [best] = [...this.#options.evidences.values()].sort(
+      (one, other) => Number(one.isSuspended) - Number(other.isSuspended) || byProgress(one, other),
+    );
+    return best;
   }
 
   async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
@@ -190,17 +200,21 @@ class GuardedSource implements WriteSetSource {
     }
     const outcome = this.#bill(await this.#source.read(block, signal));
     if (typeof outcome !== "string") {
-      const evidence = this.evidenceOf(outcome);
+      const { node } = outcome;
       this.#failures = { count: 0, firstMs: 0, suspensionMs: 0 };
-      this.#options.onUsed(evidence);
-      // A proven write set also has values that no trace has.
-      if (evidence.isTrusted && outcome.isProven !== true) {
-        void this.#peers.compare(outcome);
+      this.#options.onUsed(node);
+      // A proven write set is on no node's word. It also has values that no trace has.
+      if (node !== undefined && this.#options.trust.areTrusted([node])) {
+        void this.#comparePeer(outcome);
       }
     } else if (outcome !== "unsupported" && this.unitsPerBlock > 0 && !signal.aborted) {
       this.#onFailure(this.#options.nowMs());
     }
     return outcome;
+  }
+
+  suspend(forMs: number): void {
+    this.#suspendedUntilMs = Math.max(this.#suspendedUntilMs, this.#options.nowMs() + forMs);
   }
 
   #onFailure(nowMs: number): void {
@@ -209,15 +223,56 @@ class GuardedSource implements WriteSetSource {
     const isSuspended = count + 1 >= MAX_FAILURES && nowMs - first >= MIN_FAILING_MS;
     const nextMs = Math.min(Math.max(2 * suspensionMs, FIRST_SUSPENSION_MS), MAX_FAILURE_SUSPENSION_MS);
     this.#failures = { count: count + 1, firstMs: first, suspensionMs: isSuspended ? nextMs : 0 };
-    this.#suspendedUntilMs = Math.max(this.#suspendedUntilMs, nowMs + this.#failures.suspensionMs);
+    this.suspend(this.#failures.suspensionMs);
   }
 
-  #onProbation(): readonly (readonly [string, GiverEvidence])[] {
-    return [...this.#options.evidences]
-      .flatMap(([name, evidence]) =>
-        name === undefined || evidence.isTrusted || evidence.isSuspended ? [] : [[name, evidence] as const],
-      )
+  /**
+   * Asks the node whose probation is furthest for the block of a trusted write set, unless another one is being asked. So nodes
+   * earn the trust in their traces while a trusted one has the write sets. Never rejects.
+   */
+  async #comparePeer(trusted: WriteSet): Promise<void> {
+    const { nowMs, evidences } = this.#options;
+    const [peer] = [...evidences]
+      .filter(([name, { isTrusted, isSuspended }]) => {
+        const isPaused = nowMs() < (this.#peersPausedUntilMs.get(name) ?? 0);
+        return !isTrusted && !isSuspended && !isPaused;
+      })
       .sort(([, one], [, other]) => byProgress(one, other));
+    if (peer === undefined || this.#isComparing) {
+      return;
+    }
+    const [name, evidence] = peer;
+    this.#isComparing = true;
+    const agrees = await this.#agrees(name, evidence, trusted).catch(() => false);
+    this.#isComparing = false;
+    if (!agrees) {
+      this.#peersPausedUntilMs.set(name, nowMs() + PEER_PAUSE_MS);
+    }
+  }
+
+  /** The values of a node count if it has all values of the trusted write set. */
+  async #agrees(name: string, evidence: GiverEvidence, trusted: WriteSet): Promise<boolean> {
+    const { block } = trusted;
+    const expected = await runSliced(valuesOf(trusted));
+    // Nothing could agree, and a read costs units.
+    if (expected.size === 0) {
+      return true;
+    }
+    const signal = AbortSignal.timeout(MAX_PEER_READ_MS);
+    const read = this.#bill((await this.#source.readFrom?.(name, block, signal)) ?? "unsupported");
+    if (typeof read === "string" || read.node !== name || read.block.hash !== block.hash) {
+      return false;
+    }
+    const values = await runSliced(valuesOf(read));
+    if ([...expected].some(([key, { value }]) => values.get(key)?.value !== value)) {
+      return false;
+    }
+    for (const { key } of expected.values()) {
+      if (key.field !== "storage") {
+        evidence.recordAgreement({ ...key, field: key.field }, block);
+      }
+    }
+    return true;
   }
 
   /** A read that fails costs as much as one that succeeds, unless no node supports the source. Another replica may have paid. */
@@ -228,3 +283,15 @@ class GuardedSource implements WriteSetSource {
     return outcome;
   }
 }
+
+/** Returns the values that a write set names, by key. Yields after each. */
+const valuesOf = function* (writeSet: WriteSet): Generator<void, Map<string, { key: TableKey; value: string }>> {
+  const values = new Map<string, { key: TableKey; value: string }>();
+  for (const { key, value } of writtenValues(writeSet, codeDigits)) {
+    if (value !== undefined) {
+      values.set(keyName(key), { key, value });
+    }
+    yield;
+  }
+  return values;
+};

@@ -1,17 +1,17 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Judgement, OriginComparison, StateDifference, Statement, WrongValueCause } from "./originComparison.ts";
-import type { SourcedValues } from "./sourcedValues.ts";
 import type { SourceTrust } from "./sourceTrust.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { ValueProvenance, ValueStore } from "./store/valueStore.ts";
 
 export interface StateDifferencesOptions {
   readonly chain: string;
-  readonly comparison: Pick<OriginComparison, "hasSeveral" | "judge" | "decide">;
+  readonly comparison: Pick<OriginComparison, "hasSeveral" | "ask" | "judge">;
   readonly trust: Pick<SourceTrust, "suspendLastUsed" | "suspendNode">;
-  readonly values: Pick<ValueStore, "sourceOf" | "hasProof">;
-  readonly sourced: Pick<SourcedValues, "add" | "contest" | "settle" | "carriersOf">;
+  readonly values: Pick<ValueStore, "sourceOf" | "hasProof" | "contest" | "settle" | "addProven"> & {
+    readonly givers: Pick<ValueStore["givers"], "carriersOf">;
+  };
   readonly follower: Pick<StateFollower, "forget" | "forgetNode" | "endAnswers" | "epoch">;
   /** Undefined without a data folder. */
   readonly snapshot?: { readonly isWatched: boolean; discard(): void; replace(): void } | undefined;
@@ -26,13 +26,6 @@ type DifferenceKind = "audit" | "sample" | "read";
 
 /** Values that are judged at the same time. Each asks a node of every origin. */
 const MAX_JUDGED = 16;
-
-/** The proof of a contested value. */
-interface Proof {
-  /** Resolves once a proof makes the value known again: with the value at the contested block, if the proof shows it. */
-  readonly shown: Promise<string | undefined>;
-  readonly value?: string | undefined;
-}
 
 interface FoundDifference extends StateDifference {
   readonly kind: DifferenceKind;
@@ -61,7 +54,7 @@ export class StateDifferences {
 
   /** Handles a difference. Until it is judged, the value is neither known nor learned. */
   handle(difference: StateDifference, kind: DifferenceKind): void {
-    const { comparison, values, sourced, follower, snapshot, chain, telemetry } = this.#options;
+    const { comparison, values, follower, snapshot, chain, telemetry } = this.#options;
     const { key, block } = difference;
     const source = values.sourceOf(key, block);
     const isProven = values.hasProof(key, block);
@@ -85,32 +78,42 @@ export class StateDifferences {
       this.#dropAll(found);
       return;
     }
-    const proof = this.#contest(difference);
+    void this.#judge(found).catch((err: unknown) =>
+      telemetry.log.error({ err, chain }, "a difference of a known value was not judged"),
+    );
+  }
+
+  async #judge(found: FoundDifference): Promise<void> {
+    const { comparison, values } = this.#options;
+    const { key, block, source, actual, isActualProven } = found;
+    const proof: { value?: string | undefined } = {};
+    const proven = new Promise<void>((resolve) => {
+      values.contest(key, block, (value) => {
+        proof.value = value;
+        resolve();
+      });
+    });
+    if (isActualProven === true) {
+      values.addProven(key, block, actual);
+    }
     if (this.#judged === MAX_JUDGED) {
-      sourced.settle(key);
+      values.settle(key);
       return;
     }
     this.#judged++;
-    void comparison
-      .judge(difference, source, () => proof.value)
-      .finally(() => this.#judged--)
-      .then((judgement) => this.#apply(found, judgement, proof.shown))
-      .catch((err: unknown) => telemetry.log.error({ err, chain }, "a difference of a known value was not judged"));
-  }
-
-  /** Forgets the value, and learns no other one until a proof shows it. */
-  #contest({ key, block, actual, isActualProven }: StateDifference): Proof {
-    const { sourced } = this.#options;
-    const { promise: shown, resolve } = Promise.withResolvers<string | undefined>();
-    const proof: { shown: typeof shown; value?: string | undefined } = { shown };
-    sourced.contest(key, block, (value) => {
-      proof.value = value;
-      resolve(value);
-    });
-    if (isActualProven === true) {
-      sourced.add({ key, value: actual, node: undefined, isProven: true }, block);
+    const asked = comparison.ask(found, source);
+    const judge = async () => comparison.judge(await asked, proof.value);
+    const judgement = await judge().finally(() => this.#judged--);
+    if (judgement.kind !== "undecided") {
+      values.settle(key);
+      this.#apply(found, judgement);
+      return;
     }
-    return proof;
+    this.#reportUndecided(found, (await asked).statements);
+    await proven;
+    if (proof.value !== undefined) {
+      this.#apply(found, await judge());
+    }
   }
 
   /** Returns the nodes whose traces can have made a value wrong: that which wrote it, or those since a node returned it. */
@@ -119,23 +122,12 @@ export class StateDifferences {
     if (from === undefined) {
       return [];
     }
-    const { sourced } = this.#options;
-    return source?.kind === "written" ? sourced.carriersOf(from - 1n, from) : sourced.carriersOf(from, block.number);
+    const { givers } = this.#options.values;
+    return source?.kind === "written" ? givers.carriersOf(from - 1n, from) : givers.carriersOf(from, block.number);
   }
 
-  async #apply(found: FoundDifference, judgement: Judgement, shown: Proof["shown"]): Promise<void> {
-    const { sourced, comparison } = this.#options;
-    if (judgement.kind === "undecided") {
-      const { statements } = judgement;
-      this.#reportUndecided(found, statements);
-      const proven = await shown;
-      if (proven !== undefined) {
-        await this.#apply(found, await comparison.decide(found, found.source, statements, proven), shown);
-      }
-      return;
-    }
-    sourced.settle(found.key);
-    if (judgement.kind === "unanswered") {
+  #apply(found: FoundDifference, judgement: Judgement): void {
+    if (!("refuted" in judgement)) {
       this.#dropAll(found);
       return;
     }

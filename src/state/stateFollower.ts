@@ -3,12 +3,11 @@ import { SlidingSum } from "../limits/slidingSum.ts";
 import type { DropReason } from "../telemetry/stateMetrics.ts";
 import { AwaitedBlock, isCanonicalIn, linkedBlocks, type NodeValue } from "./awaitedBlocks.ts";
 import { BlockQueue, type BlockQueueOptions } from "./blockQueue.ts";
-import { SourcedValues } from "./sourcedValues.ts";
 import type { StateCost } from "./stateCost.ts";
 import { readableBlocks } from "./store/followedBlocks.ts";
 import type { WriteSetSource } from "./writeSet.ts";
 
-export interface StateFollowerOptions extends Omit<BlockQueueOptions, "heads" | "sourced" | "onError"> {
+export interface StateFollowerOptions extends Omit<BlockQueueOptions, "heads" | "onError"> {
   readonly heads: {
     readonly blockTimeMs: number;
     current(): Heads | undefined;
@@ -17,8 +16,6 @@ export interface StateFollowerOptions extends Omit<BlockQueueOptions, "heads" | 
   /** In the order in which they are asked. */
   readonly sources: readonly WriteSetSource[];
   readonly cost: Pick<StateCost, "shouldFollow" | "shouldCatchUp">;
-  /** The values with their givers, if another follower has released them. Default: nothing is known. */
-  readonly sourced?: SourcedValues | undefined;
   /** Whether the same rules apply to a block and to its parent. */
   hasSameRules(parent: RingBlock, block: RingBlock): boolean;
 }
@@ -43,7 +40,6 @@ export class StateFollower {
   readonly #options: StateFollowerOptions;
   readonly #unsubscribe: () => void;
   readonly #queue: BlockQueue;
-  readonly #sourced: SourcedValues;
   #latest: BlockId | undefined;
   #isReleased = false;
   #isPaused = false;
@@ -52,10 +48,8 @@ export class StateFollower {
 
   constructor(options: StateFollowerOptions) {
     this.#options = options;
-    this.#sourced = options.sourced ?? new SourcedValues(options.values);
     this.#queue = new BlockQueue({
       ...options,
-      sourced: this.#sourced,
       onDropped: (reason) => this.#reportDrop(reason),
       onError: (error) => this.#recover(error),
     });
@@ -134,7 +128,7 @@ export class StateFollower {
     if (latest !== undefined && this.isFollowing) {
       this.#queue.restart(latest, reason);
     } else {
-      this.#sourced.clear();
+      this.#options.values.clear();
     }
   }
 
@@ -143,7 +137,7 @@ export class StateFollower {
     if (this.#isReleased) {
       return;
     }
-    if (this.#sourced.isCarriedBy(node)) {
+    if (this.#options.values.givers.carriers.has(node)) {
       this.forget("difference");
       return;
     }
@@ -159,17 +153,16 @@ export class StateFollower {
   }
 
   /**
-   * Ends the following, and returns the values for another follower when no change of them is running.
+   * Ends the following. Another follower may have the values once this resolves: no change of them is running then.
    * They may still be read through this one.
    */
-  async release(): Promise<SourcedValues> {
+  async release(): Promise<void> {
     this.#unsubscribe();
     this.#isEnded = true;
     this.#queue.awaited.cancelAll();
     await this.#queue.idle;
     this.#isReleased = true;
     this.#queue.endGeneration();
-    return this.#sourced;
   }
 
   close(): void {
@@ -179,7 +172,7 @@ export class StateFollower {
     this.#unsubscribe();
     this.#queue.endEpoch();
     this.#queue.awaited.cancelAll();
-    this.#sourced.clear();
+    this.#options.values.clear();
   }
 
   #onHeads(heads: Heads): void {
@@ -203,10 +196,10 @@ export class StateFollower {
   }
 
   #usableSources(latest: BlockId): readonly WriteSetSource[] {
-    const { sources, cost } = this.#options;
+    const { sources, cost, trust } = this.#options;
     return sources.filter(
       (source) =>
-        this.#sourced.isUsable(source, latest) &&
+        trust.isUsable(source, latest) &&
         (source.unitsPerBlock === 0 || cost.shouldFollow(source.unitsPerBlock, source.evidence, source)),
     );
   }
@@ -252,9 +245,9 @@ export class StateFollower {
     const latest = heads.current()?.latest;
     if (latest === undefined || this.#isEnded) {
       this.#isPaused = true;
-      this.#sourced.clear();
+      this.#options.values.clear();
     } else {
-      this.#sourced.begin(latest);
+      this.#options.values.begin(latest);
     }
     try {
       telemetry.log.error(

@@ -55,12 +55,10 @@ export interface WriteSetSource {
   /** Provider units that one block costs. Zero: the source is free. */
   readonly unitsPerBlock: number;
   /**
-   * The evidence for its write sets: values that they carried answer no read before it is enough. Absent if they are proven.
+   * The evidence for its write sets: values that they carried answer no read before it is enough. Absent if they need none.
    * Each node has its own. This is the one that needs the least.
    */
   readonly evidence?: GiverEvidence | undefined;
-  /** Returns the evidence for the node that gave a write set. Default: `evidence`. */
-  evidenceOf?(writeSet: WriteSet): GiverEvidence;
   /** Replicas with one Redis read a write set once, for all. Default: each reads it. */
   readonly isShared?: boolean;
   /** Whether the newest write sets were proven here, so that the source needs no evidence. Default: false. */

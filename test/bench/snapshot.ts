@@ -3,7 +3,6 @@ import { setImmediate as nextTick } from "node:timers/promises";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { type PackedParts, packSnapshot, type SnapshotChain } from "../../src/state/snapshot/packSnapshot.ts";
 import { restoreSnapshot } from "../../src/state/snapshot/restoreSnapshot.ts";
-import { SourcedValues } from "../../src/state/sourcedValues.ts";
 import { SourceTrust } from "../../src/state/sourceTrust.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { ValueStore } from "../../src/state/store/valueStore.ts";
@@ -52,12 +51,12 @@ const createParts = (): PackedParts => {
     nowMs: () => performance.now(),
     ...{ cost, probation: { blocks: 0, values: 0 }, nodes: ["own"] },
   });
-  return { values, sourced: new SourcedValues(values), trust, cost, answers: undefined, headers: [] };
+  return { values, trust, cost, answers: undefined, headers: [] };
 };
 
 const createKnown = (count: number): PackedParts => {
   const parts = createParts();
-  parts.sourced.begin(BLOCK);
+  parts.values.begin(BLOCK);
   for (let index = 0; index < count; index++) {
     const key = keyOf(index);
     parts.values.add(key, BLOCK, word(index + 1).slice(2), "own");
@@ -89,10 +88,10 @@ const restore = async (chunks: readonly Uint8Array[]): Promise<PackedParts> => {
   await restoreSnapshot(chunksOf(chunks), CHAIN, parts, {
     findBlock: async () => BLOCK,
     begin: (block) => {
-      parts.sourced.begin(block);
+      parts.values.begin(block);
       return true;
     },
-    drop: () => parts.sourced.clear(),
+    drop: () => parts.values.clear(),
     answers: undefined,
     addHeaders: () => undefined,
     isCurrent: () => true,

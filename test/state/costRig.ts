@@ -1,9 +1,17 @@
 import { createUnitsOf } from "../../src/access/providerUnits.ts";
+import { SourceTrust, type SourceTrustOptions } from "../../src/state/sourceTrust.ts";
 import { StateCost, type StateCostOptions, type UnitPurpose } from "../../src/state/stateCost.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 
 /** What a test of the follower says about costs: every source is worth its units. */
 export const everySource = { shouldFollow: () => true, shouldCatchUp: () => false };
+
+/** Creates the trust in sources, by default in all of them. */
+export const createTrust = (options: Partial<SourceTrustOptions> = {}): SourceTrust =>
+  new SourceTrust({
+    ...{ cost: { spend: () => undefined }, nowMs: () => performance.now(), probation: { blocks: 0, values: 0 } },
+    ...options,
+  });
 
 /** Creates the costs of a chain, with a clock of its own. `spent` has the units, oldest first. */
 export const createCost = (options: Partial<StateCostOptions> = {}) => {

@@ -1,6 +1,6 @@
 import type { RingBlock } from "../../src/core/heads.ts";
 import type { StateDifference } from "../../src/state/originComparison.ts";
-import { SourcedValues } from "../../src/state/sourcedValues.ts";
+import type { SourceTrust } from "../../src/state/sourceTrust.ts";
 import { StateFollower, type StateFollowerOptions } from "../../src/state/stateFollower.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { ValueStore } from "../../src/state/store/valueStore.ts";
@@ -10,7 +10,7 @@ import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
-import { everySource } from "./costRig.ts";
+import { createTrust, everySource } from "./costRig.ts";
 import { emptyWriteSet, FakeWriteSets } from "./fakeWriteSets.ts";
 
 const BYTES = 4 * 1024 * 1024;
@@ -25,13 +25,13 @@ export const block = (number: bigint, fork = 0) => ({ number, hash: hashOf(numbe
 interface RigOptions {
   readonly cost?: StateFollowerOptions["cost"];
   readonly hasSameRules?: (parent: RingBlock, child: RingBlock) => boolean;
-  readonly nowMs?: () => number;
+  readonly trust?: SourceTrust;
 }
 
 /** Creates a follower of these sources, with fake heads. */
 export const createFollower = (
   sources: readonly WriteSetSource[],
-  { cost = everySource, hasSameRules = () => true, nowMs }: RigOptions = {},
+  { cost = everySource, hasSameRules = () => true, trust = createTrust() }: RigOptions = {},
 ) => {
   const heads = createFakeHeads(FIRST);
   heads.move({ ...block(FIRST) });
@@ -39,13 +39,12 @@ export const createFollower = (
   const dropped: DropReason[] = [];
   const outcomes: string[] = [];
   const differences: StateDifference[] = [];
-  const sourced = new SourcedValues(values, nowMs);
   const follower = new StateFollower({
     heads,
-    sources,
+    sources: sources.map((source) => trust.guard(source)),
     cost,
     values,
-    sourced,
+    trust,
     hasSameRules,
     ...{ chain: "chain", telemetry: createTelemetry({ level: "silent" }) },
     onRead: (_, outcome) => outcomes.push(outcome),
@@ -54,7 +53,7 @@ export const createFollower = (
   });
   const enter = (at: { number: bigint; hash: `0x${string}` }, value = ONE, node?: string) =>
     follower.add({ key: BALANCE, value, node }, at, follower.generation);
-  return { heads, values, sourced, follower, dropped, outcomes, differences, enter };
+  return { heads, values, follower, dropped, outcomes, differences, enter };
 };
 
 /** Creates a follower of one source. */

@@ -1,23 +1,26 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { GiverEvidence } from "../../src/state/giverEvidence.ts";
+import type { BlockId } from "../../src/core/heads.ts";
+import type { WriteSet } from "../../src/state/writeSet.ts";
+import { createTrust } from "./costRig.ts";
 import { emptyWriteSet, FakeWriteSets } from "./fakeWriteSets.ts";
 import { BALANCE, block, createFollower, FIRST, ONE } from "./followerRig.ts";
+
+const NODE = "node";
+const traceOf = (at: BlockId): WriteSet => ({ ...emptyWriteSet(at), node: NODE });
 
 /** A feed, and a trace on probation that one agreement ends. */
 const createMixedRig = () => {
   const clock = { nowMs: 0 };
-  const feed = new FakeWriteSets("feed");
-  const trace = Object.assign(new FakeWriteSets("trace"), { evidence: new GiverEvidence({ blocks: 1, values: 1 }) });
-  const { heads, values, follower, dropped, enter } = createFollower([feed, trace], {
-    nowMs: () => clock.nowMs,
-  });
+  const [feed, trace] = [new FakeWriteSets("feed"), new FakeWriteSets("trace")];
+  const trust = createTrust({ nowMs: () => clock.nowMs, probation: { blocks: 1, values: 1 }, nodes: [NODE] });
+  const { heads, values, follower, dropped, enter } = createFollower([feed, trace], { trust });
   let number = FIRST;
   /** Publishes a block whose write set only this source has. */
   const extend = async (source: FakeWriteSets): Promise<void> => {
     number++;
     feed.answer(block(number), source === feed ? emptyWriteSet(block(number)) : "incomplete");
-    trace.answer(block(number), source === trace ? emptyWriteSet(block(number)) : "late");
+    trace.answer(block(number), source === trace ? traceOf(block(number)) : "late");
     heads.move(block(number));
     await follower.untilApplied(block(number));
   };
@@ -81,18 +84,18 @@ test("values that a source on probation carried end when another source has a wr
 
 test("values that a source carried stay known if its probation ends by time, between two blocks", async () => {
   const clock = { nowMs: 0 };
-  const evidence = new GiverEvidence({ blocks: 32, values: 1 }, () => clock.nowMs);
-  const trace = Object.assign(new FakeWriteSets("trace"), { evidence });
-  const { heads, values, follower, dropped, enter } = createFollower([trace]);
+  const trust = createTrust({ nowMs: () => clock.nowMs, probation: { blocks: 32, values: 1 }, nodes: [NODE] });
+  const trace = new FakeWriteSets("trace");
+  const { heads, values, follower, dropped, enter } = createFollower([trace], { trust });
   let number = FIRST;
   const extend = async (): Promise<void> => {
     number++;
-    trace.answer(block(number), emptyWriteSet(block(number)));
+    trace.answer(block(number), traceOf(block(number)));
     heads.move(block(number));
     await follower.untilApplied(block(number));
   };
   enter(block(number));
-  while (!evidence.isTrusted) {
+  while (!trust.evidenceOf(NODE).isTrusted) {
     await extend();
     // A client reads after each head.
     enter(block(number));

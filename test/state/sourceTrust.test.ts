@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate as nextTick } from "node:timers/promises";
+import type { BlockId } from "../../src/core/heads.ts";
 import { SourceTrust } from "../../src/state/sourceTrust.ts";
 import { packWrites } from "../../src/state/store/packedWrites.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "../../src/state/writeSet.ts";
+import { blockOf } from "../support/builders/heads.ts";
+import { addressOf } from "../support/builders/stateModel.ts";
 import { createCost } from "./costRig.ts";
 
 const BLOCK = { number: 1n, hash: `0x${"11".repeat(32)}` } as const;
@@ -102,16 +106,17 @@ test("a read that a reorganisation ended is not a failure", async () => {
 });
 
 test("a trace is on probation, again after a wrong value, and other sources are not", async () => {
-  const trust = new SourceTrust({ cost, nowMs: () => 0, probation: { blocks: 1, values: 1 } });
+  const trust = new SourceTrust({ cost, nowMs: () => 0, probation: { blocks: 1, values: 1 }, nodes: ["one"] });
   const [trace, list] = (["trace", "accessList"] as const).map((kind) => trust.guard(sourceOf(kind, () => true)));
-  assert.equal(list?.evidence?.isTrusted, true);
+  assert.equal(list?.evidence, undefined);
   assert.equal(trace?.evidence?.isTrusted, false);
   const key = { field: "balance", address: `0x${"aa".repeat(20)}`, slot: undefined } as const;
   trace?.evidence?.recordAgreement(key, BLOCK);
   assert.equal(trace?.evidence?.isTrusted, true);
-  await trace?.read(BLOCK, signal);
-  trust.suspendLastUsed();
+  assert.equal(trust.areTrusted([undefined, "one"]), true);
+  trust.suspendNode("one", "traces");
   assert.equal(trace?.evidence?.isTrusted, false);
+  assert.equal(trust.areTrusted([undefined, "one"]), false);
 });
 
 /** A source of traces whose node the test names. */
@@ -124,7 +129,7 @@ const createTraces = () => {
     unitsPerBlock: 20,
     read: async (block) => ({ block, packed: packWrites(new Map()), node: node.name }),
   });
-  const evidenceOf = (name: string) => trace.evidenceOf?.({ block: BLOCK, packed: packWrites(new Map()), node: name });
+  const evidenceOf = (name: string) => trust.evidenceOf(name);
   const order = () => trust.order([{ name: "a" }, { name: "b" }]).map(({ name }) => name);
   return { node, trust, trace, evidenceOf, order };
 };
@@ -134,8 +139,8 @@ const BALANCE = { field: "balance", address: `0x${"aa".repeat(20)}`, slot: undef
 test("each node earns the trust in its traces by itself, and a trusted one is asked first", () => {
   const { trace, evidenceOf, order } = createTraces();
   assert.deepEqual(order(), ["a", "b"]);
-  evidenceOf("b")?.recordAgreement(BALANCE, BLOCK);
-  assert.deepEqual([evidenceOf("a")?.isTrusted, evidenceOf("b")?.isTrusted], [false, true]);
+  evidenceOf("b").recordAgreement(BALANCE, BLOCK);
+  assert.deepEqual([evidenceOf("a").isTrusted, evidenceOf("b").isTrusted], [false, true]);
   assert.equal(trace.evidence?.isTrusted, true, "the next block is read from the trusted node");
   assert.deepEqual(order(), ["b", "a"]);
 });
@@ -143,13 +148,13 @@ test("each node earns the trust in its traces by itself, and a trusted one is as
 test("a node whose trace was wrong rests and begins its probation again, and the other one is asked", async () => {
   const { node, trust, trace, evidenceOf, order } = createTraces();
   for (const name of ["a", "b"]) {
-    evidenceOf(name)?.recordAgreement(BALANCE, BLOCK);
+    evidenceOf(name).recordAgreement(BALANCE, BLOCK);
   }
   node.name = "b";
   await trace.read(BLOCK, signal);
   assert.equal(trust.suspendLastUsed(), "trace");
   assert.deepEqual(order(), ["a"]);
-  assert.deepEqual([evidenceOf("a")?.isTrusted, evidenceOf("b")?.isTrusted], [true, false]);
+  assert.deepEqual([evidenceOf("a").isTrusted, evidenceOf("b").isTrusted], [true, false]);
   assert.equal(trace.isSuspended, false);
   trust.suspendNode("a", "traces");
   assert.equal(trace.isSuspended, true);
@@ -170,18 +175,18 @@ test("a proven trace needs no evidence, and is evidence for its node", async () 
       return { block, packed: packWrites(new Map()), ...(isProven ? { isProven } : { node: "one" }) };
     },
   });
-  const evidence = async () => source.evidenceOf?.((await source.read(BLOCK, signal)) as WriteSet);
+  const isTrusted = async () => trust.areTrusted([((await source.read(BLOCK, signal)) as WriteSet).node]);
   assert.equal(source.evidence?.isTrusted, undefined);
-  assert.equal((await evidence())?.isTrusted, true);
+  assert.equal(await isTrusted(), true);
   state.isProven = false;
   assert.equal(source.evidence?.isTrusted, false);
-  assert.equal((await evidence())?.isTrusted, false);
+  assert.equal(await isTrusted(), false);
   for (const number of [1n, 1n, 2n]) {
     trust.evidenceOf("one").recordProof({ ...BLOCK, number });
   }
-  assert.equal((await evidence())?.isTrusted, false);
+  assert.equal(await isTrusted(), false);
   trust.evidenceOf("one").recordProof({ ...BLOCK, number: 3n });
-  assert.equal((await evidence())?.isTrusted, true);
+  assert.equal(await isTrusted(), true);
 });
 
 test("a proven trace that turns out to be wrong rests for an hour, as any source", async () => {
@@ -197,4 +202,78 @@ test("a proven trace that turns out to be wrong rests for an hour, as any source
   assert.equal(await source.read(BLOCK, signal), "unsupported");
   clock.nowMs = HOUR_MS;
   assert.notEqual(await source.read(BLOCK, signal), "unsupported");
+});
+
+const [PEER_BLOCKS, PEER_VALUES, BLOCK_MS] = [3, 6, 2_000];
+
+/** A write set of these balances. */
+const writes = (block: BlockId, node: string, balances: readonly (bigint | "unknown")[]): WriteSet => ({
+  block,
+  node,
+  packed: packWrites(new Map(balances.map((balance, index) => [addressOf(index), { balance, slots: new Map() }]))),
+});
+
+/** Reads trusted traces of two balances. `answer` is that of a node on probation. */
+const createPeers = (answer: (block: BlockId) => WriteSet | WriteSetFailure | Error) => {
+  const clock = { nowMs: 0 };
+  const limits = { blocks: PEER_BLOCKS, values: PEER_VALUES };
+  const trust = new SourceTrust({ cost, nowMs: () => clock.nowMs, probation: limits, nodes: ["trusted", "peer"] });
+  trust.evidenceOf("trusted").resume({ ...limits, ageMs: 0 });
+  const asked: bigint[] = [];
+  const written = { balances: [1n, 2n] as readonly (bigint | "unknown")[] };
+  const source = trust.guard({
+    kind: "trace",
+    unitsPerBlock: 0,
+    read: async (block) => writes(block, "trusted", written.balances),
+    readFrom: async (_, block) => {
+      asked.push(block.number);
+      const outcome = answer(block);
+      if (outcome instanceof Error) {
+        throw outcome;
+      }
+      return outcome;
+    },
+  });
+  const follow = async (from: number, upTo: number): Promise<void> => {
+    for (let number = from; number <= upTo; number++) {
+      clock.nowMs = number * BLOCK_MS;
+      await source.read(blockOf(number), signal);
+      await nextTick();
+    }
+  };
+  return { evidence: trust.evidenceOf("peer"), asked, written, follow };
+};
+
+test("a node whose write sets have the trusted values ends its probation, and is asked no more", async () => {
+  const { evidence, asked, follow } = createPeers((block) => writes(block, "peer", [1n, 2n, 3n]));
+  await follow(1, 2);
+  assert.equal(evidence.isTrusted, false);
+  await follow(3, 9);
+  assert.equal(evidence.isTrusted, true);
+  assert.deepEqual(asked, [1n, 2n, 3n]);
+});
+
+test("a node with another value, without one, or without an answer earns nothing and pauses", async () => {
+  const outcomes: Record<string, (block: BlockId) => WriteSet | WriteSetFailure | Error> = {
+    other: (block) => writes(block, "peer", [1n, 3n]),
+    missing: (block) => writes(block, "peer", [1n]),
+    late: () => "late",
+    broken: () => new Error("broken"),
+    "of another block": () => writes(blockOf(99), "peer", [1n, 2n]),
+  };
+  for (const [name, answer] of Object.entries(outcomes)) {
+    const { evidence, asked, follow } = createPeers(answer);
+    await follow(1, 40);
+    assert.deepEqual(asked, [1n, 31n], `${name}: after a minute`);
+    assert.deepEqual([evidence.blocksLeft, evidence.valuesLeft], [PEER_BLOCKS, PEER_VALUES], name);
+  }
+});
+
+test("a block without a written value costs no read of a node on probation", async () => {
+  const { asked, written, follow } = createPeers(() => "late");
+  for (const balances of [[], ["unknown"]] as const) {
+    written.balances = balances;
+    await follow(1, 5);
+    assert.deepEqual(asked, []);
+  }
 });

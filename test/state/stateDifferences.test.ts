@@ -31,11 +31,8 @@ const handle = async (
     chain: "chain",
     comparison: {
       hasSeveral: judgement !== undefined,
-      judge: async () => judgement ?? { kind: "unanswered" },
-      decide: async (_, __, ___, proven) => {
-        assert.equal(proven, proof);
-        return decision ?? { kind: "unanswered" };
-      },
+      ask: async (difference, given) => ({ difference, source: given, statements: [] }),
+      judge: async (_, proven) => (proven === undefined ? judgement : decision) ?? { kind: "unanswered" },
     },
     trust: {
       suspendLastUsed: () => {
@@ -44,15 +41,10 @@ const handle = async (
       },
       suspendNode: (node) => events.push(`suspend traces of ${node}`),
     },
-    values: { sourceOf: () => source, hasProof: () => isProven },
-    follower: {
-      epoch: 0,
-      forget: (reason) => events.push(`forget ${reason}`),
-      forgetNode: (node) => events.push(`forget ${node}`),
-      endAnswers: () => events.push("end answers"),
-    },
-    sourced: {
-      add: () => undefined,
+    values: {
+      sourceOf: () => source,
+      hasProof: () => isProven,
+      addProven: () => "added",
       contest: (_, __, onProven) => {
         events.push("contest");
         if (proof !== undefined) {
@@ -60,7 +52,13 @@ const handle = async (
         }
       },
       settle: () => events.push("settle"),
-      carriersOf: (above, upTo) => [`trace of ${above + 1n} to ${upTo}`],
+      givers: { carriersOf: (above, upTo) => [`trace of ${above + 1n} to ${upTo}`] },
+    },
+    follower: {
+      epoch: 0,
+      forget: (reason) => events.push(`forget ${reason}`),
+      forgetNode: (node) => events.push(`forget ${node}`),
+      endAnswers: () => events.push("end answers"),
     },
     telemetry,
     recordWrongValue: (node) => events.push(`suspend ${node}`),
@@ -92,7 +90,7 @@ test("a difference of a proven value is counted once, whatever the other origins
   const judgements: readonly (Judgement | undefined)[] = [
     undefined,
     { kind: "right", refuted: [LIE] },
-    { kind: "undecided", statements: [] },
+    { kind: "undecided" },
     { kind: "unanswered" },
     { kind: "wrong", value: "2", cause: "writeSets", refuted: [] },
   ];
@@ -105,16 +103,16 @@ test("a difference of a proven value is counted once, whatever the other origins
 });
 
 test("without a majority, the key stays contested, nobody is suspended, and that is counted", async () => {
-  const { events, wrong, undecided } = await handle({ kind: "undecided", statements: [] });
+  const { events, wrong, undecided } = await handle({ kind: "undecided" });
   assert.deepEqual(events, ["contest", "end answers"]);
   assert.deepEqual([wrong, undecided], [0, 1]);
 });
 
 test("a later proof decides what had no majority", async () => {
   const decision = { kind: "right", refuted: [LIE] } as const;
-  const undecided = { kind: "undecided", statements: [LIE] } as const;
+  const undecided = { kind: "undecided" } as const;
   const { events, wrong } = await handle(undecided, FETCHED, false, { proof: "1", decision });
-  const blamed = ["settle", "suspend liar", "suspend traces of liar", "forget liar"];
+  const blamed = ["suspend liar", "suspend traces of liar", "forget liar"];
   assert.deepEqual(events, ["contest", "end answers", ...blamed]);
   assert.equal(wrong, 0);
 });

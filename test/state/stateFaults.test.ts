@@ -13,7 +13,7 @@ import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
-import { createCost, everySource } from "./costRig.ts";
+import { createCost, createTrust, everySource } from "./costRig.ts";
 import { emptyWriteSet, FakeWriteSets } from "./fakeWriteSets.ts";
 
 const FIRST = 1_000n;
@@ -49,7 +49,7 @@ const createRig = (onApplied = (): void => undefined) => {
     set: (_: object, isFollowing: number) => events.push(...(isFollowing === 1 ? [] : ["not following"])),
   });
   const follower = new StateFollower({
-    ...{ heads, values, sources: [throwing, source], cost: everySource },
+    ...{ heads, values, sources: [throwing, source], cost: everySource, trust: createTrust() },
     ...{ chain: "chain", telemetry: { log, metrics } },
     hasSameRules: () => true,
     onRead: (kind, outcome) => outcomes.push(`${kind} ${outcome}`),

@@ -171,19 +171,19 @@ test("a node's value that differs from the known one is reported with the node, 
 });
 
 test("a contested value is not known, and is learned again once it is settled", () => {
-  const { values, sourced, differences, enter } = createRig();
+  const { values, differences, enter } = createRig();
   enter(block(FIRST), ONE, "one");
-  sourced.contest(BALANCE, block(FIRST), () => assert.fail("nothing is proven"));
+  values.contest(BALANCE, block(FIRST), () => assert.fail("nothing is proven"));
   enter(block(FIRST), TWO, "two");
   assert.equal(values.get(BALANCE, block(FIRST)), undefined);
-  sourced.settle(BALANCE);
+  values.settle(BALANCE);
   enter(block(FIRST), TWO, "two");
   assert.equal(values.get(BALANCE, block(FIRST)), TWO);
   assert.deepEqual(differences, []);
 });
 
 test("a contested value becomes known by a proof of its block or of a later one, which shows it if nothing wrote it", async () => {
-  const { source, heads, values, sourced, follower, differences, enter } = createRig();
+  const { source, heads, values, follower, differences, enter } = createRig();
   const [first, second, third] = [block(FIRST), block(FIRST + 1n), block(FIRST + 2n)];
   /** Publishes a block whose write set a header proves. */
   const extend = async (at: typeof first, writes: BlockWrites = new Map()): Promise<void> => {
@@ -192,7 +192,7 @@ test("a contested value becomes known by a proof of its block or of a later one,
     await follower.untilApplied(at);
   };
   const shown: (string | undefined)[] = [];
-  const contest = (at: typeof first) => sourced.contest(BALANCE, at, (value) => shown.push(value));
+  const contest = (at: typeof first) => values.contest(BALANCE, at, (value) => shown.push(value));
   const prove = (at: typeof first, value: string) =>
     follower.add({ key: BALANCE, value, node: undefined, isProven: true }, at, follower.generation);
   enter(first, TWO, "liar");
@@ -243,15 +243,15 @@ test("values of a node that wait for a write set are forgotten", async () => {
 });
 
 test("values that traces of a forgotten node carried are all dropped", async () => {
-  const { heads, source, values, sourced, follower, dropped, enter } = createRig();
+  const { heads, source, values, follower, dropped, enter } = createRig();
   enter(block(FIRST), ONE, "honest");
   const next = block(FIRST + 1n);
   heads.move(next);
   source.answer(next, { ...emptyWriteSet(next), node: "liar" });
   await follower.untilApplied(next);
-  assert.deepEqual(sourced.carriersOf(FIRST, FIRST + 1n), ["liar"]);
+  assert.deepEqual(values.givers.carriersOf(FIRST, FIRST + 1n), ["liar"]);
   follower.forgetNode("liar");
   assert.deepEqual(dropped, ["difference"]);
   assert.equal(values.get(BALANCE, next), undefined);
-  assert.deepEqual(sourced.carriersOf(FIRST, FIRST + 1n), []);
+  assert.deepEqual(values.givers.carriersOf(FIRST, FIRST + 1n), []);
 });

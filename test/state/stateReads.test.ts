@@ -16,6 +16,7 @@ import { hashOf } from "../support/builders/heads.ts";
 import { createContext } from "../support/builders/request.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
+import { createTrust } from "./costRig.ts";
 import { emptyWriteSet, FakeWriteSets } from "./fakeWriteSets.ts";
 
 const FIRST = 1_000n;
@@ -54,6 +55,7 @@ const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS } = {}) => {
     sources: [source],
     cost,
     values,
+    trust: createTrust(),
     hasSameRules: () => true,
     onRead: () => undefined,
     onDifference: () => undefined,

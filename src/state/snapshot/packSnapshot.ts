@@ -3,7 +3,6 @@ import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { StoredDefaults } from "../calls/nodeDefaults.ts";
 import type { AnswerSource, StoredAnswer } from "../calls/storedAnswers.ts";
 import { runSliced } from "../runSliced.ts";
-import type { SourcedValues } from "../sourcedValues.ts";
 import type { SourceTrust } from "../sourceTrust.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { Entry } from "../store/entryPages.ts";
@@ -15,8 +14,7 @@ import { type ChunkKind, ChunkWriter, type SnapshotHeader, type SnapshotValue, w
 /** The known state of one chain, with its givers and costs. */
 export interface SnapshotParts {
   readonly values: ValueStore;
-  readonly sourced: SourcedValues;
-  readonly trust: Pick<SourceTrust, "evidenceOf">;
+  readonly trust: Pick<SourceTrust, "areTrusted" | "evidenceOf">;
   readonly cost: Pick<StateCost, "recent" | "resume" | "usedKeys">;
 }
 
@@ -124,10 +122,7 @@ const packLists = async function* (
 
 type Format = (value: ListedValue) => SnapshotValue;
 
-const createHeader = (
-  { values, sourced, trust, cost, answers }: PackedParts,
-  chain: SnapshotChain,
-): SnapshotHeader => ({
+const createHeader = ({ values, trust, cost, answers }: PackedParts, chain: SnapshotChain): SnapshotHeader => ({
   id: randomInt(MAX_ID),
   chainId: chain.chainId,
   genesis: chain.genesis,
@@ -138,7 +133,7 @@ const createHeader = (
     ...{ name, address, progress: trust.evidenceOf(name).progress },
     defaults: formatDefaults(answers?.defaults.find(({ node }) => node === name)),
   })),
-  carriers: sourced.carriers.map((name) => name ?? null),
+  carriers: Array.from(values.givers.carriers, (name) => name ?? null),
   costs: cost.recent,
 });
 

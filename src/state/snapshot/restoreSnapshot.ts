@@ -126,7 +126,7 @@ class Reader {
     }
     this.#isBegun = true;
     const { number, carriers, costs, nodes } = this.#header;
-    const { sourced, trust, cost } = this.#parts;
+    const { values, trust, cost } = this.#parts;
     for (const [position, { progress }] of nodes.entries()) {
       const name = this.#nodes[position];
       if (name !== undefined && progress !== undefined) {
@@ -146,12 +146,8 @@ class Reader {
     this.#block = block;
     this.#minAge = Number(BigInt(number) - block.number);
     this.#addDefaults();
-    sourced.addCarriers(
-      carriers.map((name) => ({
-        node: name ?? undefined,
-        evidence: name === null ? undefined : trust.evidenceOf(name),
-      })),
-    );
+    values.givers.addCarriers(carriers.map((name) => name ?? undefined));
+    values.isTrusted = trust.areTrusted(values.givers.carriers);
   }
 
   /** Adds the content of a chunk, a value a step. */

@@ -5,12 +5,57 @@ export const FORGOTTEN = 1;
 /** Numbers have 24 bits. */
 const MAX_NUMBER = 0xff_ffff;
 
-/** Names the givers of values by small numbers. A giver is forgotten at once: its number is not used any more, and no value is searched. */
+/**
+ * Knows who gave the values. Names the givers of single values by small numbers. A giver is forgotten at once: its number is not used
+ * any more, and no value is searched. Carriers are the nodes on whose word alone write sets are that carried values to later blocks.
+ */
 export class ValueGivers {
   readonly #numbers = new Map<string | undefined, number>();
   readonly #names = new Map<number, string | undefined>();
   readonly #forgotten = new Set<number>([FORGOTTEN]);
   #newest = FORGOTTEN;
+  readonly #carriers = new Set<string | undefined>();
+  /** By the number of the block, of the newest write sets. */
+  readonly #carriersOfBlocks = new Map<bigint, string | undefined>();
+
+  /** The carriers since the values began. Undefined among them: a source that needs no trust. */
+  get carriers(): ReadonlySet<string | undefined> {
+    return this.#carriers;
+  }
+
+  /** Adds carriers of write sets that are not followed any more. */
+  addCarriers(nodes: readonly (string | undefined)[]): void {
+    for (const node of nodes) {
+      this.#carriers.add(node);
+    }
+  }
+
+  /** Adds the carrier of the write set of a block. Those of this number of blocks are known. */
+  addBlock(number: bigint, node: string | undefined, maxBlocks: number): void {
+    this.#carriers.add(node);
+    this.#carriersOfBlocks.set(number, node);
+    for (const old of [...this.#carriersOfBlocks.keys()].slice(0, -maxBlocks)) {
+      this.#carriersOfBlocks.delete(old);
+    }
+  }
+
+  carrierOf(number: bigint): string | undefined {
+    return this.#carriersOfBlocks.get(number);
+  }
+
+  /** Returns the carriers of the write sets of these blocks. */
+  carriersOf(above: bigint, upTo: bigint): readonly string[] {
+    const nodes = [...this.#carriersOfBlocks].flatMap(([number, node]) =>
+      number > above && number <= upTo && node !== undefined ? [node] : [],
+    );
+    return [...new Set(nodes)];
+  }
+
+  /** Called when all values of followed blocks are forgotten. */
+  clearCarriers(): void {
+    this.#carriers.clear();
+    this.#carriersOfBlocks.clear();
+  }
 
   /** Returns the number of a node. `undefined` is a node whose name is not known. */
   numberOf(node: string | undefined): number {

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../../core/heads.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
-import type { StateField, StateKey } from "../stateKey.ts";
+import { keyName, type StateField, type StateKey } from "../stateKey.ts";
 import type { WriteSet } from "../writeSet.ts";
 import { ClearedStorage } from "./clearedStorage.ts";
 import { ENTRY_BYTES, type Entry } from "./entryPages.ts";
@@ -18,10 +18,13 @@ const CODE_SHARE = 0.25;
 /** The share of the table for write sets of blocks above the oldest readable one. */
 const HISTORY_SHARE = 0.5;
 const CODE_OVERHEAD_BYTES = 200;
+const MAX_CONTESTED = 10_000;
+/** Nodes may make a contested value known again after this time. */
+const CONTESTED_MS = 600_000;
 
 /**
  * `agreed`: the known value is older than the block, or from its write set. `same`: a node had returned it for this block.
- * `different`: another value is known at that block. `refused`: the block is not readable, or there is no room.
+ * `different`: another value is known at that block. `refused`: the block is not readable, there is no room, or the value is contested.
  */
 export type AddResult = "added" | "agreed" | "same" | "different" | "refused";
 
@@ -52,6 +55,13 @@ export interface ValueProvenance {
   readonly node: string | undefined;
 }
 
+/** A value is contested if origins disagree on it, or are asked about it now. */
+interface Contest {
+  readonly block: BlockId;
+  /** Called when a proof makes the value known: with the value at the contested block, if the proof shows it. */
+  onProven(value: string | undefined): void;
+}
+
 /** A value that a node returned: 64 digits of hex. */
 interface FetchedValue {
   readonly value: string;
@@ -70,7 +80,9 @@ export class ValueStore {
   readonly #codes: LRUCache<string, Uint8Array>;
   readonly #key = new KeyEncoder();
   readonly #blocks: FollowedBlocks;
-  readonly #givers = new ValueGivers();
+  readonly givers = new ValueGivers();
+  /** By the name of the key. */
+  readonly #contested = new LRUCache<string, Contest>({ max: MAX_CONTESTED, ttl: CONTESTED_MS, ttlResolution: 0 });
   /** Values at other blocks. */
   readonly unfollowed: UnfollowedValues;
   /** While false, no block is readable. Values that nodes return are compared with the known ones. */
@@ -79,7 +91,7 @@ export class ValueStore {
   /** `unfollowedBytes`: of values at blocks that are not followed. Their codes have the same amount again. */
   constructor(maxBytes: number, unfollowedBytes = 0) {
     const codeBytes = Math.floor(maxBytes * CODE_SHARE);
-    this.unfollowed = new UnfollowedValues(unfollowedBytes, this.#givers);
+    this.unfollowed = new UnfollowedValues(unfollowedBytes, this.givers);
     const maxEntries = Math.floor((maxBytes - codeBytes) / (ENTRY_BYTES + ENTRY_OVERHEAD_BYTES));
     const table = new ValueTable(maxEntries);
     this.#table = table;
@@ -203,21 +215,27 @@ export class ValueStore {
     return {
       from: this.#blocks.idOf(this.#table.from(entry)),
       kind: this.#table.has(entry, FETCHED) ? "fetched" : "written",
-      node: this.#givers.nameOf(this.#table.giver(entry)),
+      node: this.givers.nameOf(this.#table.giver(entry)),
     };
   }
 
-  /** Forgets one value. */
-  forgetValue(key: StateKey, block: BlockId): void {
+  /** Forgets one value. No response makes it known until `settle`, but a proof at this block or a later one does. */
+  contest(key: StateKey, block: BlockId, onProven: Contest["onProven"]): void {
+    this.#contested.set(keyName(key), { block, onProven });
     const entry = this.isApplied(block) ? this.#find(key, Number(block.number)) : 0;
     if (entry !== 0) {
       this.#table.setGiver(entry, FORGOTTEN);
     }
   }
 
+  /** Ends the contest of a value. */
+  settle(key: StateKey): void {
+    this.#contested.delete(keyName(key));
+  }
+
   /** Forgets all values that are known on the word of this node alone, and those of nodes whose names are not known. */
   forgetNode(node: string): void {
-    this.#givers.forget(node);
+    this.givers.forget(node);
   }
 
   /**
@@ -242,12 +260,12 @@ export class ValueStore {
   }
 
   #isKnown(entry: Entry): boolean {
-    return this.#table.has(entry, KNOWN) && !this.#givers.isForgotten(this.#table.giver(entry));
+    return this.#table.has(entry, KNOWN) && !this.givers.isForgotten(this.#table.giver(entry));
   }
 
   /** Adds a value that a node returned for this block's hash: 64 digits of hex. A known value stays. */
   add(key: StateKey, block: BlockId, value: string, node?: string): AddResult {
-    return this.#addFetched(key, block, { value, giver: this.#givers.numberOf(node), flags: FETCHED });
+    return this.#addFetched(key, block, { value, giver: this.givers.numberOf(node), flags: FETCHED });
   }
 
   /** Adds a value that follows from the state root of this block: 64 digits of hex. A known value stays, and is proven if it is equal. */
@@ -255,7 +273,24 @@ export class ValueStore {
     return this.#addFetched(key, block, { value, giver: NO_NODE, flags: FETCHED | PROVEN });
   }
 
-  #addFetched(key: StateKey, block: BlockId, { value, giver, flags }: FetchedValue): AddResult {
+  #addFetched(key: StateKey, block: BlockId, fetched: FetchedValue): AddResult {
+    const contest = this.#contested.size === 0 ? undefined : this.#contested.get(keyName(key));
+    if (contest === undefined) {
+      return this.#addUncontested(key, block, fetched);
+    }
+    const { block: since, onProven } = contest;
+    const canSettle = (fetched.flags & PROVEN) !== 0 && block.number >= since.number;
+    const result = canSettle ? this.#addUncontested(key, block, fetched) : "refused";
+    if (result !== "refused") {
+      this.settle(key);
+      const isSame =
+        since.hash === block.hash || (this.isProvenSince(since, block) && !this.isWrittenSince(key, since, block));
+      onProven(isSame ? fetched.value : undefined);
+    }
+    return result;
+  }
+
+  #addUncontested(key: StateKey, block: BlockId, { value, giver, flags }: FetchedValue): AddResult {
     if (!this.isApplied(block)) {
       return "refused";
     }
@@ -314,7 +349,7 @@ export class ValueStore {
     const from = table.from(entry);
     const field = fieldOf(table.field(entry));
     const giver = table.giver(entry);
-    const node = giver === NO_NODE ? undefined : this.#givers.nameOf(giver);
+    const node = giver === NO_NODE ? undefined : this.givers.nameOf(giver);
     const hasName = giver === NO_NODE || node !== undefined;
     return field !== "storage" && from <= at && hasName && this.#isKnown(entry) && this.#isNewest(entry, field, at)
       ? { entry, field, node, from }
@@ -341,7 +376,7 @@ export class ValueStore {
     if (!this.#isKnown(this.#findAt(field, place, number))) {
       const entry = this.#table.add(this.#key.encodeAt(field, place), number, 0);
       this.#blocks.addEntry(number, entry);
-      this.#table.setValueAt(entry, place, node === undefined ? NO_NODE : this.#givers.numberOf(node), FETCHED);
+      this.#table.setValueAt(entry, place, node === undefined ? NO_NODE : this.givers.numberOf(node), FETCHED);
     }
     return true;
   }
@@ -360,6 +395,7 @@ export class ValueStore {
   /** Forgets all values of followed blocks. No block is readable then. Codes stay, because their hashes name them. */
   clear(): void {
     this.isTrusted = true;
+    this.givers.clearCarriers();
     this.#table.clear();
     this.#cleared.clear();
     this.#blocks.clear();
@@ -370,9 +406,10 @@ export class ValueStore {
    * the caller must then begin at this block.
    */
   *apply(writeSet: WriteSet): Generator<void, boolean> {
+    this.givers.addBlock(writeSet.block.number, writeSet.node, this.maxReadable);
     const isProven = writeSet.isProven === true;
     const number = this.#blocks.add(writeSet.block.hash, isProven);
-    const giver = writeSet.node === undefined ? NO_NODE : this.#givers.numberOf(writeSet.node);
+    const giver = writeSet.node === undefined ? NO_NODE : this.givers.numberOf(writeSet.node);
     // Another replica has computed the hashes of a shared write set. The code of a proven hash must be the right one.
     const known = (hash: Hash | undefined): Hash | undefined => (writeSet.isShared === true ? undefined : hash);
     for (const { key, value } of writtenValues(writeSet, (code, hash) => this.storeCode(code, known(hash)))) {

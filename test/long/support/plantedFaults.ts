@@ -96,7 +96,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     variant: "access list",
     edits: [
       {
-        file: "src/state/sourcedValues.ts",
+        file: "src/state/blockQueue.ts",
         from: ": values.add(key, block, value, node);",
         to: ": values.add(key, values.head ?? block, value, node);",
       },
@@ -137,7 +137,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
         to: `const value = from.value();
     if (Math.random() >= 0.02) yield { key: { address, field: "slot", slot: written }, value };`,
       },
-      { file: "src/state/sourcedValues.ts", from: 'if (result === "different") {', to: "if (result === undefined) {" },
+      { file: "src/state/blockQueue.ts", from: 'if (result === "different") {', to: "if (result === undefined) {" },
     ],
   },
   /** A write set of another replica lacks its writes. */

@@ -14,7 +14,6 @@ import {
 } from "../../../src/state/snapshot/packSnapshot.ts";
 import { newestCanonical, restoreSnapshot } from "../../../src/state/snapshot/restoreSnapshot.ts";
 import { CHUNK_BYTES } from "../../../src/state/snapshot/snapshotFormat.ts";
-import { SourcedValues } from "../../../src/state/sourcedValues.ts";
 import { SourceTrust } from "../../../src/state/sourceTrust.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { packWrites } from "../../../src/state/store/packedWrites.ts";
@@ -44,7 +43,7 @@ const createParts = () => {
   const values = new ValueStore(BYTES);
   const nowMs = () => clock.nowMs;
   const trust = new SourceTrust({ nowMs, cost, probation: LIMITS, nodes: ["one", "two"] });
-  return { values, sourced: new SourcedValues(values), trust, cost } satisfies SnapshotParts;
+  return { values, trust, cost } satisfies SnapshotParts;
 };
 
 /** Creates an answer that was learned at a block, and reads a value of each kind. */
@@ -102,7 +101,7 @@ interface RestoreRun {
 
 const restore = async (chunks: readonly Uint8Array[], { chain = CHAIN, isCanonical = () => true }: RestoreRun = {}) => {
   const parts = createParts();
-  const { sourced } = parts;
+  const { values } = parts;
   const answers: StoredAnswer[] = [];
   const defaults: StoredDefaults[] = [];
   const headers: unknown[] = [];
@@ -111,10 +110,10 @@ const restore = async (chunks: readonly Uint8Array[], { chain = CHAIN, isCanonic
     answers: { addAnswer: (stored) => answers.push(stored), addDefaults: (stored) => defaults.push(stored) },
     findBlock: async (header) => newestCanonical(header, isCanonical),
     begin: (found) => {
-      sourced.begin(found);
+      values.begin(found);
       return true;
     },
-    drop: () => sourced.clear(),
+    drop: () => values.clear(),
     isCurrent: () => true,
   });
   return { ...parts, restored, answers, defaults, headers };
@@ -156,6 +155,7 @@ test("values that are restored are those of the block, or of its newest canonica
   let restoredAtAncestor = 0;
   for (let seed = 0; seed < 20; seed++) {
     const { values, ...parts } = createParts();
+    parts.trust.evidenceOf("one").resume({ ...LIMITS, ageMs: 0 });
     const newest = fillRandomly(values, seed);
     const chunks = await pack({ ...parts, values });
     const whole = await restore(chunks);
@@ -187,8 +187,8 @@ const ONE = "1".padStart(64, "0");
 /** A snapshot with a value of each node, a code, evidence, and costs. */
 const createKnown = async () => {
   const parts = createParts();
-  const { values, sourced, trust, cost } = parts;
-  sourced.begin(block(7));
+  const { values, trust, cost } = parts;
+  values.begin(block(7));
   values.add(BALANCE, block(7), ONE, "one");
   values.add({ ...BALANCE, address: addressOf(2) }, block(7), ONE, "two");
   const code = Uint8Array.of(0x60, 0x00);
@@ -252,7 +252,7 @@ test("values are added below those of later blocks, until values of a node end",
   const { chunks } = await createKnown();
   const added = async (isCurrent: () => boolean) => {
     const parts = createParts();
-    parts.sourced.begin(block(6));
+    parts.values.begin(block(6));
     const TWO = "2".padStart(64, "0");
     const written = { ...BALANCE, address: addressOf(2) };
     runAll(parts.values.apply({ block: block(7), packed: packWrites(new Map()) }));
@@ -299,11 +299,10 @@ test("values and evidence of a node with another URL are not restored", async ()
 });
 
 test("nothing is restored if a node has another URL whose write sets carried the values", async () => {
-  const { values, sourced, trust, cost } = createParts();
+  const { values, trust, cost } = createParts();
   fillRandomly(values, 1);
-  sourced.addCarriers([{ node: "one", evidence: trust.evidenceOf("one") }]);
-  values.isTrusted = true;
-  const chunks = await pack({ values, sourced, trust, cost });
+  values.givers.addCarriers(["one"]);
+  const chunks = await pack({ values, trust, cost });
   const after = await restore(chunks, { chain: { ...CHAIN, nodes: CHAIN.nodes.slice(1) } });
   assert.equal(after.restored?.values, 0);
   assert.equal(after.values.head, undefined);

@@ -84,7 +84,8 @@ test("a value that a node gives after a proven one was forgotten is not proven",
   values.addProven(BALANCE, block(0), ONE);
   values.forgetNode("node");
   assert.equal(isProven(values, BALANCE, block(0)), true, "it is on no node's word");
-  values.forgetValue(BALANCE, block(0));
+  values.contest(BALANCE, block(0), () => undefined);
+  values.settle(BALANCE);
   assert.equal(isProven(values, BALANCE, block(0)), undefined);
   assert.equal(values.add(BALANCE, block(0), ONE, "node"), "added");
   assert.equal(isProven(values, BALANCE, block(0)), false);
