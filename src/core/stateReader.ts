@@ -1,6 +1,5 @@
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { Awaitable, Call } from "../jsonrpc/call.ts";
-import type { BlockId } from "./heads.ts";
 
 /** An account at one moment. An account that does not exist is `undefined`. */
 export interface AccountState {
@@ -72,14 +71,15 @@ export interface KnownBlockState {
   find(keys: StateKeys): Awaitable<FoundState>;
 }
 
-/**
- * Sends several reads at one block. Returns one outcome for each, in order: a JSON value or an Error.
- * `onNode` receives the name of the node that gave all of them, and whether a second origin has stated them (see `RpcResponse`).
- * Nodes of `avoidedOrigins` are asked only if no other node can answer.
- */
-export type StateFetch = (
-  calls: readonly Call[],
-  block: BlockId,
-  onNode?: (name: string | undefined, isConfirmed?: boolean) => void,
-  avoidedOrigins?: readonly string[],
-) => Promise<readonly unknown[]>;
+/** What nodes returned for several reads. */
+export interface StateOutcomes {
+  /** One for each read, in order: a JSON value or an Error. */
+  readonly outcomes: readonly unknown[];
+  /** The node that gave all of them. Undefined if there were several, or if its name is not known. */
+  readonly node?: string | undefined;
+  /** Whether a second origin has stated all of them (see `RpcResponse`). */
+  readonly isConfirmed?: boolean | undefined;
+}
+
+/** Sends several reads of state. Nodes of `avoidedOrigins` are asked only if no other node can answer. */
+export type StateFetch = (calls: readonly Call[], avoidedOrigins?: readonly string[]) => Promise<StateOutcomes>;

@@ -56,11 +56,11 @@ const nodesFor = (nodes: readonly UpstreamNode[], calls: readonly Call[]): reado
 /**
  * Creates the function that reads state in one batch from the best node.
  * It retries on the next node if a read fails or the node does not have the block. The node with the fewest failures counts.
- * It returns one value or error per read, in order. It rejects with RpcError (503) if no node is available.
+ * It rejects with RpcError (503) if no node is available.
  */
 export const createBatchFetch =
   (upstreams: StateNodes, timeoutMs: number): StateFetch =>
-  async (calls, _block, onNode, avoidedOrigins) => {
+  async (calls, avoidedOrigins) => {
     const heads = upstreams.heads.current();
     if (heads === undefined) {
       throw unavailable("no upstream node has reported a head yet");
@@ -80,6 +80,5 @@ export const createBatchFetch =
     if (best === undefined) {
       throw unavailable("no upstream node is available for state");
     }
-    onNode?.(best.node.name);
-    return best.outcomes;
+    return { outcomes: best.outcomes, node: best.node.name };
   };

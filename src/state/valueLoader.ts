@@ -1,16 +1,17 @@
 import type { UnitsOf } from "../access/providerUnits.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { ProofReader } from "./fetch/proofReader.ts";
-import type { StateFetcher } from "./fetch/stateFetcher.ts";
+import type { FetchedValues, StateFetcher } from "./fetch/stateFetcher.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import { keyName, type StateKey } from "./stateKey.ts";
 import type { ValueStore } from "./store/valueStore.ts";
-import { ZERO_VALUE } from "./store/writtenValues.ts";
+
+type Reader = Pick<StateFetcher, "unitsFor" | "read" | "readSingly">;
 
 export interface ValueLoaderOptions {
   readonly values: Pick<ValueStore, "get" | "code" | "hasProof">;
   readonly follower: Pick<StateFollower, "add" | "generation">;
-  readonly reader: Pick<StateFetcher, "unitsFor" | "read" | "fetch">;
+  readonly reader: Reader;
   readonly unitsOf: UnitsOf;
   /** Undefined: no value is read by proof. */
   readonly proofs?: Pick<ProofReader, "isWanted" | "unitsFor" | "readOwn"> | undefined;
@@ -48,16 +49,10 @@ export class ValueLoader {
    * returns stays unknown. Never rejects.
    */
   async load(keys: readonly StateKey[], block: BlockId, onSpent: (units: number) => void): Promise<void> {
-    const { follower, unitsOf } = this.#options;
-    const { generation } = follower;
     const { unknown, stated } = this.#plan(keys, block);
     await this.#prove([...unknown, ...stated], block, onSpent);
     await this.loadValues(this.#plan(keys, block).unknown, block, onSpent);
-    const { codes } = this.#plan(keys, block);
-    if (codes.length > 0) {
-      onSpent(codes.length * unitsOf("eth_getCode"));
-      await this.#loadCodes(codes, block, generation);
-    }
+    await this.#add(block, (reader) => reader.readSingly(this.#plan(keys, block).codes, block, onSpent));
   }
 
   /** Loads values by proof, if later blocks carry them. Never rejects. */
@@ -76,12 +71,16 @@ export class ValueLoader {
   }
 
   /** Loads unknown values in bulk, of a code the hash. Never rejects. */
-  async loadValues(keys: readonly StateKey[], block: BlockId, onSpent: (units: number) => void): Promise<void> {
+  loadValues(keys: readonly StateKey[], block: BlockId, onSpent: (units: number) => void): Promise<void> {
+    return this.#add(block, (reader) => reader.read(keys, block, onSpent));
+  }
+
+  async #add(block: BlockId, read: (reader: Reader) => Promise<FetchedValues>): Promise<void> {
     const { follower, reader } = this.#options;
     const { generation } = follower;
-    const { values, node } = await reader.read(keys, block, onSpent);
+    const { values, codes, node } = await read(reader);
     for (const [key, value] of values) {
-      follower.add({ key, value, node }, block, generation);
+      follower.add({ key, value: codes.get(value) ?? value, node }, block, generation);
     }
   }
 
@@ -105,16 +104,5 @@ export class ValueLoader {
       }
     }
     return { unknown: [...unknown.values()], stated, codes: [...codes.values()] };
-  }
-
-  async #loadCodes(keys: readonly StateKey[], block: BlockId, generation: number): Promise<void> {
-    const { reader, follower } = this.#options;
-    const fetched = await reader.fetch(keys, block).catch(() => undefined);
-    for (const [key, hash] of fetched?.values ?? []) {
-      const code = hash === ZERO_VALUE ? new Uint8Array(0) : fetched?.codes.get(hash);
-      if (code !== undefined) {
-        follower.add({ key, value: code, node: fetched?.node }, block, generation);
-      }
-    }
   }
 }

@@ -1,4 +1,4 @@
-import type { BlockId, HeaderFields } from "../../src/core/heads.ts";
+import type { HeaderFields } from "../../src/core/heads.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { type BaseBlock, parseBaseBlock } from "../../src/simulation/simulatedHeader.ts";
 import { type Anvil, startAnvil } from "../devnet/anvil.ts";
@@ -27,7 +27,7 @@ export const bench = async ({ short }: { readonly short: boolean }) => {
     const oneByOne: number[] = [];
     const prestate = (await anvil.call("debug_traceCall", call, "latest", { tracer: "prestateTracer" })) as Prestate;
     for (let run = 0; run < runs; run++) {
-      oneByOne.push(await fetchOneByOne(anvil, block, prestate));
+      oneByOne.push(await fetchOneByOne(anvil, prestate));
     }
 
     const measured: Record<string, number> = {};
@@ -64,15 +64,15 @@ const mineBlock = async (anvil: Anvil): Promise<BaseBlock> => {
 type Prestate = Readonly<Record<string, { readonly storage?: Readonly<Record<string, string>> }>>;
 
 /** Fetches the state that the transfer reads like a client without batches. */
-const fetchOneByOne = async (anvil: Anvil, block: BlockId, prestate: Prestate): Promise<number> => {
+const fetchOneByOne = async (anvil: Anvil, prestate: Prestate): Promise<number> => {
   const { fetch } = countedFetch(anvil, { latencyMs: LATENCY_MS });
   const start = performance.now();
   for (const [address, { storage = {} }] of Object.entries(prestate)) {
     for (const method of ["eth_getBalance", "eth_getTransactionCount", "eth_getCode"]) {
-      await fetch([createCall(method, [address, "latest"])], block);
+      await fetch([createCall(method, [address, "latest"])]);
     }
     for (const slot of Object.keys(storage)) {
-      await fetch([createCall("eth_getStorageAt", [address, slot, "latest"])], block);
+      await fetch([createCall("eth_getStorageAt", [address, slot, "latest"])]);
     }
   }
   return performance.now() - start;

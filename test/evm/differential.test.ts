@@ -33,9 +33,8 @@ const nodeState = createNodeState({
     const answers: { id: number; result?: unknown; error?: { message: string } }[] = JSON.parse(
       await anvil.post(JSON.stringify(batch)),
     );
-    return answers
-      .toSorted((a, b) => a.id - b.id)
-      .map(({ result, error }) => (error === undefined ? result : new Error(error.message)));
+    const sorted = answers.toSorted((a, b) => a.id - b.id);
+    return { outcomes: sorted.map(({ result, error }) => (error === undefined ? result : new Error(error.message))) };
   },
 });
 const source = nodeState.at(block);

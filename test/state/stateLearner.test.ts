@@ -41,7 +41,7 @@ const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = [
       onSpent(Math.ceil(asked.length / 4) * 26);
       return fetchedValues({ values: new Map(asked.map((key) => [key, VALUE])) });
     },
-    fetch: () => Promise.reject(new Error("no code is loaded")),
+    readSingly: () => Promise.reject(new Error("no code is loaded")),
   };
   const learner = new StateLearner({
     ...{ values, follower, cost },

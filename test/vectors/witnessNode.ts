@@ -232,7 +232,9 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
       }
       return outcome;
     },
-    fetch: (calls) => roundTrip(calls.map(({ method, params }) => ({ method, params: params as readonly unknown[] }))),
+    fetch: async (calls) => ({
+      outcomes: await roundTrip(calls.map(({ method, params }) => ({ method, params: params as readonly unknown[] }))),
+    }),
     trips,
     get roundTrips() {
       return trips.length;

@@ -1,9 +1,8 @@
 import { type Disagreements, disagreement } from "../../cache/agreedState.ts";
 import { hasSeveralOrigins, SECOND_MS } from "../../cache/otherOrigins.ts";
 import { isSameResult, isSingleValue, variesByNode } from "../../cache/sameResult.ts";
-import type { BlockId } from "../../core/heads.ts";
 import { UnverifiedError } from "../../core/node.ts";
-import type { StateFetch } from "../../core/stateReader.ts";
+import type { StateFetch, StateOutcomes } from "../../core/stateReader.ts";
 import type { Call } from "../../jsonrpc/call.ts";
 import { unavailable } from "../../jsonrpc/rpcError.ts";
 
@@ -68,7 +67,6 @@ interface Contested extends Compared {
 /** One batch of calls while it is compared. */
 class ComparedBatch<Node extends FetchedNode> {
   readonly #options: AgreedFetchOptions<Node>;
-  readonly #block: BlockId;
   readonly #first: Fetched<Node>;
   readonly #lateUntilMs: Map<Node, number>;
   readonly #results: unknown[];
@@ -76,38 +74,38 @@ class ComparedBatch<Node extends FetchedNode> {
   readonly #alone = new Set<number>();
   #isCorrected = false;
 
-  constructor(options: AgreedFetchOptions<Node>, block: BlockId, first: Fetched<Node>, lateUntilMs: Map<Node, number>) {
+  constructor(options: AgreedFetchOptions<Node>, first: Fetched<Node>, lateUntilMs: Map<Node, number>) {
     this.#lateUntilMs = lateUntilMs;
     this.#options = options;
-    this.#block = block;
     this.#first = first;
     this.#results = [...first.outcomes];
   }
 
-  /** The outcomes. Those that one origin alone has stated are errors, if the options say so. */
-  get results(): readonly unknown[] {
-    return this.#options.isStrict === true
-      ? this.#results.map((result, at) => (this.#alone.has(at) ? unavailable("no second node has responded") : result))
-      : this.#results;
+  /** Returns outcomes on which two origins agree. What one origin alone has stated is an error, if the options say so. */
+  async compare(calls: readonly Call[]): Promise<StateOutcomes> {
+    await this.#compare(calls);
+    const { isStrict = false } = this.#options;
+    const isLeftOut = (at: number): boolean => isStrict && this.#alone.has(at);
+    return {
+      outcomes: this.#results.map((result, at) =>
+        isLeftOut(at) ? unavailable("no second node has responded") : result,
+      ),
+      // With values of several nodes, it is not known which of them gave each one.
+      node: this.#isCorrected ? undefined : this.#first.node?.name,
+      isConfirmed: this.#alone.size === 0,
+    };
   }
 
-  get isConfirmed(): boolean {
-    return this.#alone.size === 0;
-  }
-
-  /** Undefined if several nodes gave the outcomes. */
-  get giver(): string | undefined {
-    return this.#isCorrected ? undefined : this.#first.node?.name;
-  }
-
-  async compare(calls: readonly Call[]): Promise<void> {
+  async #compare(calls: readonly Call[]): Promise<void> {
     const compared = calls
       .map((call, at): Compared => ({ call, at }))
       .filter(({ call, at }) => call.method !== PREDICTION && !(this.#results[at] instanceof Error));
     const { node } = this.#first;
     const second = node && (await this.#ask(compared, [node.origin]));
     if (node === undefined || second?.node === undefined) {
-      this.#keepAlone(compared);
+      for (const { at } of compared) {
+        this.#alone.add(at);
+      }
       return;
     }
     const contested = compared
@@ -160,12 +158,6 @@ class ComparedBatch<Node extends FetchedNode> {
     return undefined;
   }
 
-  #keepAlone(compared: readonly Compared[]): void {
-    for (const { at } of compared) {
-      this.#alone.add(at);
-    }
-  }
-
   /** Asks a node of none of the origins. Returns undefined if none responds in time. */
   async #ask(compared: readonly Compared[], excludedOrigins: readonly string[]): Promise<Fetched<Node> | undefined> {
     const { nodes, fetchFrom } = this.#options;
@@ -178,7 +170,10 @@ class ComparedBatch<Node extends FetchedNode> {
     }
     const calls = compared.map(({ call }) => call);
     const fetch = fetchFrom(others, SECOND_MS);
-    const fetched = await read(nodes, (onNode) => fetch(calls, this.#block, onNode)).catch(() => undefined);
+    const fetched = await fetch(calls).then(
+      (batch) => fetchedFrom(nodes, batch),
+      () => undefined,
+    );
     const endedMs = performance.now();
     const isLate = endedMs - begunMs > SECOND_MS / 2;
     if (fetched?.node !== undefined && isLate && fetched.outcomes.every(isError)) {
@@ -188,19 +183,10 @@ class ComparedBatch<Node extends FetchedNode> {
   }
 }
 
-type OnNode = (name: string | undefined) => void;
-
-/** Fetches, and finds the node that gave all outcomes. */
-const read = async <Node extends FetchedNode>(
+const fetchedFrom = <Node extends FetchedNode>(
   nodes: readonly Node[],
-  fetch: (onNode: OnNode) => Promise<readonly unknown[]>,
-): Promise<Fetched<Node>> => {
-  let node: Node | undefined;
-  const outcomes = await fetch((name) => {
-    node = nodes.find((each) => each.name === name);
-  });
-  return { node, outcomes };
-};
+  { outcomes, node }: StateOutcomes,
+): Fetched<Node> => ({ node: nodes.find(({ name }) => name === node), outcomes });
 
 /**
  * Creates a fetch of state. If `agree` is 2, each outcome needs two origins. If two differ, a third origin decides. Without it, the
@@ -213,11 +199,8 @@ export const createAgreedFetch = <Node extends FetchedNode>(options: AgreedFetch
     return fetch;
   }
   const lateUntilMs = new Map<Node, number>();
-  return async (calls, block, onNode, avoidedOrigins) => {
-    const first = await read(nodes, (onFirst) => fetch(calls, block, onFirst, avoidedOrigins));
-    const batch = new ComparedBatch(options, block, first, lateUntilMs);
-    await batch.compare(calls);
-    onNode?.(batch.giver, batch.isConfirmed);
-    return batch.results;
+  return async (calls, avoidedOrigins) => {
+    const first = fetchedFrom(nodes, await fetch(calls, avoidedOrigins));
+    return new ComparedBatch(options, first, lateUntilMs).compare(calls);
   };
 };

@@ -1,7 +1,7 @@
 import type { UnitsOf } from "../../access/providerUnits.ts";
 import type { BlockId } from "../../core/heads.ts";
 import { NodeError } from "../../core/node.ts";
-import type { StateFetch } from "../../core/stateReader.ts";
+import type { StateFetch, StateOutcomes } from "../../core/stateReader.ts";
 import { type Hash, isData, parseData } from "../../ethereum/hex.ts";
 import type { Call } from "../../jsonrpc/call.ts";
 import { unavailable } from "../../jsonrpc/rpcError.ts";
@@ -19,19 +19,15 @@ import {
 } from "./stateRequests.ts";
 
 /** Values that nodes returned. */
-export interface FetchedValues {
+export interface FetchedValues extends StateOutcomes {
   /** 64 digits of hex, of a code its hash. A key without a value could not be read. */
   readonly values: ReadonlyMap<StateKey, string>;
   /** Why the other keys have no value. */
   readonly errors: ReadonlyMap<StateKey, Error>;
   /** The codes that were read one by one, by their hash: 64 digits of hex. */
   readonly codes: ReadonlyMap<string, Uint8Array>;
-  /** Of the further calls, in their order. */
+  /** Of the further calls. */
   readonly outcomes: readonly unknown[];
-  /** The node that gave all values. Undefined if there were several, or if its name is not known. */
-  readonly node: string | undefined;
-  /** Whether a second origin has stated all of them. False: a second origin is required and lacks. */
-  readonly isConfirmed: boolean | undefined;
   /** The price of the calls. */
   readonly units: number;
 }
@@ -66,8 +62,8 @@ interface RunningRead extends ReadOptions {
   readonly values: Map<StateKey, string>;
   readonly errors: Map<StateKey, Error>;
   readonly codes: Map<string, Uint8Array>;
-  /** The node that answered each batch, and whether a second origin has stated the same. */
-  readonly givers: [node: string | undefined, isConfirmed?: boolean | undefined][];
+  /** What each batch returned. */
+  readonly batches: StateOutcomes[];
   units: number;
 }
 
@@ -124,7 +120,7 @@ export class StateFetcher {
   async #read(keys: readonly StateKey[], block: BlockId, options: ReadOptions): Promise<FetchedValues> {
     const { further = [] } = options;
     const found = { values: new Map(), errors: new Map(), codes: new Map() };
-    const read: RunningRead = { ...options, block, ...found, givers: [], units: 0 };
+    const read: RunningRead = { ...options, block, ...found, batches: [], units: 0 };
     let outcomes: readonly unknown[] = [];
     let missing = keys;
     for (let calls = further; missing.length + calls.length > 0; calls = []) {
@@ -132,26 +128,26 @@ export class StateFetcher {
       outcomes = calls === further ? sent.outcomes : outcomes;
       missing = sent.unsupported;
     }
-    const { givers, units } = read;
-    const [first, isConfirmed] = givers[0] ?? [];
+    const { batches, units } = read;
+    const [first] = batches;
     return {
-      ...found,
-      outcomes,
-      node: givers.every(([node]) => node === first) ? first : undefined,
-      isConfirmed: givers.some(([, isSecond]) => isSecond === false) ? false : isConfirmed,
-      units,
+      ...{ ...found, outcomes, units },
+      node: batches.every(({ node }) => node === first?.node) ? first?.node : undefined,
+      isConfirmed: batches.some(({ isConfirmed }) => isConfirmed === false) ? false : first?.isConfirmed,
     };
   }
 
   /** Sends one batch. Returns the outcomes of the further calls, and the keys of calls that the nodes do not support. */
   async #send(read: RunningRead, keys: readonly StateKey[], further: readonly Call[]) {
-    const { block, givers, avoidedOrigins } = read;
+    const { block, batches, avoidedOrigins } = read;
     const plan = read.plan(keys);
     const calls = callsOf(plan, block.hash, further);
     const price = this.#unitsOfCalls(calls);
     read.units += price;
     read.onSpent?.(price);
-    const outcomes = await read.fetch(calls, block, (...giver) => givers.push(giver), avoidedOrigins);
+    const batch = await read.fetch(calls, avoidedOrigins);
+    batches.push(batch);
+    const { outcomes } = batch;
     const { way, shared, single } = plan;
     for (const [index, key] of single.entries()) {
       addSingle(read, key, outcomes[index]);
@@ -214,8 +210,10 @@ const callsOf = ({ single, shared }: Plan, hash: Hash, further: readonly Call[] 
 /** Returns a fetch that never rejects. If no node is available, the caller tries again later. */
 const settled =
   (fetch: StateFetch): StateFetch =>
-  (calls, ...others) =>
-    fetch(calls, ...others).catch((error) => calls.map(() => new NodeError("unreachable", "", String(error))));
+  (calls) =>
+    fetch(calls).catch((error) => ({
+      outcomes: calls.map(() => new NodeError("unreachable", "", String(error))),
+    }));
 
 /** Adds the values of one call. Returns its keys if the nodes do not support it. */
 const addShared = ({ values, errors }: RunningRead, shared: SharedCall, outcome: unknown): readonly StateKey[] => {

@@ -28,33 +28,27 @@ const createRig = (said: readonly Said[], { isStrict = false, calls = CALLS } = 
   }));
   const fetchFrom =
     (allowed: readonly (typeof nodes)[number][], timeoutMs: number): StateFetch =>
-    async (wanted, _, onNode) => {
+    async (wanted) => {
       const node = allowed.find(({ available }) => available);
       assert.ok(node);
       const values = said[nodes.indexOf(node)] ?? [];
       asked.push(`${node.name}: ${wanted.map(({ method }) => method).join()}`);
-      onNode?.(node.name);
       if (typeof values === "string") {
         timeouts.push(timeoutMs);
-        return wanted.map(() => DOWN);
+        return { outcomes: wanted.map(() => DOWN), node: node.name };
       }
-      return wanted.map((each) => values[calls.indexOf(each)]);
+      return { outcomes: wanted.map((each) => values[calls.indexOf(each)]), node: node.name };
     };
   const disagreements = { report: ({ method }: Call): void => void disagreed.push(method) };
   const agreed = createAgreedFetch({ nodes, agree: 2, timeoutMs: 5_000, fetchFrom, isStrict, disagreements });
-  const read = async () => {
-    const givers: (readonly [string | undefined, boolean | undefined])[] = [];
-    const outcomes = await agreed(calls, BLOCK, (node, isConfirmed) => givers.push([node, isConfirmed]));
-    return { outcomes, givers };
-  };
-  return { read, asked, blamed, disagreed, timeouts };
+  return { read: () => agreed(calls), asked, blamed, disagreed, timeouts };
 };
 
 const BOTH = "eth_getBalance,eth_call";
 
 test("two origins that agree are asked once each, and the values are confirmed", async () => {
   const { read, asked, blamed } = createRig([RIGHT, ["0x01", "0xAA"], FORGED]);
-  assert.deepEqual(await read(), { outcomes: RIGHT, givers: [["node0", true]] });
+  assert.deepEqual(await read(), { outcomes: RIGHT, node: "node0", isConfirmed: true });
   assert.deepEqual(asked, [`node0: ${BOTH}`, `node1: ${BOTH}`]);
   assert.deepEqual(blamed, []);
 });
@@ -66,10 +60,10 @@ for (const isStrict of [false, true]) {
         [0, 1, 2].map((index) => (index === liar ? FORGED : RIGHT)),
         { isStrict },
       );
-      const { outcomes, givers } = await rig.read();
+      const { outcomes, node, isConfirmed } = await rig.read();
       assert.deepEqual(outcomes, RIGHT);
       // With values of several nodes, it is not known which of them gave each one.
-      assert.deepEqual(givers, [[liar === 0 ? undefined : "node0", true]]);
+      assert.deepEqual([node, isConfirmed], [liar === 0 ? undefined : "node0", true]);
       assert.deepEqual(rig.blamed, [`node${liar}`]);
       assert.deepEqual(rig.disagreed, []);
     });
@@ -100,7 +94,7 @@ for (const [title, second] of [
 ] as const) {
   test(`if ${title}, the word of one origin is returned, and is not confirmed`, async () => {
     const { read } = createRig([RIGHT, second]);
-    assert.deepEqual(await read(), { outcomes: RIGHT, givers: [["node0", false]] });
+    assert.deepEqual(await read(), { outcomes: RIGHT, node: "node0", isConfirmed: false });
   });
 
   test(`if ${title}, the word of one origin is an error where it would become known`, async () => {
@@ -111,7 +105,7 @@ for (const [title, second] of [
 
 test("a second origin has 1.5 s, and a third one decides if it does not respond", async () => {
   const right = createRig([RIGHT, "hangs", RIGHT]);
-  assert.deepEqual(await right.read(), { outcomes: RIGHT, givers: [["node0", true]] });
+  assert.deepEqual(await right.read(), { outcomes: RIGHT, node: "node0", isConfirmed: true });
   assert.deepEqual(right.timeouts, [1_500]);
   const contested = createRig([FORGED, "hangs", RIGHT]);
   const { outcomes } = await contested.read();
@@ -141,5 +135,5 @@ test("of a block, the hash alone is compared", async () => {
   const calls = [call("eth_getBlockByNumber")];
   const first = { hash: hashOf(3), size: "0x1" };
   const { read } = createRig([[first], [{ hash: hashOf(3), size: "0x2" }]], { calls });
-  assert.deepEqual(await read(), { outcomes: [first], givers: [["node0", true]] });
+  assert.deepEqual(await read(), { outcomes: [first], node: "node0", isConfirmed: true });
 });

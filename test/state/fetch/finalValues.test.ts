@@ -27,13 +27,13 @@ const create = () => {
   const batches: string[][] = [];
   const known: number[] = [];
   const rig = { batches, known, stored, hasSlots: false };
-  const fetch: StateFetch = async (calls, _, onNode) => {
-    onNode?.("node1");
+  const fetch: StateFetch = async (calls) => {
     batches.push(calls.map(({ method }) => method));
-    return calls.map(({ method }) => {
+    const outcomes = calls.map(({ method }) => {
       const isMissing = method.startsWith("debug_") || (method === "eth_getStorageAt" && !rig.hasSlots);
       return isMissing ? new Error("down") : method === "eth_createAccessList" ? { accessList: [] } : "0x2a";
     });
+    return { outcomes, node: "node1" };
   };
   const store = {
     originOf: () => "one",
@@ -93,11 +93,10 @@ const withClock = (t: TestContext, statementOf: (origin: string, method: string)
   const stated = createStated({ nodes });
   const memory = new MemoryStore(1 << 20, silent());
   const avoided: (readonly string[])[] = [];
-  const fetch: StateFetch = async (calls, _, onNode, avoidedOrigins = []) => {
+  const fetch: StateFetch = async (calls, avoidedOrigins = []) => {
     avoided.push(avoidedOrigins);
     const node = nodes.find(({ origin }) => !avoidedOrigins.includes(origin)) ?? assert.fail();
-    onNode?.(node.name);
-    return calls.map(({ method }) => statementOf(node.origin, method));
+    return { outcomes: calls.map(({ method }) => statementOf(node.origin, method)), node: node.name };
   };
   const finalStore = new StateStore({ keys: { prefix: "test:" }, memory, stores: [] }, stated);
   const at = () => createReplica(fetch, { finalStore: () => finalStore }).at({ number: 10n, hash });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KnownBlockState, StateFetch, StateKeys } from "../../../src/core/stateReader.ts";
+import type { KnownBlockState, StateFetch, StateKeys, StateOutcomes } from "../../../src/core/stateReader.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { RpcError } from "../../../src/jsonrpc/rpcError.ts";
 import { FairGate } from "../../../src/limits/fairGate.ts";
@@ -33,7 +33,9 @@ const fakeFetch = (more: Readonly<Record<string, (params: readonly unknown[]) =>
   const batches: string[][] = [];
   const fetch: StateFetch = async (calls) => {
     batches.push(calls.map(({ method }) => method));
-    return calls.map(({ method, params }) => answers[method]?.(params) ?? new RpcError(-32601, "no such method"));
+    return {
+      outcomes: calls.map(({ method, params }) => answers[method]?.(params) ?? new RpcError(-32601, "no such method")),
+    };
   };
   return { fetch, batches };
 };
@@ -172,10 +174,10 @@ test("known values are not fetched, and a trace that contradicts one is ignored"
 });
 
 test("a value that another request could not fetch is fetched again", async () => {
-  const failing = Promise.withResolvers<readonly unknown[]>();
+  const failing = Promise.withResolvers<StateOutcomes>();
   const node = fakeFetch();
   let fetches = 0;
-  const fetch: StateFetch = (calls, block) => (fetches++ === 0 ? failing.promise : node.fetch(calls, block));
+  const fetch: StateFetch = (calls) => (fetches++ === 0 ? failing.promise : node.fetch(calls));
   const state = createNodeState({ fetch, maxBytes: MAX_BYTES });
   const first = state.at(BLOCK).read(keys([ONE]), SIGNAL);
   const second = state.at(BLOCK).read(keys([ONE]), SIGNAL);

@@ -45,8 +45,8 @@ const keys = (): readonly StateKey[] => [
 /** A fetch from the node that lacks some methods, and counts the calls. */
 const createFetch = (lacking: readonly string[] = []) => {
   const calls = new Map<string, number>();
-  const fetch: StateFetch = (requests) =>
-    Promise.all(
+  const fetch: StateFetch = async (requests) => ({
+    outcomes: await Promise.all(
       requests.map(async ({ method, params }) => {
         calls.set(method, (calls.get(method) ?? 0) + 1);
         if (lacking.includes(method)) {
@@ -58,7 +58,8 @@ const createFetch = (lacking: readonly string[] = []) => {
           return new NodeError("other", "anvil", error instanceof AnvilError ? error.message : String(error));
         }
       }),
-    );
+    ),
+  });
   return { calls, fetch };
 };
 
@@ -148,12 +149,11 @@ test("without both, the values are read one by one", async () => {
 
 test("the response of a node that ignores overrides is discarded, and a fault of the nodes leaves values out", async () => {
   const { calls, fetch } = createFetch();
-  const ignoring: StateFetch = (requests, at) =>
+  const ignoring: StateFetch = (requests) =>
     fetch(
       requests.map((call) =>
         call.method === "eth_call" ? { ...call, params: (call.params as readonly unknown[]).slice(0, 2) } : call,
       ),
-      at,
     );
   const { values, list } = await read(ignoring);
   assert.equal(values.size, list.length);

@@ -47,15 +47,14 @@ const createRig = (failure?: NodeError) => {
   const batches: string[][] = [];
   let nowMs = 1;
   const rig = { batches, failure, pass: (ms: number) => (nowMs += ms) };
-  const fetch: StateFetch = (calls) => {
+  const fetch: StateFetch = async (calls) => {
     batches.push(calls.map(({ method }) => method));
-    return Promise.all(
-      calls.map(({ method, params }) =>
-        method === "eth_call" && rig.failure !== undefined
-          ? rig.failure
-          : anvil.call(method, ...(params as readonly unknown[])),
-      ),
+    const outcomes = calls.map(({ method, params }) =>
+      method === "eth_call" && rig.failure !== undefined
+        ? rig.failure
+        : anvil.call(method, ...(params as readonly unknown[])),
     );
+    return { outcomes: await Promise.all(outcomes) };
   };
   const fetcher = new StateFetcher(fetch, createUnitsOf(), () => nowMs);
   const bulk = async (keys: readonly StateKey[]) => {
@@ -136,10 +135,10 @@ test("the node that answered is named, unless several did", async () => {
   const unsupported = new NodeError("unsupportedMethod", "", "not supported");
   const named =
     (...names: string[]): StateFetch =>
-    async (calls, _block, onNode) => {
-      onNode?.(names.shift() ?? "");
-      return calls.map(({ method }) => (method === "eth_call" ? unsupported : "0x1"));
-    };
+    async (calls) => ({
+      outcomes: calls.map(({ method }) => (method === "eth_call" ? unsupported : "0x1")),
+      node: names.shift(),
+    });
   const nodeOf = async (fetch: StateFetch): Promise<string | undefined> => {
     const { node } = await new StateFetcher(fetch, createUnitsOf(), () => 1).fetch(reads(), block);
     return node;

@@ -41,7 +41,7 @@ export const countedFetch = (anvil: Anvil, options: CountedFetchOptions = {}): C
     for (const { id, result, error } of responses) {
       outcomes[id] = error === undefined ? result : new RpcError(error.code, error.message);
     }
-    return outcomes;
+    return { outcomes };
   };
   return {
     fetch,
