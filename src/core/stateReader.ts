@@ -1,5 +1,5 @@
 import type { Address, Hash } from "../ethereum/hex.ts";
-import type { Awaitable, Call } from "../jsonrpc/call.ts";
+import type { Call } from "../jsonrpc/call.ts";
 
 /** An account at one moment. An account that does not exist is `undefined`. */
 export interface AccountState {
@@ -56,19 +56,6 @@ export interface StateSource {
   /** Values that a run probably reads. A private run has them from its start. */
   readonly expected?: StateValues | undefined;
   read(keys: StateKeys, signal: AbortSignal): Promise<StateValues>;
-}
-
-/** The values that are known, and the keys whose values are not. */
-export interface FoundState {
-  readonly values: StateValues;
-  readonly missing: StateKeys;
-}
-
-/** The state after one block, as far as no node has to be asked for it. */
-export interface KnownBlockState {
-  /** As of a StateSource that takes these values. */
-  readonly id: string;
-  find(keys: StateKeys): Awaitable<FoundState>;
 }
 
 /** What nodes returned for several reads. */

@@ -1,15 +1,14 @@
 import type { BlockId, Heads } from "../core/heads.ts";
-import type { FoundState, KnownBlockState, StateKeys } from "../core/stateReader.ts";
-import type { Address, Hash } from "../ethereum/hex.ts";
+import type { Address } from "../ethereum/hex.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { countOf, type FoundValue, type KnownBlockState } from "./fetch/foundValues.ts";
 import { type FetchedValues, unitsOfSlot } from "./fetch/stateFetcher.ts";
 import { methodOf } from "./fetch/stateRequests.ts";
 import { runSlicedWhile } from "./runSliced.ts";
 import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
-import { accountKey, accountKeys, type StateKey, slotKey } from "./stateKey.ts";
-import { StateValuesBuilder } from "./store/stateValuesBuilder.ts";
+import type { StateKey } from "./stateKey.ts";
 import type { ValueStore } from "./store/valueStore.ts";
 import type { WriteSetWaits } from "./writeSetWaits.ts";
 
@@ -81,7 +80,7 @@ class BlockReads implements KnownBlockState {
     this.#client = client;
   }
 
-  find(keys: StateKeys): Awaitable<FoundState> {
+  find(keys: readonly StateKey[]): Awaitable<readonly FoundValue[]> {
     const { follower, values } = this.#options;
     const settled = this.#hasWaited ? undefined : follower.untilApplied(this.#block);
     const { head } = values;
@@ -90,67 +89,35 @@ class BlockReads implements KnownBlockState {
   }
 
   /** Waits for the block's write set, once for each execution. */
-  async #wait(keys: StateKeys, settled: Promise<void>): Promise<FoundState> {
+  async #wait(keys: readonly StateKey[], settled: Promise<void>): Promise<readonly FoundValue[]> {
     const { values, waits } = this.#options;
     this.#hasWaited = true;
     await waits.find(settled, () => values.isReadable(this.#block) || undefined);
     return this.#find(keys);
   }
 
-  /** Whether at least half of the keys were known after an earlier block. */
-  #isMostlyKnown({ accounts, slots }: StateKeys, head: BlockId): boolean {
-    const { values } = this.#options;
-    const known =
-      accounts.filter((address) => values.get(accountKey(address, "code"), head) !== undefined).length +
-      slots.filter(([address, slot]) => values.get(slotKey(address, slot), head) !== undefined).length;
-    return known > 0 && 2 * known >= accounts.length + slots.length;
+  /** Whether at least half of the accounts and slots were known after an earlier block. */
+  #isMostlyKnown(keys: readonly StateKey[], head: BlockId): boolean {
+    const known = countOf(keys.filter((key) => this.#options.values.get(key, head) !== undefined));
+    return known > 0 && 2 * known >= countOf(keys);
   }
 
-  #find({ accounts, slots, blockHashes }: StateKeys): FoundState {
-    const found = new StateValuesBuilder();
-    const missingAccounts = accounts.filter((address) => !this.#findAccount(address, found));
-    const { chain, cost, telemetry } = this.#options;
-    const slotUnits = unitsOfSlot(slots.length, cost.unitsOf);
-    const missingSlots = slots.filter(([address, slot]) => !this.#findSlot(address, slot, found, slotUnits));
-    telemetry.metrics.simulateKnown.inc({ chain }, found.size);
-    return { values: found.values, missing: { accounts: missingAccounts, slots: missingSlots, blockHashes } };
-  }
-
-  #findAccount(address: Address, found: StateValuesBuilder): boolean {
-    const keys = accountKeys(address);
-    const [balance, nonce, codeHash] = keys.map((key) => this.#get(key));
-    const code = codeHash === undefined ? undefined : this.#options.values.code(codeHash);
-    const isFound = balance !== undefined && nonce !== undefined && codeHash !== undefined && code !== undefined;
-    if (isFound) {
-      found.addAccount(address, balance, nonce, codeHash);
-      found.addCode(codeHash, code);
+  #find(keys: readonly StateKey[]): readonly FoundValue[] {
+    const { chain, cost, values, never, telemetry } = this.#options;
+    const { number } = this.#block;
+    const slotUnits = unitsOfSlot(keys.filter(({ field }) => field === "slot").length, cost.unitsOf);
+    const found: FoundValue[] = [];
+    for (const key of keys.filter(({ address }) => !never.has(address))) {
+      const value = values.get(key, this.#block);
+      const code = key.field === "code" && value !== undefined ? values.code(value) : undefined;
+      const isHit = value !== undefined && (key.field !== "code" || code !== undefined);
+      if (isHit) {
+        found.push({ key, value, code });
+      }
+      const units = key.field === "slot" ? slotUnits : undefined;
+      cost.onRead({ method: methodOf(key), key, block: number, isHit, client: this.#client, units });
     }
-    for (const key of keys) {
-      this.#count(key, isFound);
-    }
-    return isFound;
-  }
-
-  #findSlot(address: Address, slot: Hash, found: StateValuesBuilder, units: number): boolean {
-    const key = slotKey(address, slot);
-    const value = this.#get(key);
-    if (value !== undefined) {
-      found.addSlot(address, slot, value);
-    }
-    this.#count(key, value !== undefined, units);
-    return value !== undefined;
-  }
-
-  #get(key: StateKey): string | undefined {
-    const { values, never } = this.#options;
-    return never.has(key.address) ? undefined : values.get(key, this.#block);
-  }
-
-  #count(key: StateKey, isHit: boolean, units?: number): void {
-    const { cost, never } = this.#options;
-    if (!never.has(key.address)) {
-      const block = this.#block.number;
-      cost.onRead({ method: methodOf(key), key, block, isHit, client: this.#client, units });
-    }
+    telemetry.metrics.simulateKnown.inc({ chain }, countOf(found.map(({ key }) => key)));
+    return found;
   }
 }

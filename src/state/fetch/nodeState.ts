@@ -1,13 +1,13 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../../core/heads.ts";
-import type { FoundState, KnownBlockState, StateKeys, StateSource, StateValues } from "../../core/stateReader.ts";
+import type { StateKeys, StateSource, StateValues } from "../../core/stateReader.ts";
 import type { Hash } from "../../ethereum/hex.ts";
-import type { Awaitable, Call } from "../../jsonrpc/call.ts";
+import type { Call } from "../../jsonrpc/call.ts";
 import { keyName, type StateKey } from "../stateKey.ts";
 import type { Version } from "../store/unfollowedValues.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import { type FinalStore, readFinal } from "./finalValues.ts";
-import { contradicts, type FoundValue, partsOf, singleKeys, stateKeysOf, stateValuesOf } from "./foundValues.ts";
+import { countOf, type FoundValue, type KnownBlockState, partsOf, singleKeys, stateValuesOf } from "./foundValues.ts";
 import { createPrefetch, type PredictedState, type PrefetchHint } from "./prefetch.ts";
 import type { FetchedValues, StateFetcher } from "./stateFetcher.ts";
 import { blockHashCall, parseBlockHash } from "./stateRequests.ts";
@@ -103,16 +103,9 @@ export class NodeState {
   }
 
   async #read(read: RunningRead, keys: StateKeys): Promise<StateValues> {
-    const known = await findKnown({ ...keys, blockHashes: [] }, read);
-    await this.#complete(read, singleKeys(known.missing), this.#findBlockHashes(read, keys.blockHashes));
-    const fetched = stateValuesOf(read.found);
-    const { values } = known;
-    return {
-      accounts: [...fetched.accounts, ...values.accounts],
-      codes: [...fetched.codes, ...values.codes],
-      slots: [...fetched.slots, ...values.slots],
-      blockHashes: [...read.blockHashes],
-    };
+    const missing = await takeKnown(read, singleKeys(keys));
+    await this.#complete(read, missing, this.#findBlockHashes(read, keys.blockHashes));
+    return { ...stateValuesOf(read.found), blockHashes: [...read.blockHashes] };
   }
 
   /** Returns the numbers whose hashes a node must return. */
@@ -226,8 +219,7 @@ export class NodeState {
   async #fetchOwn(read: RunningRead, keys: readonly StateKey[], further: readonly Call[]): Promise<readonly unknown[]> {
     const { block, onSpent } = read;
     const { fetcher, finalStore, beginFetch, onFetch } = this.#options;
-    // Of an account, one value is counted.
-    onFetch?.(keys.filter(({ field }) => field === "slot" || field === "code").length);
+    onFetch?.(countOf(keys));
     const store = finalStore?.(block);
     const final = store && (await readFinal(store, keys, block));
     for (const found of final?.found ?? []) {
@@ -252,24 +244,23 @@ export class NodeState {
 
   /** Stores traced values and fetches listed keys. The execution gets both. */
   async #addPredicted(read: RunningRead, { traced, listed }: PredictedState): Promise<void> {
+    const { store, version, found } = read;
+    const knownValue = (key: StateKey) => found.get(keyName(key))?.value ?? store.unfollowed.read(key, version);
+    await takeKnown(
+      read,
+      traced.map(({ key }) => key),
+    );
     // A trace is used only if it agrees with the values of other requests. The sender is always known, or among those.
-    const { values } = await findKnown(stateKeysOf(traced), read);
-    const named = new Map(traced.map((each) => [keyName(each.key), each]));
-    if (contradicts(values, stateValuesOf(named)) || traced.some((each) => this.#isContradicted(read, each))) {
+    if (traced.some(({ key, value }) => (knownValue(key) ?? value) !== value)) {
       return;
     }
-    const isNew = (key: StateKey): boolean => !read.found.has(keyName(key));
-    for (const each of traced.filter(({ key }) => isNew(key))) {
-      this.#enter(read, each, undefined);
+    for (const each of traced) {
+      if (!found.has(keyName(each.key))) {
+        this.#enter(read, each, undefined);
+      }
     }
     // The execution reads known values without a node.
-    const { missing } = await findKnown(listed, read);
-    await this.#complete({ ...read, hint: undefined }, singleKeys(missing).filter(isNew), []);
-  }
-
-  #isContradicted({ store, version }: RunningRead, { key, value }: FoundValue): boolean {
-    const stored = store.unfollowed.read(key, version);
-    return stored !== undefined && stored !== value;
+    await this.#complete({ ...read, hint: undefined }, await takeKnown(read, singleKeys(listed)), []);
   }
 
   /** Takes a value from the store for the execution. Returns false if it is missing. */
@@ -297,7 +288,10 @@ const atOnce: TakeTurn = (task) => task();
 
 const nameOf = ({ name }: RunningRead, key: StateKey): string => name + keyName(key);
 
-const NO_VALUES: StateValues = { accounts: [], codes: [], slots: [], blockHashes: [] };
-
-const findKnown = (keys: StateKeys, { known }: StateUse): Awaitable<FoundState> =>
-  known?.find(keys) ?? { values: NO_VALUES, missing: keys };
+/** Takes known values for the execution. Returns the keys whose values it does not have. */
+const takeKnown = async ({ known, found }: RunningRead, keys: readonly StateKey[]): Promise<readonly StateKey[]> => {
+  for (const each of (await known?.find(keys)) ?? []) {
+    found.set(keyName(each.key), each);
+  }
+  return keys.filter((key) => !found.has(keyName(key)));
+};

@@ -22,11 +22,6 @@ export class StateValuesBuilder {
   readonly #codes = new Map<Hash, Uint8Array>();
   readonly #slots: StateValues["slots"][number][] = [];
 
-  /** Number of accounts and slots. */
-  get size(): number {
-    return this.#accounts.length + this.#slots.length;
-  }
-
   get values(): StateValues {
     return { accounts: this.#accounts, codes: [...this.#codes], slots: this.#slots, blockHashes: [] };
   }

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KnownBlockState, StateFetch, StateKeys, StateOutcomes } from "../../../src/core/stateReader.ts";
+import type { StateFetch, StateKeys, StateOutcomes } from "../../../src/core/stateReader.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { RpcError } from "../../../src/jsonrpc/rpcError.ts";
 import { FairGate } from "../../../src/limits/fairGate.ts";
 import { INTERNAL_OWNER } from "../../../src/limits/fairQueue.ts";
+import type { KnownBlockState } from "../../../src/state/fetch/foundValues.ts";
+import { ZERO_VALUE } from "../../../src/state/store/writtenValues.ts";
 import { createNodeState } from "../../support/builders/nodeState.ts";
 
 const BLOCK = { number: 7n, hash: `0x${"ab".repeat(32)}` } as const;
@@ -148,15 +150,10 @@ test("cached values are read again in the next epoch", async () => {
 test("known values are not fetched, and a trace that contradicts one is ignored", async () => {
   const known: KnownBlockState = {
     id: "known",
-    find: ({ accounts, slots, blockHashes }) => ({
-      values: {
-        accounts: accounts.filter((each) => each === TWO).map((each) => [each, undefined]),
-        codes: [],
-        slots: [],
-        blockHashes: [],
-      },
-      missing: { accounts: accounts.filter((each) => each !== TWO), slots, blockHashes },
-    }),
+    find: (wanted) =>
+      wanted
+        .filter(({ address, slot }) => address === TWO && slot === undefined)
+        .map((key) => ({ key, value: ZERO_VALUE, code: undefined })),
   };
   const node = fakeFetch(traced(PRESTATE));
   const source = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES }).at(BLOCK, HINT, { known });
@@ -165,12 +162,37 @@ test("known values are not fetched, and a trace that contradicts one is ignored"
   assert.deepEqual(
     values.accounts.map(([address, account]) => [address, account?.balance]),
     [
-      [ONE, 5n],
       [TWO, undefined],
+      [ONE, 5n],
     ],
   );
   assert.deepEqual(values.slots, []);
   assert.equal(node.batches.flat().filter((method) => method === "eth_getBalance").length, 1);
+});
+
+test("of an account that is known in part, only the other values are fetched", async () => {
+  const known: KnownBlockState = {
+    id: "known",
+    find: (wanted) =>
+      wanted
+        .filter(({ address, field }) => address === TWO && field !== "nonce")
+        .map((key) => ({ key, value: `${"0".repeat(63)}7`, code: Uint8Array.of(1) })),
+  };
+  const node = fakeFetch(traced(PRESTATE));
+  const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
+  const { accounts } = await state.at(BLOCK, undefined, { known }).read(keys([TWO]), SIGNAL);
+  assert.deepEqual(
+    accounts.map(([, account]) => [account?.balance, account?.nonce]),
+    [[7n, 1n]],
+  );
+  assert.deepEqual(node.batches, [["eth_getTransactionCount"]]);
+  const other = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
+  const values = await other.at(BLOCK, HINT, { known }).read(keys([ONE]), SIGNAL);
+  assert.deepEqual(
+    values.accounts.map(([address]) => address),
+    [ONE],
+    "a trace contradicts the known balance, so that the rest of the account is not known",
+  );
 });
 
 test("a value that another request could not fetch is fetched again", async () => {
