@@ -11,7 +11,7 @@ import { Channel } from "../threads/channel.ts";
 import type { ThreadTask } from "../threads/threadTask.ts";
 import type { Execution, FlashblockJob } from "./execution.ts";
 import { createFlashblockExecutor, type FlashblockExecutor, MAX_AFTER_SEALED_MS } from "./flashblockExecutor.ts";
-import { JobCancelledError } from "./stateRounds.ts";
+import { JobCancelledError } from "./jobState.ts";
 
 const MAX_CODE_BYTES = 128 * 1024 * 1024;
 

@@ -6,14 +6,22 @@ import type { Engine } from "../evm/engine.ts";
 import { NotExecutableError } from "../evm/notExecutableError.ts";
 import { complete } from "../evm/reads/complete.ts";
 import { TransactionError } from "../evm/transactionError.ts";
-import { BlockRun } from "./blockRun.ts";
 import { overwritten, parentHashes } from "./blockState.ts";
+import type { Decoded } from "./decodeTransaction.ts";
 import { EngineQueue, type EngineTurns } from "./engineQueue.ts";
 import { ExecutedChain, type ExecutedChainOptions, layersOf } from "./executedChain.ts";
 import { appendExecuted, type ExecutedFlashblock, findMismatch } from "./executedFlashblock.ts";
+import { type Executed, executeTransaction } from "./executeTransactions.ts";
 import type { Execution, ExecutionOutcome, FlashblockJob, UnverifiedReason } from "./execution.ts";
-import { type PreparedJob, PreparedJobs } from "./preparedJobs.ts";
-import { JobCancelledError, type RoundLimits, UnreadableStateError } from "./stateRounds.ts";
+import { ReadSets } from "./expectedKeys.ts";
+import {
+  JobCancelledError,
+  JobState,
+  type JobStateOptions,
+  type RoundLimits,
+  UnreadableStateError,
+} from "./jobState.ts";
+import { JobSteps } from "./jobSteps.ts";
 
 /** A remainder ends this long after the change of base that discarded its state. Jobs of a sealed block have the same time. */
 export const MAX_AFTER_SEALED_MS = 2_000;
@@ -43,7 +51,9 @@ export const createFlashblockExecutor = (options: FlashblockExecutorOptions, bas
 export class FlashblockExecutor {
   readonly #options: ExecutionOptions;
   readonly #engineQueue: EngineTurns;
-  readonly #jobs: PreparedJobs;
+  readonly #jobOptions: JobStateOptions;
+  /** The jobs that run or will run. While the running job waits for state, the others fetch theirs. */
+  readonly #jobs = new Map<number, JobState>();
   #chain: ExecutedChain;
   /** The chain that the last change of base discarded. */
   #discarded: { readonly chain: ExecutedChain; readonly atMs: number } | undefined;
@@ -56,15 +66,18 @@ export class FlashblockExecutor {
     this.#options = options;
     this.#chain = chain;
     this.#engineQueue = engineQueue;
-    this.#jobs = new PreparedJobs({
-      ...{ chain: () => this.#chain, engine: options.engine, engineQueue, limits: options },
+    this.#jobOptions = {
+      ...{ chain: () => this.#chain, engineQueue, limits: options, readSets: new ReadSets() },
       written: () => this.#written ?? this.#chain.layers(),
-    });
+    };
   }
 
   /** Announces a job. Its state can be fetched while earlier jobs wait for state. */
   expect(job: FlashblockJob, rules: Rules): void {
-    this.#jobs.expect(job, rules);
+    const state = this.#stateOf(job, rules);
+    if (this.#written) {
+      state.runAhead();
+    }
   }
 
   /**
@@ -73,11 +86,12 @@ export class FlashblockExecutor {
    */
   async run(job: FlashblockJob, rules: Rules, isExecutable = true): Promise<Execution> {
     const executor = job.isRemainder ? this.#beside(job) : this;
-    executor.#jobs.start(job);
+    const state = executor.#stateOf(job, rules);
+    state.start();
     try {
-      return await executor.#run(job, rules, isExecutable);
+      return await executor.#run(state, isExecutable);
     } finally {
-      executor.#jobs.end(job);
+      executor.#jobs.delete(job.id);
     }
   }
 
@@ -87,10 +101,10 @@ export class FlashblockExecutor {
     if (through === undefined) {
       this.#discarded = { chain: this.#chain, atMs: performance.now() };
       this.#chain = this.#chain.startAt(base);
-      this.#jobs.rebase(isCancelled, false);
+      this.#rebaseJobs(isCancelled, false);
     } else {
       this.#discarded = undefined;
-      this.#jobs.rebase(isCancelled, this.#chain.seal(base, through));
+      this.#rebaseJobs(isCancelled, this.#chain.seal(base, through));
     }
   }
 
@@ -106,21 +120,38 @@ export class FlashblockExecutor {
     return new FlashblockExecutor({ engine, deadlineMs }, discarded.chain, { urgent: idle, idle });
   }
 
-  async #run(job: FlashblockJob, rules: Rules, isExecutable: boolean): Promise<Execution> {
+  /** Discards cancelled jobs. Unless the chain keeps its values, the others start their search for state again. */
+  #rebaseJobs(isCancelled: (job: FlashblockJob) => boolean, keepsValues: boolean): void {
+    for (const [id, { steps }] of this.#jobs) {
+      if (isCancelled(steps.job)) {
+        this.#jobs.delete(id);
+      } else if (!keepsValues) {
+        this.#jobs.set(id, new JobState(this.#jobOptions, steps));
+      }
+    }
+  }
+
+  #stateOf(job: FlashblockJob, rules: Rules): JobState {
+    const known = this.#jobs.get(job.id);
+    const state = known ?? new JobState(this.#jobOptions, new JobSteps(job, this.#options.engine(rules)));
+    this.#jobs.set(job.id, state);
+    return state;
+  }
+
+  async #run(state: JobState, isExecutable: boolean): Promise<Execution> {
+    const { job, decoded } = state.steps;
     const ancestors = this.#chain.ancestors(job.before);
     const layers = layersOf(ancestors);
-    const prepared = this.#jobs.prepare(job, rules);
     const isKnown = layers !== undefined && isExecutable && !job.hasPostExec;
-    const unverified =
-      prepared.decoded.find((each) => each.unverified)?.unverified ?? (isKnown ? undefined : "unexecutable");
+    const unverified = decoded.find((each) => each.unverified)?.unverified ?? (isKnown ? undefined : "unexecutable");
     const attempt: Attempt =
       layers && !unverified
-        ? await this.#attempt(prepared, { ancestors, layers })
+        ? await this.#attempt(state, { ancestors, layers })
         : { outcome: undefined, unverified, cause: isExecutable ? undefined : "the rules of this block are not known" };
-    const executed = attempt.executed ?? appendExecuted(job, ancestors[0], rawsOf(prepared), []);
+    const executed = attempt.executed ?? appendExecuted(job, ancestors[0], rawsOf(decoded), []);
     this.#chain.add(executed);
     return {
-      transactions: prepared.decoded.map(({ identity }) => identity),
+      transactions: decoded.map(({ identity }) => identity),
       transactionsRoot: orderedTrieRoot(executed.raws, this.#leaves),
       outcome: attempt.outcome,
       unverified: attempt.unverified,
@@ -128,11 +159,11 @@ export class FlashblockExecutor {
     };
   }
 
-  async #attempt(prepared: PreparedJob, preState: PreState): Promise<Attempt> {
-    const { job } = prepared;
+  async #attempt(state: JobState, preState: PreState): Promise<Attempt> {
+    const { job, decoded } = state.steps;
     try {
-      const outcome = await this.#execute(prepared, preState);
-      const executed = appendExecuted(job, preState.ancestors[0], rawsOf(prepared), outcome.receipts);
+      const outcome = await this.#execute(state, preState);
+      const executed = appendExecuted(job, preState.ancestors[0], rawsOf(decoded), outcome.receipts);
       const unverified = findMismatch(job, executed, this.#leaves);
       if (unverified) {
         return { outcome: undefined, unverified, cause: undefined };
@@ -147,27 +178,25 @@ export class FlashblockExecutor {
     }
   }
 
-  async #execute(
-    { job, engine, transactions, rounds }: PreparedJob,
-    { ancestors, layers }: PreState,
-  ): Promise<ExecutionOutcome> {
+  async #execute(jobState: JobState, { ancestors, layers }: PreState): Promise<ExecutionOutcome> {
+    const { job } = jobState.steps;
     if (job.index === 0) {
       this.#chain.enter(overwritten(job.environment));
     }
-    const run = new BlockRun({
-      job,
-      engine,
-      ancestors: parentHashes([job, ...ancestors]),
-      transactions,
-      gasUsed: job.index === 0 ? 0n : (ancestors[0]?.gasUsed ?? 0n),
-    });
+    const gasUsed = job.index === 0 ? 0n : (ancestors[0]?.gasUsed ?? 0n);
+    const run = jobState.steps.run<Executed>(parentHashes([job, ...ancestors]), (context, transaction, before) =>
+      executeTransaction(context, transaction, before?.receipt.cumulativeGasUsed ?? gasUsed),
+    );
     try {
       const { result, state } = await complete(run, {
         readerOf: (missing) => this.#chain.reader(layers, missing),
         turn: this.#engineQueue.urgent,
-        fetch: async (missing, progress) => {
-          this.#written = [progress.state.changes(), ...layers];
-          await this.#jobs.wait(rounds.fetch(missing, run.executed.length));
+        fetch: async (missing, { results, state }) => {
+          this.#written = [state.changes(), ...layers];
+          for (const each of this.#jobs.values()) {
+            each.runAhead();
+          }
+          await jobState.fetch(missing, results);
         },
       });
       return {
@@ -181,7 +210,7 @@ export class FlashblockExecutor {
   }
 }
 
-const rawsOf = ({ decoded }: PreparedJob): readonly Uint8Array[] => decoded.map(({ raw }) => raw);
+const rawsOf = (decoded: readonly Decoded[]): readonly Uint8Array[] => decoded.map(({ raw }) => raw);
 
 /** Returns why an error of an execution leaves a message without verified state. */
 const unverifiedReasonOf = (error: unknown): UnverifiedReason => {

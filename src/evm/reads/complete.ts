@@ -3,13 +3,17 @@ import { CODES, RpcError } from "../../jsonrpc/rpcError.ts";
 import type { ExecutionState } from "../executionState.ts";
 import type { ReadRecorder } from "../readRecorder.ts";
 import type { CachedState } from "./cachedState.ts";
-import { Exploration } from "./exploration.ts";
 import { IncompleteState } from "./incompleteState.ts";
+import { KeySearch, type KeySearchOptions } from "./keySearch.ts";
 import { FirstMissing, MissingState } from "./missingState.ts";
+import { StateKeySet } from "./stateKeySet.ts";
 import type { SteppedRun } from "./steppedRun.ts";
+import { WrittenState } from "./writtenState.ts";
 
 /** Values that one run may fetch. Each needs one to three calls to a node. */
 const MAX_FETCHED = 10_000;
+/** Limits of a pass on guesses. The deadline of the run limits its time. */
+const PASS_LIMITS = { maxKeys: 1_000, maxMs: Number.POSITIVE_INFINITY };
 
 /** The state of a run: its known values, and the source of the others. */
 export interface FetchedState {
@@ -85,12 +89,18 @@ export const completeSteps = async <T>(
   reads?: ReadRecorder | undefined,
 ): Promise<CompletedRun<T>> => {
   const rounds = new FetchRounds(known, fetch);
-  const exploration = new Exploration(known, run);
+  const readerOf: KeySearchOptions["readerOf"] = (missing, guesses) => known.reader(missing, guesses);
+  const search = new KeySearch({ ...PASS_LIMITS, run, readerOf });
   const { result } = await complete(run, {
     readerOf: (missing) => known.reader(missing),
     fetch: async (missing, { results, state }) => {
-      const keys = await exploration.missingKeys(results, state.changes());
+      const keys = new StateKeySet();
       keys.add(missing);
+      const written = new WrittenState();
+      written.add(state.changes());
+      for (const found of await search.pass(results, written)) {
+        keys.add(found.keys);
+      }
       await rounds.fetch(keys.keys());
     },
     reads,

@@ -36,7 +36,7 @@ const RETURNS_TRUE_HASH: Hash = keccak256Hex(RETURNS_TRUE);
  * Guesses that a slot has the value that the run read last from the same contract, and that accounts are contracts that return
  * `true`. For one run.
  */
-export const createLikelyGuesses = (): GuessedValues => {
+const createLikelyGuesses = (): GuessedValues => {
   const last = new Map<Address, Uint8Array>();
   return {
     account: { ...RICH, codeHash: RETURNS_TRUE_HASH },
@@ -49,3 +49,10 @@ export const createLikelyGuesses = (): GuessedValues => {
     },
   };
 };
+
+/** Each kind of guess leads to other branches of the code. One execution in this number uses large numbers. */
+const LARGE_EVERY = 4;
+
+/** Returns guesses for a step that was executed `count` times. */
+export const alternatingGuesses = (count: number): GuessedValues =>
+  count % LARGE_EVERY === 0 ? largeGuesses : createLikelyGuesses();

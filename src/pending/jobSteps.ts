@@ -1,0 +1,66 @@
+import { type Hash, parseData } from "../ethereum/hex.ts";
+import type { Engine, ExecutionContext } from "../evm/engine.ts";
+import type { SteppedRun } from "../evm/reads/steppedRun.ts";
+import { recoverSender } from "../evm/senders/recoverAddress.ts";
+import { type SystemCall, startCalls } from "../evm/systemCalls.ts";
+import { blockOf } from "./blockState.ts";
+import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";
+import type { Prepared } from "./executeTransactions.ts";
+import type { FlashblockJob } from "./execution.ts";
+
+/** What one job executes: the calls at its block's start, and its transactions. */
+export class JobSteps {
+  readonly job: FlashblockJob;
+  readonly engine: Engine;
+  readonly #startCalls: readonly SystemCall[];
+  #decoded: readonly Decoded[] | undefined;
+  #transactions: readonly Prepared[] | undefined;
+
+  constructor(job: FlashblockJob, engine: Engine) {
+    this.job = job;
+    this.engine = engine;
+    this.#startCalls = job.index > 0 ? [] : startCalls(engine, job.environment);
+  }
+
+  /** All transactions of the job. They are decoded at the first use. Throws if one is not hexadecimal. */
+  get decoded(): readonly Decoded[] {
+    const { transactions, senders } = this.job;
+    this.#decoded ??= transactions.map((raw, at) =>
+      decodeTransaction(parseData(raw), this.engine.rules.chainId, (signed) => senders?.[at] ?? recoverSender(signed)),
+    );
+    return this.#decoded;
+  }
+
+  /** The transactions that can be executed. */
+  get transactions(): readonly Prepared[] {
+    this.#transactions ??= this.decoded.flatMap(({ prepared }) => prepared ?? []);
+    return this.#transactions;
+  }
+
+  /** Returns the transaction that this step of a run executes. */
+  transactionAt(step: number): Prepared | undefined {
+    return this.transactions[step - this.#startCalls.length];
+  }
+
+  /** Returns a run of all steps. `execute` gets the result of the transaction before. */
+  run<T>(
+    ancestors: ReadonlyMap<bigint, Hash>,
+    execute: (context: ExecutionContext, transaction: Prepared, before: T | undefined) => Promise<T>,
+  ): SteppedRun<readonly T[]> {
+    const { engine } = this;
+    return {
+      createState: (reader) => engine.createState(reader),
+      execute: async ({ step, reader }) => {
+        const block = blockOf(this.job.environment, ancestors, reader);
+        for (const call of this.#startCalls) {
+          await step((state) => engine.systemCall({ state, block }, ...call));
+        }
+        const executed: T[] = [];
+        for (const transaction of this.transactions) {
+          executed.push(await step((state) => execute({ engine, state, block }, transaction, executed.at(-1))));
+        }
+        return executed;
+      },
+    };
+  }
+}
