@@ -16,7 +16,7 @@ import type { StateReads } from "../state/stateReads.ts";
 import { ENTRY_BYTES } from "../state/store/entryPages.ts";
 import { ValueStore } from "../state/store/valueStore.ts";
 import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
-import { resolvesWithin } from "../state/writeSetWaits.ts";
+import { resultWithin } from "../state/writeSetWaits.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { RestorableState } from "./chainSnapshot.ts";
 import { ChainSnapshots, type ChainSnapshotsOptions } from "./chainSnapshots.ts";
@@ -139,7 +139,7 @@ export class ChainState {
     const latest = this.#options.upstreams.heads.current()?.latest;
     const settled = latest && this.#follower?.untilApplied(latest);
     if (settled !== undefined) {
-      await resolvesWithin(settled, CATCH_UP_MS);
+      await resultWithin(settled, CATCH_UP_MS);
     }
   }
 
@@ -299,7 +299,8 @@ export class ChainState {
     const { config, upstreams, telemetry } = this.#options;
     const { units, probation, learning } = config.state;
     const { metrics } = telemetry;
-    const cost = new StateCost({ chain: config.name, metrics, unitsOf: createUnitsOf(units), learning });
+    const { used } = this.#store;
+    const cost = new StateCost({ chain: config.name, metrics, unitsOf: createUnitsOf(units), learning, used });
     const nodes = upstreams.nodes.map(({ name }) => name);
     return { cost, trust: new SourceTrust({ nowMs, cost, probation, nodes }) };
   }

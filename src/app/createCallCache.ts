@@ -8,12 +8,12 @@ import { parseBaseBlock } from "../simulation/simulatedHeader.ts";
 import { CallCache } from "../state/calls/callCache.ts";
 import { CallChecks } from "../state/calls/callChecks.ts";
 import { CallLearner } from "../state/calls/callLearner.ts";
-import { resultHeader } from "../state/calls/callResult.ts";
+import { readsOneOf, resultHeader } from "../state/calls/callResult.ts";
 import type { BlockCall, RunCall } from "../state/calls/callRun.ts";
 import { CallRunner } from "../state/calls/callRunner.ts";
 import { CallTable } from "../state/calls/callTable.ts";
 import { NodeDefaultsCache } from "../state/calls/nodeDefaults.ts";
-import type { AnswerSource, AnswerTarget, StoredAnswer } from "../state/calls/storedAnswers.ts";
+import type { AnswerSource, AnswerTarget } from "../state/calls/storedAnswers.ts";
 import type { OriginComparison } from "../state/originComparison.ts";
 import type { StateCost } from "../state/stateCost.ts";
 import type { StateDifferences } from "../state/stateDifferences.ts";
@@ -133,8 +133,6 @@ export const createCallCache = (options: ChainCallCacheOptions): ChainCallCache 
   const learner = new CallLearner({ ...shared, loader, table, defaults, runner });
   const { waitMs } = config.state;
   const callCache = new CallCache({ ...shared, table, learner, loader, runner, checks, waits, waitMs });
-  const isExcluded = ({ answer: { reads } }: StoredAnswer): boolean =>
-    never.size > 0 && [...reads.addresses].some((address) => never.has(address));
   return {
     callCache,
     close: () => learner.close(),
@@ -149,7 +147,7 @@ export const createCallCache = (options: ChainCallCacheOptions): ChainCallCache 
       }
     },
     addAnswer: (stored, block) => {
-      if (!isExcluded(stored)) {
+      if (!readsOneOf(stored.answer.reads, never)) {
         table.restore(stored, block, resultHeader(headerOf(block)));
       }
     },

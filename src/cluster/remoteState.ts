@@ -4,7 +4,7 @@ import type { Awaitable } from "../jsonrpc/call.ts";
 import { type AskCall, type CacheableCall, type CallCache, MAX_KEY_CHARACTERS } from "../state/calls/callCache.ts";
 import type { CallMethod } from "../state/calls/callRun.ts";
 import type { StateMethod, StateRead, StateReads } from "../state/stateReads.ts";
-import { resolvesWithin } from "../state/writeSetWaits.ts";
+import { resultWithin } from "../state/writeSetWaits.ts";
 import type { MainChannel } from "./chainCopy.ts";
 import type { RemoteRead, StateOutcome } from "./chainProtocol.ts";
 import { KnownBodies } from "./knownBodies.ts";
@@ -176,7 +176,7 @@ export class RemoteState {
       // The main process has ended.
       () => undefined,
     );
-    await resolvesWithin(settled, context.deadlineMs - performance.now());
+    await resultWithin(settled, context.deadlineMs - performance.now());
     const { body, proof } = found;
     return body !== undefined && proof === "proven" ? { ...response, body, block, proof } : response;
   }

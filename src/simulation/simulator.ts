@@ -1,7 +1,6 @@
 import type { Caller, CallScope, StateReadContext } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import { MustForwardError } from "../core/mustForwardError.ts";
-import type { ReadSet } from "../core/readSet.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { traced } from "../core/trace.ts";
@@ -12,6 +11,7 @@ import type { EvmWorkers } from "../evm/runs/evmWorkers.ts";
 import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import { INTERNAL_OWNER, ownerOf } from "../limits/fairQueue.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
+import type { CallOutcome } from "../state/calls/callRun.ts";
 import type { CallInput } from "./callExecution.ts";
 import type { ErrorShape } from "./formatBlock.ts";
 import type { SimulationInput } from "./runSimulation.ts";
@@ -72,7 +72,7 @@ export interface Simulator {
   estimateGas(paramsText: Uint8Array, base: ExecutionBase, scope: ExecutionScope): Promise<RpcResponse>;
   createAccessList(paramsText: Uint8Array, base: ExecutionBase, scope: ExecutionScope): Promise<RpcResponse>;
   /** Executes a call alone on its source, and returns what it read. */
-  trace(request: TraceRequest): Promise<TracedRun>;
+  trace(request: TraceRequest): Promise<CallOutcome>;
 }
 
 interface TraceRequest {
@@ -82,14 +82,6 @@ interface TraceRequest {
   /** The gas of a call that names none. */
   readonly gasCap: bigint;
   readonly signal: AbortSignal;
-}
-
-interface TracedRun {
-  /** Bytes of the call, or the estimate as a quantity. */
-  readonly result: Data;
-  /** False: with half of the gas, the call returns other bytes. */
-  readonly holdsWithLessGas: boolean;
-  readonly reads: ReadSet;
 }
 
 /** Clients wait for the same threads. A call that takes longer is left to the nodes. */
@@ -125,7 +117,7 @@ export const createSimulator = (options: SimulatorOptions): Simulator => {
 const runTraced = async (
   { workers, forks, nativesAt, timeoutMs }: SimulatorOptions,
   { kind, paramsText, base: { block, source }, gasCap, signal }: TraceRequest,
-): Promise<TracedRun> => {
+): Promise<CallOutcome> => {
   if (!isBlockKnown(block, forks())) {
     throw new MustForwardError(`the rules of block ${block.number} are not known`);
   }

@@ -2,7 +2,7 @@ import type { BlockId, Heads } from "../core/heads.ts";
 import type { Address } from "../ethereum/hex.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { countOf, type FoundValue, type KnownBlockState } from "./fetch/foundValues.ts";
+import { countOf, type FoundValue, foundValue, type KnownBlockState } from "./fetch/foundValues.ts";
 import { type FetchedValues, unitsOfSlot } from "./fetch/stateFetcher.ts";
 import { methodOf } from "./fetch/stateRequests.ts";
 import { runSlicedWhile } from "./runSliced.ts";
@@ -108,11 +108,10 @@ class BlockReads implements KnownBlockState {
     const slotUnits = unitsOfSlot(keys.filter(({ field }) => field === "slot").length, cost.unitsOf);
     const found: FoundValue[] = [];
     for (const key of keys.filter(({ address }) => !never.has(address))) {
-      const value = values.get(key, this.#block);
-      const code = key.field === "code" && value !== undefined ? values.code(value) : undefined;
-      const isHit = value !== undefined && (key.field !== "code" || code !== undefined);
+      const known = foundValue(key, values.get(key, this.#block), values);
+      const isHit = known !== undefined;
       if (isHit) {
-        found.push({ key, value, code });
+        found.push(known);
       }
       const units = key.field === "slot" ? slotUnits : undefined;
       cost.onRead({ method: methodOf(key), key, block: number, isHit, client: this.#client, units });

@@ -45,8 +45,8 @@ export const compareValues = async (
 
 export interface StateChecksOptions {
   readonly chain: string;
-  readonly values: Pick<ValueStore, "get" | "hasProof" | "head" | "sourceOf">;
-  readonly cost: Pick<StateCost, "usedKeys" | "budget" | "spend" | "takeSample" | "comparisonFactor" | "onCompared">;
+  readonly values: Pick<ValueStore, "get" | "hasProof" | "head" | "sourceOf" | "used">;
+  readonly cost: Pick<StateCost, "budget" | "spend" | "takeSample" | "comparisonFactor" | "onCompared">;
   readonly comparison: Pick<OriginComparison, "nextNode" | "nodeBeside">;
   readonly differences: Pick<StateDifferences, "handle">;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
@@ -166,11 +166,11 @@ export class StateChecks {
   }
 
   #knownValues(block: BlockId, limit: number): FetchedValues["values"] {
-    const { values, cost } = this.#options;
+    const { values } = this.#options;
     const half = Math.ceil(limit / 2);
     const known = new Map<StateKey, string>();
     let nonces = 0;
-    for (const key of new Set([...cost.usedKeys.mostUsed(half), ...cost.usedKeys.sample(half, this.#random)])) {
+    for (const key of new Set([...values.used.mostUsed(half), ...values.used.sample(half, this.#random)])) {
       const value = values.get(key, block);
       const isLeftOut = (key.field === "nonce" && nonces === MAX_NONCES) || values.hasProof(key, block);
       if (value === undefined || isLeftOut) {

@@ -4,7 +4,7 @@ import { TokenBucket } from "../limits/tokenBucket.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import type { GiverEvidence } from "./giverEvidence.ts";
 import type { StateKey } from "./stateKey.ts";
-import { type Repetition, UsedKeys } from "./usedKeys.ts";
+import type { Repetition, UsedValues } from "./store/usedValues.ts";
 import type { WriteSetSource } from "./writeSet.ts";
 
 /** The period whose reads decide. */
@@ -87,6 +87,7 @@ export interface StateCostOptions {
   readonly metrics: UnitMetrics;
   readonly unitsOf: UnitsOf;
   readonly learning: LearningLimits;
+  readonly used: Pick<UsedValues, "record" | "size">;
   readonly nowMs?: () => number;
   readonly random?: () => number;
 }
@@ -98,9 +99,8 @@ export interface StateCostOptions {
  */
 export class StateCost {
   readonly unitsOf: UnitsOf;
-  /** The values that clients read in the last minute. */
-  readonly usedKeys: UsedKeys;
   readonly budget: BackgroundBudget;
+  readonly #used: StateCostOptions["used"];
   readonly #chain: string;
   readonly #metrics: UnitMetrics;
   readonly #nowMs: () => number;
@@ -120,19 +120,19 @@ export class StateCost {
   #lastProvenSampleMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: StateCostOptions) {
-    const { chain, metrics, unitsOf, learning, nowMs = () => performance.now(), random = Math.random } = options;
+    const { chain, metrics, unitsOf, learning, used, nowMs = () => performance.now(), random = Math.random } = options;
     this.unitsOf = unitsOf;
     this.#chain = chain;
     this.#metrics = metrics;
     this.#nowMs = nowMs;
     this.#random = random;
-    this.usedKeys = new UsedKeys(PERIOD_MS, nowMs);
+    this.#used = used;
     this.budget = new BackgroundBudget(learning, nowMs);
   }
 
   /** Counts a read that the state cache can answer once it has the value. It is on the path of a cache hit. */
   onRead({ method, key, block, isHit, client, units }: CountedRead): void {
-    const repetition = this.usedKeys.record(key, block, client);
+    const repetition = this.#used.record(key, block, client);
     if (repetition === "repeated") {
       this.#repeatedReads.add(1, this.#nowMs());
     }
@@ -235,7 +235,7 @@ export class StateCost {
    * values are dropped.
    */
   shouldCatchUp(missedBlocks: number, unitsPerBlock: number): boolean {
-    return missedBlocks * unitsPerBlock < this.usedKeys.size * this.unitsOf("eth_getStorageAt");
+    return missedBlocks * unitsPerBlock < this.#used.size * this.unitsOf("eth_getStorageAt");
   }
 
   /** Called with the reads of the last minute that the other replicas repeat. */

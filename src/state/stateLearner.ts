@@ -7,9 +7,9 @@ import type { ValueLoader } from "./valueLoader.ts";
 
 export interface StateLearnerOptions {
   readonly chain: string;
-  readonly values: Pick<ValueStore, "get" | "head">;
+  readonly values: Pick<ValueStore, "get" | "head" | "used">;
   readonly follower: Pick<StateFollower, "isFollowing">;
-  readonly cost: Pick<StateCost, "unitsOf" | "usedKeys" | "budget" | "spend">;
+  readonly cost: Pick<StateCost, "unitsOf" | "budget" | "spend">;
   readonly loader: Pick<ValueLoader, "unitsForValues" | "loadValues">;
   readonly nowMs: () => number;
   readonly telemetry: Pick<Telemetry, "log">;
@@ -54,7 +54,7 @@ export class StateLearner {
     }
     const isUnknown = (key: StateKey) => key.field !== "nonce" && values.get(key, block) === undefined;
     const unitsFor = (keys: readonly StateKey[]) => loader.unitsForValues(keys, block);
-    const wanted = cost.usedKeys.mostUsedByClient(MAX_VALUES).filter(isUnknown);
+    const wanted = values.used.mostUsedByClient(MAX_VALUES).filter(isUnknown);
     const keys = affordable(wanted, unitsFor, cost.budget.forLearning);
     if (unitsFor(keys) >= MAX_SHARE * keys.length * cost.unitsOf("eth_getStorageAt")) {
       return;

@@ -1,12 +1,12 @@
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
-/** Whether `settled` resolves within a time. */
-export const resolvesWithin = (settled: Promise<void>, forMs: number): Promise<boolean> => {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(() => resolve(false), forMs);
-  void settled.then(() => {
+/** Returns what a promise resolves with. Undefined: it does not do so within the time. */
+export const resultWithin = <T>(running: Promise<T>, forMs: number): Promise<{ readonly result: T } | undefined> => {
+  const { promise, resolve } = Promise.withResolvers<{ readonly result: T } | undefined>();
+  const timer = setTimeout(() => resolve(undefined), forMs);
+  void running.then((result) => {
     clearTimeout(timer);
-    resolve(true);
+    resolve({ result });
   });
   return promise;
 };
@@ -38,7 +38,7 @@ export class WriteSetWaits {
   /** Waits until `settled`, and then searches. Counts the outcome: `late` if the write set did not come in time. */
   async find<T>(settled: Promise<void>, search: () => T | undefined): Promise<Waited<T>> {
     const { waitMs, blockTimeMs, chain, telemetry } = this.#options;
-    const isSettled = await resolvesWithin(settled, Math.min(waitMs, blockTimeMs() / 2));
+    const isSettled = (await resultWithin(settled, Math.min(waitMs, blockTimeMs() / 2))) !== undefined;
     const found = search();
     const result = found !== undefined ? "hit" : isSettled ? "unknown" : "late";
     telemetry.metrics.stateWaits.inc({ chain, result });

@@ -45,8 +45,8 @@ const keyOf = (index: number): StateKey => {
 };
 
 const createParts = (): PackedParts => {
-  const { cost } = createCost();
   const values = new ValueStore(CACHE_BYTES);
+  const { cost } = createCost({ used: values.used });
   const trust = new SourceTrust({
     nowMs: () => performance.now(),
     ...{ cost, probation: { blocks: 0, values: 0 }, nodes: ["own"] },
@@ -61,7 +61,7 @@ const createKnown = (count: number): PackedParts => {
     const key = keyOf(index);
     parts.values.add(key, BLOCK, word(index + 1).slice(2), "own");
     if (index < count * USED_SHARE) {
-      parts.cost.usedKeys.record(key, BLOCK.number, String(index % 10));
+      parts.values.used.record(key, BLOCK.number, String(index % 10));
     }
   }
   return parts;

@@ -24,8 +24,8 @@ const keysOf = (count: number): StateKey[] =>
   }));
 
 const createBudget = (limits: Partial<LearningLimits> = {}) => {
-  const { cost, clock, total } = createCost({ unitsOf: () => 20, learning: { ...LIMITS, ...limits } });
-  return { cost, budget: cost.budget, clock, total };
+  const { cost, used, clock, total } = createCost({ unitsOf: () => 20, learning: { ...LIMITS, ...limits } });
+  return { cost, used, budget: cost.budget, clock, total };
 };
 
 test("requests that nodes answer add their share to the budget, up to what a minute allows", () => {
@@ -55,12 +55,12 @@ test("a client may use as much of a minute as it leaves to others", () => {
 
 /** Learns with both parts that learn in the background. A value costs a unit in both. */
 const createBoth = (limits: Partial<LearningLimits>) => {
-  const { cost, budget, total } = createBudget(limits);
+  const { cost, used, budget, total } = createBudget(limits);
   for (const [index, key] of keysOf(2_000).entries()) {
-    cost.usedKeys.record(key, 1n, `client ${index}`);
+    used.record(key, 1n, `client ${index}`);
   }
   const learner = new StateLearner({
-    values: { head: BLOCK, get: () => undefined },
+    values: { used, head: BLOCK, get: () => undefined },
     follower: { isFollowing: true },
     cost,
     loader: {

@@ -1,6 +1,7 @@
 import { createUnitsOf } from "../../src/access/providerUnits.ts";
 import { SourceTrust, type SourceTrustOptions } from "../../src/state/sourceTrust.ts";
 import { StateCost, type StateCostOptions, type UnitPurpose } from "../../src/state/stateCost.ts";
+import { UsedValues } from "../../src/state/store/usedValues.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 
 /** What a test of the follower says about costs: every source is worth its units. */
@@ -24,11 +25,12 @@ export const createCost = (options: Partial<StateCostOptions> = {}) => {
     }
   }
   const { metrics } = createTelemetry({ level: "silent" });
+  const used = new UsedValues(() => clock.nowMs);
   const cost = new RecordedCost({
     ...{ chain: "chain", metrics, unitsOf: createUnitsOf(), learning: { share: 0.08, unitsPerMinute: 30_000 } },
-    ...{ nowMs: () => clock.nowMs, random: () => clock.random },
+    ...{ used, nowMs: () => clock.nowMs, random: () => clock.random },
     ...options,
   });
   const total = () => spent.reduce((sum, [, units]) => sum + units, 0);
-  return { cost, metrics, clock, spent, total };
+  return { cost, used, metrics, clock, spent, total };
 };

@@ -30,14 +30,14 @@ const createParts = (count: number, { wrong = -1, unitsPerKey = 1, auditUnits = 
   const reads: (readonly StateKey[])[] = [];
   const differences: StateDifference[] = [];
   const telemetry = createTelemetry({ level: "silent" });
-  const { cost, clock, total } = createCost();
+  const { cost, used, clock, total } = createCost();
   cost.budget.earnBySaving(50 * auditUnits);
   // The first 1,000 are the most used ones, and a sample begins with the others.
   for (const key of [...keys.slice(1_000), ...keys.slice(0, 1_000)]) {
-    cost.usedKeys.record(key, 1n);
+    used.record(key, 1n);
   }
   for (const key of keys.slice(0, 1_000)) {
-    cost.usedKeys.record(key, 2n);
+    used.record(key, 2n);
   }
   const read = async (asked: readonly StateKey[], _block: BlockId, onSpent: (units: number) => void) => {
     reads.push(asked);
@@ -46,7 +46,7 @@ const createParts = (count: number, { wrong = -1, unitsPerKey = 1, auditUnits = 
   };
   const options = {
     values: {
-      head: BLOCK,
+      ...{ used, head: BLOCK },
       sourceOf: () => undefined,
       hasProof: (key: StateKey) => proven.has(key),
       get: (key: StateKey) => (keys.indexOf(key) === wrong ? digits(1_000_000) : actual.get(key)),

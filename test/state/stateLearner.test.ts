@@ -19,13 +19,13 @@ const keyOf = (index: number, field: StateKey["field"] = "balance"): StateKey =>
 const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = [], learningUnits = 1_000) => {
   const clock = { nowMs: 0 };
   const entered: StateKey[] = [];
-  const { cost, total } = createCost({ learning: { share: 1, unitsPerMinute: learningUnits } });
+  const { cost, used, total } = createCost({ learning: { share: 1, unitsPerMinute: learningUnits } });
   cost.budget.earnByRequest(learningUnits);
   for (const [index, key] of keys.entries()) {
-    cost.usedKeys.record(key, 1n, `client ${index}`);
+    used.record(key, 1n, `client ${index}`);
   }
   const values = {
-    head: BLOCK,
+    ...{ used, head: BLOCK },
     get: (key: StateKey) => (known.includes(key) ? VALUE : undefined),
     code: () => undefined,
     hasProof: () => false,

@@ -7,10 +7,10 @@ import { runSliced } from "../runSliced.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { StateLookups } from "../stateLookups.ts";
+import type { Repetition } from "../store/usedValues.ts";
 import type { ValueStore } from "../store/valueStore.ts";
-import type { Repetition } from "../usedKeys.ts";
 import type { ValueLoader } from "../valueLoader.ts";
-import { resolvesWithin, type WriteSetWaits } from "../writeSetWaits.ts";
+import { resultWithin, type WriteSetWaits } from "../writeSetWaits.ts";
 import type { CallChecks, LocalResult } from "./callChecks.ts";
 import type { CallLearner } from "./callLearner.ts";
 import { type CallResult, isProvenAt } from "./callResult.ts";
@@ -197,13 +197,7 @@ export class CallCache {
 
   async #rerun(call: CacheableCall, running: Promise<CallResult | undefined>, ask: AskCall): Promise<RpcResponse> {
     const { table, waitMs } = this.#options;
-    let found: CallResult | undefined;
-    await resolvesWithin(
-      running.then((answer) => {
-        found = answer;
-      }),
-      waitMs,
-    );
+    const found = (await resultWithin(running, waitMs))?.result;
     const entry = table.get(call.key);
     return found === undefined || entry === undefined ? this.#ask(call, entry, ask) : this.#answer(entry, found, call);
   }
@@ -243,7 +237,7 @@ export class CallCache {
   async #prove(call: CacheableCall, ended: Promise<void>, response: RpcResponse): Promise<RpcResponse> {
     const { table, values } = this.#options;
     const { key, block, context } = call;
-    await resolvesWithin(ended, context.deadlineMs - performance.now());
+    await resultWithin(ended, context.deadlineMs - performance.now());
     const entry = table.get(key);
     const answer = entry && table.findValid(entry, block, context.view.heads);
     return answer !== undefined && isProvenAt(answer, block, values)

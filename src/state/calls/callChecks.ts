@@ -1,6 +1,6 @@
 import type { BlockId } from "../../core/heads.ts";
 import { NodeError } from "../../core/node.ts";
-import { type Address, isAddress } from "../../ethereum/hex.ts";
+import { isAddress } from "../../ethereum/hex.ts";
 import { createCall } from "../../jsonrpc/call.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 import type { OriginComparison, StateDifference } from "../originComparison.ts";
@@ -11,7 +11,7 @@ import type { StateFollower } from "../stateFollower.ts";
 import { accountKey, type StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import { type CallResult, valuesRead } from "./callResult.ts";
-import { type BlockCall, paramsOfKey } from "./callRun.ts";
+import { type BlockCall, fieldsOfCall, paramsOfKey } from "./callRun.ts";
 import type { CallTable } from "./callTable.ts";
 
 /** The result of a call that no node was asked for. */
@@ -59,7 +59,7 @@ export class CallChecks {
   /** Called with each local result. */
   onLocalResult(result: LocalResult): void {
     if (this.#options.cost.takeSample(result.isProven)) {
-      void this.#sample(result);
+      void this.#read(result).then((outcome) => this.compare(result, outcome));
     }
   }
 
@@ -91,10 +91,6 @@ export class CallChecks {
   isForwarded(key: string, block: BlockId): boolean {
     const code = this.#forwardedCodes.size === 0 ? undefined : this.#codeOf(key, block);
     return code !== undefined && this.#forwardedCodes.has(code);
-  }
-
-  async #sample(result: LocalResult): Promise<void> {
-    await this.compare(result, await this.#read(result));
   }
 
   /** Reads the result of a node of another origin, or undefined if it does not respond. */
@@ -155,19 +151,12 @@ export class CallChecks {
     return other && (await compareValues(other, known, block, (units) => cost.spend("sample", units))).difference;
   }
 
-  /** Returns the hash of the code that a call runs first. */
+  /** Returns the hash of the code that a call runs first. Undefined: it creates a contract, or the code is not known. */
   #codeOf(key: string, block: BlockId): string | undefined {
-    const address = recipientOf(key);
-    return address && this.#options.values.get(accountKey(address, "code"), block);
+    const { to } = fieldsOfCall(key);
+    return isAddress(to) ? this.#options.values.get(accountKey(to, "code"), block) : undefined;
   }
 }
-
-/** Returns the recipient of a call, from its canonical text. Undefined: it creates a contract. */
-const recipientOf = (key: string): Address | undefined => {
-  const [call] = paramsOfKey(key);
-  const to = (call as { readonly to?: unknown } | undefined)?.to;
-  return isAddress(to) ? to : undefined;
-};
 
 /** A string is a result. A node's `revert` shows that the call fails. Other errors say nothing about the call. */
 const isComparable = (outcome: unknown): boolean =>

@@ -4,10 +4,10 @@ import type { StateFollower } from "../stateFollower.ts";
 import { keyName, type StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import type { ValueLoader } from "../valueLoader.ts";
-import { resolvesWithin } from "../writeSetWaits.ts";
+import { resultWithin } from "../writeSetWaits.ts";
 import type { CallResult } from "./callResult.ts";
-import type { CallRunner } from "./callRunner.ts";
-import type { CallTable, LearnCandidate, Refusal } from "./callTable.ts";
+import type { CallRunner, KnownCall } from "./callRunner.ts";
+import type { CallTable, Refusal } from "./callTable.ts";
 import type { NodeDefaultsCache } from "./nodeDefaults.ts";
 
 export interface CallLearnerOptions {
@@ -32,9 +32,16 @@ const MAX_WAIT_MS = 5_000;
 /** A call that needs more values is left to the nodes. */
 const MAX_VALUES = 1_000;
 
+/** A node's answer to a call, from which forebay can learn what the call reads. */
+export interface LearnCandidate extends KnownCall {
+  readonly body: Uint8Array;
+  readonly clientId: string;
+  /** Values on the word of nodes are proven before the answer is learned. */
+  readonly requiresProof: boolean;
+}
+
 /** One answer that is being learned. */
-interface Attempt {
-  readonly candidate: LearnCandidate;
+interface Attempt extends LearnCandidate {
   /** The gas that the node gives to calls. */
   readonly gas: bigint;
   /** The names of all keys that it lacked. */
@@ -124,7 +131,7 @@ export class CallLearner {
     const { block } = first;
     const settled = follower.untilApplied(block);
     if (settled !== undefined) {
-      await resolvesWithin(settled, MAX_WAIT_MS);
+      await resultWithin(settled, MAX_WAIT_MS);
     }
     // A source on probation has no values for executions.
     if (!values.isReadable(block)) {
@@ -142,10 +149,7 @@ export class CallLearner {
       );
       await this.#load(attempts, block);
     }
-    this.#refuseAll(
-      attempts.map(({ candidate }) => candidate),
-      "unknown",
-    );
+    this.#refuseAll(attempts, "unknown");
   }
 
   #refuseAll(candidates: readonly LearnCandidate[], refusal: Refusal): void {
@@ -171,7 +175,7 @@ export class CallLearner {
     for (const candidate of batch) {
       const found = await defaults.get(candidate.node, candidate.block);
       if (found?.hasZeroSender === true) {
-        attempts.push({ candidate, gas: found.gas, lacked: new Set(), keys: [], lackedProofs: false });
+        attempts.push({ ...candidate, gas: found.gas, lacked: new Set(), keys: [], lackedProofs: false });
       } else {
         this.#end(candidate, "defaults");
       }
@@ -181,17 +185,16 @@ export class CallLearner {
 
   /** Executes once. Returns the keys that must be loaded before the next execution; none if the attempt has ended. */
   async #attempt(attempt: Attempt): Promise<readonly StateKey[]> {
-    const { candidate, gas, lacked } = attempt;
-    const run = await this.#options.runner.run(candidate, gas);
-    if (run.kind === "missing" && isProgress(run.keys, lacked)) {
+    const run = await this.#options.runner.run(attempt, attempt.gas);
+    if (run.kind === "missing" && isProgress(run.keys, attempt.lacked)) {
       return run.keys;
     }
-    if (run.kind === "answer" && candidate.requiresProof && !attempt.lackedProofs && run.stated.length > 0) {
+    if (run.kind === "answer" && attempt.requiresProof && !attempt.lackedProofs && run.stated.length > 0) {
       attempt.lackedProofs = true;
       return run.stated;
     }
     const refusal = run.kind === "refused" ? run.refusal : "unknown";
-    this.#end(candidate, run.kind === "answer" ? run.answer : refusal);
+    this.#end(attempt, run.kind === "answer" ? run.answer : refusal);
     return [];
   }
 
@@ -199,22 +202,18 @@ export class CallLearner {
    * Returns the attempts whose values may be loaded now, within the budget of each client and of the chain. Refuses the others.
    */
   #affordable(attempts: readonly Attempt[], block: BlockId): readonly Attempt[] {
-    const {
-      loader,
-      cost: { budget },
-    } = this.#options;
+    const { loader, cost } = this.#options;
     const unitsOf = (each: readonly Attempt[]) => loader.unitsFor(keysOf(each), block);
     const ofClients = [...byClient(attempts)].flatMap(([clientId, own]) =>
-      affordable(own, unitsOf, budget.forLearningOf(clientId)),
+      affordable(own, unitsOf, cost.budget.forLearningOf(clientId)),
     );
     const allowed = affordable(
       attempts.filter((each) => ofClients.includes(each)),
       unitsOf,
-      budget.forLearning,
+      cost.budget.forLearning,
     );
-    const rest = attempts.filter((each) => !allowed.includes(each));
     this.#refuseAll(
-      rest.map(({ candidate }) => candidate),
+      attempts.filter((each) => !allowed.includes(each)),
       "budget",
     );
     return allowed;
@@ -237,7 +236,7 @@ export class CallLearner {
 
 const keysOf = (attempts: readonly Attempt[]): readonly StateKey[] => attempts.flatMap(({ keys }) => keys);
 
-const byClient = (attempts: readonly Attempt[]) => Map.groupBy(attempts, ({ candidate }) => candidate.clientId);
+const byClient = (attempts: readonly Attempt[]) => Map.groupBy(attempts, ({ clientId }) => clientId);
 
 /** Adds the keys that an execution lacks. Returns false if it lacked all of them before, or if they are too many. */
 const isProgress = (missing: readonly StateKey[], lacked: Set<string>): boolean => {

@@ -35,5 +35,8 @@ export interface CallOutcome {
 /** Executes a call. Rejects with the source's error, or if it fails or cannot be executed here. */
 export type RunCall = (run: CallRun) => Promise<CallOutcome>;
 
+/** Returns the fields of a call, from the canonical text of method and parameters. */
+export const fieldsOfCall = (key: string): Readonly<Record<string, unknown>> => Object(paramsOfKey(key)[0]);
+
 /** Returns the parameters of a call without the block, from the canonical text of method and parameters. */
 export const paramsOfKey = (key: string): readonly unknown[] => JSON.parse(key)[1];

@@ -1,13 +1,20 @@
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
-import type { ReadSet } from "../../core/readSet.ts";
 import type { StateKeys } from "../../core/stateReader.ts";
 import { type Address, isAddress, isQuantity, ZERO_ADDRESS } from "../../ethereum/hex.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import type { CallChecks } from "./callChecks.ts";
-import { type CallReads, type CallResult, callReads, isProvable, resultHeader, valuesRead } from "./callResult.ts";
-import { type BlockCall, type CallOutcome, paramsOfKey, type RunCall } from "./callRun.ts";
+import {
+  type CallReads,
+  type CallResult,
+  callReads,
+  isProvable,
+  readsOneOf,
+  resultHeader,
+  valuesRead,
+} from "./callResult.ts";
+import { type BlockCall, type CallOutcome, fieldsOfCall, paramsOfKey, type RunCall } from "./callRun.ts";
 import type { Refusal } from "./callTable.ts";
 import type { NodeDefaults, NodeDefaultsCache } from "./nodeDefaults.ts";
 import { RunState, type RunStateOptions } from "./runState.ts";
@@ -27,7 +34,7 @@ export interface CallRunnerOptions extends RunStateOptions {
   forget(call: BlockCall): void;
 }
 
-/** A call to execute on the known state after a block. */
+/** A call to execute on the known state after a block. Its generation is that before the node was asked. */
 export interface KnownCall extends BlockCall, Pick<CallResult, "node" | "generation"> {
   /** The bytes that the node returned. Undefined: the call may be executed again without a node. */
   readonly body?: Uint8Array;
@@ -66,20 +73,22 @@ export class CallRunner {
   async run(call: KnownCall, gasCap: bigint): Promise<KnownRun> {
     const { run } = this.#options;
     const { key, method, block, expected } = call;
-    const params = paramsOfKey(key);
-    const state = new RunState(this.#options, block, expected && expectedKeys(expected, senderOf(params)));
+    const state = new RunState(this.#options, block, expected && expectedKeys(expected, key));
     let outcome: CallOutcome;
     try {
       // The bytes of a Buffer would be a part of a larger one, which a message to a thread copies as a whole.
-      const paramsText = encoder.encode(JSON.stringify(params));
+      const paramsText = encoder.encode(JSON.stringify(paramsOfKey(key)));
       outcome = await run({ method, paramsText, block, source: state, gasCap });
     } catch {
       return state.missing === undefined ? refused("failed") : { kind: "missing", keys: state.missing };
     }
-    const guessed = state.guessesAmong(callReads(outcome.reads));
-    const isUsual = method === "eth_call" && !hasPrice(key) && hasEnoughGas(params, gasCap);
-    const stated = isUsual ? statedReads(state, outcome.reads) : undefined;
-    return guessed.length > 0 ? { kind: "missing", keys: guessed } : this.#judge(call, outcome, stated);
+    const reads = callReads(outcome.reads);
+    const guessed = state.guessesAmong(reads);
+    if (guessed.length > 0) {
+      return { kind: "missing", keys: guessed };
+    }
+    const mayProve = isProvable(outcome.reads) && isFree(call) && hasEnoughGas(key, gasCap);
+    return this.#judge(call, outcome, mayProve ? state.withoutProof(valuesRead(reads)) : undefined);
   }
 
   /**
@@ -109,9 +118,9 @@ export class CallRunner {
     call: KnownCall,
     { result, holdsWithLessGas, reads: readSet }: CallOutcome,
     stated: readonly StateKey[] | undefined,
-  ): KnownRun & { readonly kind: "answer" | "refused" } {
+  ): KnownRun {
     const { follower, values, never, checks, headerOf, isCertain, forget } = this.#options;
-    const { key, method, block, node, generation, body } = call;
+    const { key, block, node, generation, body } = call;
     const fields = headerOf(block);
     const header = resultHeader(fields);
     if (
@@ -137,10 +146,10 @@ export class CallRunner {
       return refused("gas");
     }
     const reads = callReads(readSet);
-    if (never.size > 0 && [...reads.addresses].some((address) => never.has(address))) {
+    if (readsOneOf(reads, never)) {
       return refused("never");
     }
-    const isRepeatable = body === undefined || (method === "eth_call" && isRepeatableCall(key, body, text));
+    const isRepeatable = body === undefined || (isFree(call) && decoder.decode(body) === text);
     const answer = {
       ...{ body: body ?? encoder.encode(text), block, reads, header, generation, node, isRepeatable },
       isProven: stated?.length === 0 && isCertain(fields),
@@ -152,38 +161,28 @@ export class CallRunner {
 const refused = (refusal: Refusal) => ({ kind: "refused", refusal }) as const;
 
 /** The engine reads the sender's account, also if the code of the call does not. */
-const senderOf = (params: readonly unknown[]): Address => {
-  const { from } = params[0] as { readonly from?: unknown };
-  return isAddress(from) ? from : ZERO_ADDRESS;
+const expectedKeys = ({ addresses, keys }: CallReads, key: string): StateKeys => {
+  const { from } = fieldsOfCall(key);
+  return {
+    accounts: [...new Set([...addresses, isAddress(from) ? from : ZERO_ADDRESS])],
+    slots: keys.flatMap(({ address, slot }) => (slot === undefined ? [] : [[address, slot] as const])),
+    blockHashes: [],
+  };
 };
 
-const expectedKeys = ({ addresses, keys }: CallReads, sender: Address): StateKeys => ({
-  accounts: [...new Set([...addresses, sender])],
-  slots: keys.flatMap(({ address, slot }) => (slot === undefined ? [] : [[address, slot] as const])),
-  blockHashes: [],
-});
+/** Whether a call has the same result whatever the base fee is. */
+const isFree = ({ method, key }: BlockCall): boolean =>
+  method === "eth_call" && !PRICES.some((price) => price in fieldsOfCall(key));
 
 /**
  * Whether the gas of a run is that of the call, or more than it probably needs. A node that gives calls little gas could choose
  * what they return.
  */
-const hasEnoughGas = (params: readonly unknown[], gasCap: bigint): boolean => {
-  const { gas } = params[0] as { readonly gas?: unknown };
+const hasEnoughGas = (key: string, gasCap: bigint): boolean => {
+  const { gas } = fieldsOfCall(key);
   return gasCap >= LEAST_GAS || (isQuantity(gas) && BigInt(gas) <= gasCap);
 };
-
-const statedReads = (state: RunState, readSet: ReadSet): readonly StateKey[] | undefined =>
-  isProvable(readSet) ? state.withoutProof(valuesRead(callReads(readSet))) : undefined;
 
 /** Whether the node takes the values of all opcodes that ran from the block's header, or from its ancestors. */
 const hasHeaderValues = ({ blockOpcodes }: CallReads, { fromHeader }: NodeDefaults): boolean =>
   [...blockOpcodes].every((opcode) => opcode === "BLOCKHASH" || fromHeader.has(opcode));
-
-const hasPrice = (key: string): boolean => {
-  const [call] = paramsOfKey(key);
-  return typeof call === "object" && call !== null && PRICES.some((price) => price in call);
-};
-
-/** Whether a call can be executed again: it names no price, and the node formats bytes as forebay does. */
-const isRepeatableCall = (key: string, body: Uint8Array, text: string): boolean =>
-  !hasPrice(key) && decoder.decode(body) === text;

@@ -2,19 +2,10 @@ import { crc32 } from "node:zlib";
 import { LRUCache } from "lru-cache";
 import type { BlockId, Heads } from "../../core/heads.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
-import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
+import type { Repetition } from "../store/usedValues.ts";
 import type { ValueStore } from "../store/valueStore.ts";
-import type { Repetition } from "../usedKeys.ts";
-import {
-  type CallReads,
-  type CallResult,
-  holdsUnder,
-  isProvenAt,
-  isValidAt,
-  type ResultHeader,
-  resultHeader,
-} from "./callResult.ts";
+import { type CallResult, holdsUnder, isProvenAt, isValidAt, type ResultHeader, resultHeader } from "./callResult.ts";
 import type { BlockCall, CallMethod } from "./callRun.ts";
 import type { StoredAnswer } from "./storedAnswers.ts";
 
@@ -40,12 +31,11 @@ export interface CallEntry {
 export interface CallTableOptions {
   readonly values: Pick<
     ValueStore,
-    "get" | "isTrusted" | "isApplied" | "isProvenSince" | "isWrittenSince" | "maxReadable"
+    "get" | "isTrusted" | "isApplied" | "isProvenSince" | "isWrittenSince" | "maxReadable" | "used"
   >;
   readonly follower: Pick<StateFollower, "generation">;
   readonly maxBytes: number;
   readonly nowMs?: () => number;
-  readonly cost: Pick<StateCost, "usedKeys">;
   readonly chain: string;
   readonly telemetry: Pick<Telemetry, "metrics">;
   /** Called when all answers are dropped, so that other processes drop their copies. */
@@ -118,7 +108,7 @@ export class CallTable {
   }
 
   /** Gives a call an entry at its first request. */
-  begin({ key, method, block }: Pick<LearnCandidate, "key" | "method" | "block">): void {
+  begin({ key, method, block }: BlockCall): void {
     if (!this.#entries.has(key)) {
       this.#entries.set(key, createEntry(method, block));
     }
@@ -149,7 +139,10 @@ export class CallTable {
   }
 
   /** Records that an answer could not be learned. */
-  refuse({ key, method, block, requiresProof }: LearnCandidate, refusal: Refusal): void {
+  refuse(
+    { key, method, block, requiresProof }: BlockCall & { readonly requiresProof: boolean },
+    refusal: Refusal,
+  ): void {
     this.#countEvent(method, refusal);
     const entry = this.#entries.get(key);
     if (entry === undefined) {
@@ -231,7 +224,6 @@ export class CallTable {
   }
 
   #use(entry: CallEntry, { reads, block }: CallResult): void {
-    const { cost } = this.#options;
     const nowMs = this.#nowMs();
     if (nowMs < entry.usedUntilMs) {
       return;
@@ -239,23 +231,9 @@ export class CallTable {
     entry.usedUntilMs = nowMs + USED_MS;
     // Audits compare the values on which results depend.
     for (const key of reads.keys) {
-      cost.usedKeys.record(key, block.number);
+      this.#options.values.used.record(key, block.number);
     }
   }
-}
-
-/** A node's answer to a call, from which forebay can learn what the call reads. */
-export interface LearnCandidate extends BlockCall {
-  readonly body: Uint8Array;
-  /** The name of the node that answered. */
-  readonly node: string;
-  /** Of the state follower, before the node was asked. */
-  readonly generation: number;
-  readonly clientId: string;
-  /** Values on the word of nodes are proven before the answer is learned. */
-  readonly requiresProof: boolean;
-  /** The reads of an earlier execution. */
-  readonly expected: CallReads | undefined;
 }
 
 /**

@@ -1,8 +1,8 @@
 import type { BlockId } from "../../core/heads.ts";
 import type { StateKeys, StateSource, StateValues } from "../../core/stateReader.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
-import { accountKey, accountKeys, keyName, type StateKey, slotKey } from "../stateKey.ts";
-import { StateValuesBuilder } from "../store/stateValuesBuilder.ts";
+import { type FoundValue, singleKeys, stateValuesOf } from "../fetch/foundValues.ts";
+import { accountKeys, keyName, type StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import { ZERO_VALUE } from "../store/writtenValues.ts";
 import type { CallReads } from "./callResult.ts";
@@ -12,8 +12,6 @@ export interface RunStateOptions {
   /** Returns the hash of an ancestor of a block. Undefined if the block is not canonical any more. */
   ancestorHash(number: bigint, block: BlockId): Hash | undefined;
 }
-
-const NOT_SENT = new Uint8Array(0);
 
 /** How a run got a value. A guess is zero. */
 type Origin = "proven" | "stated" | "guessed";
@@ -28,8 +26,8 @@ export class RunState implements StateSource {
   readonly #block: BlockId;
   /** The worst origin of each value that the run got, by the name of its key. */
   readonly #origins = new Map<string, Origin>();
-  /** Accounts that the run got as empty. */
-  readonly #empty = new Set<Address>();
+  /** Accounts that are not empty, whatever is guessed. */
+  readonly #filled = new Set<Address>();
   /** A thread has most codes. It requests an account again if it lacks the code. */
   readonly #sent = new Set<Address>();
 
@@ -57,7 +55,7 @@ export class RunState implements StateSource {
 
   /** Returns the keys whose values were guesses. If the run read one, its result is worthless. */
   guessesAmong({ keys, emptiness }: CallReads): readonly StateKey[] {
-    const parts = emptiness.filter((address) => this.#empty.has(address)).flatMap(accountKeys);
+    const parts = emptiness.filter((address) => !this.#filled.has(address)).flatMap(accountKeys);
     return [...keys, ...parts].filter((key) => this.#origins.get(keyName(key)) === "guessed");
   }
 
@@ -72,6 +70,9 @@ export class RunState implements StateSource {
     if (value !== undefined) {
       this.#note(key, values.hasProof(key, this.#block) ? "proven" : "stated");
     }
+    if (value !== undefined && value !== ZERO_VALUE && key.field !== "slot") {
+      this.#filled.add(key.address);
+    }
     return value;
   }
 
@@ -83,47 +84,25 @@ export class RunState implements StateSource {
     }
   }
 
-  #getOrGuess(key: StateKey): string {
-    const value = this.#get(key);
-    if (value === undefined) {
-      this.#note(key, "guessed");
-    }
-    return value ?? ZERO_VALUE;
-  }
-
-  #find({ accounts, slots }: StateKeys, missing: StateKey[]): StateValues {
-    const found = new StateValuesBuilder();
-    for (const address of accounts) {
-      this.#findAccount(address, found, missing);
-    }
-    for (const [address, slot] of slots) {
-      const key = slotKey(address, slot);
+  #find(keys: StateKeys, missing: StateKey[]): StateValues {
+    const found = new Map<string, FoundValue>();
+    for (const key of singleKeys(keys)) {
       const value = this.#get(key);
-      if (value === undefined) {
-        missing.push(key);
+      const needsCode = key.field === "code" && this.#sent.has(key.address);
+      const code = needsCode && value !== undefined ? this.#options.values.code(value) : undefined;
+      if (value !== undefined && (code !== undefined || !needsCode)) {
+        found.set(keyName(key), { key, value, code });
+      } else if (key.field === "balance" || key.field === "nonce") {
+        this.#note(key, "guessed");
+        found.set(keyName(key), { key, value: ZERO_VALUE, code });
       } else {
-        found.addSlot(address, slot, value);
+        missing.push(key);
       }
     }
-    return found.values;
-  }
-
-  #findAccount(address: Address, found: StateValuesBuilder, missing: StateKey[]): void {
-    const codeKey = accountKey(address, "code");
-    const codeHash = this.#get(codeKey);
-    const needsCode = codeHash !== undefined && this.#sent.has(address);
-    const code = needsCode ? this.#options.values.code(codeHash) : NOT_SENT;
-    if (codeHash === undefined || code === undefined) {
-      missing.push(codeKey);
-      return;
+    const values = stateValuesOf(found);
+    for (const [address] of values.accounts) {
+      this.#sent.add(address);
     }
-    this.#sent.add(address);
-    const balance = this.#getOrGuess(accountKey(address, "balance"));
-    const nonce = this.#getOrGuess(accountKey(address, "nonce"));
-    if ([codeHash, balance, nonce].every((value) => value === ZERO_VALUE)) {
-      this.#empty.add(address);
-    }
-    found.addAccount(address, balance, nonce, codeHash);
-    found.addCode(codeHash, code);
+    return values;
   }
 }

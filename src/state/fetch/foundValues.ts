@@ -1,13 +1,15 @@
-import type { StateKeys, StateValues } from "../../core/stateReader.ts";
+import type { AccountState, StateKeys, StateValues } from "../../core/stateReader.ts";
+import type { Hash } from "../../ethereum/hex.ts";
+import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
 import type { Awaitable } from "../../jsonrpc/call.ts";
 import { accountKeys, keyName, type StateKey, slotKey } from "../stateKey.ts";
-import { StateValuesBuilder } from "../store/stateValuesBuilder.ts";
+import type { ValueStore } from "../store/valueStore.ts";
+import { ZERO_VALUE } from "../store/writtenValues.ts";
 
 /** One part of a read is 500 slots, which one eth_call can read, or 100 calls of other values. */
 const MAX_PART_WEIGHT = 500;
 const SLOT_WEIGHT = 1;
 const CALL_WEIGHT = 5;
-const NO_CODE = new Uint8Array(0);
 
 /** A value of the state after one block. */
 export interface FoundValue {
@@ -35,21 +37,55 @@ export const singleKeys = ({ accounts, slots }: StateKeys): readonly StateKey[] 
   ...slots.map(([address, slot]) => slotKey(address, slot)),
 ];
 
+/** Returns a known value. Undefined: it is not known, or the store lacks the bytes of a code. */
+export const foundValue = (
+  key: StateKey,
+  value: string | undefined,
+  store: Pick<ValueStore, "code">,
+): FoundValue | undefined => {
+  const code = value === undefined || key.field !== "code" ? undefined : store.code(value);
+  return value === undefined || (key.field === "code" && code === undefined) ? undefined : { key, value, code };
+};
+
 /** Returns values by the names of their keys in the form that executions read. An account that lacks a value is left out. */
 export const stateValuesOf = (found: ReadonlyMap<string, FoundValue>): StateValues => {
-  const builder = new StateValuesBuilder();
+  const accounts: StateValues["accounts"][number][] = [];
+  const slots: StateValues["slots"][number][] = [];
+  const codes = new Map<Hash, Uint8Array>();
   for (const { key, value, code } of found.values()) {
     if (key.slot !== undefined) {
-      builder.addSlot(key.address, key.slot, value);
+      slots.push([key.address, key.slot, bytesOf(value)]);
     } else if (key.field === "code") {
       const [balance, nonce] = accountKeys(key.address).map((each) => found.get(keyName(each))?.value);
       if (balance !== undefined && nonce !== undefined) {
-        builder.addAccount(key.address, balance, nonce, value);
-        builder.addCode(value, code ?? NO_CODE);
+        accounts.push([key.address, accountOf(balance, nonce, value)]);
+        if (code !== undefined && code.length > 0) {
+          codes.set(`0x${value}`, code);
+        }
       }
     }
   }
-  return builder.values;
+  return { accounts, codes: [...codes], slots, blockHashes: [] };
+};
+
+/** An empty account counts as one that does not exist (EIP-161). */
+const accountOf = (balance: string, nonce: string, codeHash: string): AccountState | undefined => {
+  const isEmpty = [balance, nonce, codeHash].every((value) => value === ZERO_VALUE);
+  const account = { balance: BigInt(`0x${balance}`), nonce: BigInt(`0x${nonce}`) };
+  return isEmpty ? undefined : { ...account, codeHash: codeHash === ZERO_VALUE ? EMPTY_CODE_HASH : `0x${codeHash}` };
+};
+
+const NOTHING = new Uint8Array(0);
+const DIGIT_ZERO = 48;
+
+/** Returns the bytes of 64 digits without leading zeros. */
+const bytesOf = (digits: string): Uint8Array => {
+  let start = 0;
+  while (start < digits.length && digits.charCodeAt(start) === DIGIT_ZERO) {
+    start++;
+  }
+  // The bytes of a Buffer would be a part of a larger one, which a message to a thread copies as a whole.
+  return start === digits.length ? NOTHING : new Uint8Array(Buffer.from(digits.slice(start - (start % 2)), "hex"));
 };
 
 /** Divides a read into parts of MAX_PART_WEIGHT. */

@@ -7,7 +7,15 @@ import { keyName, type StateKey } from "../stateKey.ts";
 import type { Version } from "../store/unfollowedValues.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import { type FinalStore, readFinal } from "./finalValues.ts";
-import { countOf, type FoundValue, type KnownBlockState, partsOf, singleKeys, stateValuesOf } from "./foundValues.ts";
+import {
+  countOf,
+  type FoundValue,
+  foundValue,
+  type KnownBlockState,
+  partsOf,
+  singleKeys,
+  stateValuesOf,
+} from "./foundValues.ts";
 import { createPrefetch, type PredictedState, type PrefetchHint } from "./prefetch.ts";
 import type { FetchedValues, StateFetcher } from "./stateFetcher.ts";
 import { blockHashCall, parseBlockHash } from "./stateRequests.ts";
@@ -265,13 +273,11 @@ export class NodeState {
 
   /** Takes a value from the store for the execution. Returns false if it is missing. */
   #takeStored({ store, version, found }: RunningRead, key: StateKey): boolean {
-    const value = store.unfollowed.read(key, version);
-    const code = value === undefined || key.field !== "code" ? undefined : store.code(value);
-    if (value === undefined || (key.field === "code" && code === undefined)) {
-      return false;
+    const stored = foundValue(key, store.unfollowed.read(key, version), store);
+    if (stored !== undefined) {
+      found.set(keyName(key), stored);
     }
-    found.set(keyName(key), { key, value, code });
-    return true;
+    return stored !== undefined;
   }
 
   #enter({ store, version, found }: RunningRead, each: FoundValue, node: string | undefined): void {

@@ -15,7 +15,7 @@ import { type ChunkKind, ChunkWriter, type SnapshotHeader, type SnapshotValue, w
 export interface SnapshotParts {
   readonly values: ValueStore;
   readonly trust: Pick<SourceTrust, "areTrusted" | "evidenceOf">;
-  readonly cost: Pick<StateCost, "recent" | "resume" | "usedKeys">;
+  readonly cost: Pick<StateCost, "recent" | "resume">;
 }
 
 /** What a snapshot is made of. */
@@ -155,9 +155,9 @@ const createFormat = ({ nodes, number }: SnapshotHeader, used: ReadonlySet<Entry
 };
 
 /** Returns the entries of values that clients read lately. */
-const usedEntries = function* ({ values, cost }: SnapshotParts, block: BlockId): Generator<void, ReadonlySet<Entry>> {
+const usedEntries = function* ({ values }: SnapshotParts, block: BlockId): Generator<void, ReadonlySet<Entry>> {
   const entries = new Set<Entry>();
-  for (const key of cost.usedKeys.listMostUsed(MAX_USED_KEYS)) {
+  for (const key of values.used.listMostUsed(MAX_USED_KEYS)) {
     if (key !== undefined) {
       entries.add(values.entryOf(key, block));
     }

@@ -191,13 +191,13 @@ class Reader {
 
   /** Returns false for a value of a node that is not the same any more, and for one that was not known at the block. */
   #add({ field, place, node: position, age, isUsed }: PlacedValue, block: BlockId): boolean {
-    const { values, cost } = this.#parts;
+    const { values } = this.#parts;
     const node = position === undefined ? undefined : this.#nodes[position];
     if (age < this.#minAge || (position !== undefined && node === undefined)) {
       return false;
     }
     if (isUsed) {
-      cost.usedKeys.record(keyAt(field, place), block.number);
+      values.used.record(keyAt(field, place), block.number);
     }
     return values.restore({ field, place, node }, block);
   }

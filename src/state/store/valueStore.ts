@@ -8,6 +8,7 @@ import { ENTRY_BYTES, type Entry } from "./entryPages.ts";
 import { FollowedBlocks } from "./followedBlocks.ts";
 import { FIELD_CODES, fieldOf, KeyEncoder, keyAt, type TableKey, type ValuePlace } from "./keyEncoder.ts";
 import { UnfollowedValues } from "./unfollowedValues.ts";
+import { UsedValues } from "./usedValues.ts";
 import { FORGOTTEN, NO_NODE, ValueGivers } from "./valueGivers.ts";
 import { FETCHED, KNOWN, PROVEN, ValueTable, WRITTEN } from "./valueTable.ts";
 import { codeDigits, writtenValues, ZERO_VALUE } from "./writtenValues.ts";
@@ -85,6 +86,7 @@ export class ValueStore {
   readonly #contested = new LRUCache<string, Contest>({ max: MAX_CONTESTED, ttl: CONTESTED_MS, ttlResolution: 0 });
   /** Values at other blocks. */
   readonly unfollowed: UnfollowedValues;
+  readonly used = new UsedValues();
   /** While false, no block is readable. Values that nodes return are compared with the known ones. */
   isTrusted = true;
 

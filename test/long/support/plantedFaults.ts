@@ -287,8 +287,8 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: "src/state/calls/callRunner.ts",
-        from: "isProvable(readSet) ? state.withoutProof(valuesRead(callReads(readSet))) : undefined;",
-        to: "isProvable(readSet) ? [] : undefined;",
+        from: "mayProve ? state.withoutProof(valuesRead(reads)) : undefined",
+        to: "mayProve ? [] : undefined",
       },
     ],
   },

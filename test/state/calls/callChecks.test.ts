@@ -110,7 +110,7 @@ for (const [second, differences] of [
 }
 
 test("one local result in 100 is compared, reads and calls together at most once a second", async () => {
-  const { cost, clock } = createCost();
+  const { cost, used, clock } = createCost();
   const startMs = clock.nowMs;
   const asked: string[] = [];
   const read = async () => {
@@ -128,7 +128,7 @@ test("one local result in 100 is compared, reads and calls together at most once
   const shared = { chain: "chain", cost, telemetry, comparison, differences: { handle: () => undefined } };
   const reads = new StateChecks({
     ...shared,
-    values: { head: undefined, get: () => undefined, hasProof: () => false, sourceOf: () => undefined },
+    values: { used, head: undefined, get: () => undefined, hasProof: () => false, sourceOf: () => undefined },
   });
   const calls = new CallChecks({
     ...{ ...shared, follower: { generation: 0 }, table: { clear: () => undefined } },

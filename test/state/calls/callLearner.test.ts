@@ -3,11 +3,11 @@ import { test } from "node:test";
 import type { BlockId, HeaderFields } from "../../../src/core/heads.ts";
 import type { ReadSet } from "../../../src/core/readSet.ts";
 import type { Address, Data, Hash } from "../../../src/ethereum/hex.ts";
-import { CallLearner, type CallLearnerOptions } from "../../../src/state/calls/callLearner.ts";
+import { CallLearner, type CallLearnerOptions, type LearnCandidate } from "../../../src/state/calls/callLearner.ts";
 import type { CallResult } from "../../../src/state/calls/callResult.ts";
 import type { BlockCall, CallRun } from "../../../src/state/calls/callRun.ts";
 import { CallRunner, type CallRunnerOptions } from "../../../src/state/calls/callRunner.ts";
-import type { LearnCandidate, Refusal } from "../../../src/state/calls/callTable.ts";
+import type { Refusal } from "../../../src/state/calls/callTable.ts";
 import type { NodeDefaults } from "../../../src/state/calls/nodeDefaults.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { ValueStore } from "../../../src/state/store/valueStore.ts";
@@ -76,7 +76,7 @@ const createRig = (options: RigOptions = {}) => {
   const loads: (readonly StateKey[])[] = [];
   const learned: CallResult[] = [];
   const refusals: Refusal[] = [];
-  const doubted: BlockCall[] = [];
+  const doubted: string[] = [];
   const shared = {
     values,
     follower: { generation: 0, untilApplied: () => undefined },
@@ -101,7 +101,7 @@ const createRig = (options: RigOptions = {}) => {
       store: (_: unknown, answer: CallResult) => learned.push(answer),
       refuse: (_: BlockCall, refusal: Refusal) => refusals.push(refusal),
     },
-    forget: (call: BlockCall) => doubted.push(call),
+    forget: ({ key }: BlockCall) => doubted.push(key),
     ...options,
   };
   const learner = new CallLearner({ ...shared, runner: new CallRunner(shared) });
@@ -174,7 +174,7 @@ test("bytes that differ from those of an execution with BLOCKHASH are doubted, a
   const equal = async (run: CallRun) => ({ ...(await withHash(run)), result: RESULT });
   for (const [run, doubted] of [
     [other, []],
-    [withHash, [candidateOf()]],
+    [withHash, [candidateOf().key]],
     [equal, []],
   ] as const) {
     const rig = createRig({ run });

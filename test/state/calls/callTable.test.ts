@@ -2,32 +2,30 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../../src/core/heads.ts";
 import { type CallReads, type CallResult, isProvenAt, resultHeader } from "../../../src/state/calls/callResult.ts";
-import {
-  CallTable,
-  type CallTableOptions,
-  type LearnCandidate,
-  type Refusal,
-} from "../../../src/state/calls/callTable.ts";
+import { CallTable, type CallTableOptions, type Refusal } from "../../../src/state/calls/callTable.ts";
 import type { StoredAnswer } from "../../../src/state/calls/storedAnswers.ts";
+import { UsedValues } from "../../../src/state/store/usedValues.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 import { hashOf } from "../../support/builders/heads.ts";
-import { createCost } from "../costRig.ts";
 
-const CANDIDATE: LearnCandidate = {
-  ...{ key: "", method: "eth_call", body: new Uint8Array(0), block: { number: 0n, hash: hashOf(0) } },
-  ...{ node: "node", generation: 0, clientId: "client", requiresProof: false, expected: undefined },
-};
 const block = (number: number): BlockId => ({ number: BigInt(number), hash: hashOf(number) });
 
 /** Creates a table. `written`: the blocks that wrote what calls read. */
 const createTable = (changed: Partial<CallTableOptions> = {}, written: readonly number[] = []): CallTable =>
   new CallTable({
     values: {
-      ...{ isTrusted: true, maxReadable: 256, get: () => undefined, isApplied: () => true, isProvenSince: () => true },
+      ...{
+        used: new UsedValues(),
+        isTrusted: true,
+        maxReadable: 256,
+        get: () => undefined,
+        isApplied: () => true,
+        isProvenSince: () => true,
+      },
       isWrittenSince: (_, since, at) => written.some((number) => number > since.number && number <= at.number),
     },
     follower: { generation: 0 },
-    ...{ chain: "chain", maxBytes: 100_000, cost: createCost().cost, telemetry: createTelemetry({ level: "silent" }) },
+    ...{ chain: "chain", maxBytes: 100_000, telemetry: createTelemetry({ level: "silent" }) },
     onCleared: () => undefined,
     ...changed,
   });
@@ -145,7 +143,7 @@ test("a call that cannot be learned is tried again after 30 s, then a minute, an
   const entry = table.get("call");
   assert.ok(entry);
   const refuse = (number: number, refusal: Refusal, requiresProof = false) =>
-    table.refuse({ ...CANDIDATE, key: "call", block: block(number), requiresProof }, refusal);
+    table.refuse({ key: "call", method: "eth_call", block: block(number), requiresProof }, refusal);
   for (const byChance of [() => refuse(2, "late"), () => refuse(2, "mismatch", true)]) {
     byChance();
     assert.deepEqual([table.mayLearn(entry, block(2)), table.mayLearn(entry, block(3))], [false, true]);

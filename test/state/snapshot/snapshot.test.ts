@@ -39,8 +39,8 @@ const CHAIN: SnapshotChain = {
 const block = (number: number, fork = 0): BlockId => ({ number: BigInt(number), hash: hashOf(number, fork) });
 
 const createParts = () => {
-  const { cost, clock } = createCost();
   const values = new ValueStore(BYTES);
+  const { cost, clock } = createCost({ used: values.used });
   const nowMs = () => clock.nowMs;
   const trust = new SourceTrust({ nowMs, cost, probation: LIMITS, nodes: ["one", "two"] });
   return { values, trust, cost } satisfies SnapshotParts;
@@ -209,7 +209,7 @@ test("codes, evidence of nodes, used keys and costs are restored with the values
   assert.equal(after.trust.evidenceOf("two").isTrusted, false);
   assert.deepEqual(after.cost.recent, cost.recent);
   assert.ok(after.cost.recent.repeatedUnits > 0);
-  assert.deepEqual(after.cost.usedKeys.mostUsed(5), [BALANCE]);
+  assert.deepEqual(after.values.used.mostUsed(5), [BALANCE]);
   assert.equal(after.cost.comparisonFactor, 10);
 });
 

@@ -1,5 +1,7 @@
-import { keyName, type StateKey } from "./stateKey.ts";
+import { keyName, type StateKey } from "../stateKey.ts";
 
+/** Uses are remembered for one to two of these periods. */
+const PERIOD_MS = 60_000;
 /** Keys that one generation remembers. Reads of others count as new. */
 const MAX_KEYS = 100_000;
 /** A client with this number of keys adds no more to a generation that is half full, so that other clients have room. */
@@ -31,15 +33,13 @@ interface Generation {
 
 const begin = (sinceMs: number): Generation => ({ uses: new Map(), clientKeys: new Map(), sinceMs });
 
-/** Remembers which values were read, for one to two periods. */
-export class UsedKeys {
-  readonly #periodMs: number;
+/** The values that clients read lately, and those on which answers to calls depend. */
+export class UsedValues {
   readonly #nowMs: () => number;
   #current = begin(Number.NEGATIVE_INFINITY);
   #previous = begin(Number.NEGATIVE_INFINITY);
 
-  constructor(periodMs: number, nowMs: () => number) {
-    this.#periodMs = periodMs;
+  constructor(nowMs = () => performance.now()) {
     this.#nowMs = nowMs;
   }
 
@@ -129,10 +129,10 @@ export class UsedKeys {
   #rotate(): void {
     const nowMs = this.#nowMs();
     const ageMs = nowMs - this.#current.sinceMs;
-    if (ageMs < this.#periodMs) {
+    if (ageMs < PERIOD_MS) {
       return;
     }
-    this.#previous = ageMs < 2 * this.#periodMs ? this.#current : begin(nowMs);
+    this.#previous = ageMs < 2 * PERIOD_MS ? this.#current : begin(nowMs);
     this.#current = begin(nowMs);
   }
 }

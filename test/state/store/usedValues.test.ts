@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { StateKey } from "../../src/state/stateKey.ts";
-import { UsedKeys } from "../../src/state/usedKeys.ts";
+import type { StateKey } from "../../../src/state/stateKey.ts";
+import { UsedValues } from "../../../src/state/store/usedValues.ts";
 
-const PERIOD_MS = 1_000;
+const PERIOD_MS = 60_000;
 const keyOf = (index: number): StateKey => ({
   field: "balance",
   address: `0x${index.toString(16).padStart(40, "0")}`,
@@ -12,7 +12,7 @@ const keyOf = (index: number): StateKey => ({
 
 const create = () => {
   const clock = { nowMs: 0 };
-  return { clock, used: new UsedKeys(PERIOD_MS, () => clock.nowMs) };
+  return { clock, used: new UsedValues(() => clock.nowMs) };
 };
 
 test("a read is repeated if one of the last period named an older block", () => {
