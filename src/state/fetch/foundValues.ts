@@ -88,18 +88,19 @@ const bytesOf = (digits: string): Uint8Array => {
   return start === digits.length ? NOTHING : new Uint8Array(Buffer.from(digits.slice(start - (start % 2)), "hex"));
 };
 
-/** Divides a read into parts of MAX_PART_WEIGHT. */
+const weightOf = ({ field }: StateKey): number => (field === "slot" ? SLOT_WEIGHT : CALL_WEIGHT);
+
+/** Divides a read into parts of MAX_PART_WEIGHT. Slots come last, so that few calls read them. */
 export const partsOf = (keys: readonly StateKey[]): readonly (readonly StateKey[])[] => {
   const parts: StateKey[][] = [];
   let room = 0;
-  for (const key of keys) {
-    const weight = key.field === "slot" ? SLOT_WEIGHT : CALL_WEIGHT;
-    if (weight > room) {
+  for (const key of keys.toSorted((one, other) => weightOf(other) - weightOf(one))) {
+    if (weightOf(key) > room) {
       parts.push([]);
       room = MAX_PART_WEIGHT;
     }
     parts.at(-1)?.push(key);
-    room -= weight;
+    room -= weightOf(key);
   }
   return parts;
 };

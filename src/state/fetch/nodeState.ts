@@ -268,7 +268,7 @@ export class NodeState {
       }
     }
     // The execution reads known values without a node.
-    await this.#complete({ ...read, hint: undefined }, await takeKnown(read, singleKeys(listed)), []);
+    await this.#complete({ ...read, hint: undefined }, await takeKnown(read, listed), []);
   }
 
   /** Takes a value from the store for the execution. Returns false if it is missing. */

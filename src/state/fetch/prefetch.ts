@@ -1,9 +1,8 @@
 import { NodeError } from "../../core/node.ts";
-import type { StateKeys } from "../../core/stateReader.ts";
-import { type Address, type Data, type Hash, isAddress, isData, parseData } from "../../ethereum/hex.ts";
+import { type Data, type Hash, isAddress, isData, parseData } from "../../ethereum/hex.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
 import { CODES, RpcError } from "../../jsonrpc/rpcError.ts";
-import { accountKeys, type StateField, type StateKey, slotKey } from "../stateKey.ts";
+import { accountKeys, keyName, type StateField, type StateKey, slotKey } from "../stateKey.ts";
 import type { FoundValue } from "./foundValues.ts";
 import { parseSingle } from "./stateRequests.ts";
 
@@ -24,7 +23,7 @@ export interface PredictedState {
   /** Predicted accounts and slots with their values before the call. */
   readonly traced: readonly FoundValue[];
   /** Predicted keys without values. Their values must be fetched. */
-  readonly listed: StateKeys;
+  readonly listed: readonly StateKey[];
 }
 
 interface PrefetchPlan {
@@ -58,8 +57,9 @@ export const createPrefetch = (): ((block: Hash, hint: PrefetchHint) => Prefetch
         support.trace = updateSupport(support.trace, fromTraces);
         support.list = updateSupport(support.list, fromLists);
         // A trace reports overridden accounts with the overrides, not with their values in the state.
-        const traced = fromTraces.flatMap(prestateOf).filter(({ key }) => !overridden.has(key.address));
-        return { traced, listed: listedKeys(fromLists) };
+        const traced = parseAll(fromTraces, parsePrestate).filter(({ key }) => !overridden.has(key.address));
+        const listed = parseAll(fromLists, parseAccessList);
+        return { traced, listed: [...new Map(listed.map((key) => [keyName(key), key])).values()] };
       },
     };
   };
@@ -86,34 +86,16 @@ const isRefused = (outcome: unknown): boolean => {
   return outcome.code === CODES.METHOD_NOT_FOUND || REFUSED.test(outcome.message);
 };
 
-const prestateOf = (outcome: unknown): readonly FoundValue[] => parseOptional(outcome, parsePrestate);
-
-const listedKeys = (outcomes: readonly unknown[]): StateKeys => {
-  const accounts = new Set<Address>();
-  const slots = new Map<string, readonly [Address, Hash]>();
-  for (const outcome of outcomes) {
-    for (const { address, slots: listed } of parseOptional<Listed>(outcome, parseAccessList)) {
-      accounts.add(address);
-      for (const slot of listed) {
-        slots.set(address + slot, [address, slot]);
-      }
+/** Parses predictions. The execution fetches what a prediction does not contain, so an invalid one counts as empty. */
+const parseAll = <T>(outcomes: readonly unknown[], parse: (value: unknown) => readonly T[]): readonly T[] =>
+  outcomes.flatMap((outcome) => {
+    try {
+      return outcome instanceof Error ? [] : parse(outcome);
+    } catch {
+      // The node's response has another form than its method defines.
+      return [];
     }
-  }
-  return { accounts: [...accounts], slots: [...slots.values()], blockHashes: [] };
-};
-
-/** Parses a prediction. The execution fetches what a prediction does not contain, so an invalid one counts as empty. */
-const parseOptional = <T>(outcome: unknown, parse: (value: unknown) => readonly T[]): readonly T[] => {
-  if (outcome instanceof Error) {
-    return [];
-  }
-  try {
-    return parse(outcome);
-  } catch {
-    // The node's response has another form than its method defines.
-    return [];
-  }
-};
+  });
 
 const at = (block: Hash) => ({ blockHash: block });
 
@@ -176,23 +158,19 @@ const parsePrestate = (value: unknown): readonly FoundValue[] => {
   });
 };
 
-interface Listed {
-  readonly address: Address;
-  readonly slots: readonly Hash[];
-}
-
 /** Parses a result of `eth_createAccessList`. Addresses and slots are in lower case. Throws if it has another form. */
-const parseAccessList = (value: unknown): readonly Listed[] => {
+const parseAccessList = (value: unknown): readonly StateKey[] => {
   const list = isObject(value) ? Reflect.get(value, "accessList") : undefined;
   if (!Array.isArray(list)) {
     throw new TypeError("an access list has another form");
   }
-  return list.map((entry: unknown) => {
+  return list.flatMap((entry: unknown) => {
     const { address, storageKeys } = Object(entry) as Record<string, unknown>;
     if (!isAddress(address) || !Array.isArray(storageKeys)) {
       throw new TypeError("an access list has another form");
     }
-    return { address: lower(address), slots: storageKeys.map((slot) => lower(String(slot) as Data)) };
+    const account = lower(address);
+    return [...accountKeys(account), ...storageKeys.map((slot) => slotKey(account, lower(String(slot) as Data)))];
   });
 };
 

@@ -5,7 +5,8 @@ import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { RpcError } from "../../../src/jsonrpc/rpcError.ts";
 import { FairGate } from "../../../src/limits/fairGate.ts";
 import { INTERNAL_OWNER } from "../../../src/limits/fairQueue.ts";
-import type { KnownBlockState } from "../../../src/state/fetch/foundValues.ts";
+import { type KnownBlockState, partsOf } from "../../../src/state/fetch/foundValues.ts";
+import { accountKeys, slotKey } from "../../../src/state/stateKey.ts";
 import { ZERO_VALUE } from "../../../src/state/store/writtenValues.ts";
 import { createNodeState } from "../../support/builders/nodeState.ts";
 
@@ -226,6 +227,17 @@ test("a read that takes turns is counted as a whole, and sent in parts until one
   await assert.rejects(source.read(keys(accounts), SIGNAL), /no node/);
   await turns.run(INTERNAL_OWNER, async () => undefined);
   assert.deepEqual([counted, parts], [3 * accounts.length, [100]]);
+});
+
+test("a part has up to 100 calls, and slots are read with the last one, wherever they are listed", () => {
+  const listed = Array.from({ length: 50 }, () => [...accountKeys(ONE), slotKey(ONE, SLOT)]).flat();
+  assert.deepEqual(
+    partsOf(listed).map((part) => [part.length, part.filter(({ field }) => field === "slot").length]),
+    [
+      [100, 0],
+      [100, 50],
+    ],
+  );
 });
 
 test("a prefetch method that a node rejects is not used again, and one that fails is", async () => {
