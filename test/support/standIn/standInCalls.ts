@@ -38,7 +38,8 @@ export type Overrides = Readonly<Record<Address, { readonly code?: Data; readonl
 const DEFAULT_GAS = 50_000_000n;
 /** More than the calls of two blocks. */
 const MAX_RESULTS = 5_000;
-const CALL_OPTIONS = { checks: { nonce: false, sender: false, freeGas: true } };
+/** Calls have no cap of execution gas, as in go-ethereum (docs/reference/forks.md). */
+const CALL_OPTIONS = { checks: { nonce: false, sender: false, freeGas: true, liftsExecutionCap: true } };
 
 const lower = (address: string): Address => address.toLowerCase() as Address;
 
