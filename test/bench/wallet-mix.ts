@@ -5,13 +5,14 @@ import { type ForebayServer, startConfigured } from "./support/forebay.ts";
 import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
 import { startWalletClients, type WalletClients } from "./support/walletClients.ts";
 import {
+  type Counts,
   describeWallets,
   NO_SAMPLE,
   readStateCounts,
   type WalletFigures,
   type WalletSample,
 } from "./support/walletFigures.ts";
-import type { NodeCounts, NodesUrls, NodeUrls, WalletNodesOptions, WalletSource } from "./support/walletNode.ts";
+import type { NodeCounts, NodesUrls, WalletNodesOptions, WalletSource } from "./support/walletNode.ts";
 import { measureWalletTiers } from "./support/walletTiers.ts";
 
 const POOLS = 30;
@@ -26,12 +27,14 @@ const MINUTE_MS = 60_000;
 const FIRST_MS = 2 * MINUTE_MS;
 const TIERS_MS = { healthyMs: 2 * MINUTE_MS, stoppedMs: MINUTE_MS };
 const TIERS_SHORT_MS = { healthyMs: 10_000, stoppedMs: 6_000 };
-/** `ONLY="trace;access list"` selects services by name; "own node first" is one. Services with proofs run only if they are selected. `BLOCKS=200` selects the chain with blocks of 200 ms. */
+/** `ONLY="trace;access list"` selects services by name; "own node first" is one. Those with proofs or two origins run only if they are selected. `BLOCKS=200` selects the chain with blocks of 200 ms. */
 const only = process.env.ONLY?.split(";");
 const onlyBlocks = process.env.BLOCKS;
 
 const PROVEN = "access list, proven";
 const WITNESSED = "trace, proven by witness";
+const TWO_ORIGINS = "access list, two origins";
+const REQUIRED = "access list, required";
 
 interface Measured {
   readonly name: string;
@@ -39,7 +42,15 @@ interface Measured {
   readonly follow: "auto" | "plain" | "false";
   readonly wallets: number;
   readonly prove?: "auto";
+  /** Nodes of different providers. Default: one. */
+  readonly origins?: 2;
+  /** Clients require proven answers. Only agreed heads have them, which takes two origins. */
+  readonly requires?: true;
 }
+
+/** Returns the names of the nodes of a service. */
+const nodesOf = ({ name, origins }: Measured): readonly string[] =>
+  origins === undefined ? [name] : [name, `${name}, second origin`];
 
 const measuredServices = ({ manyWallets: wallets, fewWallets }: Phases): readonly Measured[] =>
   [
@@ -51,6 +62,8 @@ const measuredServices = ({ manyWallets: wallets, fewWallets }: Phases): readonl
       ? []
       : ([
           { name: PROVEN, source: "accessList", follow: "auto", wallets, prove: "auto" },
+          { name: TWO_ORIGINS, source: "accessList", follow: "auto", wallets, origins: 2 },
+          { name: REQUIRED, source: "accessList", follow: "auto", wallets, prove: "auto", origins: 2, requires: true },
           { name: WITNESSED, source: "witness", follow: "auto", wallets, prove: "auto" },
         ] as const)),
     { name: "plain reads, trace", source: "trace", follow: "plain", wallets } as const,
@@ -71,10 +84,12 @@ interface Running {
 const forkOf = (source: Measured["source"]): string => (source === "accessList" ? "amsterdam" : "prague");
 
 /** Starts a service, and waits until it knows its chain. */
-const startMeasured = async (service: Measured, urls: NodeUrls | undefined, { blockMs, probation }: Phases) => {
+const startMeasured = async (service: Measured, urls: NodesUrls, { blockMs, probation }: Phases) => {
+  const nodes = nodesOf(service).map((name, index) => ({ url: urls[name]?.url, provider: `operator${index}` }));
+  const feedUrl = urls[service.name]?.feedUrl;
   const chain = {
-    ...{ name: "chain", nodes: [{ url: urls?.url }], blockTimeMs: blockMs, forks: forkOf(service.source) },
-    pending: { feeds: urls?.feedUrl === undefined ? [] : [urls.feedUrl] },
+    ...{ name: "chain", nodes, blockTimeMs: blockMs, forks: forkOf(service.source) },
+    pending: { feeds: feedUrl === undefined ? [] : [feedUrl] },
   };
   const server = await startConfigured({
     chains: [{ ...chain, ...stateOf(service, probation) }],
@@ -97,7 +112,7 @@ const startMeasured = async (service: Measured, urls: NodeUrls | undefined, { bl
 const urlOf = ({ port }: ForebayServer): string => `http://127.0.0.1:${port}`;
 
 const startServices = async (services: readonly Measured[], urls: NodesUrls, phases: Phases): Promise<Running[]> => {
-  const servers = await Promise.all(services.map((service) => startMeasured(service, urls[service.name], phases)));
+  const servers = await Promise.all(services.map((service) => startMeasured(service, urls, phases)));
   await sleep(SETTLE_MS);
   return services.flatMap((service, index) => {
     const server = servers[index];
@@ -105,8 +120,8 @@ const startServices = async (services: readonly Measured[], urls: NodesUrls, pha
       return [];
     }
     const quotesPerSecond = service.wallets === phases.manyWallets ? QUOTES_PER_SECOND : 0;
-    const { wallets } = service;
-    const clients = startWalletClients({ url: urlOf(server), wallets, pools: POOLS, quotesPerSecond });
+    const { wallets, requires } = service;
+    const clients = startWalletClients({ url: urlOf(server), wallets, pools: POOLS, quotesPerSecond, requires });
     return [{ service, server, clients }];
   });
 };
@@ -125,13 +140,22 @@ interface Samples {
   readonly services: ReadonlyMap<string, WalletSample>;
 }
 
+const sumOf = (all: readonly Counts[]): Counts => {
+  const sum: Record<string, number> = {};
+  for (const [method, count] of all.flatMap(Object.entries<number>)) {
+    sum[method] = (sum[method] ?? 0) + count;
+  }
+  return sum;
+};
+
 const readSamples = async (node: Child, running: readonly Running[]): Promise<Samples> => {
   node.send("counts");
   const { calls, blocks } = (await node.message()) as NodeCounts;
   const services = await Promise.all(
-    running.map(async ({ service: { name }, server, clients }) => {
+    running.map(async ({ service, server, clients }) => {
       const asked = Object.fromEntries(clients.calls);
-      return [name, { asked, sent: calls[name] ?? {}, ...(await readStateCounts(server.opsUrl)) }] as const;
+      const sent = sumOf(nodesOf(service).map((name) => calls[name] ?? {}));
+      return [service.name, { asked, sent, ...(await readStateCounts(server.opsUrl)) }] as const;
     }),
   );
   return { blocks, services: new Map(services) };
@@ -162,7 +186,7 @@ const measure = async (phases: Phases) => {
   try {
     const options: WalletNodesOptions = {
       ...{ blockMs, wallets: manyWallets, pools: POOLS },
-      nodes: services.map(({ name, source }) => ({ name, source })),
+      nodes: services.flatMap((service) => nodesOf(service).map((name) => ({ name, source: service.source }))),
     };
     node.send(options);
     running = await startServices(services, (await node.message()) as NodesUrls, phases);
@@ -213,7 +237,7 @@ const printTotals = (rows: Rows): void => {
         (row) =>
           row.name ===
           name.replace(
-            /(plain reads, trace|trace(, proven by witness)?|feed|access list(, proven)?|no source)$/,
+            /(plain reads, trace|trace(, proven by witness)?|feed|access list(, \w+( origins)?)?|no source)$/,
             "follow: false",
           ),
       );
@@ -297,6 +321,9 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     provenList: shareOf(slow, PROVEN),
     provenListMorePercent: moreUnits(slow, PROVEN, "access list", "later"),
     provenListMorePercentInFirstMinute: moreUnits(slow, PROVEN, "access list", "firstMinute"),
+    required: shareOf(slow, REQUIRED),
+    requiredMorePercent: moreUnits(slow, REQUIRED, TWO_ORIGINS, "later"),
+    requiredMorePercentInFirstMinute: moreUnits(slow, REQUIRED, TWO_ORIGINS, "firstMinute"),
     witnessed: shareOf(slow, WITNESSED),
     witnessedMorePercent: moreUnits(slow, WITNESSED, "trace", "later"),
     witnessedMorePercentInFirstMinute: moreUnits(slow, WITNESSED, "trace", "firstMinute"),

@@ -7,6 +7,8 @@ export interface WalletLoad {
   readonly wallets: number;
   readonly pools: number;
   readonly quotesPerSecond: number;
+  /** Whether answers that can be proven must be. */
+  readonly requires?: boolean | undefined;
 }
 
 /** Clients of one service. */
@@ -25,8 +27,13 @@ const CONNECTIONS = 32;
 const SECOND_MS = 1_000;
 const SEED = 7;
 
+/** No hash binds a gas price. */
+const NEVER_PROVEN = "eth_gasPrice";
+const JSON_TYPE = { "content-type": "application/json" };
+
 /** Starts wallets that refresh every 4 s, at different times, and quotes at an even rate. */
-export const startWalletClients = ({ url, wallets, pools, quotesPerSecond }: WalletLoad): WalletClients => {
+export const startWalletClients = (load: WalletLoad): WalletClients => {
+  const { url, wallets, pools, quotesPerSecond, requires = false } = load;
   const random = createRandom(SEED);
   const pool = new Pool(url, { connections: CONNECTIONS });
   const calls = new Map<string, number>();
@@ -36,7 +43,7 @@ export const startWalletClients = ({ url, wallets, pools, quotesPerSecond }: Wal
   const send = async ({ method, params }: WalletCall): Promise<void> => {
     calls.set(method, (calls.get(method) ?? 0) + 1);
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-    const headers = { "content-type": "application/json" };
+    const headers = requires && method !== NEVER_PROVEN ? { ...JSON_TYPE, "x-forebay-require": "proven" } : JSON_TYPE;
     const startMs = performance.now();
     const answer = await pool.request({ path: "/", method: "POST", headers, body });
     const { error } = (await answer.body.json()) as { readonly error?: unknown };
