@@ -4,7 +4,7 @@ import type { ExecutionState } from "../executionState.ts";
 import type { ReadRecorder } from "../readRecorder.ts";
 import type { CachedState } from "./cachedState.ts";
 import { IncompleteState } from "./incompleteState.ts";
-import { KeySearch, type KeySearchOptions } from "./keySearch.ts";
+import { KeySearch } from "./keySearch.ts";
 import { FirstMissing, MissingState } from "./missingState.ts";
 import { StateKeySet } from "./stateKeySet.ts";
 import type { SteppedRun } from "./steppedRun.ts";
@@ -89,8 +89,11 @@ export const completeSteps = async <T>(
   reads?: ReadRecorder | undefined,
 ): Promise<CompletedRun<T>> => {
   const rounds = new FetchRounds(known, fetch);
-  const readerOf: KeySearchOptions["readerOf"] = (missing, guesses) => known.reader(missing, guesses);
-  const search = new KeySearch({ ...PASS_LIMITS, run, readerOf });
+  const search = new KeySearch({
+    ...PASS_LIMITS,
+    run,
+    readerOf: (missing, guesses) => known.reader(missing, guesses),
+  });
   const { result } = await complete(run, {
     readerOf: (missing) => known.reader(missing),
     fetch: async (missing, { results, state }) => {
