@@ -130,7 +130,8 @@ export const createCallCache = (options: ChainCallCacheOptions): ChainCallCache 
   const defaults = new NodeDefaultsCache({ callNode, headerOf, cost, onOutdated: () => table.clear() });
   const run = createRun(options, lookups);
   const runner = new CallRunner({ ...shared, ...lookups, run, defaults, never, checks, forget });
-  const learner = new CallLearner({ ...shared, loader, table, defaults, runner });
+  const blockTimeMs = () => upstreams.heads.blockTimeMs;
+  const learner = new CallLearner({ ...shared, loader, table, defaults, runner, blockTimeMs });
   const { waitMs } = config.state;
   const callCache = new CallCache({ ...shared, table, learner, loader, runner, checks, waits, waitMs });
   return {

@@ -161,13 +161,15 @@ export class StateCost {
     this.budget.earnByRequest(this.unitsOf(method));
   }
 
-  /** Counts units that forebay spends. `clientId`: the client for which something is learned, if it is one alone. */
+  /** Counts units that forebay spends. `clientId`: the client for which something is learned or proven, if it is one alone. */
   spend(purpose: UnitPurpose, units: number, clientId?: string): void {
     this.#metrics.stateUnitsSpent.inc({ chain: this.#chain, purpose }, units);
     if (purpose === "audit") {
       this.budget.spendOnAudit(units);
     } else if (purpose === "learning") {
       this.budget.spendOnLearning(units, clientId);
+    } else if (purpose === "proofs") {
+      this.budget.spendOnProofs(units, clientId);
     }
   }
 
@@ -332,9 +334,13 @@ export class BackgroundBudget {
 
   /** Units that learning for one client may cost now. */
   forLearningOf(clientId: string): number {
+    return Math.max(0, Math.min(this.#learning.tokens, this.forProofsOf(clientId)));
+  }
+
+  /** Units that the proofs which one client requires may cost now. Requests that nodes answer need not earn them. */
+  forProofsOf(clientId: string): number {
     this.#rotate();
-    const ofClient = (this.#leftInMinute - (this.#clients.get(clientId) ?? 0)) / 2;
-    return Math.max(0, Math.min(this.#learning.tokens, ofClient));
+    return Math.max(0, (this.#leftInMinute - (this.#clients.get(clientId) ?? 0)) / 2);
   }
 
   /** Called with the units of a request that a node answered. A quiet hour does not pay for a burst. */
@@ -359,8 +365,13 @@ export class BackgroundBudget {
 
   /** `clientId`: absent if several clients need what is learned. */
   spendOnLearning(units: number, clientId?: string): void {
-    this.#learned.add(units, this.#nowMs());
     this.#learning.spend(units);
+    this.spendOnProofs(units, clientId);
+  }
+
+  /** They count to the minute of learning. */
+  spendOnProofs(units: number, clientId?: string): void {
+    this.#learned.add(units, this.#nowMs());
     if (clientId !== undefined) {
       this.#rotate();
       this.#clients.set(clientId, (this.#clients.get(clientId) ?? 0) + units);

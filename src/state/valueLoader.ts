@@ -17,6 +17,17 @@ export interface ValueLoaderOptions {
   readonly proofs?: Pick<ProofReader, "isWanted" | "unitsFor" | "readOwn"> | undefined;
 }
 
+/** Unknown values come by proof if that costs at most this many times as much as in bulk. */
+const MAX_PROOF_PRICE = 8;
+
+interface Plan {
+  readonly unknown: readonly StateKey[];
+  /** Known without a proof. */
+  readonly stated: readonly StateKey[];
+  /** Codes whose hash alone is known. */
+  readonly codes: readonly StateKey[];
+}
+
 /** Reads values from nodes, in bulk, and adds them to the known state. */
 export class ValueLoader {
   readonly #options: ValueLoaderOptions;
@@ -33,10 +44,10 @@ export class ValueLoader {
   /** Returns the units that loading these keys costs. Codes of unknown contracts come on top. */
   unitsFor(keys: readonly StateKey[], block: BlockId): number {
     const { unitsOf, reader, proofs } = this.#options;
-    const { unknown, stated, codes } = this.#plan(keys, block);
-    const units =
-      proofs?.isWanted(block) === true ? proofs.unitsFor([...unknown, ...stated]) : reader.unitsFor(unknown, block);
-    return units + codes.length * unitsOf("eth_getCode");
+    const plan = this.#plan(keys, block);
+    const { proven, bulk } = this.#ways(plan, block);
+    const units = (proofs?.unitsFor(proven) ?? 0) + reader.unitsFor(bulk, block);
+    return units + plan.codes.length * unitsOf("eth_getCode");
   }
 
   /** Returns the units that loading these values in bulk costs. */
@@ -49,16 +60,33 @@ export class ValueLoader {
    * returns stays unknown. Never rejects.
    */
   async load(keys: readonly StateKey[], block: BlockId, onSpent: (units: number) => void): Promise<void> {
-    const { unknown, stated } = this.#plan(keys, block);
-    await this.#prove([...unknown, ...stated], block, onSpent);
+    await this.#prove(this.#ways(this.#plan(keys, block), block).proven, block, onSpent);
     await this.loadValues(this.#plan(keys, block).unknown, block, onSpent);
     await this.#add(block, (reader) => reader.readSingly(this.#plan(keys, block).codes, block, onSpent));
   }
 
-  /** Loads values by proof, if later blocks carry them. Never rejects. */
+  /**
+   * Separates keys to read by proof from those to read in bulk. If later blocks carry proofs, known values without one are proven,
+   * and unknown ones if that is not too expensive. A proof has many slots of one account, so that many calls share its price.
+   */
+  #ways(
+    { unknown, stated }: Plan,
+    block: BlockId,
+  ): { readonly proven: readonly StateKey[]; readonly bulk: readonly StateKey[] } {
+    const { reader, proofs } = this.#options;
+    if (proofs?.isWanted(block) !== true) {
+      return { proven: [], bulk: unknown };
+    }
+    const all = [...unknown, ...stated];
+    const units = proofs.unitsFor(all) - proofs.unitsFor(stated);
+    const isCheap = units <= MAX_PROOF_PRICE * reader.unitsFor(unknown, block);
+    return isCheap ? { proven: all, bulk: [] } : { proven: stated, bulk: unknown };
+  }
+
+  /** Loads values by proof. Never rejects. */
   async #prove(keys: readonly StateKey[], block: BlockId, onSpent: (units: number) => void): Promise<void> {
     const { follower, proofs } = this.#options;
-    if (keys.length === 0 || proofs?.isWanted(block) !== true) {
+    if (keys.length === 0 || proofs === undefined) {
       return;
     }
     const { generation } = follower;
@@ -88,7 +116,7 @@ export class ValueLoader {
    * Separates keys whose value is unknown, those of codes whose hash alone is known, and those whose value is known without a proof.
    * Equal codes are loaded once.
    */
-  #plan(keys: readonly StateKey[], block: BlockId) {
+  #plan(keys: readonly StateKey[], block: BlockId): Plan {
     const { values } = this.#options;
     const unknown = new Map<string, StateKey>();
     const codes = new Map<string, StateKey>();

@@ -108,7 +108,7 @@ const DIFFERENCES = [...COMPARISONS, "read", "call"] as const;
 export const stateUnitMetrics = (metrics: MetricFactory) => ({
   stateUnitsSpent: metrics.counter("state_units_spent_total", "Provider units spent to follow state, by purpose", {
     chain: CHAIN,
-    purpose: ["writeSets", "learning", "audit", "sample"],
+    purpose: ["writeSets", "learning", "proofs", "audit", "sample"],
   }),
   stateUnitsSaved: metrics.counter("state_units_saved_total", "Provider units of reads that state answered", {
     chain: CHAIN,

@@ -152,7 +152,7 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     }
     const expected = job?.included.map(({ hash }) => hash).join();
     job = undefined;
-    await node().mine("evm_mine");
+    await node().call("evm_mine");
     const block = await latestBlock(node());
     if (block.transactions.join() !== expected) {
       throw new Error(`sealed another block: ${block.number}`);
@@ -236,7 +236,7 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
       turn(async () => {
         await giveBack();
         handedNonces.clear();
-        await node().mine("anvil_reorg", depth, []);
+        await node().call("anvil_reorg", depth, []);
         events.emit("reorg", depth);
       }),
     between: (act) =>

@@ -53,6 +53,20 @@ test("a client may use as much of a minute as it leaves to others", () => {
   assert.equal(budget.forLearningOf("one"), 500);
 });
 
+test("proofs that a client requires count to its minute, and need not be earned", () => {
+  const { budget, clock } = createBudget();
+  budget.spendOnLearning(500);
+  assert.equal(budget.forLearning, 0);
+  assert.equal(budget.forProofsOf("one"), 250);
+  budget.spendOnProofs(200, "one");
+  assert.equal(budget.forProofsOf("one"), 50);
+  assert.equal(budget.forProofsOf("other"), 150);
+  budget.earnByRequest(1_000_000);
+  assert.equal(budget.forLearning, 300, "700 of this minute are spent");
+  clock.nowMs += 61_000;
+  assert.equal(budget.forProofsOf("one"), 500);
+});
+
 /** Learns with both parts that learn in the background. A value costs a unit in both. */
 const createBoth = (limits: Partial<LearningLimits>) => {
   const { cost, used, budget, total } = createBudget(limits);
@@ -82,7 +96,9 @@ const createBoth = (limits: Partial<LearningLimits>) => {
       loader: {
         unitsFor: ({ length }) => length,
         load: async (keys, _block, onSpent) => onSpent(keys.length),
+        mayProve: () => false,
       },
+      blockTimeMs: () => 2_000,
       defaults: { get: async () => ({ gas: 0n, hasZeroSender: true, fromHeader: new Set() }) },
       runner: {
         run: async ({ key }) =>

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { BlockId } from "../../core/heads.ts";
 import { affordable, type StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
@@ -14,14 +15,18 @@ export interface CallLearnerOptions {
   readonly values: Pick<ValueStore, "isReadable">;
   readonly follower: Pick<StateFollower, "untilApplied">;
   readonly cost: Pick<StateCost, "budget" | "spend">;
-  readonly loader: Pick<ValueLoader, "load" | "unitsFor">;
+  readonly loader: Pick<ValueLoader, "load" | "unitsFor" | "mayProve">;
   readonly defaults: Pick<NodeDefaultsCache, "get">;
   readonly runner: Pick<CallRunner, "run">;
   readonly table: Pick<CallTable, "store" | "refuse">;
+  readonly blockTimeMs: () => number;
 }
 
 /** Answers that are learned together, so that one bulk read has the values of all. */
-const MAX_BATCH = 64;
+const MAX_BATCH = 128;
+/** The longest time from one batch to the next whose values are proven, and its share of a block's time. */
+const MAX_GATHER_MS = 1_000;
+const GATHER_SHARE = 0.5;
 const MAX_QUEUED = 1_024;
 /** The share of one client. */
 const MAX_QUEUED_OF_CLIENT = 256;
@@ -63,6 +68,7 @@ export class CallLearner {
   readonly #open = new Map<string, PromiseWithResolvers<void>>();
   #isRunning = false;
   #isClosed = false;
+  #lastBeganMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: CallLearnerOptions) {
     this.#options = options;
@@ -106,11 +112,28 @@ export class CallLearner {
       while (this.#queue.length > 0) {
         // Other responses of the same turn join the batch.
         await new Promise((resolve) => setImmediate(resolve));
+        await this.#gather();
         await this.#learn(this.#takeBatch());
       }
     } finally {
       this.#isRunning = false;
     }
+  }
+
+  /**
+   * A proof costs the same for one slot of an account and for many. Calls that come soon after a batch are learned together, and
+   * share the proofs of the accounts that all of them read.
+   */
+  async #gather(): Promise<void> {
+    const { loader, blockTimeMs } = this.#options;
+    const newest = this.#queue.at(-1)?.block;
+    if (newest !== undefined && loader.mayProve(newest)) {
+      const waitMs = Math.min(MAX_GATHER_MS, GATHER_SHARE * blockTimeMs()) - (performance.now() - this.#lastBeganMs);
+      if (waitMs > 0) {
+        await sleep(waitMs, undefined, { ref: false });
+      }
+    }
+    this.#lastBeganMs = performance.now();
   }
 
   /** Takes answers of the newest block. Those of older blocks have less time, but are rare. */
@@ -203,15 +226,14 @@ export class CallLearner {
    */
   #affordable(attempts: readonly Attempt[], block: BlockId): readonly Attempt[] {
     const { loader, cost } = this.#options;
+    const { budget } = cost;
     const unitsOf = (each: readonly Attempt[]) => loader.unitsFor(keysOf(each), block);
-    const ofClients = [...byClient(attempts)].flatMap(([clientId, own]) =>
-      affordable(own, unitsOf, cost.budget.forLearningOf(clientId)),
-    );
-    const allowed = affordable(
-      attempts.filter((each) => ofClients.includes(each)),
-      unitsOf,
-      cost.budget.forLearning,
-    );
+    const ofClients = [...byClient(attempts)].flatMap(([clientId, own]) => [
+      ...affordable(own.filter(isRequired), unitsOf, budget.forProofsOf(clientId)),
+      ...affordable(own.filter(isLearned), unitsOf, budget.forLearningOf(clientId)),
+    ]);
+    const learned = affordable(ofClients.filter(isLearned), unitsOf, budget.forLearning);
+    const allowed = [...ofClients.filter(isRequired), ...learned];
     this.#refuseAll(
       attempts.filter((each) => !allowed.includes(each)),
       "budget",
@@ -228,11 +250,17 @@ export class CallLearner {
     }
     await loader.load(keys, block, (units) => {
       for (const [clientId, own] of byClient(attempts)) {
-        cost.spend("learning", (units * keysOf(own).length) / keys.length, clientId);
+        const unitsOf = (each: readonly Attempt[]) => (units * keysOf(each).length) / keys.length;
+        cost.spend("proofs", unitsOf(own.filter(isRequired)), clientId);
+        cost.spend("learning", unitsOf(own.filter(isLearned)), clientId);
       }
     });
   }
 }
+
+const isRequired = ({ requiresProof }: Attempt): boolean => requiresProof;
+
+const isLearned = (attempt: Attempt): boolean => !isRequired(attempt);
 
 const keysOf = (attempts: readonly Attempt[]): readonly StateKey[] => attempts.flatMap(({ keys }) => keys);
 

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
 import type { BlockId, HeaderFields } from "../../../src/core/heads.ts";
 import type { ReadSet } from "../../../src/core/readSet.ts";
-import type { Address, Data, Hash } from "../../../src/ethereum/hex.ts";
+import { type Address, type Data, formatWord, type Hash } from "../../../src/ethereum/hex.ts";
 import { CallLearner, type CallLearnerOptions, type LearnCandidate } from "../../../src/state/calls/callLearner.ts";
 import type { CallResult } from "../../../src/state/calls/callResult.ts";
 import type { BlockCall, CallRun } from "../../../src/state/calls/callRun.ts";
@@ -70,7 +71,7 @@ interface ProvenCase {
 }
 
 /** A learner on values that can be loaded, and its results. */
-const createRig = (options: RigOptions = {}) => {
+const createRig = ({ mayProve = false, ...options }: RigOptions & { readonly mayProve?: boolean } = {}) => {
   const values = new ValueStore(1_000_000);
   values.begin(BLOCK);
   const loads: (readonly StateKey[])[] = [];
@@ -88,7 +89,9 @@ const createRig = (options: RigOptions = {}) => {
           values.add(key, block, NO_CODE);
         }
       },
+      mayProve: () => mayProve,
     },
+    blockTimeMs: () => 2_000,
     cost: costOf(1_000_000),
     run: runContract,
     never: new Set<Address>(),
@@ -108,6 +111,28 @@ const createRig = (options: RigOptions = {}) => {
   const settled = (count = 1) => until(() => learned.length + refusals.length >= count, "all answers are settled");
   return { learner, values, loads, learned, refusals, doubted, settled };
 };
+
+test("calls that come soon after others are learned together if their values are proven, and share the reads", async () => {
+  const other = candidateOf({ key: JSON.stringify(["eth_call", [{ to: CONTRACT, gas: "0x1" }, null]]) });
+  const later = candidateOf({ key: JSON.stringify(["eth_call", [{ to: CONTRACT, gas: "0x22" }, null]]) });
+  for (const mayProve of [false, true]) {
+    const run: CallRunnerOptions["run"] = async ({ source, paramsText }) => {
+      const slot: Hash = formatWord(BigInt(paramsText.length));
+      const { signal } = new AbortController();
+      await source.read({ accounts: [], slots: [[CONTRACT, slot]], blockHashes: [] }, signal);
+      return { result: RESULT, holdsWithLessGas: true, reads: READS };
+    };
+    const rig = createRig({ mayProve, run });
+    rig.learner.add(candidateOf());
+    await rig.settled();
+    rig.learner.add(other);
+    await turn();
+    rig.learner.add(later);
+    await rig.settled(3);
+    assert.equal(rig.loads.length, mayProve ? 2 : 3);
+    assert.equal(rig.learned.length, 3);
+  }
+});
 
 test("an answer is learned with its reads, and its values are loaded round by round", async () => {
   const rig = createRig();
@@ -139,6 +164,7 @@ for (const [name, isProven, changed] of [
     const rig = createRig({
       run,
       loader: {
+        mayProve: () => false,
         unitsFor: (keys) => keys.length,
         load: async (keys, block) => {
           for (const key of keys) {
@@ -199,7 +225,7 @@ test("an answer is refused with the reason", async () => {
     [{ defaults: defaultsOf(undefined) }, "defaults"],
     [{ defaults: defaultsOf({ ...DEFAULTS, hasZeroSender: false }) }, "defaults"],
     [{ cost: costOf(0) }, "budget"],
-    [{ loader: { unitsFor: () => 0, load: async () => undefined } }, "unknown"],
+    [{ loader: { mayProve: () => false, unitsFor: () => 0, load: async () => undefined } }, "unknown"],
     [{ follower: { generation: 1, untilApplied: () => undefined } }, "late"],
     [{ headerOf: () => undefined }, "late"],
   ] as const) {
@@ -280,6 +306,7 @@ for (const isPossible of [true, false]) {
     const loads: (readonly StateKey[])[] = [];
     const rig = createRig({
       loader: {
+        mayProve: () => false,
         unitsFor: () => 1,
         load: async (keys, block) => {
           loads.push(keys);
