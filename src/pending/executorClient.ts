@@ -17,6 +17,8 @@ export interface ExecutorOptions {
   /** Recovers senders beside the executing thread. */
   readonly senders?: Pick<SenderRecovery, "of" | "add">;
   readonly engine?: EngineKind;
+  /** Time limit of one search for missing state. A test that counts round trips gives a large one. */
+  readonly maxSearchMs?: number;
   /** Reads state at a sealed block from nodes. */
   readonly stateAt: (base: BlockId, hint?: PrefetchHint) => StateSource;
   /** Called when the thread ended by itself, or a job failed because of a fault of this program. */
@@ -85,8 +87,8 @@ export class ExecutorClient implements Executor {
   }
 
   #start(): Thread {
-    const { nativeContracts, engine = "auto", onRetry } = this.#options;
-    const data: ExecutorData = { nativeContracts, engine };
+    const { nativeContracts, engine = "auto", maxSearchMs, onRetry } = this.#options;
+    const data: ExecutorData = { nativeContracts, engine, maxSearchMs };
     return new WorkerThread<ExecutorFunctions, ExecutorHost>({
       entry: this.#options.entry,
       data,

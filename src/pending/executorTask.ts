@@ -41,7 +41,7 @@ class ExecutorServer {
   #sealed: { readonly through: number; readonly atMs: number } | undefined;
   #queue: Promise<unknown> = Promise.resolve();
 
-  constructor(host: Host, engine: Engines, { nativeContracts }: ExecutorData) {
+  constructor(host: Host, engine: Engines, { nativeContracts, maxSearchMs }: ExecutorData) {
     this.#executor = createFlashblockExecutor(
       {
         fetch: (base, keys, hint) => host.call("readState", { base, keys, hint }, { signal: this.#reading.signal }),
@@ -52,6 +52,7 @@ class ExecutorServer {
           host.notify("retried", { number: environment.number, index, message }),
         isCancelled: ({ id }) => id <= this.#cancelledThrough,
         deadlineMs: ({ id }) => this.#deadlineMs(id),
+        maxSearchMs,
       },
       { number: 0n, hash: ZERO_HASH },
     );
@@ -146,4 +147,6 @@ export interface ExecutorData {
   /** Addresses, or prefixes of addresses, whose code is native on this chain. */
   readonly nativeContracts: readonly string[];
   readonly engine: EngineKind;
+  /** As RoundLimits has it. */
+  readonly maxSearchMs: number | undefined;
 }

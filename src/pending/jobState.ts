@@ -14,7 +14,7 @@ import type { JobSteps } from "./jobSteps.ts";
 
 /** Values that guesses may fetch for one message. */
 const MAX_GUESSED = 10_000;
-/** Time limit of a search on guesses. Then the round fetches the values that are missing so far. */
+/** Default of RoundLimits.maxSearchMs. */
 const MAX_SEARCH_MS = 60;
 /** A transaction on guesses pays for gas, but its nonce and its sender's code may belong to a later state. */
 const CHECKS = { nonce: false, sender: false, freeGas: false };
@@ -55,6 +55,8 @@ export interface RoundLimits {
   readonly isCancelled?: (job: FlashblockJob) => boolean;
   /** Returns when the job must end, on the clock of `performance`. Its block is sealed, and the next one waits for it. */
   readonly deadlineMs?: (job: FlashblockJob) => number | undefined;
+  /** Time limit of a search on guesses. Then the round fetches the values that are missing so far. Default 60. */
+  readonly maxSearchMs?: number | undefined;
 }
 
 /** What all jobs share. */
@@ -84,7 +86,7 @@ export class JobState {
   #predicted = NO_KEYS;
 
   constructor(options: JobStateOptions, steps: JobSteps) {
-    const { chain, written } = options;
+    const { chain, written, limits } = options;
     this.#options = options;
     this.steps = steps;
     this.#search = new KeySearch({
@@ -92,7 +94,7 @@ export class JobState {
       readerOf: (missing, guesses) => chain().reader(written(), missing, guesses),
       guessesOf: alternatingGuesses,
       maxKeys: MAX_GUESSED,
-      maxMs: MAX_SEARCH_MS,
+      maxMs: limits.maxSearchMs ?? MAX_SEARCH_MS,
     });
   }
 
