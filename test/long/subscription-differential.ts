@@ -8,6 +8,7 @@ import { startTraffic } from "../devnet/traffic.ts";
 import { type BookedLog, createLogBook, keysFrom, type LogBook, logKey } from "../support/clients/logBook.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { connectSocket } from "../support/clients/socketClient.ts";
+import { until } from "../support/clients/until.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 const FILTERS = 200;
@@ -128,6 +129,8 @@ const runOn = async (devnet: Devnet, service: Service, seconds: number) => {
     }
     const from = newest + 2;
     await sleep(seconds * 1_000);
+    const matches = () => watched.some((each) => differenceOf(each, union, from, newest - 1).wanted > 0);
+    await until(matches, "a log that a subscription wants");
     await traffic.stop();
     await once(devnet.events, "sealed");
     const to = newest - 1;
