@@ -122,11 +122,13 @@ export class FlashblockExecutor {
 
   /** Discards cancelled jobs. Unless the chain keeps its values, the others start their search for state again. */
   #rebaseJobs(isCancelled: (job: FlashblockJob) => boolean, keepsValues: boolean): void {
-    for (const [id, { steps }] of this.#jobs) {
-      if (isCancelled(steps.job)) {
+    for (const [id, state] of this.#jobs) {
+      if (isCancelled(state.steps.job)) {
         this.#jobs.delete(id);
       } else if (!keepsValues) {
-        this.#jobs.set(id, new JobState(this.#jobOptions, steps));
+        // Its rounds ahead end.
+        state.start();
+        this.#jobs.set(id, new JobState(this.#jobOptions, state.steps));
       }
     }
   }

@@ -120,7 +120,7 @@ export class JobState {
     }
   }
 
-  /** The run starts. */
+  /** The run starts. No further round runs ahead. */
   start(): void {
     this.#startedMs = performance.now();
   }

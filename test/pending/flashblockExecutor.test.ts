@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { privateKeyToAccount } from "viem/accounts";
+import type { BlockId } from "../../src/core/heads.ts";
 import type { StateKeys, StateValues } from "../../src/core/stateReader.ts";
 import type { PendingEnvironment } from "../../src/core/view.ts";
 import { createBloom } from "../../src/ethereum/bloom.ts";
@@ -269,6 +271,8 @@ const jobOf = (id: number, transactions: readonly Data[], more: Partial<Flashblo
   expected: expected(transactions.length),
   ...more,
 });
+/** More turns of the event loop than a round of a search needs. */
+const MAX_TURNS = 50;
 const BASE = { number: 0n, hash: ZERO_HASH };
 const place = { engine, codes: new Map<Hash, Uint8Array>(), isNative: () => false };
 
@@ -329,6 +333,37 @@ test("waiting messages prefetch their state while an earlier one waits for its o
   const before = asked.length;
   assert.equal((await runner.run(second, RULES)).unverified, undefined);
   assert.equal(asked.length, before);
+});
+
+test("a search for state that a change of base replaces asks for nothing more", async () => {
+  const other: Address = "0x00000000000000000000000000000000000beef2";
+  const gates = [1, 2, 3].map(() => Promise.withResolvers<void>());
+  const asked: (readonly [base: bigint, keys: StateKeys])[] = [];
+  const fetch = async ({ number }: BlockId, keys: StateKeys): Promise<StateValues> => {
+    await gates[asked.push([number, keys]) - 1]?.promise;
+    return rich(keys);
+  };
+  const runner = createFlashblockExecutor({ ...place, fetch, isCancelled: () => false }, BASE);
+  const wrong = runner.run(jobOf(1, [await transfer(0)], { expected: expected(0) }), RULES);
+  await until(() => asked.length === 1, "the first message waits for state");
+  const next = jobOf(2, [await transfer(0, other)], { before: 1, environment: environment(2n) });
+  runner.expect(next, RULES);
+  await until(() => asked.length === 2, "the state of the second message is fetched");
+  gates[0]?.resolve();
+  assert.equal((await wrong).unverified, "gas");
+  runner.rebase({ number: 1n, hash: environment(2n).parentHash }, 1);
+  const running = runner.run(next, RULES);
+  await until(() => asked.length === 3, "the state of the second message is fetched at the new base");
+  gates[1]?.resolve();
+  for (let turn = 0; turn < MAX_TURNS; turn++) {
+    await setImmediate();
+  }
+  gates[2]?.resolve();
+  assert.equal((await running).unverified, undefined);
+  assert.deepEqual(
+    asked.map(([base]) => base),
+    [0n, 0n, 1n],
+  );
 });
 
 test("the state in the feed's access list is fetched at once", async () => {
