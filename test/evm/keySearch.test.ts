@@ -109,3 +109,12 @@ test("the error of a step ends the pass, and the keys before it are found", asyn
   const { search } = createSearch([read(1), fail, read(2)]);
   assert.deepEqual(slotsOf(await search.pass(undefined)), [[0, [slot(1)]]]);
 });
+
+test("a key that several steps lack counts once for the limit of a pass", async () => {
+  const { search } = createSearch([read(1), read(1), read(1), read(2)], { maxKeys: 1 });
+  const found = await search.pass(undefined);
+  assert.deepEqual(
+    found.map(({ step }) => step),
+    [0, 1, 2, 3],
+  );
+});

@@ -4,6 +4,7 @@ import type { ExecutionState } from "../executionState.ts";
 import { type GuessedValues, largeGuesses } from "./guesses.ts";
 import { IncompleteState } from "./incompleteState.ts";
 import { MissingState } from "./missingState.ts";
+import { StateKeySet } from "./stateKeySet.ts";
 import type { SteppedRun } from "./steppedRun.ts";
 import type { WrittenState } from "./writtenState.ts";
 
@@ -119,7 +120,8 @@ class Pass {
   readonly #turn: Turn;
   readonly #untilMs: number;
   #guesses = largeGuesses;
-  #keys = 0;
+  /** Several steps may lack the same key. */
+  readonly #keys = new StateKeySet();
 
   constructor(options: KeySearchOptions, written: WrittenState | undefined, turn: Turn) {
     this.#options = options;
@@ -132,7 +134,7 @@ class Pass {
   /** Executes a step on a state of its own, to see whether the step itself reads a guess. */
   guess(execute: Execute, step: number, earlier: Guess | undefined): Promise<Guess> {
     const { run, maxKeys, guessesOf } = this.#options;
-    if (this.#keys > maxKeys || performance.now() > this.#untilMs) {
+    if (this.#keys.size > maxKeys || performance.now() > this.#untilMs) {
       throw new Error("a pass on guesses is at its limit");
     }
     return this.#turn(async () => {
@@ -146,8 +148,9 @@ class Pass {
         return { result, changes: this.written ? state.changes() : NO_CHANGES, count: before + 1, complete };
       } finally {
         if (missing.count > 0) {
-          this.#keys += missing.count;
-          this.found.push({ step, keys: missing.keys(), count: before + 1 });
+          const keys = missing.keys();
+          this.#keys.add(keys);
+          this.found.push({ step, keys, count: before + 1 });
         }
       }
     });
