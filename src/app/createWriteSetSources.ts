@@ -151,13 +151,17 @@ const createProof = (
 
 /** Creates the executor of sealed blocks. Undefined if the chain cannot be executed here. */
 const createBlockExecutor = (options: WriteSetSourcesOptions): BlockExecutor | undefined => {
-  const { views, signal } = options;
+  const { config, views, signal } = options;
   const executor = views.execution?.executor();
   if (executor === undefined) {
     return undefined;
   }
   signal.addEventListener("abort", () => void executor.close(), { once: true });
-  return new BlockExecutor(executor, (block) => views.forks?.op !== undefined && areRulesKnownAt(options, block));
+  return new BlockExecutor({
+    executor,
+    isExecutable: (block) => views.forks?.op !== undefined && areRulesKnownAt(options, block),
+    skipsReceiptsRoot: config.quirks.anvilDepositNonce,
+  });
 };
 
 /** Creates the sources of write sets that `state.source` allows, in the order in which they are asked. */

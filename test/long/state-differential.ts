@@ -119,7 +119,7 @@ const VARIANTS: readonly Variant[] = [
     name: variant.name,
     run: (seconds: number) => runStandIn(variant, seconds),
   })),
-  ...(["feed", "trace"] as const).map((source) => ({
+  ...(["feed", "trace", "execute"] as const).map((source) => ({
     name: `${source} of a devnet`,
     run: (seconds: number) => runDevnetVariant({ source, seconds, seed }),
   })),

@@ -5,17 +5,20 @@ import { workerEntry } from "../../src/app/workerEntry.ts";
 import type { BlockId } from "../../src/core/heads.ts";
 import { formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../src/ethereum/bloom.ts";
-import type { Address, Data, Hash } from "../../src/ethereum/hex.ts";
+import { type Address, type Data, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { BlockExecutor } from "../../src/pending/blockExecutor.ts";
+import type { Execution, FlashblockJob } from "../../src/pending/execution.ts";
 import { ExecutorClient } from "../../src/pending/executorClient.ts";
+import type { BlockContent } from "../../src/state/sources/blockContent.ts";
 import { ExecutedSource } from "../../src/state/sources/executedSource.ts";
 import { unpackWrites } from "../../src/state/sources/unpackWrites.ts";
 import { WriteSetThread } from "../../src/state/sources/writeSetThread.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { everySource } from "../state/costRig.ts";
+import { flashblock, hashOf } from "../support/builders/flashblocks.ts";
 import { createAsk, nodeState } from "../support/fakes/nodeState.ts";
 import { ActorSigner, ANVIL_KEYS } from "../support/state/actor.ts";
 import { randomBlock } from "../support/state/randomBlock.ts";
@@ -77,7 +80,7 @@ const start = async (t: TestContext, isExecutable = true) => {
   const thread = new WriteSetThread({ entry: workerEntry("writeSets"), onFailure });
   t.after(() => Promise.all([executor.close(), thread.close()]));
   let change = (block: Record<string, unknown>): unknown => block;
-  const { find } = new BlockExecutor(executor, () => isExecutable);
+  const { find } = new BlockExecutor({ executor, isExecutable: () => isExecutable, skipsReceiptsRoot: false });
   const source = new ExecutedSource({
     ...{ kind: "execution", find, thread, nowMs: () => 0 },
     readBlock: async ({ hash }) =>
@@ -184,4 +187,87 @@ test("a block that is not executed as its header says has no write set", async (
 test("a chain whose blocks make writes that are not known here is not executed", async (t) => {
   const { source, seal } = await start(t, false);
   assert.equal(await source.read(idOf(await seal([])), SIGNAL), "unsupported");
+});
+
+/** A block without transactions, and the numbers and hashes of its chain. */
+const contentOf = (number: bigint, parentHash: Hash): BlockContent => {
+  const { environment, commitments } = flashblock(0);
+  assert.ok(environment);
+  return {
+    environment: { ...environment, number, parentHash },
+    transactions: [],
+    gasUsed: 0n,
+    logsBloom: commitments.logsBloom,
+    receiptsRoot: ZERO_HASH,
+  };
+};
+
+/** An executor whose outcomes are given by the test. */
+const createFake = (skipsReceiptsRoot = false) => {
+  const rebases: (readonly [base: Hash, through: number | undefined])[] = [];
+  const jobs: { readonly job: FlashblockJob; readonly end: (execution: Execution) => void }[] = [];
+  const { find } = new BlockExecutor({
+    executor: {
+      execute: (job) => new Promise((end) => jobs.push({ job, end })),
+      rebase: ({ hash }, through) => rebases.push([hash, through]),
+      close: async () => undefined,
+    },
+    isExecutable: () => true,
+    skipsReceiptsRoot,
+  });
+  const begin = async (number: bigint, hash: Hash, parentHash: Hash) => {
+    const found = find({ number, hash });
+    const { changes } = typeof found === "string" ? assert.fail(found) : found;
+    const result = typeof changes === "function" ? changes(contentOf(number, parentHash)) : assert.fail();
+    return { result, end: jobs.at(-1)?.end ?? assert.fail() };
+  };
+  const execute = async (...block: Parameters<typeof begin>) => {
+    const { result, end } = await begin(...block);
+    end(VERIFIED);
+    return result;
+  };
+  return { rebases, jobs, begin, execute };
+};
+
+const VERIFIED: Execution = {
+  ...{ transactions: [], transactionsRoot: ZERO_HASH, unverified: undefined },
+  outcome: { receipts: [], extras: [], changes: new Map() },
+};
+
+test("a block is executed on the last one only if that is its parent, has ended, and was verified", async () => {
+  const { rebases, begin, execute } = createFake();
+  await execute(1n, hashOf(1), hashOf(0));
+  await execute(2n, hashOf(2), hashOf(1));
+  await execute(2n, hashOf(22), hashOf(1));
+  await execute(3n, hashOf(23), hashOf(22));
+  const wrong = await begin(4n, hashOf(24), hashOf(23));
+  wrong.end({ ...VERIFIED, outcome: undefined, unverified: "gas" });
+  assert.equal(await wrong.result, "mismatch");
+  const late = await begin(5n, hashOf(25), hashOf(24));
+  const next = await begin(6n, hashOf(26), hashOf(25));
+  late.end(VERIFIED);
+  assert.deepEqual(await late.result, [VERIFIED.outcome?.changes]);
+  await execute(6n, hashOf(27), hashOf(25));
+  next.end(VERIFIED);
+  await next.result;
+  await execute(7n, hashOf(28), hashOf(27));
+  assert.deepEqual(rebases, [
+    [hashOf(0), undefined],
+    [hashOf(1), 1],
+    [hashOf(1), undefined],
+    [hashOf(22), 3],
+    [hashOf(23), 4],
+    [hashOf(24), undefined],
+    [hashOf(25), undefined],
+    [hashOf(25), undefined],
+    [hashOf(27), 8],
+  ]);
+});
+
+test("receipts roots of a node that computes them wrongly are not compared", async () => {
+  for (const skips of [false, true]) {
+    const { jobs, execute } = createFake(skips);
+    await execute(1n, hashOf(1), hashOf(0));
+    assert.equal(jobs[0]?.job.expected.receiptsRoot, skips ? undefined : ZERO_HASH);
+  }
 });

@@ -13,7 +13,7 @@ import { collectedHeapMiB } from "./memory.ts";
 import { countedBy, stateCounts } from "./stateCounts.ts";
 
 export interface DevnetVariant {
-  readonly source: "feed" | "trace";
+  readonly source: "feed" | "trace" | "execute";
   readonly seconds: number;
   readonly seed: number;
 }
