@@ -323,6 +323,28 @@ test("values that an execution has read are proven for a call that must be prove
   assert.deepEqual(answer, { result: wordOf(7n), reason: undefined, label: proven(chain.height) });
 });
 
+test("a call that was learned without proofs is proven when a client requires it, also once it was executed again", async (t) => {
+  const { world, chain, follow, ask, learn, loadThread } = await startRig(t, { nodes: 2 });
+  await learn();
+  await loadThread();
+  const call = { to: CONTRACT, gas: "0x30000" };
+  const simulation = [{ blockStateCalls: [{ calls: [call] }] }, "latest"];
+  assert.ok(Array.isArray((await ask("eth_simulateV1", simulation)).result));
+  const answer = (headers = {}) => ask("eth_call", [call, "latest"], headers);
+  await until(async () => {
+    world.mine();
+    await follow();
+    await answer();
+    return (await answer()).label?.startsWith("checked") === true;
+  }, "the call is learned on stated values");
+  for (const value of [8n, 9n]) {
+    world.mine([], undefined, value);
+    await follow();
+    const expected = { result: wordOf(value), reason: undefined, label: proven(chain.height) };
+    assert.deepEqual(await answer(REQUIRE), expected, "a value that it read was written");
+  }
+});
+
 test("a call that cannot be proven asks a node once at a block", async (t) => {
   const { world, follow, ask, learn, loadThread, callsOf } = await startRig(t, { nodes: 2 });
   await learn();

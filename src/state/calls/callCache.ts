@@ -79,8 +79,7 @@ export class CallCache {
       return answer === undefined ? ask() : this.#compare(call, answer, ask);
     }
     if (entry !== undefined && answer !== undefined) {
-      const isUsable = !this.#mustLearn(call, entry) || isProvenAt(answer, block, values);
-      return isUsable ? this.#answer(entry, answer, call) : this.#ask(call, entry, ask);
+      return this.#answerOrAsk(entry, answer, call, ask);
     }
     const hasEnded = entry?.answer?.generation === follower.generation;
     return hasEnded ? this.#waitOrRerun(call, entry, ask) : this.#ask(call, entry, ask);
@@ -130,6 +129,12 @@ export class CallCache {
     });
   }
 
+  /** Answers, unless the client waits for a proof that the answer lacks. */
+  #answerOrAsk(entry: CallEntry, answer: CallResult, call: CacheableCall, ask: AskCall): Awaitable<RpcResponse> {
+    const isUsable = !this.#mustLearn(call, entry) || isProvenAt(answer, call.block, this.#options.values);
+    return isUsable ? this.#answer(entry, answer, call) : this.#ask(call, entry, ask);
+  }
+
   #answer(entry: CallEntry, answer: CallResult, call: CacheableCall): RpcResponse {
     this.#count(entry, call, true);
     const result = this.#localResult(call, answer);
@@ -163,7 +168,7 @@ export class CallCache {
       return entry && answer && { entry, answer };
     });
     if (found !== undefined) {
-      return this.#answer(found.entry, found.answer, call);
+      return this.#answerOrAsk(found.entry, found.answer, call, ask);
     }
     const entry = table.get(call.key);
     return isSettled && entry !== undefined ? this.#rerunOrAsk(call, entry, ask) : this.#ask(call, entry, ask);
@@ -199,7 +204,9 @@ export class CallCache {
     const { table, waitMs } = this.#options;
     const found = (await resultWithin(running, waitMs))?.result;
     const entry = table.get(call.key);
-    return found === undefined || entry === undefined ? this.#ask(call, entry, ask) : this.#answer(entry, found, call);
+    return found === undefined || entry === undefined
+      ? this.#ask(call, entry, ask)
+      : this.#answerOrAsk(entry, found, call, ask);
   }
 
   #ask(call: CacheableCall, entry: CallEntry | undefined, ask: AskCall): Awaitable<RpcResponse> {
@@ -220,11 +227,9 @@ export class CallCache {
     });
   }
 
-  /** Whether a client waits for a proof. A call is executed once at a block for that. */
+  /** Whether a client waits for a proof. A call is learned once at a block for that. */
   #mustLearn({ block, context }: CacheableCall, entry: CallEntry | undefined): boolean {
-    const isLearned = entry?.answer?.block.hash === block.hash;
-    const mayProve = context.requiresProof && !isLearned && this.#options.loader.mayProve(block);
-    return mayProve && this.#mayLearn(entry, block);
+    return context.requiresProof && this.#options.loader.mayProve(block) && this.#mayLearn(entry, block);
   }
 
   #mayLearn(entry: CallEntry | undefined, block: BlockId): boolean {

@@ -45,6 +45,8 @@ export interface LearnCandidate extends KnownCall {
   readonly requiresProof: boolean;
 }
 
+interface OpenCall extends PromiseWithResolvers<void>, Pick<LearnCandidate, "requiresProof"> {}
+
 /** One answer that is being learned. */
 interface Attempt extends LearnCandidate {
   /** The gas that the node gives to calls. */
@@ -65,7 +67,7 @@ export class CallLearner {
   readonly #options: CallLearnerOptions;
   #queue: LearnCandidate[] = [];
   /** The calls that are queued or executed, by their texts. */
-  readonly #open = new Map<string, PromiseWithResolvers<void>>();
+  readonly #open = new Map<string, OpenCall>();
   #isRunning = false;
   #isClosed = false;
   #lastBeganMs = Number.NEGATIVE_INFINITY;
@@ -75,19 +77,21 @@ export class CallLearner {
   }
 
   /**
-   * Queues an answer, unless the call is learned already. Returns a promise that resolves when that has ended. Undefined: the client
-   * or all clients have too many in the queue.
+   * Queues an answer. If the call is being learned, that must only end, unless this answer alone requires a proof. Returns a promise
+   * that resolves when the call is learned, or cannot be. Undefined: the client or all clients have too many in the queue.
    */
   add(candidate: LearnCandidate): Promise<void> | undefined {
     const known = this.#open.get(candidate.key);
     if (known !== undefined) {
-      return known.promise;
+      return candidate.requiresProof && !known.requiresProof
+        ? known.promise.then(() => this.add(candidate))
+        : known.promise;
     }
     const ofClient = this.#queue.filter(({ clientId }) => clientId === candidate.clientId).length;
     if (this.#isClosed || ofClient >= MAX_QUEUED_OF_CLIENT || this.#queue.length >= MAX_QUEUED) {
       return undefined;
     }
-    const open = Promise.withResolvers<void>();
+    const open = { ...Promise.withResolvers<void>(), requiresProof: candidate.requiresProof };
     this.#open.set(candidate.key, open);
     this.#queue.push(candidate);
     void this.#run();

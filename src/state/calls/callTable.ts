@@ -19,7 +19,7 @@ export interface CallEntry {
   validAt: BlockId | undefined;
   /** The execution of the call at a block, while it runs. */
   rerun: { readonly block: BlockId; readonly answer: Promise<CallResult | undefined> } | undefined;
-  /** The newest block at which it could not be learned. */
+  /** The newest block at which it could not be learned, or not be proven for a client. */
   refusedAt: bigint;
   /** Not learned before this time. */
   retryAtMs: number;
@@ -115,12 +115,19 @@ export class CallTable {
   }
 
   /** Stores an answer. Does nothing if the call was evicted, or if its answer is of a later block. */
-  store({ key, method }: Pick<BlockCall, "key" | "method">, answer: CallResult, event: "learned" | "recomputed"): void {
+  store(
+    { key, method, requiresProof }: Omit<BlockCall, "block"> & { readonly requiresProof?: boolean },
+    answer: CallResult,
+    event: "learned" | "recomputed",
+  ): void {
     this.#countEvent(method, event);
     const entry = this.#entries.get(key);
     if (entry !== undefined && (entry.answer?.block.number ?? 0n) <= answer.block.number) {
       // The cache weighs an entry only when it is set.
       const stored = { ...entry, answer, validAt: answer.block, rerun: undefined, refusals: 0 };
+      if (requiresProof && answer.isProven !== true) {
+        stored.refusedAt = answer.block.number;
+      }
       this.#entries.set(key, stored);
       this.#use(stored, answer);
     }

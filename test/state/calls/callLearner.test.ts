@@ -288,6 +288,20 @@ test("a call that is added again while it is learned is learned once, and both w
   assert.equal(rig.learned.length, 2);
 });
 
+test("a client that requires a proof does not get the end of a run without proofs", async () => {
+  const rig = createRig();
+  for (const key of [CODE_KEY, SLOT_KEY]) {
+    rig.values.add(key, BLOCK, NO_CODE);
+  }
+  rig.learner.add(candidateOf());
+  const required = [
+    rig.learner.add(candidateOf({ requiresProof: true })),
+    rig.learner.add(candidateOf({ requiresProof: true })),
+  ];
+  await Promise.all(required);
+  assert.deepEqual([rig.learned.length, rig.loads], [2, [[CODE_KEY, SLOT_KEY]]]);
+});
+
 test("the wait for a call that cannot be learned ends with its refusal", async () => {
   for (const options of [
     { defaults: defaultsOf(undefined) },
