@@ -34,7 +34,9 @@ type Request = (context: Context, ask: AskCall) => Awaitable<RpcResponse>;
 
 const expired = (): Error => unavailable("no response of a node came");
 
-const toOutcome = ({ body, proof }: RpcResponse): StateOutcome => (body instanceof Uint8Array ? { body, proof } : {});
+/** Only what is known or proven is an answer: not the response that a node gave to another process. */
+const toOutcome = ({ body, proof, status }: RpcResponse): StateOutcome =>
+  body instanceof Uint8Array && (status.hit === "state" || proof === "proven") ? { body, proof } : {};
 
 /** Answers reads and calls of serving processes from what is known. Their responses of nodes become known too. */
 export class HostedState {
@@ -103,9 +105,9 @@ export class HostedState {
     let asked: StateOutcome | undefined;
     const outcome = Promise.withResolvers<StateOutcome>();
     const answer = Promise.withResolvers<StateOutcome>();
-    const ask: AskCall = (isFresh = false) => {
+    const ask: AskCall = (ending) => {
       this.#lastAsked++;
-      asked = { asked: this.#lastAsked, isFresh };
+      asked = { asked: this.#lastAsked, isFresh: ending !== undefined };
       outcome.resolve(asked);
       return this.#response(this.#lastAsked, answer.promise);
     };

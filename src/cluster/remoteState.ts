@@ -149,7 +149,7 @@ export class RemoteState {
     const { chain, main } = this.#options;
     const entered = (response: RpcResponse | undefined) => ({ chain, asked, response });
     try {
-      const response = await ask(isFresh);
+      const response = await ask(isFresh === true ? request.context : undefined);
       const sent = entered(isEntered(response) ? response : undefined);
       if (isFresh === true) {
         return this.#findLearned(request, response, main.call("enterState", sent));

@@ -75,8 +75,8 @@ const requestBlock = (
     return chain.reads.request(requestAtBlock(read, block), context);
   }
   const current = context.noCache === true ? context.with({ bypassCache: true }) : context;
-  const ask: AskCall = (isFresh = false) =>
-    chain.reads.request(requestAtBlock(read, block), isFresh ? current.with({ bypassCache: true }) : current);
+  const ask: AskCall = (ending) =>
+    chain.reads.request(requestAtBlock(read, block), ending ? current.with({ bypassCache: true, ending }) : current);
   if (!isInRing(block)) {
     return ask();
   }

@@ -84,11 +84,12 @@ const createChannelPair = () => {
   return { serving, main, sends };
 };
 
-const createRig = () => {
+/** `callCache`: of the main process. Default: it knows what has entered. */
+const createRig = (callCache?: ChainKnownState["callCache"]) => {
   const heads = createFakeHeads(100n);
   const { serving, main, sends } = createChannelPair();
   const { known, log, proofs } = createKnown();
-  const hosted = new HostedState(known, heads);
+  const hosted = new HostedState({ ...known, ...(callCache && { callCache }) }, heads);
   const hits: string[] = [];
   const state = new RemoteState({
     ...{ chain: "chain", main: serving, maxReadable: () => 256 },
@@ -224,6 +225,15 @@ test("an answer of the main process has its proof and its block, also when it an
     assert.deepEqual([answer.proof, answer.block], ["checked", block], turn);
   }
   assert.equal(node.asked, 2);
+});
+
+test("the response that a node gave to another serving process is no answer of the main process", async () => {
+  const { call, node, hits } = createRig({ request: async () => createResponse('"0x9"') });
+  for (let turn = 1; turn <= 2; turn++) {
+    const response = await call();
+    assert.deepEqual([textOf(response), response.status.hit, node.asked], ['"0x7"', undefined, turn]);
+  }
+  assert.deepEqual(hits, []);
 });
 
 test("a value that must be proven is found if the main process has proven it, and no node is asked", async () => {

@@ -1,7 +1,9 @@
 import type { Context } from "../../core/context.ts";
 import type { BlockId, Heads } from "../../core/heads.ts";
+import type { Abortable } from "../../core/lazySignal.ts";
 import { type CacheStatus, isFreshFromNode, type RpcResponse } from "../../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../../jsonrpc/call.ts";
+import { SharedTask } from "../../limits/sharedTask.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 import { runSliced } from "../runSliced.ts";
 import type { StateCost } from "../stateCost.ts";
@@ -39,8 +41,8 @@ export interface CacheableCall extends BlockCall {
   readonly context: Context;
 }
 
-/** Sends a call to a node. Default: a cached response is returned too. */
-export type AskCall = (isFresh?: boolean) => Awaitable<RpcResponse>;
+/** Sends a call to a node. `ending`: what ends it. It is not answered from the cache then. Default: as any request of the client. */
+export type AskCall = (ending?: Abortable) => Awaitable<RpcResponse>;
 
 const decoder = new TextDecoder();
 const HIT: CacheStatus = Object.freeze({ hit: "state" });
@@ -59,6 +61,8 @@ const MAX_BODY_BYTES = 65_536;
 export class CallCache {
   readonly #options: CallCacheOptions;
   readonly #lookups: StateLookups<CallMethod>;
+  /** The requests that wait for a proof, by block and call. */
+  readonly #proving = new Map<string, SharedTask<RpcResponse>>();
 
   constructor(options: CallCacheOptions) {
     this.#options = options;
@@ -213,18 +217,29 @@ export class CallCache {
     const { table, follower, cost } = this.#options;
     const { generation } = follower;
     const repetition = this.#count(entry, call, false);
-    const mustLearn = this.#mustLearn(call, entry);
-    if (mustLearn) {
+    if (this.#mustLearn(call, entry)) {
       table.begin(call);
+      return this.#askOnce(call, ask);
     }
-    return whenKnown(ask(mustLearn), (response) => {
-      if (!isFreshFromNode(response)) {
-        return response;
+    return whenKnown(ask(), (response) => {
+      if (isFreshFromNode(response)) {
+        cost.onAsked(call.method);
+        void (repetition === "repeated" && this.#learn(call, response, generation));
       }
-      cost.onAsked(call.method);
-      const ended = mustLearn || repetition === "repeated" ? this.#learn(call, response, generation) : undefined;
-      return mustLearn && ended !== undefined ? this.#prove(call, ended, response) : response;
+      return response;
     });
+  }
+
+  /** Asks a node for an answer, and waits for its proof. Simultaneous requests share that. */
+  #askOnce(call: CacheableCall, ask: AskCall): Promise<RpcResponse> {
+    const { key, block, context } = call;
+    const name = block.hash + key;
+    const running = this.#proving.get(name);
+    if (running !== undefined) {
+      return running.join(context);
+    }
+    const task = new SharedTask<RpcResponse>(context, name, this.#proving);
+    return task.start(this.#prove(call, () => ask(task.ending)));
   }
 
   /** Whether a client waits for a proof. A call is learned once at a block for that. */
@@ -239,10 +254,17 @@ export class CallCache {
   }
 
   /** Waits until the call is learned, and returns the proven answer. Without one, returns the response of the node. */
-  async #prove(call: CacheableCall, ended: Promise<void>, response: RpcResponse): Promise<RpcResponse> {
-    const { table, values } = this.#options;
+  async #prove(call: CacheableCall, ask: () => Awaitable<RpcResponse>): Promise<RpcResponse> {
+    const { table, values, follower, cost } = this.#options;
     const { key, block, context } = call;
-    await resultWithin(ended, context.deadlineMs - performance.now());
+    const { generation } = follower;
+    const response = await ask();
+    if (!isFreshFromNode(response)) {
+      return response;
+    }
+    cost.onAsked(call.method);
+    const ended = this.#learn(call, response, generation);
+    await (ended && resultWithin(ended, context.deadlineMs - performance.now()));
     const entry = table.get(key);
     const answer = entry && table.findValid(entry, block, context.view.heads);
     return answer !== undefined && isProvenAt(answer, block, values)
