@@ -22,6 +22,8 @@ export interface DevnetOptions {
   readonly feed?: boolean;
   /** Without timers, the test calls `step` and `sealNow`. */
   readonly manual?: boolean;
+  /** Awaited before each message that a timer starts, so that slow clients reduce the pace. */
+  readonly ready?: () => Promise<void>;
   readonly gasLimit?: bigint;
   /** `safe` is this many blocks below the head, and `finalized` twice as many. Default: 32. */
   readonly epochSlots?: number;
@@ -117,6 +119,7 @@ export const createDevnet = async (options: DevnetOptions = {}): Promise<Devnet>
     generation: options.generation ?? "a",
     deposits: isOptimism && options.deposits !== false,
     manual: options.manual ?? false,
+    ready: options.ready,
     followsClock: options.genesisTime === undefined,
     node: () => anvil,
     mempool,

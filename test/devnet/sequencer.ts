@@ -31,6 +31,7 @@ export interface SequencerOptions {
   readonly generation: MetadataGeneration;
   readonly deposits: boolean;
   readonly manual: boolean;
+  readonly ready: (() => Promise<void>) | undefined;
   /** Whether a block that is late has the time of the clock. If not, it has the time at which it was due. */
   readonly followsClock: boolean;
   /** Returns the current node, because it can be restarted. */
@@ -202,6 +203,7 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
   const run = async (): Promise<void> => {
     let dueMs = performance.now();
     while (!closing.signal.aborted) {
+      await options.ready?.();
       await turn(tick);
       // If the machine is too slow, reduce the pace instead of building a queue.
       dueMs = Math.max(dueMs + flashblockMs, performance.now());

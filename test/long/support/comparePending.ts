@@ -1,5 +1,6 @@
 import { encodeAbiParameters, encodeFunctionData, keccak256, pad, toHex } from "viem";
 import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
+import { CODES } from "../../../src/jsonrpc/rpcError.ts";
 import { TOKEN_ABI } from "../../devnet/token.ts";
 import { devAccounts } from "../../devnet/traffic.ts";
 
@@ -14,6 +15,10 @@ export interface Outcome {
   readonly result?: unknown;
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
+
+/** Whether forebay refused a call because too many simulations wait or run. */
+export const isOverloaded = ({ error }: Outcome): boolean =>
+  error?.code === CODES.INTERNAL && error.message.startsWith("too many simulations are ");
 
 export const createBatch =
   (url: string): Batch =>
