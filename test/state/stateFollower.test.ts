@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTick } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { packWrites } from "../../src/state/store/packedWrites.ts";
 import type { BlockWrites } from "../../src/state/writeSet.ts";
@@ -180,6 +182,29 @@ test("a contested value is not known, and is learned again once it is settled", 
   enter(block(FIRST), TWO, "two");
   assert.equal(values.get(BALANCE, block(FIRST)), TWO);
   assert.deepEqual(differences, []);
+});
+
+test("a contest that nothing ends holds no memory after ten minutes", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const clock = { ms: performance.now() };
+  t.mock.method(performance, "now", () => clock.ms);
+  const { values } = createRig();
+  const contest = (): WeakRef<object> => {
+    const judge = { proven: 0 };
+    values.contest(BALANCE, block(FIRST), () => judge.proven++);
+    return new WeakRef(judge);
+  };
+  const judge = contest();
+  setFlagsFromString("--expose-gc");
+  const collect = async (): Promise<boolean> => {
+    await nextTick();
+    runInNewContext("gc")();
+    return judge.deref() === undefined;
+  };
+  assert.equal(await collect(), false);
+  clock.ms += 600_001;
+  t.mock.timers.tick(600_001);
+  assert.equal(await collect(), true);
 });
 
 test("a contested value becomes known by a proof of its block or of a later one, which shows it if nothing wrote it", async () => {

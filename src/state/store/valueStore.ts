@@ -83,7 +83,13 @@ export class ValueStore {
   readonly #blocks: FollowedBlocks;
   readonly givers = new ValueGivers();
   /** By the name of the key. */
-  readonly #contested = new LRUCache<string, Contest>({ max: MAX_CONTESTED, ttl: CONTESTED_MS, ttlResolution: 0 });
+  readonly #contested = new LRUCache<string, Contest>({
+    max: MAX_CONTESTED,
+    ttl: CONTESTED_MS,
+    ttlResolution: 0,
+    // One that nothing ends would hold the chain of its judge, also after a reload.
+    ttlAutopurge: true,
+  });
   /** Values at other blocks. */
   readonly unfollowed: UnfollowedValues;
   readonly used = new UsedValues();
