@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
+import { followHead } from "../support/servers/followHead.ts";
+import { loadThread } from "../support/servers/loadThread.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
@@ -43,10 +45,7 @@ const createRig = async (t: TestContext, share = NOT_COMPARED) => {
     await until(async () => (await metric(service.opsUrl, "forebay_disk_up")) === 1, "the folder is open");
     return service;
   };
-  const follow = async (service: Service) => {
-    const latest = (await service.chains[0]?.upstreams.heads.refresh())?.latest;
-    assert.equal(latest?.hash, chain.latest.hash);
-  };
+  const follow = (service: Service) => followHead(service, chain);
   /** Sends the call, and asserts that the response is the node's. Returns whether no node was asked. */
   const isHit = async ({ url }: Service): Promise<boolean> => {
     const { body, headers } = await rpc(url, "eth_call", BALANCES?.params ?? []);
@@ -54,12 +53,14 @@ const createRig = async (t: TestContext, share = NOT_COMPARED) => {
     return headers.get("cache-status") === STATE_HIT;
   };
   /** Sends the call at new blocks until no node is asked for it. */
-  const learn = (service: Service) =>
-    until(async () => {
+  const learn = async (service: Service) => {
+    await loadThread(service, BALANCES?.params[0]);
+    await until(async () => {
       world.mineTransfers();
       await follow(service);
       return isHit(service);
     }, "an answer without a node");
+  };
   const isFollowing = async ({ opsUrl }: Service) => (await metric(opsUrl, "forebay_state_following")) === 1;
   const restart = async (before: Service, options?: Partial<ServiceChain>) => {
     await before.close();

@@ -6,6 +6,7 @@ import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { type Lie, type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
 import { ComparedReads } from "../support/servers/comparedReads.ts";
+import { followHead } from "../support/servers/followHead.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 import { compareRounds } from "../support/standIn/compareRounds.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
@@ -110,7 +111,7 @@ const startRig = async (t: TestContext, configs: readonly NodeConfig[], probatio
   /** Seals a block, and reads all balances. Returns the number of hits. */
   const turn = async (balances: Parameters<WrittenChain["mine"]>[0] = []): Promise<number> => {
     written.mine(balances);
-    await service.chains[0]?.upstreams.heads.refresh();
+    await followHead(service, written.chain);
     let hits = 0;
     for (const account of ACCOUNTS) {
       hits += (await read({ method: "eth_getBalance", params: [account] })).isHit ? 1 : 0;

@@ -10,6 +10,7 @@ import { until } from "../support/clients/until.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { type Lie, startLyingNode } from "../support/fakes/lyingNode.ts";
+import { followAnvil, followHead } from "../support/servers/followHead.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
@@ -42,9 +43,7 @@ const start = async (t: TestContext): Promise<Rig> => {
 };
 
 const rigOf = (anvil: Anvil, service: Service): Rig => {
-  const follow = async () => {
-    await service.chains[0]?.upstreams.heads.refresh();
-  };
+  const follow = () => followAnvil(service, anvil);
   const mine = async () => {
     await anvil.call("anvil_mine", "0x1");
     await follow();
@@ -65,7 +64,7 @@ const send = async ({ anvil, service }: Rig, nonce: number, url = service.url) =
   const { body, text } = await rpc(url, "eth_sendRawTransaction", [raw], HEADER);
   assert.equal(typeof body.result, "string", text);
   await until(async () => (await anvil.call("eth_getTransactionReceipt", body.result)) !== null, "a receipt");
-  await service.chains[0]?.upstreams.heads.refresh();
+  await followAnvil(service, anvil);
   return String(body.result);
 };
 
@@ -173,7 +172,7 @@ test("a lower head repeats no block in subscriptions", async (t) => {
     await service.close();
     await node.close();
   });
-  const follow = () => service.chains[0]?.upstreams.heads.refresh();
+  const follow = () => followHead(service, chain);
   const headers = { "x-forebay-confirmations": "10" };
   const careful = await connectSocket(service.url, headers);
   t.after(() => careful.close());
@@ -275,7 +274,7 @@ test("known state answers reads at the block with confirmations", async (t) => {
   let knownAnswers = 0;
   for (let round = 2; round < 40; round++) {
     written.mine([[addressOf(0), BigInt(round)]]);
-    await service.chains[0]?.upstreams.heads.refresh();
+    await followHead(service, written.chain);
     for (const [index, address] of accounts.entries()) {
       for (const headers of [{}, HEADER]) {
         const { body, headers: own } = await rpc(service.url, "eth_getBalance", [address, "latest"], headers);

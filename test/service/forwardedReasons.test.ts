@@ -5,6 +5,7 @@ import { addressOf } from "../support/builders/stateModel.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeNode, type FakeNodeOptions } from "../support/fakes/fakeNode.ts";
+import { followHead } from "../support/servers/followHead.ts";
 import { startProcesses } from "../support/servers/processes.ts";
 import { createService } from "../support/servers/service.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
@@ -70,7 +71,7 @@ const followState = async (t: TestContext, traces: "geth" | undefined) => {
   t.after(() => service.close());
   for (let block = 0; block < MAX_BLOCKS; block++) {
     written.mine();
-    await service.chains[0]?.upstreams.heads.refresh();
+    await followHead(service, written.chain);
     for (const address of ACCOUNTS) {
       await rpc(service.url, "eth_getBalance", [address, "latest"]);
     }

@@ -6,6 +6,7 @@ import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeFeed } from "../support/fakes/fakeFeed.ts";
+import { followHead } from "../support/servers/followHead.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 import { FeedWorld } from "../support/standIn/feedWorld.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
@@ -53,8 +54,7 @@ const startRig = async (
   /** Seals a block, and makes it the served head. */
   const mine = async (balances: Parameters<WrittenChain["mine"]>[0] = []) => {
     written.mine(balances);
-    const latest = (await service.chains[0]?.upstreams.heads.refresh())?.latest;
-    assert.equal(latest?.hash, written.chain.latest.hash);
+    await followHead(service, written.chain);
   };
   return { written, node, service, mine };
 };

@@ -4,6 +4,7 @@ import { type Address, formatQuantity } from "../../src/ethereum/hex.ts";
 import { createdAddress } from "../../src/ethereum/receipt.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
+import { followHead } from "../support/servers/followHead.ts";
 import type { BlockDraft } from "../support/standIn/blockDraft.ts";
 import { StandInChain, type StandInTransaction } from "../support/standIn/standInChain.ts";
 import { createAuthority, createDelegation, createTransaction } from "../support/standIn/standInTransactions.ts";
@@ -151,7 +152,7 @@ const start = async (t: TestContext, options?: { readonly hasCallTraces: boolean
   };
   const turn = async (write?: Write): Promise<void> => {
     await creating.mine(write);
-    await service.chains[0]?.upstreams.heads.refresh();
+    await followHead(service, creating.chain);
     await readOthers();
   };
   for (let count = 0; count < 6; count++) {

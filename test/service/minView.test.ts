@@ -6,6 +6,7 @@ import { until } from "../support/clients/until.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeFeed } from "../support/fakes/fakeFeed.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { followHead } from "../support/servers/followHead.ts";
 import { startRedis } from "../support/servers/redis.ts";
 import { createService } from "../support/servers/service.ts";
 
@@ -137,15 +138,11 @@ test("after a reorganisation to a lower block, the error comes at once", async (
     await service.close();
     await node.close();
   });
-  const follow = async () => {
-    await service.chains[0]?.upstreams.heads.refresh();
-  };
+  const follow = () => followHead(service, chain);
   assert.equal(await viewOf(service.url), "101-0");
   chain.reorg(4, 2);
-  await until(async () => {
-    await follow();
-    return (await viewOf(service.url)) === "99-0";
-  }, "the lower head is served");
+  await follow();
+  assert.equal(await viewOf(service.url), "99-0");
   assert.deepEqual(dataOf(await askFor(service.url, "101-0")), { view: "99-0", reorged: true });
   // The new branch is as high as the replaced one.
   chain.mine(2);

@@ -3,6 +3,7 @@ import { type TestContext, test } from "node:test";
 import type { Address } from "../../src/ethereum/hex.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
+import { followHead } from "../support/servers/followHead.ts";
 import { startTraced } from "../support/standIn/startTraced.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
 
@@ -23,7 +24,7 @@ const startOnProbation = async (t: TestContext, probation: { readonly blocks: nu
   /** Seals a block, and reads all accounts. Returns the number of hits. */
   const turn = async (balances: Parameters<WrittenChain["mine"]>[0] = []): Promise<number> => {
     written.mine(balances);
-    await service.chains[0]?.upstreams.heads.refresh();
+    await followHead(service, written.chain);
     let hits = 0;
     for (const address of ACCOUNTS) {
       const { result, isHit } = await balance(address);

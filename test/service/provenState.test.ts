@@ -4,6 +4,8 @@ import { type Address, formatQuantity } from "../../src/ethereum/hex.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
+import { followHead } from "../support/servers/followHead.ts";
+import { loadThread } from "../support/servers/loadThread.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode, type StandInNodeOptions } from "../support/standIn/standInNode.ts";
@@ -111,8 +113,7 @@ const startRig = async (t: TestContext, { state, lies, nodes: count = 1, process
     await Promise.all(nodes.map((node) => node.close()));
   });
   const follow = async () => {
-    const heads = service.chains[0]?.upstreams.heads;
-    await until(async () => (await heads?.refresh())?.latest.hash === chain.latest.hash, "the head is followed");
+    await followHead(service, chain);
     const number = formatQuantity(chain.height);
     await until(async () => (await rpc(service.url, "eth_blockNumber")).body.result === number, "it is served");
   };
@@ -123,11 +124,6 @@ const startRig = async (t: TestContext, { state, lies, nodes: count = 1, process
   };
   const balance = (address: Address, tag: unknown = "latest", headers = {}) =>
     ask("eth_getBalance", [address, tag], headers);
-  /** A thread may take longer to load than the execution of a call may last, which is then tried again after 30 s. */
-  const loadThread = async (): Promise<void> => {
-    const { result } = await ask("eth_simulateV1", [{ blockStateCalls: [{ calls: [{ to: BOB }] }] }, "latest"]);
-    assert.ok(Array.isArray(result));
-  };
   /** Reads the same values in several new blocks: after 4 it pays to follow, after 20 to audit. */
   const learn = async (blocks = 4) => {
     for (let block = 0; block < blocks; block++) {
@@ -139,7 +135,7 @@ const startRig = async (t: TestContext, { state, lies, nodes: count = 1, process
     }
   };
   const callsOf = (method: string) => nodes.reduce((sum, node) => sum + (node.calls.get(method) ?? 0), 0);
-  return { world, chain, service, nodes, follow, ask, balance, learn, loadThread, callsOf, chance, audit };
+  return { world, chain, service, nodes, follow, ask, balance, learn, callsOf, chance, audit };
 };
 
 const proven = (number: number): string => `proven; block=${number}`;
@@ -266,9 +262,9 @@ test("a client that requires proven answers gets known ones without a request", 
 });
 
 test("a call on proven values is proven, and stays so until a value that it read is written", async (t) => {
-  const { world, chain, follow, ask, learn, loadThread, callsOf } = await startRig(t, { nodes: 2 });
+  const { world, chain, service, follow, ask, learn, callsOf } = await startRig(t, { nodes: 2 });
   await learn();
-  await loadThread();
+  await loadThread(service);
   const call = (headers = {}) => ask("eth_call", [{ to: CONTRACT, gas: "0x30000" }, "latest"], headers);
   assert.match((await call()).label ?? "", /^stated/, "first sight");
   await until(async () => {
@@ -289,9 +285,9 @@ test("a call on proven values is proven, and stays so until a value that it read
 });
 
 test("a call that must be proven is proven at its first request, also if the cache has the answer of a node", async (t) => {
-  const { world, chain, service, follow, ask, learn, loadThread, callsOf } = await startRig(t, { nodes: 2 });
+  const { world, chain, service, follow, ask, learn, callsOf } = await startRig(t, { nodes: 2 });
   await learn();
-  await loadThread();
+  await loadThread(service);
   const call = (gas: string, headers = {}) => ask("eth_call", [{ to: CONTRACT, gas }, "latest"], headers);
   assert.match((await call("0x30000")).label ?? "", /^stated/);
   let before = 0;
@@ -314,9 +310,9 @@ test("a call that must be proven is proven at its first request, also if the cac
 });
 
 test("values that an execution has read are proven for a call that must be proven", async (t) => {
-  const { world, chain, follow, ask, learn, loadThread } = await startRig(t, { nodes: 2 });
+  const { world, chain, service, follow, ask, learn } = await startRig(t, { nodes: 2 });
   await learn();
-  await loadThread();
+  await loadThread(service);
   world.mine();
   await follow();
   const call = { to: CONTRACT, gas: "0x30000" };
@@ -327,9 +323,9 @@ test("values that an execution has read are proven for a call that must be prove
 });
 
 test("a call that was learned without proofs is proven when a client requires it, also once it was executed again", async (t) => {
-  const { world, chain, follow, ask, learn, loadThread } = await startRig(t, { nodes: 2 });
+  const { world, chain, service, follow, ask, learn } = await startRig(t, { nodes: 2 });
   await learn();
-  await loadThread();
+  await loadThread(service);
   const call = { to: CONTRACT, gas: "0x30000" };
   const simulation = [{ blockStateCalls: [{ calls: [call] }] }, "latest"];
   assert.ok(Array.isArray((await ask("eth_simulateV1", simulation)).result));
@@ -349,9 +345,9 @@ test("a call that was learned without proofs is proven when a client requires it
 });
 
 test("a call that cannot be proven asks a node once at a block", async (t) => {
-  const { world, follow, ask, learn, loadThread, callsOf } = await startRig(t, { nodes: 2 });
+  const { world, service, follow, ask, learn, callsOf } = await startRig(t, { nodes: 2 });
   await learn();
-  await loadThread();
+  await loadThread(service);
   // Clients treat prices in calls differently.
   const priced = { to: CONTRACT, gas: "0x30000", gasPrice: "0x0" };
   const fails = async () => assert.equal((await ask("eth_call", [priced, "latest"], REQUIRE)).reason, "noProof");
@@ -440,7 +436,7 @@ test("a proof ends a contest of two origins: the value is known at once, and the
 
 test("serving processes answer with the labels of the main process, also clients that require proven answers", async (t) => {
   const rig = await startRig(t, { nodes: 2, processes: 2 });
-  const { world, chain, follow, ask, balance, learn, loadThread, callsOf } = rig;
+  const { world, chain, service, follow, ask, balance, learn, callsOf } = rig;
   await learn();
   await until(async () => {
     const before = callsOf("eth_getProof");
@@ -451,7 +447,7 @@ test("serving processes answer with the labels of the main process, also clients
     return callsOf("eth_getProof") === before;
   }, "the proof of the first sight is carried");
   const call = (headers = {}) => ask("eth_call", [{ to: CONTRACT, gas: "0x30000" }, "latest"], headers);
-  await loadThread();
+  await loadThread(service);
   assert.match((await call()).label ?? "", /^stated/);
   assert.deepEqual(await call(REQUIRE), { result: wordOf(7n), reason: undefined, label: proven(chain.height) });
   world.mine([[BOB, 3n]]);

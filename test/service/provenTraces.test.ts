@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
+import { followHead } from "../support/servers/followHead.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
 import { RandomStateBlocks, STAND_IN_ACCOUNTS } from "../support/standIn/randomStateBlocks.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
@@ -40,7 +41,7 @@ const startRig = async (t: TestContext, { chain, accounts, state, node: options 
   t.after(() => service.close());
   /** Reads the balances at the newest block. Returns the number of answers from known state, and of proven ones. */
   const read = async () => {
-    await service.chains[0]?.upstreams.heads.refresh();
+    await followHead(service, chain);
     const counts = { hits: 0, proven: 0 };
     for (const account of accounts) {
       const { body, headers } = await rpc(service.url, "eth_getBalance", [account, "latest"]);

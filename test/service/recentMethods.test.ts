@@ -6,6 +6,7 @@ import { startAnvil } from "../devnet/anvil.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode, type FakeNodeOptions } from "../support/fakes/fakeNode.ts";
+import { followHead } from "../support/servers/followHead.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
 
 const SENDER = mnemonicToAccount("test test test test test test test test test test test junk");
@@ -56,7 +57,7 @@ const startFake = async (
   });
   const mine = async (count = 1) => {
     chain.mine(count);
-    await service.chains[0]?.upstreams.heads.refresh();
+    await followHead(service, chain);
   };
   const ask = async (method: string, params: readonly unknown[] = []) => (await rpc(service.url, method, params)).body;
   return { chain, node, mine, ask };

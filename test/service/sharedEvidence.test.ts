@@ -4,6 +4,7 @@ import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
+import { followHead } from "../support/servers/followHead.ts";
 import { startRedis } from "../support/servers/redis.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
@@ -50,7 +51,7 @@ const createRig = async (t: TestContext, names: readonly string[]) => {
       count: (name: string, label = "") => metric(service.opsUrl, `forebay_${name}`, ...(label === "" ? [] : [label])),
       /** Takes the newest head, and reads all balances. Returns the number of hits. */
       turn: async (): Promise<number> => {
-        await service.chains[0]?.upstreams.heads.refresh();
+        await followHead(service, written.chain);
         const balances = await Promise.all(ACCOUNTS.map((address) => read(address)));
         return balances.filter(({ isHit }) => isHit).length;
       },

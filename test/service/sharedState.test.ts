@@ -4,6 +4,7 @@ import type { Address } from "../../src/ethereum/hex.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
+import { followHead } from "../support/servers/followHead.ts";
 import { type RedisServer, startRedis } from "../support/servers/redis.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
@@ -38,7 +39,7 @@ const createRig = async (t: TestContext, source: Source) => {
   };
   const node = await startNode();
   const start = (options: Partial<ServiceChain> = {}) =>
-    startReplica(t, redis, {
+    startReplica(t, redis, written, {
       ...{ nodes: [{ url: node.url, name: "own" }], blockTimeMs: LONG_MS, forks: FORKS[source] },
       ...options,
       state: { source, waitMs: LONG_MS, probation: NO_PROBATION, ...options.state },
@@ -50,7 +51,7 @@ const createRig = async (t: TestContext, source: Source) => {
 
 type Replica = Awaited<ReturnType<typeof startReplica>>;
 
-const startReplica = async (t: TestContext, redis: RedisServer, chain: ServiceChain) => {
+const startReplica = async (t: TestContext, redis: RedisServer, written: WrittenChain, chain: ServiceChain) => {
   const service = await createService(chain, { cache: { redis: redis.url, redisTimeoutMs: 1_000 } });
   t.after(() => service.close());
   await until(async () => (await metric(service.opsUrl, "forebay_redis_up")) === 1, "Redis is connected");
@@ -66,7 +67,7 @@ const startReplica = async (t: TestContext, redis: RedisServer, chain: ServiceCh
     spent: () => metric(service.opsUrl, "forebay_state_units_spent_total", 'purpose="writeSets"'),
     /** Takes the newest head, and reads all balances. Returns the number of hits. */
     turn: async (): Promise<number> => {
-      await service.chains[0]?.upstreams.heads.refresh();
+      await followHead(service, written.chain);
       const read = await Promise.all(ACCOUNTS.map(balance));
       return read.filter(({ isHit }) => isHit).length;
     },

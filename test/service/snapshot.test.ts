@@ -10,6 +10,7 @@ import { readChunk, readHeader } from "../../src/state/snapshot/snapshotFormat.t
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
+import { followHead } from "../support/servers/followHead.ts";
 import { startRedis } from "../support/servers/redis.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
@@ -59,10 +60,7 @@ const createRig = async (t: TestContext, { share = NOT_COMPARED, hasTraces = fal
     }
     return service;
   };
-  const follow = async (service: Service) => {
-    const latest = (await service.chains[0]?.upstreams.heads.refresh())?.latest;
-    assert.equal(latest?.hash, written.chain.latest.hash);
-  };
+  const follow = (service: Service) => followHead(service, written.chain);
   /** Reads all accounts in several blocks, until it pays to follow. */
   const learn = async (service: Service) => {
     for (let count = 0; count < 4; count++) {
@@ -136,7 +134,7 @@ test("a restart on another branch begins at the newest block that is still canon
   const before = await start();
   await learn(before);
   written.mine([[BOB, 2n]]);
-  await before.chains[0]?.upstreams.heads.refresh();
+  await followHead(before, written.chain);
   assert.equal((await balance(before, BOB)).body.result, "0x2");
   await before.close();
   written.chain.rewind(1);

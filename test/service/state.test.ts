@@ -11,6 +11,7 @@ import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { ComparedReads } from "../support/servers/comparedReads.ts";
+import { followAnvil, followHead } from "../support/servers/followHead.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 import { compareRounds } from "../support/standIn/compareRounds.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
@@ -46,12 +47,7 @@ const startRig = async (t: TestContext, options: Partial<ServiceChain> = {}) => 
     state: { waitMs: LONG_MS, ...options.state },
   });
   t.after(() => service.close());
-  const heads = service.chains[0]?.upstreams.heads;
-  /** Makes the newest block the served head. */
-  const follow = async () => {
-    const latest = (await heads?.refresh())?.latest;
-    assert.equal(latest?.hash, written.chain.latest.hash);
-  };
+  const follow = () => followHead(service, written.chain);
   const balance = (address: Address, tag: unknown = "latest") => rpc(service.url, "eth_getBalance", [address, tag]);
   /** Seals a block, and reads all accounts. */
   const turn = async () => {
@@ -210,7 +206,7 @@ test("state.follow changes with a reload", async (t) => {
     node.calls.clear();
     for (let count = 0; count < 5; count++) {
       written.mine();
-      await forebay.chains[0]?.upstreams.heads.refresh();
+      await followHead(forebay, written.chain);
       for (const address of ACCOUNTS) {
         await rpc(forebay.url, "eth_getBalance", [address, "latest"]);
       }
@@ -268,7 +264,7 @@ const startForReload = async (t: TestContext, processes = 1) => {
     for (const [address, balance] of changes) {
       balances.set(address, balance);
     }
-    await forebay.chains[0]?.upstreams.heads.refresh();
+    await followHead(forebay, written.chain);
     return readAll();
   };
   for (let count = 0; count < 4; count++) {
@@ -316,9 +312,12 @@ const startOnAnvil = async (t: TestContext, state: ServiceChain["state"]) => {
     state: { waitMs: LONG_MS, ...TRACES, ...state },
   });
   t.after(() => service.close());
-  const turn = async () => {
+  const mine = async () => {
     await anvil.call("evm_mine");
-    await service.chains[0]?.upstreams.heads.refresh();
+    await followAnvil(service, anvil);
+  };
+  const turn = async () => {
+    await mine();
     for (const address of ACCOUNTS) {
       await rpc(service.url, "eth_getBalance", [address, "latest"]);
     }
@@ -326,7 +325,7 @@ const startOnAnvil = async (t: TestContext, state: ServiceChain["state"]) => {
   for (let count = 0; count < 4; count++) {
     await turn();
   }
-  return { anvil, service, turn };
+  return { anvil, service, mine, turn };
 };
 
 test("a development node is not followed by default", async (t) => {
@@ -335,10 +334,9 @@ test("a development node is not followed by default", async (t) => {
 });
 
 test("a method that changes a development node's state drops all values", async (t) => {
-  const { service, anvil, turn } = await startOnAnvil(t, { follow: "plain" });
+  const { service, mine, turn } = await startOnAnvil(t, { follow: "plain" });
   await turn();
-  await anvil.call("evm_mine");
-  await service.chains[0]?.upstreams.heads.refresh();
+  await mine();
   const balance = () => rpc(service.url, "eth_getBalance", [ALICE, "latest"]);
   assert.equal(statusOf(await balance()), STATE_HIT);
   await rpc(service.url, "anvil_setBalance", [ALICE, "0x77"]);
@@ -347,10 +345,9 @@ test("a method that changes a development node's state drops all values", async 
 });
 
 test("a node's value that differs from the known one drops all values", async (t) => {
-  const { service, anvil, turn } = await startOnAnvil(t, { follow: "plain" });
+  const { service, anvil, mine, turn } = await startOnAnvil(t, { follow: "plain" });
   await turn();
-  await anvil.call("evm_mine");
-  await service.chains[0]?.upstreams.heads.refresh();
+  await mine();
   // No write set shows this change, and forebay does not see the call.
   await anvil.call("anvil_setBalance", ALICE, "0x77");
   assert.equal((await rpc(service.url, "eth_getBalance", [ALICE, "latest"])).body.result, "0x0");
@@ -373,7 +370,7 @@ test("blocks that are read for a trace are no reads of clients: no receipts are 
   const { node, service } = await startTraced(t, written.chain, TRACES);
   for (let count = 0; count < 8; count++) {
     written.mine();
-    await service.chains[0]?.upstreams.heads.refresh();
+    await followHead(service, written.chain);
     for (const address of ACCOUNTS) {
       await rpc(service.url, "eth_getBalance", [address, "latest"]);
     }

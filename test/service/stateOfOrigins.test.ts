@@ -4,6 +4,7 @@ import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { type Lie, type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
+import { followHead } from "../support/servers/followHead.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
@@ -97,7 +98,7 @@ const startRig = async (
   };
   const mine = async (balance?: bigint): Promise<void> => {
     written.mine(balance === undefined ? [] : [[ALICE, balance]]);
-    await upstreams?.heads.refresh();
+    await followHead(service, written.chain);
   };
   const asked = (...methods: readonly string[]): number =>
     nodes.reduce((sum, { calls }) => sum + methods.reduce((all, method) => all + (calls.get(method) ?? 0), 0), 0);

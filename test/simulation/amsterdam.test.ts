@@ -28,10 +28,12 @@ import { createContext } from "../support/builders/request.ts";
 import { readerOf } from "../support/builders/stateRoot.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
+import { readyWorkers } from "../support/servers/readyWorkers.ts";
 import { maskSimulation } from "../vectors/maskSimulation.ts";
 
 const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1 });
 after(() => workers.close());
+await readyWorkers(workers, 1);
 const simulatorOf = (fork: "bpo2" | "amsterdam") =>
   createSimulator({ workers, forks: () => fixedForks(1n, fork), nativesAt: () => [], ...SIMULATOR_OPTIONS });
 const simulator = simulatorOf("amsterdam");

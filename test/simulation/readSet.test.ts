@@ -10,9 +10,11 @@ import { PARENT } from "../support/builders/parentBlock.ts";
 import type { PlainAccount } from "../support/builders/stateRoot.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
+import { readyWorkers } from "../support/servers/readyWorkers.ts";
 
 const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1 });
 after(() => workers.close());
+await readyWorkers(workers, 1);
 
 const SENDER: Address = `0x${"aa".repeat(20)}`;
 const READER: Address = `0x${"cc".repeat(20)}`;

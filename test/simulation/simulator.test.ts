@@ -240,6 +240,7 @@ test("an estimate has geth's errors", async () => {
 test("simulate.engine: reference executes with the library, and leaves chains of the OP stack to a node", async (t) => {
   const byLibrary = new EvmWorkers({ entry: workerEntry("simulation"), size: 1, engine: "reference" });
   t.after(() => byLibrary.close());
+  await readyWorkers(byLibrary, 1);
   const options = { ...OPTIONS, workers: byLibrary };
   const call = () => payload({ from: SENDER, to: READER });
   const [block] = await read(createSimulator(options).simulate(call(), base(), never));

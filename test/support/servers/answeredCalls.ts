@@ -7,6 +7,7 @@ import { metric, rpc } from "../clients/rpc.ts";
 import { until } from "../clients/until.ts";
 import { type Lie, startLyingNode } from "../fakes/lyingNode.ts";
 import { deploy } from "./deployed.ts";
+import { followAnvil } from "./followHead.ts";
 import type { Lifespan } from "./redis.ts";
 import { createService, type ServiceChain } from "./service.ts";
 
@@ -62,9 +63,7 @@ export const startAnsweredCalls = async (
   });
   t.after(() => service.close());
   /** Makes the newest block the served head. */
-  const follow = async (): Promise<void> => {
-    await service.chains[0]?.upstreams.heads.refresh();
-  };
+  const follow = () => followAnvil(service, anvil);
   const mine = async (): Promise<void> => {
     await anvil.call("evm_mine");
     await follow();

@@ -1,3 +1,4 @@
+import { followHead } from "../servers/followHead.ts";
 import type { Service } from "../servers/service.ts";
 import type { RandomStateBlocks } from "./randomStateBlocks.ts";
 import type { StandInChain } from "./standInChain.ts";
@@ -23,7 +24,7 @@ export const compareRounds = async (options: CompareRoundsOptions): Promise<void
     for (let mined = 0; mined <= depth; mined++) {
       await blocks.mine();
     }
-    await service.chains[0]?.upstreams.heads.refresh();
+    await followHead(service, chain);
     await Promise.all([compared.compareOnce(), compared.compareOnce()]);
   }
 };
