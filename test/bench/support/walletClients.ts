@@ -24,6 +24,8 @@ export interface WalletClients {
 const REFRESH_MS = 4_000;
 const NONCE_SHARE = 0.1;
 const CONNECTIONS = 32;
+/** A call that must be proven waits until it is learned. Others must not wait behind it. */
+const CONNECTIONS_OF_WAITING = 512;
 const SECOND_MS = 1_000;
 const SEED = 7;
 
@@ -35,7 +37,7 @@ const JSON_TYPE = { "content-type": "application/json" };
 export const startWalletClients = (load: WalletLoad): WalletClients => {
   const { url, wallets, pools, quotesPerSecond, requires = false } = load;
   const random = createRandom(SEED);
-  const pool = new Pool(url, { connections: CONNECTIONS });
+  const pool = new Pool(url, { connections: requires ? CONNECTIONS_OF_WAITING : CONNECTIONS });
   const calls = new Map<string, number>();
   const pending = new Set<Promise<void>>();
   const hitsMs: number[] = [];
