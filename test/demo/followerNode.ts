@@ -45,7 +45,7 @@ export const startFollower = async (devnet: Devnet): Promise<FollowerNode> => {
     for (const raw of block.transactions) {
       await target.call("eth_sendRawTransaction", raw);
     }
-    await target.call("evm_mine");
+    await target.mine("evm_mine");
     const { hash } = (await target.call("eth_getBlockByNumber", "latest", false)) as FollowedBlock;
     if (hash !== block.hash) {
       throw new Error("the second node sealed another block");

@@ -27,6 +27,11 @@ export interface Anvil {
   call(method: string, ...params: readonly unknown[]): Promise<unknown>;
   /** Sends calls of one method in parallel. Returns the results in order. */
   callAll(method: string, params: readonly (readonly unknown[])[]): Promise<unknown[]>;
+  /**
+   * Sends a call that mines or replaces blocks, while no other call runs. While anvil mines, a read at the newest block's hash
+   * returns the state of the next block.
+   */
+  mine(method: "evm_mine" | "anvil_reorg", ...params: readonly unknown[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -93,6 +98,26 @@ const stop = async (child: ChildProcess): Promise<void> => {
   clearTimeout(timer);
 };
 
+/** Creates two ways to run actions: `beside` others, and `alone`, after those that run and before those that come. */
+const createGate = () => {
+  const running = new Set<Promise<unknown>>();
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    beside: async <T>(act: () => Promise<T>): Promise<T> => {
+      await last;
+      const run = act();
+      const ended = run.catch(() => undefined).finally(() => running.delete(ended));
+      running.add(ended);
+      return run;
+    },
+    alone: <T>(act: () => Promise<T>): Promise<T> => {
+      const run = last.then(() => Promise.all(running)).then(act);
+      last = run.catch(() => undefined);
+      return run;
+    },
+  };
+};
+
 /** Starts a real node on `port`, or on a free one. It is ended by its process id. */
 export const startAnvil = async (args: readonly string[], port = 0): Promise<Anvil> => {
   const child = spawn(findAnvil(import.meta.url), ["--port", String(port), "--no-request-size-limit", ...args], {
@@ -111,10 +136,20 @@ export const startAnvil = async (args: readonly string[], port = 0): Promise<Anv
   const dispatcher = new Agent({ connections: 8, headersTimeout: ANSWER_TIMEOUT_MS });
   let nextId = 1;
 
-  const post = async (body: string): Promise<string> => {
+  const gate = createGate();
+  const send = async (body: string): Promise<string> => {
     const headers = { "content-type": "application/json" };
     const answer = await request(url, { method: "POST", headers, body, dispatcher });
     return answer.body.text();
+  };
+  const post = (body: string): Promise<string> => gate.beside(() => send(body));
+  const callBy = async (by: typeof post, method: string, params: readonly unknown[]): Promise<unknown> => {
+    const body = JSON.stringify({ jsonrpc: "2.0", id: nextId++, method, params });
+    const { result, error }: RpcResponse = JSON.parse(await by(body));
+    if (error !== undefined) {
+      throw new AnvilError(method, error);
+    }
+    return result;
   };
 
   const callAll = async (method: string, params: readonly (readonly unknown[])[]): Promise<unknown[]> => {
@@ -141,14 +176,9 @@ export const startAnvil = async (args: readonly string[], port = 0): Promise<Anv
     pid: child.pid,
     post,
     callAll,
-    call: async (method, ...params) => {
-      const { result, error }: RpcResponse = JSON.parse(
-        await post(JSON.stringify({ jsonrpc: "2.0", id: nextId++, method, params })),
-      );
-      if (error !== undefined) {
-        throw new AnvilError(method, error);
-      }
-      return result;
+    call: (method, ...params) => callBy(post, method, params),
+    mine: async (method, ...params) => {
+      await gate.alone(() => callBy(send, method, params));
     },
     close: async () => {
       await dispatcher.destroy();

@@ -43,6 +43,9 @@ const sendRaw = (devnet: Devnet, raw: Hex) =>
 
 const [alice, bob] = devAccounts;
 assert.ok(alice && bob);
+/** A creation that runs until its gas is used. */
+const LONG = { data: "0x5b5f56", gas: 16_000_000n } as const;
+const LONG_TRANSACTIONS = 3;
 const FEES = { maxFeePerGas: 20n * 10n ** 9n, maxPriorityFeePerGas: 1n, gas: 500_000n } as const;
 
 const signed = (devnet: Devnet, nonce: number, transaction: { to?: Hex; data?: Hex; value?: bigint } = {}) =>
@@ -312,4 +315,28 @@ test("pausing keeps the block open, resuming seals it", async () => {
   const sealed = once(devnet.events, "sealed");
   devnet.resumeSealing();
   await sealed;
+});
+
+test("while a block is sealed, the state of the block before stays", async () => {
+  await using devnet = await createDevnet({ manual: true });
+  const { hash } = (await devnet.rpc("eth_getBlockByNumber", "latest", false)) as NodeBlock;
+  const params = [bob.address, { blockHash: hash }];
+  const read = () => send(devnet, { jsonrpc: "2.0", id: 1, method: "eth_getBalance", params });
+  const before = await read();
+  await sendRaw(devnet, await signed(devnet, 0));
+  await sendRaw(devnet, await signed(devnet, 1, { value: 1n }));
+  for (let nonce = 2; nonce < 2 + LONG_TRANSACTIONS; nonce++) {
+    const transaction = { type: "eip1559", chainId: devnet.chainId, nonce, ...FEES, ...LONG } as const;
+    await sendRaw(devnet, await alice.signTransaction(transaction));
+  }
+  await devnet.step();
+  await devnet.step();
+  let isSealed = false;
+  const sealing = devnet.sealNow().finally(() => {
+    isSealed = true;
+  });
+  while (!isSealed) {
+    assert.deepEqual(await read(), before);
+  }
+  await sealing;
 });

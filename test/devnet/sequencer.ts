@@ -153,7 +153,7 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     }
     const expected = job?.included.map(({ hash }) => hash).join();
     job = undefined;
-    await node().call("evm_mine");
+    await node().mine("evm_mine");
     const block = await latestBlock(node());
     if (block.transactions.join() !== expected) {
       throw new Error(`sealed another block: ${block.number}`);
@@ -238,7 +238,7 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
       turn(async () => {
         await giveBack();
         handedNonces.clear();
-        await node().call("anvil_reorg", depth, []);
+        await node().mine("anvil_reorg", depth, []);
         events.emit("reorg", depth);
       }),
     between: (act) =>
