@@ -168,16 +168,9 @@ export class RemoteState {
     response: RpcResponse,
     answer: Promise<StateOutcome>,
   ): Promise<RpcResponse> {
-    let found: StateOutcome = {};
-    const settled = answer.then(
-      (outcome) => {
-        found = outcome;
-      },
-      // The main process has ended.
-      () => undefined,
-    );
-    await resultWithin(settled, context.deadlineMs - performance.now());
-    const { body, proof } = found;
+    // Rejects if the main process has ended.
+    const settled = answer.catch((): StateOutcome => ({}));
+    const { body, proof } = (await resultWithin(settled, context.deadlineMs - performance.now()))?.result ?? {};
     return body !== undefined && proof === "proven" ? { ...response, body, block, proof } : response;
   }
 }
