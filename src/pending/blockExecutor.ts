@@ -28,15 +28,17 @@ export class BlockExecutor {
       ? { block, changes: (content) => this.#execute(block.hash, content) }
       : "unsupported";
 
-  async #execute(hash: Hash, { receiptsRoot, ...content }: BlockContent): Promise<BlockChanges> {
+  async #execute(hash: Hash, content: BlockContent): Promise<BlockChanges> {
     const { executor, skipsReceiptsRoot } = this.#options;
     const { number, parentHash } = content.environment;
     const through = this.#executed?.hash === parentHash ? this.#executed.id : undefined;
     executor.rebase({ number: number - 1n, hash: parentHash }, through);
     this.#executed = undefined;
     const id = ++this.#lastId;
-    const block = { ...content, receiptsRoot: skipsReceiptsRoot ? undefined : receiptsRoot };
-    const changes = await executeAfter([], block, (job) => executor.execute({ ...job, id }));
+    const changes = await executeAfter([], content, {
+      skipsReceiptsRoot,
+      execute: (job) => executor.execute({ ...job, id }),
+    });
     if (typeof changes !== "string" && id === this.#lastId) {
       this.#executed = { hash, id };
     }

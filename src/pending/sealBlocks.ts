@@ -2,6 +2,7 @@ import type { HeaderFields, Heads } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { type Data, isQuantity } from "../ethereum/hex.ts";
+import type { BlockContent } from "../state/sources/blockContent.ts";
 import type { BlockChanges, ExecutedBlock } from "../state/sources/executedSource.ts";
 import { isAbsent } from "../verification/jsonFields.ts";
 import type { BlockPart, PendingBlockState, PendingChain } from "./applyMessage.ts";
@@ -127,12 +128,14 @@ const completionOf = (
   { pipeline, skipsReceiptsRoot }: SealOptions,
 ): ExecutedBlock["changes"] => {
   const parts = executedParts(pending, pipeline);
-  return async ({ receiptsRoot, ...content }) => {
+  const execute: ExecuteRest = (job) => pipeline.executeRemainder(job);
+  return async (content) => {
     const common = commonParts(parts, content.transactions);
-    const block = { ...content, receiptsRoot: skipsReceiptsRoot ? undefined : receiptsRoot };
-    return common.length === 0 ? "incomplete" : executeAfter(common, block, (job) => pipeline.executeRemainder(job));
+    return common.length === 0 ? "incomplete" : executeAfter(common, content, { skipsReceiptsRoot, execute });
   };
 };
+
+type ExecuteRest = (job: Omit<FlashblockJob, "id">) => Promise<Execution>;
 
 /**
  * Executes the transactions of a sealed block after those of `parts`, or all of them. Gas, bloom and receipts root of the whole
@@ -140,12 +143,8 @@ const completionOf = (
  */
 export const executeAfter = async (
   parts: readonly ExecutedPart[],
-  {
-    environment,
-    transactions,
-    ...expected
-  }: Pick<FlashblockJob, "environment" | "transactions"> & FlashblockJob["expected"],
-  execute: (job: Omit<FlashblockJob, "id">) => Promise<Execution>,
+  { environment, transactions, receiptsRoot, ...expected }: BlockContent,
+  { skipsReceiptsRoot, execute }: ReconcileOptions & { readonly execute: ExecuteRest },
 ): Promise<BlockChanges> => {
   const { outcome, unverified } = await execute({
     before: parts.at(-1)?.job,
@@ -154,7 +153,7 @@ export const executeAfter = async (
     transactions: transactions.slice(countOf(parts)),
     accessList: [],
     hasPostExec: false,
-    expected,
+    expected: { ...expected, receiptsRoot: skipsReceiptsRoot ? undefined : receiptsRoot },
   });
   if (outcome === undefined) {
     return isMismatch(unverified) ? "mismatch" : "error";
