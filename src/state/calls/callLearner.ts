@@ -232,11 +232,11 @@ export class CallLearner {
     const { loader, cost } = this.#options;
     const { budget } = cost;
     const unitsOf = (each: readonly Attempt[]) => loader.unitsFor(keysOf(each), block);
-    const ofClients = [...byClient(attempts)].flatMap(([clientId, own]) => [
+    const ofClients = [...Map.groupBy(attempts, ({ clientId }) => clientId)].flatMap(([clientId, own]) => [
       ...affordable(own.filter(isRequired), unitsOf, budget.forProofsOf(clientId)),
-      ...affordable(own.filter(isLearned), unitsOf, budget.forLearningOf(clientId)),
+      ...affordable(own.filter(isBackground), unitsOf, budget.forLearningOf(clientId)),
     ]);
-    const learned = affordable(ofClients.filter(isLearned), unitsOf, budget.forLearning);
+    const learned = affordable(ofClients.filter(isBackground), unitsOf, budget.forLearning);
     const allowed = [...ofClients.filter(isRequired), ...learned];
     this.#refuseAll(
       attempts.filter((each) => !allowed.includes(each)),
@@ -253,10 +253,8 @@ export class CallLearner {
       return;
     }
     await loader.load(keys, block, (units) => {
-      for (const [clientId, own] of byClient(attempts)) {
-        const unitsOf = (each: readonly Attempt[]) => (units * keysOf(each).length) / keys.length;
-        cost.spend("proofs", unitsOf(own.filter(isRequired)), clientId);
-        cost.spend("learning", unitsOf(own.filter(isLearned)), clientId);
+      for (const { clientId, requiresProof, keys: own } of attempts) {
+        cost.spend(requiresProof ? "proofs" : "learning", (units * own.length) / keys.length, clientId);
       }
     });
   }
@@ -264,11 +262,9 @@ export class CallLearner {
 
 const isRequired = ({ requiresProof }: Attempt): boolean => requiresProof;
 
-const isLearned = (attempt: Attempt): boolean => !isRequired(attempt);
+const isBackground = (attempt: Attempt): boolean => !isRequired(attempt);
 
 const keysOf = (attempts: readonly Attempt[]): readonly StateKey[] => attempts.flatMap(({ keys }) => keys);
-
-const byClient = (attempts: readonly Attempt[]) => Map.groupBy(attempts, ({ clientId }) => clientId);
 
 /** Adds the keys that an execution lacks. Returns false if it lacked all of them before, or if they are too many. */
 const isProgress = (missing: readonly StateKey[], lacked: Set<string>): boolean => {
