@@ -27,6 +27,8 @@ export interface StateKeys {
   readonly blockHashes: readonly bigint[];
 }
 
+export const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
+
 /** Fetched state values. They are plain data, so that threads can send them to each other. */
 export interface StateValues {
   readonly accounts: readonly (readonly [Address, AccountState | undefined])[];

@@ -1,6 +1,13 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../core/heads.ts";
-import type { AccountChange, StateChanges, StateKeys, StateReader, StateValues } from "../core/stateReader.ts";
+import {
+  type AccountChange,
+  NO_KEYS,
+  type StateChanges,
+  type StateKeys,
+  type StateReader,
+  type StateValues,
+} from "../core/stateReader.ts";
 import type { Address } from "../ethereum/hex.ts";
 import { CachedState, type CachedStateOptions } from "../evm/reads/cachedState.ts";
 import type { GuessedValues } from "../evm/reads/guesses.ts";
@@ -17,7 +24,7 @@ export interface ExecutedChainOptions extends CachedStateOptions {
 }
 
 /** The result of one fetch, as numbers of values. */
-export interface StateFetchResult {
+interface StateFetchResult {
   readonly requested: number;
   /** Further values that a node returned because the calls of the hint read them. */
   readonly traced: number;
@@ -25,7 +32,6 @@ export interface StateFetchResult {
   readonly predicted: StateKeys;
 }
 
-const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
 const MAX_IMPLEMENTATIONS = 10_000;
 /** A value counts each time it is set. Above this number all values are discarded. */
 const MAX_KNOWN_VALUES = 2_000_000;

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { StateChanges, StateKeys } from "../core/stateReader.ts";
+import { NO_KEYS, type StateChanges, type StateKeys } from "../core/stateReader.ts";
 import type { ExecutionContext } from "../evm/engine.ts";
 import { alternatingGuesses } from "../evm/reads/guesses.ts";
 import { type FoundKeys, KeySearch } from "../evm/reads/keySearch.ts";
@@ -26,7 +26,6 @@ const MAX_FETCHED = 50_000;
 const TIMEOUT_MS = 30_000;
 /** After this number of values, predicted keys are no longer fetched. */
 const MAX_PREDICTED = 2_000;
-const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
 /** Successive rounds without a value to fetch. Another message may have fetched it. */
 const MAX_IDLE_ROUNDS = 8;
 const FIRST_PAUSE_MS = 50;

@@ -37,9 +37,11 @@ export const parseSingle = ({ field }: Pick<StateKey, "field">, result: unknown)
   if (field === "code") {
     return isData(result) ? codeDigits(parseData(result)) : undefined;
   }
-  const digits = isQuantity(result) ? result.slice(2).toLowerCase().padStart(DIGITS, "0") : undefined;
-  return digits?.length === DIGITS ? digits : undefined;
+  return digitsOf(result);
 };
+
+const digitsOf = (value: unknown): string | undefined =>
+  isQuantity(value) && value.length <= 2 + DIGITS ? value.slice(2).toLowerCase().padStart(DIGITS, "0") : undefined;
 
 /** Creates the call that reads a block by number. */
 export const blockHashCall = (number: bigint): Call =>
@@ -160,9 +162,6 @@ export const proofCalls = (keys: readonly StateKey[], block: Hash): readonly Sha
       parse: (result) => parseProof(part, result),
     })),
   );
-
-const digitsOf = (value: unknown): string | undefined =>
-  isQuantity(value) && value.length <= 2 + DIGITS ? value.slice(2).toLowerCase().padStart(DIGITS, "0") : undefined;
 
 const codeOf = (value: unknown): string | undefined => {
   if (!isHash(value)) {
