@@ -1,9 +1,10 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../../core/heads.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
-import { keyName, type StateField, type StateKey } from "../stateKey.ts";
+import type { StateField, StateKey } from "../stateKey.ts";
 import type { WriteSet } from "../writeSet.ts";
 import { ClearedStorage } from "./clearedStorage.ts";
+import { type Contest, ContestedValues } from "./contestedValues.ts";
 import { ENTRY_BYTES, type Entry } from "./entryPages.ts";
 import { FollowedBlocks } from "./followedBlocks.ts";
 import { FIELD_CODES, fieldOf, KeyEncoder, keyAt, type TableKey, type ValuePlace } from "./keyEncoder.ts";
@@ -19,9 +20,6 @@ const CODE_SHARE = 0.25;
 /** The share of the table for write sets of blocks above the oldest readable one. */
 const HISTORY_SHARE = 0.5;
 const CODE_OVERHEAD_BYTES = 200;
-const MAX_CONTESTED = 10_000;
-/** Nodes may make a contested value known again after this time. */
-const CONTESTED_MS = 600_000;
 
 /**
  * `agreed`: the known value is older than the block, or from its write set. `same`: a node had returned it for this block.
@@ -56,13 +54,6 @@ export interface ValueProvenance {
   readonly node: string | undefined;
 }
 
-/** A value is contested if origins disagree on it, or are asked about it now. */
-interface Contest {
-  readonly block: BlockId;
-  /** Called when a proof makes the value known: with the value at the contested block, if the proof shows it. */
-  onProven(value: string | undefined): void;
-}
-
 /** A value that a node returned: 64 digits of hex. */
 interface FetchedValue {
   readonly value: string;
@@ -82,14 +73,7 @@ export class ValueStore {
   readonly #key = new KeyEncoder();
   readonly #blocks: FollowedBlocks;
   readonly givers = new ValueGivers();
-  /** By the name of the key. */
-  readonly #contested = new LRUCache<string, Contest>({
-    max: MAX_CONTESTED,
-    ttl: CONTESTED_MS,
-    ttlResolution: 0,
-    // One that nothing ends would hold the chain of its judge, also after a reload.
-    ttlAutopurge: true,
-  });
+  readonly #contested = new ContestedValues();
   /** Values at other blocks. */
   readonly unfollowed: UnfollowedValues;
   readonly used = new UsedValues();
@@ -229,7 +213,7 @@ export class ValueStore {
 
   /** Forgets one value. No response makes it known until `settle`, but a proof at this block or a later one does. */
   contest(key: StateKey, block: BlockId, onProven: Contest["onProven"]): void {
-    this.#contested.set(keyName(key), { block, onProven });
+    this.#contested.begin(key, { block, onProven });
     const entry = this.isApplied(block) ? this.#find(key, Number(block.number)) : 0;
     if (entry !== 0) {
       this.#table.setGiver(entry, FORGOTTEN);
@@ -238,7 +222,7 @@ export class ValueStore {
 
   /** Ends the contest of a value. */
   settle(key: StateKey): void {
-    this.#contested.delete(keyName(key));
+    this.#contested.end(key);
   }
 
   /** Forgets all values that are known on the word of this node alone, and those of nodes whose names are not known. */
@@ -282,7 +266,7 @@ export class ValueStore {
   }
 
   #addFetched(key: StateKey, block: BlockId, fetched: FetchedValue): AddResult {
-    const contest = this.#contested.size === 0 ? undefined : this.#contested.get(keyName(key));
+    const contest = this.#contested.find(key);
     if (contest === undefined) {
       return this.#addUncontested(key, block, fetched);
     }
