@@ -3,6 +3,8 @@ import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../src/ethereum/keccak.ts";
+import type { ProvenValues } from "../../src/state/fetch/proofReader.ts";
 import type { CountedRead } from "../../src/state/stateCost.ts";
 import { StateFollower } from "../../src/state/stateFollower.ts";
 import type { StateField, StateKey } from "../../src/state/stateKey.ts";
@@ -28,7 +30,14 @@ const LONG_MS = 60_000;
 const block = (number: bigint, fork = 0): BlockId => ({ number, hash: hashOf(number, fork) });
 const balanceOf = (address: Address): StateKey => ({ field: "balance", address, slot: undefined });
 
-const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS } = {}) => {
+interface RigOptions {
+  readonly waitMs?: number;
+  readonly blockTimeMs?: number;
+  /** What a proof shows of each account. Default: no value is read by proof. */
+  readonly proven?: ProvenValues["values"];
+}
+
+const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS, proven }: RigOptions = {}) => {
   const heads = createFakeHeads(FIRST);
   heads.move(block(FIRST));
   const source = new FakeWriteSets();
@@ -68,6 +77,12 @@ const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS } = {}) => {
     never: new Set([NEVER]),
     waits: new WriteSetWaits({ waitMs, blockTimeMs: () => blockTimeMs, chain: "chain", telemetry }),
     checks: { onLocalRead: () => undefined },
+    proofs: proven && {
+      isWanted: () => true,
+      read: async (_keys, at) => [
+        { values: proven, response: { body: Buffer.from("{}"), status: {}, verified: true, block: at } },
+      ],
+    },
     ...{ chain: "chain", telemetry },
   });
   const asked: BlockId[] = [];
@@ -213,4 +228,30 @@ test("a response that began before all values were dropped does not enter", asyn
   await pending;
   assert.equal(textOf(read(key, block(FIRST), "0x2")), "0x2");
   assert.equal(asked.length, 1);
+});
+
+const CODE = "0x60016002";
+const CODE_KEY: StateKey = { field: "code", address: ACCOUNT, slot: undefined };
+const PROVEN_CODE: RigOptions = {
+  proven: [[CODE_KEY, keccak256Hex(Buffer.from(CODE.slice(2), "hex")).slice(2)]],
+};
+
+test("a code that a node returned is proven by its hash in the account's proof", async () => {
+  const { read, asked } = createRig(PROVEN_CODE);
+  const first = await read(CODE_KEY, block(FIRST), CODE, {}, false, "eth_getCode");
+  assert.equal(textOf(first), CODE);
+  assert.equal(first.proof, "proven");
+  const second = await read(CODE_KEY, block(FIRST), "0xdead", {}, false, "eth_getCode");
+  assert.equal(textOf(second), CODE);
+  assert.equal(second.proof, "proven");
+  assert.equal(asked.length, 1);
+});
+
+test("a code with another hash than in the account's proof is not proven, and does not become known", async () => {
+  const { read, asked } = createRig(PROVEN_CODE);
+  const wrong = await read(CODE_KEY, block(FIRST), "0x6001", {}, false, "eth_getCode");
+  assert.equal(wrong.proof, undefined);
+  const right = await read(CODE_KEY, block(FIRST), CODE, {}, false, "eth_getCode");
+  assert.equal(textOf(right), CODE);
+  assert.equal(asked.length, 2);
 });

@@ -230,6 +230,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   },
   uncheckedCode: {
     ...PROVEN_RUN,
+    test: "test/state/stateReads.test.ts",
     edits: [
       {
         file: "src/state/stateReads.ts",
