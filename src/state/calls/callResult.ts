@@ -123,9 +123,9 @@ const HEADER_OPCODES: ReadonlySet<EnvironmentOpcode> = new Set([
  * Whether all that a run read can be proven. Nothing proves that an account which it creates has no slots (EIP-7610), and the hash of
  * an earlier block. Clients treat fees in calls differently.
  */
-export const isProvable = (readSet: ReadSet): boolean =>
-  !readSet.accounts.some(({ fields }) => fields.includes("storage")) &&
-  [...callReads(readSet).blockOpcodes].every((opcode) => HEADER_OPCODES.has(opcode));
+export const isProvable = ({ accounts }: ReadSet, { blockOpcodes }: Pick<CallReads, "blockOpcodes">): boolean =>
+  !accounts.some(({ fields }) => fields.includes("storage")) &&
+  [...blockOpcodes].every((opcode) => HEADER_OPCODES.has(opcode));
 
 /** Returns the keys of all values on which an answer depends. */
 export const valuesRead = ({ keys, emptiness }: CallReads): readonly StateKey[] => [

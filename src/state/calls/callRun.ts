@@ -39,4 +39,7 @@ export type RunCall = (run: CallRun) => Promise<CallOutcome>;
 export const fieldsOfCall = (key: string): Readonly<Record<string, unknown>> => Object(paramsOfKey(key)[0]);
 
 /** Returns the parameters of a call without the block, from the canonical text of method and parameters. */
-export const paramsOfKey = (key: string): readonly unknown[] => JSON.parse(key)[1];
+export const paramsOfKey = (key: string): readonly unknown[] => JSON.parse(paramsTextOfKey(key));
+
+/** Returns the JSON text of the parameters without the block. */
+export const paramsTextOfKey = (key: string): string => key.slice(key.indexOf(",") + 1, -1);

@@ -14,13 +14,13 @@ import {
   resultHeader,
   valuesRead,
 } from "./callResult.ts";
-import { type BlockCall, type CallOutcome, fieldsOfCall, paramsOfKey, type RunCall } from "./callRun.ts";
+import { type BlockCall, type CallOutcome, fieldsOfCall, paramsTextOfKey, type RunCall } from "./callRun.ts";
 import type { Refusal } from "./callTable.ts";
 import type { NodeDefaults, NodeDefaultsCache } from "./nodeDefaults.ts";
 import { RunState, type RunStateOptions } from "./runState.ts";
 
 export interface CallRunnerOptions extends RunStateOptions {
-  readonly values: Pick<ValueStore, "get" | "code" | "hasProof" | "isReadable">;
+  readonly values: RunStateOptions["values"] & Pick<ValueStore, "isReadable">;
   readonly follower: Pick<StateFollower, "generation">;
   readonly defaults: Pick<NodeDefaultsCache, "known">;
   /** Accounts whose values are always read from a node. */
@@ -49,6 +49,15 @@ export type KnownRun =
   | { readonly kind: "missing"; readonly keys: readonly StateKey[] }
   | { readonly kind: "refused"; readonly refusal: Refusal };
 
+/** What an execution returned, as far as it decides whether the result may answer. */
+interface Judged extends Pick<CallOutcome, "result" | "holdsWithLessGas"> {
+  readonly reads: CallReads;
+  /** The call has the same result whatever the base fee is. */
+  readonly isFree: boolean;
+  /** Undefined if no proof of values proves the result. */
+  readonly stated: readonly StateKey[] | undefined;
+}
+
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
@@ -73,11 +82,12 @@ export class CallRunner {
   async run(call: KnownCall, gasCap: bigint): Promise<KnownRun> {
     const { run } = this.#options;
     const { key, method, block, expected } = call;
-    const state = new RunState(this.#options, block, expected && expectedKeys(expected, key));
+    const fields = fieldsOfCall(key);
+    const state = new RunState(this.#options, block, expected && expectedKeys(expected, fields));
     let outcome: CallOutcome;
     try {
       // The bytes of a Buffer would be a part of a larger one, which a message to a thread copies as a whole.
-      const paramsText = encoder.encode(JSON.stringify(paramsOfKey(key)));
+      const paramsText = encoder.encode(paramsTextOfKey(key));
       outcome = await run({ method, paramsText, block, source: state, gasCap });
     } catch {
       return state.missing === undefined ? refused("failed") : { kind: "missing", keys: state.missing };
@@ -87,8 +97,10 @@ export class CallRunner {
     if (guessed.length > 0) {
       return { kind: "missing", keys: guessed };
     }
-    const mayProve = isProvable(outcome.reads) && isFree(call) && hasEnoughGas(key, gasCap);
-    return this.#judge(call, outcome, mayProve ? state.withoutProof(valuesRead(reads)) : undefined);
+    const isFree = method === "eth_call" && !PRICES.some((price) => price in fields);
+    const mayProve = isFree && isProvable(outcome.reads, reads) && hasEnoughGas(fields, gasCap);
+    const stated = mayProve ? state.withoutProof(valuesRead(reads)) : undefined;
+    return this.#judge(call, { ...outcome, reads, isFree, stated });
   }
 
   /**
@@ -113,12 +125,8 @@ export class CallRunner {
     return run.kind === "answer" && hasHeaderValues(run.answer.reads, defaults) ? run.answer : undefined;
   }
 
-  /** Decides whether the outcome of an execution may answer. `stated`: undefined if no proof of values proves it. */
-  #judge(
-    call: KnownCall,
-    { result, holdsWithLessGas, reads: readSet }: CallOutcome,
-    stated: readonly StateKey[] | undefined,
-  ): KnownRun {
+  /** Decides whether the result of an execution may answer. */
+  #judge(call: KnownCall, { result, holdsWithLessGas, reads, isFree, stated }: Judged): KnownRun {
     const { follower, values, never, checks, headerOf, isCertain, forget } = this.#options;
     const { key, block, node, generation, body } = call;
     const fields = headerOf(block);
@@ -133,7 +141,7 @@ export class CallRunner {
     }
     const text = JSON.stringify(result);
     if (body !== undefined && decoder.decode(body).toLowerCase() !== text) {
-      if (readSet.blockHashes.length > 0) {
+      if (reads.blockOpcodes.has("BLOCKHASH")) {
         // The node's bytes may be of a BLOCKHASH that was zero (CallChecks).
         forget(call);
       }
@@ -145,11 +153,10 @@ export class CallRunner {
     if (!holdsWithLessGas) {
       return refused("gas");
     }
-    const reads = callReads(readSet);
     if (readsOneOf(reads, never)) {
       return refused("never");
     }
-    const isRepeatable = body === undefined || (isFree(call) && decoder.decode(body) === text);
+    const isRepeatable = body === undefined || (isFree && decoder.decode(body) === text);
     const answer = {
       ...{ body: body ?? encoder.encode(text), block, reads, header, generation, node, isRepeatable },
       isProven: stated?.length === 0 && isCertain(fields),
@@ -158,30 +165,23 @@ export class CallRunner {
   }
 }
 
+type CallFields = ReturnType<typeof fieldsOfCall>;
+
 const refused = (refusal: Refusal) => ({ kind: "refused", refusal }) as const;
 
 /** The engine reads the sender's account, also if the code of the call does not. */
-const expectedKeys = ({ addresses, keys }: CallReads, key: string): StateKeys => {
-  const { from } = fieldsOfCall(key);
-  return {
-    accounts: [...new Set([...addresses, isAddress(from) ? from : ZERO_ADDRESS])],
-    slots: keys.flatMap(({ address, slot }) => (slot === undefined ? [] : [[address, slot] as const])),
-    blockHashes: [],
-  };
-};
-
-/** Whether a call has the same result whatever the base fee is. */
-const isFree = ({ method, key }: BlockCall): boolean =>
-  method === "eth_call" && !PRICES.some((price) => price in fieldsOfCall(key));
+const expectedKeys = ({ addresses, keys }: CallReads, { from }: CallFields): StateKeys => ({
+  accounts: [...new Set([...addresses, isAddress(from) ? from : ZERO_ADDRESS])],
+  slots: keys.flatMap(({ address, slot }) => (slot === undefined ? [] : [[address, slot] as const])),
+  blockHashes: [],
+});
 
 /**
  * Whether the gas of a run is that of the call, or more than it probably needs. A node that gives calls little gas could choose
  * what they return.
  */
-const hasEnoughGas = (key: string, gasCap: bigint): boolean => {
-  const { gas } = fieldsOfCall(key);
-  return gasCap >= LEAST_GAS || (isQuantity(gas) && BigInt(gas) <= gasCap);
-};
+const hasEnoughGas = ({ gas }: CallFields, gasCap: bigint): boolean =>
+  gasCap >= LEAST_GAS || (isQuantity(gas) && BigInt(gas) <= gasCap);
 
 /** Whether the node takes the values of all opcodes that ran from the block's header, or from its ancestors. */
 const hasHeaderValues = ({ blockOpcodes }: CallReads, { fromHeader }: NodeDefaults): boolean =>

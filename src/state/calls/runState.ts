@@ -8,7 +8,7 @@ import { ZERO_VALUE } from "../store/writtenValues.ts";
 import type { CallReads } from "./callResult.ts";
 
 export interface RunStateOptions {
-  readonly values: Pick<ValueStore, "get" | "code" | "hasProof">;
+  readonly values: Pick<ValueStore, "readableEntry" | "valueAt" | "isProven" | "code">;
   /** Returns the hash of an ancestor of a block. Undefined if the block is not canonical any more. */
   ancestorHash(number: bigint, block: BlockId): Hash | undefined;
 }
@@ -64,20 +64,21 @@ export class RunState implements StateSource {
     return keys.filter((key) => this.#origins.get(keyName(key)) !== "proven");
   }
 
-  #get(key: StateKey): string | undefined {
+  #get(key: StateKey, name: string): string | undefined {
     const { values } = this.#options;
-    const value = values.get(key, this.#block);
-    if (value !== undefined) {
-      this.#note(key, values.hasProof(key, this.#block) ? "proven" : "stated");
+    const entry = values.readableEntry(key, this.#block);
+    if (entry === 0) {
+      return undefined;
     }
-    if (value !== undefined && value !== ZERO_VALUE && key.field !== "slot") {
+    this.#note(name, values.isProven(entry, this.#block) ? "proven" : "stated");
+    const value = values.valueAt(entry);
+    if (value !== ZERO_VALUE && key.field !== "slot") {
       this.#filled.add(key.address);
     }
     return value;
   }
 
-  #note(key: StateKey, origin: Origin): void {
-    const name = keyName(key);
+  #note(name: string, origin: Origin): void {
     const before = this.#origins.get(name);
     if (before === undefined || before === "proven" || origin === "guessed") {
       this.#origins.set(name, origin);
@@ -87,14 +88,15 @@ export class RunState implements StateSource {
   #find(keys: StateKeys, missing: StateKey[]): StateValues {
     const found = new Map<string, FoundValue>();
     for (const key of singleKeys(keys)) {
-      const value = this.#get(key);
+      const name = keyName(key);
+      const value = this.#get(key, name);
       const needsCode = key.field === "code" && this.#sent.has(key.address);
       const code = needsCode && value !== undefined ? this.#options.values.code(value) : undefined;
       if (value !== undefined && (code !== undefined || !needsCode)) {
-        found.set(keyName(key), { key, value, code });
+        found.set(name, { key, value, code });
       } else if (key.field === "balance" || key.field === "nonce") {
-        this.#note(key, "guessed");
-        found.set(keyName(key), { key, value: ZERO_VALUE, code });
+        this.#note(name, "guessed");
+        found.set(name, { key, value: ZERO_VALUE, code });
       } else {
         missing.push(key);
       }

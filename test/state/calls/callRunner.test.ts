@@ -50,15 +50,27 @@ const known = ({ field, address }: StateKey): string => {
   }
   return (field === "code" && HASHES.get(address)?.slice(2)) || word(0n);
 };
-const values = {
-  get: known,
-  isReadable: () => true,
-  hasProof: (_: StateKey): boolean => true,
-  code: (hash: string) => CODES.get(`0x${hash}`),
+const isEachProven = (_: StateKey): boolean => true;
+
+/** Its entries are places in `found`, from 1 on. */
+const createValues = (isProven: typeof isEachProven) => {
+  const found: StateKey[] = [];
+  const keyOf = (entry: number): StateKey => {
+    const key = found[entry - 1];
+    assert.ok(key);
+    return key;
+  };
+  return {
+    readableEntry: (key: StateKey) => found.push(key),
+    valueAt: (entry: number) => known(keyOf(entry)),
+    isProven: (entry: number) => isProven(keyOf(entry)),
+    isReadable: () => true,
+    code: (hash: string) => CODES.get(`0x${hash}`),
+  };
 };
 
 /** Runs the call, and counts the requests of the thread for values. */
-const runCounted = async (call: object, earlier?: KnownRun, gas = GAS_CAP, hasProof = values.hasProof) => {
+const runCounted = async (call: object, earlier?: KnownRun, gas = GAS_CAP, isProven = isEachProven) => {
   let requests = 0;
   const run: RunCall = ({ paramsText, source, gasCap }) => {
     const counted: StateSource = {
@@ -81,7 +93,7 @@ const runCounted = async (call: object, earlier?: KnownRun, gas = GAS_CAP, hasPr
   const runner = new CallRunner({
     ...{
       run,
-      values: { ...values, hasProof },
+      values: createValues(isProven),
       ancestorHash: () => undefined,
       headerOf: () => ({}),
       isCertain: () => true,
