@@ -112,6 +112,8 @@ export interface StateOutcome {
   /** How far the body is verified. */
   readonly proof?: Proof | undefined;
   readonly asked?: number;
+  /** The client requires a proof that is not affordable now. */
+  readonly isUnproven?: boolean;
   /** Once the response of a node is entered, a proven answer may follow. No cache may give the response. */
   readonly isFresh?: boolean;
 }

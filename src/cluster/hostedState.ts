@@ -3,7 +3,7 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import type { HeadTracker } from "../heads/headTracker.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
-import type { AskCall, CallCache } from "../state/calls/callCache.ts";
+import { type AskCall, type CallCache, UNPROVEN } from "../state/calls/callCache.ts";
 import type { StateReads } from "../state/stateReads.ts";
 import type { EnteredProof, RemoteAnswerCall, RemoteRead, RemoteStateRead, StateOutcome } from "./chainProtocol.ts";
 
@@ -35,8 +35,13 @@ type Request = (context: Context, ask: AskCall) => Awaitable<RpcResponse>;
 const expired = (): Error => unavailable("no response of a node came");
 
 /** Only what is known or proven is an answer: not the response that a node gave to another process. */
-const toOutcome = ({ body, proof, status }: RpcResponse): StateOutcome =>
-  body instanceof Uint8Array && (status.hit === "state" || proof === "proven") ? { body, proof } : {};
+const toOutcome = (response: RpcResponse): StateOutcome => {
+  const { body, proof, status } = response;
+  if (response === UNPROVEN) {
+    return { isUnproven: true };
+  }
+  return body instanceof Uint8Array && (status.hit === "state" || proof === "proven") ? { body, proof } : {};
+};
 
 /** Answers reads and calls of serving processes from what is known. Their responses of nodes become known too. */
 export class HostedState {

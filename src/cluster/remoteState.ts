@@ -1,7 +1,13 @@
 import type { Context } from "../core/context.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
-import { type AskCall, type CacheableCall, type CallCache, MAX_KEY_CHARACTERS } from "../state/calls/callCache.ts";
+import {
+  type AskCall,
+  type CacheableCall,
+  type CallCache,
+  MAX_KEY_CHARACTERS,
+  UNPROVEN,
+} from "../state/calls/callCache.ts";
 import type { CallMethod } from "../state/calls/callRun.ts";
 import type { StateMethod, StateRead, StateReads } from "../state/stateReads.ts";
 import { resultWithin } from "../state/writeSetWaits.ts";
@@ -139,9 +145,12 @@ export class RemoteState {
     ask: AskCall,
     askMain: () => Promise<StateOutcome>,
   ): Promise<RpcResponse> {
-    const { body, proof, asked, isFresh } = await askMain();
+    const { body, proof, asked, isFresh, isUnproven } = await askMain();
     if (body !== undefined) {
       return add({ body, proof });
+    }
+    if (isUnproven === true) {
+      return UNPROVEN;
     }
     if (asked === undefined) {
       return ask();

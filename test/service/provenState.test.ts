@@ -81,7 +81,7 @@ interface RigOptions {
   readonly lies?: StandInNodeOptions["lies"];
   /** Each has an origin of its own. */
   readonly nodes?: number;
-  readonly processes?: number;
+  readonly processes?: number | undefined;
 }
 
 const startRig = async (t: TestContext, { state, lies, nodes: count = 1, processes }: RigOptions = {}) => {
@@ -361,6 +361,25 @@ test("a call that cannot be proven asks a node once at a block", async (t) => {
     assert.equal(callsOf("eth_call"), before + 1);
   }
 });
+
+for (const processes of [undefined, 2]) {
+  const title = "a client whose proofs are too expensive is refused further calls without a request to a node";
+  test(processes === undefined ? title : `${title}, by ${processes} processes`, async (t) => {
+    const state = { learning: { unitsPerMinute: 1 } };
+    const { world, service, follow, ask, learn, callsOf } = await startRig(t, { state, nodes: 2, processes });
+    await learn();
+    await loadThread(service);
+    world.mine();
+    await follow();
+    const fails = async (gas: string) =>
+      assert.equal((await ask("eth_call", [{ to: CONTRACT, gas }, "latest"], REQUIRE)).reason, "noProof");
+    await fails("0x30000");
+    const before = callsOf("eth_call");
+    await fails("0x30001");
+    await fails("0x30002");
+    assert.equal(callsOf("eth_call"), before);
+  });
+}
 
 for (const isProven of [true, false]) {
   test(`audits ask nodes ${isProven ? "nothing for proven values" : "for values that are not proven"}`, async (t) => {

@@ -25,7 +25,7 @@ export interface CallCacheOptions {
   readonly values: Pick<ValueStore, "head" | "isTrusted" | "maxReadable" | "isProvenSince" | "isWrittenSince">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "untilApplied">;
   readonly cost: Pick<StateCost, "onCall" | "onAsked">;
-  readonly learner: Pick<CallLearner, "add">;
+  readonly learner: Pick<CallLearner, "add" | "canPayProofs">;
   readonly loader: Pick<ValueLoader, "mayProve">;
   readonly runner: Pick<CallRunner, "rerun">;
   readonly waits: WriteSetWaits;
@@ -43,6 +43,12 @@ export interface CacheableCall extends BlockCall {
 
 /** Sends a call to a node. `ending`: what ends it. It is not answered from the cache then. Default: as any request of the client. */
 export type AskCall = (ending?: Abortable) => Awaitable<RpcResponse>;
+
+/** What a client that requires a proof gets if no proof is affordable now. No node is asked for what it would not get. */
+export const UNPROVEN: RpcResponse = Object.freeze({
+  body: Buffer.from("null"),
+  status: Object.freeze({ hit: "local" }),
+});
 
 const decoder = new TextDecoder();
 const HIT: CacheStatus = Object.freeze({ hit: "state" });
@@ -214,9 +220,12 @@ export class CallCache {
   }
 
   #ask(call: CacheableCall, entry: CallEntry | undefined, ask: AskCall): Awaitable<RpcResponse> {
-    const { table, follower, cost } = this.#options;
+    const { table, learner, follower, cost } = this.#options;
     const { generation } = follower;
     const repetition = this.#count(entry, call, false);
+    if (this.#mayProve(call) && !learner.canPayProofs(call.context.caller.clientId)) {
+      return UNPROVEN;
+    }
     if (this.#mustLearn(call, entry)) {
       table.begin(call);
       return this.#askOnce(call, ask);
@@ -243,8 +252,12 @@ export class CallCache {
   }
 
   /** Whether a client waits for a proof. A call is learned once at a block for that. */
-  #mustLearn({ block, context }: CacheableCall, entry: CallEntry | undefined): boolean {
-    return context.requiresProof && this.#options.loader.mayProve(block) && this.#mayLearn(entry, block);
+  #mustLearn(call: CacheableCall, entry: CallEntry | undefined): boolean {
+    return this.#mayProve(call) && this.#mayLearn(entry, call.block);
+  }
+
+  #mayProve({ block, context }: CacheableCall): boolean {
+    return context.requiresProof && this.#options.loader.mayProve(block);
   }
 
   #mayLearn(entry: CallEntry | undefined, block: BlockId): boolean {
@@ -285,12 +298,9 @@ export class CallCache {
   }
 
   /** Returns a promise that resolves when the call is learned, or cannot be learned. `generation`: before the node was asked. */
-  #learn(
-    { key, method, context }: CacheableCall,
-    { body, block, node }: RpcResponse,
-    generation: number,
-  ): Promise<void> | undefined {
-    const { table, learner, loader, chain, telemetry } = this.#options;
+  #learn(call: CacheableCall, { body, block, node }: RpcResponse, generation: number): Promise<void> | undefined {
+    const { table, learner, chain, telemetry } = this.#options;
+    const { key, method, context } = call;
     const entry = table.get(key);
     if (entry === undefined || block === undefined || node === undefined || !this.#mayLearn(entry, block)) {
       return undefined;
@@ -302,7 +312,7 @@ export class CallCache {
       telemetry.metrics.stateAnswers.inc({ chain, method, event: "invalidated" });
     }
     const expected = entry.answer?.reads;
-    const requiresProof = context.requiresProof && loader.mayProve(block);
+    const requiresProof = this.#mayProve(call);
     const { clientId } = context.caller;
     return learner.add({ key, method, body, block, node, generation, clientId, requiresProof, expected });
   }
