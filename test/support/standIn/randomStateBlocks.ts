@@ -210,10 +210,16 @@ export class RandomStateBlocks {
     return wordOf(BigInt(this.#below(SLOTS)));
   }
 
+  /** A code that no other block creates: its last bytes, which never run, are the number of the block. */
+  #runtime(): Data {
+    const number = (this.#chain.height + 1).toString(16).padStart(8, "0");
+    return `${pick(this.#random, RUNTIMES)}00${number}`;
+  }
+
   #createOrWrite(draft: BlockDraft, contract: Address): void {
     if (draft.state.code(contract) === "0x") {
       draft.setNonce(contract, 1n);
-      draft.setCode(contract, pick(this.#random, RUNTIMES));
+      draft.setCode(contract, this.#runtime());
     }
     this.#writeSlots(draft, contract);
   }
@@ -227,7 +233,7 @@ export class RandomStateBlocks {
       return 0n;
     }
     draft.create(factory, created);
-    draft.setCode(created, pick(this.#random, RUNTIMES));
+    draft.setCode(created, this.#runtime());
     for (let slot = 0; slot < LEFT_OUT_SLOTS; slot++) {
       draft.setSlot(created, wordOf(BigInt(slot)), BigInt(1 + this.#below(1_000)));
     }
