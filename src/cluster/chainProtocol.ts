@@ -112,7 +112,7 @@ export interface StateOutcome {
   /** How far the body is verified. */
   readonly proof?: Proof | undefined;
   readonly asked?: number;
-  /** The client requires a proof that is not affordable now. */
+  /** The client requires a proof that was refused shortly before. */
   readonly isUnproven?: boolean;
   /** Once the response of a node is entered, a proven answer may follow. No cache may give the response. */
   readonly isFresh?: boolean;

@@ -32,8 +32,6 @@ const FIRST_UNITS = 500;
 const AUDIT_SHARE = 0.02;
 /** Unused units for audits add up to this limit, so that a busy hour does not pay for audits of a quiet one. */
 export const MAX_AUDIT_UNITS = 10_000;
-/** What is left of a minute is seldom enough for the next proofs of a client whose last ones were too expensive. */
-const PROOF_PAUSE_MS = 5_000;
 
 /** `chains[].state.learning`. */
 export interface LearningLimits {
@@ -316,8 +314,6 @@ export class BackgroundBudget {
   /** The units of each client since `#clientsSinceMs`. */
   readonly #clients = new Map<string, number>();
   #clientsSinceMs = Number.NEGATIVE_INFINITY;
-  /** Clients without proofs until these times. */
-  readonly #paused = new Map<string, number>();
 
   constructor(limits: LearningLimits, nowMs: () => number) {
     this.#limits = limits;
@@ -344,16 +340,7 @@ export class BackgroundBudget {
   /** Units that the proofs which one client requires may cost now. Requests that nodes answer need not earn them. */
   forProofsOf(clientId: string): number {
     this.#rotate();
-    if (this.#nowMs() < (this.#paused.get(clientId) ?? Number.NEGATIVE_INFINITY)) {
-      return 0;
-    }
     return Math.max(0, (this.#leftInMinute - (this.#clients.get(clientId) ?? 0)) / 2);
-  }
-
-  /** Called when the proofs that a client requires cost more than it may spend. */
-  pauseProofsOf(clientId: string): void {
-    this.#rotate();
-    this.#paused.set(clientId, this.#nowMs() + PROOF_PAUSE_MS);
   }
 
   /** Called with the units of a request that a node answered. A quiet hour does not pay for a burst. */
@@ -399,7 +386,6 @@ export class BackgroundBudget {
     const nowMs = this.#nowMs();
     if (nowMs - this.#clientsSinceMs >= PERIOD_MS) {
       this.#clients.clear();
-      this.#paused.clear();
       this.#clientsSinceMs = nowMs;
     }
   }

@@ -67,14 +67,6 @@ test("proofs that a client requires count to its minute, and need not be earned"
   assert.equal(budget.forProofsOf("one"), 500);
 });
 
-test("a client whose proofs were too expensive has none for five seconds, and other clients do", () => {
-  const { budget, clock } = createBudget();
-  budget.pauseProofsOf("one");
-  assert.deepEqual([budget.forProofsOf("one"), budget.forProofsOf("other")], [0, 500]);
-  clock.nowMs += 5_000;
-  assert.equal(budget.forProofsOf("one"), 500);
-});
-
 /** Learns with both parts that learn in the background. A value costs a unit in both. */
 const createBoth = (limits: Partial<LearningLimits>) => {
   const { cost, used, budget, total } = createBudget(limits);

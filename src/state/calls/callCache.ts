@@ -25,7 +25,7 @@ export interface CallCacheOptions {
   readonly values: Pick<ValueStore, "head" | "isTrusted" | "maxReadable" | "isProvenSince" | "isWrittenSince">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "untilApplied">;
   readonly cost: Pick<StateCost, "onCall" | "onAsked">;
-  readonly learner: Pick<CallLearner, "add" | "canPayProofs">;
+  readonly learner: Pick<CallLearner, "add">;
   readonly loader: Pick<ValueLoader, "mayProve">;
   readonly runner: Pick<CallRunner, "rerun">;
   readonly waits: WriteSetWaits;
@@ -44,7 +44,10 @@ export interface CacheableCall extends BlockCall {
 /** Sends a call to a node. `ending`: what ends it. It is not answered from the cache then. Default: as any request of the client. */
 export type AskCall = (ending?: Abortable) => Awaitable<RpcResponse>;
 
-/** What a client that requires a proof gets if no proof is affordable now. No node is asked for what it would not get. */
+/**
+ * What a client that requires a proof gets of a call that was refused one shortly before. No node is asked for what the client
+ * would not get.
+ */
 export const UNPROVEN: RpcResponse = Object.freeze({
   body: Buffer.from("null"),
   status: Object.freeze({ hit: "local" }),
@@ -220,10 +223,10 @@ export class CallCache {
   }
 
   #ask(call: CacheableCall, entry: CallEntry | undefined, ask: AskCall): Awaitable<RpcResponse> {
-    const { table, learner, follower, cost } = this.#options;
+    const { table, follower, cost } = this.#options;
     const { generation } = follower;
     const repetition = this.#count(entry, call, false);
-    if (this.#mayProve(call) && !learner.canPayProofs(call.context.caller.clientId)) {
+    if (entry !== undefined && this.#mayProve(call) && !table.mayLearn(entry, call.block)) {
       return UNPROVEN;
     }
     if (this.#mustLearn(call, entry)) {

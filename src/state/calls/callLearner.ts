@@ -98,11 +98,6 @@ export class CallLearner {
     return open.promise;
   }
 
-  /** Whether proofs may be read for a client now. */
-  canPayProofs(clientId: string): boolean {
-    return this.#options.cost.budget.forProofsOf(clientId) > 0;
-  }
-
   close(): void {
     this.#isClosed = true;
     this.#queue = [];
@@ -242,14 +237,12 @@ export class CallLearner {
       ...affordable(own.filter(isBackground), unitsOf, budget.forLearningOf(clientId)),
     ]);
     const learned = affordable(ofClients.filter(isBackground), unitsOf, budget.forLearning);
-    const allowed = new Set([...ofClients.filter(isRequired), ...learned]);
-    const refused = attempts.filter((each) => !allowed.has(each));
-    const served = new Set([...allowed].filter(isRequired).map(({ clientId }) => clientId));
-    for (const { clientId } of refused.filter((each) => isRequired(each) && !served.has(each.clientId))) {
-      budget.pauseProofsOf(clientId);
-    }
-    this.#refuseAll(refused, "budget");
-    return [...allowed];
+    const allowed = [...ofClients.filter(isRequired), ...learned];
+    this.#refuseAll(
+      attempts.filter((each) => !allowed.includes(each)),
+      "budget",
+    );
+    return allowed;
   }
 
   /** Loads the values together. Each client pays for its share. Never rejects. */

@@ -48,6 +48,8 @@ const BYTES_OF_CHARACTER = 2;
 /** A call that cannot be learned is tried again after 30 s, then a minute and so on, up to an hour. */
 const FIRST_RETRY_MS = 30_000;
 const MAX_RETRY_MS = 3_600_000;
+/** A call whose proofs were too expensive is tried again after this time. A minute of learning may have room then. */
+const EXPENSIVE_RETRY_MS = 5_000;
 /** Write sets are known of the newest blocks only. An older answer is moved to the newest block at which it is valid. */
 const MOVE_SHARE = 2n;
 const USED_MS = 30_000;
@@ -161,6 +163,8 @@ export class CallTable {
     if (!isChance) {
       entry.retryAtMs = this.#nowMs() + Math.min(FIRST_RETRY_MS * 2 ** entry.refusals, MAX_RETRY_MS);
       entry.refusals++;
+    } else if (refusal === "budget" && requiresProof) {
+      entry.retryAtMs = Math.max(entry.retryAtMs, this.#nowMs() + EXPENSIVE_RETRY_MS);
     }
   }
 

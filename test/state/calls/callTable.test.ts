@@ -156,3 +156,20 @@ test("a call that cannot be learned is tried again after 30 s, then a minute, an
     assert.equal(table.mayLearn(entry, block(1_000)), true);
   }
 });
+
+test("a call whose required proofs were too expensive is tried again after five seconds, any other at the next block", () => {
+  let nowMs = 0;
+  const table = createTable({ nowMs: () => nowMs });
+  learn(table, { required: answerAt(3), other: answerAt(3) });
+  for (const key of ["required", "other"]) {
+    table.refuse({ key, method: "eth_call", block: block(4), requiresProof: key === "required" }, "budget");
+  }
+  const mayLearn = (key: string, number: number): boolean => {
+    const entry = table.get(key);
+    assert.ok(entry !== undefined);
+    return table.mayLearn(entry, block(number));
+  };
+  assert.deepEqual([mayLearn("required", 5), mayLearn("other", 5), mayLearn("other", 4)], [false, true, false]);
+  nowMs = 5_000;
+  assert.equal(mayLearn("required", 5), true);
+});
