@@ -29,7 +29,7 @@ interface ReplicaOptions {
 /** Starts one replica, with its own memory and the shared Redis. */
 const startReplica = async (t: TestContext, server: RedisServer, options: ReplicaOptions) => {
   const telemetry = createTelemetry({ level: "silent" });
-  const redis = new RedisStore({ url: server.url, timeoutMs: 50, telemetry });
+  const redis = new RedisStore({ url: server.url, timeoutMs: 2_000, telemetry });
   t.after(() => redis.close());
   const probe = { body: Buffer.from("1"), isFinal: false, storedAtMs: 0 };
   await until(async () => {

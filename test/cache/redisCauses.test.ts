@@ -9,7 +9,7 @@ import { startRedis } from "../support/servers/redis.ts";
 const firstLine = async (t: TestContext, url: string) => {
   const telemetry = silent();
   const warn = t.mock.method(telemetry.log, "warn");
-  const store = new RedisStore({ url, timeoutMs: 50, telemetry });
+  const store = new RedisStore({ url, timeoutMs: 2_000, telemetry });
   t.after(() => store.close());
   const up = async () => (await telemetry.metrics.redisUp.get()).values[0]?.value;
   assert.equal(await up(), 0, "the metric has a sample from the start");

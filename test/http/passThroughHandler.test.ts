@@ -237,7 +237,7 @@ test("a target that does not answer times out, before a response, within one and
   assert.deepEqual(await server.failures(), ["timeout", "timeout"]);
 
   const half = await startRawTarget(t, (socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"));
-  const other = await start(half.url, 50);
+  const other = await start(half.url, 1_000);
   t.after(() => other.close());
   assert.match(await exchange(other.port, close), /\r\n\r\nhalf$/);
 });
