@@ -52,7 +52,7 @@ const writeUntilRead = (redis: ReturnType<typeof open>["redis"], key: string, te
 
 test("a stored entry is read with body, block, finality, time and proof, small or large", async (t) => {
   const server = await startRedis(t);
-  const { redis } = open(t, server.url);
+  const { redis } = open(t, server.url, { timeoutMs: LONG_TIMEOUT_MS });
   for (const text of ["{}", `"${"ab".repeat(50_000)}"`]) {
     await writeUntilRead(redis, "key", text);
     const entry = await redis.get("key");
@@ -69,7 +69,7 @@ test("a stored entry is read with body, block, finality, time and proof, small o
 
 test("a deleted entry is a miss", async (t) => {
   const server = await startRedis(t);
-  const { redis } = open(t, server.url);
+  const { redis } = open(t, server.url, { timeoutMs: LONG_TIMEOUT_MS });
   await writeUntilRead(redis, "key");
   redis.delete("key");
   await until(async () => (await redis.get("key")) === undefined, "the entry is deleted");
@@ -88,7 +88,7 @@ test("a store connects over TLS with a password", async (t) => {
 
 test("many keys of one tick are one command, without duplicates", async (t) => {
   const server = await startRedis(t);
-  const { redis } = open(t, server.url);
+  const { redis } = open(t, server.url, { timeoutMs: LONG_TIMEOUT_MS });
   await writeUntilRead(redis, "key5");
   await server.admin.config("RESETSTAT");
   const keys = Array.from({ length: 100 }, (_, index) => `key${index % 50}`);
