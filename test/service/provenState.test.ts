@@ -12,9 +12,9 @@ import { StandInNode, type StandInNodeOptions } from "../support/standIn/standIn
 import { wordOf } from "../support/standIn/stateKeys.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
-/** Of src/state/calls/callTable.ts. */
-const EXPENSIVE_RETRY_MS = 5_000;
 const LONG_MS = 20_000;
+/** A call whose proofs were too expensive is tried again after this time (callTable). */
+const EXPENSIVE_RETRY_MS = 5_000;
 const REQUIRE = { "x-forebay-require": "proven" };
 const ACCOUNTS = Array.from({ length: 8 }, (_, index) => addressOf(index));
 const [ALICE, BOB] = [addressOf(0), addressOf(1)];
