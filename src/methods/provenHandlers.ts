@@ -1,10 +1,11 @@
 import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
-import { NodeError, type NodeErrorKind } from "../core/node.ts";
+import { isNodeFault, NodeError, type NodeErrorKind } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { type Call, createCall, whenKnown } from "../jsonrpc/call.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
+import type { RpcError } from "../jsonrpc/rpcError.ts";
 import { isAnchored } from "./anchors.ts";
 import { subscribe } from "./eth_subscribe.ts";
 import type { Handlers } from "./handlers.ts";
@@ -76,19 +77,26 @@ const requireProof = (response: RpcResponse, proven: ProvenCall): RpcResponse =>
   return response;
 };
 
-/** All nodes lack the proof, or return wrong ones. With any other error a node may have it. */
-const LACKS_PROOF: ReadonlySet<NodeErrorKind> = new Set([
-  "unverified",
-  "missingData",
-  "otherBranch",
-  "unsupportedMethod",
-]);
+/** Whether a node may answer later. Otherwise all nodes lack the proof, or the error is an answer, which nothing proves. */
+const mayAnswerLater = (kind: NodeErrorKind): boolean =>
+  kind === "cancelled" || (isNodeFault(kind) && kind !== "unverified");
+
+/** The error for a client in place of a node's, whose text and data are as unproven as a result: they could say that a call reverts. */
+const provenError = (error: NodeError): RpcError => {
+  const { kind, node, reply, status, retryAfterSeconds = 1 } = error;
+  if (!mayAnswerLater(kind)) {
+    return new NotProvenError("noProof");
+  }
+  return reply === undefined
+    ? error
+    : new NodeError(kind, node, "no node can answer now", { status: status === 200 ? 503 : status, retryAfterSeconds });
+};
 
 const prove = async (prover: Prover, proven: ProvenCall): Promise<RpcResponse> => {
   try {
     return requireProof(await prover(proven), proven);
   } catch (error) {
-    throw error instanceof NodeError && LACKS_PROOF.has(error.kind) ? new NotProvenError("noProof") : error;
+    throw error instanceof NodeError ? provenError(error) : error;
   }
 };
 

@@ -4,6 +4,7 @@ import { type Address, formatQuantity, ZERO_ADDRESS } from "../../src/ethereum/h
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
+import { FakeError } from "../support/fakes/front.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { loadThread } from "../support/servers/loadThread.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
@@ -309,6 +310,29 @@ test("a call that must be proven is proven at its first request, also if the cac
   }
   assert.equal(callsOf("eth_call"), before, "no node was asked");
   assert.equal(await metric(service.opsUrl, "forebay_not_proven_total"), 0);
+});
+
+test("a revert that a node forges does not reach a client that requires a proof: it gets the result of the execution here", async (t) => {
+  let isLying = false;
+  const lies = {
+    eth_call: (result: unknown, [call]: readonly unknown[]) => {
+      if (isLying && Object(call).to === CONTRACT) {
+        throw new FakeError(3, "execution reverted", "0xdead");
+      }
+      return result;
+    },
+  };
+  const { world, chain, service, follow, ask, learn } = await startRig(t, { nodes: 2, lies });
+  await learn();
+  await loadThread(service);
+  isLying = true;
+  const call = () => ask("eth_call", [{ to: CONTRACT, gas: "0x30000" }, "latest"], REQUIRE);
+  assert.deepEqual(await call(), { result: wordOf(7n), reason: undefined, label: proven(chain.height) });
+  world.mine([], undefined, 8n);
+  await follow();
+  assert.deepEqual(await call(), { result: wordOf(8n), reason: undefined, label: proven(chain.height) });
+  const forged = await ask("eth_call", [{ to: CONTRACT, gas: "0x30000", gasPrice: "0x0" }, "latest"], REQUIRE);
+  assert.equal(forged.reason, "noProof", "a call that cannot be proven");
 });
 
 test("values that an execution has read are proven for a call that must be proven", async (t) => {

@@ -287,6 +287,51 @@ test("the recipe: if all nodes lie, a client gets an error with the reason", asy
   }
 });
 
+/** Errors that a node can send in place of an answer. Each has its mark in its text and in its data. */
+const FORGED: readonly (readonly [code: number, message: string, isAnswer: boolean])[] = [
+  [3, "execution reverted: dead", true],
+  [-32_000, "execution reverted: dead", true],
+  [-32_000, "insufficient funds for dead", true],
+  [-32_015, "out of gas: dead", true],
+  [-32_602, "invalid argument dead", true],
+  [-32_701, "dead", true],
+  [-32_603, "dead", false],
+  [-32_005, "dead", false],
+];
+
+for (const [code, message, isAnswer] of FORGED) {
+  test(`the recipe: nothing of an error that nodes forge reaches a client (${code} ${message})`, async (t) => {
+    const started = await startRecipe();
+    t.after(() => started.close());
+    const [account] = chain.accounts;
+    const error = { code, message, data: "0xdead" };
+    const forged: Lie = {
+      name: "error",
+      methods: ["eth_call", "eth_getProof"],
+      response: ({ id }) => ({ jsonrpc: "2.0", id, error }),
+    };
+    for (const node of nodes) {
+      node.lies = [forged];
+    }
+    try {
+      for (const [method, param] of [
+        ["eth_call", { from: account, to: chain.token, data: "0x18160ddd" }],
+        ["eth_getBalance", account],
+      ] as const) {
+        const { status, body } = await rpc(started.url, method, [param, "latest"], KEY);
+        assert.doesNotMatch(JSON.stringify(body), /dead/, method);
+        const { data } = body.error as { readonly data?: { readonly reason?: string } };
+        assert.equal(data?.reason, isAnswer ? "noProof" : undefined, method);
+        assert.equal(status === 200, isAnswer, method);
+      }
+    } finally {
+      for (const node of nodes) {
+        node.lies = [];
+      }
+    }
+  });
+}
+
 test("if no node can answer, a call fails as for any client, and not for the lack of a proof", async (t) => {
   const started = await startRecipe();
   t.after(() => started.close());

@@ -1,9 +1,11 @@
 import type { Context } from "../../core/context.ts";
 import type { BlockId, Heads } from "../../core/heads.ts";
 import type { Abortable } from "../../core/lazySignal.ts";
+import { NodeError } from "../../core/node.ts";
 import { type CacheStatus, isFreshFromNode, type RpcResponse } from "../../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../../jsonrpc/call.ts";
 import { SharedTask } from "../../limits/sharedTask.ts";
+import { isClientFault } from "../../nodes/errorKind.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 import { runSliced } from "../runSliced.ts";
 import type { StateCost } from "../stateCost.ts";
@@ -44,14 +46,22 @@ export interface CacheableCall extends BlockCall {
 /** Sends a call to a node. `ending`: what ends it. It is not answered from the cache then. Default: as any request of the client. */
 export type AskCall = (ending?: Abortable) => Awaitable<RpcResponse>;
 
+const ANSWERED_HERE: CacheStatus = Object.freeze({ hit: "local" });
+
 /**
  * What a client that requires a proof gets of a call that was refused one shortly before. No node is asked for what the client
  * would not get.
  */
 export const UNPROVEN: RpcResponse = Object.freeze({
   body: Buffer.from("null"),
-  status: Object.freeze({ hit: "local" }),
+  status: ANSWERED_HERE,
 });
+
+/** What a node answered to a call. Without a body, it returned an error. */
+interface NodeAnswer extends Pick<RpcResponse, "block"> {
+  readonly body?: RpcResponse["body"];
+  readonly node?: string | undefined;
+}
 
 const decoder = new TextDecoder();
 const HIT: CacheStatus = Object.freeze({ hit: "state" });
@@ -269,23 +279,40 @@ export class CallCache {
     return isPossible && (entry === undefined || table.mayLearn(entry, block));
   }
 
-  /** Waits until the call is learned, and returns the proven answer. Without one, returns the response of the node. */
+  /** Waits until the call is learned, and returns the proven answer. Without one, returns the response of the node, or its error. */
   async #prove(call: CacheableCall, ask: () => Awaitable<RpcResponse>): Promise<RpcResponse> {
-    const { table, values, follower, cost } = this.#options;
-    const { key, block, context } = call;
+    const { follower, cost } = this.#options;
+    const { block } = call;
     const { generation } = follower;
-    const response = await ask();
-    if (!isFreshFromNode(response)) {
-      return response;
+    try {
+      const response = await ask();
+      if (!isFreshFromNode(response)) {
+        return response;
+      }
+      cost.onAsked(call.method);
+      const body = await this.#learned(call, response, generation);
+      return body === undefined ? response : { ...response, body, block, proof: "proven" };
+    } catch (error) {
+      // A node can forge the error. The execution here needs nothing of its response.
+      const { kind, node } = error instanceof NodeError ? error : {};
+      const isAnswer = kind !== undefined && isClientFault(kind);
+      const body = isAnswer ? await this.#learned(call, { block, node }, generation) : undefined;
+      if (body === undefined) {
+        throw error;
+      }
+      return { body, status: ANSWERED_HERE, block, proof: "proven" };
     }
-    cost.onAsked(call.method);
-    const ended = this.#learn(call, response, generation);
+  }
+
+  /** Waits until the call is learned. Returns the proven answer. */
+  async #learned(call: CacheableCall, answer: NodeAnswer, generation: number): Promise<Uint8Array | undefined> {
+    const { table, values } = this.#options;
+    const { key, block, context } = call;
+    const ended = this.#learn(call, answer, generation);
     await (ended && resultWithin(ended, context.deadlineMs - performance.now()));
     const entry = table.get(key);
-    const answer = entry && table.findValid(entry, block, context.view.heads);
-    return answer !== undefined && isProvenAt(answer, block, values)
-      ? { ...response, body: answer.body, block, proof: "proven" }
-      : response;
+    const learned = entry && table.findValid(entry, block, context.view.heads);
+    return learned !== undefined && isProvenAt(learned, block, values) ? learned.body : undefined;
   }
 
   /** Counts a request. Returns whether it repeats one of an older block. */
@@ -301,14 +328,14 @@ export class CallCache {
   }
 
   /** Returns a promise that resolves when the call is learned, or cannot be learned. `generation`: before the node was asked. */
-  #learn(call: CacheableCall, { body, block, node }: RpcResponse, generation: number): Promise<void> | undefined {
+  #learn(call: CacheableCall, { body, block, node }: NodeAnswer, generation: number): Promise<void> | undefined {
     const { table, learner, chain, telemetry } = this.#options;
     const { key, method, context } = call;
     const entry = table.get(key);
     if (entry === undefined || block === undefined || node === undefined || !this.#mayLearn(entry, block)) {
       return undefined;
     }
-    if (!(body instanceof Uint8Array) || body.length > MAX_BODY_BYTES) {
+    if (body !== undefined && (!(body instanceof Uint8Array) || body.length > MAX_BODY_BYTES)) {
       return undefined;
     }
     if (entry.answer !== undefined) {

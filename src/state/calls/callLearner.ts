@@ -39,7 +39,6 @@ const MAX_VALUES = 1_000;
 
 /** A node's answer to a call, from which forebay can learn what the call reads. */
 export interface LearnCandidate extends KnownCall {
-  readonly body: Uint8Array;
   readonly clientId: string;
   /** Values on the word of nodes are proven before the answer is learned. */
   readonly requiresProof: boolean;

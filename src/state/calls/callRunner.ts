@@ -36,8 +36,8 @@ export interface CallRunnerOptions extends RunStateOptions {
 
 /** A call to execute on the known state after a block. Its generation is that before the node was asked. */
 export interface KnownCall extends BlockCall, Pick<CallResult, "node" | "generation"> {
-  /** The bytes that the node returned. Undefined: the call may be executed again without a node. */
-  readonly body?: Uint8Array;
+  /** The bytes that the node returned. Undefined: the call is executed without a node's result. */
+  readonly body?: Uint8Array | undefined;
   /** The reads of an earlier execution. */
   readonly expected: CallReads | undefined;
 }
@@ -98,6 +98,9 @@ export class CallRunner {
       return { kind: "missing", keys: guessed };
     }
     const isFree = method === "eth_call" && !PRICES.some((price) => price in fields);
+    if (!isFree && call.body === undefined) {
+      return refused("mismatch");
+    }
     const mayProve = isFree && isProvable(outcome.reads, reads) && hasEnoughGas(fields, gasCap);
     const stated = mayProve ? state.withoutProof(valuesRead(reads)) : undefined;
     return this.#judge(call, { ...outcome, reads, isFree, stated });
@@ -156,7 +159,7 @@ export class CallRunner {
     if (readsOneOf(reads, never)) {
       return refused("never");
     }
-    const isRepeatable = body === undefined || (isFree && decoder.decode(body) === text);
+    const isRepeatable = isFree && (body === undefined || decoder.decode(body) === text);
     const answer = {
       ...{ body: body ?? encoder.encode(text), block, reads, header, generation, node, isRepeatable },
       isProven: stated?.length === 0 && isCertain(fields),
