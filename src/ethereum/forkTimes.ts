@@ -28,6 +28,8 @@ export interface OpForkTimeRow {
 
 const GETH = "ethereum/go-ethereum, params";
 const REGISTRY = "ethereum-optimism/superchain-registry 8336d2a (2026-08-04)";
+/** Release notes of op-reth v2.10.0 and op-node v1.21.0. */
+const LAGOON = `${REGISTRY}; Lagoon: op-reth v2.10.0`;
 const BASE = "base/base chain specifications, November 2026; Beryl: the day, from 00:00 UTC";
 
 // biome-ignore format: one row per chain
@@ -80,8 +82,8 @@ export const ETHEREUM_FORK_TIMES: readonly EthereumForkTimes[] = [
 /** Chains of the OP stack, by chain id. Regolith is active from the first block of each. */
 // biome-ignore format: one row per chain
 export const OP_FORK_TIMES: readonly OpForkTimeRow[] = [
-  { chainId: 10, name: "OP Mainnet", source: REGISTRY, times: { canyon: 1_704_992_401, ecotone: 1_710_374_401, fjord: 1_720_627_201, granite: 1_726_070_401, holocene: 1_736_445_601, isthmus: 1_746_806_401, jovian: 1_764_691_201, karst: 1_783_526_401 } },
-  { chainId: 130, name: "Unichain", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 0, granite: 0, holocene: 1_736_445_601, isthmus: 1_746_806_401, jovian: 1_764_691_201, karst: 1_783_526_401 } },
+  { chainId: 10, name: "OP Mainnet", source: LAGOON, times: { canyon: 1_704_992_401, ecotone: 1_710_374_401, fjord: 1_720_627_201, granite: 1_726_070_401, holocene: 1_736_445_601, isthmus: 1_746_806_401, jovian: 1_764_691_201, karst: 1_783_526_401, lagoon: 1_799_683_201 } },
+  { chainId: 130, name: "Unichain", source: LAGOON, times: { canyon: 0, ecotone: 0, fjord: 0, granite: 0, holocene: 1_736_445_601, isthmus: 1_746_806_401, jovian: 1_764_691_201, karst: 1_783_526_401, lagoon: 1_799_683_201 } },
   { chainId: 177, name: "HashKey Chain", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 0, granite: 0 } },
   { chainId: 183, name: "Ethernity", source: REGISTRY, times: { canyon: 1_704_992_401, ecotone: 1_710_374_401, fjord: 1_720_627_201, granite: 1_726_070_401, holocene: 1_736_445_601, isthmus: 1_746_806_401, jovian: 1_764_691_201, karst: 1_783_526_401 } },
   { chainId: 185, name: "Mint Mainnet", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 1_720_627_201, granite: 1_726_070_401, holocene: 1_736_445_601, isthmus: 1_746_806_401 } },
@@ -98,11 +100,11 @@ export const OP_FORK_TIMES: readonly OpForkTimeRow[] = [
   { chainId: 919, name: "Mode Testnet", source: REGISTRY, times: { canyon: 1_703_203_200, ecotone: 1_708_534_800, fjord: 1_716_998_400, granite: 1_723_478_400, holocene: 1_732_633_200, isthmus: 1_744_905_600, jovian: 1_763_568_001, karst: 1_781_712_001 } },
   { chainId: 957, name: "Lyra Chain", source: REGISTRY, times: { canyon: 1_704_992_401, ecotone: 1_710_374_401, fjord: 1_720_627_201, granite: 1_726_070_401, holocene: 1_736_445_601, isthmus: 1_746_806_401 } },
   { chainId: 1135, name: "Lisk", source: REGISTRY, times: { canyon: 1_704_992_401, ecotone: 1_710_374_401, fjord: 1_720_627_201, granite: 1_726_070_401, holocene: 1_736_445_601, isthmus: 1_746_806_401, jovian: 1_764_691_201, karst: 1_783_526_401 } },
-  { chainId: 1301, name: "Unichain Sepolia Testnet", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 0, granite: 0, holocene: 1_734_559_200, isthmus: 1_744_905_600, jovian: 1_763_568_001, karst: 1_781_712_001 } },
+  { chainId: 1301, name: "Unichain Sepolia Testnet", source: LAGOON, times: { canyon: 0, ecotone: 0, fjord: 0, granite: 0, holocene: 1_734_559_200, isthmus: 1_744_905_600, jovian: 1_763_568_001, karst: 1_781_712_001, lagoon: 1_796_918_401 } },
   { chainId: 1740, name: "Metal L2 Testnet", source: REGISTRY, times: { canyon: 1_708_129_622, ecotone: 1_708_534_800, fjord: 1_716_998_400, granite: 1_723_478_400, holocene: 1_732_633_200, isthmus: 1_744_905_600, jovian: 1_763_568_001, karst: 1_781_712_001 } },
   { chainId: 1750, name: "Metal L2", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 1_720_627_201, granite: 1_726_070_401, holocene: 1_736_445_601, isthmus: 1_746_806_401, jovian: 1_764_691_201, karst: 1_783_526_401 } },
-  { chainId: 1868, name: "Soneium", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 0, granite: 0, holocene: 1_738_573_200, isthmus: 1_746_806_401, jovian: 1_764_691_201, karst: 1_783_526_401 } },
-  { chainId: 1946, name: "Soneium Testnet Minato", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 1_730_106_000, granite: 1_730_106_000, holocene: 1_734_685_200, isthmus: 1_744_905_600, jovian: 1_763_568_001, karst: 1_781_712_001 } },
+  { chainId: 1868, name: "Soneium", source: LAGOON, times: { canyon: 0, ecotone: 0, fjord: 0, granite: 0, holocene: 1_738_573_200, isthmus: 1_746_806_401, jovian: 1_764_691_201, karst: 1_783_526_401, lagoon: 1_799_683_201 } },
+  { chainId: 1946, name: "Soneium Testnet Minato", source: LAGOON, times: { canyon: 0, ecotone: 0, fjord: 1_730_106_000, granite: 1_730_106_000, holocene: 1_734_685_200, isthmus: 1_744_905_600, jovian: 1_763_568_001, karst: 1_781_712_001, lagoon: 1_796_918_401 } },
   { chainId: 4202, name: "Lisk Sepolia Testnet", source: REGISTRY, times: { canyon: 1_705_312_994, ecotone: 1_708_534_800, fjord: 1_716_998_400, granite: 1_723_478_400, holocene: 1_732_633_200, isthmus: 1_744_905_600, jovian: 1_763_568_001, karst: 1_781_712_001 } },
   { chainId: 4801, name: "World Chain Sepolia Testnet", source: `${REGISTRY}; Karst: World Chain, November 2026`, times: { canyon: 0, ecotone: 0, fjord: 1_721_739_600, granite: 1_726_570_800, holocene: 1_737_633_600, isthmus: 1_761_825_600, jovian: 1_777_161_600, karst: 1_788_868_800 } },
   { chainId: 5330, name: "Superseed", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 0, granite: 1_726_185_601, holocene: 1_736_445_601, isthmus: 1_746_806_401 } },
@@ -119,19 +121,19 @@ export const OP_FORK_TIMES: readonly OpForkTimeRow[] = [
   { chainId: 33_979, name: "Funki", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 0, granite: 1_767_582_000, holocene: 1_767_668_400 } },
   { chainId: 34_443, name: "Mode", source: REGISTRY, times: { canyon: 1_704_992_401, ecotone: 1_710_374_401, fjord: 1_720_627_201, granite: 1_726_070_401, holocene: 1_736_445_601, isthmus: 1_746_806_401, jovian: 1_764_691_201, karst: 1_783_526_401 } },
   { chainId: 42_220, name: "Celo", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 0, granite: 0, holocene: 1_752_073_200, isthmus: 1_752_073_200 }, ownRules: true },
-  { chainId: 57_073, name: "Ink", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 0, granite: 0, holocene: 1_742_396_400, isthmus: 1_746_806_401, jovian: 1_764_691_201, karst: 1_783_526_401 } },
+  { chainId: 57_073, name: "Ink", source: LAGOON, times: { canyon: 0, ecotone: 0, fjord: 0, granite: 0, holocene: 1_742_396_400, isthmus: 1_746_806_401, jovian: 1_764_691_201, karst: 1_783_526_401, lagoon: 1_799_683_201 } },
   { chainId: 60_808, name: "BOB", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 1_720_627_201, granite: 1_726_070_401, holocene: 1_736_445_601, isthmus: 1_746_806_401 } },
   { chainId: 65_536, name: "Automata Mainnet", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 0 } },
   { chainId: 84_532, name: "Base Sepolia", source: BASE, times: { canyon: 1_699_981_200, ecotone: 1_708_534_800, fjord: 1_716_998_400, granite: 1_723_478_400, holocene: 1_732_633_200, isthmus: 1_744_905_600, jovian: 1_763_568_001, azul: 1_776_708_000 }, beryl: 1_781_740_800 },
   { chainId: 325_000, name: "Camp Network Testnet V2", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 0, granite: 1_723_478_400, holocene: 1_732_633_200 } },
   { chainId: 380_929, name: "Silent Data Mainnet", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 0, granite: 0, holocene: 0 } },
-  { chainId: 763_373, name: "Ink Sepolia", source: REGISTRY, times: { canyon: 1_699_981_200, ecotone: 1_708_534_800, fjord: 1_716_998_400, granite: 1_723_478_400, holocene: 1_732_633_200, isthmus: 1_744_905_600, jovian: 1_763_568_001, karst: 1_781_712_001 } },
+  { chainId: 763_373, name: "Ink Sepolia", source: LAGOON, times: { canyon: 1_699_981_200, ecotone: 1_708_534_800, fjord: 1_716_998_400, granite: 1_723_478_400, holocene: 1_732_633_200, isthmus: 1_744_905_600, jovian: 1_763_568_001, karst: 1_781_712_001, lagoon: 1_796_918_401 } },
   { chainId: 2_702_128, name: "Xterio Chain (ETH)", source: REGISTRY, times: { canyon: 0, ecotone: 0 } },
   { chainId: 3_397_901, name: "Funki Sepolia Testnet", source: REGISTRY, times: { canyon: 0, ecotone: 0 } },
   { chainId: 7_777_777, name: "Zora", source: REGISTRY, times: { canyon: 1_704_992_401, ecotone: 1_710_374_401, fjord: 1_720_627_201, granite: 1_726_070_401, holocene: 1_736_445_601, isthmus: 1_746_806_401, jovian: 1_764_691_201, karst: 1_783_526_401 } },
   { chainId: 7_849_306, name: "Ozean Poseidon Testnet", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 0 } },
   { chainId: 11_142_220, name: "Celo Sepolia Testnet", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 0, granite: 0, holocene: 0 }, ownRules: true },
-  { chainId: 11_155_420, name: "OP Sepolia Testnet", source: REGISTRY, times: { canyon: 1_699_981_200, ecotone: 1_708_534_800, fjord: 1_716_998_400, granite: 1_723_478_400, holocene: 1_732_633_200, isthmus: 1_744_905_600, jovian: 1_763_568_001, karst: 1_781_712_001 } },
+  { chainId: 11_155_420, name: "OP Sepolia Testnet", source: LAGOON, times: { canyon: 1_699_981_200, ecotone: 1_708_534_800, fjord: 1_716_998_400, granite: 1_723_478_400, holocene: 1_732_633_200, isthmus: 1_744_905_600, jovian: 1_763_568_001, karst: 1_781_712_001, lagoon: 1_796_918_401 } },
   { chainId: 111_557_560, name: "Cyber Testnet", source: REGISTRY, times: { canyon: 0, ecotone: 0 } },
   { chainId: 420_130_015, name: "sepolia-devnet-2", source: REGISTRY, times: { canyon: 0, ecotone: 0, fjord: 0, granite: 0, holocene: 0, isthmus: 0, jovian: 0, karst: 0 } },
   { chainId: 999_999_999, name: "Zora Sepolia Testnet", source: REGISTRY, times: { canyon: 1_699_981_200, ecotone: 1_708_534_800, fjord: 1_716_998_400, granite: 1_723_478_400, holocene: 1_732_633_200, isthmus: 1_744_905_600, jovian: 1_763_568_001, karst: 1_781_712_001 } },

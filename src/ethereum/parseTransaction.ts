@@ -15,6 +15,7 @@ import {
   type SetCodeTransaction,
   type Signature,
   type Transaction,
+  UnknownTransactionType,
 } from "./transaction.ts";
 
 type RlpItem = Uint8Array | RlpItem[];
@@ -95,9 +96,12 @@ const createReader = (items: readonly RlpItem[], length: number) => {
 
 type Reader = ReturnType<typeof createReader>;
 
+/** EIP-2718 */
+const MAX_TYPE = 0x7f;
+
 /**
  * Parses a transaction from its EIP-2718 bytes, or a blob transaction from its network form with blobs.
- * Throws InvalidTransaction.
+ * Throws InvalidTransaction; UnknownTransactionType for a type that cannot be read, also for a post-exec transaction.
  */
 export const parseTransaction = (raw: Uint8Array): Transaction => {
   const first = raw[0];
@@ -109,7 +113,9 @@ export const parseTransaction = (raw: Uint8Array): Transaction => {
   }
   const parse = PARSERS.get(first);
   if (parse === undefined) {
-    throw new InvalidTransaction(`unsupported transaction type ${first}`);
+    throw first > MAX_TYPE
+      ? new InvalidTransaction(`${first} is no transaction type`)
+      : new UnknownTransactionType(first);
   }
   return parse(raw, decodeList(raw.subarray(1)));
 };

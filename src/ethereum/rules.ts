@@ -21,7 +21,10 @@ export const ETHEREUM_FORKS = [
 ] as const;
 export type EthereumFork = (typeof ETHEREUM_FORKS)[number];
 
-/** The OP stack's forks, oldest first. Base has Azul instead of Karst: Osaka with the input limits of Jovian. */
+/**
+ * The OP stack's forks, oldest first. Base has Azul instead of Karst: Osaka with the input limits of Jovian.
+ * Lagoon changes the gas of a block (postExec.ts), and no rule inside the EVM.
+ */
 export const OP_FORKS = [
   "bedrock",
   "regolith",
@@ -34,6 +37,7 @@ export const OP_FORKS = [
   "jovian",
   "azul",
   "karst",
+  "lagoon",
 ] as const;
 export type OpFork = (typeof OP_FORKS)[number];
 
@@ -125,6 +129,7 @@ const ETHEREUM_FORK_OF: Record<OpFork, EthereumFork> = {
   jovian: "prague",
   azul: "osaka",
   karst: "osaka",
+  lagoon: "osaka",
 };
 
 const opRulesAt = (chainId: bigint, times: OpForkTimes, timestamp: bigint): Rules => {
@@ -138,6 +143,9 @@ const opRulesAt = (chainId: bigint, times: OpForkTimes, timestamp: bigint): Rule
 
 export const isForkActive = (rules: Rules, fork: EthereumFork): boolean =>
   ETHEREUM_FORKS.indexOf(rules.fork) >= ETHEREUM_FORKS.indexOf(fork);
+
+/** Whether a chain has a time for Lagoon. Its 0x7D transactions are post-exec transactions, also before that time. */
+export const hasLagoon = ({ op }: ChainForks): boolean => op?.lagoon !== undefined;
 
 export const isOpForkActive = (rules: Rules, fork: OpFork): boolean =>
   rules.op !== undefined && OP_FORKS.indexOf(rules.op) >= OP_FORKS.indexOf(fork);

@@ -99,7 +99,18 @@ export type Transaction = SignedTransaction | DepositTransaction;
 
 /** The bytes are not a transaction, or forebay does not support its type. */
 export class InvalidTransaction extends Error {
-  override readonly name = "InvalidTransaction";
+  override readonly name: string = "InvalidTransaction";
+}
+
+/** The bytes cannot be read, because forebay does not know the type. They may be right. Their hash is the keccak-256 of all. */
+export class UnknownTransactionType extends InvalidTransaction {
+  override readonly name = "UnknownTransactionType";
+  readonly type: number;
+
+  constructor(type: number) {
+    super(`unsupported transaction type ${type}`);
+    this.type = type;
+  }
 }
 
 export interface Deposit {

@@ -6,11 +6,13 @@ import {
   type ChainForks,
   ETHEREUM_FORKS,
   type EthereumFork,
+  hasLagoon,
   OP_FORKS,
   type Rules,
   rulesAt,
   UnknownRules,
 } from "../../src/ethereum/rules.ts";
+import { fastRulesOf } from "../../src/evm/fast/fastRules.ts";
 
 const NEVER = 2n ** 40n;
 
@@ -87,6 +89,22 @@ test("chains with Karst since 2026", () => {
       assert.deepEqual([before.op, before.fork, after.op, after.fork], ["jovian", "prague", "karst", "osaka"]);
     }
   }
+});
+
+test("chains with a time for Lagoon, which changes no rule inside the EVM", () => {
+  for (const [chains, time] of [
+    [[11_155_420, 763_373, 1946, 1301], 1_796_918_401],
+    [[10, 57_073, 1868, 130], 1_799_683_201],
+  ] as const) {
+    for (const chain of chains) {
+      const forks = forksOf(chain);
+      const [before, after] = around(forks, time);
+      assert.deepEqual([before.op, after.op, after.fork, hasLagoon(forks)], ["karst", "lagoon", "osaka", true]);
+      assert.deepEqual(fastRulesOf(after), fastRulesOf(before));
+    }
+  }
+  const without = OP_FORK_TIMES.filter(({ times }) => times.lagoon === undefined);
+  assert.ok(without.every(({ chainId }) => !hasLagoon(forksOf(chainId))));
 });
 
 test("Base has Azul, which is not Karst", () => {

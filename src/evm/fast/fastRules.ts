@@ -32,8 +32,10 @@ export const fastRulesOf = ({ chainId, fork, op }: Rules): FastRules => {
     const spec = ETHEREUM_SPECS.indexOf(BLOB_FORKS.has(fork) ? "osaka" : fork);
     return { kind: "ethereum", spec, chainId, maxPairingBytes: 0 };
   }
-  const spec = OP_SPECS.indexOf(op === "azul" ? "karst" : op);
-  return { kind: "optimism", spec, chainId, maxPairingBytes: op === "karst" ? KARST_PAIRING_BYTES : 0 };
+  // Lagoon changes nothing inside the EVM.
+  const spec = OP_SPECS.indexOf(op === "azul" || op === "lagoon" ? "karst" : op);
+  const hasKarstLimit = op === "karst" || op === "lagoon";
+  return { kind: "optimism", spec, chainId, maxPairingBytes: hasKarstLimit ? KARST_PAIRING_BYTES : 0 };
 };
 
 /** The EIPs that code outside the module asks for, by the fork that activated them. */
