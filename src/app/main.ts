@@ -161,7 +161,6 @@ class RunningForebay implements Forebay {
     await this.#payments.load(own);
     await this.#replaceChains(own.chains, next, signal);
     this.#access.setRules({ ...own, server, usage });
-    opened(this.#http).reauthorize(this.#access.reauthorize);
     this.#shared.webSockets.reauthorize(this.#access.reauthorize);
     log.level = next.log.level;
     requestLog.share = next.log.requests;

@@ -100,7 +100,6 @@ class MainProcess implements ProcessRole {
     return {
       port: group.port,
       setRoutes: () => undefined,
-      reauthorize: () => undefined,
       startDraining: () => group.startDraining(),
       close: (timeoutMs) => group.close(timeoutMs),
     };

@@ -11,7 +11,7 @@ import { type ChainRuntime, createChainRuntime } from "./chainRuntime.ts";
 import { openStorage, type Shared } from "./shared.ts";
 
 /** The port for clients: of this process, or of the serving processes. */
-export type ClientPort = Pick<HttpServer, "port" | "setRoutes" | "reauthorize" | "startDraining" | "close">;
+export type ClientPort = Pick<HttpServer, "port" | "setRoutes" | "startDraining" | "close">;
 
 /** The differences between a process alone, the main process of several, and a serving process. */
 export interface ProcessRole {

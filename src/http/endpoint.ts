@@ -8,7 +8,6 @@ import type { Awaitable } from "../jsonrpc/call.ts";
 import { type Chunk, type DispatchResult, isWhole } from "../jsonrpc/response.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import { formatCacheStatus } from "./cacheStatus.ts";
-import type { PassedMessages } from "./passedMessages.ts";
 import type { ProofHeader } from "./proofHeader.ts";
 
 export interface EndpointResponse {
@@ -81,8 +80,6 @@ export const toEndpointResponse = (
 export interface PassThrough {
   /** `body` is undefined if it is still to be read. */
   web(request: IncomingMessage, response: ServerResponse, body: Buffer | undefined): void;
-  /** `messages` checks what the client sends. */
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, messages: PassedMessages): void;
   close(): void;
 }
 
@@ -92,7 +89,7 @@ export interface Endpoint {
   readonly chain?: string | undefined;
   /** Handles a body. Throws or rejects with RpcError if the whole request is invalid. */
   handle(body: Uint8Array, request: InboundRequest): Awaitable<EndpointResponse>;
-  /** Serves WebSockets. Without this method, they are passed through. Throws RpcError if the whole upgrade is refused. */
+  /** Serves WebSockets. Throws RpcError if the whole upgrade is refused. */
   upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer, admitted: AuthenticatedCaller): void;
   readonly passthrough?: PassThrough | undefined;
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
-import { type AuthenticatedCaller, findChainRefusal, needsKey, type Reauthorize } from "../access/access.ts";
+import { type AuthenticatedCaller, findChainRefusal, needsKey } from "../access/access.ts";
 import { listen } from "../core/listen.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -32,7 +32,6 @@ export interface HttpServerOptions
   readonly corsOrigins: "*" | readonly string[];
   /** Answers GET with the readiness, without a key. */
   readonly healthPath?: string | undefined;
-  readonly webSocketPingMs?: number;
   /** Called when this process accepts no connections any more. Resolves when no other process with this port does. */
   onStopped?(): Promise<void>;
   /** Whether new requests should be sent here. */
@@ -47,7 +46,6 @@ export interface HttpServerOptions
 const REQUEST_TIMEOUT_MS = 60_000;
 /** A connection without traffic ends after this time. Longer than any upstream timeout: only dead readers reach it. */
 const SOCKET_IDLE_MS = 120_000;
-const DEFAULT_PING_MS = 30_000;
 const TCP_KEEP_ALIVE_MS = 30_000;
 /** An open connection may still send a request for this time after the listener is closed. */
 const IDLE_LINGER_MS = 1_000;
@@ -90,16 +88,11 @@ export class HttpServer {
     };
     this.#jsonRpc = new JsonRpcHandler({ ...options, commonHeaders }, telemetry);
     this.#plain = new PlainResponses({ ...options, commonHeaders, cors }, telemetry);
-    this.#upgrades = new Upgrades(
-      {
-        ...options,
-        webSocketPingMs: options.webSocketPingMs ?? DEFAULT_PING_MS,
-        admit: (request) => this.#admission.admit(request),
-        routeOf: (admitted) => this.#routeOf(admitted),
-        nextRequestId: (headers) => this.#jsonRpc.nextRequestId(headers),
-      },
-      telemetry,
-    );
+    this.#upgrades = new Upgrades({
+      admit: (request) => this.#admission.admit(request),
+      routeOf: (admitted) => this.#routeOf(admitted),
+      nextRequestId: (headers) => this.#jsonRpc.nextRequestId(headers),
+    });
     this.#server = createServer(
       {
         keepAliveTimeout: options.keepAliveMs,
@@ -165,11 +158,6 @@ export class HttpServer {
     this.#route = createRouter(routes);
   }
 
-  /** Closes upgraded connections that are passed through and that the current rules do not admit. */
-  reauthorize(reauthorize: Reauthorize): void {
-    this.#upgrades.reauthorize(reauthorize);
-  }
-
   /** Adds `Connection: close` to every response from now on, so that clients connect to another replica. */
   startDraining(): void {
     this.#isDraining = true;
@@ -189,7 +177,6 @@ export class HttpServer {
     } else {
       stopListening();
     }
-    this.#upgrades.close();
     // http.Server's own `close` ends idle connections at once, and loses the requests that are being sent on them.
     // An immediate: requests that have arrived are read before.
     const closeIdle = (): unknown => setImmediate(() => this.#server.close());

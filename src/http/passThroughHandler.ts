@@ -6,11 +6,10 @@ import type {
   ServerResponse,
 } from "node:http";
 import { createRequire } from "node:module";
-import { type Duplex, Readable } from "node:stream";
+import { Readable } from "node:stream";
 import type httpProxy from "http-proxy";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { PassThrough } from "./endpoint.ts";
-import { NotPassedError, type PassedMessages } from "./passedMessages.ts";
 
 /** Headers for one connection only (RFC 9110, section 7.6.1; RFC 2616, section 13.5.1). */
 const HOP_BY_HOP = ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
@@ -64,15 +63,14 @@ interface PassThroughOptions {
 
 interface FailureResponse {
   readonly status: number;
-  readonly title: string;
   readonly text: string;
 }
 
 const FAILURES: Readonly<Record<PassThroughFailure, FailureResponse>> = {
-  path: { status: 400, title: "Bad Request", text: "the path must not contain '..'\n" },
-  length: { status: 411, title: "Length Required", text: "a body of this method needs Content-Length\n" },
-  unreachable: { status: 502, title: "Bad Gateway", text: "the target of this path cannot be reached\n" },
-  timeout: { status: 504, title: "Gateway Timeout", text: "the target of this path did not respond in time\n" },
+  path: { status: 400, text: "the path must not contain '..'\n" },
+  length: { status: 411, text: "a body of this method needs Content-Length\n" },
+  unreachable: { status: 502, text: "the target of this path cannot be reached\n" },
+  timeout: { status: 504, text: "the target of this path did not respond in time\n" },
 };
 
 /** http-proxy sets `Content-Length: 0` for these methods, and would send a chunked body after it. */
@@ -101,14 +99,13 @@ const cleanResponse = (response: IncomingMessage, connection: string): void => {
   response.headers.connection = connection;
 };
 
-/** The proxy for requests that are not JSON-RPC, WebSockets included. */
+/** The proxy for requests that are not JSON-RPC. */
 export class PassThroughHandler implements PassThrough {
   readonly #options: PassThroughOptions;
   readonly #agent: HttpAgent;
   readonly #proxy: httpProxy<IncomingMessage, ServerResponse>;
   /** Clients that get a response of the target. Nothing of forebay may be written to them. */
-  readonly #begun = new WeakSet<ServerResponse | Duplex>();
-  readonly #messages = new WeakMap<Duplex, PassedMessages>();
+  readonly #begun = new WeakSet<ServerResponse>();
 
   constructor(options: PassThroughOptions) {
     const { target } = options;
@@ -117,7 +114,6 @@ export class PassThroughHandler implements PassThrough {
     this.#proxy = loadProxy().createProxyServer({ target, changeOrigin: true, agent: this.#agent, xfwd: true });
     this.#proxy.on("proxyReq", (sent, _, response) => this.#onSent(sent, response));
     this.#proxy.on("proxyRes", (received, request, response) => this.#onReceived(received, request, response));
-    this.#proxy.on("proxyReqWs", (sent, _, socket) => this.#onUpgradeSent(sent, socket));
   }
 
   web(request: IncomingMessage, response: ServerResponse, body: Buffer | undefined): void {
@@ -135,20 +131,6 @@ export class PassThroughHandler implements PassThrough {
     delete request.headers.expect;
     const source = body === undefined ? {} : { buffer: Readable.from(body.length === 0 ? [] : [body]) };
     this.#proxy.web(request, response, source, (error) => this.#onError(response, error));
-  }
-
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, messages: PassedMessages): void {
-    socket.once("close", () => messages.destroy());
-    if (leavesBase(request.url ?? "/")) {
-      this.#failUpgrade(socket, "path", undefined);
-      return;
-    }
-    removeHopByHop(request.headers);
-    Object.assign(request.headers, { connection: "Upgrade", upgrade: "websocket" });
-    // The messages are read here, so that they must not be compressed.
-    delete request.headers["sec-websocket-extensions"];
-    this.#messages.set(socket, messages);
-    this.#proxy.ws(request, socket, head, {}, (error) => this.#onUpgradeError(socket, error));
   }
 
   close(): void {
@@ -179,47 +161,6 @@ export class PassThroughHandler implements PassThrough {
     });
   }
 
-  /** Called before http-proxy adds its own listeners, so that it sees clean headers. */
-  #onUpgradeSent(sent: ClientRequest, socket: Duplex): void {
-    limitTime(sent, this.#options.timeoutMs);
-    socket.once("close", () => sent.destroy());
-    sent.once("response", (received: IncomingMessage) => {
-      this.#begun.add(socket);
-      cleanResponse(received, "close");
-      received.once("close", () => {
-        if (!received.complete) {
-          socket.destroy();
-        }
-      });
-    });
-    sent.once("upgrade", (received: IncomingMessage, targetSocket: Duplex) => {
-      this.#begun.add(socket);
-      sent.setTimeout(0);
-      cleanResponse(received, "Upgrade");
-      received.headers.upgrade = "websocket";
-      // `pipe` does not close one side if the other breaks.
-      socket.once("close", () => targetSocket.destroy());
-      targetSocket.once("close", () => socket.destroy());
-      // http-proxy emits this event in the same turn, when it has connected both sides.
-      this.#proxy.once("open", () => this.#checkMessages(socket, targetSocket));
-    });
-  }
-
-  /** Puts the check of messages between a client and its target. */
-  #checkMessages(socket: Duplex, targetSocket: Duplex): void {
-    const messages = this.#messages.get(socket);
-    if (messages === undefined) {
-      return;
-    }
-    messages.once("error", (error) => {
-      targetSocket.unpipe(socket);
-      socket.end(error instanceof NotPassedError ? error.toFrame() : undefined);
-      targetSocket.destroy();
-    });
-    socket.unpipe(targetSocket);
-    socket.pipe(messages).pipe(targetSocket);
-  }
-
   #onError(response: ServerResponse, error: Error): void {
     if (response.destroyed) {
       return;
@@ -228,17 +169,6 @@ export class PassThroughHandler implements PassThrough {
       response.destroy();
     } else {
       this.#fail(response, error instanceof TimeoutError ? "timeout" : "unreachable", error);
-    }
-  }
-
-  #onUpgradeError(socket: Duplex, error: Error): void {
-    if (socket.destroyed) {
-      return;
-    }
-    if (this.#begun.has(socket)) {
-      socket.destroy();
-    } else {
-      this.#failUpgrade(socket, error instanceof TimeoutError ? "timeout" : "unreachable", error);
     }
   }
 
@@ -257,12 +187,5 @@ export class PassThroughHandler implements PassThrough {
     const { status, text } = FAILURES[reason];
     this.#begun.add(response);
     response.writeHead(status, ["Content-Type", "text/plain", "Content-Length", String(text.length)]).end(text);
-  }
-
-  #failUpgrade(socket: Duplex, reason: PassThroughFailure, error: Error | undefined): void {
-    this.#count(reason, error);
-    const { status, title } = FAILURES[reason];
-    this.#begun.add(socket);
-    socket.end(`HTTP/1.1 ${status} ${title}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
   }
 }

@@ -1,12 +1,9 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { type AuthenticatedCaller, needsKey, type Reauthorize } from "../access/access.ts";
+import { type AuthenticatedCaller, needsKey } from "../access/access.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { errorResult } from "../jsonrpc/response.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
-import type { MemoryBudget } from "../limits/memoryBudget.ts";
-import type { HttpTelemetry } from "./httpTelemetry.ts";
-import { NotPassedError, PassedMessages } from "./passedMessages.ts";
 import type { Route } from "./router.ts";
 
 interface UpgradesOptions {
@@ -15,11 +12,6 @@ interface UpgradesOptions {
   /** Returns the route of an admitted request, or the error if its key may not use the chain. */
   routeOf(admitted: AuthenticatedCaller): Route | RpcError;
   nextRequestId(headers: IncomingHttpHeaders): string;
-  /** Limit of a message that is passed through and may be JSON-RPC. */
-  readonly maxBodyBytes: number;
-  readonly memory?: MemoryBudget | undefined;
-  /** Connections whose key or token has ended are closed at this interval. */
-  readonly webSocketPingMs: number;
 }
 
 /** The stream of an upgrade request, and the bytes that follow its headers. */
@@ -28,25 +20,12 @@ interface UpgradedStream {
   readonly head: Buffer;
 }
 
-/** An upgraded connection that is passed through. */
-interface PassedThrough {
-  readonly admitted: AuthenticatedCaller;
-  readonly chain: string | undefined;
-}
-
-/** Routes upgrade requests, and follows the connections that are passed through. Endpoints follow their own WebSockets. */
+/** Routes upgrade requests to the WebSockets of chains. No other upgrade is accepted, and none is passed through. */
 export class Upgrades {
   readonly #options: UpgradesOptions;
-  readonly #telemetry: HttpTelemetry;
-  readonly #passedThrough = new Map<Duplex, PassedThrough>();
 
-  readonly #timer: NodeJS.Timeout;
-
-  constructor(options: UpgradesOptions, telemetry: HttpTelemetry) {
+  constructor(options: UpgradesOptions) {
     this.#options = options;
-    this.#telemetry = telemetry;
-    this.#timer = setInterval(() => this.#closeExpired(), options.webSocketPingMs);
-    this.#timer.unref();
   }
 
   handle(request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -64,56 +43,9 @@ export class Upgrades {
     });
   }
 
-  /** Closes connections that the current rules do not admit. */
-  reauthorize(reauthorize: Reauthorize): void {
-    for (const [socket, { admitted, chain }] of this.#passedThrough) {
-      try {
-        const use = { chain, isSubscribed: false, requiresProof: false };
-        this.#passedThrough.set(socket, { admitted: reauthorize(admitted, use), chain });
-      } catch (error) {
-        if (!(error instanceof RpcError)) {
-          throw error;
-        }
-        socket.destroy();
-      }
-    }
-  }
-
-  #closeExpired(): void {
-    for (const [socket, { admitted }] of this.#passedThrough) {
-      if (admitted.expiresAtMs !== undefined && admitted.expiresAtMs <= Date.now()) {
-        socket.destroy();
-      }
-      admitted.verifyAgain?.().catch((error: unknown) => {
-        socket.destroy();
-        if (!(error instanceof RpcError)) {
-          this.#telemetry.logBroken(error, "authentication");
-        }
-      });
-    }
-  }
-
-  close(): void {
-    clearInterval(this.#timer);
-    for (const socket of this.#passedThrough.keys()) {
-      socket.destroy();
-    }
-  }
-
-  #messagesOf({ clientId, charge }: AuthenticatedCaller): PassedMessages {
-    const { memory, maxBodyBytes } = this.#options;
-    const messages = new PassedMessages({ maxMessageBytes: maxBodyBytes, memory, clientId });
-    return messages.once("error", (error) => {
-      if (error instanceof NotPassedError && error.isJsonRpc) {
-        charge?.(1, "invalid");
-        this.#telemetry.metrics.accessRefused.inc({ reason: "passThrough" });
-      }
-    });
-  }
-
   #onAdmitted(admitted: AuthenticatedCaller | RpcError, request: IncomingMessage, stream: UpgradedStream): void {
     const { routeOf, nextRequestId } = this.#options;
-    const { socket } = stream;
+    const { socket, head } = stream;
     const reject = (error: RpcError): void => rejectUpgrade(socket, error, nextRequestId(request.headers));
     if (admitted instanceof RpcError) {
       reject(admitted);
@@ -128,31 +60,18 @@ export class Upgrades {
       reject(route);
       return;
     }
+    const { endpoint } = route;
+    if (endpoint?.upgrade === undefined) {
+      endUpgrade(socket, "404 Not Found");
+      return;
+    }
     try {
-      this.#upgrade(route, request, { ...stream, admitted });
+      endpoint.upgrade(request, socket, head, admitted);
     } catch (error) {
       if (!(error instanceof RpcError)) {
         throw error;
       }
       reject(error);
-    }
-  }
-
-  #upgrade(
-    { endpoint, passthrough, target, chain }: Route,
-    request: IncomingMessage,
-    { socket, head, admitted }: UpgradedStream & { readonly admitted: AuthenticatedCaller },
-  ): void {
-    if (endpoint?.upgrade !== undefined) {
-      endpoint.upgrade(request, socket, head, admitted);
-    } else if (passthrough !== undefined) {
-      this.#passedThrough.set(socket, { admitted, chain });
-      socket.once("close", () => this.#passedThrough.delete(socket));
-      request.url = target;
-      admitted.removeKey?.(request);
-      passthrough.upgrade(request, socket, head, this.#messagesOf(admitted));
-    } else {
-      endUpgrade(socket, "404 Not Found");
     }
   }
 }

@@ -42,7 +42,6 @@ const start = async (
       const { host: _, connection: __, ...headers } = request.headers;
       response.end(JSON.stringify({ method: request.method, target: request.url, headers }));
     },
-    upgrade: (_, socket) => socket.end(),
     close: () => {},
   };
   const reply: Reply = { body: Buffer.from("1") };

@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { WebSocket, WebSocketServer } from "ws";
 import { metric } from "../support/clients/rpc.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { createService, type Service } from "../support/servers/service.ts";
@@ -19,19 +18,9 @@ const startTarget = async (t: TestContext) => {
       response.end("from the target");
     });
   });
-  const webSockets = new WebSocketServer({ server, perMessageDeflate: true });
-  webSockets.on("connection", (socket) => {
-    socket.on("message", (data) => {
-      bodies.push(String(data));
-      socket.send(`from the target: ${data}`.slice(0, 50));
-    });
-  });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   t.after(() => {
-    for (const client of webSockets.clients) {
-      client.terminate();
-    }
     server.closeAllConnections();
     server.close();
   });
@@ -163,59 +152,4 @@ test("JSON-RPC that is not passed through counts against the limit of its client
   assert.equal(limited.status, 429);
   assert.equal(await metric(service.opsUrl, "forebay_access_charged_total", 'reason="invalid"'), 3);
   assert.equal(await metric(service.opsUrl, "forebay_access_refused_total", 'reason="passThrough"'), 3);
-});
-
-const open = async ({ url }: Service): Promise<WebSocket> => {
-  const socket = new WebSocket(`${url.replace("http", "ws")}/main/events`);
-  await once(socket, "open");
-  return socket;
-};
-
-/** Sends a message, whole or in these fragments, and returns the response. */
-const ask = async (socket: WebSocket, ...fragments: readonly (string | Buffer)[]): Promise<string> => {
-  const answered = once(socket, "message");
-  fragments.forEach((fragment, index) => {
-    socket.send(fragment, { fin: index === fragments.length - 1 });
-  });
-  const [data] = await answered;
-  return String(data);
-};
-
-test("messages of a WebSocket that is passed through are not JSON-RPC", async (t) => {
-  const { service, target } = await start(t);
-  const forms: readonly (readonly (string | Buffer)[])[] = [
-    [DENIED],
-    [Buffer.from(DENIED)],
-    [DENIED.slice(0, 5), DENIED.slice(5, 40), DENIED.slice(40)],
-    [`  [${DENIED},${`${DENIED},`.repeat(500)}1]`],
-  ];
-  for (const fragments of forms) {
-    const socket = await open(service);
-    assert.equal(await ask(socket, "first"), "from the target: first");
-    const closed = once(socket, "close");
-    fragments.forEach((fragment, index) => {
-      socket.send(fragment, { fin: index === fragments.length - 1 });
-    });
-    const [code, reason] = await closed;
-    assert.equal(code, 1008);
-    assert.match(String(reason), /no JSON-RPC is passed through/);
-  }
-  assert.deepEqual(new Set(target.bodies), new Set(["first"]));
-  assert.equal(await metric(service.opsUrl, "forebay_access_refused_total", 'reason="passThrough"'), forms.length);
-});
-
-test("other messages of a WebSocket are passed through, and those that may be JSON are limited", async (t) => {
-  const { service, target } = await start(t);
-  const socket = await open(service);
-  const messages = ["hello", '{"a":1}', "[0", "", `text ${"x".repeat(200_000)}`, `["${"x".repeat(70_000)}"]`];
-  for (const message of messages) {
-    assert.equal(await ask(socket, message), `from the target: ${message}`.slice(0, 50));
-  }
-  assert.match(await ask(socket, '{"a', '":"b', '"}'), /\{"a":"b"\}/);
-  socket.ping();
-  await once(socket, "pong");
-  assert.deepEqual(target.bodies, [...messages, '{"a":"b"}']);
-  const closed = once(socket, "close");
-  socket.send(`["${"x".repeat(200_000)}"]`);
-  assert.equal((await closed)[0], 1009);
 });
