@@ -44,9 +44,13 @@ interface NodeAttempt {
 const METHOD = Object.freeze({ fwd: "method" } as const);
 const MISS = Object.freeze({ fwd: "miss" } as const);
 
-const createResponse = (node: string, verified: VerifiedResponse, request: RpcRequest): RpcResponse => {
-  const { body, proof } = verified;
-  const block = verified.block ?? readResponseBlock(body, request.blockField);
+const createResponse = (
+  node: string,
+  body: Uint8Array,
+  verified: VerifiedResponse,
+  request: RpcRequest,
+): RpcResponse => {
+  const { proof, block = readResponseBlock(body, request.blockField) } = verified;
   const status = request.write ? METHOD : MISS;
   return { body, node, status, ...(block && { block }), ...(proof && { proof }) };
 };
@@ -244,13 +248,12 @@ export class NodeRequests {
     const node = this.#node;
     const verifier = this.#verifier;
     const { heads } = context.view;
-    const toAttempt = (verified: VerifiedResponse): NodeAttempt => {
-      const { body } = verified;
+    const toAttempt = (body: Uint8Array, verified: VerifiedResponse): NodeAttempt => {
       const isMissing =
         (request.nullIsError === true && (isNull({ body }) || lacksReceipts(body, request, heads))) ||
         request.isComplete?.(body) === false;
       const block = request.isInKnownBlock ? heads.latest.number : request.block?.number;
-      return { response: createResponse(node.name, verified, request), isMissing, block };
+      return { response: createResponse(node.name, body, verified, request), isMissing, block };
     };
     const onError = (error: unknown): NodeAttempt => {
       if (error instanceof NodeError && RETRY_RULES[retryCause(error)].node === "sameNode") {
@@ -259,9 +262,11 @@ export class NodeRequests {
       throw error;
     };
     const options = { isCheckedLater: verifier !== undefined, isShared: request.write !== true };
-    return node.send(call, context, options).then((received) => {
-      const verified = verifier?.verify({ node, call, request, context }, received) ?? { body: received };
-      return verified instanceof Promise ? verified.then(toAttempt, onError) : toAttempt(verified);
+    return node.send(call, context, options).then((body) => {
+      const verified = verifier?.verify({ node, call, request, context }, body) ?? {};
+      return verified instanceof Promise
+        ? verified.then((known) => toAttempt(body, known), onError)
+        : toAttempt(body, verified);
     }, onError);
   }
 }

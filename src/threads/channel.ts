@@ -1,4 +1,5 @@
 import type { Transferable } from "node:worker_threads";
+import type { CopiedBytes } from "./copyBytes.ts";
 import { Outbox } from "./outbox.ts";
 import { fromPlainError, type PlainError, toPlainError } from "./plainError.ts";
 
@@ -39,10 +40,10 @@ interface CallOptions {
   readonly onReport?: (value: unknown) => void;
   /** Returns the value that the call asks for. If it rejects, the call is aborted and rejects with the same error. */
   readonly onAsk?: ((value: unknown) => Promise<unknown>) | undefined;
-  /** Called when the other side has ended the call, also after an abort. */
+  /** Called when the other side has ended the call, also after an abort, and if the call is not sent. */
   readonly onEnd?: () => void;
-  /** Memory of the body that is moved instead of copied. Between threads only. */
-  readonly transfer?: readonly Transferable[] | undefined;
+  /** Bytes of the body that are moved. Between threads only. */
+  readonly moved?: readonly CopiedBytes[];
 }
 
 /** Shared memory: the ids of aborted calls, each at its place. */
@@ -178,10 +179,10 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
   }
 
   async #request(create: (id: number) => Message, options: CallOptions): Promise<unknown> {
-    const { signal, transfer } = options;
-    signal?.throwIfAborted();
-    if (this.#isClosed) {
-      throw new Error(ENDED);
+    const { signal, moved } = options;
+    if (signal?.aborted || this.#isClosed) {
+      options.onEnd?.();
+      throw signal?.aborted ? signal.reason : new Error(ENDED);
     }
     this.#lastId++;
     const id = this.#lastId;
@@ -189,7 +190,10 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
     this.#open.set(id, { ...options, resolve, reject, isAborted: false });
     const onAbort = (): void => this.#abort(id, signal?.reason);
     signal?.addEventListener("abort", onAbort, { once: true });
-    this.#outbox.send(create(id), transfer);
+    this.#outbox.send(
+      create(id),
+      moved?.map(({ buffer }) => buffer),
+    );
     try {
       return await promise;
     } finally {

@@ -1,4 +1,3 @@
-import type { Transferable } from "node:worker_threads";
 import { FairQueue, INTERNAL_OWNER, type QueueOwner } from "../limits/fairQueue.ts";
 
 /** Why a pool did not complete a job. */
@@ -25,10 +24,8 @@ export class WorkerPoolError extends Error {
 
 /** One job of a WorkerPool. */
 export interface PoolJob {
-  /** Plain data for the thread. */
+  /** Plain data for the thread. Members that are bytes are copied when a thread takes the job. */
   readonly input: unknown;
-  /** Memory of `input` that is moved to the thread instead of copied. */
-  readonly transfer?: readonly Transferable[];
   /** An idle thread whose last job had the same affinity is preferred. `undefined`: the thread keeps its affinity. */
   readonly affinity?: string | undefined;
   /** Returns the value that the job asks for. If it rejects, the job rejects with the same error. */

@@ -2,6 +2,7 @@ import type { ResourceLimits } from "node:worker_threads";
 import { MustForwardError } from "../core/mustForwardError.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import type { RemoteCall } from "./channel.ts";
+import { copyInput } from "./copyBytes.ts";
 import { type QueuedJob, WorkerPoolError, watchJob } from "./poolLane.ts";
 import { type WorkerEntry, WorkerThread } from "./workerThread.ts";
 
@@ -109,7 +110,7 @@ export class WorkerSlot {
   }
 
   async #run(job: QueuedJob, thread: JobThread): Promise<void> {
-    const { input, transfer, onRequest } = job;
+    const { onRequest } = job;
     const ending = new AbortController();
     this.#ending = ending;
     const endWatch = watchJob(
@@ -126,8 +127,9 @@ export class WorkerSlot {
       hasEnded = true;
       ended.resolve();
     };
-    const options = { signal: ending.signal, transfer, onAsk: onRequest, onEnd };
     try {
+      const { input, copies } = await copyInput(job.input);
+      const options = { signal: ending.signal, moved: copies, onAsk: onRequest, onEnd };
       job.resolve(await thread.channel.call("run", input, options));
     } catch (error) {
       job.reject(hasEnded && !ending.signal.aborted ? this.#outcomeOf(error) : error);

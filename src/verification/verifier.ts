@@ -18,7 +18,7 @@ import { quantityOf } from "./jsonFields.ts";
 import { KnownBlocks, type KnownHeader, VerifiedHeaders } from "./knownBlocks.ts";
 import { readResponseBlock } from "./responseBlock.ts";
 import { checkForm } from "./resultForms.ts";
-import type { VerifiedBody, VerifyThreads } from "./verifyThreads.ts";
+import type { VerifyThreads } from "./verifyThreads.ts";
 
 export type VerifyLevel = "off" | "cheap" | "full";
 
@@ -37,10 +37,8 @@ export interface VerifiedCall {
   readonly context: Context;
 }
 
-/** A response that has passed, and how far it is verified. */
+/** How far a response that has passed is verified. */
 export interface VerifiedResponse {
-  /** Of the response. It may be in other memory than before. */
-  readonly body: Uint8Array;
   readonly proof?: Proof | undefined;
   /** The block to which the response is bound, if it is proven. Of a block or header that passed, its own. */
   readonly block?: BlockId | undefined;
@@ -56,10 +54,8 @@ interface Verdict {
   readonly boundTo: BlockId | undefined;
 }
 
-/** A response that passed its checks. */
-interface CheckedResponse extends Verdict {
-  readonly body: Uint8Array;
-}
+/** Of a response whose form alone is verified. */
+const STATED: VerifiedResponse = {};
 
 /** The checks that verify a part of every response they pass. Those of others verify its form alone. */
 const VERIFYING: ReadonlySet<ResponseChecks["kind"]> = new Set(["block", "transaction", "raw", "receipts"]);
@@ -97,15 +93,15 @@ const isCompared = (checks: ResponseChecks): boolean =>
 
 /** A response that passed is proven if the request or the served chain has the hash of the block that binds it. */
 const boundResponse = (
-  { body, isVerified }: CheckedResponse,
+  { isVerified }: Verdict,
   block: BlockId | undefined,
   { location, heads }: { readonly location: ExpectedLocation; readonly heads: Heads },
 ): VerifiedResponse => {
   if (!isVerified) {
-    return { body };
+    return STATED;
   }
   const isNamed = block !== undefined && (location.hash !== undefined || heads.at(block.number)?.hash === block.hash);
-  return isNamed ? { body, proof: "proven", block } : { body, proof: "checked" };
+  return isNamed ? { proof: "proven", block } : { proof: "checked" };
 };
 
 const lacksHeader = ({ name }: VerifiedNode, what: string): NodeError =>
@@ -156,7 +152,7 @@ export class Verifier {
     const { level } = this;
     const { node, call, request } = verifiedCall;
     if (level === "off") {
-      return { body };
+      return STATED;
     }
     if (request.write) {
       return this.#checkForm(node, body);
@@ -173,9 +169,9 @@ export class Verifier {
       return this.#verifyFully(verifiedCall, body, { checks, isScanned: form === "scanned" });
     }
     if (checks.kind === "json") {
-      return form === "scanned" ? { body } : this.#checkForm(node, body);
+      return form === "scanned" ? STATED : this.#checkForm(node, body);
     }
-    return whenKnown(this.check(node.name, body, checks), (checked) => ({ body: checked.body }));
+    return whenKnown(this.check(node.name, body, checks), () => STATED);
   }
 
   /** `isScanned`: the form of the body shows that it is JSON. */
@@ -199,7 +195,7 @@ export class Verifier {
     }
     switch (checks.kind) {
       case "json":
-        return isScanned ? { body } : this.#checkForm(node, body);
+        return isScanned ? STATED : this.#checkForm(node, body);
       case "receipts":
         return this.#verifyReceipts(verifiedCall, body, checks);
       case "block":
@@ -218,17 +214,17 @@ export class Verifier {
     const [named] = call.params;
     const hash = isHash(named) ? named : request.block?.hash;
     const expected = hash && this.#countIn(call, { hash, number: request.block?.number }, context.view.heads);
-    return whenKnown(this.#checkForm(node, body), (checked) => {
-      if (hash === undefined || expected === undefined || isNull(checked)) {
-        return checked;
+    return whenKnown(this.#checkForm(node, body), (verified) => {
+      if (hash === undefined || expected === undefined || isNull({ body })) {
+        return verified;
       }
-      if (quantityOf(parseJson(checked.body)) === BigInt(expected.count)) {
-        return { body: checked.body, proof: "proven", block: { number: expected.number, hash } };
+      if (quantityOf(parseJson(body)) === BigInt(expected.count)) {
+        return { proof: "proven", block: { number: expected.number, hash } };
       }
       if (isHash(named)) {
         throw new UnverifiedError(node.name, "block", true);
       }
-      return checked;
+      return verified;
     });
   }
 
@@ -245,13 +241,12 @@ export class Verifier {
   }
 
   #checkForm({ name }: VerifiedNode, body: Uint8Array): Awaitable<VerifiedResponse> {
-    return whenKnown(this.check(name, body, { kind: "json" }), (checked) => ({ body: checked.body }));
+    return whenKnown(this.check(name, body, { kind: "json" }), () => STATED);
   }
 
   /** Verifies a response of which the checks verify a part. */
   #checkPart({ name }: VerifiedNode, body: Uint8Array, checks: ResponseChecks): Awaitable<VerifiedResponse> {
     return whenKnown(this.check(name, body, checks), (checked) => ({
-      body: checked.body,
       proof: checked.isVerified && (VERIFYING.has(checks.kind) || isCompared(checks)) ? "checked" : undefined,
     }));
   }
@@ -267,32 +262,32 @@ export class Verifier {
     const isKnown = scanned !== undefined && checks.transactions === "hashes";
     const block = isKnown ? this.#blocks.get(scanned.hash).transactions : undefined;
     return whenKnown(this.check(node.name, body, { ...checks, block, scannedBlock: scanned ?? null }), (checked) => {
-      const { body: verified, proof } = boundResponse(checked, checked.boundTo, { location: checks.location, heads });
-      return { body: verified, proof, block: scanned };
+      const { proof } = boundResponse(checked, checked.boundTo, { location: checks.location, heads });
+      return { proof, block: scanned };
     });
   }
 
   /** Verifies a body by the given checks. Returns and throws like `verify`. */
-  check(node: string, body: Uint8Array, checks: ResponseChecks): Awaitable<CheckedResponse> {
+  check(node: string, body: Uint8Array, checks: ResponseChecks): Awaitable<Verdict> {
     const maxBytes = checks.kind === "json" ? MAX_SCANNED_BYTES : MAX_PARSED_BYTES;
     const bytes = body.byteLength + (checks.kind === "logs" ? (checks.receipts?.byteLength ?? 0) : 0);
     if (bytes > maxBytes) {
       return this.#checkInThread(node, body, checks);
     }
     if (checks.kind === "json" && isJson(body)) {
-      return { body, isVerified: true, hasFindings: true, boundTo: undefined };
+      return { isVerified: true, hasFindings: true, boundTo: undefined };
     }
-    return { body, ...this.#requireVerified(checkBody(body, checks), node) };
+    return this.#requireVerified(checkBody(body, checks), node);
   }
 
-  async #checkInThread(node: string, body: Uint8Array, checks: ResponseChecks): Promise<CheckedResponse> {
-    let verified: VerifiedBody;
+  async #checkInThread(node: string, body: Uint8Array, checks: ResponseChecks): Promise<Verdict> {
+    let findings: readonly Finding[];
     try {
-      verified = await this.#pool.check(body, checks);
+      findings = await this.#pool.check(body, checks);
     } catch (cause) {
       throw new UnverifiedError(node, CHECK_OF[checks.kind], false, { cause });
     }
-    return { body: verified.body, ...this.#requireVerified(verified.findings, node) };
+    return this.#requireVerified(findings, node);
   }
 
   #requireVerified(findings: readonly Finding[], node: string): Verdict {
@@ -370,8 +365,8 @@ export class Verifier {
       throw lacksHeader(node, "receipts");
     }
     const { transactions } = this.#blocks.get(header.hash);
-    const { body: verified, proof } = await this.#checkPart(node, body, { ...checks, header, transactions });
-    return { body: verified, proof: header.isComputed ? proof : undefined };
+    const { proof } = await this.#checkPart(node, body, { ...checks, header, transactions });
+    return { proof: header.isComputed ? proof : undefined };
   }
 
   /** Verifies a block access list by the hash in its header. A list without such a hash is served as it is. */
@@ -413,9 +408,9 @@ export class Verifier {
     }
     try {
       const checked = await this.check(node.name, body, { kind: "proof", request: { stateRoot, address, keys } });
-      return this.#isProof(checked)
-        ? { body: checked.body, proof: "proven", block: { number: header.number, hash: location.hash } }
-        : { body: checked.body };
+      return this.#isProof(checked) && !isNull({ body })
+        ? { proof: "proven", block: { number: header.number, hash: location.hash } }
+        : STATED;
     } catch (error) {
       if (!(error instanceof UnverifiedError) || error.check !== "proof") {
         throw error;
@@ -428,8 +423,8 @@ export class Verifier {
   }
 
   /** The right proof of an absent account is no finding. It proves something if forebay knows the chain's encoding. */
-  #isProof({ body, isVerified, hasFindings }: CheckedResponse): boolean {
-    return this.#evidence.hasPassed("proof") && (isVerified || !hasFindings) && !isNull({ body });
+  #isProof({ isVerified, hasFindings }: Verdict): boolean {
+    return this.#evidence.hasPassed("proof") && (isVerified || !hasFindings);
   }
 
   /** The proof of a node that may be on another branch is compared only if forebay knows the chain's encoding. */
@@ -457,7 +452,7 @@ export class Verifier {
         ? createCall("eth_getBlockByNumber", [formatQuantity(number ?? 0n), false])
         : createCall("eth_getBlockByHash", [hash, false]);
     const block = await node.send(call, context);
-    const checked = await this.check(node.name, block, { kind: "block", location, checksHashes: true });
-    return this.#headers.add(checked.body);
+    await this.check(node.name, block, { kind: "block", location, checksHashes: true });
+    return this.#headers.add(block);
   }
 }

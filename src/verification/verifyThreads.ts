@@ -1,25 +1,13 @@
-import { asBuffer } from "../json/jsonBytes.ts";
-import type { Moved } from "../threads/channel.ts";
-import { movableBytes } from "../threads/movableBytes.ts";
 import { WorkerPool } from "../threads/workerPool.ts";
 import type { WorkerEntry } from "../threads/workerThread.ts";
 import type { ResponseChecks } from "./checkBody.ts";
 import type { Finding } from "./findings.ts";
 
-/** The input of a job. `body` is moved to the thread. */
+/** The input of a job. The thread has a copy of `body`. */
 export interface VerificationJob {
-  readonly body: Uint8Array<ArrayBuffer>;
+  readonly body: Uint8Array;
   readonly checks: ResponseChecks;
 }
-
-/** A thread's findings, and the body. The body may be in other memory than before. */
-export interface VerifiedBody {
-  readonly findings: readonly Finding[];
-  readonly body: Uint8Array;
-}
-
-/** The output of a job. */
-export type VerificationOutput = Moved<VerifiedBody>;
 
 const MAX_THREADS = 2;
 const MAX_HEAP_MIB = 512;
@@ -40,14 +28,12 @@ export class VerifyThreads {
   }
 
   /** Rejects if the thread ends, or if the response is too large. */
-  async check(body: Uint8Array, checks: ResponseChecks): Promise<VerifiedBody> {
+  async check(body: Uint8Array, checks: ResponseChecks): Promise<readonly Finding[]> {
     if (body.byteLength > MAX_BYTES && checks.kind !== "json") {
       throw new Error(`a response of ${body.byteLength} bytes is too large to be verified`);
     }
-    const moved = movableBytes(body);
-    const input: VerificationJob = { body: moved, checks };
-    const verified = (await this.#pool.run({ input, transfer: [moved.buffer] })) as VerifiedBody;
-    return { findings: verified.findings, body: asBuffer(verified.body) };
+    const input: VerificationJob = { body, checks };
+    return (await this.#pool.run({ input })) as readonly Finding[];
   }
 
   close(): Promise<void> {

@@ -2,7 +2,7 @@ import { Channel } from "../../src/threads/channel.ts";
 import { startTask } from "../../src/threads/threadTask.ts";
 import type { JobFunctions } from "../../src/threads/workerSlot.ts";
 
-/** Jobs that are not of the EVM: `ask` returns the main thread's value, `throw` throws, `exit` ends the thread. */
+/** Jobs that are not of the EVM: bytes are counted with all of their memory, `ask` returns the main thread's value, `throw` throws, `exit` ends the thread. */
 await startTask((port) => {
   Channel.onPort<Record<string, never>, JobFunctions>(port, {
     run: (input, call) => {
@@ -12,7 +12,8 @@ await startTask((port) => {
       if (input === "exit") {
         process.exit(1);
       }
-      return call.ask(input);
+      const { bytes } = Object(input);
+      return bytes instanceof Uint8Array ? [bytes.byteLength, bytes.buffer.byteLength] : call.ask(input);
     },
   });
 });

@@ -5,6 +5,9 @@ import { WorkerPool } from "../../src/threads/workerPool.ts";
 
 const ENTRY = { url: new URL("./jobs.worker.ts", import.meta.url), task: "jobs" };
 
+/** Copying them takes several turns of the event loop. */
+const MANY_BYTES = 16 * 1024 * 1024;
+
 const createPool = (t: TestContext, maxWaiting = 8) => {
   const failures: string[] = [];
   const pool = new WorkerPool({
@@ -45,6 +48,25 @@ test("a job that throws and a thread that ends are reported, and the next job is
   assert.equal(await run("ask"), "value of ask");
   assert.match(failures[0] ?? "", /thrown by the job/);
   assert.equal(failures[1], "a worker thread ended");
+});
+
+test("a thread gets a copy of a job's bytes, without what is beside them", async (t) => {
+  const { pool } = createPool(t);
+  const reply = new Uint8Array(100_000).fill(7);
+  assert.deepEqual(await pool.run({ input: { bytes: reply.subarray(10, 99_990) } }), [99_980, 99_980]);
+  assert.equal(reply.byteLength, 100_000);
+  assert.equal(reply.at(50), 7);
+});
+
+test("a caller that leaves while the bytes of its job are copied frees the thread", async (t) => {
+  const { pool, run, failures } = createPool(t);
+  assert.equal(await run("ask"), "value of ask");
+  const leaving = new AbortController();
+  const left = pool.run({ input: { bytes: new Uint8Array(MANY_BYTES) }, signal: leaving.signal });
+  leaving.abort(new Error("left"));
+  await assert.rejects(left, /left/);
+  assert.equal(await run("ask"), "value of ask");
+  assert.deepEqual(failures, []);
 });
 
 test("jobs beyond the limit are rejected, and those that wait are rejected when the pool closes", async (t) => {

@@ -1,7 +1,6 @@
 import type { CallScope } from "../../core/context.ts";
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import { createCall } from "../../jsonrpc/call.ts";
-import { movableBytes } from "../../threads/movableBytes.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
 import { askSourceNode, NodeSupport, type SourceNode, type SourceNodes, scopeWithin } from "./sourceNodes.ts";
 import type { WriteSetThread } from "./writeSetThread.ts";
@@ -64,9 +63,7 @@ export class AccessListSource implements WriteSetSource {
     if (typeof list === "string") {
       return list;
     }
-    const moved = movableBytes(list);
-    const job = { kind: "accessList", block, header, list: moved } as const;
-    const output = await this.#options.thread.run(job, [moved.buffer], scope);
+    const output = await this.#options.thread.run({ kind: "accessList", block, header, list }, scope);
     if (output.kind === "written") {
       return { block, packed: output.packed, isProven: true };
     }

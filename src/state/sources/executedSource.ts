@@ -119,8 +119,8 @@ export class ExecutedSource implements WriteSetSource {
   ): Promise<BlockChanges> {
     const { readBlock, thread, blockTimeMs } = this.#options;
     const scope = scopeWithin(blockTimeMs(), signal);
-    const body = new Uint8Array(await readBlock(block, scope));
-    const output = await thread.run({ kind: "content", block, body }, [body.buffer], scope);
+    const body = await readBlock(block, scope);
+    const output = await thread.run({ kind: "content", block, body }, scope);
     if (output.kind === "content") {
       return orLate(execute(output.content), scope);
     }

@@ -3,7 +3,6 @@ import type { BlockId } from "../../core/heads.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
 import type { BlobSchedule } from "../../ethereum/rules.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
-import { movableBytes } from "../../threads/movableBytes.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
 import { askSourceNode, NodeSupport, type SourceNode, type SourceNodes, scopeWithin } from "./sourceNodes.ts";
 import type { TracedCodes, WriteSetJobOutput } from "./writeSetJobs.ts";
@@ -26,10 +25,10 @@ const METHOD = "debug_traceBlockByHash";
 /** Reads of one block are tried on this number of nodes. */
 const MAX_NODES = 2;
 
-/** The texts of a block's trace and of the block itself, which are moved to the thread. */
+/** The texts of a block's trace and of the block itself. */
 interface TraceBytes {
-  readonly body: Uint8Array<ArrayBuffer>;
-  readonly trace: Uint8Array<ArrayBuffer>;
+  readonly body: Uint8Array;
+  readonly trace: Uint8Array;
 }
 
 /** Weight of the newest block in the share of blocks whose calls are asked too. */
@@ -115,7 +114,7 @@ export class TraceSource implements WriteSetSource {
         ? ({ kind: "failed", reason: trace } as const)
         : bytes === undefined
           ? ({ kind: "failed", reason: "error" } as const)
-          : await this.#composeListed(node, block, { body: new Uint8Array(bytes), trace: movableBytes(trace) }, scope);
+          : await this.#composeListed(node, block, { body: bytes, trace }, scope);
     if (output.kind === "written") {
       this.#capable.add(node.name);
       this.#probeCodes(node, block, output.codes);
@@ -149,8 +148,7 @@ export class TraceSource implements WriteSetSource {
     }
     const calls = asksCalls ? await askSourceNode(node, callsCall(block.hash), scope) : "unsupported";
     if (typeof calls !== "string") {
-      const { body, trace } = output;
-      return this.#compose(block, { body: movableBytes(body), trace: movableBytes(trace) }, movableBytes(calls), scope);
+      return this.#compose(block, parts, calls, scope);
     }
     if (asksCalls && calls === "unsupported") {
       this.#callSupport.learn(node.name, "unsupported");
@@ -161,14 +159,13 @@ export class TraceSource implements WriteSetSource {
   #compose(
     block: BlockId,
     { body, trace }: TraceBytes,
-    calls: Uint8Array<ArrayBuffer> | undefined,
+    calls: Uint8Array | undefined,
     scope: CallScope,
   ): Promise<WriteSetJobOutput> {
     const { thread, systemContracts, blobs } = this.#options;
     const bytes = { body, trace, calls };
     const job = { kind: "trace", block, ...bytes, contracts: systemContracts(), blobs: blobs(block) } as const;
-    const moved = [trace.buffer, body.buffer, ...(calls === undefined ? [] : [calls.buffer])];
-    return thread.run(job, moved, scope);
+    return thread.run(job, scope);
   }
 
   /** Asks a node again about a block with a new code, without codes. If it still gives the hashes, codes are left out later. */
@@ -190,8 +187,7 @@ export class TraceSource implements WriteSetSource {
     if (typeof trace === "string") {
       return false;
     }
-    const moved = movableBytes(trace);
-    const output = await thread.run({ kind: "codeHashes", trace: moved }, [moved.buffer], scope);
+    const output = await thread.run({ kind: "codeHashes", trace }, scope);
     return output.kind === "codeHashes" && JSON.stringify(output.codes) === JSON.stringify(codes);
   }
 }

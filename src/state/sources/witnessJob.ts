@@ -122,7 +122,7 @@ const prove = ({ block, header, parent, packed, witness, proofs }: WitnessJob): 
     case "proven":
       return { kind: "proven", packed: packWrites(provenWrites(claimed, outcome.writes)) };
     case "open":
-      return { kind: "open", addresses: outcome.addresses, witness };
+      return { kind: "open", addresses: outcome.addresses };
     case "refused":
       return { kind: "unproven", reason: "refused" };
     case "missing":

@@ -2,7 +2,6 @@ import type { CallScope } from "../../core/context.ts";
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import { type Address, formatQuantity, isHash } from "../../ethereum/hex.ts";
 import { createCall } from "../../jsonrpc/call.ts";
-import { movableBytes } from "../../threads/movableBytes.ts";
 import type { StateCost } from "../stateCost.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "../writeSet.ts";
 import { askSourceNode, NodeSupport, type SourceNode, type SourceNodes, scopeWithin } from "./sourceNodes.ts";
@@ -160,8 +159,9 @@ export class WitnessedSource implements WriteSetSource {
 
   async #prove(claim: WriteSet, { header, parent }: Headers, { node, bytes }: Witness, scope: CallScope) {
     const { block } = claim;
-    const first = { kind: "witness", block, header, parent, packed: claim.packed, witness: bytes, proofs: [] } as const;
-    const output = await this.#run(first, scope);
+    const { thread } = this.#options;
+    const job = { kind: "witness", block, header, parent, packed: claim.packed, witness: bytes, proofs: [] } as const;
+    const output = await thread.run(job, scope);
     const addresses = output.kind === "open" ? output.addresses : [];
     if (output.kind === "proven" || output.kind === "open") {
       this.#openAccounts += OPEN_WEIGHT * (addresses.length - this.#openAccounts);
@@ -172,14 +172,7 @@ export class WitnessedSource implements WriteSetSource {
     const proofs = await this.#readProofs(node, block, addresses, scope);
     return typeof proofs === "string"
       ? this.#end(claim, resultOf(proofs))
-      : this.#finish(claim, await this.#run({ ...first, witness: output.witness, proofs }, scope));
-  }
-
-  /** The thread gets a copy of the claim, which may be used without the proof. */
-  #run(job: WitnessJob, scope: CallScope): Promise<WriteSetJobOutput> {
-    const packed = new Uint8Array(job.packed);
-    const witness = movableBytes(job.witness);
-    return this.#options.thread.run({ ...job, packed, witness }, [packed.buffer, witness.buffer], scope);
+      : this.#finish(claim, await thread.run({ ...job, proofs }, scope));
   }
 
   async #readProofs(
@@ -204,6 +197,7 @@ export class WitnessedSource implements WriteSetSource {
       if (typeof proof === "string") {
         return proof;
       }
+      // Of a part of a reply, the channel would copy the whole reply.
       known.push([address, new Uint8Array(proof)]);
     }
     return known;

@@ -65,10 +65,8 @@ export type WriteSetJobOutput =
       readonly codes?: TracedCodes;
     }
   | {
-      /** The trace may leave out accounts, and its calls are missing. The bytes are those of the job. */
+      /** The trace may leave out accounts, and its calls are missing. */
       readonly kind: "unlisted";
-      readonly body: Uint8Array;
-      readonly trace: Uint8Array;
     }
   | { readonly kind: "codeHashes"; readonly codes: TracedCodes | undefined }
   | { readonly kind: "content"; readonly content: BlockContent }
@@ -78,10 +76,9 @@ export type WriteSetJobOutput =
       readonly packed: Uint8Array;
     }
   | {
-      /** Proofs of these accounts are needed. The bytes are those of the job. */
+      /** Proofs of these accounts are needed. */
       readonly kind: "open";
       readonly addresses: readonly Address[];
-      readonly witness: Uint8Array;
     }
   | { readonly kind: "unproven"; readonly reason: UnprovenReason }
   | { readonly kind: "failed"; readonly reason: WriteSetFailure };

@@ -49,7 +49,7 @@ const runTrace = (job: JobOf<"trace">): WriteSetJobOutput => {
     return { kind: "written", packed, ...(codes === undefined ? {} : { codes }) };
   } catch (error) {
     if (error instanceof UnlistedAccounts) {
-      return calls === undefined ? { kind: "unlisted", body, trace } : { kind: "failed", reason: "unlisted" };
+      return calls === undefined ? { kind: "unlisted" } : { kind: "failed", reason: "unlisted" };
     }
     throw error;
   }

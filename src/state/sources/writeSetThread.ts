@@ -37,13 +37,12 @@ export class WriteSetThread {
     this.#pool.start();
   }
 
-  /** Runs a job and moves `transfer` to the thread. Never rejects. `deadlineMs` is on the clock of `performance`. */
-  async run(job: WriteSetJob, transfer: readonly ArrayBuffer[], limits: JobLimits): Promise<WriteSetJobOutput> {
+  /** Never rejects. `deadlineMs` is on the clock of `performance`. */
+  async run(job: WriteSetJob, limits: JobLimits): Promise<WriteSetJobOutput> {
     const { deadlineMs, signal } = limits;
     try {
       const output = await this.#pool.run({
         input: job,
-        transfer,
         timeoutMs: Math.max(0, deadlineMs - performance.now()),
         signal,
       });
