@@ -9,6 +9,42 @@ interface Rule {
 }
 
 /**
+ * Reads that execute nothing, and whose parameters forebay has parsed: hex, numbers, booleans and block tags. No word of a client
+ * and no text of a contract can stand in their errors.
+ */
+export const PLAIN_READS: ReadonlySet<string> = new Set([
+  "eth_blockNumber",
+  "eth_chainId",
+  "net_version",
+  "eth_gasPrice",
+  "eth_maxPriorityFeePerGas",
+  "eth_blobBaseFee",
+  "eth_baseFee",
+  "eth_feeHistory",
+  "eth_getBlockByNumber",
+  "eth_getBlockByHash",
+  "eth_getHeaderByNumber",
+  "eth_getHeaderByHash",
+  "eth_getBlockReceipts",
+  "eth_getBlockTransactionCountByNumber",
+  "eth_getBlockTransactionCountByHash",
+  "eth_getTransactionByHash",
+  "eth_getTransactionReceipt",
+  "eth_getTransactionByBlockNumberAndIndex",
+  "eth_getTransactionByBlockHashAndIndex",
+  "eth_getBalance",
+  "eth_getCode",
+  "eth_getStorageAt",
+  "eth_getStorageValues",
+  "eth_getTransactionCount",
+  "eth_getProof",
+  "eth_getLogs",
+]);
+
+/** Whether the error of a call may quote the client's parameters, or a text of a contract that it executed. */
+export const mayQuote = (method: string): boolean => !PLAIN_READS.has(method);
+
+/**
  * Error texts and codes of nodes. An error that no rule knows is the fault of the node (`other`), and is tried on other nodes. The
  * client's faults, which every node would report, are `revert`, `rejected`, `executionFailed`, `invalidParams`, and
  * `unsupportedMethod` if all nodes say so. The first rule that matches names the kind. The order matters, because a code has several
@@ -107,7 +143,7 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** The text of this error may quote the client's parameters. Only the kinds below are derived from it. */
+/** Few texts say more than this code does. */
 const INVALID_PARAMS = -32602;
 const KINDS_OF_INVALID_PARAMS: ReadonlySet<NodeErrorKind> = new Set([
   "tooLarge",
@@ -116,12 +152,25 @@ const KINDS_OF_INVALID_PARAMS: ReadonlySet<NodeErrorKind> = new Set([
   "unauthorized",
 ]);
 
-/** Classifies a node's error. `code` is undefined if the node returned no JSON-RPC error. */
-export const errorKind = (code: number | undefined, message: string, httpStatus: number): NodeErrorKind => {
+/** The kinds that count against a node, and that a text can name. */
+const BLAMING: ReadonlySet<NodeErrorKind> = new Set(["billing", "rateLimited", "unauthorized", "unreachable"]);
+
+/**
+ * Classifies a node's error. `code` is undefined if the node returned no JSON-RPC error. `isQuoting`: the text may hold words of a
+ * client or of a contract, so that only code and HTTP status can blame the node.
+ */
+export const errorKind = (
+  code: number | undefined,
+  message: string,
+  httpStatus: number,
+  isQuoting: boolean,
+): NodeErrorKind => {
   const rule = RULES.find(
     ({ kind, codes, statuses, message: pattern }) =>
-      ((code !== undefined && codes?.includes(code)) || statuses?.includes(httpStatus) || pattern?.test(message)) &&
-      (code !== INVALID_PARAMS || KINDS_OF_INVALID_PARAMS.has(kind)),
+      ((code !== undefined && codes?.includes(code)) ||
+        statuses?.includes(httpStatus) ||
+        (pattern?.test(message) && !(isQuoting && BLAMING.has(kind)))) &&
+      (code !== INVALID_PARAMS || statuses?.includes(httpStatus) || KINDS_OF_INVALID_PARAMS.has(kind)),
   );
   if (rule) {
     return rule.kind;
@@ -151,8 +200,8 @@ export const isClientFault = (kind: NodeErrorKind): boolean => CLIENT_FAULTS.has
 const REJECTIONS: ReadonlySet<NodeErrorKind> = new Set(["billing", "rateLimited", "unauthorized"]);
 
 /** Classifies a reply that is not JSON and has the status 200. Its text can only show that the node rejects its user. */
-export const plainTextKind = (text: string): NodeErrorKind => {
-  const kind = errorKind(undefined, text, 200);
+export const plainTextKind = (text: string, isQuoting: boolean): NodeErrorKind => {
+  const kind = errorKind(undefined, text, 200, isQuoting);
   return REJECTIONS.has(kind) ? kind : "invalidAnswer";
 };
 

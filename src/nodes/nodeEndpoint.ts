@@ -142,10 +142,8 @@ export class NodeEndpoint {
   }
 
   /** Sends one call. Its outcome is the UTF-8 JSON text of the result. */
-  call(
-    { call, scope, isCheckedLater }: PostedCall,
-    onOutcome: (outcome: Uint8Array | NodeError) => void,
-  ): CancellablePost {
+  call(posted: PostedCall, onOutcome: (outcome: Uint8Array | NodeError) => void): CancellablePost {
+    const { call, scope, isCheckedLater } = posted;
     const { maxBytes = this.#maxResponseBytes, caller } = scope;
     const post = new HttpPost(
       {
@@ -157,7 +155,7 @@ export class NodeEndpoint {
       this.#hangWatch,
       (reply) => {
         this.#readRetryAfter(reply);
-        onOutcome(this.#replies.readOne(reply, SINGLE_ID, isCheckedLater));
+        onOutcome(this.#replies.readOne(reply, SINGLE_ID, posted, isCheckedLater));
       },
     );
     return post.send(this.#pool, this.#request(encode(call, SINGLE_ID), scope));
@@ -171,7 +169,7 @@ export class NodeEndpoint {
       (reply) => {
         this.#readRetryAfter(reply);
         const isCheckedLater = calls.every((each) => each.isCheckedLater);
-        onOutcomes(this.#replies.readBatch(reply, calls.length, isCheckedLater));
+        onOutcomes(this.#replies.readBatch(reply, calls, isCheckedLater));
       },
     );
     return post.send(this.#pool, this.#request(encodeBatch(calls), calls[0]?.scope));

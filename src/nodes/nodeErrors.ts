@@ -94,8 +94,8 @@ export class NodeErrors {
     return new NodeError("cancelled", this.#name, message, { status, retryAfterSeconds });
   }
 
-  /** Creates the error of a response with this error object. A complete object is forwarded unchanged. */
-  ofErrorObject(error: Uint8Array, http: HttpReply): NodeError {
+  /** Creates the error of a response with this error object. A complete object is forwarded unchanged. `isQuoting`: see `errorKind`. */
+  ofErrorObject(error: Uint8Array, http: HttpReply, isQuoting: boolean): NodeError {
     const text = asText(error);
     const redacted = this.#url.redact(text);
     const parsed = parseError(redacted);
@@ -107,6 +107,7 @@ export class NodeErrors {
       code,
       typeof data === "string" && !data.startsWith("0x") ? `${message} ${data}` : message,
       http.status,
+      isQuoting,
     );
     const seconds = parseRetryAfter(http.retryAfter);
     return new NodeError(kind, this.#name, message, {
@@ -119,16 +120,16 @@ export class NodeErrors {
   }
 
   /** Creates the error of a reply that is not JSON-RPC: an error page, an empty or an incomplete body. */
-  ofInvalidReply({ status, body, retryAfter }: HttpReply): NodeError {
+  ofInvalidReply({ status, body, retryAfter }: HttpReply, isQuoting: boolean): NodeError {
     const text = asText(body.subarray(0, MAX_QUOTED_BYTES));
     if (this.#verifies && status === 200 && STARTS_AS_JSON.test(text)) {
       return this.unverified("json");
     }
     const reply = { status, text: this.#url.redact(text), retryAfterSeconds: parseRetryAfter(retryAfter) };
     if (status !== 200) {
-      return this.create(errorKind(undefined, text, status), `HTTP status ${status}`, reply);
+      return this.create(errorKind(undefined, text, status, isQuoting), `HTTP status ${status}`, reply);
     }
-    const kind = STARTS_AS_JSON.test(text) ? "invalidAnswer" : plainTextKind(text);
+    const kind = STARTS_AS_JSON.test(text) ? "invalidAnswer" : plainTextKind(text, isQuoting);
     return this.create(kind, "the body is not a JSON-RPC response", reply);
   }
 

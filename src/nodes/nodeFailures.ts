@@ -11,6 +11,11 @@ export interface BreakerOptions {
   readonly maxOpenMs?: number;
   readonly nowMs?: () => number;
   readonly onChange?: (open: boolean) => void;
+  /**
+   * Sends a call of forebay's own, and returns whether it failed too. Without that, the breaker does not open: the failures may be
+   * those of one client's calls. Default: each failure counts.
+   */
+  readonly confirm?: (() => Promise<boolean>) | undefined;
 }
 
 /** Opens after consecutive failures. Then one probe decides whether it closes again (half open). */
@@ -20,23 +25,33 @@ export class Breaker {
   readonly #maxOpenMs: number;
   readonly #nowMs: () => number;
   readonly #onChange: ((open: boolean) => void) | undefined;
+  readonly #confirm: (() => Promise<boolean>) | undefined;
+  #isConfirming = false;
   #failures = 0;
   #openMs: number;
   #openUntilMs: number | undefined;
   #isProbing = false;
 
-  constructor({ failures, openMs, maxOpenMs = openMs, nowMs = () => performance.now(), onChange }: BreakerOptions) {
+  constructor({
+    failures,
+    openMs,
+    maxOpenMs = openMs,
+    nowMs = () => performance.now(),
+    onChange,
+    confirm,
+  }: BreakerOptions) {
     this.#maxFailures = failures;
     this.#firstOpenMs = openMs;
     this.#openMs = openMs;
     this.#maxOpenMs = maxOpenMs;
     this.#nowMs = nowMs;
     this.#onChange = onChange;
+    this.#confirm = confirm;
   }
 
   /** True if the breaker is closed, or half open without a probe in flight. */
   get available(): boolean {
-    return this.#openUntilMs === undefined || (this.#isHalfOpen() && !this.#isProbing);
+    return this.#openUntilMs === undefined || (this.#isHalfOpen() && !this.#isProbing && !this.#isConfirming);
   }
 
   /** Records that a request is sent. If the breaker is half open, the request is the probe. */
@@ -68,9 +83,33 @@ export class Breaker {
   failed(openForMs?: number): void {
     this.#failures += 1;
     this.#isProbing = false;
-    if (this.#openUntilMs === undefined && this.#failures >= this.#maxFailures) {
+    const isOpen = this.#openUntilMs !== undefined;
+    if (isOpen ? !this.#isHalfOpen() : this.#failures < this.#maxFailures) {
+      return;
+    }
+    if (this.#confirm === undefined) {
+      this.#openFor(openForMs);
+    } else if (!this.#isConfirming) {
+      void this.#openIfConfirmed(this.#confirm, openForMs);
+    }
+  }
+
+  async #openIfConfirmed(confirm: () => Promise<boolean>, openForMs: number | undefined): Promise<void> {
+    this.#isConfirming = true;
+    const isConfirmed = await confirm();
+    this.#isConfirming = false;
+    if (isConfirmed) {
+      this.#openFor(openForMs);
+    } else {
+      this.reset();
+    }
+  }
+
+  /** Opens it, or opens it again after a probe that failed. */
+  #openFor(openForMs: number | undefined): void {
+    if (this.#openUntilMs === undefined) {
       this.open(openForMs ?? this.#openMs);
-    } else if (this.#isHalfOpen()) {
+    } else {
       this.#openMs = Math.min(this.#openMs * 2, this.#maxOpenMs);
       this.#openUntilMs = this.#nowMs() + (openForMs ?? this.#openMs);
     }
@@ -97,6 +136,15 @@ export class Breaker {
 
 const DEFAULT_BREAKER = { failures: 5, openMs: 5_000 };
 
+/** The node, as its failures concern it. */
+export interface FailingNode {
+  readonly labels: NodeLabels;
+  /** Host and port, for log lines. */
+  readonly host: string;
+  /** Sends a call of forebay's own. Returns its error; undefined if the node answered. */
+  readonly sendOwnCall: () => Promise<NodeError | undefined>;
+}
+
 /** Decides whether a node that fails gets no requests: it does not respond, or its responses are not JSON-RPC. */
 export class NodeFailures {
   /** Counts HTTP requests. All calls of one request count once. */
@@ -106,17 +154,22 @@ export class NodeFailures {
   readonly #telemetry: Telemetry;
   #last: NodeError | undefined;
 
-  /** `host`: host and port, for log lines. */
   constructor(
-    labels: NodeLabels,
-    host: string,
+    { labels, host, sendOwnCall }: FailingNode,
     breaker: NonNullable<TransportOptions["breaker"]> = DEFAULT_BREAKER,
     telemetry: Telemetry,
   ) {
     this.#labels = labels;
     this.#host = host;
     this.#telemetry = telemetry;
-    this.breaker = new Breaker({ ...breaker, onChange: (isOut) => this.#onChange(isOut) });
+    this.breaker = new Breaker({
+      ...breaker,
+      onChange: (isOut) => this.#onChange(isOut),
+      confirm: async () => {
+        const error = await sendOwnCall();
+        return error !== undefined && isFault(error);
+      },
+    });
     telemetry.metrics.upstreamBreaker.set(this.#labels, 0);
   }
 

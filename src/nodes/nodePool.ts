@@ -179,7 +179,7 @@ class PoolRead {
   /** The tried nodes that may answer after a delay. */
   #repeatable: readonly UpstreamNode[] = NONE;
   #lastError: NodeError | undefined;
-  /** The errors that count against their nodes if another one answers. */
+  /** The errors that count against their nodes only if another one answers: a client's text may stand in them. */
   #doubtful: { readonly node: UpstreamNode; readonly error: NodeError }[] | undefined;
   #unknownErrors = 0;
   #lastCause: RetryCause = "unavailable";
@@ -227,7 +227,7 @@ class PoolRead {
     const cause = this.#rejectionOf(node, response);
     if (cause === undefined) {
       for (const { node: failed, error } of this.#doubtful ?? []) {
-        failed.recordDifference(error, this.#request.method);
+        this.#recordDifference(failed, error);
       }
       return true;
     }
@@ -242,23 +242,29 @@ class PoolRead {
     if (!(error instanceof NodeError) || !isRetryable(error) || isAborted(this.#context)) {
       throw error;
     }
-    const { block } = this.#request;
     this.#lastCause = retryCause(error);
     const others = this.#repeatable.filter((each) => each !== node);
     this.#repeatable = isTransient(error) ? [...others, node] : others;
-    if (error.kind === "other" || error.kind === "unsupportedMethod") {
+    if (error.kind === "other" || error.kind === "unsupportedMethod" || this.#lastCause === "prunedData") {
       this.#doubtful = [...(this.#doubtful ?? []), { node, error }];
     }
     this.#unknownErrors += error.kind === "other" ? 1 : 0;
     if (this.#unknownErrors >= RETRY_LIMITS.pool.maxUnknownErrors) {
       throw error;
     }
-    if (block && this.#lastCause === "prunedData") {
-      node.recordPruned(block.number);
-    }
     // An error that a node returned is more useful to the client than the lack of a response.
     if (!this.#lastError?.text || error.text) {
       this.#lastError = error;
+    }
+  }
+
+  /** Another node answered the read that this node returned the error to. */
+  #recordDifference(node: UpstreamNode, error: NodeError): void {
+    const { block, method } = this.#request;
+    if (retryCause(error) !== "prunedData") {
+      node.recordDifference(error, method);
+    } else if (block !== undefined) {
+      node.recordPruned(block.number);
     }
   }
 

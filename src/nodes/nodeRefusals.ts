@@ -2,12 +2,9 @@ import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { factsOf, reasonOf } from "./errorKind.ts";
 import type { NodeLabels } from "./nodeConfig.ts";
-import { Breaker } from "./nodeFailures.ts";
+import { Breaker, type FailingNode } from "./nodeFailures.ts";
 
-export interface NodeRefusalsOptions {
-  readonly labels: NodeLabels;
-  /** Host and port, for log lines. */
-  readonly host: string;
+export interface NodeRefusalsOptions extends FailingNode {
   /** Whether all nodes of the chain reject requests. */
   readonly isEachOut: () => boolean;
   /** Whether another node can be used. It has failed for a read that this node is asked for while it is out. Default: no. */
@@ -36,8 +33,9 @@ export const isRefusal = ({ kind }: NodeError): boolean => REFUSALS.has(kind);
 const NAMES_METHOD = /\b(?:methods?|modules?|namespaces?)\b|\b(?:eth|debug|trace|net|txpool|erigon|ots)_[a-z]/i;
 
 /**
- * Decides whether a node that rejects requests is out. After three refusals in a row it is tried again after the time that it
- * named, or after 10 s, doubling up to five minutes. A refusal of one method excludes this method only.
+ * Decides whether a node that rejects requests is out. After three refusals in a row a call of forebay's own decides. If it is
+ * refused too, the node is tried again after the time that it named, or after 10 s, doubling up to five minutes. A refusal of one
+ * method excludes this method only.
  */
 export class NodeRefusals {
   readonly #options: NodeRefusalsOptions;
@@ -63,7 +61,14 @@ export class NodeRefusals {
     this.#labels = options.labels;
     this.#telemetry = telemetry;
     this.#nowMs = options.nowMs ?? (() => performance.now());
-    this.#breaker = this.#createBreaker((isOut) => this.#onChange(isOut));
+    this.#breaker = this.#createBreaker(
+      (isOut) => this.#onChange(isOut),
+      async () => {
+        const error = await options.sendOwnCall();
+        // An error without a reply is one of forebay itself.
+        return error?.reply !== undefined && isRefusal(error);
+      },
+    );
     telemetry.metrics.upstreamRejecting.set(this.#labels, 0);
   }
 
@@ -206,10 +211,10 @@ export class NodeRefusals {
     });
   }
 
-  #createBreaker(onChange: (isOut: boolean) => void): Breaker {
+  #createBreaker(onChange: (isOut: boolean) => void, confirm?: () => Promise<boolean>): Breaker {
     const { nowMs } = this.#options;
     const times = { openMs: FIRST_OUT_MS, maxOpenMs: MAX_OUT_MS };
-    return new Breaker({ failures: MAX_REFUSALS, ...times, ...(nowMs && { nowMs }), onChange });
+    return new Breaker({ failures: MAX_REFUSALS, ...times, ...(nowMs && { nowMs }), onChange, confirm });
   }
 
   #onChange(isOut: boolean): void {

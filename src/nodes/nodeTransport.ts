@@ -2,7 +2,7 @@ import type { CallScope } from "../core/context.ts";
 import { abortReason, DeadlineSignal, isAborted, offAbort, onAbort } from "../core/lazySignal.ts";
 import { NodeError } from "../core/node.ts";
 import { NODE_SPAN, traced } from "../core/trace.ts";
-import type { Call } from "../jsonrpc/call.ts";
+import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import { UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -40,6 +40,11 @@ const DEFAULT_MAX_WAIT_MS = 5_000;
 /** The methods that follow a node's heads and check its chain. A node gets them whatever its configuration. */
 const HEAD_METHODS: ReadonlySet<string> = new Set(["eth_chainId", "eth_getBlockByNumber", "eth_getBlockByHash"]);
 
+/** The calls of forebay's own by which it asks a node that fails or rejects requests: the first one that the node may get. */
+const OWN_READ = createCall("eth_getBalance", [`0x${"0".repeat(40)}`, "latest"]);
+const OWN_HEAD_READ = createCall("eth_getBlockByNumber", ["latest", false]);
+const OWN_CALL_MS = 5_000;
+
 /** The pause after a rate limit without Retry-After. */
 const DEFAULT_PAUSE_MS = 1000;
 
@@ -69,6 +74,7 @@ export class NodeTransport {
   readonly #requestLimit: RequestLimit;
   readonly #batcher: CallBatcher;
   readonly #permits: SendPermits;
+  readonly #ending = new AbortController();
 
   constructor(config: NodeConfig, options: TransportOptions, parts: TransportParts, telemetry: Telemetry) {
     const { name, concurrency = DEFAULT_CONCURRENCY, batch = DEFAULT_BATCH } = config;
@@ -80,7 +86,9 @@ export class NodeTransport {
     this.#isQuick = (batch === "off" ? undefined : isQuick) ?? (() => false);
     this.health = new NodeHealth(this.#labels, telemetry.metrics, { ...options, budget: config.budget });
     this.#budget = new CallBudget(config.requestsPerSecond);
-    this.#failures = new NodeFailures(this.#labels, new URL(config.url).host, options.breaker, telemetry);
+    const { host } = new URL(config.url);
+    const sendOwnCall = () => this.sendOwnCall();
+    this.#failures = new NodeFailures({ labels: this.#labels, host, sendOwnCall }, options.breaker, telemetry);
     this.#endpoint = new NodeEndpoint(config, options, {
       hasOther: () => parts.hasOther(),
       onRetryAfter: (seconds) => this.#budget.pause(seconds * 1000),
@@ -217,7 +225,18 @@ export class NodeTransport {
     return promise;
   }
 
+  /** Sends a read of forebay's own, in whose error no word of a client can stand. Returns the error. */
+  sendOwnCall(): Promise<NodeError | undefined> {
+    const call = this.#parts.serves(OWN_READ.method) ? OWN_READ : OWN_HEAD_READ;
+    const scope = { signal: this.#ending.signal, deadlineMs: performance.now() + OWN_CALL_MS };
+    return this.send(call, scope).then(
+      () => undefined,
+      (error: unknown) => (error instanceof NodeError ? error : undefined),
+    );
+  }
+
   close(): Promise<void> {
+    this.#ending.abort();
     return this.#endpoint.close();
   }
 

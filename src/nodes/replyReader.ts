@@ -2,11 +2,17 @@ import { NodeError } from "../core/node.ts";
 import { asText, isNullText, OPEN_BRACE, OPEN_BRACKET, skipSpace } from "../json/jsonBytes.ts";
 import { elements, skipObjectUnchecked } from "../json/members.ts";
 import { isJson } from "../verification/checkBody.ts";
+import { mayQuote } from "./errorKind.ts";
 import { type HttpReply, PostError } from "./httpPost.ts";
 import { type NodeErrors, parseRetryAfter } from "./nodeErrors.ts";
 
 /** The outcomes of a batch, in the order of its calls; undefined for a call that has no response. */
 export type BatchOutcomes = readonly (Uint8Array | NodeError | undefined)[];
+
+/** A call whose reply is read. */
+interface RepliedCall {
+  readonly call: { readonly method: string };
+}
 
 /** Whether a response has the id. The error of a whole request may have the id `null` (JSON-RPC 2.0, section 5). */
 const hasId = (response: NodeResponse, id: number): boolean =>
@@ -30,14 +36,23 @@ export class ReplyReader {
   }
 
   /** Returns the result of the call with that id. `isCheckedLater`: the caller rejects a result that is not one JSON value. */
-  readOne(reply: HttpReply | PostError, id: number, isCheckedLater: boolean): Uint8Array | NodeError {
+  readOne(
+    reply: HttpReply | PostError,
+    id: number,
+    { call }: RepliedCall,
+    isCheckedLater: boolean,
+  ): Uint8Array | NodeError {
     return reply instanceof PostError
       ? this.#errors.ofPost(reply)
-      : this.#read(parseNodeResponse(reply.body, isCheckedLater), reply, id);
+      : this.#read(parseNodeResponse(reply.body, isCheckedLater), reply, id, call.method);
   }
 
-  /** Returns the outcomes of the calls with the ids 0 to `calls - 1`, or one error if the node answered none of them. */
-  readBatch(reply: HttpReply | PostError, calls: number, isCheckedLater: boolean): BatchOutcomes | NodeError {
+  /** Returns the outcomes of the calls, whose ids are their positions, or one error if the node answered none of them. */
+  readBatch(
+    reply: HttpReply | PostError,
+    calls: readonly RepliedCall[],
+    isCheckedLater: boolean,
+  ): BatchOutcomes | NodeError {
     if (reply instanceof PostError) {
       return this.#errors.ofPost(reply);
     }
@@ -48,12 +63,12 @@ export class ReplyReader {
     // Most nodes respond in the order of the calls, and some in another.
     const isInOrder = responses.every((response, index) => response?.id === String(index));
     const byId = isInOrder ? undefined : new Map(responses.map((response) => [response?.id, response]));
-    return Array.from({ length: calls }, (_, index) => {
+    return calls.map(({ call }, index) => {
       const response = byId === undefined ? responses[index] : byId.get(String(index));
       if (response === undefined) {
         return undefined;
       }
-      const outcome = this.#read(response, reply, index);
+      const outcome = this.#read(response, reply, index, call.method);
       // The results of a batch are small, so that each is scanned whole.
       return !this.#verifies || isCheckedLater || outcome instanceof NodeError || isJson(outcome)
         ? outcome
@@ -61,16 +76,23 @@ export class ReplyReader {
     });
   }
 
-  /** `response` is undefined if the reply is not JSON-RPC. */
-  #read(response: NodeResponse | undefined, http: HttpReply, id: number): Uint8Array | NodeError {
+  /** `response` is undefined if the reply is not JSON-RPC, and `method` if the reply is that of a whole batch. */
+  #read(
+    response: NodeResponse | undefined,
+    http: HttpReply,
+    id: number,
+    method: string | undefined,
+  ): Uint8Array | NodeError {
+    // A batch has only calls whose parameters were parsed. An error of all of them quotes none.
+    const isQuoting = method !== undefined && mayQuote(method);
     if (response === undefined) {
-      return this.#errors.ofInvalidReply(http);
+      return this.#errors.ofInvalidReply(http, isQuoting);
     }
     if (this.#verifies && !hasId(response, id)) {
       return this.#errors.unverified("id");
     }
     if ("error" in response) {
-      return this.#errors.ofErrorObject(response.error, http);
+      return this.#errors.ofErrorObject(response.error, http, isQuoting);
     }
     const isGood = http.status >= 200 && http.status < 300;
     return this.#verifies && !isGood ? this.#errors.unverified("status") : response.result;
@@ -79,7 +101,7 @@ export class ReplyReader {
   /** A single response to a batch is an error of all its calls, whatever its id. */
   #batchError(http: HttpReply): NodeError {
     const response = parseNodeResponse(http.body);
-    const outcome = this.#read(response && { ...response, id: "0" }, http, 0);
+    const outcome = this.#read(response && { ...response, id: "0" }, http, 0, undefined);
     return outcome instanceof NodeError
       ? outcome
       : this.#errors.create("invalidAnswer", "the response to a batch is not a list");

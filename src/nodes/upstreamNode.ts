@@ -70,6 +70,7 @@ export class UpstreamNode implements Node {
     this.#refusals = new NodeRefusals(
       {
         ...{ labels: this.#labels, host },
+        sendOwnCall: () => this.#transport.sendOwnCall(),
         isEachOut: () => this.#peers().every(({ isRejecting }) => isRejecting),
         hasOther: () => this.#hasOther(),
       },

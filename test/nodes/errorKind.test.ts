@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeError, type NodeErrorKind } from "../../src/core/node.ts";
 import { isMissingBlock } from "../../src/core/retryPolicy.ts";
-import { errorKind, isRetryable, plainTextKind } from "../../src/nodes/errorKind.ts";
+import { isInTable } from "../../src/methods/handlers.ts";
+import { errorKind, isFault, isRetryable, mayQuote, PLAIN_READS, plainTextKind } from "../../src/nodes/errorKind.ts";
 
 /** Errors of nodes and providers (docs/reference/providers.md): code, message, HTTP status. */
 const CASES: Record<string, readonly [number | undefined, string, number?][]> = {
@@ -149,16 +150,76 @@ const CASES: Record<string, readonly [number | undefined, string, number?][]> = 
 for (const [kind, cases] of Object.entries(CASES)) {
   test(`errors of nodes have the kind ${kind}`, () => {
     for (const [code, message, status = 200] of cases) {
-      assert.equal(errorKind(code, message, status), kind as NodeErrorKind, `${code} ${message}`);
+      assert.equal(errorKind(code, message, status, false), kind as NodeErrorKind, `${code} ${message}`);
     }
   });
 }
 
+/** Errors of real nodes that hold a text of a client or of a contract: the method, the code and the message. */
+const QUOTES: Record<string, (text: string) => readonly [string, number, string]> = {
+  "an unknown field (reth, anvil)": (text) => [
+    "trace_filter",
+    -32602,
+    `unknown field \`${text}\`, expected one of \`fromBlock\``,
+  ],
+  "an argument of another type (geth)": (text) => ["debug_traceCall", -32602, `invalid argument 2: "${text}"`],
+  "a tracer that throws (geth)": (text) => [
+    "debug_traceTransaction",
+    -32000,
+    `${text} at result (<eval>:1:58(3))    in server-side tracer function 'result'`,
+  ],
+  "an unknown tracer (geth)": (text) => [
+    "debug_traceBlockByNumber",
+    -32000,
+    `ReferenceError: ${text} is not defined at <eval>:1:1(0)`,
+  ],
+  "a revert (geth)": (text) => ["eth_call", 3, `execution reverted: ${text}`],
+  "a revert without a code of its own (Nethermind)": (text) => ["eth_estimateGas", -32015, `Reverted ${text}`],
+  "an internal error of a call (reth)": (text) => ["eth_call", -32603, `EVM error: ${text}`],
+  "a simulation": (text) => ["eth_simulateV1", -32000, `err: ${text} (supplied gas 50000000)`],
+  "a method outside the table": (text) => ["custom_method", -32000, text],
+};
+
+const COUNTED: readonly NodeErrorKind[] = ["billing", "rateLimited", "unauthorized", "unreachable", "invalidAnswer"];
+
+for (const [name, quote] of Object.entries(QUOTES)) {
+  test(`no text of an error counts against the node if it is inside ${name}`, () => {
+    for (const [kind, cases] of Object.entries(CASES)) {
+      for (const [, text] of cases) {
+        const [method, code, message] = quote(text);
+        const found = errorKind(code, message, 200, mayQuote(method));
+        assert.ok(!COUNTED.includes(found), `${kind}: ${message} is ${found}`);
+        assert.equal(isFault(new NodeError(found, "node1", message, { text: Buffer.from("{}") })), false, message);
+      }
+    }
+  });
+}
+
+test("an HTTP status and a code count against the node, whatever the call", () => {
+  const statuses: Record<string, number> = { billing: 402, rateLimited: 429, unauthorized: 401, unreachable: 503 };
+  for (const [kind, status] of Object.entries(statuses)) {
+    assert.equal(errorKind(-32000, "no", status, true), kind as NodeErrorKind);
+    assert.equal(errorKind(-32602, "no", status, true), kind as NodeErrorKind);
+  }
+  for (const code of [429, -32009, -32604, -32005]) {
+    assert.equal(errorKind(code, "no", 200, true), "rateLimited");
+  }
+  assert.equal(errorKind(-32016, "no", 200, true), "unauthorized");
+});
+
+test("all reads whose errors quote nothing are methods of the table", () => {
+  assert.deepEqual(
+    [...PLAIN_READS].filter((method) => !isInTable(method)),
+    [],
+  );
+});
+
 test("the text of a page names a rejection of the node's user, and nothing else", () => {
-  assert.equal(plainTextKind("<html>Too many requests</html>"), "rateLimited");
-  assert.equal(plainTextKind("daily request limit reached"), "billing");
-  assert.equal(plainTextKind("execution reverted"), "invalidAnswer");
-  assert.equal(plainTextKind("<html>"), "invalidAnswer");
+  assert.equal(plainTextKind("<html>Too many requests</html>", false), "rateLimited");
+  assert.equal(plainTextKind("daily request limit reached", false), "billing");
+  assert.equal(plainTextKind("execution reverted", false), "invalidAnswer");
+  assert.equal(plainTextKind("daily request limit reached", true), "invalidAnswer");
+  assert.equal(plainTextKind("<html>", false), "invalidAnswer");
 });
 
 test("errors of the client are not retried", () => {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { Breaker } from "../../src/nodes/nodeFailures.ts";
 
 test("a breaker opens after consecutive failures, then permits one probe, and closes if the probe succeeds", () => {
@@ -39,4 +40,25 @@ test("a breaker opens after consecutive failures, then permits one probe, and cl
   breaker.succeeded();
   assert.equal(breaker.available, true);
   assert.deepEqual(changes, [true, false]);
+});
+
+test("a breaker that asks first opens only if a call of forebay's own failed too, and asks once at a time", async () => {
+  const asked: ((failed: boolean) => void)[] = [];
+  const confirm = () => new Promise<boolean>((resolve) => asked.push(resolve));
+  const breaker = new Breaker({ failures: 2, openMs: 100, nowMs: () => 0, confirm });
+  const fail = () => {
+    breaker.begin();
+    breaker.failed();
+  };
+  for (const [rounds, hasFailed] of [false, true].entries()) {
+    fail();
+    assert.equal(asked.length, rounds);
+    fail();
+    fail();
+    assert.equal(asked.length, rounds + 1);
+    assert.equal(breaker.available, true);
+    asked[rounds]?.(hasFailed);
+    await nextTurn();
+    assert.equal(breaker.available, !hasFailed);
+  }
 });

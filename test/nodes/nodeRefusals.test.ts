@@ -7,10 +7,15 @@ import { silent } from "../support/builders/silent.ts";
 
 const createRefusals = () => {
   const time = { ms: 0 };
-  const node = { isEachOut: false, hasOther: false };
+  const node = { isEachOut: false, hasOther: false, refusesOwnCalls: true, ownCalls: 0 };
   const refusals = new NodeRefusals(
     {
       ...{ labels: { chain: "chain", node: "one" }, host: "one.test", nowMs: () => time.ms },
+      sendOwnCall: async () => {
+        node.ownCalls += 1;
+        const reply = { status: 401, text: "no" };
+        return node.refusesOwnCalls ? new NodeError("unauthorized", "one", "no", { reply }) : undefined;
+      },
       isEachOut: () => node.isEachOut,
       hasOther: () => node.hasOther,
     },
@@ -51,6 +56,29 @@ test("a node is out after three refusals in a row, and is tried again after 10 s
   assert.equal(refusals.begin("eth_call"), undefined);
   refusals.recordResponse("eth_call");
   assert.deepEqual([refusals.isOut, refusals.needsTrial, refusals.reason], [false, false, undefined]);
+});
+
+test("a node that answers forebay's own call is not out, however often it refuses those of clients", async () => {
+  const { node, refusals, refuse } = createRefusals();
+  node.refusesOwnCalls = false;
+  for (let refused = 1; refused <= 9; refused += 1) {
+    await refuse();
+    assert.equal(refusals.isOut, false);
+    assert.equal(node.ownCalls, Math.floor(refused / 3));
+  }
+});
+
+test("a node that is out is used again if it refuses the trial of a client, and answers forebay's own call", async () => {
+  const { time, node, refusals, refuse } = createRefusals();
+  await refuse();
+  await refuse();
+  await refuse();
+  assert.equal(refusals.isOut, true);
+  time.ms += 10_000;
+  node.refusesOwnCalls = false;
+  assert.equal(refusals.begin("eth_call"), undefined);
+  await refuse();
+  assert.deepEqual([refusals.isOut, refusals.needsTrial], [false, false]);
 });
 
 test("the refusals of one batch are one, and those of one rate limit too", async () => {

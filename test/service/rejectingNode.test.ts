@@ -167,3 +167,16 @@ test("a refusal of one method excludes this method at the node only", async (t) 
   assert.equal(second.count("eth_getStorageAt"), 0);
   assert.equal(await isRejecting(service), 0);
 });
+
+test("a node that rejects one kind of call with a status is not out", async (t) => {
+  const { first, service } = await start(t, 1);
+  Object.assign(first.faults, { answer: 403, page: "blocked", methods: ["debug_traceCall"] });
+  for (let call = 0; call < 9; call += 1) {
+    const { body } = await rpc(service.url, "debug_traceCall", [{ to: `0x${"1".repeat(40)}` }, "0x20", {}]);
+    assert.match(body.error?.message ?? "", /HTTP status 403/);
+  }
+  // Each three refusals in a row, a call of forebay's own is sent and answered.
+  assert.ok(first.count("eth_getBalance") >= 1);
+  assert.equal(await isRejecting(service), 0);
+  assert.equal((await readBalance(service)).body.result, "0x20");
+});
