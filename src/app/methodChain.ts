@@ -33,6 +33,8 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
   new SplitLogs({
     chain: config.name,
     nodes: upstreams.nodes,
+    // Half of the query's time: a node that does not respond leaves as much to a second one.
+    rangeTimeoutMs: Math.ceil(config.upstream.timeoutMs / Math.min(2, upstreams.nodes.length)),
     store: pipeline.store,
     sharedValues: pipeline.learnedValues,
     slots: shared.logSlots,

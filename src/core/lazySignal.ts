@@ -97,6 +97,9 @@ export class DeadlineSignal extends LazySignal {
 /** The delay of a timer that must not fire before this time of `performance.now()`. */
 export const msUntil = (atMs: number): number => Math.max(0, Math.ceil(atMs - performance.now()));
 
+/** Half of the time until the deadline. A node that has not responded by then leaves as much time to the next one. */
+export const msUntilHalf = (deadlineMs: number): number => Math.ceil((deadlineMs - performance.now()) / 2);
+
 const TIMEOUT_STATUS = 504;
 
 /** Whether a request ended at its deadline. */

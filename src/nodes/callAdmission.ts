@@ -264,13 +264,20 @@ export class SendPermits {
 
   /** Returns the time until one call may be sent, in milliseconds, or the error of a call that may not be sent. */
   request(scope: CallScope): number | NodeError {
+    if (performance.now() >= scope.deadlineMs) {
+      return this.#lateError();
+    }
     return this.#isAdmitted(scope) ? this.takeBudget(1, scope) : this.#overloadError();
   }
 
   /** Returns the time until the budget allows the calls, or an error if that is after the deadline. */
   takeBudget(calls: number, { deadlineMs }: CallScope): number | NodeError {
+    const leftMs = deadlineMs - performance.now();
+    if (leftMs <= 0) {
+      return this.#lateError();
+    }
     const { delayMs } = this.#budget;
-    return delayMs > deadlineMs - performance.now() ? this.#budgetError(delayMs) : this.#budget.take(calls);
+    return delayMs > leftMs ? this.#budgetError(delayMs) : this.#budget.take(calls);
   }
 
   /** Waits for the budget. A call of a client counts as waiting. Resolves early if the client disconnects. */
@@ -316,6 +323,11 @@ export class SendPermits {
       status: 503,
       retryAfterSeconds: 1,
     });
+  }
+
+  /** The call is not sent, so that the error says nothing about the node. */
+  #lateError(): NodeError {
+    return new NodeError("timeout", this.#node, "the deadline has passed", { status: 504 });
   }
 
   #budgetError(delayMs: number): NodeError {

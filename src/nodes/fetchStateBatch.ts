@@ -1,4 +1,5 @@
 import type { Heads } from "../core/heads.ts";
+import { msUntilHalf } from "../core/lazySignal.ts";
 import { NodeError, UnverifiedError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateFetch } from "../core/stateReader.ts";
@@ -54,9 +55,33 @@ const nodesFor = (nodes: readonly UpstreamNode[], calls: readonly Call[]): reado
   nodes.filter((node) => !node.isCordoned && calls.every(({ method }) => node.serves(method)));
 
 /**
- * Creates the function that reads state in one batch from the best node.
- * It retries on the next node if a read fails or the node does not have the block. The node with the fewest failures counts.
- * It rejects with RpcError (503) if no node is available.
+ * Sends the calls to one node after another until one answers all. The node with the fewest failures counts. A node that has
+ * another one after it gets half of the time that is left.
+ */
+const fetchFrom = async (
+  ranked: readonly UpstreamNode[],
+  calls: readonly Call[],
+  deadlineMs: number,
+): Promise<Batch | undefined> => {
+  const { signal } = new AbortController();
+  let best: Batch | undefined;
+  for (const node of ranked) {
+    const isLast = node === ranked.at(-1);
+    const scope = { signal, deadlineMs: isLast ? deadlineMs : performance.now() + msUntilHalf(deadlineMs) };
+    const outcomes = (await node.batch(calls, scope)).map((outcome, at) => parse(node, calls[at]?.method, outcome));
+    const failures = outcomes.filter(isRetryableFailure).length;
+    // A node may lack one method of the batch, and the next one all of its state.
+    best = best === undefined || failures < best.failures ? { node, outcomes, failures } : best;
+    if (failures === 0 || performance.now() >= deadlineMs) {
+      break;
+    }
+  }
+  return best;
+};
+
+/**
+ * Creates the function that reads state in one batch from the best node. It retries on the next node if a read fails, or if the node
+ * does not have the block. It rejects with RpcError (503) if no node is available.
  */
 export const createBatchFetch =
   (upstreams: StateNodes, timeoutMs: number): StateFetch =>
@@ -65,18 +90,8 @@ export const createBatchFetch =
     if (heads === undefined) {
       throw unavailable("no upstream node has reported a head yet");
     }
-    const deadlineMs = performance.now() + timeoutMs;
-    const scope = { signal: new AbortController().signal, deadlineMs };
-    let best: Batch | undefined;
-    for (const node of rankNodes(nodesFor(upstreams.nodes, calls), heads.latest, heads, { avoidedOrigins })) {
-      const outcomes = (await node.batch(calls, scope)).map((outcome, at) => parse(node, calls[at]?.method, outcome));
-      const failures = outcomes.filter(isRetryableFailure).length;
-      // A node may lack one method of the batch, and the next one all of its state.
-      best = best === undefined || failures < best.failures ? { node, outcomes, failures } : best;
-      if (failures === 0 || performance.now() >= deadlineMs) {
-        break;
-      }
-    }
+    const ranked = rankNodes(nodesFor(upstreams.nodes, calls), heads.latest, heads, { avoidedOrigins });
+    const best = await fetchFrom(ranked, calls, performance.now() + timeoutMs);
     if (best === undefined) {
       throw unavailable("no upstream node is available for state");
     }

@@ -1,10 +1,12 @@
 import type { Context } from "../core/context.ts";
-import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
+import { abortReason, isAborted, LazySignal, msUntilHalf, offAbort, onAbort } from "../core/lazySignal.ts";
+import { NodeError } from "../core/node.ts";
 import type { HedgeReason } from "../core/retryPolicy.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { TokenBucket } from "../limits/tokenBucket.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
+import { isRetryable } from "./errorKind.ts";
 import type { NodeHealth } from "./nodeHealth.ts";
 import type { RetryBudget } from "./retryBudget.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
@@ -97,7 +99,10 @@ interface Attempt {
   readonly signal: LazySignal;
 }
 
-/** Sends one read to one node, and maybe to a second. The first response that is not empty wins. */
+/**
+ * Sends one read to one node, and later to others. The first response that is not empty wins. So does an error that every node would
+ * return.
+ */
 class Race {
   readonly #request: RpcRequest;
   readonly #context: Context;
@@ -166,10 +171,11 @@ class Race {
     }
   }
 
-  /** An empty response or an error wins only when no other attempt is in flight. */
+  /** An empty response wins only when no other attempt is in flight, and so does an error after which a read is retried. */
   #onError(attempt: Attempt, error: unknown): void {
     this.#running.delete(attempt);
-    if (this.#running.size > 0) {
+    const isFinal = error instanceof NodeError && !isRetryable(error);
+    if (this.#running.size > 0 && !isFinal) {
       return;
     }
     if (this.#empty) {
@@ -180,34 +186,80 @@ class Race {
   }
 }
 
-/** Sends a slow read to a second node too, while that is a small share of all reads. */
+/** The nodes of one read. */
+export interface ReadNodes<Each extends HedgedNode = UpstreamNode> {
+  readonly first: Each;
+  /** The node that the read may be hedged with. */
+  readonly hedge: Each | undefined;
+  /** The nodes that get the read if it is late, in this order. */
+  readonly others: readonly Each[];
+}
+
+/**
+ * Sends slow reads to another node too. A hedge is early, and only for a small share of all reads. A read is late when half of its
+ * time is over: then the next node gets it in any case, and the one after it when half of the rest is over.
+ */
 export class Hedge {
   readonly #chain: string;
-  readonly #options: HedgeOptions;
+  /** Undefined: no hedges. */
+  readonly #options: HedgeOptions | undefined;
   readonly #budget: RetryBudget;
   readonly #metrics: Pick<Metrics, "upstreamHedges">;
   /** Durations by node and method. */
   readonly #durations = new Map<HedgedNode, Map<string, RecentQuantile>>();
-  /** Hedges that the share of reads allows now. */
-  readonly #saved = new TokenBucket(MAX_SAVED_HEDGES, 0);
+  /** Hedges that the share of reads allows now. A start counts as a time without slow reads. */
+  readonly #saved = new TokenBucket(MAX_SAVED_HEDGES, MAX_SAVED_HEDGES);
 
-  constructor(chain: string, options: HedgeOptions, budget: RetryBudget, metrics: Pick<Metrics, "upstreamHedges">) {
+  constructor(
+    chain: string,
+    options: HedgeOptions | undefined,
+    budget: RetryBudget,
+    metrics: Pick<Metrics, "upstreamHedges">,
+  ) {
     this.#chain = chain;
     this.#options = options;
     this.#budget = budget;
     this.#metrics = metrics;
   }
 
-  async request(first: HedgedNode, second: HedgedNode, request: RpcRequest, context: Context): Promise<RpcResponse> {
-    this.#saved.earn(this.#options.maxShare);
+  /** `startLate` returns whether a late read may be sent to this node. */
+  async request<Each extends HedgedNode>(
+    { first, hedge, others }: ReadNodes<Each>,
+    request: RpcRequest,
+    context: Context,
+    startLate: (node: Each) => boolean,
+  ): Promise<RpcResponse> {
     const race = new Race(request, context, (node, durationMs) =>
       this.#quantileOf(node, request.method).record(durationMs),
     );
     race.start(first);
-    const { afterMs } = this.#options;
-    const quantileMs = this.#quantileOf(first, request.method).valueMs ?? 0;
-    const reason = quantileMs > afterMs ? "quantile" : "minimum";
-    const timer = setTimeout(() => this.#hedge(race, second, reason), Math.max(afterMs, quantileMs));
+    let timer: NodeJS.Timeout | undefined;
+    const waitForHalf = (waiting: readonly Each[]): void => {
+      const [next] = waiting;
+      const halfMs = msUntilHalf(context.deadlineMs);
+      if (next === undefined || halfMs === Number.POSITIVE_INFINITY) {
+        return;
+      }
+      timer = setTimeout(() => {
+        // The timer may be late.
+        if (performance.now() < context.deadlineMs && startLate(next)) {
+          race.start(next);
+        }
+        waitForHalf(waiting.slice(1));
+      }, halfMs);
+    };
+    const wait = hedge && this.#waitOf(first, request.method);
+    if (hedge !== undefined && wait !== undefined && wait.ms < msUntilHalf(context.deadlineMs)) {
+      timer = setTimeout(() => {
+        const isHedged = this.#take(hedge, wait.reason);
+        if (isHedged) {
+          race.start(hedge);
+        }
+        waitForHalf(isHedged ? others.filter((node) => node !== hedge) : others);
+      }, wait.ms);
+    } else {
+      waitForHalf(others);
+    }
     try {
       return await race.result;
     } finally {
@@ -216,12 +268,25 @@ export class Hedge {
     }
   }
 
-  #hedge(race: Race, second: HedgedNode, reason: HedgeReason): void {
-    if (this.#saved.tokens >= 1 && second.available && this.#budget.take()) {
-      this.#saved.spend(1);
-      this.#metrics.upstreamHedges.inc({ chain: this.#chain, reason });
-      race.start(second);
+  /** Returns the time before a hedge. Undefined: the read is not hedged. */
+  #waitOf(node: HedgedNode, method: string): { readonly ms: number; readonly reason: HedgeReason } | undefined {
+    if (this.#options === undefined) {
+      return undefined;
     }
+    const { afterMs, maxShare } = this.#options;
+    this.#saved.earn(maxShare);
+    const quantileMs = this.#quantileOf(node, method).valueMs ?? 0;
+    return quantileMs > afterMs ? { ms: quantileMs, reason: "quantile" } : { ms: afterMs, reason: "minimum" };
+  }
+
+  /** Returns whether the second node may get the read too. */
+  #take(second: HedgedNode, reason: HedgeReason): boolean {
+    if (this.#saved.tokens < 1 || !second.available || !this.#budget.take()) {
+      return false;
+    }
+    this.#saved.spend(1);
+    this.#metrics.upstreamHedges.inc({ chain: this.#chain, reason });
+    return true;
   }
 
   #quantileOf(node: HedgedNode, method: string): RecentQuantile {

@@ -34,7 +34,7 @@ export class NodePool implements NodeSource {
   readonly #attempts: number;
   readonly #clock: Clock;
   readonly #budget: RetryBudget;
-  readonly #hedge: Hedge | undefined;
+  readonly #hedge: Hedge;
 
   constructor(
     chain: string,
@@ -48,7 +48,7 @@ export class NodePool implements NodeSource {
     this.#attempts = attempts;
     this.#clock = clock;
     this.#budget = new RetryBudget(clock);
-    this.#hedge = hedge && new Hedge(chain, hedge, this.#budget, telemetry.metrics);
+    this.#hedge = new Hedge(chain, hedge, this.#budget, telemetry.metrics);
   }
 
   request(request: RpcRequest, context: Context): Promise<RpcResponse> {
@@ -87,7 +87,7 @@ export class NodePool implements NodeSource {
   /** Most reads end with the first attempt. */
   #read(request: RpcRequest, context: Context): Promise<RpcResponse> {
     this.#budget.recordRead();
-    const read = new PoolRead(request, context);
+    const read = new PoolRead(request, context, this.#attempts);
     let choice: NodeChoice | undefined;
     try {
       choice = read.choose(this.#selection.rank(request, context.view));
@@ -97,58 +97,83 @@ export class NodePool implements NodeSource {
     if (choice === undefined) {
       return this.#readAgain(read, request, context);
     }
-    const { node } = choice;
-    return this.#send(choice, request, context).then(
-      (response) => (read.accept(node, response) ? response : this.#readAgain(read, request, context)),
-      (error: unknown) => {
-        read.recordError(node, error);
-        return this.#readAgain(read, request, context);
-      },
+    return this.#attempt(read, choice, request, context).then(
+      (response) => response ?? this.#readAgain(read, request, context),
     );
   }
 
   /** Tries the other nodes after the first attempt. */
   async #readAgain(read: PoolRead, request: RpcRequest, context: Context): Promise<RpcResponse> {
-    for (let attempt = 2; attempt <= this.#attempts; attempt += 1) {
+    while (read.mayTryAgain) {
       const choice = read.choose(this.#selection.rank(request, context.view, true));
-      // The first retry is free.
-      if (!choice || (attempt > 2 && !this.#budget.take())) {
+      if (!choice || !this.#mayRetry(read.attempts) || !(await this.#prepareRetry(choice, read.attempts, context))) {
         break;
       }
-      await this.#prepareRetry(choice, { attempt, cause: read.lastCause }, context);
-      const { node } = choice;
-      try {
-        const response = await this.#send(choice, request, context);
-        if (read.accept(node, response)) {
-          return response;
-        }
-      } catch (error) {
-        read.recordError(node, error);
+      this.#countRetry(read.lastCause);
+      const response = await this.#attempt(read, choice, request, context);
+      if (response !== undefined) {
+        return response;
       }
     }
     return read.finish();
   }
 
-  #send({ node, next }: NodeChoice, request: RpcRequest, context: Context): Promise<RpcResponse> {
-    const isSentOnce = next === undefined || next.priority > node.priority || isAvoided(next, request);
-    if (!this.#hedge || isSentOnce || !next.available || !hasReached(next.health, request.block)) {
-      return node.request(request, context);
-    }
-    return this.#hedge.request(node, next, request, context);
+  /** Returns undefined if the response is not usable, or the error one after which another node is tried. */
+  #attempt(
+    read: PoolRead,
+    choice: NodeChoice,
+    request: RpcRequest,
+    context: Context,
+  ): Promise<RpcResponse | undefined> {
+    return this.#send(read, choice, request, context).then(
+      (response) => (read.accept(choice, response) ? response : undefined),
+      (error: unknown) => {
+        read.recordError(choice.node, error);
+        return undefined;
+      },
+    );
   }
 
-  /** Waits before a node that was tried before: the delay doubles with each attempt. */
-  async #prepareRetry(
-    { isRepeated }: NodeChoice,
-    { attempt, cause }: { readonly attempt: number; readonly cause: RetryCause },
-    { signal }: Context,
-  ): Promise<void> {
-    this.#countRetry(cause);
-    if (!isRepeated) {
-      return;
+  #send(read: PoolRead, { node, others }: NodeChoice, request: RpcRequest, context: Context): Promise<RpcResponse> {
+    const [next] = others;
+    if (next === undefined) {
+      return node.request(request, context);
     }
-    await this.#clock.sleep(RETRY_LIMITS.pool.firstDelayMs * 2 ** (attempt - 2), signal);
-    signal.throwIfAborted();
+    const isHedged =
+      next.priority <= node.priority &&
+      !isAvoided(next, request) &&
+      next.available &&
+      hasReached(next.health, request.block);
+    const nodes = { first: node, hedge: isHedged ? next : undefined, others: read.mayTryAgain ? others : NONE };
+    return this.#hedge.request(nodes, request, context, (late) => {
+      if (!read.mayTryAgain || !this.#mayRetry(read.attempts + 1)) {
+        return false;
+      }
+      read.recordLate(late);
+      this.#countRetry(read.lastCause);
+      return true;
+    });
+  }
+
+  /** The first retry of a read is free. */
+  #mayRetry(attempt: number): boolean {
+    return attempt <= 2 || this.#budget.take();
+  }
+
+  /**
+   * Waits before a node that was tried before: the delay doubles with each attempt. Returns false if the attempt would begin after
+   * the deadline.
+   */
+  async #prepareRetry({ isRepeated }: NodeChoice, attempt: number, { signal, deadlineMs }: Context): Promise<boolean> {
+    const delayMs = isRepeated ? RETRY_LIMITS.pool.firstDelayMs * 2 ** (attempt - 2) : 0;
+    if (performance.now() + delayMs >= deadlineMs) {
+      return false;
+    }
+    if (delayMs > 0) {
+      await this.#clock.sleep(delayMs, signal);
+      signal.throwIfAborted();
+    }
+    return true;
   }
 
   /** Counts a retry by the cause of the previous attempt's failure. */
@@ -159,8 +184,8 @@ export class NodePool implements NodeSource {
 
 interface NodeChoice {
   readonly node: UpstreamNode;
-  /** The node that may be tried after `node`, or hedged with. */
-  readonly next: UpstreamNode | undefined;
+  /** The nodes that may be tried after `node`. The read may be hedged with the first one. */
+  readonly others: readonly UpstreamNode[];
   /** `node` was tried before. */
   readonly isRepeated: boolean;
 }
@@ -174,6 +199,8 @@ const isNoAnswer = (error: NodeError): boolean => isTransient(error) || isRefusa
 class PoolRead {
   readonly #request: RpcRequest;
   readonly #context: Context;
+  readonly #maxAttempts: number;
+  #attempts = 0;
   /** An array, because most reads try one node. */
   readonly #tried: UpstreamNode[] = [];
   /** The tried nodes that may answer after a delay. */
@@ -186,9 +213,18 @@ class PoolRead {
   /** The first response that is not usable: it is returned if no node has a better one. */
   #fallback: RpcResponse | undefined;
 
-  constructor(request: RpcRequest, context: Context) {
+  constructor(request: RpcRequest, context: Context, maxAttempts: number) {
     this.#request = request;
     this.#context = context;
+    this.#maxAttempts = maxAttempts;
+  }
+
+  get attempts(): number {
+    return this.#attempts;
+  }
+
+  get mayTryAgain(): boolean {
+    return this.#attempts < this.#maxAttempts;
   }
 
   /** Why the last attempt did not end the read. */
@@ -203,11 +239,11 @@ class PoolRead {
   choose(ranked: readonly UpstreamNode[]): NodeChoice | undefined {
     const tried = this.#tried;
     const untried = tried.length === 0 ? ranked : ranked.filter((each) => !tried.includes(each));
-    const node = untried[0];
-    const next = untried[1];
+    const [node] = untried;
     if (node) {
       tried.push(node);
-      return { node, next, isRepeated: false };
+      this.#attempts += 1;
+      return { node, others: untried.length > 1 ? untried.slice(1) : NONE, isRepeated: false };
     }
     if (this.#fallback || (this.#lastError && !isNoAnswer(this.#lastError))) {
       return undefined;
@@ -219,11 +255,20 @@ class PoolRead {
       }
       throw unavailable("no node has responded yet");
     }
-    return { node: best, next: undefined, isRepeated: true };
+    this.#attempts += 1;
+    return { node: best, others: NONE, isRepeated: true };
+  }
+
+  /** Records that this node gets the read, because the ones before it have not responded in time. */
+  recordLate(node: UpstreamNode): void {
+    this.#tried.push(node);
+    this.#attempts += 1;
+    this.#lastCause = "timeout";
   }
 
   /** Returns whether the response ends the read. */
-  accept(node: UpstreamNode, response: RpcResponse): boolean {
+  accept({ node: first, others }: NodeChoice, response: RpcResponse): boolean {
+    const node = response.node === first.name ? first : (others.find(({ name }) => name === response.node) ?? first);
     const cause = this.#rejectionOf(node, response);
     if (cause === undefined) {
       for (const { node: failed, error } of this.#doubtful ?? []) {

@@ -28,6 +28,8 @@ const start = async (t: TestContext, served: FakeNodeOptions["handlers"], other:
     {
       chain: "test",
       agree: 1,
+      // No poll notices a reorganisation during a test.
+      blockTimeMs: 600_000,
       nodes: nodes.map(({ url }, index) => ({ url, name: index === 0 ? "other" : "served" })),
     },
     silent(),

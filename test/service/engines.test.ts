@@ -13,7 +13,9 @@ test("with auto, runs are compared with the reference engine; with reference, th
   t.after(() => anvil.close());
   const { block, call } = await deployProxiedToken(anvil);
   const params = [{ blockStateCalls: [{ calls: [call, call] }] }, `0x${block.number.toString(16)}`];
-  const start = async (simulate: { readonly engine?: "auto" | "reference"; readonly compareShare?: number }) => {
+  const start = async (options: { readonly engine?: "auto" | "reference"; readonly compareShare?: number }) => {
+    // The reference engine is slow to start. A run that ends at its deadline is not compared.
+    const simulate = { timeoutMs: 60_000, ...options };
     const chain = { nodes: [{ url: anvil.url }], blockTimeMs: 1_000, forks: "prague" as const, simulate };
     const service = await createService(chain);
     t.after(() => service.close());

@@ -82,6 +82,24 @@ describe("a node that hangs", { concurrency: true }, () => {
     assertAnswered(await readBalances(service.url));
   });
 
+  for (const hedge of [{}, false] as const) {
+    for (const methods of [["eth_getBalance"], undefined]) {
+      const hung = methods === undefined ? "hangs" : "answers all but one method";
+      const kind = hedge === false ? "without hedges" : "with hedges";
+      test(`a node that ${hung} costs none of 200 reads, from the start on, ${kind}`, async () => {
+        await using rig = await start({ hedge, timeoutMs: 4_000 });
+        const { faults } = rig.one;
+        faults.methods = methods;
+        faults.answer = methods && "hang";
+        const service = await rig.launch();
+        faults.answer = "hang";
+        for (let round = 0; round < 200 / READS; round += 1) {
+          assertAnswered(await readBalances(service.url));
+        }
+      });
+    }
+  }
+
   test("a slow trace on a node that responds to other requests keeps its time", async () => {
     await using rig = await start({ hedge: false });
     const { one, two } = rig;

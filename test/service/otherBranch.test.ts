@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
-import { UnverifiedError } from "../../src/core/node.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
@@ -163,30 +162,6 @@ describe("a node on another branch", { concurrency: true }, () => {
     await node.asked("eth_getBlockByNumber");
     node.faults.lag = undefined;
     const { body } = await logs;
-    assert.deepEqual([body.error, body.result], [undefined, []]);
-  });
-
-  test("logs do not wait for a suspended node after a reorganisation", async (t) => {
-    const chain = createFakeChain({ height: HEIGHT });
-    const nodes = await Promise.all(Array.from({ length: 3 }, () => createFakeNode({ chain })));
-    const service = await createService({
-      nodes: nodes.map(({ url }) => ({ url })),
-      blockTimeMs: 10_000,
-      // The hashes of fake blocks cannot be computed.
-      verify: "cheap",
-      upstream: { timeoutMs: 3_000 },
-      pending: { mode: "node" },
-    });
-    t.after(async () => {
-      await service.close();
-      await Promise.all(nodes.map((node) => node.close()));
-    });
-    const [suspended] = service.chains[0]?.upstreams.nodes ?? [];
-    assert.ok(suspended);
-    suspended.recordWrongAnswer(new UnverifiedError(suspended.name, "logs", true));
-    assert.ok(suspended.suspended && !suspended.available);
-    chain.reorg(3, 4);
-    const { body } = await rpc(service.url, "eth_getLogs", [{ fromBlock: REORGANISED, toBlock: REORGANISED }]);
     assert.deepEqual([body.error, body.result], [undefined, []]);
   });
 

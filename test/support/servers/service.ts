@@ -38,6 +38,8 @@ export const startService = async (
         name: list.length === 1 ? "chain" : `chain${index + 1}`,
         ...chain,
         ...changed,
+        // On a busy machine any read may be slow. A hedge would be a call that a test does not expect.
+        upstream: { hedge: false as const, ...chain.upstream, ...changed.upstream },
       })),
       server: { port: 0, opsPort: 0, drainDelayMs: 0, processes: PROCESSES, ...more.server },
       log: { level: "silent", ...more.log },
