@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 export const LAYERS: readonly (readonly string[])[] = [
   ["cli", "library"],
   ["app"],
-  ["config", "cluster", "methods", "websocket"],
+  ["config", "methods", "websocket"],
   ["simulation", "pending", "subscriptions"],
   ["state"],
   ["evm", "heads"],

@@ -33,7 +33,6 @@ const AXES: Readonly<Record<string, { readonly title: string; readonly format: (
   sizes: { title: "size of the response", format: formatBytes },
   entries: { title: "cached entries, all read in turn", format: formatCount },
   chains: { title: "followed chains", format: formatCount },
-  processes: { title: "serving processes", format: formatCount },
 };
 
 /** Powers of ten that enclose all values. */
@@ -64,10 +63,9 @@ const drawCurve = ({ name, points }: Curve): string => {
   const xs = points.map(({ x }) => x);
   const bare = points.flatMap(({ x, bare }) => (bare === undefined ? [] : [[x, bare] as const]));
   const values = points.flatMap(({ forebay, bare }) => (bare === undefined ? [forebay] : [forebay, bare]));
-  const isLog = name !== "processes";
   const chart = drawChart({
     ...{ width: WIDTH, height: HEIGHT },
-    x: { scale: isLog ? "log" : "linear", ticks: isLog ? logTicks(xs) : [0, ...xs, xs.length + 1], format, title },
+    x: { scale: "log", ticks: logTicks(xs), format, title },
     y: { scale: "log", ticks: fineTicks(values), format: formatTime, title: "CPU per request" },
     lines: [
       ...(bare.length === 0 ? [] : [{ color: BARE, dots: true, name: "bare node:http", points: bare }]),

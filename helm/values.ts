@@ -93,7 +93,7 @@ const podValues = {
     size: text.min(1).describe("Size of the folder, an emptyDir; above `config.cache.diskBytes`"),
     existingClaim: text.describe("Volume in place of the emptyDir, for one replica"),
   }),
-  resources: kubernetes.describe("CPU and memory; `config.server.processes: auto` needs a limit of the CPU"),
+  resources: kubernetes.describe("CPU and memory"),
   initContainers: kubernetesList.describe("Containers that run before forebay"),
   extraContainers: kubernetesList.describe("Containers beside forebay"),
   extraArgs: z.array(text).describe("Further arguments of the command, such as `--log-level=warn`"),

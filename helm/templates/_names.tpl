@@ -80,9 +80,6 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- if lt (mul .Values.terminationGracePeriodSeconds 1000 | int) (int $end) -}}
 {{- fail (printf "terminationGracePeriodSeconds: %d s is less than the %d ms that draining and writing the data folder take" (int .Values.terminationGracePeriodSeconds) (int $end)) -}}
 {{- end -}}
-{{- if and (eq (dig "server" "processes" "" .Values.config | toString) "auto") (not (dig "limits" "cpu" "" .Values.resources)) -}}
-{{- fail "config.server.processes: auto needs resources.limits.cpu. Without a limit it starts a process for each core of the machine. Set the limit, or a number of processes" -}}
-{{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.hosts) -}}
 {{- fail "ingress.hosts: an ingress needs one or more hosts" -}}
 {{- end -}}

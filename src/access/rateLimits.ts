@@ -50,7 +50,7 @@ class LateReply extends Error {
 const isExceeded = (error: unknown): error is RateLimiterRes => error instanceof loadLimiters().RateLimiterRes;
 
 /** Returns the error (429) of a call above its limit. */
-export const exceeded = ({ calls, seconds }: Limit, waitMs: number): RpcError =>
+const exceeded = ({ calls, seconds }: Limit, waitMs: number): RpcError =>
   new RpcError(CODES.RATE_LIMITED, `rate limit exceeded: ${calls} calls in ${seconds} s`, {
     status: 429,
     retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
@@ -73,29 +73,20 @@ export class RateLimits {
 
   /** Counts calls, by default one. Rejects with RpcError (429) if the limit is exceeded. They are counted even then. */
   async take(by: LimitedBy, id: string, limit: Limit, calls = 1): Promise<void> {
-    const waitMs = await this.count(by, id, limit, calls);
-    if (waitMs !== undefined) {
-      throw exceeded(limit, waitMs);
-    }
-  }
-
-  /** Counts calls. Returns the time until the window ends, in milliseconds, if the limit is exceeded. */
-  async count(by: LimitedBy, id: string, limit: Limit, calls: number): Promise<number | undefined> {
     if (performance.now() < this.#pausedUntilMs) {
       this.#telemetry.metrics.limiterFailures.inc();
-      return undefined;
+      return;
     }
     try {
       await this.#consume(this.#limiterOf(by, limit), id, calls);
       this.#recordSuccess();
-      return undefined;
     } catch (error) {
       if (!isExceeded(error)) {
         this.#recordFailure(error);
-        return undefined;
+        return;
       }
       this.#recordSuccess();
-      return error.msBeforeNext;
+      throw exceeded(limit, error.msBeforeNext);
     }
   }
 

@@ -47,8 +47,6 @@ export interface StatusChain {
 export interface StatusOptions {
   readonly version: string;
   readonly metrics: StatusMetrics;
-  /** Reads the metrics of other processes. Resolves with the values of one metric by its name. */
-  readOthers(): Promise<(name: string) => readonly Value[]> | undefined;
   /** Rejects if the usage cannot be read now. */
   readToday(): Promise<TodayStatus>;
   chains(): readonly StatusChain[];
@@ -208,8 +206,7 @@ export class StatusReport {
     if (before !== undefined && performance.now() - before.atMs < MIN_PERIOD_MS) {
       return before;
     }
-    const others = await this.#options.readOthers();
-    const counts = await readStatusValues(this.#options.metrics, others ?? (() => []));
+    const counts = await readStatusValues(this.#options.metrics);
     if (before !== undefined) {
       const seconds = (counts.atMs - before.atMs) / 1000;
       for (const { name } of this.#options.chains()) {

@@ -6,7 +6,7 @@ export interface Value {
 
 /** A metric with its values by labels. */
 export interface Counted {
-  get(): Promise<{ readonly name: string; readonly values: readonly Value[] }>;
+  get(): Promise<{ readonly values: readonly Value[] }>;
 }
 
 const STATUS_METRICS = [
@@ -45,16 +45,12 @@ export class StatusValues {
   }
 }
 
-/** Reads the metrics. `others` returns the values of one metric in other processes, by its name. */
-export const readStatusValues = async (
-  metrics: StatusMetrics,
-  others: (name: string) => readonly Value[],
-): Promise<StatusValues> => {
+/** Reads the metrics. */
+export const readStatusValues = async (metrics: StatusMetrics): Promise<StatusValues> => {
   const lists = STATUS_METRICS.map(async (metric) => {
-    const { name, values } = await metrics[metric].get();
+    const { values } = await metrics[metric].get();
     // prom-client returns its own objects, whose values change later.
-    const own = values.map(({ labels, value }) => ({ labels, value }));
-    return [metric, [...own, ...others(name)]] as const;
+    return [metric, values.map(({ labels, value }) => ({ labels, value }))] as const;
   });
   return new StatusValues(new Map(await Promise.all(lists)));
 };

@@ -7,12 +7,8 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import type { PaymentSource } from "./paymentSource.ts";
 
-type Rates = Pick<RateLimits, "take">;
-
 interface AccessParts {
   readonly usages: Pick<UsageLedger, "of" | "budgets">;
-  /** Counts calls without Redis. Default: in this process alone. */
-  readonly rates?: Rates | undefined;
   readonly payments: Pick<PaymentSource, "create">;
 }
 
@@ -20,16 +16,16 @@ interface AccessParts {
 export class AccessControl {
   readonly #parts: AccessParts;
   readonly #telemetry: Telemetry;
-  readonly #rates: Rates;
+  readonly #rates: RateLimits;
   readonly #cache: Config["cache"];
-  #shared: { readonly limits: Rates; close(): void } | undefined;
+  #shared: { readonly limits: RateLimits; close(): void } | undefined;
   #access: Access;
   #isTrustedProxy: (address: string) => boolean;
 
   constructor(config: Config, telemetry: Telemetry, parts: AccessParts) {
     this.#parts = parts;
     this.#telemetry = telemetry;
-    this.#rates = parts.rates ?? new RateLimits({ telemetry });
+    this.#rates = new RateLimits({ telemetry });
     this.#cache = config.cache;
     this.#access = this.#createRules(config);
     this.#isTrustedProxy = createTrustedProxyCheck(config.access.trustedProxies);
@@ -67,7 +63,7 @@ export class AccessControl {
     });
   }
 
-  #limitsOf({ limitStore }: Config["access"]): Rates {
+  #limitsOf({ limitStore }: Config["access"]): RateLimits {
     const { redis } = this.#cache;
     if (limitStore === "memory" || redis === undefined) {
       return this.#rates;
@@ -77,7 +73,7 @@ export class AccessControl {
   }
 
   /** Opens a separate connection, so that rate limits do not wait behind large cache values. */
-  #connect(url: string): { readonly limits: Rates; close(): void } {
+  #connect(url: string): { readonly limits: RateLimits; close(): void } {
     const telemetry = this.#telemetry;
     const client = connectRedis(url, "rate limits", telemetry.log);
     const redis = { client, timeoutMs: this.#cache.redisTimeoutMs };

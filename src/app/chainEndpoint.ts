@@ -6,7 +6,6 @@ import { ProofHeader } from "../http/proofHeader.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
-import type { ChainSources } from "./chainSources.ts";
 import { noHead } from "./chainViews.ts";
 import { confirmationsOf, type RequestViews } from "./requestViews.ts";
 import type { Shared } from "./shared.ts";
@@ -20,7 +19,6 @@ export interface ChainEndpointOptions {
   readonly views: RequestViews;
   readonly dispatch: ChainDispatch;
   readonly passthrough: PassThrough | undefined;
-  readonly gate: ChainSources["gate"];
 }
 
 /** Whether the client requires proven answers. Another value of the header must not get any answer. */
@@ -67,21 +65,19 @@ const createHeadCount = ({ config: { name: chain }, shared }: ChainEndpointOptio
 
 /** Creates the endpoint of one chain: JSON-RPC over HTTP and WebSocket. Any other request is passed through. */
 export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => {
-  const { dispatch, passthrough, gate, views } = options;
+  const { dispatch, passthrough, views } = options;
   const { heads } = options.upstreams;
   const chain = options.config.name;
   const proofHeader = new ProofHeader();
   const texts = new PositionTexts();
   const countHead = createHeadCount(options);
 
-  /** A request waits while this process must not answer from its view, or while the heads of an idle chain are read. */
-  const heldBy = (): Promise<void> | undefined => gate?.wait() ?? heads.catchingUp;
-
   const begin = (body: Uint8Array, request: InboundRequest, hasWaited = false): Awaitable<EndpointResponse> => {
     heads.markActive();
-    const held = heldBy();
-    if (held !== undefined) {
-      return held.then(() => begin(body, request, hasWaited));
+    // The heads of an idle chain are read first.
+    const catchingUp = heads.catchingUp;
+    if (catchingUp !== undefined) {
+      return catchingUp.then(() => begin(body, request, hasWaited));
     }
     const known = views.untilKnown(request);
     return known === undefined
@@ -89,7 +85,7 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
       : known.then(() => inNewView(body, request, hasWaited));
   };
 
-  /** While a request waits for a view, this process may have to hold it again, and the view may be replaced. */
+  /** While a request waits for a view, the chain may have become idle, and the view may be replaced. */
   const inNewView = (body: Uint8Array, request: InboundRequest, hasWaited: boolean): Awaitable<EndpointResponse> => {
     const tooOld = views.untilNewEnough(request, hasWaited);
     return tooOld instanceof Promise
@@ -114,9 +110,7 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     checkHeaders({ caller: admitted, received: { headers: request.headers } });
     options.shared.webSockets.accept({ request, stream: socket, head, admitted, chain }, async (body, message) => {
       heads.markActive();
-      for (let held = heldBy(); held !== undefined; held = heldBy()) {
-        await held;
-      }
+      await heads.catchingUp;
       await views.untilKnown(message);
       return dispatchIn(options, body, message, views.contextOf(message));
     });

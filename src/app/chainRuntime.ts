@@ -9,9 +9,10 @@ import { nodeName } from "../nodes/nodeConfig.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { createChainDispatch } from "./chainDispatch.ts";
 import { createChainEndpoint } from "./chainEndpoint.ts";
-import type { ChainSources, ClientViews } from "./chainSources.ts";
+import { type ChainSources, createChainSources } from "./chainSources.ts";
+import type { ChainState } from "./chainState.ts";
 import { createChainSubscriptions } from "./chainSubscriptions.ts";
-import { createFollowedSources } from "./followedSources.ts";
+import type { ChainViews } from "./chainViews.ts";
 import { createMethodChain } from "./methodChain.ts";
 import { RequestViews } from "./requestViews.ts";
 import type { Shared } from "./shared.ts";
@@ -21,11 +22,10 @@ import type { Upstreams } from "./upstreams.ts";
 export class ChainRuntime {
   readonly name: string;
   readonly upstreams: Upstreams;
-  readonly views: ClientViews;
+  readonly views: ChainViews;
   readonly forwarded: ChainSources["forwarded"];
   readonly endpoint: Endpoint;
-  /** Undefined if another process follows the chain. */
-  readonly knownState: ChainSources["knownState"];
+  readonly knownState: ChainState;
   readonly #ending: AbortController;
   readonly #subscriptions: Subscriptions;
   readonly #passthrough: PassThroughHandler | undefined;
@@ -34,7 +34,7 @@ export class ChainRuntime {
   constructor(config: ChainConfig, shared: Shared, sources: ChainSources, ending: AbortController) {
     const { server, telemetry } = shared;
     const { signal } = ending;
-    const { upstreams, views, gate } = sources;
+    const { upstreams, views } = sources;
     const behind = new HeadsBehind();
     const subscriptions = () => this.#subscriptions;
     const chain = createMethodChain({ ...sources, config, server, shared, behind, subscriptions });
@@ -55,7 +55,7 @@ export class ChainRuntime {
     this.upstreams = upstreams;
     this.views = views;
     this.forwarded = sources.forwarded;
-    this.knownState = sources.knownState;
+    this.knownState = sources.state;
     this.#ending = ending;
     this.#subscriptions = createChainSubscriptions({
       ...{ config, shared, upstreams, views, behind, handlers, provenHandlers, signal },
@@ -68,7 +68,7 @@ export class ChainRuntime {
       ...{ minViewWaitMs: server.minViewWaitMs, metrics: telemetry.metrics },
     });
     this.endpoint = createChainEndpoint({
-      ...{ config, shared, upstreams, views: requestViews, dispatch, passthrough, gate },
+      ...{ config, shared, upstreams, views: requestViews, dispatch, passthrough },
     });
   }
 
@@ -91,14 +91,8 @@ const withPrices = (config: ChainConfig, { prices, units }: Shared["usage"]): Ch
   state: { ...config.state, units: createUnitTable(prices, units, config.state.units) },
 });
 
-type CreateSources = (config: ChainConfig, shared: Shared, signal: AbortSignal) => ChainSources;
-
-/** Starts a chain: connects to its nodes, and creates its endpoint. By default, this process follows the chain. */
-export const createChainRuntime = (
-  config: ChainConfig,
-  shared: Shared,
-  createSources: CreateSources = createFollowedSources,
-): ChainRuntime => {
+/** Starts a chain: connects to its nodes, and creates its endpoint. */
+export const createChainRuntime = (config: ChainConfig, shared: Shared): ChainRuntime => {
   shared.telemetry.series.beginChain({
     chain: config.name,
     nodes: config.nodes.map(nodeName),
@@ -106,5 +100,5 @@ export const createChainRuntime = (
   });
   const priced = withPrices(config, shared.usage);
   const ending = new AbortController();
-  return new ChainRuntime(priced, shared, createSources(priced, shared, ending.signal), ending);
+  return new ChainRuntime(priced, shared, createChainSources(priced, shared, ending.signal), ending);
 };

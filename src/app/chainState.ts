@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
 import { createUnitsOf } from "../access/providerUnits.ts";
-import type { StateChange } from "../cluster/hostedState.ts";
 import { UnverifiedError } from "../core/node.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
 import { HeldAnswers } from "../state/calls/storedAnswers.ts";
@@ -63,7 +62,6 @@ export class ChainState {
   #readers: StateReaders | undefined;
   #evidence: SharedEvidence | undefined;
   #progress: SharedProgress | undefined;
-  readonly #listeners = new Set<(change: StateChange) => void>();
   #sources: readonly WriteSetSource[] = [];
   /** The sources that no node supports. */
   readonly #unsupported = new Set<WriteSetSourceKind>();
@@ -107,12 +105,6 @@ export class ChainState {
   /** Undefined if calls are not answered from earlier answers. */
   get callCache(): CallCache | undefined {
     return this.#readers?.calls?.callCache;
-  }
-
-  /** Calls the listener at each change. Returns the function that ends this. */
-  subscribe(listener: (change: StateChange) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
   }
 
   /**
@@ -216,7 +208,6 @@ export class ChainState {
         }
         this.#follower?.forgetNode(node);
         this.#snapshots.replace();
-        this.#publish("dropped");
       },
     });
     await this.#evidence.exchange();
@@ -333,7 +324,6 @@ export class ChainState {
       onDropped: () => {
         this.#snapshots.endWatch();
         this.#readers?.learner.onDropped();
-        this.#publish("dropped");
       },
       onDifference: (difference) => this.#readers?.differences.handle(difference, "read"),
     });
@@ -348,10 +338,8 @@ export class ChainState {
     const readers = createStateReaders({
       ...{ ...this.#options, ...known, follower, snapshots: this.#snapshots, answerBytes: this.#answerBytes },
       recordWrongValue: (name) => this.#recordWrongValue(name),
-      onDropped: () => this.#publish("dropped"),
     });
     this.#readers = readers;
-    this.#publish("followed");
     const { calls } = readers;
     if (calls !== undefined) {
       const { generation } = follower;
@@ -373,12 +361,6 @@ export class ChainState {
       !upstreams.nodes.some(({ available }) => available) || this.#sources.some((each) => each.isSuspended);
     if (!isForATime && this.#unsupported.size === this.#sources.length && !forwarded.has("rulesUnknown")) {
       forwarded.set("noSource", true);
-    }
-  }
-
-  #publish(change: StateChange): void {
-    for (const listener of this.#listeners) {
-      listener(change);
     }
   }
 }

@@ -11,8 +11,7 @@ import type { Handlers } from "../methods/handlers.ts";
 import { PendingTransactions } from "../nodes/pendingTransactions.ts";
 import { Subscriptions, type SubscriptionsOptions } from "../subscriptions/subscriptions.ts";
 import { OwnHashes } from "../verification/checkHeader.ts";
-import type { ClientViews } from "./chainSources.ts";
-import { noHead } from "./chainViews.ts";
+import { type ChainViews, noHead } from "./chainViews.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
 
@@ -58,7 +57,7 @@ export interface ChainSubscriptionsOptions {
   readonly config: ChainConfig;
   readonly shared: Pick<Shared, "server" | "budget" | "telemetry">;
   readonly upstreams: Upstreams;
-  readonly views: ClientViews;
+  readonly views: ChainViews;
   readonly behind: HeadsBehind;
   readonly handlers: Handlers;
   /** They return only proven answers. */

@@ -7,7 +7,7 @@ import type { Endpoint } from "../http/endpoint.ts";
 import { trackInFlight } from "../http/trackInFlight.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
 import { removeMetricSeries } from "../telemetry/promClient.ts";
-import type { ChainRuntime } from "./chainRuntime.ts";
+import { type ChainRuntime, createChainRuntime } from "./chainRuntime.ts";
 import type { Shared } from "./shared.ts";
 
 /** All chains of the process. */
@@ -78,7 +78,7 @@ export class Chains {
     await Promise.all(started.map((active) => active.beginState(before)));
     if (this.#isClosed) {
       // They have what the predecessors knew.
-      await Promise.all(started.map(({ chain }) => chain.knownState?.save()));
+      await Promise.all(started.map(({ chain }) => chain.knownState.save()));
       return this.#discard(started);
     }
     this.#active = next;
@@ -95,13 +95,13 @@ export class Chains {
   }
 
   #start(config: ChainConfig): ActiveChain {
-    const { shared, createChain } = this.#options;
+    const { shared } = this.#options;
     const onKnown = (active: ActiveChain): void => {
       if (this.#active.includes(active)) {
         this.#publish();
       }
     };
-    return new ActiveChain(config, shared, { createChain, onKnown });
+    return new ActiveChain(config, shared, onKnown);
   }
 
   #publish(): void {
@@ -167,14 +167,6 @@ const CATCH_UP_MS = 5_000;
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-type CreateChain = (config: ChainConfig, shared: Shared) => ChainRuntime;
-
-interface ActiveChainOptions {
-  readonly createChain: CreateChain;
-  /** Called once, when the chain has its genesis and a first head. */
-  onKnown(chain: ActiveChain): void;
-}
-
 /** A chain with its configuration, from its start to its end. */
 class ActiveChain {
   readonly config: ChainConfig;
@@ -185,11 +177,12 @@ class ActiveChain {
   #isKnown = false;
   #hasBegunState = false;
 
-  constructor(config: ChainConfig, shared: Omit<Shared, "onWrongChain">, { createChain, onKnown }: ActiveChainOptions) {
+  /** `onKnown` is called once, when the chain has its genesis and a first head. */
+  constructor(config: ChainConfig, shared: Omit<Shared, "onWrongChain">, onKnown: (chain: ActiveChain) => void) {
     // A node of another chain is suspended. The error matters only to `untilReady`.
     this.#wrongChain.promise.catch(() => undefined);
     this.config = config;
-    this.chain = createChain(config, { ...shared, onWrongChain: this.#wrongChain.reject });
+    this.chain = createChainRuntime(config, { ...shared, onWrongChain: this.#wrongChain.reject });
     const { endpoint, idle } = trackInFlight(this.chain.endpoint);
     this.endpoint = endpoint;
     this.#idle = idle;
@@ -256,12 +249,12 @@ class ActiveChain {
 
   /** Begins to follow state, with the values of the chain that this one replaces. */
   async beginState(before: readonly ActiveChain[]): Promise<void> {
-    await this.chain.knownState?.begin(this.#predecessorIn(before)?.chain.knownState);
+    await this.chain.knownState.begin(this.#predecessorIn(before)?.chain.knownState);
     this.#hasBegunState = true;
   }
 
   get isRestoring(): boolean {
-    return this.#isKnown && !this.#hasBegunState && this.chain.knownState?.mayRestore === true;
+    return this.#isKnown && !this.#hasBegunState && this.chain.knownState.mayRestore;
   }
 
   /** Returns the chain that this one replaces. Undefined if it does not know its own chain. */
@@ -280,7 +273,7 @@ class ActiveChain {
 
   /** Closes the chain. What is known of its state is saved before. */
   async close(): Promise<void> {
-    await this.chain.knownState?.save();
+    await this.chain.knownState.save();
     await this.chain.close();
   }
 }
@@ -319,7 +312,6 @@ const createChainRoutes = (chains: readonly ActiveChain[]): ChainRoutes => {
 interface ChainsOptions {
   readonly configs: readonly ChainConfig[];
   readonly shared: Omit<Shared, "onWrongChain">;
-  readonly createChain: CreateChain;
   /** Time for the requests of a replaced chain to end. */
   readonly drainTimeoutMs: number;
   /** Called with the routes after each change. */

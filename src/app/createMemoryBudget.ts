@@ -28,7 +28,7 @@ const threadsOf = ({ chains }: Pick<Config, "chains">): number =>
   );
 
 /** The configured budget, or the default for this machine, in bytes. */
-export const budgetBytesOf = (config: MemoryConfig, machine: MachineMemory = readMachineMemory()): number =>
+const budgetBytesOf = (config: MemoryConfig, machine: MachineMemory = readMachineMemory()): number =>
   config.server.memoryBudgetBytes ?? defaultBudgetBytes(machine, cacheBytesOf(config));
 
 /** Creates the memory budget of the process. Warns if caches, budget and threads may need more than the container has. */

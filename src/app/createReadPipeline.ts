@@ -30,8 +30,6 @@ export interface CacheTiers {
   readonly unconfirmedMs: number;
   readonly budget: MemoryBudget;
   readonly telemetry: Telemetry;
-  /** Default: one of this process alone. */
-  readonly negativeCache?: NegativeCache;
 }
 
 export interface ReadPipeline {
@@ -74,7 +72,8 @@ export const createReadPipeline = (
   upstreams: Upstreams,
   signal: AbortSignal,
 ): ReadPipeline => {
-  const { memory, redis, disk, budget, telemetry, negativeCache = new NegativeCache() } = tiers;
+  const { memory, redis, disk, budget, telemetry } = tiers;
+  const negativeCache = new NegativeCache();
   const keys = new ChainKeys(config.name, upstreams);
   const stated = new StatedValues({
     ...{ chain: config.name, keys, telemetry, nodes: upstreams.nodes, marks: tiers.liarMarks },

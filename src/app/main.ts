@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
-import type { OpsOptions, OpsServer } from "../admin/opsServer.ts";
+import { createOpsServer, type OpsOptions, type OpsServer } from "../admin/opsServer.ts";
 import { Readiness } from "../admin/readiness.ts";
 import type { TodayStatus } from "../admin/status.ts";
 import { statusPage } from "../admin/statusPage.ts";
@@ -10,7 +10,7 @@ import { changedFixedOptions } from "../config/reload.ts";
 import type { Config } from "../config/schema.ts";
 import { dayOf } from "../core/usageStore.ts";
 import { drain } from "../http/drain.ts";
-import { DataStorage } from "../storage/dataStorage.ts";
+import { HttpServer, type HttpServerOptions } from "../http/httpServer.ts";
 import { BudgetReports } from "../telemetry/budgetReports.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageDays } from "../telemetry/usageDays.ts";
@@ -20,8 +20,7 @@ import type { ChainRuntime } from "./chainRuntime.ts";
 import { Chains } from "./chains.ts";
 import { configuredBudgets } from "./configuredBudgets.ts";
 import { PaymentSource } from "./paymentSource.ts";
-import { type ClientPort, type ProcessRole, singleProcess } from "./processRole.ts";
-import { createShared, type ProcessParts, usageStoreOf } from "./shared.ts";
+import { createShared, openStorage, type ProcessParts, usageStoreOf } from "./shared.ts";
 
 /** Reads the version of the forebay package. */
 export const readVersion = (): string => {
@@ -30,6 +29,14 @@ export const readVersion = (): string => {
   );
   return String(manifest.version);
 };
+
+/** Opens the ports of a process. A library has no port that is not configured. */
+export interface Ports {
+  openHttp(options: HttpServerOptions): Promise<HttpServer>;
+  openOps(options: OpsOptions): Promise<OpsServer>;
+}
+
+const configuredPorts: Ports = { openHttp: HttpServer.listen, openOps: createOpsServer };
 
 /** A running forebay: one process with one or more chains. */
 export interface Forebay {
@@ -71,32 +78,30 @@ const opened = <T>(server: T | undefined): T => {
 };
 
 interface RunningParts {
-  readonly role: ProcessRole;
+  readonly ports: Ports;
   readonly shared: ProcessParts;
   readonly payments: PaymentSource;
 }
 
 class RunningForebay implements Forebay {
-  readonly #role: ProcessRole;
+  readonly #ports: Ports;
   readonly #telemetry: Telemetry;
   readonly #shared: ProcessParts;
   readonly #usages: UsageLedger;
-  /** Undefined if another process reports the usage. */
-  readonly #usageDays: UsageDays | undefined;
-  readonly #budgetReports: BudgetReports | undefined;
+  readonly #usageDays: UsageDays;
+  readonly #budgetReports: BudgetReports;
   readonly #payments: PaymentSource;
   readonly #access: AccessControl;
   readonly #chains: Chains;
   readonly #readiness: Readiness<ChainRuntime>;
-  #http: ClientPort | undefined;
+  #http: HttpServer | undefined;
   #ops: OpsServer | undefined;
   #config: Config;
   #isDraining = false;
 
-  constructor(config: Config, telemetry: Telemetry, { role, shared, payments }: RunningParts) {
-    const own = role.share(config);
+  constructor(config: Config, telemetry: Telemetry, { ports, shared, payments }: RunningParts) {
     this.#config = config;
-    this.#role = role;
+    this.#ports = ports;
     this.#telemetry = telemetry;
     telemetry.requestLog.share = config.log.requests;
     this.#shared = shared;
@@ -104,15 +109,12 @@ class RunningForebay implements Forebay {
     this.#usages = shared.usages;
     const { topKeys } = config.usage;
     this.#usages.budgets.configure(configuredBudgets(config));
-    if (role.openOps !== undefined) {
-      this.#usageDays = new UsageDays({ ledger: this.#usages, store: usageStoreOf(shared), topKeys });
-      this.#budgetReports = new BudgetReports(this.#usages.budgets, telemetry);
-    }
-    this.#access = new AccessControl(own, telemetry, { usages: this.#usages, rates: role.rates, payments });
+    this.#usageDays = new UsageDays({ ledger: this.#usages, store: usageStoreOf(shared), topKeys });
+    this.#budgetReports = new BudgetReports(this.#usages.budgets, telemetry);
+    this.#access = new AccessControl(config, telemetry, { usages: this.#usages, payments });
     this.#chains = new Chains({
-      configs: own.chains,
+      configs: config.chains,
       shared: this.#shared,
-      createChain: (chain, shared) => role.createChain(chain, shared),
       drainTimeoutMs: config.server.drainTimeoutMs,
       onRoutes: (routes) => this.#http?.setRoutes(routes),
     });
@@ -130,7 +132,7 @@ class RunningForebay implements Forebay {
     this.#http = await this.#openHttp();
     // Chains may have become known while the port was opened.
     this.#http.setRoutes(this.#chains.routes);
-    this.#ops = await this.#role.openOps?.(this.#opsOptions());
+    this.#ops = await this.#ports.openOps(this.#opsOptions());
   }
 
   get url(): string {
@@ -157,10 +159,9 @@ class RunningForebay implements Forebay {
       log.warn({ options }, "these options change with a restart alone");
     }
     this.#forgetCordons();
-    const own = this.#role.share(next);
-    await this.#payments.load(own);
-    await this.#replaceChains(own.chains, next, signal);
-    this.#access.setRules({ ...own, server, usage });
+    await this.#payments.load(next);
+    await this.#replaceChains(next, signal);
+    this.#access.setRules({ ...next, server, usage });
     this.#shared.webSockets.reauthorize(this.#access.reauthorize);
     log.level = next.log.level;
     requestLog.share = next.log.requests;
@@ -168,12 +169,12 @@ class RunningForebay implements Forebay {
   }
 
   /** New nodes need their budgets, and the old ones are served until then. */
-  async #replaceChains(chains: Config["chains"], next: Config, signal: AbortSignal): Promise<void> {
+  async #replaceChains(next: Config, signal: AbortSignal): Promise<void> {
     const { budgets } = this.#usages;
     const [before, after] = [configuredBudgets(this.#config), configuredBudgets(next)];
     budgets.configure([...before, ...after]);
     try {
-      await this.#chains.replace(chains, signal);
+      await this.#chains.replace(next.chains, signal);
     } catch (error) {
       budgets.configure(before);
       throw error;
@@ -204,23 +205,21 @@ class RunningForebay implements Forebay {
     await this.#closeRest();
   }
 
-  #openHttp(): Promise<ClientPort> {
-    const { server } = this.#role.share(this.#config);
+  #openHttp(): Promise<HttpServer> {
+    const { server } = this.#config;
     const { metrics } = this.#telemetry;
     const isKnown = (chain: ChainRuntime) => this.#chains.isKnown(chain);
     const status = new StatusReport({
       version: readVersion(),
       metrics,
-      readOthers: () => this.#role.readServingMetrics?.(),
       readToday: () => this.#readToday(),
       chains: () => this.#chains.current,
       isDraining: () => this.#isDraining,
     });
-    return this.#role.openHttp({
+    return this.#ports.openHttp({
       ...server,
       routes: this.#chains.routes,
       memory: this.#shared.budget,
-      places: this.#role.places,
       telemetry: this.#telemetry,
       about: () => formatAbout({ current: this.#chains.current, isKnown }),
       ...(server.statusPage && { page: statusPage(), status: () => status.read() }),
@@ -232,8 +231,8 @@ class RunningForebay implements Forebay {
 
   /** Returns the usage of this UTC day: of all replicas, if they share a store. Rejects if it cannot be read now. */
   async #readToday(): Promise<TodayStatus> {
-    const usage = await this.#usageDays?.report(1, 0);
-    const today = usage?.days[0];
+    const usage = await this.#usageDays.report(1, 0);
+    const today = usage.days[0];
     return {
       day: today?.day ?? dayOf(Date.now()),
       calls: today?.total.calls ?? 0,
@@ -253,7 +252,7 @@ class RunningForebay implements Forebay {
       measure: () => this.#measureChains(),
       config: () => formatMasked(this.#config),
       usage: async (top, days) => {
-        const ofDays = days === undefined ? {} : await this.#usageDays?.report(days, top);
+        const ofDays = days === undefined ? {} : await this.#usageDays.report(days, top);
         return this.#usages.format(this.#config.usage.prices, top, ofDays);
       },
       ...(opsToken !== undefined && {
@@ -311,34 +310,32 @@ class RunningForebay implements Forebay {
     this.#payments.close();
     await this.#telemetry.tracer?.close();
     this.#shared.liarMarks.close();
-    this.#budgetReports?.close();
-    await this.#usageDays?.close();
+    this.#budgetReports.close();
+    await this.#usageDays.close();
     this.#shared.redis?.close();
     await this.#shared.disk?.close();
-    if (this.#shared.storage instanceof DataStorage) {
-      await this.#shared.storage.close();
-    }
+    await this.#shared.storage?.close();
     await this.#ops?.close();
   }
 }
 
-/** Opens the ports and starts to follow the nodes. Rejects if a port is in use. By default, this process does everything. */
+/** Opens the ports and starts to follow the nodes. Rejects if a port is in use. */
 export const createProcess = async (
   config: Config,
   telemetry: Telemetry,
-  role: ProcessRole = singleProcess,
+  ports: Ports = configuredPorts,
 ): Promise<Forebay> => {
-  const storage = role.openStorage(config, telemetry);
+  const storage = openStorage(config, telemetry);
   telemetry.series.beginProcess(
     new Set([...(config.cache.redis === undefined ? [] : ["redis" as const]), ...(storage ? ["disk" as const] : [])]),
   );
   telemetry.metrics.buildInfo.set({ version: readVersion(), node_version: process.version }, 1);
   const { topKeys } = config.usage;
-  const usages = role.usages ?? new UsageLedger({ topKeys, metrics: telemetry.metrics });
-  const shared = createShared(role.share(config), telemetry, usages, { places: role.places, storage });
+  const usages = new UsageLedger({ topKeys, metrics: telemetry.metrics });
+  const shared = createShared(config, telemetry, usages, storage);
   const payments = new PaymentSource(telemetry, shared.redis?.run);
   await payments.load(config);
-  const forebay = new RunningForebay(config, telemetry, { role, shared, payments });
+  const forebay = new RunningForebay(config, telemetry, { ports, shared, payments });
   try {
     await forebay.open();
   } catch (error) {

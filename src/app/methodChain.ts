@@ -10,7 +10,8 @@ import { SharedFilters } from "../subscriptions/sharedFilters.ts";
 import { OwnHashes } from "../verification/checkHeader.ts";
 import { LogVerifier } from "../verification/logVerifier.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
-import type { ChainSources, ClientViews } from "./chainSources.ts";
+import type { ChainState } from "./chainState.ts";
+import type { ChainViews } from "./chainViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -21,9 +22,9 @@ export interface MethodChainOptions {
   readonly shared: Pick<Shared, "logSlots" | "budget" | "telemetry">;
   readonly upstreams: Upstreams;
   readonly pipeline: ReadPipeline;
-  readonly views: ClientViews;
+  readonly views: ChainViews;
   readonly behind: HeadsBehind;
-  readonly state: ChainSources["state"];
+  readonly state: Pick<ChainState, "reads" | "callCache">;
   readonly filters: FilterStore;
   /** They read through the methods of the chain. */
   subscriptions(): Chain["subscriptions"];

@@ -4,7 +4,7 @@ import { type HeadsBehind, MAX_CONFIRMATIONS } from "../heads/headsBehind.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
-import type { ClientViews } from "./chainSources.ts";
+import type { ChainViews } from "./chainViews.ts";
 import type { Upstreams } from "./upstreams.ts";
 import { formatPosition, isOlder, parsePosition, positionOf, type ViewPosition } from "./viewPosition.ts";
 
@@ -12,7 +12,7 @@ export interface RequestViewsOptions {
   /** Name of the chain, for metrics. */
   readonly chain: string;
   readonly heads: Pick<Upstreams["heads"], "current" | "next" | "subscribe">;
-  readonly views: Pick<ClientViews, "view" | "subscribe">;
+  readonly views: Pick<ChainViews, "view" | "subscribe">;
   readonly behind: Pick<HeadsBehind, "find" | "view">;
   /** Deadline of a request. */
   readonly timeoutMs: number;

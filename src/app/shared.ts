@@ -9,9 +9,8 @@ import type { UsageStore } from "../core/usageStore.ts";
 import { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { FairGate } from "../limits/fairGate.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
-import type { Places } from "../limits/places.ts";
 import { WriteSetThread } from "../state/sources/writeSetThread.ts";
-import { DataStorage, type EntryStorage } from "../storage/dataStorage.ts";
+import { DataStorage } from "../storage/dataStorage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { VerifyThreads } from "../verification/verifyThreads.ts";
@@ -25,8 +24,8 @@ export interface Shared {
   /** The bytes that requests may hold beside the caches. */
   readonly budget: MemoryBudget;
   readonly redis: RedisStore | undefined;
-  /** The data folder, or that of the main process. Undefined if nothing is stored there. */
-  readonly storage: EntryStorage | undefined;
+  /** The data folder. Undefined if nothing is stored there. */
+  readonly storage: DataStorage | undefined;
   /** Undefined if no entries are stored in the data folder. */
   readonly disk: DiskStore | undefined;
   /** See `cache.disk`. */
@@ -63,11 +62,11 @@ export const usageStoreOf = ({ redis, storage }: Pick<ProcessParts, "redis" | "s
   if (redis !== undefined) {
     return new RedisUsage(redis.run);
   }
-  return storage instanceof DataStorage ? storage.usage : undefined;
+  return storage?.usage;
 };
 
 /** Whether entries are stored in the data folder. */
-export const storesEntries = ({ server: { dataDir }, cache: { disk, redis } }: Config): boolean =>
+const storesEntries = ({ server: { dataDir }, cache: { disk, redis } }: Config): boolean =>
   dataDir !== undefined && (disk === "always" || (disk === "auto" && redis === undefined));
 
 /** Whether the data folder holds entries, known state or usage. */
@@ -87,18 +86,12 @@ export const openStorage = (config: Config, telemetry: Telemetry): DataStorage |
     : undefined;
 };
 
-/** What another process may have. */
-interface ProcessLinks {
-  readonly places: Places | undefined;
-  readonly storage: EntryStorage | undefined;
-}
-
 /** Creates the parts that all chains share. */
 export const createShared = (
   config: Config,
   telemetry: Telemetry,
   usages: UsageLedger,
-  { places, storage }: ProcessLinks,
+  storage: DataStorage | undefined,
 ): ProcessParts => {
   const { server, cache, usage } = config;
   const { log, metrics } = telemetry;
@@ -118,7 +111,6 @@ export const createShared = (
     webSockets: new WebSockets({
       ...server,
       memory: budget,
-      places,
       telemetry,
     }),
     evmThreads: new EvmThreads({

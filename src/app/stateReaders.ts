@@ -42,8 +42,6 @@ interface StateReadersOptions
   readonly answerBytes: number;
   /** Suspends a node whose value other origins contradict. */
   recordWrongValue(node: string): void;
-  /** Called when known values or answers are dropped. */
-  onDropped(): void;
 }
 
 /** What answers from the followed state of one chain, learns more of it, and compares it with nodes. */
@@ -63,8 +61,7 @@ const nowMs = (): number => performance.now();
 /** Creates what reads the followed state of one chain. */
 export const createStateReaders = (options: StateReadersOptions): StateReaders => {
   const { config, upstreams, pipeline, signal, telemetry, views, follower, snapshots, answerBytes } = options;
-  const { recordWrongValue, onDropped } = options;
-  const { cost, trust, values } = options;
+  const { recordWrongValue, cost, trust, values } = options;
   const chain = config.name;
   const { heads } = upstreams;
   const { timeoutMs } = config.upstream;
@@ -80,7 +77,6 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
   const differences = new StateDifferences({
     ...{ chain, comparison, trust, values, follower, telemetry, snapshot: snapshots },
     recordWrongValue,
-    onForgotten: onDropped,
   });
   const checked = { chain, values, cost, telemetry };
   const checks = new StateChecks({ ...checked, comparison, differences });
@@ -100,11 +96,8 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
       ? createCallCache({
           ...{ ...options, loader, comparison, differences, execution, never, waits, maxBytes: answerBytes },
           forks: () => views.forks,
-          onDropped: () => {
-            // They were wrong, or are not the node's any more. So are those of the snapshots.
-            snapshots.replace();
-            onDropped();
-          },
+          // They were wrong, or are not the node's any more. So are those of the snapshots.
+          onDropped: () => snapshots.replace(),
         })
       : undefined;
   const shared = { ...checked, follower, never, waits };

@@ -7,7 +7,7 @@ import type { Hash } from "../ethereum/hex.ts";
 import type { Finality } from "../heads/canonicalChain.ts";
 import { ChainIdentity } from "../heads/chainIdentity.ts";
 import type { Agree } from "../heads/decideHead.ts";
-import { type HeadTracker, NodeHeadTracker } from "../heads/headTracker.ts";
+import { HeadTracker } from "../heads/headTracker.ts";
 import type { HedgeOptions } from "../nodes/hedge.ts";
 import type { IdentityResult } from "../nodes/identityGate.ts";
 import { type Capabilities, followCapabilities } from "../nodes/nodeCapabilities.ts";
@@ -38,12 +38,10 @@ export interface UpstreamsOptions extends TransportOptions {
   readonly checksOff?: readonly Check[];
   /** Threads that verify. By default this chain has its own. */
   readonly verifyPool?: VerifyThreads;
-  /** The chain as another process follows it. Default: this process follows the nodes. */
-  readonly copy?: FollowedChain | undefined;
 }
 
-/** A chain, as this process or another one follows it. */
-export interface FollowedChain extends Pick<Upstreams, "heads" | "genesis" | "ready"> {
+/** A chain that is followed. */
+interface FollowedChain extends Pick<Upstreams, "heads" | "genesis" | "ready"> {
   /** Checks the chain of a node that may have been restarted. */
   verifyIdentity(node: UpstreamNode): Promise<IdentityResult>;
 }
@@ -71,7 +69,7 @@ const followNodes = (
       heads.follow(node, wsUrl === undefined ? undefined : { url: wsUrl, headers });
     },
   });
-  const heads = new NodeHeadTracker(
+  const heads = new HeadTracker(
     {
       chain,
       finality,
@@ -140,7 +138,7 @@ export class Upstreams implements NodeSource {
       verifyIdentity: (node) => this.#chain.verifyIdentity(node),
     };
     this.nodes = configs.map((config) => new UpstreamNode(config, shared, telemetry));
-    this.#chain = options.copy ?? followNodes(options, this.nodes, telemetry, this.#ending.signal);
+    this.#chain = followNodes(options, this.nodes, telemetry, this.#ending.signal);
     this.heads = this.#chain.heads;
     this.ready = this.#chain.ready;
     this.#pool = this.#createPool();

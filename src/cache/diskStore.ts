@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { asBuffer } from "../json/jsonBytes.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
-import { type EntryStorage, OPEN_PART } from "../storage/dataStorage.ts";
+import { type DataStorage, OPEN_PART } from "../storage/dataStorage.ts";
 import { type EntryChange, partOf } from "../storage/entryDatabase.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { BatchedReads } from "./batchedReads.ts";
@@ -25,6 +25,8 @@ const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
 const MAX_VALUE_BYTES = 8 * 1024 * 1024;
 /** An entry is at most this part of the folder, so that it does not evict most of the others. */
 const MAX_SHARE = 1 / 32;
+
+export type EntryStorage = Pick<DataStorage, "isOpen" | "read" | "write">;
 
 /** The entries of the data folder, in the format of Redis. A failure of any kind is a miss. */
 export class DiskStore implements EntryStore {

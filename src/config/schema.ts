@@ -36,15 +36,6 @@ export const configSchema = z
     error: "limits in Redis require cache.redis",
     path: ["access", "limitStore"],
   })
-  .refine(
-    ({ access: { payment }, cache: { redis }, server: { processes } }) =>
-      payment === undefined || payment.redis !== undefined || redis !== undefined || processes === 1,
-    {
-      error:
-        "payments require access.payment.redis or cache.redis with more than one process: each payment is reserved there",
-      path: ["access", "payment"],
-    },
-  )
   .superRefine(({ chains, server: { readiness } }, context) => {
     if (typeof readiness === "string") {
       return;

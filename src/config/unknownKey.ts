@@ -54,11 +54,21 @@ export const firstWord = (key: string): string => {
   return word === key ? key : `${word}…`;
 };
 
+/** Options of earlier versions, by their path without indexes, and what holds instead. */
+const REMOVED: Readonly<Record<string, string>> = {
+  "server.processes":
+    "processes is removed: one process serves. Use replicas, on one machine with server.reusePort (docs/deployment.md)",
+};
+
 /** Formats the faults of unknown keys, with the keys that were probably meant. */
 export class UnknownKeys {
   #schema: SchemaNode | undefined;
 
   format(path: readonly PropertyKey[], key: string): string {
+    const removed = REMOVED[[...path.filter((part) => typeof part !== "number"), key].join(".")];
+    if (removed !== undefined) {
+      return removed;
+    }
     // It takes milliseconds, and a file may have many unknown keys.
     this.#schema ??= Object(z.toJSONSchema(configSchema, { io: "input" })) as SchemaNode;
     const similar = similarKey(this.#schema, path, key);

@@ -60,7 +60,7 @@ export const parseIdentity = ([id, block]: readonly (RpcResponse | NodeError)[])
 };
 
 /** Reads chain id and genesis in one batch, so that one machine behind a load balancer answers both. */
-export const readNodeIdentity = async (node: UpstreamNode, signal: AbortSignal): Promise<NodeIdentity> =>
+const readNodeIdentity = async (node: UpstreamNode, signal: AbortSignal): Promise<NodeIdentity> =>
   parseIdentity(await node.probe(IDENTITY_CALLS, identityScope(signal)));
 
 /** Classifies an error that was thrown when a node's identity was read or checked. */

@@ -34,42 +34,14 @@ export interface HeadTrackerOptions {
   readonly clock?: Clock;
 }
 
-/** The heads of one chain, read from all its nodes. */
-export interface HeadTracker {
-  current(): Heads | undefined;
-  /** The newest block that enough origins report at or above. It is above the served head only while nobody uses a fast chain. */
-  readonly newest: RingBlock | undefined;
-  /** Records a client request to this chain. */
-  markActive(): void;
-  /** Resolves when the heads of a fast chain are read that nobody used until now, or after 2 s. Undefined if they need not be. */
-  readonly catchingUp: Promise<void> | undefined;
-  /** Polls the nodes now, for up to 500 ms, and returns the heads after that. Calls during a refresh share it. */
-  refresh(): Promise<Heads>;
-  /** The newest canonical blocks with their headers, for the next process or chain. */
-  readonly sealed: readonly SealedBlock[];
-  /** Gives blocks that an earlier process or chain served. They are not read again if the head links to them. */
-  addKnown(blocks: readonly SealedBlock[]): void;
-  /** Calls `listener` with each change. If only safe or finalized changes, `from` and `to` are empty. */
-  subscribe(listener: (change: HeadChange) => void): () => void;
-  /** Returns the next change. Rejects when the signal is aborted. */
-  next(signal: AbortSignal): Promise<HeadChange>;
-  /** Sealed blocks serve as pending blocks, so that each one must be read. */
-  setNative(native: boolean): void;
-  readonly blockTimeMs: number;
-  /** The name of the node whose head is served. */
-  readonly leader: string | undefined;
-  /** Whether the heads of a node do not count, because it contradicted a majority several times in a row. */
-  isExcluded(node: string): boolean;
-}
-
 /** The first client after an idle time waits for the heads of a fast chain for this time. */
 const CATCH_UP_MS = 2_000;
 
 /**
- * Connects the parts that follow a chain: its nodes, the selection of the head, the canonical chain, and the listeners. It runs until
+ * The heads of one chain, read from all its nodes. Connects the parts that follow a chain: its nodes, the selection of the head, the canonical chain, and the listeners. It runs until
  * the signal is aborted.
  */
-export class NodeHeadTracker implements HeadTracker {
+export class HeadTracker {
   readonly #options: HeadTrackerOptions;
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
@@ -140,10 +112,12 @@ export class NodeHeadTracker implements HeadTracker {
     return this.#options.blockTimeMs ?? measuredBlockTimeMs(this.#canonical.heads);
   }
 
+  /** The name of the node whose head is served. */
   get leader(): string | undefined {
     return this.#selection.leader?.name;
   }
 
+  /** Whether the heads of a node do not count, because it contradicted a majority several times in a row. */
   isExcluded(node: string): boolean {
     return this.#agreement.isExcluded(node);
   }
@@ -152,14 +126,17 @@ export class NodeHeadTracker implements HeadTracker {
     return this.#canonical.heads;
   }
 
+  /** The newest block that enough origins report at or above. It is above the served head only while nobody uses a fast chain. */
   get newest(): RingBlock | undefined {
     return this.#idle.newest ?? this.#canonical.heads?.latest;
   }
 
+  /** Resolves when the heads of a fast chain are read that nobody used until now, or after 2 s. Undefined if they need not be. */
   get catchingUp(): Promise<void> | undefined {
     return this.#catchingUp;
   }
 
+  /** Records a client request to this chain. */
   markActive(): void {
     const mayBeBehind = this.#activity.isIdle && this.#isPolledSlowly && this.#canonical.heads !== undefined;
     this.#activity.markActive();
@@ -168,6 +145,7 @@ export class NodeHeadTracker implements HeadTracker {
     }
   }
 
+  /** Polls the nodes now, for up to 500 ms, and returns the heads after that. Calls during a refresh share it. */
   refresh(): Promise<Heads> {
     this.#refreshing ??= this.#refresh().finally(() => {
       this.#refreshing = undefined;
@@ -175,6 +153,7 @@ export class NodeHeadTracker implements HeadTracker {
     return this.#refreshing;
   }
 
+  /** The newest canonical blocks with their headers, for the next process or chain. */
   get sealed(): readonly SealedBlock[] {
     const { ring } = this.#canonical;
     const first = ring === undefined ? 0n : ring.latest.number - BigInt(RING_HEADERS) + 1n;
@@ -186,19 +165,23 @@ export class NodeHeadTracker implements HeadTracker {
     }).filter((sealed) => sealed !== undefined);
   }
 
+  /** Gives blocks that an earlier process or chain served. They are not read again if the head links to them. */
   addKnown(blocks: readonly SealedBlock[]): void {
     this.#known.set(blocks);
     this.#activity.wake();
   }
 
+  /** Calls `listener` with each change. If only safe or finalized changes, `from` and `to` are empty. */
   subscribe(listener: (change: HeadChange) => void): () => void {
     return this.#listeners.subscribe(listener);
   }
 
+  /** Returns the next change. Rejects when the signal is aborted. */
   next(signal: AbortSignal): Promise<HeadChange> {
     return this.#listeners.next(signal);
   }
 
+  /** Sealed blocks serve as pending blocks, so that each one must be read. */
   setNative(native: boolean): void {
     this.#isNative = native;
     this.#activity.wake();

@@ -5,7 +5,7 @@ import { type AuthenticatedCaller, allowEveryone } from "../access/access.ts";
 import { clientOfAddress } from "../access/clientAddress.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { LocalPlaces, type Places } from "../limits/places.ts";
+import { Places } from "../limits/places.ts";
 import type { HttpTelemetry } from "./httpTelemetry.ts";
 
 /** Time to return an error on a connection above the limit. */
@@ -14,8 +14,6 @@ const REFUSED_MS = 2_000;
 export interface AdmissionOptions {
   /** Maximum of connections of one client address. */
   readonly maxConnectionsPerAddress: number;
-  /** Counts the connections. Default: those of this process alone. */
-  readonly places?: Places | undefined;
   /** Whether connections from this address are not counted: a proxy has those of many clients. Default: all are counted. */
   isTrustedProxy?(address: string): boolean;
   /** Authenticates a request. Throws or rejects with RpcError if the client may call nothing. Default: anybody may call everything. */
@@ -30,14 +28,13 @@ export interface AdmissionOptions {
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #telemetry: HttpTelemetry;
-  readonly #places: Places;
+  readonly #places = new Places();
   readonly #refused = new WeakSet<Socket>();
   #refusedCount = 0;
 
   constructor(options: AdmissionOptions, telemetry: HttpTelemetry) {
     this.#options = options;
     this.#telemetry = telemetry;
-    this.#places = options.places ?? new LocalPlaces();
   }
 
   /** Counts the connections of a server, except those inside the process: they are of one program, for many clients. */
@@ -83,23 +80,8 @@ export class Admission {
       return;
     }
     const name = `connections of ${clientOfAddress(remote)}`;
-    const full = this.#places.take([{ name, max }]);
-    if (full instanceof Promise) {
-      // The connection is served until the main process has counted it.
-      full.then(
-        (known) => this.#onCounted(socket, name, known),
-        () => undefined,
-      );
-    } else {
-      this.#onCounted(socket, name, full);
-    }
-  }
-
-  #onCounted(socket: Socket, name: string, full: string | undefined): void {
-    if (full !== undefined) {
+    if (this.#places.take([{ name, max }]) !== undefined) {
       this.#refuse(socket);
-    } else if (socket.destroyed) {
-      this.#places.release([name]);
     } else {
       socket.once("close", () => this.#places.release([name]));
     }
@@ -107,9 +89,6 @@ export class Admission {
 
   #refuse(socket: Socket): void {
     this.#telemetry.metrics.accessRefused.inc({ reason: "connections" });
-    if (socket.destroyed) {
-      return;
-    }
     this.#refused.add(socket);
     this.#refusedCount++;
     const timer = setTimeout(() => socket.destroy(), REFUSED_MS);

@@ -51,15 +51,11 @@ export class LastConnections {
     }
   }
 
-  /**
-   * Calls `close` when no client is about to connect. Then handles the requests that were held.
-   * `untilOthersStopped` waits for other processes with the same port: the clients of this one would connect to them.
-   */
-  async closeQuietly(close: () => void, untilOthersStopped?: () => Promise<void>): Promise<void> {
+  /** Calls `close` when no client is about to connect. Then handles the requests that were held. */
+  async closeQuietly(close: () => void): Promise<void> {
     this.#held = [];
     await this.#untilQuiet();
     close();
-    await untilOthersStopped?.();
     const held = this.#held ?? [];
     this.#held = undefined;
     for (const handle of held) {

@@ -32,8 +32,6 @@ export interface HttpServerOptions
   readonly corsOrigins: "*" | readonly string[];
   /** Answers GET with the readiness, without a key. */
   readonly healthPath?: string | undefined;
-  /** Called when this process accepts no connections any more. Resolves when no other process with this port does. */
-  onStopped?(): Promise<void>;
   /** Whether new requests should be sent here. */
   isReady?(): boolean;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
@@ -173,7 +171,7 @@ export class HttpServer {
       NetServer.prototype.close.call(this.#server, () => closed.resolve());
     };
     if (timeoutMs > 0) {
-      await this.#lastConnections.closeQuietly(stopListening, this.#options.onStopped);
+      await this.#lastConnections.closeQuietly(stopListening);
     } else {
       stopListening();
     }

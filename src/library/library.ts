@@ -1,8 +1,8 @@
 import { createOpsServer } from "../admin/opsServer.ts";
-import { type ProcessRole, singleProcess } from "../app/processRole.ts";
+import type { Ports } from "../app/main.ts";
 import { startForebay } from "../app/startForebay.ts";
 import { ConfigError, readConfigObject } from "../config/readConfig.ts";
-import type { Config, ConfigInput } from "../config/schema.ts";
+import type { ConfigInput } from "../config/schema.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { HttpServer } from "../http/httpServer.ts";
 import { OwnRequests } from "./ownRequests.ts";
@@ -33,12 +33,12 @@ export interface ForebayLibrary extends EthereumProvider {
 }
 
 /** The ports that are configured. The library opens no other port. */
-interface Ports {
+interface OpenPorts {
   readonly hasPort: boolean;
   readonly hasOpsPort: boolean;
 }
 
-const portsOf = ({ server }: ConfigInput): Ports => ({
+const openPortsOf = ({ server }: ConfigInput): OpenPorts => ({
   hasPort: server?.port !== undefined,
   hasOpsPort: server?.opsPort !== undefined,
 });
@@ -52,9 +52,8 @@ const holdProcess: typeof createOpsServer = async ({ port }) => {
   return { port, close: async () => clearInterval(timer) };
 };
 
-/** One process that does everything, and opens no port that is not configured. `onHttp` gets its HTTP server. */
-const createRole = ({ hasPort, hasOpsPort }: Ports, onHttp: (http: HttpServer) => void): ProcessRole => ({
-  ...singleProcess,
+/** Opens no port that is not configured. `onHttp` gets the HTTP server. */
+const createPorts = ({ hasPort, hasOpsPort }: OpenPorts, onHttp: (http: HttpServer) => void): Ports => ({
   openHttp: async (options) => {
     const http = hasPort ? await HttpServer.listen(options) : new HttpServer(options);
     onHttp(http);
@@ -63,23 +62,15 @@ const createRole = ({ hasPort, hasOpsPort }: Ports, onHttp: (http: HttpServer) =
   openOps: hasOpsPort ? createOpsServer : holdProcess,
 });
 
-const readOwnConfig = (raw: ConfigInput): Config => {
-  const config = readConfigObject(raw, process.env);
-  if (config.server.processes !== 1) {
-    throw new ConfigError(["server.processes: a library has one process: expected 1"]);
-  }
-  return config;
-};
-
 /**
  * Starts forebay in this process. `raw` has the options of the configuration file. Rejects with ConfigError if it is invalid,
  * and with another error if a configured port cannot be opened. Does not wait for the nodes: see `ready`.
  */
 export const createForebay = async (raw: ConfigInput): Promise<ForebayLibrary> => {
-  const config = readOwnConfig(raw);
+  const config = readConfigObject(raw, process.env);
   const { promise, resolve } = Promise.withResolvers<HttpServer>();
-  const ports = portsOf(raw);
-  const { forebay } = await startForebay(config, createRole(ports, resolve));
+  const ports = openPortsOf(raw);
+  const { forebay } = await startForebay(config, createPorts(ports, resolve));
   const http = await promise;
   const own = new OwnRequests();
   const chains = config.chains.map(({ name }) => name);

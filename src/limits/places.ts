@@ -1,5 +1,3 @@
-import type { Awaitable } from "../jsonrpc/call.ts";
-
 /** One limited place, such as a connection of one address. */
 export interface Place {
   /** Identifies all places that are counted together. */
@@ -8,16 +6,10 @@ export interface Place {
 }
 
 /** Counts places that are in use, such as connections by address. */
-export interface Places {
-  /** Takes each of these places, or none of them. Returns the name of the first that is full, or undefined. */
-  take(places: readonly Place[]): Awaitable<string | undefined>;
-  release(names: readonly string[]): void;
-}
-
-/** The places of one process. */
-export class LocalPlaces implements Places {
+export class Places {
   readonly #used = new Map<string, number>();
 
+  /** Takes each of these places, or none of them. Returns the name of the first that is full, or undefined. */
   take(places: readonly Place[]): string | undefined {
     const full = places.find(({ name, max }) => (this.#used.get(name) ?? 0) >= max);
     if (full === undefined) {

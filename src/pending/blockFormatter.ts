@@ -58,10 +58,6 @@ class FormattedBlock implements PendingBlock {
     this.blobGasUsed = newest.commitments.blobGasUsed ?? 0n;
   }
 
-  get state(): PendingBlockState {
-    return this.#block;
-  }
-
   get transactionHashes(): readonly Hash[] {
     this.#hashes ??= this.#getTransactions().map(({ hash }) => hash);
     return this.#hashes;
@@ -169,14 +165,6 @@ class FormattedBlock implements PendingBlock {
 /** Creates the form of a pending block that clients get. */
 export const createPendingBlock = (block: PendingBlockState, formatter = new TransactionFormatter()): PendingBlock =>
   new FormattedBlock(block, formatter);
-
-/** Returns the data of a pending block that `createPendingBlock` created. */
-export const pendingBlockState = (block: PendingBlock): PendingBlockState => {
-  if (!(block instanceof FormattedBlock)) {
-    throw new Error(`pending block ${block.number} was not created from a feed`);
-  }
-  return block.state;
-};
 
 /** The formatted pending blocks of a chain. All views share the bodies of a block. */
 export class BlockFormatter {

@@ -109,12 +109,11 @@ class ExecutorServer {
 export const executorTask: ThreadTask = async (port, workerData) => {
   const data = workerData as ExecutorData;
   const engines = await createEngines(data.engine);
-  const host: Host = Channel.onPort(port, {});
-  const thread = new ExecutorServer(host, engines, data);
-  host.offer({
+  const host: Host = new Channel(port, {
     execute: (run) => thread.execute(run),
     rebase: (change) => thread.rebase(change),
   });
+  const thread = new ExecutorServer(host, engines, data);
 };
 
 interface ExecutorRun {

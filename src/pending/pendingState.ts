@@ -27,18 +27,9 @@ const NOTHING: StateValues = { accounts: [], codes: [], slots: [], blockHashes: 
 const codeOf = (written: WrittenAccount): readonly (readonly [Hash, Uint8Array])[] =>
   written.account && written.code ? [[written.account.codeHash, written.code]] : [];
 
-/** The state after the pending blocks of a view. */
-export interface PendingState extends StateSource {
-  /** The state at the base of the view. */
-  readonly base: StateSource;
-  readonly viewId: string;
-}
-
 /** Returns the state after a view's pending blocks: their write sets over the state of the base block, which is read by hash. */
-export const pendingState = (view: PendingView, base: StateSource): PendingState => ({
+export const pendingState = (view: PendingView, base: StateSource): StateSource => ({
   id: `${base.id}+${view.id}`,
-  base,
-  viewId: view.id,
   read: async (keys, signal) => {
     const hashes = parentHashes(view);
     const baseKeys = keysOfBase(view, keys, hashes);

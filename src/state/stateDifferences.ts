@@ -19,7 +19,6 @@ export interface StateDifferencesOptions {
   /** Suspends a node whose value two other origins contradict. */
   recordWrongValue(node: string): void;
   /** Called when values are no longer known, although not all values were dropped. */
-  onForgotten(): void;
 }
 
 type DifferenceKind = "audit" | "sample" | "read";
@@ -141,33 +140,30 @@ export class StateDifferences {
 
   /** The key stays contested: for some time, its value becomes known by a proof alone. */
   #reportUndecided(found: FoundDifference, statements: readonly Statement[]): void {
-    const { chain, follower, telemetry, onForgotten } = this.#options;
+    const { chain, follower, telemetry } = this.#options;
     follower.endAnswers();
     telemetry.metrics.stateDisagreements.inc({ chain });
     telemetry.log.error({ ...this.#describe(found), statements }, "nodes disagree on a state value");
-    onForgotten();
   }
 
   /** A node that gave a wrong value may have given others, and traces without some writes. */
   #blame(found: FoundDifference, { node, origin, value }: Statement): void {
-    const { trust, follower, telemetry, recordWrongValue, onForgotten } = this.#options;
+    const { trust, follower, telemetry, recordWrongValue } = this.#options;
     telemetry.log.error({ ...this.#describe(found), node, origin, value }, "a node's state value is wrong");
     recordWrongValue(node);
     trust.suspendNode(node, "value");
     follower.forgetNode(node);
     this.#options.snapshot?.replace();
-    onForgotten();
   }
 
   #endWrongValue(found: FoundDifference, cause: WrongValueCause): void {
-    const { trust, follower, onForgotten } = this.#options;
+    const { trust, follower } = this.#options;
     const { source, carriers, epoch } = found;
     const giver = source?.node;
     const fields = { cause, giver, carriers };
     this.#report(found, "a known state value was wrong: other origins have another one", fields);
     if (cause === "node" && giver !== undefined) {
       follower.forgetNode(giver);
-      onForgotten();
       return;
     }
     for (const node of cause === "writeSets" ? carriers : []) {

@@ -5,16 +5,6 @@ import { type WorkerEntry, WorkerThread } from "../threads/workerThread.ts";
 import { type EntryChange, type FinalBlock, partOf, type StorageSize } from "./entryDatabase.ts";
 import type { OpenFolder, StorageFunctions, StorageOutcome } from "./storageTask.ts";
 
-/** The entries of the data folder. */
-export interface EntryStorage {
-  /** Whether entries of this part can be read and written now. It may be true in a process that does not own the folder. */
-  isOpen(part: string): boolean;
-  /** Returns one value per key. Never rejects: after a failure there are no values. */
-  read(keys: readonly string[]): Promise<readonly (Uint8Array | undefined)[]>;
-  /** Resolves when the changes are written, or lost. Never rejects. */
-  write(changes: readonly EntryChange[]): Promise<void>;
-}
-
 export interface DataStorageOptions extends OpenFolder {
   /** The entry of `storageTask`. */
   readonly entry: WorkerEntry;
@@ -40,7 +30,7 @@ type StorageWorker = WorkerThread<StorageFunctions, Record<string, never>>;
  * The data folder of this process, in a thread. While another process has it, nothing is stored. The entries of one chain are a part.
  * It is closed until somebody has compared it with the chain.
  */
-export class DataStorage implements EntryStorage {
+export class DataStorage {
   readonly #options: DataStorageOptions;
   readonly #listeners = new Set<() => void>();
   /** The parts that were opened since the folder was. */
@@ -65,10 +55,12 @@ export class DataStorage implements EntryStorage {
     void this.#open();
   }
 
+  /** Whether entries of this part can be read and written now. */
   isOpen(part: string): boolean {
     return this.#isOpen && (part === OPEN_PART || this.#parts.has(part));
   }
 
+  /** Returns one value per key. Never rejects: after a failure there are no values. */
   async read(keys: readonly string[]): Promise<readonly (Uint8Array | undefined)[]> {
     const openings = this.#openings;
     if (!keys.some((key) => this.isOpen(partOf(key)))) {
@@ -80,6 +72,7 @@ export class DataStorage implements EntryStorage {
       : [];
   }
 
+  /** Resolves when the changes are written, or lost. Never rejects. */
   async write(changes: readonly EntryChange[]): Promise<void> {
     this.#closeParts(changes.filter(({ key }) => !this.isOpen(partOf(key))));
     const allowed = changes.filter(({ key }) => this.isOpen(partOf(key)));

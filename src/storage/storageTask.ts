@@ -172,7 +172,7 @@ const moved = (outcome: StorageOutcome<Values>): Moved<StorageOutcome<Values>> =
 /** The code of the storage thread. */
 export const storageTask: ThreadTask = (port) => {
   const open = new OpenDatabase();
-  Channel.onPort<Record<string, never>, StorageFunctions>(port, {
+  new Channel<Record<string, never>, StorageFunctions>(port, {
     open: (body) => open.open(body),
     read: (keys) => moved(open.run((database) => database.read(keys))),
     write: (changes) => open.write(changes),

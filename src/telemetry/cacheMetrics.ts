@@ -59,7 +59,7 @@ export const cacheMetrics = (metrics: MetricFactory) => {
     cacheEntries: metrics.level("cache_entries", "Entries in the memory cache", (gauge) => gauge.set(sum("entries"))),
     cacheEvictions: metrics.counter("cache_evictions_total", "Entries evicted from memory", {}),
     cacheAgeSeconds: metrics.distribution("cache_hit_age_seconds", "Age of an entry when it was served", AGE_SECONDS),
-    diskUp: disk.absentLevel("disk_up", "1 while the data folder can be used; absent without one", "min"),
+    diskUp: disk.absentLevel("disk_up", "1 while the data folder can be used; absent without one"),
     diskBytes: disk.absentLevel("disk_bytes", "Bytes of the data folder's files"),
     diskEntries: disk.absentLevel("disk_entries", "Entries in the data folder"),
     diskQueueBytes: disk.absentLevel("disk_queue_bytes", "Bytes that wait to be written to the data folder"),
@@ -71,7 +71,7 @@ export const cacheMetrics = (metrics: MetricFactory) => {
       operation: ["get", "set"],
     }),
     // An alert takes 0 for a fault.
-    redisUp: redis.absentLevel("redis_up", "1 while Redis answers within its deadline; absent without Redis", "min"),
+    redisUp: redis.absentLevel("redis_up", "1 while Redis answers within its deadline; absent without Redis"),
     redisErrors: redis.counter("redis_errors_total", "Redis operations that failed, by reason", {
       reason: REDIS_FAILURES,
     }),

@@ -33,7 +33,6 @@ export const headMetrics = (metrics: MetricFactory) => ({
     "heads_contradicted",
     "1 while origins have different newest blocks, and none has a majority",
     { chain: CHAIN },
-    "max",
   ),
   headResponses: metrics.counter("head_responses_total", "Responses over HTTP by x-forebay-head", {
     chain: CHAIN,

@@ -146,7 +146,6 @@ export const accessMetrics = (metrics: MetricFactory) => ({
     "key_budget_ratio",
     "Share of its units of the day that a key has spent, on all replicas; above 1: spent",
     KEY,
-    "max",
   ),
   limiterFailures: metrics.total("limiter_failures_total", "Rate limits not applied because their store failed"),
   reloads: metrics.counter("config_reloads_total", "Configuration reloads by outcome", {

@@ -142,11 +142,6 @@ export class DayBudgets {
     return [...this.#budgets.keys()];
   }
 
-  /** Returns what was spent, by name. A name without a budget has nothing. */
-  spent(names: readonly string[]): ReadonlyMap<string, number> {
-    return new Map(names.map((name) => [name, this.#budgets.get(name)?.budget.spentUnits ?? 0]));
-  }
-
   /**
    * Call it before the amounts of this process are sent. Returns the function that takes what all have spent, by name, after they
    * were received.

@@ -50,12 +50,6 @@ export interface LabelledHistogram<L extends Labels> extends Pick<Histogram, "ge
   series(values: ValuesOf<L>): HistogramSeries;
 }
 
-/**
- * How the values of several processes become one. `max`: of faults, and of numbers that are the same in each process.
- * `min`: of good states.
- */
-type Combination = "sum" | "max" | "min";
-
 /** A part of the process or of a chain that is configured or absent. Without it, its metrics have no series. */
 type Part = "redis" | "disk" | "feed";
 
@@ -140,32 +134,21 @@ export class MetricFactory {
   }
 
   /** Declares a gauge that has no series until it is set. */
-  gauge<const L extends Labels>(
-    name: string,
-    help: string,
-    labels: L,
-    aggregator: Combination = "sum",
-  ): LabelledGauge<L> {
-    return new Gauge({ ...this.#describe(name, help), labelNames: Object.keys(labels), aggregator });
+  gauge<const L extends Labels>(name: string, help: string, labels: L): LabelledGauge<L> {
+    return new Gauge({ ...this.#describe(name, help), labelNames: Object.keys(labels) });
   }
 
   /** Declares a gauge that begins at 0 for all its label values. */
-  gaugeFromZero<const L extends Labels>(
-    name: string,
-    help: string,
-    labels: L,
-    aggregator: Combination = "sum",
-  ): LabelledGauge<L> {
-    const metric = new Gauge({ ...this.#describe(name, help), labelNames: Object.keys(labels), aggregator });
+  gaugeFromZero<const L extends Labels>(name: string, help: string, labels: L): LabelledGauge<L> {
+    const metric = new Gauge({ ...this.#describe(name, help), labelNames: Object.keys(labels) });
     this.#declare(labels, (values) => metric.inc(values, 0));
     return metric;
   }
 
   /** Declares a gauge without labels. `collect` is called before each scrape. */
-  level(name: string, help: string, collect?: (metric: Gauge) => void, aggregator: Combination = "sum"): Gauge {
+  level(name: string, help: string, collect?: (metric: Gauge) => void): Gauge {
     const metric: Gauge = new Gauge({
       ...this.#describe(name, help),
-      aggregator,
       ...(collect && { collect: () => collect(metric) }),
     });
     return metric;
@@ -184,8 +167,8 @@ export class MetricFactory {
   }
 
   /** Declares a gauge without labels that has no series until it is set. prom-client begins others at 0. */
-  absentLevel(name: string, help: string, aggregator: Combination = "sum"): Gauge {
-    const metric = this.level(name, help, undefined, aggregator);
+  absentLevel(name: string, help: string): Gauge {
+    const metric = this.level(name, help);
     metric.remove();
     return metric;
   }

@@ -77,17 +77,14 @@ export const runtimeMetrics = (metrics: MetricFactory) => {
   });
   observeCollections((kind, seconds) => gcSeconds.observe({ kind }, seconds));
   return {
-    buildInfo: metrics.gauge(
-      "build_info",
-      "1, with the versions of forebay and Node.js",
-      { version: { first: [] }, node_version: { first: [] } },
-      "max",
-    ),
+    buildInfo: metrics.gauge("build_info", "1, with the versions of forebay and Node.js", {
+      version: { first: [] },
+      node_version: { first: [] },
+    }),
     eventLoopSeconds: metrics.level(
       "event_loop_delay_seconds",
       "Event loop delay, 99th percentile since the last scrape",
       (gauge) => gauge.set(readDelaySeconds()),
-      "max",
     ),
     cpuSeconds: metrics.collected("cpu_seconds_total", "CPU time of the process, all threads together", () => {
       const { user, system } = cpuUsage();
@@ -112,23 +109,3 @@ export const runtimeMetrics = (metrics: MetricFactory) => {
     ),
   };
 };
-
-const ROUND_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
-
-/** Declares the metrics of several processes (`server.processes`). */
-export const clusterMetrics = (metrics: MetricFactory) => ({
-  servingProcesses: metrics.absentLevel("processes", "Serving processes that accept connections"),
-  processRestarts: metrics.total("process_restarts_total", "Serving processes that ended and were replaced"),
-  processResponses: metrics.counter("process_responses_total", "HTTP responses of each serving process", {
-    process: { first: [] },
-  }),
-  viewRoundSeconds: metrics.distribution(
-    "view_round_seconds",
-    "Time until all serving processes have a new view",
-    ROUND_BUCKETS,
-  ),
-  viewsMissed: metrics.total(
-    "views_missed_total",
-    "Views that a serving process did not acknowledge in time; it answers nothing until it has caught up",
-  ),
-});

@@ -14,12 +14,6 @@ export type Counter = PromClient.Counter;
 export type Gauge = PromClient.Gauge;
 export type Histogram = PromClient.Histogram;
 
-/** Returns the text of the metrics of several processes. Each metric says how its values are combined; default: added. */
-export const aggregateMetrics = (metrics: readonly (readonly object[])[]): Promise<string> => {
-  const { aggregate }: typeof PromClient.AggregatorRegistry = require("prom-client/lib/cluster.js");
-  return aggregate([...metrics]).metrics();
-};
-
 /**
  * Removes the gauge series of a chain or node that is no longer served.
  * Otherwise its last value stays in dashboards and alerts.

@@ -5,7 +5,7 @@ import { cacheMetrics } from "./cacheMetrics.ts";
 import { feedMetrics, headMetrics, logMetrics, pendingMetrics, simulationMetrics } from "./chainMetrics.ts";
 import { accessMetrics, paymentMetrics, requestMetrics, subscriptionMetrics, usageMetrics } from "./clientMetrics.ts";
 import { MetricFactory } from "./metricFactory.ts";
-import { clusterMetrics, runtimeMetrics } from "./processMetrics.ts";
+import { runtimeMetrics } from "./processMetrics.ts";
 import { Registry } from "./promClient.ts";
 import { stateMetrics, stateUnitMetrics } from "./stateMetrics.ts";
 import {
@@ -82,7 +82,6 @@ const declareMetrics = (factory: MetricFactory) => ({
   ...accessMetrics(factory),
   ...paymentMetrics(factory),
   ...runtimeMetrics(factory),
-  ...clusterMetrics(factory),
 });
 
 export type Metrics = ReturnType<typeof declareMetrics>;

@@ -71,7 +71,6 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
     "upstream_last_error_timestamp_seconds",
     "Unix time of the last fault of a node by outcome, 0 before it. Errors of requests are no faults",
     { ...OF_NODE, outcome: NODE_FAULTS },
-    "max",
   ),
   upstreamHttpRequests: metrics.counter(
     "upstream_http_requests_total",
@@ -107,8 +106,8 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
 
 /** Declares the metrics of the heads of nodes. */
 export const nodeHeadMetrics = (metrics: MetricFactory) => ({
-  upstreamLeader: metrics.gauge("upstream_leader", "1 for the node whose head is served", OF_NODE, "max"),
-  upstreamHead: metrics.gauge("upstream_head", "Newest block number that a node announced", OF_NODE, "max"),
+  upstreamLeader: metrics.gauge("upstream_leader", "1 for the node whose head is served", OF_NODE),
+  upstreamHead: metrics.gauge("upstream_head", "Newest block number that a node announced", OF_NODE),
   upstreamLag: metrics.gauge("upstream_lag_blocks", "Blocks that a node is behind the served head", OF_NODE),
   upstreamLagSeconds: metrics.gauge(
     "upstream_lag_seconds",
@@ -124,13 +123,11 @@ export const nodeHeadMetrics = (metrics: MetricFactory) => ({
     "upstream_heads_excluded",
     "1 while the heads of a node are ignored, because most origins have other blocks",
     OF_NODE,
-    "max",
   ),
   upstreamHeadsPolled: metrics.gaugeFromZero(
     "upstream_heads_polled",
     "1 while the WebSocket of a node is lost, so that its heads are polled",
     OF_NODE,
-    "max",
   ),
 });
 
@@ -140,37 +137,31 @@ export const nodeMetrics = (metrics: MetricFactory) => ({
     "upstream_breaker_open",
     "1 while a node gets no requests because of failures",
     OF_NODE,
-    "max",
   ),
   upstreamWrongChain: metrics.gauge(
     "upstream_wrong_chain",
     "1 while a node is suspended because it serves another chain",
     OF_NODE,
-    "max",
   ),
   upstreamBudgetRatio: metrics.gauge(
     "upstream_budget_ratio",
     "Share of its units of the day that a node has got, from all replicas; above 1: spent",
     { chain: CHAIN, node: NODE },
-    "max",
   ),
   upstreamSuspended: metrics.gaugeFromZero(
     "upstream_suspended",
     "1 while a node is the last choice because it returned a wrong response",
     OF_NODE,
-    "max",
   ),
   upstreamHung: metrics.gaugeFromZero(
     "upstream_hung",
     "1 while a node is the last choice because it responds neither to requests nor to probes",
     OF_NODE,
-    "max",
   ),
   upstreamSpanLimit: metrics.gaugeFromZero(
     "upstream_span_limit_blocks",
     "Learned limit of a log range, 0 for none",
     OF_NODE,
-    "max",
   ),
 });
 
@@ -180,19 +171,16 @@ export const nodeUseMetrics = (metrics: MetricFactory) => ({
     "upstream_rejecting",
     "1 while a node gets no requests because it rejects them: credentials, plan, or a rate limit that goes on",
     OF_NODE,
-    "max",
   ),
   upstreamCordoned: metrics.gaugeFromZero(
     "upstream_cordoned",
     "1 while the operator has taken a node out of use (cordon)",
     OF_NODE,
-    "max",
   ),
   upstreamAllUsed: metrics.gaugeFromZero(
     "upstream_all_used",
     "1 while most nodes of a chain fail or hang, so that all of them are used",
     { chain: CHAIN },
-    "max",
   ),
 });
 
@@ -208,10 +196,8 @@ export const verificationMetrics = (metrics: MetricFactory) => ({
     "Checks of served responses that could not be computed, by check",
     { chain: CHAIN, check: CHECKS },
   ),
-  verifyOff: metrics.gauge(
-    "verify_check_off",
-    "1 if a check is off because it failed on all nodes from the start",
-    { chain: CHAIN, check: CHECKS },
-    "max",
-  ),
+  verifyOff: metrics.gauge("verify_check_off", "1 if a check is off because it failed on all nodes from the start", {
+    chain: CHAIN,
+    check: CHECKS,
+  }),
 });

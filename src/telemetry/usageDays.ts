@@ -11,7 +11,7 @@ import {
 } from "../core/usageStore.ts";
 import { AMOUNTS, budgetRow, isOfKey, KeyUsage, type UsageChange, UsageLedger } from "./usageLedger.ts";
 
-/** A process that is killed loses the usage of at most this time, and that of the serving processes on their way here. */
+/** A process that is killed loses the usage of at most this time. */
 const WRITE_MS = 1_000;
 /** Limit for the last write at the end of the process. */
 const CLOSE_MS = 1_000;

@@ -50,13 +50,13 @@ export class KeyUsage implements CallUsage, Amounts {
 export interface UsageLedgerOptions {
   /** Keys with series of their own. */
   readonly topKeys: number;
-  /** Undefined if another process has the metrics of keys. */
+  /** Undefined for a ledger of one day, which has no metrics. */
   readonly metrics: Pick<Metrics, "beforeScrape" | "keyAmounts"> | undefined;
   /** Milliseconds since 1970. Default: the clock of the system. */
   readonly nowMs?: () => number;
 }
 
-/** Amounts of one key since the last report of a process. */
+/** Amounts of one key since they were last taken. */
 export type UsageChange = Amounts & { readonly key: string };
 
 /** Keys that are counted one by one. Any further key counts as `other`: tokens can name any number of subjects. */
@@ -202,7 +202,7 @@ export class UsageLedger {
     return changes;
   }
 
-  /** Adds the amounts of another process. */
+  /** Adds the amounts of another ledger. */
   add(changes: readonly UsageChange[]): void {
     for (const change of changes) {
       const usage = isOfKey(change) ? this.of(change.key) : this.#row(change.key);

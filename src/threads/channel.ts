@@ -1,6 +1,5 @@
 import type { Transferable } from "node:worker_threads";
 import type { CopiedBytes } from "./copyBytes.ts";
-import { Outbox } from "./outbox.ts";
 import { fromPlainError, type PlainError, toPlainError } from "./plainError.ts";
 
 /** The functions that one side offers to the other, by name. Bodies and results are plain data. */
@@ -42,7 +41,7 @@ interface CallOptions {
   readonly onAsk?: ((value: unknown) => Promise<unknown>) | undefined;
   /** Called when the other side has ended the call, also after an abort, and if the call is not sent. */
   readonly onEnd?: () => void;
-  /** Bytes of the body that are moved. Between threads only. */
+  /** Bytes of the body that are moved. */
   readonly moved?: readonly CopiedBytes[];
 }
 
@@ -76,73 +75,33 @@ export interface ThreadPort {
   on(event: "message", listener: (message: unknown) => void): unknown;
 }
 
-/** `post` throws if a message cannot be cloned, and then sends none. `onError` gets the errors that end no call. */
-export interface ChannelEnds {
-  post(messages: readonly object[], transfer?: readonly Transferable[]): void;
-  onError(error: unknown): void;
-}
-
 /** More calls that were aborted and have not ended share places. The abort of an earlier one is only a message then. */
 const ABORT_PLACES = 64;
 const ENDED = "the other side has ended";
 
-/** Calls functions of another process or thread, and answers its calls. Calls arrive in the order in which they were sent. */
+/** Calls functions of another thread, and answers its calls. Calls arrive in the order in which they were sent. */
 export class Channel<Theirs extends Protocol, Ours extends Protocol> {
-  readonly #ends: ChannelEnds;
-  readonly #aborts: Aborts | undefined;
+  readonly #port: ThreadPort;
+  readonly #functions: Partial<Ours>;
+  readonly #aborts: Aborts = new Int32Array(new SharedArrayBuffer(ABORT_PLACES * Int32Array.BYTES_PER_ELEMENT));
   /** Of the other side. */
   #theirAborts: Aborts | undefined;
-  readonly #outbox: Outbox<Message>;
   readonly #open = new Map<number, OpenCall>();
   readonly #answering = new Map<number, AbortController>();
-  #functions: Partial<Ours> = {};
   #lastId = 0;
   #isClosed = false;
 
-  /** Between processes. */
-  constructor(ends: ChannelEnds, aborts?: Aborts) {
-    this.#ends = ends;
-    this.#aborts = aborts;
-    this.#outbox = new Outbox<Message>({
-      post: (messages, transfer) => ends.post(messages, transfer),
-      isBatched: aborts === undefined,
-      onFailed: (message, error) => this.#fail(message, error),
-    });
-  }
-
-  /** Between threads. Messages are sent at once. An error that ends no call is thrown, which ends the thread. */
-  static onPort<Theirs extends Protocol, Ours extends Protocol>(
-    port: ThreadPort,
-    functions: Partial<Ours>,
-  ): Channel<Theirs, Ours> {
-    const ends: ChannelEnds = {
-      post: (messages, transfer) => port.postMessage(messages, transfer),
-      onError: (error) => {
-        throw error;
-      },
-    };
-    const aborts = new Int32Array(new SharedArrayBuffer(ABORT_PLACES * Int32Array.BYTES_PER_ELEMENT));
-    const channel = new Channel<Theirs, Ours>(ends, aborts);
-    channel.offer(functions);
-    channel.#outbox.send({ kind: "aborts", id: undefined, places: aborts });
-    port.on("message", (message) => channel.receive(message));
-    return channel;
-  }
-
-  /** Adds functions that the other side may call. */
-  offer(functions: Partial<Ours>): void {
-    this.#functions = { ...this.#functions, ...functions };
+  /** The other side may call `functions`. An error that ends no call is thrown, which ends the thread. */
+  constructor(port: ThreadPort, functions: Partial<Ours>) {
+    this.#port = port;
+    this.#functions = functions;
+    this.#send({ kind: "aborts", id: undefined, places: this.#aborts });
+    port.on("message", (message) => this.#receive(message as Message));
   }
 
   /** Calls a function without waiting for it. Does nothing if the other side has ended. */
   notify<N extends keyof Theirs & string>(name: N, body: Body<Theirs[N]>): void {
-    this.#outbox.send({ kind: "call", name, body, id: undefined });
-  }
-
-  /** The same, without waiting for the end of this turn of the event loop. */
-  notifyNow<N extends keyof Theirs & string>(name: N, body: Body<Theirs[N]>): void {
-    this.notify(name, body);
-    this.#outbox.flush();
+    this.#send({ kind: "call", name, body, id: undefined });
   }
 
   /** Calls a function and returns its result. Rejects with its error, with the reason of the signal, or if the other side ends. */
@@ -155,21 +114,9 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
     return value as Result<Theirs[N]>;
   }
 
-  /** Takes the messages of the other side. */
-  receive(messages: unknown): void {
-    for (const message of messages as readonly Message[]) {
-      try {
-        this.#receive(message);
-      } catch (error) {
-        this.#ends.onError(error);
-      }
-    }
-  }
-
   /** Rejects all open calls and aborts those of the other side. */
   close(error = new Error(ENDED)): void {
     this.#isClosed = true;
-    this.#outbox.close();
     for (const id of [...this.#open.keys()]) {
       this.#end(id)?.reject(error);
     }
@@ -190,7 +137,7 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
     this.#open.set(id, { ...options, resolve, reject, isAborted: false });
     const onAbort = (): void => this.#abort(id, signal?.reason);
     signal?.addEventListener("abort", onAbort, { once: true });
-    this.#outbox.send(
+    this.#send(
       create(id),
       moved?.map(({ buffer }) => buffer),
     );
@@ -209,10 +156,8 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
     }
     call.isAborted = true;
     call.reject(reason);
-    if (this.#aborts !== undefined) {
-      Atomics.store(this.#aborts, id % ABORT_PLACES, id);
-    }
-    this.#outbox.send({ kind: "abort", id });
+    Atomics.store(this.#aborts, id % ABORT_PLACES, id);
+    this.#send({ kind: "abort", id });
   }
 
   /** The other side has ended a call. */
@@ -267,9 +212,9 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
       if (call?.onAsk === undefined || call.isAborted) {
         throw new Error("the caller does not answer");
       }
-      this.#outbox.send({ kind: "result", id, value: await call.onAsk(value) });
+      this.#send({ kind: "result", id, value: await call.onAsk(value) });
     } catch (error) {
-      this.#outbox.send({ kind: "error", id, error: toPlainError(error) });
+      this.#send({ kind: "error", id, error: toPlainError(error) });
       this.#abort(of, error);
     }
   }
@@ -296,7 +241,7 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
       this.#reply(id, (of) => ({ kind: "result", id: of, value: moved ? moved.value : value }), moved?.transfer);
     } catch (error) {
       if (id === undefined) {
-        this.#ends.onError(error);
+        throw error;
       }
       this.#reply(id, (of) => ({ kind: "error", id: of, error: toPlainError(error) }));
     } finally {
@@ -314,11 +259,22 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
 
   #reply(id: number | undefined, create: (id: number) => Message, transfer?: readonly Transferable[]): void {
     if (id !== undefined) {
-      this.#outbox.send(create(id), transfer);
+      this.#send(create(id), transfer);
     }
   }
 
-  /** Ends the call of a message that cannot be sent. */
+  #send(message: Message, transfer?: readonly Transferable[]): void {
+    if (this.#isClosed) {
+      return;
+    }
+    try {
+      this.#port.postMessage(message, transfer);
+    } catch (error) {
+      this.#fail(message, error);
+    }
+  }
+
+  /** Ends the call of a message that cannot be cloned. */
   #fail(message: Message, error: unknown): void {
     const { kind, id } = message;
     const call = (kind === "call" || kind === "ask") && id !== undefined ? this.#end(id) : undefined;
@@ -326,9 +282,9 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
     if (call !== undefined) {
       call.reject(error);
     } else if (isReply) {
-      this.#outbox.sendNow({ kind: "error", id: message.id, error: toPlainError(error) });
+      this.#send({ kind: "error", id: message.id, error: toPlainError(error) });
     } else {
-      this.#ends.onError(error);
+      throw error;
     }
   }
 }

@@ -34,7 +34,7 @@ export class WorkerThread<Theirs extends Protocol, Ours extends Protocol> {
     const worker = new Worker(entry.url, { workerData, resourceLimits: limits });
     this.#worker = worker;
     this.#loaded = loadedWorker(worker);
-    this.channel = Channel.onPort<Theirs, Ours>(
+    this.channel = new Channel<Theirs, Ours>(
       {
         postMessage: (message, transfer) => worker.postMessage(message, transfer),
         on: (event, listener) =>

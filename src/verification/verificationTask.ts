@@ -16,5 +16,5 @@ const verify = ({ body, checks }: VerificationJob): readonly Finding[] => {
 
 /** The code of a thread that verifies responses. */
 export const verificationTask: ThreadTask = (port) => {
-  Channel.onPort<Record<string, never>, JobFunctions>(port, { run: (job) => verify(job as VerificationJob) });
+  new Channel<Record<string, never>, JobFunctions>(port, { run: (job) => verify(job as VerificationJob) });
 };

@@ -8,7 +8,7 @@ import { createRequestIds } from "../http/httpRequest.ts";
 import { endUpgrade, rejectUpgrade } from "../http/upgrades.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
-import { LocalPlaces, type Places } from "../limits/places.ts";
+import { Places } from "../limits/places.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { MessageTurns } from "./messageFlow.ts";
 import { type HandleMessage, WebSocketConnection } from "./webSocketConnection.ts";
@@ -22,8 +22,6 @@ export interface WebSocketServerOptions {
   readonly maxBodyBytes: number;
   readonly maxWebSockets: number;
   readonly maxWebSocketsPerAddress: number;
-  /** Counts the WebSockets. Default: those of this process alone. */
-  readonly places?: Places | undefined;
   /** Limit for the unsent bytes of a connection. Above it, the connection is closed. */
   readonly webSocketBufferBytes: number;
   readonly webSocketPingMs: number;
@@ -57,7 +55,7 @@ const CLOSE_GRACE_MS = 1_000;
 export class WebSockets {
   readonly #options: WebSocketServerOptions;
   readonly #connections = new Set<WebSocketConnection>();
-  readonly #places: Places;
+  readonly #places = new Places();
   readonly #turns = new MessageTurns();
   readonly #nextRequestId = createRequestIds();
   readonly #timer: NodeJS.Timeout;
@@ -66,7 +64,6 @@ export class WebSockets {
 
   constructor(options: WebSocketServerOptions) {
     this.#options = options;
-    this.#places = options.places ?? new LocalPlaces();
     this.#timer = setInterval(() => this.#closeIdle(), options.webSocketPingMs);
     this.#timer.unref();
   }
@@ -85,29 +82,14 @@ export class WebSockets {
     const { maxWebSockets, maxWebSocketsPerAddress } = this.#options;
     const perAddress = { name: `WebSockets of ${admitted.address}`, max: maxWebSocketsPerAddress };
     const full = this.#places.take([{ name: ALL, max: maxWebSockets }, perAddress]);
-    if (full instanceof Promise) {
-      full.then(
-        (known) => this.#onCounted(upgrade, handle, [ALL, perAddress.name], known),
-        // The main process has ended, and this process ends too.
-        () => stream.destroy(),
-      );
-    } else {
-      this.#onCounted(upgrade, handle, [ALL, perAddress.name], full);
-    }
-  }
-
-  /** Opens the WebSocket, unless one of its places is full. */
-  #onCounted(upgrade: UpgradeRequest, handle: HandleMessage, names: readonly string[], full: string | undefined): void {
-    const { stream } = upgrade;
     if (full === ALL) {
       endUpgrade(stream, UNAVAILABLE);
     } else if (full !== undefined) {
       this.#rejectAddress(upgrade);
-    } else if (stream.destroyed || this.#isClosing) {
-      this.#places.release(names);
-      endUpgrade(stream, UNAVAILABLE);
+    } else if (stream.destroyed) {
+      this.#places.release([ALL, perAddress.name]);
     } else {
-      stream.once("close", () => this.#places.release(names));
+      stream.once("close", () => this.#places.release([ALL, perAddress.name]));
       this.#open(upgrade, handle);
     }
   }

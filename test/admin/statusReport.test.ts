@@ -15,7 +15,6 @@ const createReport = (readToday: () => Promise<TodayStatus>): StatusReport =>
   new StatusReport({
     version: "0.1.0",
     metrics: createTelemetry({ level: "silent" }).metrics,
-    readOthers: () => undefined,
     readToday,
     chains: () => [],
     isDraining: () => false,

@@ -12,35 +12,31 @@ const TRANSFERS_A_MESSAGE = 10;
 const FLASHBLOCK_MS = 200;
 const WARM_MS = 8_000;
 
-export const quantile = (values: readonly number[], share: number): number => {
+const quantile = (values: readonly number[], share: number): number => {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 };
 
 const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["pending",false]}';
-/** One connection each. Several serving processes get them in turn. */
-const agents = [1, 2].map(() => new Agent({ keepAlive: true, maxSockets: 1 }));
+const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
-const ask = (port: number, agent: Agent | undefined): Promise<string> =>
+const ask = (port: number): Promise<string> =>
   new Promise((resolve, reject) => {
     const headers = { "content-type": "application/json" };
-    const call = request(
-      { ...(agent && { agent }), port, host: "127.0.0.1", method: "POST", path: "/", headers },
-      (response) => {
-        let text = "";
-        response.setEncoding("utf8");
-        response.on("data", (chunk) => {
-          text += chunk;
-        });
-        response.on("end", () => resolve(text));
-      },
-    );
+    const call = request({ agent, port, host: "127.0.0.1", method: "POST", path: "/", headers }, (response) => {
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("data", (chunk) => {
+        text += chunk;
+      });
+      response.on("end", () => resolve(text));
+    });
     call.on("error", reject);
     call.end(BODY);
   });
 
 /** The lags of one run, in milliseconds. */
-export interface Lags {
+interface Lags {
   readonly lagsMs: readonly number[];
   readonly answers: number;
   readonly unseen: number;
@@ -61,7 +57,7 @@ const measure = async (port: number, feedUrl: string, durationMs: number): Promi
   await once(bare, "open");
   const endMs = performance.now() + durationMs;
   while (performance.now() < endMs) {
-    const [, hash = ""] = /"hash":"(0x[0-9a-f]{64})"/.exec(await ask(port, agents[answers % agents.length])) ?? [];
+    const [, hash = ""] = /"hash":"(0x[0-9a-f]{64})"/.exec(await ask(port)) ?? [];
     answers++;
     if (!answeredAtMs.has(hash)) {
       answeredAtMs.set(hash, performance.now());
@@ -75,13 +71,13 @@ const measure = async (port: number, feedUrl: string, durationMs: number): Promi
   return { lagsMs, answers, unseen: parsedAtMs.size - lagsMs.length };
 };
 
-/** Measures the lags of a service with this number of processes. */
-export const measureLags = async (generation: MetadataGeneration, durationMs: number, processes = 1): Promise<Lags> => {
+/** Measures the lags of a service. */
+const measureLags = async (generation: MetadataGeneration, durationMs: number): Promise<Lags> => {
   await using devnet = await createDevnet({ generation, flashblockMs: FLASHBLOCK_MS });
   if (!devnet.feedUrl) {
     throw new Error("no feed");
   }
-  const server = startChild("pendingServer.ts", [devnet.url, devnet.feedUrl, String(processes)]);
+  const server = startChild("pendingServer.ts", [devnet.url, devnet.feedUrl]);
   try {
     const port = Number(await server.message());
     const rate = (TRANSFERS_A_MESSAGE * 1_000) / FLASHBLOCK_MS;

@@ -1,13 +1,13 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
-import { measureChains, measureProcesses } from "./support/scaling/chainsCurve.ts";
+import { measureChains } from "./support/scaling/chainsCurve.ts";
 import { measureConnections } from "./support/scaling/connectionsCurve.ts";
 import type { Curve } from "./support/scaling/curve.ts";
 import { measureEntries } from "./support/scaling/entriesCurve.ts";
 import { measureSizes } from "./support/scaling/sizesCurve.ts";
 
-const CLAIM = "a hit costs at most 1.25 times the CPU of the first point with 10 chains, and with 2 processes";
+const CLAIM = "a hit costs at most 1.25 times the CPU of the first point with 10 chains";
 /** `docs/plots.ts` draws the curves of this file. The short form does not write it. */
 const FILE = new URL("../../docs/scaling.json", import.meta.url);
 
@@ -16,13 +16,12 @@ const CURVES = {
   sizes: measureSizes,
   entries: measureEntries,
   chains: measureChains,
-  processes: measureProcesses,
 } as const;
 /** `ONLY=name` measures one curve, and replaces it in the file. */
 const only = process.env.ONLY;
 
 /** Connections, sizes and entries bend the curve by their nature: docs/performance.md. */
-const CLAIMED: Readonly<Record<string, number>> = { chains: 10, processes: 2 };
+const CLAIMED: Readonly<Record<string, number>> = { chains: 10 };
 
 /** The cost of the largest claimed point, in multiples of the first one. */
 const growthOf = ({ name, points }: Curve): number => {
@@ -30,7 +29,7 @@ const growthOf = ({ name, points }: Curve): number => {
   return (claimed.at(-1)?.forebay ?? 0) / (claimed[0]?.forebay ?? 1);
 };
 
-/** Measures the CPU of a hit as the load, the cache, the chains and the processes grow. */
+/** Measures the CPU of a hit as the load, the cache and the chains grow. */
 export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   const times = short ? { warmMs: 300, measureMs: 500 } : { warmMs: 1_500, measureMs: 2_500 };
   const curves: Curve[] = [];

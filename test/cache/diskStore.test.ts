@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CacheEntry } from "../../src/cache/cacheEntry.ts";
-import { DiskStore } from "../../src/cache/diskStore.ts";
-import type { EntryStorage } from "../../src/storage/dataStorage.ts";
+import { DiskStore, type EntryStorage } from "../../src/cache/diskStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 
 const MAX_BYTES = 16 * 1024 * 1024;

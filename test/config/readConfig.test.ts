@@ -186,11 +186,21 @@ test("a key without a colon is named without the value behind it", () => {
   });
 });
 
-test("payments with several processes need Redis, and exactly one kind of price", () => {
+test("a removed option is a fault that says what holds instead", () => {
+  withFile("chains: [{ name: a, nodes: [{ url: http://a }] }]\nserver: { processes: 2 }\n", (file) => {
+    assert.deepEqual(
+      faultsOf(() => read(["--config", file])),
+      [
+        "server: processes is removed: one process serves. Use replicas, on one machine with server.reusePort (docs/deployment.md)",
+      ],
+    );
+  });
+});
+
+test("payments have exactly one kind of price", () => {
   const address = `"0x${"0".repeat(40)}"`;
-  const configOf = (price: string, more = "") => `
+  const configOf = (price: string) => `
 chains: [{ name: op, nodes: [{ url: "http://a" }] }]
-server: { processes: 2 }
 access:
   payment:
     payTo: ${address}
@@ -198,7 +208,7 @@ access:
     asset: { address: ${address}, name: USD Coin, version: "2" }
     price: ${price}
     facilitator: { url: "http://f" }
-${more}`;
+`;
   const faults = (content: string): readonly string[] => {
     let found: readonly string[] = [];
     withFile(content, (file) => {
@@ -206,12 +216,9 @@ ${more}`;
     });
     return found;
   };
-  assert.deepEqual(faults(configOf('{ default: "0.1" }', 'cache: { redis: "redis://r" }')), []);
-  assert.deepEqual(faults(configOf('{ default: "0.1" }')), [
-    "access.payment: payments require access.payment.redis or cache.redis with more than one process: each payment is reserved there",
-  ]);
-  const both = configOf('{ default: "0.1", perUnit: "0.1" }', 'cache: { redis: "redis://r" }');
+  assert.deepEqual(faults(configOf('{ default: "0.1" }')), []);
+  const both = configOf('{ default: "0.1", perUnit: "0.1" }');
   assert.deepEqual(faults(both), ["access.payment.price: set either default or perUnit"]);
-  const number = configOf("{ default: 0.1 }", 'cache: { redis: "redis://r" }');
+  const number = configOf("{ default: 0.1 }");
   assert.equal(faults(number).length, 1);
 });

@@ -1,4 +1,4 @@
-import { type Processes, startProcesses } from "../support/servers/processes.ts";
+import { type RunningCommand, startCommand } from "../support/servers/command.ts";
 import type { Ports } from "./ports.ts";
 
 export interface ServiceOptions {
@@ -47,20 +47,20 @@ const configOf = ({ ownUrl, backupUrl, feedUrl, historyUrl, ports, dataDir }: Se
       verify: "off" as const,
     },
   ],
-  server: { ...ports, processes: 1, drainDelayMs: 0, dataDir },
+  server: { ...ports, drainDelayMs: 0, dataDir },
 });
 
 /** Starts forebay as its command does. */
 export const startService = async (options: ServiceOptions): Promise<Service> => {
-  let current: Processes | undefined;
+  let current: RunningCommand | undefined;
   let end = async (): Promise<void> => undefined;
   const lifespan = {
     after: (next: () => Promise<void>): void => {
       end = next;
     },
   };
-  const start = async (): Promise<Processes> => {
-    current = await startProcesses(lifespan, configOf(options));
+  const start = async (): Promise<RunningCommand> => {
+    current = await startCommand(lifespan, configOf(options));
     return current;
   };
   process.on("exit", () => current?.signal("SIGKILL"));

@@ -5,7 +5,7 @@ import { plots } from "../../docs/plots.ts";
 
 test("the plots are drawn from docs/scaling.json (node docs/plots.ts)", () => {
   const drawn = plots();
-  assert.equal(drawn.length, 5);
+  assert.equal(drawn.length, 4);
   for (const { file, text } of drawn) {
     assert.equal(readFileSync(file, "utf8"), text, file.pathname);
   }

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { until } from "../support/clients/until.ts";
-import { startProcesses } from "../support/servers/processes.ts";
+import { startCommand } from "../support/servers/command.ts";
 import { readAccounts } from "./faults/nodeFaults.ts";
 import { ABSENT, fireAlerts } from "./fireAlerts.ts";
 import { startLiveNode } from "./liveNode.ts";
@@ -36,9 +36,8 @@ test("each alert fires on its real fault", { skip: !hasPrometheus && "no prometh
 
 test(`${ABSENT} fires when the only process has ended`, { skip: !hasPrometheus && "no prometheus" }, async (t) => {
   const node = await startLiveNode(t);
-  const { url, opsUrl, end } = await startProcesses(t, {
+  const { url, opsUrl, end } = await startCommand(t, {
     chains: [{ name: "chain", nodes: [{ url: node.url }] }],
-    server: { processes: 1 },
   });
   const prometheus = await startPrometheus(new URL(opsUrl).host, scaleRules(SCALE));
   t.after(() => prometheus.close());

@@ -8,7 +8,6 @@ import { selectAll } from "../../grafana/queries.ts";
 import { ROWS } from "../../grafana/rows.ts";
 import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
 import { registeredSeries } from "./expressions.ts";
-import { isOfSeveralProcesses } from "./ofSeveralProcesses.ts";
 import { type PrometheusServer, startPrometheus } from "./prometheusServer.ts";
 
 const hasPrometheus = spawnSync("prometheus", ["--version"]).status === 0;
@@ -119,7 +118,7 @@ describe("a real Prometheus", { skip: !hasPrometheus && "no prometheus" }, () =>
   test("gives data for every panel's expression", async () => {
     for (const { panels } of ROWS) {
       for (const { title, queries } of panels) {
-        for (const { expr } of queries.filter((query) => !isOfSeveralProcesses(query.expr))) {
+        for (const { expr } of queries) {
           assert.ok((await prometheus.query(selectAll(expr, "10s", "1m"))).length > 0, `${title}: ${expr}`);
         }
       }

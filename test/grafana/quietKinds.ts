@@ -8,7 +8,7 @@ import { createFakeFeed } from "../support/fakes/fakeFeed.ts";
 import { Payer } from "../support/payments/payer.ts";
 import { startFacilitator } from "../support/payments/standInFacilitator.ts";
 import { deployToken, NETWORK } from "../support/payments/token.ts";
-import { startProcesses } from "../support/servers/processes.ts";
+import { startCommand } from "../support/servers/command.ts";
 import { type Lifespan, startRedis } from "../support/servers/redis.ts";
 import { createLiveChain, type LiveChainOptions, startLiveNode } from "./liveNode.ts";
 
@@ -57,7 +57,6 @@ const KINDS: Readonly<Record<string, (t: Lifespan) => Promise<Input>>> = {
   "two-chains": async (t) => ({
     chains: [await chainOf(t, { name: "one" }), await chainOf(t, { name: "two", chainId: 31_338, blockMs: FAST_MS })],
   }),
-  processes: async (t) => ({ chains: [await chainOf(t)], server: { processes: 2 } }),
   redis: async (t) => ({
     chains: [await chainOf(t)],
     // A busy machine makes a reply late, and a late reply is a failure of the limiter.
@@ -83,8 +82,7 @@ export const startQuietKinds = async (t: Lifespan): Promise<QuietKinds> => {
   const started = await Promise.all(
     Object.entries(KINDS).map(async ([kind, configOf]) => {
       const config = await configOf(t);
-      const server = { processes: 1, ...config.server };
-      return { kind, config, process: await startProcesses(t, { ...config, server }) };
+      return { kind, config, process: await startCommand(t, config) };
     }),
   );
   const urls = started.flatMap(({ config: { chains }, process: { url } }) =>

@@ -4,7 +4,7 @@ import type { HeadChange } from "../../src/core/heads.ts";
 import type { Finality } from "../../src/heads/canonicalChain.ts";
 import { ChainIdentity } from "../../src/heads/chainIdentity.ts";
 import type { Agree } from "../../src/heads/decideHead.ts";
-import { NodeHeadTracker } from "../../src/heads/headTracker.ts";
+import { HeadTracker } from "../../src/heads/headTracker.ts";
 import { silent } from "../support/builders/silent.ts";
 import { createFakeChain, type FakeChain, type FakeChainOptions } from "../support/fakes/fakeChain.ts";
 import { createFakeClock } from "../support/fakes/fakeClock.ts";
@@ -49,7 +49,7 @@ export const trackHeads = async (
     ...{ chain: "test", chainId: undefined, nodes: all, telemetry, signal },
     onIdentified: () => undefined,
   });
-  const heads = new NodeHeadTracker(
+  const heads = new HeadTracker(
     { chain: "test", finality, clock, identity, nodes: all, agree, hasFeed },
     telemetry,
     signal,

@@ -154,11 +154,6 @@ const refusals: readonly (readonly [what: string, values: readonly string[], rea
     /39 s is less than the 40000 ms/,
   ],
   ["a volume below cache.diskBytes", ["storage.size=1Gi"], /storage.size: 1Gi is less than the 2147483648 bytes/],
-  [
-    "processes for each core without a limit",
-    ["config.server.processes=auto"],
-    /processes: auto needs resources.limits.cpu/,
-  ],
   ["an invalid digest", ["image.digest=latest"], /digest/],
 ];
 

@@ -120,16 +120,6 @@ test("without these values, objects have the fields of before", { skip }, () => 
   ]);
 });
 
-test("a process for each core is accepted with a limit of the CPU", { skip }, () => {
-  const objects = render(
-    "--values",
-    "ci/one-chain-values.yaml",
-    "--set",
-    "config.server.processes=auto,resources.limits.cpu=4",
-  );
-  assert.equal(at(objects.get("Deployment"), `${POD}.containers.0.resources.limits.cpu`), 4);
-});
-
 for (const value of [
   "extraArg={--help}",
   "service.nodePorts=30000",

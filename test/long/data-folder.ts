@@ -6,7 +6,7 @@ import { createRandom } from "../support/builders/randomValues.ts";
 import { ask, askAll, isHit } from "../support/clients/askAll.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
-import { type Processes, startProcesses } from "../support/servers/processes.ts";
+import { type RunningCommand, startCommand } from "../support/servers/command.ts";
 import { damagePage, type FolderPage, listPages } from "./support/damagedPages.ts";
 import { type FolderClients, FolderReaders } from "./support/folderReaders.ts";
 import { createFolderWorld } from "./support/folderWorld.ts";
@@ -46,26 +46,26 @@ interface Kills {
   forgotten: number;
 }
 
-const start = (run: Run, folder: string, processes = 1, launcher: readonly string[] = []): Promise<Processes> =>
-  startProcesses({ after: (end) => run.ends.push(end) }, run.world.configOf(folder, processes), [], launcher);
+const start = (run: Run, folder: string, launcher: readonly string[] = []): Promise<RunningCommand> =>
+  startCommand({ after: (end) => run.ends.push(end) }, run.world.configOf(folder), [], launcher);
 
-const isUp = async ({ opsUrl }: Processes): Promise<boolean> => (await metric(opsUrl, "forebay_disk_up")) === 1;
+const isUp = async ({ opsUrl }: RunningCommand): Promise<boolean> => (await metric(opsUrl, "forebay_disk_up")) === 1;
 
 /** Waits until entries are written to the folder. */
-const storesAgain = (run: Run, forebay: Processes): Promise<void> =>
+const storesAgain = (run: Run, forebay: RunningCommand): Promise<void> =>
   until(async () => {
     await askAll(`${forebay.url}/sealed`, run.world.calls.slice(0, 8));
     return (await isUp(forebay)) && (await metric(forebay.opsUrl, "forebay_disk_entries")) > 0;
   }, "entries are stored again");
 
-const countErrors = ({ opsUrl }: Processes, reason: string): Promise<number> =>
+const countErrors = ({ opsUrl }: RunningCommand, reason: string): Promise<number> =>
   metric(opsUrl, "forebay_disk_errors_total", `reason="${reason}"`);
 
 /**
  * Asks for entries that must have survived, one after the other. A miss says nothing in a process whose disk was too slow once: it
  * may have come in the pause after that.
  */
-const countLost = async (run: Run, forebay: Processes, killedMs: number, kills: Kills): Promise<void> => {
+const countLost = async (run: Run, forebay: RunningCommand, killedMs: number, kills: Kills): Promise<void> => {
   const url = `${forebay.url}/sealed`;
   const [first = { method: "eth_chainId", params: [] }] = run.world.calls;
   await until(async () => isHit(await ask(url, first), "disk"), "entries are stored and used");
@@ -87,7 +87,7 @@ const countLost = async (run: Run, forebay: Processes, killedMs: number, kills: 
 };
 
 /** Asks for all values, while no block comes. A snapshot has them all. */
-const countForgotten = async (run: Run, { url, opsUrl, lines }: Processes, kills: Kills): Promise<void> => {
+const countForgotten = async (run: Run, { url, opsUrl, lines }: RunningCommand, kills: Kills): Promise<void> => {
   const { world } = run;
   await until(() => lines.some(({ msg }) => msg === RESTORED), "the snapshot is restored");
   await until(async () => (await metric(opsUrl, "forebay_state_following")) === 1, "state is followed");
@@ -108,7 +108,7 @@ const killAgain = async (run: Run, folder: string, count: number): Promise<Kills
   let hasSnapshot = false;
   for (let round = 0; kills.kills < count; round++) {
     run.world.mines = false;
-    const forebay = await start(run, folder, 1 + (round % 2));
+    const forebay = await start(run, folder);
     await until(() => isUp(forebay), "the folder is open");
     if (hasSnapshot) {
       await countForgotten(run, forebay, kills);
@@ -134,7 +134,7 @@ const killAgain = async (run: Run, folder: string, count: number): Promise<Kills
 };
 
 /** Runs an action while clients read. */
-const whileRead = async (run: Run, forebay: Processes, act: () => Promise<void>): Promise<void> => {
+const whileRead = async (run: Run, forebay: RunningCommand, act: () => Promise<void>): Promise<void> => {
   const readers = new FolderReaders(forebay.url, run);
   try {
     await act();
@@ -150,7 +150,7 @@ const fill = async (run: Run): Promise<string> => {
     return "skipped: this user may not mount a small folder (unshare -Urm)";
   }
   const folder = join(run.parent, "small");
-  const forebay = await start(run, join(folder, "data"), 1, await limitedFolder(folder));
+  const forebay = await start(run, join(folder, "data"), await limitedFolder(folder));
   await until(() => isUp(forebay), "the folder is open");
   await whileRead(run, forebay, async () => {
     const empty = await fillFolder(forebay.pid, folder);

@@ -67,7 +67,6 @@ test("limits in Redis apply to all replicas, and to none while Redis is down", a
   });
   const [one, other] = replicas;
   assert.ok(one && other);
-  // Serving processes of two services in one process may share a port: either one counts the failure.
   const failures = async () => {
     const counts = await Promise.all(
       [one, other].map(({ opsUrl }) => metric(opsUrl, "forebay_limiter_failures_total")),

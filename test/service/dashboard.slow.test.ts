@@ -9,7 +9,6 @@ import { selectAll } from "../../grafana/queries.ts";
 import { ROWS } from "../../grafana/rows.ts";
 import { rulesFile } from "../../grafana/rulesFile.ts";
 import { createDevnet } from "../devnet/devnet.ts";
-import { isOfSeveralProcesses } from "../grafana/ofSeveralProcesses.ts";
 import { startPrometheus } from "../grafana/prometheusServer.ts";
 import { scaleRules } from "../grafana/scaledRules.ts";
 import { rpc } from "../support/clients/rpc.ts";
@@ -87,7 +86,7 @@ test("a real Prometheus scrapes a forebay under traffic: data for every panel an
     await rpc(service.url, "eth_sendRawTransaction", ["0x02"]);
   };
 
-  let missing = [...panels(), ...alerts()].filter(({ expr }) => !isOfSeveralProcesses(expr));
+  let missing = [...panels(), ...alerts()];
   await until(async () => {
     await traffic();
     const counts = await Promise.all(missing.map(({ expr }) => prometheus.query(expr)));

@@ -4,49 +4,47 @@ import { setTimeout as wait } from "node:timers/promises";
 import { askAll, isHit } from "../support/clients/askAll.ts";
 import { metric } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
+import { startCommand } from "../support/servers/command.ts";
 import { createDataFolder, FINAL_CALLS } from "../support/servers/dataFolder.ts";
-import { startProcesses } from "../support/servers/processes.ts";
 
 const KILLS = 8;
 /** What a killed process may lose. */
 const LOST_MS = 2_000;
 
-for (const processes of [1, 2]) {
-  test(`kill -9 loses entries of at most two seconds, with ${processes} serving`, async (t) => {
-    const { folder, node, asked } = await createDataFolder(t);
-    const truth = new Map<string, string | undefined>();
-    for (let kill = 0; kill < KILLS; kill++) {
-      const forebay = await startProcesses(t, {
-        chains: [{ name: "chain", nodes: [{ url: node.url, name: "own" }], pending: { mode: "node" } }],
-        server: { dataDir: folder, processes },
-        log: { level: "info" },
-      });
-      await until(async () => (await metric(forebay.opsUrl, "forebay_disk_up")) === 1, "the folder is open");
-      if (kill > 0) {
-        const calls = asked();
-        await until(
-          async () => (await askAll(forebay.url, FINAL_CALLS.slice(0, 1))).every((each) => isHit(each)),
-          "the chain is compared",
-        );
-        const answers = await askAll(forebay.url, FINAL_CALLS);
-        for (const { call, result } of answers) {
-          assert.equal(result, truth.get(JSON.stringify(call)), JSON.stringify(call));
-        }
-        assert.equal(asked(), calls, `call after kill ${kill}`);
+test("kill -9 loses entries of at most two seconds", async (t) => {
+  const { folder, node, asked } = await createDataFolder(t);
+  const truth = new Map<string, string | undefined>();
+  for (let kill = 0; kill < KILLS; kill++) {
+    const forebay = await startCommand(t, {
+      chains: [{ name: "chain", nodes: [{ url: node.url, name: "own" }], pending: { mode: "node" } }],
+      server: { dataDir: folder },
+      log: { level: "info" },
+    });
+    await until(async () => (await metric(forebay.opsUrl, "forebay_disk_up")) === 1, "the folder is open");
+    if (kill > 0) {
+      const calls = asked();
+      await until(
+        async () => (await askAll(forebay.url, FINAL_CALLS.slice(0, 1))).every((each) => isHit(each)),
+        "the chain is compared",
+      );
+      const answers = await askAll(forebay.url, FINAL_CALLS);
+      for (const { call, result } of answers) {
+        assert.equal(result, truth.get(JSON.stringify(call)), JSON.stringify(call));
       }
-      const more = Array.from({ length: 8 }, (_, index) => ({
-        method: "eth_getBlockReceipts",
-        params: [`0x${(4 + kill + index).toString(16)}`],
-      }));
-      for (const { call, result } of await askAll(forebay.url, [...FINAL_CALLS, ...more])) {
-        assert.ok(result !== undefined);
-        truth.set(JSON.stringify(call), result);
-      }
-      if (kill === 0) {
-        await wait(LOST_MS);
-      }
-      process.kill(forebay.pid, "SIGKILL");
-      await forebay.ended;
+      assert.equal(asked(), calls, `call after kill ${kill}`);
     }
-  });
-}
+    const more = Array.from({ length: 8 }, (_, index) => ({
+      method: "eth_getBlockReceipts",
+      params: [`0x${(4 + kill + index).toString(16)}`],
+    }));
+    for (const { call, result } of await askAll(forebay.url, [...FINAL_CALLS, ...more])) {
+      assert.ok(result !== undefined);
+      truth.set(JSON.stringify(call), result);
+    }
+    if (kill === 0) {
+      await wait(LOST_MS);
+    }
+    process.kill(forebay.pid, "SIGKILL");
+    await forebay.ended;
+  }
+});

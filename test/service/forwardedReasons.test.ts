@@ -5,8 +5,8 @@ import { addressOf } from "../support/builders/stateModel.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeNode, type FakeNodeOptions } from "../support/fakes/fakeNode.ts";
+import { startCommand } from "../support/servers/command.ts";
 import { followHead } from "../support/servers/followHead.ts";
-import { startProcesses } from "../support/servers/processes.ts";
 import { createService } from "../support/servers/service.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
@@ -25,33 +25,30 @@ const readyReasons = async (opsUrl: string) => reasonsOf((await (await fetch(`${
 const statusReasons = async (url: string) => reasonsOf((await (await fetch(`${url}/status.json`)).json()) as Status);
 
 /** Starts a process. Returns the reasons of its log lines, too. */
-const start = async (t: TestContext, chain: object, processes: number, handlers: FakeNodeOptions["handlers"] = {}) => {
+const start = async (t: TestContext, chain: object, handlers: FakeNodeOptions["handlers"] = {}) => {
   const node = await createFakeNode({ handlers });
   t.after(() => node.close());
-  const forebay = await startProcesses(t, {
+  const forebay = await startCommand(t, {
     chains: [{ name: "chain", nodes: [{ url: node.url }], ...chain }],
-    server: { processes },
   });
   const logged = () =>
     forebay.lines.filter(({ level, msg }) => level === "warn" && msg === COST).map(({ reason }) => reason);
   return { ...forebay, logged };
 };
 
-for (const processes of [1, 2]) {
-  test(`${processes} processes: log, /readyz and the status page say that unknown rules cost more`, async (t) => {
-    const { opsUrl, url, logged } = await start(t, {}, processes);
-    await until(() => logged().join() === "rulesUnknown", "the reason is logged");
-    assert.deepEqual(await readyReasons(opsUrl), ["rulesUnknown"]);
-    assert.deepEqual(await statusReasons(url), ["rulesUnknown"]);
-  });
-}
+test("log, /readyz and the status page say that unknown rules cost more", async (t) => {
+  const { opsUrl, url, logged } = await start(t, {});
+  await until(() => logged().join() === "rulesUnknown", "the reason is logged");
+  assert.deepEqual(await readyReasons(opsUrl), ["rulesUnknown"]);
+  assert.deepEqual(await statusReasons(url), ["rulesUnknown"]);
+});
 
 test("a development node costs more, and a followed one does not", async (t) => {
   const handlers = { web3_clientVersion: () => "anvil/v1.7.1" };
-  const dev = await start(t, { forks: "prague" }, 1, handlers);
+  const dev = await start(t, { forks: "prague" }, handlers);
   await until(async () => (await readyReasons(dev.opsUrl)).join() === "developmentNode", "the reason is reported");
   await until(() => dev.logged().join() === "developmentNode", "the reason is logged");
-  const followed = await start(t, { forks: "prague", state: { follow: "plain" } }, 1, handlers);
+  const followed = await start(t, { forks: "prague", state: { follow: "plain" } }, handlers);
   assert.deepEqual(await readyReasons(followed.opsUrl), []);
   assert.deepEqual(followed.logged(), []);
 });

@@ -105,8 +105,6 @@ test("an invalid configuration rejects with the text of check", async (t) => {
   );
   // @ts-expect-error Its type is wrong too.
   await assert.rejects(createForebay(wrong), { name: "ConfigError", message });
-  const chains = [{ name: "a", nodes: [{ url: "http://127.0.0.1:9" }] }];
-  await assert.rejects(createForebay({ chains, server: { processes: 2 } }), /server\.processes/);
 });
 
 test("a port is opened only if it is configured, and a port in use rejects", async (t) => {

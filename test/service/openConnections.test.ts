@@ -153,6 +153,5 @@ test("WebSockets of one client address are limited, and a closed one is not coun
   assert.equal(await metric(service.opsUrl, "forebay_access_refused_total", 'reason="webSockets"'), 2);
   first.socket.close();
   await once(first.socket, "close");
-  // With several processes, the main process learns it a moment later.
   await until(async () => (await open("203.0.113.1")).error === undefined, "the closed one is not counted");
 });

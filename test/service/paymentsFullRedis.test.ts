@@ -6,7 +6,7 @@ import { PAY_TO } from "../support/payments/paidService.ts";
 import { chainId, Payer, post } from "../support/payments/payer.ts";
 import { startFacilitator } from "../support/payments/standInFacilitator.ts";
 import { deployToken, NETWORK } from "../support/payments/token.ts";
-import { startProcesses } from "../support/servers/processes.ts";
+import { startCommand } from "../support/servers/command.ts";
 import { type RedisServer, startRedis } from "../support/servers/redis.ts";
 
 /** Makes a Redis full: it uses more already, and evicts nothing. */
@@ -28,7 +28,7 @@ const start = async (t: TestContext, hasOwn: boolean) => {
   ]);
   t.after(() => facilitator.close());
   t.after(() => node.close());
-  const { url } = await startProcesses(t, {
+  const { url } = await startCommand(t, {
     chains: [{ name: "op", nodes: [{ url: node.url }] }],
     cache: { redis: cache.url },
     access: {

@@ -7,7 +7,7 @@ import { PAY_TO } from "../support/payments/paidService.ts";
 import { call, chainId, Payer, post } from "../support/payments/payer.ts";
 import { type StandInFacilitator, startFacilitator } from "../support/payments/standInFacilitator.ts";
 import { deployToken, NETWORK, type Token } from "../support/payments/token.ts";
-import { startProcesses } from "../support/servers/processes.ts";
+import { startCommand } from "../support/servers/command.ts";
 import { type RedisServer, startRedis } from "../support/servers/redis.ts";
 
 const payer = new Payer();
@@ -37,10 +37,9 @@ after(async () => {
 });
 
 /** Starts forebay as its command does. */
-const start = (t: TestContext, processes: number) =>
-  startProcesses(t, {
+const start = (t: TestContext) =>
+  startCommand(t, {
     chains: [{ name: "op", nodes: [{ url: node.url }] }],
-    server: { processes },
     cache: { redis: redis.url },
     access: {
       payment: {
@@ -54,7 +53,7 @@ const start = (t: TestContext, processes: number) =>
   });
 
 test("the same payment sent to two replicas at once is accepted once", async (t) => {
-  const replicas = await Promise.all([start(t, 1), start(t, 1)]);
+  const replicas = await Promise.all([start(t), start(t)]);
   const [first] = replicas;
   assert.ok(first);
   for (let round = 0; round < 5; round++) {
@@ -68,17 +67,8 @@ test("the same payment sent to two replicas at once is accepted once", async (t)
   }
 });
 
-test("two serving processes accept a payment once", async (t) => {
-  const { url } = await start(t, 2);
-  const balance = await token.balanceOf(PAY_TO);
-  const headers = await payer.payFor(url, chainId);
-  const answers = await Promise.all(Array.from({ length: 8 }, () => post(url, chainId, headers)));
-  assert.equal(answers.filter(({ status }) => status === 200).length, 1);
-  assert.equal((await token.balanceOf(PAY_TO)) - balance, 1_000n);
-});
-
 test("a process that ends between serving and settling charges nothing, and its reservation expires with the payment", async (t) => {
-  const [first, second] = await Promise.all([start(t, 1), start(t, 1)]);
+  const [first, second] = await Promise.all([start(t), start(t)]);
   const balance = await token.balanceOf(PAY_TO);
   const body = call("eth_gasPrice");
   const headers = await payer.payFor(first.url, body);
@@ -102,7 +92,7 @@ test("a process that ends between serving and settling charges nothing, and its 
 });
 
 test("while Redis is down, paid requests are answered with 503, and nothing is charged", async (t) => {
-  const { url } = await start(t, 1);
+  const { url } = await start(t);
   const balance = await token.balanceOf(PAY_TO);
   const headers = await payer.payFor(url, chainId);
   const settled = facilitator.counts.settle;

@@ -84,10 +84,9 @@ interface RigOptions {
   readonly lies?: StandInNodeOptions["lies"];
   /** Each has an origin of its own. */
   readonly nodes?: number;
-  readonly processes?: number | undefined;
 }
 
-const startRig = async (t: TestContext, { state, lies, nodes: count = 1, processes }: RigOptions = {}) => {
+const startRig = async (t: TestContext, { state, lies, nodes: count = 1 }: RigOptions = {}) => {
   const chance = { value: NOT_COMPARED };
   t.mock.method(Math, "random", () => chance.value);
   const audit = catchAudits(t);
@@ -110,7 +109,7 @@ const startRig = async (t: TestContext, { state, lies, nodes: count = 1, process
     forks: "amsterdam",
     state: { waitMs: LONG_MS, ...state },
   };
-  const service = await createService(options, processes === undefined ? {} : { server: { processes } });
+  const service = await createService(options);
   t.after(async () => {
     await service.close();
     await Promise.all(nodes.map((node) => node.close()));
@@ -388,32 +387,29 @@ test("a call that cannot be proven asks a node once at a block", async (t) => {
   }
 });
 
-for (const processes of [undefined, 2]) {
-  const title = "a call whose proofs are too expensive is refused at the next block without a request to a node";
-  test(processes === undefined ? title : `${title}, by ${processes} processes`, async (t) => {
-    const state = { learning: { unitsPerMinute: 1 } };
-    const { world, service, follow, ask, learn, callsOf } = await startRig(t, { state, nodes: 2, processes });
-    await learn();
-    await loadThread(service);
-    const refuse = async (call: object): Promise<number> => {
-      world.mine();
-      await follow();
-      const before = callsOf("eth_call");
-      assert.equal((await ask("eth_call", [call, "latest"], REQUIRE)).reason, "noProof");
-      return callsOf("eth_call") - before;
-    };
-    for (let gas = 0x30000; ; gas++) {
-      const call = { to: CONTRACT, gas: formatQuantity(BigInt(gas)) };
-      const beginMs = performance.now();
-      assert.ok((await refuse(call)) > 0, "a node is asked the first time");
-      const asked = await refuse(call);
-      if (performance.now() - beginMs < EXPENSIVE_RETRY_MS) {
-        assert.equal(asked, 0);
-        return;
-      }
+test("a call whose proofs are too expensive is refused at the next block without a request to a node", async (t) => {
+  const state = { learning: { unitsPerMinute: 1 } };
+  const { world, service, follow, ask, learn, callsOf } = await startRig(t, { state, nodes: 2 });
+  await learn();
+  await loadThread(service);
+  const refuse = async (call: object): Promise<number> => {
+    world.mine();
+    await follow();
+    const before = callsOf("eth_call");
+    assert.equal((await ask("eth_call", [call, "latest"], REQUIRE)).reason, "noProof");
+    return callsOf("eth_call") - before;
+  };
+  for (let gas = 0x30000; ; gas++) {
+    const call = { to: CONTRACT, gas: formatQuantity(BigInt(gas)) };
+    const beginMs = performance.now();
+    assert.ok((await refuse(call)) > 0, "a node is asked the first time");
+    const asked = await refuse(call);
+    if (performance.now() - beginMs < EXPENSIVE_RETRY_MS) {
+      assert.equal(asked, 0);
+      return;
     }
-  });
-}
+  }
+});
 
 test("a call on values that are proven needs no units for proofs", async (t) => {
   const { world, chain, service, follow, ask, learn, callsOf } = await startRig(t, {
@@ -510,36 +506,5 @@ test("a proof ends a contest of two origins: the value is known at once, and the
   world.mine();
   await follow();
   assert.deepEqual(await balance(ALICE), { ...known, label: proven(chain.height) }, "carried");
-  assert.equal(asked(), before, "no node was asked");
-});
-
-test("serving processes answer with the labels of the main process, also clients that require proven answers", async (t) => {
-  const rig = await startRig(t, { nodes: 2, processes: 2 });
-  const { world, chain, service, follow, ask, balance, learn, callsOf } = rig;
-  await learn();
-  await until(async () => {
-    const before = callsOf("eth_getProof");
-    const { label } = await ask("eth_getStorageAt", [CONTRACT, "0x7", "latest"], REQUIRE);
-    assert.equal(label, proven(chain.height));
-    world.mine();
-    await follow();
-    return callsOf("eth_getProof") === before;
-  }, "the proof of the first sight is carried");
-  const call = (headers = {}) => ask("eth_call", [{ to: CONTRACT, gas: "0x30000" }, "latest"], headers);
-  await loadThread(service);
-  assert.match((await call()).label ?? "", /^stated/);
-  assert.deepEqual(await call(REQUIRE), { result: wordOf(7n), reason: undefined, label: proven(chain.height) });
-  world.mine([[BOB, 3n]]);
-  await follow();
-  const asked = () => ["eth_getProof", "eth_getBalance", "eth_call"].reduce((sum, name) => sum + callsOf(name), 0);
-  const before = asked();
-  for (const headers of [REQUIRE, {}]) {
-    for (const address of ACCOUNTS) {
-      const result = address === BOB ? "0x3" : "0x1";
-      const label = proven(chain.height);
-      assert.deepEqual(await balance(address, "latest", headers), { result, reason: undefined, label });
-    }
-    assert.deepEqual(await call(headers), { result: wordOf(7n), reason: undefined, label: proven(chain.height) });
-  }
   assert.equal(asked(), before, "no node was asked");
 });

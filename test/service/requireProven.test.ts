@@ -144,10 +144,7 @@ const requiredOf = async ({ url }: Service, method: string, ...params: readonly 
 };
 
 /** Starts the service of the recipe. The first node gets every read that it can answer. */
-const startRecipe = async (
-  changed: Partial<Config["chains"][number]> = {},
-  server: Config["server"] = {},
-): Promise<Service> => {
+const startRecipe = async (changed: Partial<Config["chains"][number]> = {}): Promise<Service> => {
   const { chains, ...rest } = readRecipe();
   const [recipe] = chains;
   assert.ok(recipe !== undefined);
@@ -164,7 +161,7 @@ const startRecipe = async (
       pending: { mode: "node" },
       ...changed,
     },
-    { ...rest, server: { ...rest.server, ...server } },
+    rest,
   );
   const oldest = chain.final[0]?.number;
   await until(
@@ -255,10 +252,10 @@ for (const lie of LIES) {
   });
 }
 
-test("the recipe with several serving processes: a provider tells all lies, and clients get the truth", async () => {
+test("the recipe: a provider tells all lies, and clients get the truth", async () => {
   const [liar] = nodes;
   assert.ok(liar !== undefined);
-  const started = await startRecipe({}, { processes: 2 });
+  const started = await startRecipe();
   liar.lies = [...LIES, ...IGNORED];
   try {
     await assertTrue(started);

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Status } from "../../src/admin/status.ts";
 import { createProcess } from "../../src/app/main.ts";
-import { createMainProcess } from "../../src/app/mainProcess.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { type Address, formatQuantity } from "../../src/ethereum/hex.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
@@ -219,7 +218,7 @@ test("state.follow changes with a reload", async (t) => {
 });
 
 /** A forebay on two nodes of a chain. All accounts are known. */
-const startForReload = async (t: TestContext, processes = 1) => {
+const startForReload = async (t: TestContext) => {
   const written = new WrittenChain("amsterdam");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
   const start = async () => {
@@ -240,11 +239,10 @@ const startForReload = async (t: TestContext, processes = 1) => {
         },
       ],
       cache: { memoryBytes: 0 },
-      server: { port: 0, opsPort: 0, drainDelayMs: 0, processes },
+      server: { port: 0, opsPort: 0, drainDelayMs: 0 },
       log: { level: "silent" },
     });
-  const create = processes === 1 ? createProcess : createMainProcess;
-  const forebay = await create(configOf(nodes.slice(0, 1)), createTelemetry({ level: "silent" }));
+  const forebay = await createProcess(configOf(nodes.slice(0, 1)), createTelemetry({ level: "silent" }));
   t.after(() => forebay.close());
   await forebay.ready;
   const balances = new Map<Address, bigint>();
@@ -274,17 +272,15 @@ const startForReload = async (t: TestContext, processes = 1) => {
   return { forebay, nodes, configOf, readAll, turn };
 };
 
-for (const processes of [1, 2]) {
-  test(`known values survive a reload that adds a node, and are followed after it: processes ${processes}`, async (t) => {
-    const { forebay, nodes, configOf, readAll, turn } = await startForReload(t, processes);
-    await forebay.reload(configOf(nodes));
-    assert.equal(await readAll(), 0);
-    assert.equal(await turn([[ALICE, 77n]]), 0);
-    // A second reload takes over what the first one took over.
-    await forebay.reload(configOf(nodes.slice(0, 1)));
-    assert.equal(await turn(), 0);
-  });
-}
+test("known values survive a reload that adds a node, and are followed after it", async (t) => {
+  const { forebay, nodes, configOf, readAll, turn } = await startForReload(t);
+  await forebay.reload(configOf(nodes));
+  assert.equal(await readAll(), 0);
+  assert.equal(await turn([[ALICE, 77n]]), 0);
+  // A second reload takes over what the first one took over.
+  await forebay.reload(configOf(nodes.slice(0, 1)));
+  assert.equal(await turn(), 0);
+});
 
 test("a reload with other rules, or other options of the state, drops known values", async (t) => {
   const { forebay, nodes, configOf, readAll } = await startForReload(t);

@@ -7,7 +7,7 @@ import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { forwardTo, startFront } from "../support/fakes/front.ts";
 import { startLyingNode } from "../support/fakes/lyingNode.ts";
-import { startProcesses } from "../support/servers/processes.ts";
+import { startCommand } from "../support/servers/command.ts";
 import { createService } from "../support/servers/service.ts";
 
 const anvil = await startAnvil(["--hardfork", "prague", "--no-mining"]);
@@ -124,31 +124,28 @@ test("state reads of a simulation count against the client's rate limit", async 
   assert.equal((await rpc(service.url, "eth_chainId")).status, 429);
 });
 
-for (const processes of [1, 2]) {
-  test(`${processes} processes: state reads of a simulation are spent by its key`, async (t) => {
-    const key = { name: "wallet", sha256: createHash("sha256").update("k1").digest("hex") };
-    const { url } = await startProcesses(t, {
-      chains: [{ name: "chain", ...CHAIN, nodes: [{ url: anvil.url }] }],
-      access: { keys: [{ ...key, limit: { unitsPerDay: 100 } }] },
-      usage: { prices: "calls" },
-      server: { processes },
-    });
-    const headers = { "x-api-key": "k1" };
-    // Each account is three reads.
-    const params = [simulationOf(balancesOf(100, 20 + processes)), "latest"];
-    const simulated = await rpc(url, "eth_simulateV1", params, { ...headers, "x-forebay-units": "1" });
-    assert.equal(simulated.body.error, undefined, simulated.text);
-    const spent = /^spent=(\d+), saved=0$/.exec(simulated.headers.get("x-forebay-units") ?? "")?.[1];
-    assert.ok(Number(spent) >= 300 && Number(spent) < 300 + POLLS, `${spent}`);
-    let refused = simulated;
-    await until(async () => {
-      refused = await rpc(url, "eth_chainId", [], headers);
-      return refused.status === 429;
-    }, "the key has spent its units");
-    const { error } = z.object({ error: z.object({ data: z.object({ spentUnits: z.number() }) }) }).parse(refused.body);
-    assert.ok(error.data.spentUnits >= 300 && error.data.spentUnits < 300 + POLLS, refused.text);
+test("state reads of a simulation are spent by its key", async (t) => {
+  const key = { name: "wallet", sha256: createHash("sha256").update("k1").digest("hex") };
+  const { url } = await startCommand(t, {
+    chains: [{ name: "chain", ...CHAIN, nodes: [{ url: anvil.url }] }],
+    access: { keys: [{ ...key, limit: { unitsPerDay: 100 } }] },
+    usage: { prices: "calls" },
   });
-}
+  const headers = { "x-api-key": "k1" };
+  // Each account is three reads.
+  const params = [simulationOf(balancesOf(100, 21)), "latest"];
+  const simulated = await rpc(url, "eth_simulateV1", params, { ...headers, "x-forebay-units": "1" });
+  assert.equal(simulated.body.error, undefined, simulated.text);
+  const spent = /^spent=(\d+), saved=0$/.exec(simulated.headers.get("x-forebay-units") ?? "")?.[1];
+  assert.ok(Number(spent) >= 300 && Number(spent) < 300 + POLLS, `${spent}`);
+  let refused = simulated;
+  await until(async () => {
+    refused = await rpc(url, "eth_chainId", [], headers);
+    return refused.status === 429;
+  }, "the key has spent its units");
+  const { error } = z.object({ error: z.object({ data: z.object({ spentUnits: z.number() }) }) }).parse(refused.body);
+  assert.ok(error.data.spentUnits >= 300 && error.data.spentUnits < 300 + POLLS, refused.text);
+});
 
 /** Calls of state reads in flight. They are sent in parts of two HTTP requests. */
 const MAX_CALLS = 1_600;

@@ -31,10 +31,10 @@ const LOST_MS = 2_000;
 const CALLS = 25;
 
 test("kill -9 loses usage of at most two seconds", async (t) => {
-  const { startTwo } = await createReplicas(t);
+  const { startAsCommand } = await createReplicas(t);
   const dataDir = await createUsageFolder(t);
   for (let kill = 0; kill <= KILLS; kill++) {
-    const forebay = await startTwo({ dataDir });
+    const forebay = await startAsCommand({ dataDir });
     await until(async () => (await askUsage(forebay, "?days=1")).status === 200, "the folder is open");
     await untilCalls(forebay, "folder", [kill * CALLS, 0]);
     await callWithKey(forebay, "wallet", CALLS);
@@ -45,9 +45,9 @@ test("kill -9 loses usage of at most two seconds", async (t) => {
 });
 
 test("two replicas refuse all calls of a key that has spent its units of the day, and the next process too", async (t) => {
-  const [{ start, startTwo }, redis] = await Promise.all([createReplicas(t), startRedis(t)]);
+  const [{ start, startAsCommand }, redis] = await Promise.all([createReplicas(t), startRedis(t)]);
   const options = { cache: { redis: redis.url }, unitsPerDay: 400 };
-  const one = await startTwo(options);
+  const one = await startAsCommand(options);
   const other = await start(options);
   const firstTen = await readNewBalances(one, "wallet", 10);
   assert.ok(firstTen.answers.every(({ result }) => result === "0x1"));
@@ -58,7 +58,6 @@ test("two replicas refuse all calls of a key that has spent its units of the day
   for (const replica of [one, other]) {
     const ratio = () => metric(replica.opsUrl, "forebay_key_budget_ratio", 'key="wallet"');
     await until(async () => (await ratio()) >= 1, "it knows what both have spent");
-    // A serving process knows it a second later.
     const refused = await untilRefused(replica, 1);
     const { error } = refused.answers[0] ?? {};
     const endsAt = new Date((Math.floor(Date.now() / DAY_MS) + 1) * DAY_MS).toISOString();
@@ -80,7 +79,7 @@ test("two replicas refuse all calls of a key that has spent its units of the day
       one.lines.some(
         ({ msg, clientId }) => clientId === "wallet" && String(msg).startsWith("the units of today are spent"),
       ),
-    "the main process has logged it",
+    "the replica has logged it",
   );
   const next = await start(options);
   await untilRefused(next, 1);

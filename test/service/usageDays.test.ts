@@ -13,15 +13,15 @@ import {
 
 describe("the usage of days", { concurrency: 3 }, () => {
   test("with Redis, the days have the sums of two replicas, also after a restart", async (t) => {
-    const [{ start, startTwo }, redis] = await Promise.all([createReplicas(t), startRedis(t)]);
+    const [{ start, startAsCommand }, redis] = await Promise.all([createReplicas(t), startRedis(t)]);
     const cache = { redis: redis.url };
-    const one = await startTwo({ cache });
+    const one = await startAsCommand({ cache });
     const other = await start({ cache });
     await Promise.all([call(one, "wallet", 30), call(other, "wallet", 12), call(other, "indexer", 5)]);
     await untilCalls(one, "redis", [42, 5]);
     await untilCalls(other, "redis", [42, 5]);
 
-    // The last usage is written when the processes end.
+    // The last usage is written when the process ends.
     await call(one, "indexer", 3);
     one.signal("SIGTERM");
     assert.equal(await one.ended, 0);
@@ -57,12 +57,12 @@ describe("the usage of days", { concurrency: 3 }, () => {
   });
 
   test("with a data folder, the days survive a restart and a kill, and count once", async (t) => {
-    const { start, startTwo } = await createReplicas(t);
+    const { start, startAsCommand } = await createReplicas(t);
     const dataDir = await createUsageFolder(t);
     const one = await start({ dataDir });
     await call(one, "wallet", 10);
     // A second process has no folder yet. What it counts waits in its memory.
-    const other = await startTwo({ dataDir });
+    const other = await startAsCommand({ dataDir });
     await call(other, "wallet", 5);
     assert.equal((await ask(other, "?days=1")).status, 503);
     await call(one, "indexer", 2);

@@ -31,7 +31,7 @@ export const startEvmThread = async (
     }),
   );
   await task(thread, { engine });
-  const caller = Channel.onPort<JobFunctions, Record<string, never>>(port, {});
+  const caller = new Channel<JobFunctions, Record<string, never>>(port, {});
   return {
     run: (run) => {
       const input: EvmRun = {

@@ -16,7 +16,7 @@ export interface SoakWorld {
   readonly redis: RedisServer;
   readonly replicas: SoakReplicas;
   readonly random: (below: number) => number;
-  /** The heaps of the running processes will be compared, so that only a serving process may be killed. */
+  /** The heaps of the running replicas will be compared, so that none may be killed. */
   readonly areReplicasKept: () => boolean;
   /** Allows a longer lag. Returns the function that ends it. */
   readonly allowLag: () => () => void;
@@ -97,20 +97,11 @@ const SOAK_FAULTS: readonly SoakFault[] = [
     name: "killed replica",
     run: async ({ replicas, random, areReplicasKept }) => {
       if (areReplicasKept()) {
-        replicas.killServing();
-        await sleep(FAULT_MS);
         return;
       }
       const index = random(replicas.length);
       await replicas.kill(index);
       await replicas.launch(index);
-    },
-  },
-  {
-    name: "killed serving process",
-    run: async ({ replicas }) => {
-      replicas.killServing();
-      await sleep(FAULT_MS);
     },
   },
   {

@@ -44,8 +44,6 @@ const MIN_COMPARED_MS = 600_000;
 const CACHE_BYTES = 4 * 1024 * 1024;
 /** Executions cache the values of four such requests at least. */
 const MAX_STATE_READS = 200;
-/** The processes of the second replica. */
-const PROCESSES = 2;
 const HTTP_CLIENTS = 10;
 const BATCH_CLIENTS = 4;
 const SOCKET_CLIENTS = 3;
@@ -122,7 +120,6 @@ const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, 
         },
       ],
       cache: { redis: redis.url, redisTimeoutMs: REDIS_TIMEOUT_MS, memoryBytes: CACHE_BYTES },
-      ...(index > 0 && { server: { processes: PROCESSES } }),
     }),
     onUnexpectedEnd: (text) => recorder.find("ended", text),
   });
@@ -144,7 +141,7 @@ const startWorld = async (t: Lifespan, { seed, seconds, planted }: SoakOptions, 
 
 const comparedFromMs = (seconds: number): number => Math.min(COMPARED_FROM_MS, (seconds * 1_000) / 3);
 
-/** Returns the growth of each heap between two measurements, in bytes, by process. Processes that ended in between are left out. */
+/** Returns the growth of each heap between two measurements, in bytes, by replica. Replicas that ended in between are left out. */
 const growthOf = (
   first: Readonly<Record<string, number>>,
   last: Readonly<Record<string, number>>,

@@ -62,7 +62,6 @@ const handle = async (
     },
     telemetry,
     recordWrongValue: (node) => events.push(`suspend ${node}`),
-    onForgotten: () => undefined,
   });
   handler.handle(DIFFERENCE, "audit");
   await new Promise(setImmediate);

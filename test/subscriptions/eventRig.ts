@@ -17,7 +17,7 @@ export const OTHER: Address = `0x${"bb".repeat(20)}`;
 
 export const topic = (at: number): Hash => `0x${at.toString(16).padStart(64, "0")}`;
 
-export const bloom = new Uint8Array(256).fill(255);
+const bloom = new Uint8Array(256).fill(255);
 
 export const transaction = (name: string, address = TOKEN, topics: readonly Hash[] = []): FakeTransaction => ({
   name,

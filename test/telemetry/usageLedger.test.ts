@@ -62,7 +62,6 @@ test("clients without a key are counted by chain and class of address, and calls
   count(true, 20);
   count(false, 5);
   count(false, 5);
-  // The rows of a serving process are added to those of the main process.
   ledger.add(other.takeChanges());
   const { keys, addresses, total, nodes, bill } = JSON.parse(ledger.format("calls", 10));
   assert.deepEqual(keys, []);

@@ -4,7 +4,7 @@ import type { JobFunctions } from "../../src/threads/workerSlot.ts";
 
 /** Jobs that are not of the EVM: bytes are counted with all of their memory, `ask` returns the main thread's value, `throw` throws, `exit` ends the thread. */
 await startTask((port) => {
-  Channel.onPort<Record<string, never>, JobFunctions>(port, {
+  new Channel<Record<string, never>, JobFunctions>(port, {
     run: (input, call) => {
       if (input === "throw") {
         throw new Error("thrown by the job");

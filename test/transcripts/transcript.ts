@@ -16,7 +16,7 @@ export type TranscriptStep =
 const PREFIXES = { comment: "//", action: "==", request: ">>", response: "<<", node: "<node" } as const;
 const KINDS = Object.keys(PREFIXES) as (keyof typeof PREFIXES)[];
 
-export const parseTranscript = (text: string): readonly TranscriptStep[] => {
+const parseTranscript = (text: string): readonly TranscriptStep[] => {
   const steps: TranscriptStep[] = [];
   for (const line of text.split("\n").filter((each) => each !== "")) {
     const kind = KINDS.find((each) => line.startsWith(PREFIXES[each]));

@@ -47,7 +47,7 @@ interface Fields {
 const [alice, bob] = devAccounts as [Account, Account];
 const token = getContractAddress({ from: alice.address, nonce: 0n });
 
-export const signTransaction = (account: Account, nonce: number, fields: Fields): Promise<Hex> =>
+const signTransaction = (account: Account, nonce: number, fields: Fields): Promise<Hex> =>
   account.signTransaction({ type: "eip1559", chainId: CHAIN_ID, nonce, ...FEES, ...fields });
 
 const store = (value: bigint): Fields => ({

@@ -31,7 +31,7 @@ if (proxy === undefined || !isScenario || !(seconds > 0) || !Number.isSafeIntege
   process.exit(2);
 }
 const nodeUrls = [8_001, 8_002, 8_003].map((port) => `http://127.0.0.1:${port}`);
-console.error(proxy.template({ chainId: 1, nodeUrls, feedUrl: undefined, replicas: 1, processes: 1 }));
+console.error(proxy.template({ chainId: 1, nodeUrls, feedUrl: undefined, replicas: 1 }));
 const report = await runTruth({ proxy, seconds, seed, scenario: values.scenario });
 await writeFile(values.json, `${JSON.stringify(report, undefined, 1)}\n`);
 console.log(formatTruthTable(report));

@@ -134,7 +134,6 @@ export const SCENARIOS: readonly Scenario[] = [
     begin: ({ restart, repeat }) => repeat(RESTART_MS, restart),
   },
   { name: "two replicas", needs: "replicas", begin: HONEST },
-  { name: "two processes", needs: "processes", begin: HONEST },
   ofFeed("feed: lost", (feed, random) => feed.drop(1 + random(4))),
   ofFeed("feed: repeated", (feed, random) => feed.repeat(1 + random(4))),
   ofFeed("feed: corrupt", (feed) => {

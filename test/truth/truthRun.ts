@@ -84,7 +84,7 @@ interface World extends ScenarioWorld {
   readonly proxy: RunningProxy;
 }
 
-type WorldShape = { readonly isFeeding: boolean; readonly replicas: number; readonly processes: number };
+type WorldShape = { readonly isFeeding: boolean; readonly replicas: number };
 
 const startWorld = async (
   t: Lifespan,
@@ -114,7 +114,7 @@ const startWorld = async (
   const started = await proxy.start(t, {
     ...{ chainId: CHAIN_ID, nodeUrls: nodes.map(({ url }) => url) },
     feedUrl: shape.isFeeding ? feed.url : undefined,
-    ...{ replicas: shape.replicas, processes: shape.processes },
+    replicas: shape.replicas,
   });
   await sleep(WARM_MS);
   return {
@@ -184,7 +184,6 @@ const runInTurn = (options: TruthOptions, scenarios: readonly Scenario[], second
     const shape = {
       isFeeding: offers.has("feed"),
       replicas: offers.has("replicas") ? 2 : 1,
-      processes: offers.has("processes") ? 2 : 1,
     };
     const world = await startWorld(t, options, shape);
     const rows: TruthRow[] = [];
@@ -200,7 +199,6 @@ const runAlone = (options: TruthOptions, scenario: Scenario, seconds: number): P
     const shape = {
       isFeeding: scenario.needs === "feed",
       replicas: scenario.needs === "replicas" ? 2 : 1,
-      processes: scenario.needs === "processes" ? 2 : 1,
     };
     const world = await startWorld(t, options, shape);
     return { scenario: scenario.name, score: await runScenario(world, scenario, options.seed, seconds) };

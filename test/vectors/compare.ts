@@ -9,7 +9,7 @@ const isRecord = (value: unknown): value is Response =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Returns the shape of a value: names and types of members; for a list, the shape of its first item. */
-export const shapeOf = (value: unknown): unknown => {
+const shapeOf = (value: unknown): unknown => {
   if (Array.isArray(value)) {
     return value.length === 0 ? [] : [shapeOf(value[0])];
   }

@@ -26,7 +26,7 @@ export const positionOf = (number: bigint | number, index: number): number =>
   (Number(number) - FIRST_BLOCK) * MESSAGES_OF_BLOCK + index + 1;
 const positionOfSealed = (number: bigint): number => positionOf(number, MESSAGES_OF_BLOCK - 1);
 
-export const messagesOf = ({ frames }: Pick<Recording, "frames">): readonly FeedMessage[] =>
+const messagesOf = ({ frames }: Pick<Recording, "frames">): readonly FeedMessage[] =>
   frames.map((frame) => {
     const parsed = parseFlashblock(frame);
     assert.ok("message" in parsed);

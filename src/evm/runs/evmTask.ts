@@ -67,7 +67,7 @@ export const evmTask =
     const engines = new LoadedEngines((kind, kindModule) => load(kind, { module: kindModule, isLate }));
     await engines.of({ engine, module });
     const thread = new EvmThread({ runs, engines, limit, loadReference: () => load("reference") });
-    Channel.onPort<Record<string, never>, JobFunctions>(port, {
+    new Channel<Record<string, never>, JobFunctions>(port, {
       run: (job, call) => {
         limit.isInterrupted = () => call.isAborted();
         return thread.run(job as EvmRun, call);

@@ -52,7 +52,7 @@ const ANSWERED_HERE: CacheStatus = Object.freeze({ hit: "local" });
  * What a client that requires a proof gets of a call that was refused one shortly before. No node is asked for what the client
  * would not get.
  */
-export const UNPROVEN: RpcResponse = Object.freeze({
+const UNPROVEN: RpcResponse = Object.freeze({
   body: Buffer.from("null"),
   status: ANSWERED_HERE,
 });
@@ -66,7 +66,7 @@ interface NodeAnswer extends Pick<RpcResponse, "block"> {
 const decoder = new TextDecoder();
 const HIT: CacheStatus = Object.freeze({ hit: "state" });
 /** A larger request is left to the nodes. */
-export const MAX_KEY_CHARACTERS = 65_536;
+const MAX_KEY_CHARACTERS = 65_536;
 /** Calls that are executed at once before they are requested. Those of clients go in between. */
 const REFRESHES = 8;
 /** A larger response is left to the nodes. */

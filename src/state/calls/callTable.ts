@@ -38,7 +38,7 @@ export interface CallTableOptions {
   readonly nowMs?: () => number;
   readonly chain: string;
   readonly telemetry: Pick<Telemetry, "metrics">;
-  /** Called when all answers are dropped, so that other processes drop their copies. */
+  /** Called when all answers are dropped. */
   onCleared(): void;
 }
 

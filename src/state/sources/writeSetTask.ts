@@ -113,5 +113,5 @@ export const runWriteSetJob = (job: WriteSetJob): WriteSetJobOutput => {
 
 /** The code of a thread that turns responses of nodes into write sets. */
 export const writeSetTask: ThreadTask = (port) => {
-  Channel.onPort<Record<string, never>, JobFunctions>(port, { run: (job) => runWriteSetJob(job as WriteSetJob) });
+  new Channel<Record<string, never>, JobFunctions>(port, { run: (job) => runWriteSetJob(job as WriteSetJob) });
 };

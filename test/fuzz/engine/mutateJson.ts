@@ -44,7 +44,7 @@ const VALUES: readonly Create[] = [
   () => nested(LEVELS),
 ];
 
-export const oddValue: Create = (choices) => choices.pick(VALUES)(choices);
+const oddValue: Create = (choices) => choices.pick(VALUES)(choices);
 
 type Fields = Record<string, unknown>;
 

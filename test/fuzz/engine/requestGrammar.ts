@@ -119,11 +119,8 @@ const METHODS: Readonly<Record<string, readonly Create[]>> = {
   foo_bar: [filter],
 };
 
-/** The simulation and the single calls. */
-export const EXECUTIONS: readonly string[] = ["eth_simulateV1", "eth_call", "eth_estimateGas", "eth_createAccessList"];
-
 /** Creates a call with parameters of the right types. */
-export const grammarCall = (
+const grammarCall = (
   chain: TruthChain,
   choices: Choices,
   names: readonly string[] = Object.keys(METHODS),

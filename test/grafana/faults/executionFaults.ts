@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { startAnvil } from "../../devnet/anvil.ts";
 import { rpc } from "../../support/clients/rpc.ts";
-import { startProcesses } from "../../support/servers/processes.ts";
+import { startCommand } from "../../support/servers/command.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { createLiveChain, startLiveNode } from "../liveNode.ts";
 import type { AlertFault } from "./alertFault.ts";
@@ -73,11 +73,10 @@ export const EXECUTION_FAULTS: Readonly<Record<string, AlertFault>> = {
     start: async (t) => {
       const node = await startLiveNode(t, createLiveChain(t), EMPTY_STATE);
       const fault = fileURLToPath(new URL("plantWrongGas.ts", import.meta.url));
-      const { url, opsUrl } = await startProcesses(
+      const { url, opsUrl } = await startCommand(
         t,
         {
           chains: [{ name: "chain", nodes: [{ url: node.url }], forks: "prague", simulate: { compareShare: 1 } }],
-          server: { processes: 1 },
         },
         ["--import", fault],
       );

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { rpc } from "../../support/clients/rpc.ts";
-import { startProcesses } from "../../support/servers/processes.ts";
+import { startCommand } from "../../support/servers/command.ts";
 import { type Lifespan, startRedis } from "../../support/servers/redis.ts";
 import { createLiveChain, startLiveNode } from "../liveNode.ts";
 import type { AlertFault } from "./alertFault.ts";
@@ -31,9 +31,8 @@ const startOwn = async (t: Lifespan) => {
   const config = {
     chains: [{ name: "chain", nodes: [{ url: node.url }], simulate: { enabled: false } }],
     cache: { memoryBytes: CACHE_BYTES },
-    server: { processes: 1 },
   };
-  return { forebay: await startProcesses(t, config), config };
+  return { forebay: await startCommand(t, config), config };
 };
 
 const subscribe = async (t: Lifespan, url: string): Promise<WebSocket> => {

@@ -30,7 +30,7 @@ export interface FolderWorld {
   height(): number;
   /** Whether new blocks with new balances are mined. */
   mines: boolean;
-  configOf(folder: string, processes: number): Config;
+  configOf(folder: string): Config;
   close(): Promise<void>;
 }
 
@@ -84,7 +84,7 @@ export const createFolderWorld = async (): Promise<FolderWorld> => {
     },
     height: () => written.chain.height,
     mines: true,
-    configOf: (folder, processes) => ({
+    configOf: (folder) => ({
       chains: [
         { name: "sealed", nodes: [{ url: devnet.anvilUrl, name: "own" }], pending: { mode: "node" } },
         {
@@ -96,7 +96,7 @@ export const createFolderWorld = async (): Promise<FolderWorld> => {
       ],
       // Without entries in memory, each hit is one from the disk.
       cache: { memoryBytes: 0, disk: "always" },
-      server: { dataDir: folder, processes },
+      server: { dataDir: folder },
       log: { level: "info" },
     }),
     close: async () => {

@@ -2,7 +2,7 @@ import { writeSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
 
 /**
- * Preloaded with `--import` in each process of a replica. It writes its process id at the start. Each SIGUSR2 moves the clock of the process, as a wrong time server does.
+ * Preloaded with `--import` in each replica. Each SIGUSR2 moves the clock of the process, as a wrong time server does.
  * After SIGWINCH, it writes the size of its heap after a full collection.
  */
 const JUMPS_MS = [3_600_000, -3_600_000, 86_400_000, -60_000, 0];
@@ -31,7 +31,6 @@ if (isMainThread) {
   });
   process.on("SIGWINCH", () => {
     globalThis.gc?.();
-    writeSync(1, `${JSON.stringify({ heapBytes: process.memoryUsage().heapUsed, heapOf: process.pid })}\n`);
+    writeSync(1, `${JSON.stringify({ heapBytes: process.memoryUsage().heapUsed })}\n`);
   });
-  writeSync(1, `${JSON.stringify({ startedProcess: process.pid })}\n`);
 }

@@ -1,24 +1,23 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { freePort } from "../../bench/support/nginx.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { launchReplica, type Replica } from "../../support/servers/replica.ts";
-import { ReplicaProcesses } from "./replicaProcesses.ts";
 import type { Target } from "./roundRobin.ts";
 
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 const MAX_LINES = 40;
-/** Time in which the serving processes end after their main process was killed. */
-const END_MS = 15_000;
+/** Time in which a process answers with the size of its heap. */
+const HEAP_MS = 30_000;
 
 export interface SoakReplicasOptions {
   readonly count: number;
   /** Creates the configuration of a replica, except its ports. */
   readonly configOf: (index: number) => {
     readonly chains: readonly unknown[];
-    readonly server?: object;
     readonly cache: object;
   };
   /** Name of a planted fault. */
@@ -36,7 +35,8 @@ interface Slot {
   starts: number;
   isUp: boolean;
   replica: Replica | undefined;
-  readonly processes: ReplicaProcesses;
+  /** Called with the size of the heap that was asked for. */
+  onHeap: (bytes: number) => void;
 }
 
 /** Processes of forebay that can be killed and started again. */
@@ -55,13 +55,13 @@ export class SoakReplicas {
     const slots = await Promise.all(
       Array.from({ length: options.count }, async (_, index): Promise<Slot> => {
         const [port, opsPort] = await Promise.all([freePort(), freePort()]);
-        const { server, ...rest } = options.configOf(index);
-        const config = { ...rest, server: { ...server, port, opsPort, drainDelayMs: 0 }, log: { level: "info" } };
+        const server = { port, opsPort, drainDelayMs: 0 };
+        const config = { ...options.configOf(index), server, log: { level: "info" } };
         const file = join(folder, `${index}.yaml`);
         await writeFile(file, JSON.stringify(config));
         const name = String.fromCharCode("a".charCodeAt(0) + index);
-        const processes = new ReplicaProcesses();
-        return { name, port, opsPort, file, lines: [], starts: 0, isUp: false, replica: undefined, processes };
+        const onHeap = (): void => undefined;
+        return { name, port, opsPort, file, lines: [], starts: 0, isUp: false, replica: undefined, onHeap };
       }),
     );
     const replicas = new SoakReplicas(options, slots);
@@ -94,30 +94,26 @@ export class SoakReplicas {
       slot.replica = undefined;
       replica.kill();
       await replica.ended;
-      if (!(await slot.processes.haveEnded(END_MS))) {
-        this.#options.onUnexpectedEnd(`${slot.name}: a serving process outlived its main process`);
-        slot.processes.signal("SIGKILL");
-      }
     }
   }
 
-  /** Kills one serving process of each replica that has several. Forebay replaces it. */
-  killServing(): void {
-    for (const { processes } of this.#slots) {
-      processes.killServing();
-    }
-  }
-
-  /** Sends a signal to all processes of a replica. They continue. */
+  /** Sends a signal to a replica. It continues. */
   signal(index: number, signal: NodeJS.Signals): void {
-    this.#slots[index]?.processes.signal(signal);
+    const replica = this.#slots[index]?.replica;
+    if (replica !== undefined) {
+      process.kill(replica.pid, signal);
+    }
   }
 
-  /** Returns the bytes of each heap after a full collection, by replica, start and process. */
+  /** Returns the bytes of each heap after a full collection, by replica and start. */
   async heaps(): Promise<Readonly<Record<string, number>>> {
-    const sizes = this.#slots.map(async ({ name, starts, processes }) =>
-      [...(await processes.heaps())].map(([pid, bytes]) => [`${name}${starts} ${pid}`, bytes] as const),
-    );
+    const sizes = this.#slots.map(async (slot, index) => {
+      const { promise, resolve } = Promise.withResolvers<number>();
+      slot.onHeap = resolve;
+      this.signal(index, "SIGWINCH");
+      const bytes = await Promise.race([promise, sleep(HEAP_MS, undefined, { ref: false })]);
+      return bytes === undefined ? [] : [[`${slot.name}${slot.starts}`, bytes] as const];
+    });
     return Object.fromEntries((await Promise.all(sizes)).flat());
   }
 
@@ -136,11 +132,9 @@ export class SoakReplicas {
       ],
       environment: planted === undefined ? {} : { FAULT: planted },
       onLine: (line) => {
-        if (slot.processes.readLine(line)) {
+        if (line.startsWith('{"heapBytes"')) {
+          slot.onHeap(JSON.parse(line).heapBytes);
           return;
-        }
-        if (slot.processes.isUnexpectedEnd(line) && !this.#isEnding) {
-          this.#options.onUnexpectedEnd(`${slot.name}: ${line}`);
         }
         slot.lines.push(line);
         slot.lines.splice(0, slot.lines.length - MAX_LINES);
@@ -160,10 +154,9 @@ export class SoakReplicas {
   async #end(): Promise<void> {
     this.#isEnding = true;
     await Promise.all(
-      this.#slots.map(async ({ replica, processes }) => {
+      this.#slots.map(async ({ replica }) => {
         replica?.kill();
         await replica?.ended;
-        processes.signal("SIGKILL");
       }),
     );
   }

@@ -13,7 +13,7 @@ import { createService, type ServiceChain } from "./service.ts";
 
 /** Long, so that no read is late on a busy machine. The rig refreshes the heads itself. */
 const LONG_MS = 20_000;
-export const STATE_HIT = "forebay; hit; detail=state";
+const STATE_HIT = "forebay; hit; detail=state";
 const CONTRACTS = join(import.meta.dirname, "../../evm/Contracts.sol");
 /** Nothing costs units, so that write sets are always read, and no budget ends. */
 const FREE = {

@@ -1,16 +1,9 @@
 import type { z } from "zod";
 import { createProcess, type Forebay } from "../../../src/app/main.ts";
-import { createMainProcess } from "../../../src/app/mainProcess.ts";
 import { configSchema } from "../../../src/config/schema.ts";
 import { createTelemetry, type Telemetry } from "../../../src/telemetry/telemetry.ts";
 
 type Input = z.input<typeof configSchema>;
-
-/**
- * `PROCESSES=2 npx node --test test/service/pending.test.ts` runs tests on several serving processes.
- * Services of one test process then share a port, so that this suits tests with one service.
- */
-const PROCESSES = Number(process.env.PROCESSES ?? 1);
 
 /** A complete forebay in this process, on free ports. */
 export interface Service {
@@ -41,13 +34,12 @@ export const startService = async (
         // On a busy machine any read may be slow. A hedge would be a call that a test does not expect.
         upstream: { hedge: false as const, ...chain.upstream, ...changed.upstream },
       })),
-      server: { port: 0, opsPort: 0, drainDelayMs: 0, processes: PROCESSES, ...more.server },
+      server: { port: 0, opsPort: 0, drainDelayMs: 0, ...more.server },
       log: { level: "silent", ...more.log },
     });
   const config = configOf(rest);
   const telemetry = createTelemetry({ level: config.log.level });
-  const create = config.server.processes === 1 ? createProcess : createMainProcess;
-  const forebay = await create(config, telemetry);
+  const forebay = await createProcess(config, telemetry);
   const { url, opsUrl, ready } = forebay;
   return {
     url,

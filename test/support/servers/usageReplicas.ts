@@ -7,7 +7,7 @@ import type { TestContext } from "node:test";
 import { z } from "zod";
 import { until } from "../clients/until.ts";
 import { createFakeNode } from "../fakes/fakeNode.ts";
-import { startProcesses } from "./processes.ts";
+import { startCommand } from "./command.ts";
 import { createService } from "./service.ts";
 
 /** The keys of clients, in the order of all results here. */
@@ -43,7 +43,7 @@ export const createUsageFolder = async (t: TestContext): Promise<string> => {
   return join(parent, "data");
 };
 
-/** Returns functions that start replicas in front of one node: in this process, or as their command does, with two serving processes. */
+/** Returns functions that start replicas in front of one node: in this process, or as their command does. */
 export const createReplicas = async (t: TestContext) => {
   const node = await createFakeNode();
   t.after(() => node.close());
@@ -70,7 +70,7 @@ export const createReplicas = async (t: TestContext) => {
       t.after(() => service.close());
       return service;
     },
-    startTwo: (options: Options) => startProcesses(t, { chains: [{ name: "chain", ...chain }], ...rest(options) }),
+    startAsCommand: (options: Options) => startCommand(t, { chains: [{ name: "chain", ...chain }], ...rest(options) }),
   };
 };
 

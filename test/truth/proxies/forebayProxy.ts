@@ -13,7 +13,7 @@ const { version }: { version: string } = JSON.parse(
 );
 
 /** The options of docs/production.md: a Redis for several replicas, and the rest by default. */
-const configure = ({ chainId, nodeUrls, feedUrl, processes }: ProxySetup, redisUrl: string | undefined): object => ({
+const configure = ({ chainId, nodeUrls, feedUrl }: ProxySetup, redisUrl: string | undefined): object => ({
   chains: [
     {
       name: "main",
@@ -28,13 +28,12 @@ const configure = ({ chainId, nodeUrls, feedUrl, processes }: ProxySetup, redisU
     },
   ],
   ...(redisUrl !== undefined && { cache: { redis: redisUrl } }),
-  ...(processes > 1 && { server: { processes } }),
 });
 
-const startReplica = async (t: Lifespan, folder: string, index: number, config: { readonly server?: object }) => {
+const startReplica = async (t: Lifespan, folder: string, index: number, config: object) => {
   const [port, opsPort] = await Promise.all([freePort(), freePort()]);
   const file = join(folder, `${index}.yaml`);
-  const server = { ...config.server, port, opsPort, drainDelayMs: 0 };
+  const server = { port, opsPort, drainDelayMs: 0 };
   await writeFile(file, JSON.stringify({ ...config, server, log: { level: "info" } }));
   let replica: Replica | undefined;
   const launch = async (): Promise<void> => {
@@ -59,16 +58,15 @@ const startReplica = async (t: Lifespan, folder: string, index: number, config: 
 export const forebayProxy: TruthProxy = {
   name: "forebay",
   version,
-  offers: new Set(["restart", "replicas", "processes", "feed"]),
+  offers: new Set(["restart", "replicas", "feed"]),
   start: async (t, setup): Promise<RunningProxy> => {
     const folder = await mkdtemp(join(tmpdir(), "forebay-truth-"));
     t.after(() => rm(folder, { recursive: true, force: true }));
     const redis = setup.replicas > 1 ? await startRedis(t) : undefined;
     const replicas = await Promise.all(
-      Array.from({ length: setup.replicas }, (_, index) => {
-        const processes = index === setup.replicas - 1 ? setup.processes : 1;
-        return startReplica(t, folder, index, configure({ ...setup, processes }, redis?.url));
-      }),
+      Array.from({ length: setup.replicas }, (_, index) =>
+        startReplica(t, folder, index, configure(setup, redis?.url)),
+      ),
     );
     return {
       urls: () => replicas.map(({ url }) => url),

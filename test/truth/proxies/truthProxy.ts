@@ -1,7 +1,7 @@
 import type { Lifespan } from "../../support/servers/redis.ts";
 
 /** An ability that a scenario needs. Without it, the scenario is "not offered". */
-export type Offer = "restart" | "replicas" | "processes" | "feed";
+export type Offer = "restart" | "replicas" | "feed";
 
 /** The options with which a proxy is started. */
 export interface ProxySetup {
@@ -10,8 +10,6 @@ export interface ProxySetup {
   /** The URL of the feed, for a proxy that offers feeds. */
   readonly feedUrl: string | undefined;
   readonly replicas: number;
-  /** Processes of the last replica. The others have one. */
-  readonly processes: number;
 }
 
 /** A running proxy. It ends with its lifespan. */

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { until } from "../../../support/clients/until.ts";
 import { startChild } from "../child.ts";
 import type { Server } from "../compareServers.ts";
@@ -8,40 +7,31 @@ import { type Curve, type CurveOptions, callBody, cpuOf, idleCpu, type Point } f
 const CONNECTIONS = 32;
 const BODY = callBody("eth_getBalance", [`0x${"11".repeat(20)}`, "0x10"]);
 
-/** The serving processes, if there are several. */
-const childrenOf = (pid: number): readonly number[] =>
-  readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number);
-
 const isServed = async (url: string): Promise<boolean> => {
   const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body: BODY });
   return (await response.text()).includes('"result"');
 };
 
-const start = async (nodePort: number, count: number, processes: number): Promise<Server> => {
+const start = async (nodePort: number, count: number): Promise<Server> => {
   const chains = Array.from({ length: count }, (_, index) => ({
     name: `chain${index + 1}`,
     nodes: [{ url: `http://127.0.0.1:${nodePort}/${index}` }],
     pending: { mode: "node" },
   }));
-  const server = await startConfigured({ chains, server: { port: 0, opsPort: 0, processes } });
+  const server = await startConfigured({ chains, server: { port: 0, opsPort: 0 } });
   const path = `/chain${count}`;
   await until(() => isServed(`http://127.0.0.1:${server.port}${path}`), `${path} is served`);
-  const [pid = 0] = server.pids;
-  return { ...server, path, pids: [pid, ...childrenOf(pid)] };
+  return { ...server, path };
 };
 
-const curveOf = async (
-  name: string,
-  sizes: readonly number[],
-  startAt: (nodePort: number, x: number) => Promise<Server>,
-  options: CurveOptions,
-): Promise<Curve> => {
+/** Hits of one chain by the number of chains that are followed. */
+export const measureChains = async (options: CurveOptions): Promise<Curve> => {
   const node = startChild("missServer.ts");
   const nodePort = Number(await node.message());
   const points: Point[] = [];
   try {
-    for (const x of sizes) {
-      const server = await startAt(nodePort, x);
+    for (const x of options.short ? [1, 10] : [1, 3, 10, 30, 100]) {
+      const server = await start(nodePort, x);
       const idle = options.short ? undefined : await idleCpu(server);
       const forebay = await cpuOf(server, { body: BODY, connections: CONNECTIONS }, options);
       points.push({ x, forebay, ...(idle !== undefined && { idle }) });
@@ -50,13 +40,5 @@ const curveOf = async (
   } finally {
     await node.end();
   }
-  return { name, points };
+  return { name: "chains", points };
 };
-
-/** Hits of one chain by the number of chains that are followed. */
-export const measureChains = (options: CurveOptions): Promise<Curve> =>
-  curveOf("chains", options.short ? [1, 10] : [1, 3, 10, 30, 100], (port, x) => start(port, x, 1), options);
-
-/** Hits by the number of serving processes, the main process included. */
-export const measureProcesses = (options: CurveOptions): Promise<Curve> =>
-  curveOf("processes", [1, 2], (port, x) => start(port, 1, x), options);

@@ -13,39 +13,36 @@ type Input = z.input<typeof configSchema>;
 
 const BIN = fileURLToPath(new URL("../../../src/cli/bin.ts", import.meta.url));
 
-/** Forebay as its command starts it, with several processes. */
-export interface Processes {
+/** Forebay as its command starts it. */
+export interface RunningCommand {
   readonly url: string;
   readonly opsUrl: string;
-  /** The id of the main process. */
   readonly pid: number;
-  /** Resolves with the exit code of the main process. */
+  /** Resolves with the exit code. */
   readonly ended: Promise<number | null>;
   /** All log lines so far. */
   readonly lines: readonly Readonly<Record<string, unknown>>[];
   /** Writes another configuration; the file is watched. */
   reconfigure(config: Input): Promise<void>;
   signal(name: NodeJS.Signals): void;
-  /** The ids of the serving processes. */
-  servingPids(): Promise<readonly number[]>;
   end(): Promise<void>;
 }
 
 const withDefaults = (config: Input): Input => ({
   ...config,
-  server: { port: 0, opsPort: 0, drainDelayMs: 0, processes: 2, ...config.server },
+  server: { port: 0, opsPort: 0, drainDelayMs: 0, ...config.server },
 });
 
 /**
  * Starts forebay. Resolves when it is ready for requests. It ends with the test. `nodeArgs` are flags of Node.js. `launcher` is a
  * command that becomes the command that follows it (exec).
  */
-export const startProcesses = async (
+export const startCommand = async (
   t: { after(end: () => Promise<void>): void },
   config: Input,
   nodeArgs: readonly string[] = [],
   launcher: readonly string[] = [],
-): Promise<Processes> => {
+): Promise<RunningCommand> => {
   const folder = await mkdtemp(join(tmpdir(), "forebay-"));
   const file = join(folder, "forebay.json");
   const reconfigure = (next: Input) => writeFile(file, JSON.stringify(withDefaults(next)));
@@ -81,16 +78,6 @@ export const startProcesses = async (
     reconfigure,
     signal: (name) => {
       child.kill(name);
-    },
-    servingPids: async () => {
-      const { stdout } = spawn("ps", ["-o", "pid=", "--ppid", String(child.pid)]);
-      const chunks: Buffer[] = await stdout.toArray();
-      return Buffer.concat(chunks)
-        .toString()
-        .trim()
-        .split(/\s+/)
-        .map(Number)
-        .filter((pid) => pid > 0);
     },
     end,
   };
