@@ -129,7 +129,7 @@ export class Upstreams implements NodeSource {
     this.#telemetry = telemetry;
     this.#verifyPool = options.verifyPool ?? new VerifyThreads(workerEntry("verification"));
     const configs = options.nodes.map((node, index) => ({ ...node, name: nodeName(node, index) }));
-    this.verifier = this.#createVerifier(configs.map(({ name }) => name));
+    this.verifier = this.#createVerifier();
     const shared: NodeOptions = {
       ...options,
       verifier: this.verifier,
@@ -183,11 +183,11 @@ export class Upstreams implements NodeSource {
     }
   }
 
-  #createVerifier(nodes: readonly string[]): Verifier {
+  #createVerifier(): Verifier {
     const { chain, verify = "off", checksOff = [] } = this.#options;
     const onWrongAnswer = (name: string, check: Check): void =>
       this.nodes.find((node) => node.name === name)?.recordWrongAnswer(new UnverifiedError(name, check, true));
-    const evidence = new Evidence({ chain, nodes, off: checksOff, onWrongAnswer }, this.#telemetry);
+    const evidence = new Evidence({ chain, nodes: () => this.nodes, off: checksOff, onWrongAnswer }, this.#telemetry);
     return new Verifier(verify, evidence, this.#verifyPool);
   }
 

@@ -22,10 +22,28 @@ interface CheckRecord {
   readonly uncomputableOn: Set<string>;
 }
 
+/** A node, and whether it gets a method. */
+export interface EvidenceNode {
+  readonly name: string;
+  readonly isCordoned: boolean;
+  /** It can be used now. */
+  readonly available: boolean;
+  /** It is configured to get the method. */
+  serves(method: string): boolean;
+  /** It has not refused the method. */
+  accepts(method: string): boolean;
+}
+
+/** The node that returned a response, and the call that it answered. */
+export interface AnsweredCall {
+  readonly node: { readonly name: string };
+  readonly call: { readonly method: string };
+}
+
 export interface EvidenceOptions {
   /** Name of the chain, for metrics. */
   readonly chain: string;
-  readonly nodes: readonly string[];
+  nodes(): readonly EvidenceNode[];
   /** The operator has switched these checks off. */
   readonly off: readonly Check[];
   /** Called for each node that failed a check before another node passed it for the first time. */
@@ -33,8 +51,9 @@ export interface EvidenceOptions {
 }
 
 /**
- * Results of the computed checks of one chain. A check is off if every node failed it and no node ever passed it.
- * One node can therefore turn a check off only if it is the only node of the chain.
+ * Results of the computed checks of one chain. A check is off if every node that gets the method failed it and no node ever passed it.
+ * One node can therefore turn a check off only if it is the only one that gets the method. What cannot be computed is served once
+ * every node that can be asked now returned such a response.
  */
 export class Evidence {
   readonly #records = new Map<Check, CheckRecord>();
@@ -63,15 +82,15 @@ export class Evidence {
   }
 
   /** Decides about a finding, and counts it if its response is served unverified. */
-  evaluate(finding: Finding, node: string): Verdict {
-    const verdict = this.#evaluate(finding, node);
+  evaluate(finding: Finding, answered: AnsweredCall): Verdict {
+    const verdict = this.#evaluate(finding, answered);
     if (verdict === "accepted") {
       this.#telemetry.metrics.verifySkipped.inc({ chain: this.#options.chain, check: finding.check });
     }
     return verdict;
   }
 
-  #evaluate({ check, outcome, header }: Finding, node: string): Verdict {
+  #evaluate({ check, outcome, header }: Finding, answered: AnsweredCall): Verdict {
     if (!COMPUTED_CHECKS.has(check)) {
       return outcome === "passed" ? "verified" : "wrong";
     }
@@ -92,8 +111,8 @@ export class Evidence {
       return "wrong";
     }
     return outcome === "uncomputable"
-      ? this.#evaluateUncomputable(record, node)
-      : this.#evaluateFailed(record, check, node);
+      ? this.#evaluateUncomputable(record, answered)
+      : this.#evaluateFailed(record, check, answered);
   }
 
   #record(check: Check): CheckRecord {
@@ -114,17 +133,25 @@ export class Evidence {
     record.failedOn.clear();
   }
 
-  #evaluateUncomputable({ uncomputableOn }: CheckRecord, node: string): Verdict {
-    uncomputableOn.add(node);
-    return uncomputableOn.size >= this.#options.nodes.length ? "accepted" : "unconfirmed";
+  #evaluateUncomputable({ uncomputableOn }: CheckRecord, { node, call: { method } }: AnsweredCall): Verdict {
+    uncomputableOn.add(node.name);
+    const canStillPass = this.#options
+      .nodes()
+      .some(
+        (other) =>
+          other.available && other.accepts(method) && getsMethod(other, method) && !uncomputableOn.has(other.name),
+      );
+    return canStillPass ? "unconfirmed" : "accepted";
   }
 
-  #evaluateFailed(record: CheckRecord, check: Check, node: string): Verdict {
+  /** A node that is down counts: the one that responds may be wrong. */
+  #evaluateFailed(record: CheckRecord, check: Check, { node, call: { method } }: AnsweredCall): Verdict {
+    const { failedOn } = record;
     if (record.isVerified) {
       return "wrong";
     }
-    record.failedOn.add(node);
-    if (record.failedOn.size < this.#options.nodes.length) {
+    failedOn.add(node.name);
+    if (this.#options.nodes().some((other) => getsMethod(other, method) && !failedOn.has(other.name))) {
       return "unconfirmed";
     }
     this.#turnOff(record, check);
@@ -140,6 +167,8 @@ export class Evidence {
     this.#telemetry.metrics.verifyOff.set({ chain: this.#options.chain, check }, 1);
   }
 }
+
+const getsMethod = (node: EvidenceNode, method: string): boolean => !node.isCordoned && node.serves(method);
 
 /** The lowest verified header with each number of fork fields. Later headers of the chain have at least as many. */
 class ForkFields {

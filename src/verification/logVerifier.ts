@@ -4,6 +4,8 @@ import { type Hash, isData, isHash, parseData } from "../ethereum/hex.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import type { Verifier } from "./verifier.ts";
 
+const LOGS = { method: "eth_getLogs" } as const;
+
 /** The block of logs. `hash` is set if it is known. */
 interface LogsBlock {
   readonly number: bigint;
@@ -90,7 +92,7 @@ export class LogVerifier {
   /** Compares a JSON list of logs with the evidence. Records a wrong node, and rejects with UnverifiedError. */
   async check(node: Node, list: Uint8Array, evidence: LogEvidence): Promise<void> {
     try {
-      await this.#verifier.check(node.name, list, { kind: "logs", ...evidence });
+      await this.#verifier.check({ node, call: LOGS }, list, { kind: "logs", ...evidence });
     } catch (error) {
       if (error instanceof UnverifiedError) {
         node.recordWrongAnswer?.(error);

@@ -12,7 +12,7 @@ import { countTransactions, isListedAtIndex } from "./blockRows.ts";
 import { checkBody, type ExpectedLocation, isJson, type ResponseChecks } from "./checkBody.ts";
 import { claimsAbsence } from "./checkProof.ts";
 import { checksOfCall, expectedProof, locationOfBlock } from "./checksOfCall.ts";
-import type { Evidence } from "./evidence.ts";
+import type { AnsweredCall, Evidence } from "./evidence.ts";
 import type { Finding } from "./findings.ts";
 import { quantityOf } from "./jsonFields.ts";
 import { KnownBlocks, type KnownHeader, VerifiedHeaders } from "./knownBlocks.ts";
@@ -155,7 +155,7 @@ export class Verifier {
       return STATED;
     }
     if (request.write) {
-      return this.#checkForm(node, body);
+      return this.#checkForm(verifiedCall, body);
     }
     const form = checkForm(call.method, body);
     if (form === "wrong" || form === "missing") {
@@ -169,9 +169,9 @@ export class Verifier {
       return this.#verifyFully(verifiedCall, body, { checks, isScanned: form === "scanned" });
     }
     if (checks.kind === "json") {
-      return form === "scanned" ? STATED : this.#checkForm(node, body);
+      return form === "scanned" ? STATED : this.#checkForm(verifiedCall, body);
     }
-    return whenKnown(this.check(node.name, body, checks), () => STATED);
+    return whenKnown(this.check(verifiedCall, body, checks), () => STATED);
   }
 
   /** `isScanned`: the form of the body shows that it is JSON. */
@@ -180,7 +180,7 @@ export class Verifier {
     body: Uint8Array,
     { checks, isScanned }: { readonly checks: ResponseChecks; readonly isScanned: boolean },
   ): Awaitable<VerifiedResponse> {
-    const { node, call } = verifiedCall;
+    const { call } = verifiedCall;
     if (call.method === "eth_getProof") {
       return this.#verifyProof(verifiedCall, body);
     }
@@ -190,12 +190,12 @@ export class Verifier {
     if (ACCESS_LISTS.has(call.method)) {
       const location = isNull({ body }) ? undefined : locationOfBlock(call, verifiedCall.request);
       return location === undefined
-        ? this.#checkForm(node, body)
+        ? this.#checkForm(verifiedCall, body)
         : this.#verifyAccessList(verifiedCall, location, body);
     }
     switch (checks.kind) {
       case "json":
-        return isScanned ? STATED : this.#checkForm(node, body);
+        return isScanned ? STATED : this.#checkForm(verifiedCall, body);
       case "receipts":
         return this.#verifyReceipts(verifiedCall, body, checks);
       case "block":
@@ -204,7 +204,7 @@ export class Verifier {
       case "receipt":
         return this.#verifyInBlock(verifiedCall, body, checks);
       default:
-        return this.#checkPart(node, body, checks);
+        return this.#checkPart(verifiedCall, body, checks);
     }
   }
 
@@ -214,7 +214,7 @@ export class Verifier {
     const [named] = call.params;
     const hash = isHash(named) ? named : request.block?.hash;
     const expected = hash && this.#countIn(call, { hash, number: request.block?.number }, context.view.heads);
-    return whenKnown(this.#checkForm(node, body), (verified) => {
+    return whenKnown(this.#checkForm(verifiedCall, body), (verified) => {
       if (hash === undefined || expected === undefined || isNull({ body })) {
         return verified;
       }
@@ -240,62 +240,62 @@ export class Verifier {
     return header?.isComputed === true && header.hasNoUncles ? { count: 0, number: header.number } : undefined;
   }
 
-  #checkForm({ name }: VerifiedNode, body: Uint8Array): Awaitable<VerifiedResponse> {
-    return whenKnown(this.check(name, body, { kind: "json" }), () => STATED);
+  #checkForm(answered: AnsweredCall, body: Uint8Array): Awaitable<VerifiedResponse> {
+    return whenKnown(this.check(answered, body, { kind: "json" }), () => STATED);
   }
 
   /** Verifies a response of which the checks verify a part. */
-  #checkPart({ name }: VerifiedNode, body: Uint8Array, checks: ResponseChecks): Awaitable<VerifiedResponse> {
-    return whenKnown(this.check(name, body, checks), (checked) => ({
+  #checkPart(answered: AnsweredCall, body: Uint8Array, checks: ResponseChecks): Awaitable<VerifiedResponse> {
+    return whenKnown(this.check(answered, body, checks), (checked) => ({
       proof: checked.isVerified && (VERIFYING.has(checks.kind) || isCompared(checks)) ? "checked" : undefined,
     }));
   }
 
   /** Verifies a block or a header. It is proven if the request or the served chain has its hash. */
   #verifyBlock(
-    { node, context }: VerifiedCall,
+    verifiedCall: VerifiedCall,
     body: Uint8Array,
     checks: ResponseChecks & { kind: "block" },
   ): Awaitable<VerifiedResponse> {
-    const { heads } = context.view;
+    const { heads } = verifiedCall.context.view;
     const scanned = readResponseBlock(body, "hash");
     const isKnown = scanned !== undefined && checks.transactions === "hashes";
     const block = isKnown ? this.#blocks.get(scanned.hash).transactions : undefined;
-    return whenKnown(this.check(node.name, body, { ...checks, block, scannedBlock: scanned ?? null }), (checked) => {
+    return whenKnown(this.check(verifiedCall, body, { ...checks, block, scannedBlock: scanned ?? null }), (checked) => {
       const { proof } = boundResponse(checked, checked.boundTo, { location: checks.location, heads });
       return { proof, block: scanned };
     });
   }
 
   /** Verifies a body by the given checks. Returns and throws like `verify`. */
-  check(node: string, body: Uint8Array, checks: ResponseChecks): Awaitable<Verdict> {
+  check(answered: AnsweredCall, body: Uint8Array, checks: ResponseChecks): Awaitable<Verdict> {
     const maxBytes = checks.kind === "json" ? MAX_SCANNED_BYTES : MAX_PARSED_BYTES;
     const bytes = body.byteLength + (checks.kind === "logs" ? (checks.receipts?.byteLength ?? 0) : 0);
     if (bytes > maxBytes) {
-      return this.#checkInThread(node, body, checks);
+      return this.#checkInThread(answered, body, checks);
     }
     if (checks.kind === "json" && isJson(body)) {
       return { isVerified: true, hasFindings: true, boundTo: undefined };
     }
-    return this.#requireVerified(checkBody(body, checks), node);
+    return this.#requireVerified(checkBody(body, checks), answered);
   }
 
-  async #checkInThread(node: string, body: Uint8Array, checks: ResponseChecks): Promise<Verdict> {
+  async #checkInThread(answered: AnsweredCall, body: Uint8Array, checks: ResponseChecks): Promise<Verdict> {
     let findings: readonly Finding[];
     try {
       findings = await this.#pool.check(body, checks);
     } catch (cause) {
-      throw new UnverifiedError(node, CHECK_OF[checks.kind], false, { cause });
+      throw new UnverifiedError(answered.node.name, CHECK_OF[checks.kind], false, { cause });
     }
-    return this.#requireVerified(findings, node);
+    return this.#requireVerified(findings, answered);
   }
 
-  #requireVerified(findings: readonly Finding[], node: string): Verdict {
+  #requireVerified(findings: readonly Finding[], answered: AnsweredCall): Verdict {
     let isVerified = findings.length > 0;
     for (const finding of findings) {
-      const verdict = this.#evidence.evaluate(finding, node);
+      const verdict = this.#evidence.evaluate(finding, answered);
       if (verdict === "wrong" || verdict === "unconfirmed") {
-        throw new UnverifiedError(node, finding.check, verdict === "wrong");
+        throw new UnverifiedError(answered.node.name, finding.check, verdict === "wrong");
       }
       isVerified &&= verdict === "verified";
     }
@@ -313,26 +313,27 @@ export class Verifier {
 
   /** Verifies one transaction or receipt, also by what is known of its block. */
   #verifyInBlock(
-    { node, context }: VerifiedCall,
+    verifiedCall: VerifiedCall,
     body: Uint8Array,
     checks: ResponseChecks & { kind: "transaction" | "receipt" },
   ): Awaitable<VerifiedResponse> {
+    const { node, context } = verifiedCall;
     const id = readResponseBlock(body, "blockHash");
     if (id === undefined) {
-      return this.#checkPart(node, body, { ...checks, scannedBlock: null });
+      return this.#checkPart(verifiedCall, body, { ...checks, scannedBlock: null });
     }
     const { transactions: block, receipts } = this.#blocks.get(id.hash);
     if (checks.kind === "transaction") {
-      return this.#checkPart(node, body, { ...checks, scannedBlock: id, block });
+      return this.#checkPart(verifiedCall, body, { ...checks, scannedBlock: id, block });
     }
     const found = this.#evidence.isOff("header") ? undefined : this.#headers.find(id, context.view.heads);
     const header = found?.isComputed ? found : undefined;
     const known = { ...checks, scannedBlock: id, block, receipts, header };
     return block === undefined && receipts !== undefined && !isListedAtIndex(body, checks.hash, receipts)
       ? this.#readTransactions(node, id.hash, context).then((read) =>
-          this.#checkPart(node, body, { ...known, block: read }),
+          this.#checkPart(verifiedCall, body, { ...known, block: read }),
         )
-      : this.#checkPart(node, body, known);
+      : this.#checkPart(verifiedCall, body, known);
   }
 
   /**
@@ -340,9 +341,10 @@ export class Verifier {
    * The receipts root does not cover the hash of a transaction, so that either response may be wrong.
    */
   async #readTransactions(node: VerifiedNode, hash: string, context: Context): Promise<BlockTransactions> {
-    const body = await node.send(createCall("eth_getBlockByHash", [hash, true]), context);
+    const call = createCall("eth_getBlockByHash", [hash, true]);
+    const body = await node.send(call, context);
     const location = { hash };
-    await this.check(node.name, body, { kind: "block", location, checksHashes: true, transactions: "full" });
+    await this.check({ node, call }, body, { kind: "block", location, checksHashes: true, transactions: "full" });
     const { transactions } = this.#blocks.get(hash);
     if (transactions === undefined) {
       throw new UnverifiedError(node.name, "transaction", false);
@@ -351,12 +353,13 @@ export class Verifier {
   }
 
   async #verifyReceipts(
-    { node, request, context }: VerifiedCall,
+    verifiedCall: VerifiedCall,
     body: Uint8Array,
     checks: ResponseChecks & { kind: "receipts" },
   ): Promise<VerifiedResponse> {
+    const { node, request, context } = verifiedCall;
     if (isNull({ body })) {
-      return this.#checkForm(node, body);
+      return this.#checkForm(verifiedCall, body);
     }
     const hash = readResponseBlock(body, "firstBlockHash")?.hash ?? request.block?.hash ?? checks.location.hash;
     const location = { ...checks.location, ...(hash !== undefined && { hash }) };
@@ -365,25 +368,26 @@ export class Verifier {
       throw lacksHeader(node, "receipts");
     }
     const { transactions } = this.#blocks.get(header.hash);
-    const { proof } = await this.#checkPart(node, body, { ...checks, header, transactions });
+    const { proof } = await this.#checkPart(verifiedCall, body, { ...checks, header, transactions });
     return { proof: header.isComputed ? proof : undefined };
   }
 
   /** Verifies a block access list by the hash in its header. A list without such a hash is served as it is. */
   async #verifyAccessList(
-    { node, context }: VerifiedCall,
+    verifiedCall: VerifiedCall,
     location: ExpectedLocation,
     body: Uint8Array,
   ): Promise<VerifiedResponse> {
+    const { node, context } = verifiedCall;
     const header = await this.#readHeader(node, location, context);
     if (header === undefined) {
       throw lacksHeader(node, "an access list");
     }
     const { accessListHash, isComputed } = header;
     if (!isComputed || accessListHash === undefined) {
-      return this.#checkForm(node, body);
+      return this.#checkForm(verifiedCall, body);
     }
-    const checked = await this.check(node.name, body, { kind: "accessList", hash: accessListHash });
+    const checked = await this.check(verifiedCall, body, { kind: "accessList", hash: accessListHash });
     return boundResponse(checked, isHash(header.hash) ? { number: header.number, hash: header.hash } : undefined, {
       location,
       heads: context.view.heads,
@@ -391,10 +395,11 @@ export class Verifier {
   }
 
   /** Verifies a proof by the state root of its block. It is served as it is if no such root is known. */
-  async #verifyProof({ node, call, request, context }: VerifiedCall, body: Uint8Array): Promise<VerifiedResponse> {
+  async #verifyProof(verifiedCall: VerifiedCall, body: Uint8Array): Promise<VerifiedResponse> {
+    const { node, call, request, context } = verifiedCall;
     const expected = expectedProof(call, request);
     if (expected === undefined || !this.#judgesProofs(expected.isBound)) {
-      return this.#checkForm(node, body);
+      return this.#checkForm(verifiedCall, body);
     }
     const { location, address, keys, isBound } = expected;
     const header = await this.#readHeader(node, location, context);
@@ -404,10 +409,10 @@ export class Verifier {
     const { stateRoot, isComputed } = header;
     const isProvable = isComputed && stateRoot !== undefined;
     if (!isProvable) {
-      return this.#checkForm(node, body);
+      return this.#checkForm(verifiedCall, body);
     }
     try {
-      const checked = await this.check(node.name, body, { kind: "proof", request: { stateRoot, address, keys } });
+      const checked = await this.check(verifiedCall, body, { kind: "proof", request: { stateRoot, address, keys } });
       return this.#isProof(checked) && !isNull({ body })
         ? { proof: "proven", block: { number: header.number, hash: location.hash } }
         : STATED;
@@ -452,7 +457,7 @@ export class Verifier {
         ? createCall("eth_getBlockByNumber", [formatQuantity(number ?? 0n), false])
         : createCall("eth_getBlockByHash", [hash, false]);
     const block = await node.send(call, context);
-    await this.check(node.name, block, { kind: "block", location, checksHashes: true });
+    await this.check({ node, call }, block, { kind: "block", location, checksHashes: true });
     return this.#headers.add(block);
   }
 }

@@ -8,6 +8,7 @@ import { ANY, createSplit, range, readLogs } from "../logs/askLogs.ts";
 import { chainOf } from "../logs/chainOf.ts";
 import { fakeHeads, fakeTopic, plainScan } from "../logs/fakeChain.ts";
 import { createFakeLogNode } from "../logs/fakeLogNode.ts";
+import { evidenceNodes } from "../support/builders/evidenceNodes.ts";
 import { createContext } from "../support/builders/request.ts";
 import { silent } from "../support/builders/silent.ts";
 
@@ -19,7 +20,10 @@ test("logs of an old block without readable receipts must be in the bloom of its
   const telemetry = silent();
   mock.method(telemetry.log, "warn", assert.fail);
   mock.method(telemetry.metrics.verifySkipped, "inc", assert.fail);
-  const evidence = new Evidence({ chain: "test", nodes: ["fake"], off: [], onWrongAnswer: assert.fail }, telemetry);
+  const evidence = new Evidence(
+    { chain: "test", nodes: evidenceNodes("fake"), off: [], onWrongAnswer: assert.fail },
+    telemetry,
+  );
   const pool = { check: () => assert.fail("a thread for a small response") };
   const responses = new Verifier("full", evidence, pool);
   const verifier = new LogVerifier(responses, {

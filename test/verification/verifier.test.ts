@@ -13,6 +13,7 @@ import { type Call, createCall } from "../../src/jsonrpc/call.ts";
 import { encodeRpcTransaction } from "../../src/verification/checkTransactions.ts";
 import { Evidence } from "../../src/verification/evidence.ts";
 import { Verifier } from "../../src/verification/verifier.ts";
+import { evidenceNodes } from "../support/builders/evidenceNodes.ts";
 import { hashOf } from "../support/builders/flashblocks.ts";
 import { createContext, createRequest } from "../support/builders/request.ts";
 import { silent } from "../support/builders/silent.ts";
@@ -97,7 +98,10 @@ interface Stage {
 /** Creates a verifier of a chain. Each node answers `block` to requests of the verifier. */
 const start = (block: () => unknown, nodes: readonly string[] = ["only"]): Stage => {
   const sent: Call[] = [];
-  const evidence = new Evidence({ chain: "test", nodes, off: [], onWrongAnswer: () => {} }, silent());
+  const evidence = new Evidence(
+    { chain: "test", nodes: evidenceNodes(...nodes), off: [], onWrongAnswer: () => {} },
+    silent(),
+  );
   const pool = { check: () => Promise.reject(new Error("not expected")) };
   const verifier = new Verifier("full", evidence, pool);
   const node = {

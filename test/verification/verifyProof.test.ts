@@ -10,6 +10,7 @@ import { type Call, createCall } from "../../src/jsonrpc/call.ts";
 import { checkBody, type ResponseChecks } from "../../src/verification/checkBody.ts";
 import { Evidence } from "../../src/verification/evidence.ts";
 import { Verifier, type VerifyLevel } from "../../src/verification/verifier.ts";
+import { evidenceNodes } from "../support/builders/evidenceNodes.ts";
 import { createProvenState, slotOf } from "../support/builders/provenState.ts";
 import { createContext, createRequest } from "../support/builders/request.ts";
 import { silent } from "../support/builders/silent.ts";
@@ -55,7 +56,12 @@ const start = ({ nodes = ["only"], level = "full", block = BLOCK }: Options = {}
   const blamed: string[] = [];
   const inThread: ResponseChecks[] = [];
   const evidence = new Evidence(
-    { chain: "test", nodes, off: [], onWrongAnswer: (node, check) => blamed.push(`${node} ${check}`) },
+    {
+      chain: "test",
+      nodes: evidenceNodes(...nodes),
+      off: [],
+      onWrongAnswer: (node, check) => blamed.push(`${node} ${check}`),
+    },
     silent(),
   );
   const check = async (body: Uint8Array, checks: ResponseChecks) => {
