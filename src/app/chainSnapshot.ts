@@ -4,6 +4,7 @@ import { RedisUnavailable } from "../cache/redisSnapshots.ts";
 import { originOf } from "../config/providers.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId, HeaderFields } from "../core/heads.ts";
+import { timeoutSignal } from "../core/lazySignal.ts";
 import { parseSealedBlock } from "../nodes/blockReads.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
 import { isCanonicalIn } from "../state/awaitedBlocks.ts";
@@ -309,7 +310,7 @@ export class ChainSnapshot {
     const { storage, signal } = this.#options;
     const opened = Promise.withResolvers<boolean>();
     const unsubscribe = storage.onOpened(() => opened.resolve(true));
-    const ending = AbortSignal.any([signal, AbortSignal.timeout(OPEN_MS)]);
+    const ending = AbortSignal.any([signal, timeoutSignal(OPEN_MS)]);
     ending.addEventListener("abort", () => opened.resolve(false), { once: true });
     const isOpen = await opened.promise;
     unsubscribe();

@@ -2,6 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../config/readConfig.ts";
 import type { ChainConfig } from "../config/schema.ts";
+import { timeoutSignal } from "../core/lazySignal.ts";
 import { lagWaitMs } from "../heads/decideHead.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { trackInFlight } from "../http/trackInFlight.ts";
@@ -231,7 +232,7 @@ class ActiveChain {
     const numberOf = (tracker: typeof heads | undefined): bigint => tracker?.current()?.latest.number ?? 0n;
     // Before, a node that lags has a vote.
     const timeoutMs = lagWaitMs((served ?? heads).blockTimeMs) + CATCH_UP_MS;
-    const signal = AbortSignal.any([ending, AbortSignal.timeout(timeoutMs)]);
+    const signal = AbortSignal.any([ending, timeoutSignal(timeoutMs)]);
     while (numberOf(heads) < numberOf(served) && !signal.aborted) {
       // The heads of a fast chain that nobody uses do not move.
       heads.markActive();

@@ -1,5 +1,6 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId, HeaderFields } from "../core/heads.ts";
+import { timeoutSignal } from "../core/lazySignal.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
 import { parseJson } from "../json/jsonBytes.ts";
@@ -92,7 +93,7 @@ const createCallNode =
   ({ nodes }: Upstreams) =>
   async (name: string, calls: readonly Call[]): Promise<readonly unknown[]> => {
     const node = nodes.find((each) => each.name === name);
-    const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS);
+    const signal = timeoutSignal(PROBE_TIMEOUT_MS);
     const outcomes = await node?.batch(calls, { signal, deadlineMs: performance.now() + PROBE_TIMEOUT_MS });
     return (outcomes ?? []).map((outcome) =>
       "body" in outcome && outcome.body instanceof Uint8Array ? parseJson(outcome.body) : outcome,

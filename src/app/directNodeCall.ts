@@ -1,4 +1,5 @@
 import { ownContext } from "../core/context.ts";
+import { timeoutSignal } from "../core/lazySignal.ts";
 import type { View } from "../core/view.ts";
 import { parseJson } from "../json/jsonBytes.ts";
 import { createCall } from "../jsonrpc/call.ts";
@@ -14,7 +15,7 @@ export const directNodeCall =
   (upstreams: Upstreams, view: () => View) =>
   async (method: string, params: readonly unknown[]): Promise<unknown> => {
     const context = ownContext("forebay", view(), {
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal: timeoutSignal(TIMEOUT_MS),
       deadlineMs: performance.now() + TIMEOUT_MS,
       bypassCache: true,
     });

@@ -1,5 +1,6 @@
 import { Context, type ContextOptions, type InboundRequest } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
+import { timeoutSignal } from "../core/lazySignal.ts";
 import { type HeadsBehind, MAX_CONFIRMATIONS } from "../heads/headsBehind.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
@@ -181,7 +182,7 @@ export class RequestViews {
 
   async #backfilled(current: Heads, confirmations: number): Promise<void> {
     const { heads, behind } = this.#options;
-    const signal = AbortSignal.timeout(BACKFILL_MS);
+    const signal = timeoutSignal(BACKFILL_MS);
     for (let known = current; behind.find(known, confirmations) === undefined && !signal.aborted; ) {
       // After the timeout, the request is refused.
       known = await heads.next(signal).then(

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
+import { timeoutSignal } from "../core/lazySignal.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
 import type { WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 
@@ -36,7 +37,7 @@ export const untilLinked = async (
   { upstreams: { heads }, signal }: Pick<Followed, "upstreams" | "signal">,
 ): Promise<void> => {
   heads.markActive();
-  const ending = AbortSignal.any([signal, AbortSignal.timeout(LINK_MS)]);
+  const ending = AbortSignal.any([signal, timeoutSignal(LINK_MS)]);
   const isLinked = ({ oldest, latest }: Heads): boolean =>
     known === undefined || (oldest <= known.number && latest.number >= known.number);
   for (let current = heads.current(); !ending.aborted && !(current && isLinked(current)); current = heads.current()) {

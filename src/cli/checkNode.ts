@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { WebSocket } from "ws";
 import type { ChainConfig } from "../config/schema.ts";
 import { connectionFault, connectionHint } from "../core/connectionFault.ts";
+import { timeoutSignal } from "../core/lazySignal.ts";
 import { nodeName, parseNodeUrl } from "../nodes/nodeConfig.ts";
 import { CHECK_TIMEOUT_MS, type CheckResult, checked, withHint } from "./checkResult.ts";
 import { type ResultTarget, requestOnce, requestResult } from "./requestResult.ts";
@@ -57,7 +58,7 @@ const checkWebSocket = (subject: string, url: string, headers: NodeConfig["heade
       const target = new URL(url);
       target.username = "";
       target.password = "";
-      const signal = AbortSignal.timeout(CHECK_TIMEOUT_MS);
+      const signal = timeoutSignal(CHECK_TIMEOUT_MS);
       const options = { headers: parseNodeUrl(url, headers).headers, handshakeTimeout: CHECK_TIMEOUT_MS };
       const socket = new WebSocket(target, options);
       // The end of a socket that is closed before it is open is an error, too.

@@ -1,4 +1,5 @@
 import type { Config } from "../config/schema.ts";
+import { timeoutSignal } from "../core/lazySignal.ts";
 import { opsUrlOf } from "./health.ts";
 
 const TIMEOUT_MS = 4_000;
@@ -22,7 +23,7 @@ export const cordonNode = async (
   const response = await fetch(`${opsUrlOf(server)}${path}`, {
     method: "POST",
     headers: { authorization: `Bearer ${server.opsToken}` },
-    signal: AbortSignal.timeout(TIMEOUT_MS),
+    signal: timeoutSignal(TIMEOUT_MS),
   });
   const text = (await response.text()).trim();
   if (response.status !== 200) {

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { readArguments, readConfig } from "../config/readConfig.ts";
 import type { Config } from "../config/schema.ts";
+import { timeoutSignal } from "../core/lazySignal.ts";
 
 const TIMEOUT_MS = 4_000;
 
@@ -44,7 +45,7 @@ export const checkHealth = async (argv: readonly string[], environment: Environm
   const target = argv.length > 0 ? own : (readContainer() ?? own);
   const { server } = readConfig(readArguments(target.argv, target.environment), target.environment);
   const url = `${opsUrlOf(server)}/healthz`;
-  const { status } = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+  const { status } = await fetch(url, { signal: timeoutSignal(TIMEOUT_MS) });
   if (status !== 200) {
     throw new Error(`${url} returned HTTP ${status}`);
   }

@@ -1,4 +1,5 @@
 import { request } from "undici";
+import { timeoutSignal } from "../core/lazySignal.ts";
 import { parseNodeUrl } from "../nodes/nodeConfig.ts";
 
 export interface ResultTarget {
@@ -17,7 +18,7 @@ export const requestOnce = async (
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
     body: JSON.stringify(body),
-    signal: AbortSignal.timeout(timeoutMs),
+    signal: timeoutSignal(timeoutMs),
   });
   return { statusCode, response: await received.json().catch(() => undefined) };
 };

@@ -94,6 +94,9 @@ export class DeadlineSignal extends LazySignal {
   }
 }
 
+/** A signal that aborts after this time. AbortSignal.timeout throws for a time that is not whole, such as a measured one. */
+export const timeoutSignal = (afterMs: number): AbortSignal => AbortSignal.timeout(Math.ceil(afterMs));
+
 /** The delay of a timer that must not fire before this time of `performance.now()`. */
 export const msUntil = (atMs: number): number => Math.max(0, Math.ceil(atMs - performance.now()));
 

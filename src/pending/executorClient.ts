@@ -1,4 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
+import { timeoutSignal } from "../core/lazySignal.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
 import type { EngineKind } from "../evm/engineKind.ts";
@@ -95,7 +96,7 @@ export class ExecutorClient implements Executor {
       limits: { maxOldGenerationSizeMb: MAX_HEAP_MIB, maxYoungGenerationSizeMb: YOUNG_HEAP_MIB },
       functions: {
         readState: ({ base, keys, hint }) => {
-          const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(READ_TIMEOUT_MS)]);
+          const signal = AbortSignal.any([this.#closing.signal, timeoutSignal(READ_TIMEOUT_MS)]);
           const source = this.#options.stateAt(base, hint && { calls: hint, stateOverrides: undefined });
           return source.read(keys, signal);
         },

@@ -1,4 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
+import { timeoutSignal } from "../core/lazySignal.ts";
 import { byProgress, GiverEvidence, type ProbationLimits, SUSPENSION_MS } from "./giverEvidence.ts";
 import { runSliced } from "./runSliced.ts";
 import type { StateCost } from "./stateCost.ts";
@@ -258,7 +259,7 @@ class GuardedSource implements WriteSetSource {
     if (expected.size === 0) {
       return true;
     }
-    const signal = AbortSignal.timeout(MAX_PEER_READ_MS);
+    const signal = timeoutSignal(MAX_PEER_READ_MS);
     const read = this.#bill((await this.#source.readFrom?.(name, block, signal)) ?? "unsupported");
     if (typeof read === "string" || read.node !== name || read.block.hash !== block.hash) {
       return false;

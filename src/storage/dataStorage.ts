@@ -1,3 +1,4 @@
+import { timeoutSignal } from "../core/lazySignal.ts";
 import type { UsageStore } from "../core/usageStore.ts";
 import type { DiskFailure } from "../telemetry/cacheMetrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -193,7 +194,7 @@ export class DataStorage {
     this.#isClosed = true;
     clearTimeout(this.#retry);
     clearTimeout(this.#emptying);
-    const signal = AbortSignal.timeout(FOLDER_CLOSE_MS);
+    const signal = timeoutSignal(FOLDER_CLOSE_MS);
     await this.#thread.channel.call("close", null, { signal }).catch(() => undefined);
     this.#setClosed();
     await this.#thread.end();

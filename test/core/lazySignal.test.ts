@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../../src/core/lazySignal.ts";
+import { abortReason, isAborted, LazySignal, offAbort, onAbort, timeoutSignal } from "../../src/core/lazySignal.ts";
+import { readRepositoryFile, repositoryFiles } from "../docs/repositoryFiles.ts";
 import { createContext } from "../support/builders/request.ts";
 
 test("listeners run once at the abort, unless they were removed, and the signal has the same reason", () => {
@@ -49,4 +50,16 @@ test("a context with another signal is ended by that signal alone", () => {
   const context = createContext().with({ ending: lazy }).with({ ending: { signal } });
   lazy.abort();
   assert.equal(isAborted(context), false);
+});
+
+test("a signal of a time that is not whole aborts, and src creates no other signal of a time", async () => {
+  const signal = timeoutSignal(0.5);
+  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  // The page of the status runs in a browser.
+  const own = ["src/core/lazySignal.ts", "src/admin/statusPage.ts"];
+  const others = repositoryFiles().filter(
+    (path) =>
+      /^src\/.*\.ts$/.test(path) && !own.includes(path) && readRepositoryFile(path).includes("AbortSignal.timeout("),
+  );
+  assert.deepEqual(others, []);
 });

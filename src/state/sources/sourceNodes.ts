@@ -2,6 +2,7 @@ import { LRUCache } from "lru-cache";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import type { CallScope } from "../../core/context.ts";
 import type { BlockId } from "../../core/heads.ts";
+import { timeoutSignal } from "../../core/lazySignal.ts";
 import { NodeError, type NodeErrorKind } from "../../core/node.ts";
 import { RETRY_LIMITS } from "../../core/retryPolicy.ts";
 import { isNull } from "../../core/rpcSource.ts";
@@ -80,7 +81,7 @@ export const orLate = <T>(
   { deadlineMs, signal }: Pick<CallScope, "deadlineMs" | "signal">,
 ): Promise<T | "late"> => {
   const timeoutMs = Math.max(0, Math.ceil(deadlineMs - performance.now()));
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  const limit = AbortSignal.any([signal, timeoutSignal(timeoutMs)]);
   const late = Promise.withResolvers<"late">();
   limit.addEventListener("abort", () => late.resolve("late"), { once: true });
   return Promise.race([promise, late.promise]);
