@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent } from "undici";
 import { createUnitsOf } from "../../src/access/providerUnits.ts";
@@ -16,6 +17,8 @@ import { Score, type ScoreReport } from "./score.ts";
 export interface TruthOptions {
   readonly proxy: TruthProxy;
   readonly seconds: number;
+  /** The scenario ends after this number of blocks instead. A late answer is not wrong then. */
+  readonly steps?: number | undefined;
   readonly seed: number;
   /** Default: all, one after the other. */
   readonly scenario?: string | undefined;
@@ -43,6 +46,8 @@ const OTHER_CHAIN_ID = 902;
 const NODES = 3;
 /** The lag that the oracle allows after a reorganisation has begun. Otherwise, it allows a second. */
 const MAX_LAG_MS = 2_500;
+/** The same for a run of steps. Answers are still at least as new as the newest head that the replica had shown before. */
+const MAX_LAG_OF_STEPS_MS = 60_000;
 const MESSAGES_A_BLOCK = 4;
 /** Clients start when the proxy has seen some blocks. */
 const WARM_MS = 1_500;
@@ -88,11 +93,15 @@ type WorldShape = { readonly isFeeding: boolean; readonly replicas: number };
 
 const startWorld = async (
   t: Lifespan,
-  { proxy, seed }: TruthOptions,
+  { proxy, seed, steps }: TruthOptions,
   shape: WorldShape,
 ): Promise<Omit<World, "repeat">> => {
   const ending = new AbortController();
-  const chain = await TruthChain.create(CHAIN_ID, seed, MAX_LAG_MS);
+  const chain = await TruthChain.create(CHAIN_ID, seed, steps === undefined ? MAX_LAG_MS : MAX_LAG_OF_STEPS_MS);
+  if (steps !== undefined) {
+    // Without a fault, less lag is allowed.
+    chain.lagBound.beginFault();
+  }
   const other = await TruthChain.create(OTHER_CHAIN_ID, seed, MAX_LAG_MS);
   t.after(() => {
     chain.lagBound.close();
@@ -125,12 +134,19 @@ const startWorld = async (
   };
 };
 
+/** Waits for a number of new heads. */
+const untilBlocks = async ({ events }: TruthChain, blocks: number): Promise<void> => {
+  for (let block = 0; block < blocks; block++) {
+    await once(events, "head");
+  }
+};
+
 /** Runs a scenario in a world, and returns what its clients saw. Nodes are honest again at its end. */
 const runScenario = async (
   world: Omit<World, "repeat">,
   { begin }: Scenario,
   seed: number,
-  seconds: number,
+  { seconds, steps }: Pick<TruthOptions, "seconds" | "steps">,
 ): Promise<ScoreReport> => {
   const score = new Score(world.chain);
   const ending = new AbortController();
@@ -151,7 +167,7 @@ const runScenario = async (
     begin({ ...world, repeat });
     const running = runClients({ chain: world.chain, score, seed, urls: world.proxy.urls, dispatcher, signal });
     const failed = Promise.all([running, ...acting]);
-    await Promise.race([sleep(seconds * 1_000), failed]);
+    await Promise.race([steps === undefined ? sleep(seconds * 1_000) : untilBlocks(world.chain, steps), failed]);
     ending.abort();
     await failed;
   } finally {
@@ -188,7 +204,10 @@ const runInTurn = (options: TruthOptions, scenarios: readonly Scenario[], second
     const world = await startWorld(t, options, shape);
     const rows: TruthRow[] = [];
     for (const [index, scenario] of scenarios.entries()) {
-      const score = await runScenario(world, scenario, options.seed + index, seconds / scenarios.length);
+      const score = await runScenario(world, scenario, options.seed + index, {
+        seconds: seconds / scenarios.length,
+        steps: undefined,
+      });
       rows.push({ scenario: scenario.name, score });
     }
     return rows;
@@ -201,7 +220,8 @@ const runAlone = (options: TruthOptions, scenario: Scenario, seconds: number): P
       replicas: scenario.needs === "replicas" ? 2 : 1,
     };
     const world = await startWorld(t, options, shape);
-    return { scenario: scenario.name, score: await runScenario(world, scenario, options.seed, seconds) };
+    const { steps } = options;
+    return { scenario: scenario.name, score: await runScenario(world, scenario, options.seed, { seconds, steps }) };
   });
 
 /** Runs the scenarios, and judges each answer of the proxy. */
