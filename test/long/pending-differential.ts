@@ -4,13 +4,14 @@ import { createDevnet, type Devnet, type DevnetOptions } from "../devnet/devnet.
 import { createFeedServer, type FeedServer } from "../devnet/feedServer.ts";
 import type { Flashblock } from "../devnet/flashblock.ts";
 import { startTraffic } from "../devnet/traffic.ts";
+import { createRandom } from "../support/builders/randomValues.ts";
 import { type Front, type FrontResponse, forwardTo, startFront } from "../support/fakes/front.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 import {
   type Batch,
   createBatch,
   differencesOf,
-  isOverloaded,
+  hasFailed,
   type PendingCall,
   type PendingValues,
   randomCalls,
@@ -19,7 +20,11 @@ import {
   type Watched,
   watchTraffic,
 } from "./support/comparePending.ts";
+import type { LongOptions } from "./support/memory.ts";
 
+/** `VARIANT=text` selects variants by a part of their name, `SEED=n` other calls. */
+const only = process.env.VARIANT;
+const seed = Number(process.env.SEED ?? 1);
 const RATE = 30;
 const WHOLE_SECONDS = 240;
 const MIN_SECONDS = 10;
@@ -65,8 +70,10 @@ interface Tally {
   skipped: number;
   /** Flashblocks that forebay did not show in time, or not with verified state. */
   unverified: number;
-  /** Calls that forebay refused because too many simulations waited or ran. The batch is sent again. */
-  overloaded: number;
+  /** Reads without a value, such as calls that forebay refused because too many simulations ran. The batch is sent again. */
+  failed: number;
+  /** What comparisons threw. */
+  readonly errors: string[];
   readonly differences: string[];
   /** Durations of a batch of mixed reads at pending. */
   readonly readMs: number[];
@@ -77,6 +84,7 @@ interface Compared {
   readonly tally: Tally;
   /** The place of each message in the order of the feed, by the hash of its block. */
   readonly places: Map<string, number>;
+  readonly random: () => number;
 }
 
 /** Creates a lagging node: its `latest` is that of the devnet `delayMs` ago. It forwards all other requests. */
@@ -131,12 +139,12 @@ const arrived = async (
       if (calls.length === 0) {
         tally.readMs.push(performance.now() - startMs);
       }
-      const overloaded = read.calls.filter(isOverloaded).length;
-      tally.overloaded += overloaded;
+      const failed = read.failed + read.calls.filter(hasFailed).length;
+      tally.failed += failed;
       if (read.hash !== hash) {
         return "overtaken";
       }
-      if (overloaded === 0) {
+      if (failed === 0) {
         // Without these modes the state is the node's current one.
         return read.mode === "live" || read.mode === "degraded" ? read : "unverified";
       }
@@ -155,9 +163,9 @@ const compare = async (
   message: Flashblock,
   compared: Compared,
 ): Promise<void> => {
-  const { tally, places } = compared;
+  const { tally, places, random } = compared;
   places.set(message.diff.block_hash, places.size);
-  const calls = tally.flashblocks++ % CALLS_EVERY === 0 ? randomCalls(watched.contract, CALLS) : [];
+  const calls = tally.flashblocks++ % CALLS_EVERY === 0 ? randomCalls(watched.contract, CALLS, random) : [];
   const [mine, its] = await Promise.all([
     arrived(ours, watched, calls, message.diff.block_hash, compared),
     readNodePending(node, watched, calls),
@@ -189,9 +197,10 @@ const delayMessages = async (devnet: Devnet, delayMs: number): Promise<FeedServe
 /** Creates a second feed. The devnet's own feed loses messages from now on. */
 const loseMessages = async (devnet: Devnet, share: number): Promise<FeedServer> => {
   const second = await createFeedServer("text");
+  const random = createRandom(seed);
   devnet.events.on("message", (message) => {
     second.send(message);
-    if (Math.random() < share) {
+    if (random() < share) {
       devnet.faults.drop();
     }
   });
@@ -231,7 +240,7 @@ const runOn = async (
   devnet: Devnet,
   comparisons: ReturnType<typeof createComparisons>,
   variant: Variant,
-  seconds: number,
+  { seconds, steps }: { readonly seconds: number; readonly steps: number | undefined },
 ) => {
   const second = variant.losses ? await loseMessages(devnet, variant.losses) : undefined;
   const late = variant.feedDelayMs ? await delayMessages(devnet, variant.feedDelayMs) : undefined;
@@ -250,12 +259,13 @@ const runOn = async (
     calls: 0,
     skipped: 0,
     unverified: 0,
-    overloaded: 0,
+    failed: 0,
+    errors: [],
     differences: [],
     readMs: [],
   };
   const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: RATE });
-  const compared: Compared = { tally, places: new Map() };
+  const compared: Compared = { tally, places: new Map(), random: createRandom(seed) };
   try {
     while (!(await isDeployed(node, traffic.token))) {
       await once(devnet.events, "sealed");
@@ -263,12 +273,12 @@ const runOn = async (
     const watched = watchTraffic(traffic.token);
     const start = (message: Flashblock) => {
       const comparison = compare(ours, node, watched, message, compared);
-      comparisons.add(comparison.catch((error: unknown) => void tally.differences.push(String(error))));
+      comparisons.add(comparison.catch((error: unknown) => void tally.errors.push(String(error))));
     };
     devnet.events.on("message", start);
-    await sleep(seconds * 1_000);
+    await (steps === undefined ? sleep(seconds * 1_000) : undefined);
     const endMs = performance.now() + MAX_EXTRA_MS;
-    while (!isEnough(tally) && performance.now() < endMs) {
+    while (!isEnough(tally, steps) && (steps !== undefined || performance.now() < endMs)) {
       await sleep(FLASHBLOCK_MS);
     }
     devnet.events.off("message", start);
@@ -293,16 +303,16 @@ const runOn = async (
   }
 };
 
-const isEnough = ({ compared, calls }: Pick<Tally, "compared" | "calls">): boolean =>
-  compared >= MIN_COMPARED && calls > 0;
+const isEnough = ({ compared, calls }: Pick<Tally, "compared" | "calls">, steps = MIN_COMPARED): boolean =>
+  compared >= steps && calls > 0;
 
 const quantile = (values: readonly number[], share: number): number =>
   Math.round(values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? 0);
 
-const only = process.env.VARIANT;
+export const takesSteps = true;
 
-/** Compares `pending` of forebay at every flashblock with that of the node that builds the block. */
-export const long = async ({ seconds }: { readonly seconds: number | undefined }) => {
+/** Compares `pending` of forebay at every flashblock with that of the node that builds the block. A step is a compared flashblock. */
+export const long = async ({ seconds, steps }: LongOptions) => {
   const chosen = VARIANTS.filter(({ name }) => only === undefined || name.includes(only));
   const each = Math.max((seconds ?? WHOLE_SECONDS) / chosen.length, MIN_SECONDS);
   const variants: Record<string, unknown> = {};
@@ -311,14 +321,13 @@ export const long = async ({ seconds }: { readonly seconds: number | undefined }
     const comparisons = createComparisons(variant);
     const devnet = await createDevnet({ ...variant.devnet, flashblockMs: FLASHBLOCK_MS, ready: comparisons.ready });
     try {
-      const result = await runOn(devnet, comparisons, variant, each);
+      const result = await runOn(devnet, comparisons, variant, { seconds: each, steps });
       console.log(variant.name, JSON.stringify(result));
       variants[variant.name] = result;
-      passed &&=
-        result.differences.length === 0 &&
-        isEnough(result) &&
-        result.unverified <= result.flashblocks * MAX_UNVERIFIED_SHARE &&
-        result.failures.length === 0;
+      const { differences, errors, failures, unverified, flashblocks } = result;
+      const isWhole =
+        errors.length + failures.length === 0 && unverified <= flashblocks * MAX_UNVERIFIED_SHARE && isEnough(result);
+      passed &&= differences.length === 0 && (isWhole || steps !== undefined);
     } finally {
       await devnet.close();
     }

@@ -217,7 +217,7 @@ const compare = async (world: World, service: Service, isOver: () => boolean): P
 };
 
 /** Starts a service in front of two honest origins and one that lies, and compares its answers for a time. */
-const runRound = async (world: World, nodes: readonly StandInNode[], endMs: number): Promise<void> => {
+const runRound = async (world: World, nodes: readonly StandInNode[], isRunOver: () => boolean): Promise<void> => {
   const { fork, lying, prove } = world.variant;
   const configured = nodes.map(({ url, wsUrl }, index) => ({
     ...{ name: `node${index}`, url, priority: index < lying.length ? 0 : 1 },
@@ -233,8 +233,7 @@ const runRound = async (world: World, nodes: readonly StandInNode[], endMs: numb
   });
   const { tally } = world;
   const lastComparison = tally.comparisons + (isPlanted ? PLANTED_ROUND_COMPARISONS : ROUND_COMPARISONS);
-  const isOver = () =>
-    performance.now() >= endMs || tally.comparisons >= lastComparison || (isPlanted && tally.differences.length > 0);
+  const isOver = () => isRunOver() || tally.comparisons >= lastComparison;
   await Promise.all(Array.from({ length: CLIENTS }, () => compare(world, service, isOver)));
   const proofs = (...labels: readonly string[]) => metric(service.opsUrl, "forebay_state_proofs_total", ...labels);
   const proven = await proofs('result="proven"');
@@ -243,7 +242,7 @@ const runRound = async (world: World, nodes: readonly StandInNode[], endMs: numb
   await service.close();
 };
 
-const run = async (variant: Variant, seconds: number) => {
+const run = async (variant: Variant, seconds: number, steps: number | undefined) => {
   const random = createRandom(seed);
   const chain = new StandInChain(variant.fork, true);
   const blocks = new RandomStateBlocks(chain, seed);
@@ -279,9 +278,12 @@ const run = async (variant: Variant, seconds: number) => {
   const ending = new AbortController();
   const driving = drive(world, blocks, ending.signal);
   const endMs = performance.now() + seconds * 1_000;
+  const isOver = (): boolean =>
+    (steps === undefined ? performance.now() >= endMs : tally.proven >= steps) ||
+    (isPlanted && tally.differences.length > 0);
   let rounds = 0;
-  while (performance.now() < endMs && !(isPlanted && tally.differences.length > 0)) {
-    await runRound(world, nodes, endMs);
+  while (!isOver()) {
+    await runRound(world, nodes, isOver);
     rounds++;
   }
   ending.abort();
@@ -306,11 +308,14 @@ const isEnough = (
   );
 };
 
+export const takesSteps = true;
+
 /**
  * Compares each answer that is labelled proven with the chain's record, while blocks are reorganised. One of three origins lies, in
- * each class of lies, in half of its responses; about witnesses in a quarter. `FAULT=name` plants a fault, which the run must find.
+ * each class of lies, in half of its responses; about witnesses in a quarter. A step is a proven answer. `FAULT=name` plants a fault, which the run must
+ * find.
  */
-export const long = async ({ seconds }: LongOptions) => {
+export const long = async ({ seconds, steps }: LongOptions) => {
   const { FAULT } = process.env;
   if (FAULT !== undefined && !isPlanted) {
     const { differences, output } = await runWithFault(FAULT, FAULT_SECONDS);
@@ -322,9 +327,9 @@ export const long = async ({ seconds }: LongOptions) => {
   const variants: Record<string, unknown> = {};
   let passed = true;
   for (const variant of chosen) {
-    const result = await run(variant, each);
+    const result = await run(variant, each, steps);
     variants[variant.name] = result;
-    passed &&= result.differences.length === 0 && isEnough(result, variant, each);
+    passed &&= result.differences.length === 0 && (steps !== undefined || isEnough(result, variant, each));
   }
   return { claim: "no answer labelled proven differs from the chain's record", variants, passed };
 };

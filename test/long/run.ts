@@ -1,21 +1,40 @@
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 
-/** `npm run long -- <name> [--seconds N]` runs for minutes. It exits with 1 if a claim failed. */
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { seconds: { type: "string" } } });
+/**
+ * `npm run long -- <name> [--seconds N | --steps N]`. Without an option, a run takes minutes. A run of steps is the same for the same
+ * seed, as far as no time decides. It exits with 1 if a claim failed.
+ */
+const USAGE = "npm run long -- <name> [--seconds N | --steps N], where test/long/<name>.ts exists";
+/** A run of steps that hangs ends here: ten times what it takes on two busy cores. */
+const MAX_STEPS_MS = 900_000;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { seconds: { type: "string" }, steps: { type: "string" } },
+});
 const [name = ""] = positionals;
-const seconds = values.seconds === undefined ? undefined : Number(values.seconds);
+const numberOf = (text: string | undefined): number | undefined => (text === undefined ? undefined : Number(text));
+const [seconds, steps] = [numberOf(values.seconds), numberOf(values.steps)];
 const file = new URL(`${name}.ts`, import.meta.url);
-if (!/^[\w-]+$/.test(name) || !existsSync(file) || (seconds !== undefined && !(seconds > 0))) {
-  console.error("npm run long -- <name> [--seconds N], where test/long/<name>.ts exists");
+const isPositive = [seconds, steps].every((value) => value === undefined || value > 0);
+if (!/^[\w-]+$/.test(name) || !existsSync(file) || !isPositive) {
+  console.error(USAGE);
   process.exit(2);
 }
 
-const { long } = await import(file.href);
-if (typeof long !== "function") {
-  console.error(`${name} is no long run`);
+const { long, takesSteps } = await import(file.href);
+if (typeof long !== "function" || (steps !== undefined && takesSteps !== true)) {
+  console.error(`${name} is no long run${steps === undefined ? "" : " that ends by count"}`);
   process.exit(2);
 }
-const result = await long({ seconds });
+if (steps !== undefined) {
+  const end = (): never => {
+    console.error(`${name} did not end within ${MAX_STEPS_MS / 1_000} s`);
+    process.exit(1);
+  };
+  setTimeout(end, MAX_STEPS_MS).unref();
+}
+const result = await long({ seconds, steps });
 console.log(JSON.stringify(result));
 process.exitCode = result.passed === true ? 0 : 1;

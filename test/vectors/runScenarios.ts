@@ -11,8 +11,6 @@ import { createRecordedTruth, type RecordedTruth } from "./recordedTruth.ts";
 import { watchPending } from "./watchPending.ts";
 
 const HEAD_AFTER_MS = 60;
-/** After the last event, so that nothing wrong follows. */
-const TAIL_MS = 300;
 
 export interface ScenarioResult {
   readonly name: string;
@@ -142,7 +140,6 @@ const runOne = async (
   });
   const last = sealed.at(-1) ?? 0;
   await until(async () => Number((await rpc(url, "eth_blockNumber")).body.result) >= last, "the last block is sealed");
-  await wait(TAIL_MS);
   const problems = await watch.end(sealed, scenario.isReorganised);
   return { name: scenario.name, problems, modes: [...watch.modes], samples: watch.samples };
 };

@@ -26,6 +26,9 @@ interface BlockFields {
 
 const POLL_MS = 25;
 const FILTER_MS = 120;
+/** After the last event, so that nothing wrong follows. */
+const TAIL_MS = 300;
+const MAX_LATE_MS = 20_000;
 /** Values of these modes are promised to be true. */
 const TRUE_MODES: ReadonlySet<string> = new Set(["live", "degraded"]);
 
@@ -183,6 +186,12 @@ class Poller {
 
 type Removable = LogId & { readonly removed?: boolean };
 
+/** Whether a client was sent all these logs. */
+const hasLogs = (events: readonly unknown[], expected: readonly string[]): boolean => {
+  const sent = new Set((events as readonly Removable[]).map(logId));
+  return expected.every((id) => sent.has(id));
+};
+
 /** Returns the logs that a client holds in the end, and reports repeated, unknown and wrongly removed ones. */
 const netLogs = (events: readonly Removable[], name: string, problems: string[], isTrue: (id: string) => boolean) => {
   const held = new Set<string>();
@@ -255,13 +264,21 @@ export const watchPending = async (
       return poller.samples;
     },
     end: async (sealed, isReorganised) => {
+      const expected = sealed.flatMap((number) => truth.logsOf(number, Number.POSITIVE_INFINITY));
+      // On a busy machine, the last events are late. Nothing wrong follows after them.
+      const untilMs = performance.now() + MAX_LATE_MS;
+      const isComplete = (): boolean =>
+        newHeads.length >= sealed.length && [logs, polled, pendingLogs].every((list) => hasLogs(list, expected));
+      while (!isComplete() && performance.now() < untilMs) {
+        await wait(POLL_MS);
+      }
+      await wait(TAIL_MS);
       state.isOver = true;
       poller.end();
       await Promise.all([polling, filtering]);
       await readFilter();
       await socket.close();
       const problems = [...poller.problems];
-      const expected = sealed.flatMap((number) => truth.logsOf(number, Number.POSITIVE_INFINITY));
       const all = new Set(expected);
       const isWronglyRemoved = (id: string): boolean => !isReorganised && all.has(id);
       for (const [name, list] of [

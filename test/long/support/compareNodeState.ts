@@ -29,8 +29,7 @@ const READS = 12;
 const LATEST_SHARE = 0.7;
 /** Reads within the newest 256 blocks. */
 const MAX_DEPTH = 250;
-/** Longer than anvil takes to seal a block. */
-const CONFIRM_MS = 1_500;
+const CONFIRM_MS = 100;
 
 interface BlockFields {
   readonly number: string;
@@ -78,9 +77,11 @@ export class NodeStateComparison {
     const { outcomes } = await this.#options.node([
       ...reads.map((read) => [...read, id] as const),
       ["eth_getBlockByNumber", block.number, false],
+      ["eth_getBlockByNumber", "latest", false],
     ]);
+    const [shown, latest] = outcomes.slice(-2).map(({ result }) => result as BlockFields | null | undefined);
     // The node may have replaced the block in the meantime. It has no state of such a block.
-    if ((outcomes.at(-1)?.result as BlockFields | null | undefined)?.hash !== block.hash) {
+    if (shown?.hash !== block.hash) {
       this.tally.replaced++;
       return;
     }
@@ -92,18 +93,27 @@ export class NodeStateComparison {
         continue;
       }
       this.tally.comparisons++;
-      if (result !== expected && (await this.#isRepeated(read, block, expected))) {
+      if (result !== expected && (await this.#isRepeated(read, block, expected, latest?.hash))) {
         const shown = `${read.join(" ")} at ${Number(block.number)} ${block.hash}: ${result}, the node ${expected}`;
         this.tally.differences.push(shown);
       }
     }
   }
 
-  /** Whether the node returns the same value again. While anvil seals a block, it shows parts of it at the block before. */
-  async #isRepeated(read: Read, { hash }: BlockFields, expected: unknown): Promise<boolean> {
-    await sleep(CONFIRM_MS);
-    const { outcomes } = await this.#options.node([[...read, { blockHash: hash }]]);
-    const isRepeated = outcomes[0]?.result === expected;
+  /**
+   * Whether the node returns the same value again when it has sealed another block. While anvil seals a block, it shows parts of it
+   * at the block before.
+   */
+  async #isRepeated(read: Read, { hash }: BlockFields, expected: unknown, latest: Hash | undefined): Promise<boolean> {
+    let outcomes: Awaited<ReturnType<Batch>>["outcomes"];
+    do {
+      await sleep(CONFIRM_MS);
+      ({ outcomes } = await this.#options.node([
+        ["eth_getBlockByNumber", "latest", false],
+        [...read, { blockHash: hash }],
+      ]));
+    } while ((outcomes[0]?.result as BlockFields | null | undefined)?.hash === latest);
+    const isRepeated = outcomes[1]?.result === expected;
     this.tally.unstable += isRepeated ? 0 : 1;
     return isRepeated;
   }

@@ -3,6 +3,7 @@ import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/h
 import { CODES } from "../../../src/jsonrpc/rpcError.ts";
 import { TOKEN_ABI } from "../../devnet/token.ts";
 import { devAccounts } from "../../devnet/traffic.ts";
+import { pick } from "../../support/builders/randomValues.ts";
 
 /** One batch of calls; each outcome is the response's `result` or `error`. */
 export type Batch = (calls: readonly (readonly [method: string, ...params: unknown[]])[]) => Promise<Answered>;
@@ -16,9 +17,12 @@ export interface Outcome {
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
-/** Whether forebay refused a call because too many simulations wait or run. */
-export const isOverloaded = ({ error }: Outcome): boolean =>
-  error?.code === CODES.INTERNAL && error.message.startsWith("too many simulations are ");
+/** Texts of faults of forebay itself. */
+const FAULTS = ["Internal error", "execution failed"];
+
+/** Whether a call has no outcome: forebay refused it because too many simulations run, or had no value of a node in time. */
+export const hasFailed = ({ error }: Outcome): boolean =>
+  error?.code === CODES.INTERNAL && !FAULTS.includes(error.message);
 
 export const createBatch =
   (url: string): Batch =>
@@ -90,6 +94,8 @@ export interface PendingValues {
   readonly mode: string | undefined;
   readonly transactions: string;
   readonly values: ReadonlyMap<string, string>;
+  /** Reads that had no value. */
+  readonly failed: number;
   /** Outcomes of the other calls in the same batch. */
   readonly calls: readonly Outcome[];
 }
@@ -113,11 +119,14 @@ export const readPending = async (
   ];
   const { outcomes, mode } = await batch([...asked, ...calls]);
   const values = new Map<string, string>();
-  const [block, storage] = outcomes.map(({ result }) => result) as [Record<string, unknown>, Record<string, string[]>];
+  const [block, storage] = outcomes.map(({ result }) => result) as [
+    Record<string, unknown> | undefined,
+    Record<string, string[]> | undefined,
+  ];
   for (const field of BLOCK_FIELDS) {
-    values.set(`block ${field}`, String(block[field]));
+    values.set(`block ${field}`, String(block?.[field]));
   }
-  const [words = []] = Object.values(storage);
+  const [words = []] = Object.values(storage ?? {});
   for (const [at, slot] of slots.entries()) {
     values.set(`slot ${slot}`, String(words[at]));
   }
@@ -127,9 +136,10 @@ export const readPending = async (
     }
   }
   return {
-    hash: String(block.hash),
+    hash: String(block?.hash),
     mode,
-    transactions: String(block.transactions),
+    transactions: String(block?.transactions),
+    failed: outcomes.slice(0, asked.length).filter(hasFailed).length,
     values,
     calls: outcomes.slice(asked.length),
   };
@@ -151,16 +161,14 @@ export const readNodePending = async (
   return before === (await identify()) ? read : undefined;
 };
 
-const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)] as T;
-
 /** Creates calls that read, write, create and revert, each as eth_call, eth_estimateGas and eth_createAccessList. */
-export const randomCalls = (token: Address, count: number): readonly PendingCall[] =>
+export const randomCalls = (token: Address, count: number, random: () => number): readonly PendingCall[] =>
   Array.from({ length: count }, (): PendingCall[] => {
-    const from = pick(owners);
-    const to = recipient(Math.floor(Math.random() * RECIPIENTS));
-    const amount = BigInt(Math.floor(Math.random() * 1_000));
+    const from = pick(random, owners);
+    const to = recipient(Math.floor(random() * RECIPIENTS));
+    const amount = BigInt(Math.floor(random() * 1_000));
     const ofToken = (data: `0x${string}`) => ({ from, to: token, data, gas: "0x4c4b40" });
-    const transaction = pick([
+    const transaction = pick(random, [
       ofToken(encodeFunctionData({ abi: TOKEN_ABI, functionName: "balanceOf", args: [to] })),
       ofToken(encodeFunctionData({ abi: TOKEN_ABI, functionName: "transfer", args: [to, amount] })),
       ofToken(encodeFunctionData({ abi: TOKEN_ABI, functionName: "transfer", args: [to, 2n ** 200n] })),

@@ -15,12 +15,15 @@ import { countedBy, stateCounts } from "./stateCounts.ts";
 export interface DevnetVariant {
   readonly source: "feed" | "trace" | "execute";
   readonly seconds: number;
+  /** Ends after this number of blocks instead. */
+  readonly steps: number | undefined;
   readonly seed: number;
 }
 
 const BLOCK_MS = 1_000;
 /** Half of a second, for the two halves of a run. */
 const HALF_MS = 500;
+const CHECK_MS = 10;
 const RATE = 30;
 const CLIENTS = 4;
 const SYSTEM_SLOTS = 40;
@@ -69,7 +72,18 @@ const loseLastMessages = ({ faults }: Devnet, random: () => number): ReadonlySet
 const isDeployed = async (devnet: Devnet, token: string): Promise<boolean> =>
   String(await devnet.rpc("eth_getCode", token, "latest")).length > 2;
 
-const run = async (devnet: Devnet, { source, seconds, seed }: DevnetVariant) => {
+/** Waits for a number of blocks, and for reads that are compared after each. */
+const untilSealed = async (devnet: Devnet, { tally }: NodeStateComparison, blocks: number): Promise<void> => {
+  for (let block = 0; block < blocks; block++) {
+    await once(devnet.events, "sealed");
+    const { comparisons } = tally;
+    while (tally.comparisons === comparisons) {
+      await sleep(CHECK_MS);
+    }
+  }
+};
+
+const run = async (devnet: Devnet, { source, seconds, steps, seed }: DevnetVariant) => {
   const service = await createService({
     nodes: [{ url: devnet.url, wsUrl: devnet.anvilWsUrl }],
     forks: "isthmus",
@@ -96,9 +110,10 @@ const run = async (devnet: Devnet, { source, seconds, seed }: DevnetVariant) => 
     const lossy = loseLastMessages(devnet, createRandom(seed + 1));
     const reorganising = reorganise(devnet, traffic, random, ending.signal);
     const clients = Array.from({ length: CLIENTS }, () => compared.run(ending.signal));
-    await sleep(seconds * HALF_MS);
+    const half = () => (steps === undefined ? sleep(seconds * HALF_MS) : untilSealed(devnet, compared, steps / 2));
+    await half();
     const middleMiB = collectedHeapMiB();
-    await sleep(seconds * HALF_MS);
+    await half();
     ending.abort();
     const [replaced] = await Promise.all([reorganising, ...clients]);
     const { hit = 0, miss = 0 } = await countedBy(service, "stateLookups", "outcome");

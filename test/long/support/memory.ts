@@ -1,9 +1,13 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-/** Options of every long run. Without `seconds` it runs until its whole claim is shown. */
+/**
+ * Options of every long run. Without them it runs until its whole claim is shown. With `steps`, it ends by count, and only a wrong
+ * value fails it: no time, no error and no coverage.
+ */
 export interface LongOptions {
   readonly seconds: number | undefined;
+  readonly steps?: number | undefined;
 }
 
 const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -31,6 +31,7 @@ export interface Untrue {
   readonly tookMs: number;
   /** The heads of the views that the replica held while it was asked. */
   readonly heads: readonly string[];
+  readonly isError: boolean;
   /** It is an error, although an honest node had these views for a while. */
   readonly isAvoidable: boolean;
 }
@@ -157,7 +158,9 @@ export const recordReplica = (service: Service, chain: TruthChain, nodes: readon
         const tookMs = Math.round(endMs - startMs);
         const heads = held.map(({ number, hash }) => `${number} ${hash.slice(0, HASH_START)}`);
         const named = `${question.method} ${JSON.stringify(question.params)}`;
-        return [{ question: named, cacheStatus, text, expected, tookMs, heads, isAvoidable }];
+        return [
+          { question: named, cacheStatus, text, expected, tookMs, heads, isAvoidable, isError: result === undefined },
+        ];
       });
       answers = [];
       // Requests in flight began in views of the last seconds.
