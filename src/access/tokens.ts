@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type * as Jose from "jose";
 import { LRUCache } from "lru-cache";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import { Pieces } from "../limits/pieces.ts";
 import type { ApiKey } from "./apiKeys.ts";
 
 export interface TokenOptions {
@@ -59,16 +60,14 @@ const toKey = (token: string, claims: Jose.JWTPayload): ApiKey => {
 /** Reads the issuer's keys. Rejects if they are larger than the limit: their server may be another than the operator's. */
 const fetchKeySet: Jose.FetchImplementation = async (url, options) => {
   const response = await fetch(url, options);
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
+  const pieces = new Pieces();
   for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    if (bytes > MAX_KEY_SET_BYTES) {
+    pieces.add(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length));
+    if (pieces.bytes > MAX_KEY_SET_BYTES) {
       throw new Error(`the key set is larger than ${MAX_KEY_SET_BYTES} bytes`);
     }
-    chunks.push(chunk);
   }
-  return new Response(Buffer.concat(chunks), { status: response.status });
+  return new Response(new Uint8Array(pieces.join()), { status: response.status });
 };
 
 /** Verifies JSON Web Tokens (RFC 7519) with the public keys of their issuer. */

@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import type { DataHandledable } from "ioredis/built/DataHandler.js";
 import type { Decoder } from "ioredis/built/resp/decoder.js";
+import { maxPieces } from "../limits/pieces.ts";
 import { MAX_PLAIN_BYTES } from "./redisValue.ts";
 
 /** The largest value is an incompressible body with its header. A longer line is not a reply of Redis either. */
@@ -33,6 +34,9 @@ class RedisReplySize {
   /** Values of the reply that have not begun. */
   #missing = 0;
   #replyBytes = 0;
+  /** Chunks and bytes in which the reply has arrived. ioredis holds each chunk. */
+  #chunks = 0;
+  #receivedBytes = 0;
   /** Bytes of a value that are skipped. */
   #skip = 0;
   /** The type of the line that is read. Undefined between lines. */
@@ -43,6 +47,9 @@ class RedisReplySize {
 
   /** Throws RangeError if a reply claims more than a value of forebay can need. */
   check(chunk: Uint8Array): void {
+    this.#chunks++;
+    this.#receivedBytes += chunk.length;
+    requireSize(this.#chunks <= maxPieces(this.#receivedBytes), `a reply in ${this.#chunks} pieces`);
     let at = 0;
     while (at < chunk.length) {
       if (this.#skip > 0) {
@@ -74,6 +81,8 @@ class RedisReplySize {
     if (this.#missing === 0) {
       this.#missing = 1;
       this.#replyBytes = 0;
+      this.#chunks = 0;
+      this.#receivedBytes = 0;
     }
     this.#type = type;
     this.#lineBytes = 0;

@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { brotliDecompressSync } from "node:zlib";
 import type { WebSocket } from "ws";
 import { connectionFault } from "../core/connectionFault.ts";
+import { maxPieces } from "../limits/pieces.ts";
 
 const require = createRequire(import.meta.url);
 /** Loaded on first use. */
@@ -51,6 +52,8 @@ class FeedConnection {
     const { WebSocket } = loadWs();
     this.#socket = new WebSocket(options.url, {
       maxPayload: options.maxFrameBytes,
+      maxFragments: maxPieces(options.maxFrameBytes),
+      maxBufferedChunks: maxPieces(options.maxFrameBytes),
       handshakeTimeout: CONNECT_TIMEOUT_MS,
       perMessageDeflate: false,
     });

@@ -7,6 +7,7 @@ import type { TraceHeaders } from "../core/trace.ts";
 import { mayBeginJsonRpc } from "../jsonrpc/isJsonRpc.ts";
 import type { ResultMemory } from "../jsonrpc/response.ts";
 import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
+import { Pieces } from "../limits/pieces.ts";
 import { RequestMemory } from "./requestMemory.ts";
 
 /** Accepted ids of clients: characters that are safe in a log and in a header. */
@@ -179,8 +180,6 @@ export class HttpRequest implements InboundRequest, Received, RequestProgress, R
   }
 }
 
-const EMPTY = Buffer.alloc(0);
-
 /** Counts the bytes of a body. */
 type BodyMemory = Pick<HttpRequest, "announceBody" | "holdBody">;
 
@@ -202,38 +201,30 @@ export const readBody = (
     onBody(length > maxBytes ? "tooLarge" : "overBudget");
     return;
   }
-  let first: Buffer | undefined;
-  let chunks: Buffer[] | undefined;
-  let bytes = 0;
+  const pieces = new Pieces();
   let isRefused = false;
   // The listener stays and discards the remaining chunks.
   const refuse = (reason: "tooLarge" | "overBudget"): void => {
     isRefused = true;
-    first = undefined;
-    chunks = undefined;
+    pieces.clear();
     onBody(reason);
   };
   request.on("data", (chunk: Buffer) => {
     if (isRefused) {
       return;
     }
-    bytes += chunk.length;
     const isWhole = chunk.length === length;
-    if (bytes > maxBytes) {
+    if (pieces.bytes + chunk.length > maxBytes) {
       refuse("tooLarge");
     } else if (!isWhole && memory?.holdBody(chunk.length) === false) {
       refuse("overBudget");
-    } else if (first === undefined) {
-      first = chunk;
-    } else if (chunks === undefined) {
-      chunks = [first, chunk];
     } else {
-      chunks.push(chunk);
+      pieces.add(chunk);
     }
   });
   request.on("end", () => {
     if (!isRefused) {
-      onBody(chunks === undefined ? (first ?? EMPTY) : Buffer.concat(chunks, bytes));
+      onBody(pieces.join());
     }
   });
 };

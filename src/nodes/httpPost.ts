@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Dispatcher, Pool } from "undici";
 import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
+import { Pieces } from "../limits/pieces.ts";
 import type { HangWatch, RequestInFlight } from "./hangWatch.ts";
 
 /** Copying this many bytes into new memory takes about 0.3 ms. */
@@ -10,11 +11,11 @@ const SLICE_BYTES = 512 * 1024;
 const isJoinedInSlices = (bytes: number): boolean => bytes > 2 * SLICE_BYTES;
 
 /** Joins the chunks of a large response. Other work of the event loop runs between the slices. */
-const joinInSlices = async (chunks: readonly Uint8Array[], bytes: number): Promise<Buffer> => {
-  const joined = Buffer.allocUnsafeSlow(bytes);
+const joinInSlices = async (pieces: Pieces): Promise<Buffer> => {
+  const joined = Buffer.allocUnsafeSlow(pieces.bytes);
   let at = 0;
   let sliceEnd = SLICE_BYTES;
-  for (const chunk of chunks) {
+  for (const chunk of pieces.list()) {
     joined.set(chunk, at);
     at += chunk.length;
     if (at >= sliceEnd) {
@@ -77,7 +78,7 @@ export class HttpPost implements Dispatcher.DispatchHandler, RequestInFlight {
   readonly #options: HttpPostOptions;
   readonly #hangWatch: HangWatch;
   #memory: MemoryUse | undefined;
-  readonly #chunks: Buffer[] = [];
+  readonly #pieces = new Pieces();
   /** Receives a large body of known length, so that its chunks are freed one by one. */
   #whole: Buffer | undefined;
   #onReply: OnReply | undefined;
@@ -148,7 +149,7 @@ export class HttpPost implements Dispatcher.DispatchHandler, RequestInFlight {
       return;
     }
     if (this.#whole === undefined) {
-      this.#chunks.push(chunk);
+      this.#pieces.add(chunk);
     } else {
       this.#whole.set(chunk, start);
     }
@@ -191,11 +192,10 @@ export class HttpPost implements Dispatcher.DispatchHandler, RequestInFlight {
       return;
     }
     if (isJoinedInSlices(this.#bytes)) {
-      void joinInSlices(this.#chunks, this.#bytes).then((body) => this.#endWith(body));
-      return;
+      void joinInSlices(this.#pieces).then((body) => this.#endWith(body));
+    } else {
+      this.#endWith(this.#pieces.join());
     }
-    const [first] = this.#chunks;
-    this.#endWith(this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#bytes));
   }
 
   #endWith(body: Uint8Array): void {
@@ -215,7 +215,7 @@ export class HttpPost implements Dispatcher.DispatchHandler, RequestInFlight {
   /** Ends the request with this error. */
   #fail(error: PostError): void {
     this.#failure = error;
-    this.#chunks.length = 0;
+    this.#pieces.clear();
     this.#whole = undefined;
     this.#end(error);
     this.#controller?.abort(ENDED);

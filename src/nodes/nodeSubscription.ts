@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WebSocket } from "ws";
 import { connectionFault } from "../core/connectionFault.ts";
+import { maxPieces } from "../limits/pieces.ts";
 import { parseNodeUrl } from "./nodeConfig.ts";
 
 const require = createRequire(import.meta.url);
@@ -100,6 +101,8 @@ export class NodeSubscription {
       headers: this.#headers,
       perMessageDeflate: false,
       maxPayload: MAX_PAYLOAD_BYTES,
+      maxFragments: maxPieces(MAX_PAYLOAD_BYTES),
+      maxBufferedChunks: maxPieces(MAX_PAYLOAD_BYTES),
       handshakeTimeout: PING_MS,
     });
     const onAbort = (): void => socket.terminate();

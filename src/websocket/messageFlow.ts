@@ -1,6 +1,7 @@
 import type { WebSocket } from "ws";
 import { TurnClock } from "../jsonrpc/turnClock.ts";
 import { type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
+import { IncompleteMessage } from "./incompleteMessage.ts";
 import type { SendQueue } from "./sendQueue.ts";
 
 /** Messages of one connection in flight at a time. At this number, reading pauses until one is handled. */
@@ -19,11 +20,10 @@ export class MessageFlow {
   #onIdle: (() => void) | undefined;
   #inFlight = 0;
   #isStopped = false;
-  /** Bytes since the last message. */
-  #receivedBytes = 0;
+  readonly #incomplete = new IncompleteMessage();
   #lastCallMs = performance.now();
 
-  /** `received` counts the bytes of a message that is not complete. */
+  /** `received` counts a message that is not complete. */
   constructor(socket: WebSocket, sendQueue: SendQueue, received: MemoryUse | undefined) {
     this.#socket = socket;
     this.#sendQueue = sendQueue;
@@ -40,16 +40,18 @@ export class MessageFlow {
     this.#isStopped = true;
   }
 
-  /** Counts the bytes of a message that is not complete. Returns false if there is no room. */
-  receive(bytes: number): boolean {
-    this.#receivedBytes += bytes;
-    return this.#receivedBytes <= UNCOUNTED_BYTES || this.#received?.trySet(this.#receivedBytes) !== false;
+  /** Counts what a message costs that is not complete. Returns false if there is no room. */
+  receive(chunk: Uint8Array): boolean {
+    const costBytes = this.#incomplete.add(chunk);
+    if (costBytes <= UNCOUNTED_BYTES) {
+      this.#received?.end();
+      return true;
+    }
+    return this.#received?.trySet(costBytes) !== false;
   }
 
   /** Called with a complete message. Returns false if it is discarded. */
   begin(): boolean {
-    this.#receivedBytes = 0;
-    this.#received?.end();
     if (this.#isStopped) {
       return false;
     }

@@ -182,7 +182,7 @@ export class WebSocketConnection {
   #listen(): Promise<void> {
     this.#socket.on("message", (data) => this.#onMessage(data));
     if (this.#options.memory !== undefined) {
-      this.#options.stream.on("data", ({ length }: Buffer) => this.#onBytes(length));
+      this.#options.stream.on("data", (chunk: Buffer) => this.#onBytes(chunk));
     }
     // The close code reports the error to the client: 1009 for a message that is too large.
     this.#socket.on("error", () => undefined);
@@ -204,9 +204,9 @@ export class WebSocketConnection {
     this.#subscriptions.clear();
   }
 
-  /** Counts the bytes of a message that is not complete. */
-  #onBytes(bytes: number): void {
-    if (!this.#flow.receive(bytes)) {
+  /** Counts what a message costs that is not complete. */
+  #onBytes(chunk: Buffer): void {
+    if (!this.#flow.receive(chunk)) {
       this.close(TRY_AGAIN_LATER, overBudget().message);
       this.terminate();
     }

@@ -8,6 +8,7 @@ import { createRequestIds } from "../http/httpRequest.ts";
 import { endUpgrade, rejectUpgrade } from "../http/upgrades.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
+import { maxPieces } from "../limits/pieces.ts";
 import { Places } from "../limits/places.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { MessageTurns } from "./messageFlow.ts";
@@ -152,6 +153,8 @@ export class WebSockets {
     return new WebSocketServer({
       noServer: true,
       maxPayload: this.#options.maxBodyBytes,
+      maxFragments: maxPieces(this.#options.maxBodyBytes),
+      maxBufferedChunks: maxPieces(this.#options.maxBodyBytes),
       // Compressing each message for each reader costs more memory and time than it saves.
       perMessageDeflate: false,
       clientTracking: false,

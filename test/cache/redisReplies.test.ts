@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { RedisStore } from "../../src/cache/redisStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { until } from "../support/clients/until.ts";
@@ -12,14 +13,26 @@ interface SpoiledRedis {
   readonly url: string;
   /** Replaces the replies to MGET from now on. Undefined passes them on. */
   spoil(reply: ((client: Socket) => void) | undefined): void;
+  /** Whether each byte of the replies is sent alone. */
+  drip(isDripping: boolean): void;
   /** Number of replaced replies. */
   spoiled(): number;
 }
+
+/** Sends each byte in a turn of its own, until the connection is closed. */
+const drip = async (client: Socket, bytes: Uint8Array): Promise<void> => {
+  client.setNoDelay(true);
+  for (let at = 0; at < bytes.length && !client.destroyed; at++) {
+    client.write(bytes.subarray(at, at + 1));
+    await nextTurn();
+  }
+};
 
 const startSpoiledRedis = async (t: TestContext): Promise<SpoiledRedis> => {
   const redis = await startRedis(t);
   let reply: ((client: Socket) => void) | undefined;
   let spoiled = 0;
+  let isDripping = false;
   const server = createServer((client) => {
     const upstream = connect(redis.port, "127.0.0.1");
     client.on("data", (chunk: Buffer) => {
@@ -30,7 +43,7 @@ const startSpoiledRedis = async (t: TestContext): Promise<SpoiledRedis> => {
         upstream.write(chunk);
       }
     });
-    upstream.on("data", (chunk: Buffer) => client.write(chunk));
+    upstream.on("data", (chunk: Buffer) => (isDripping ? void drip(client, chunk) : client.write(chunk)));
     upstream.on("error", () => client.destroy());
     client.on("error", () => upstream.destroy()).on("close", () => upstream.destroy());
   });
@@ -42,6 +55,9 @@ const startSpoiledRedis = async (t: TestContext): Promise<SpoiledRedis> => {
     url: `redis://127.0.0.1:${address.port}`,
     spoil: (next) => {
       reply = next;
+    },
+    drip: (next) => {
+      isDripping = next;
     },
     spoiled: () => spoiled,
   };
@@ -115,6 +131,22 @@ test("a value of Redis that claims 1 GiB closes the connection before it is rece
   assert.equal(await store.get("key"), undefined);
   await closed.promise;
   assert.ok(sentBytes < 64 * 1024 * 1024, `${sentBytes} bytes were sent`);
+  redis.spoil(undefined);
+  await untilRead(store);
+});
+
+test("a reply of Redis in pieces of one byte is read, and one in more pieces than it can need ends the connection", async (t) => {
+  const { redis, store } = await startStore(t);
+  redis.drip(true);
+  await untilRead(store);
+  redis.drip(false);
+  const closed = Promise.withResolvers<void>();
+  redis.spoil((client) => {
+    client.once("close", () => closed.resolve());
+    void drip(client, Buffer.from(`*1\r\n$100000\r\n${"a".repeat(100_000)}\r\n`));
+  });
+  assert.equal(await store.get("key"), undefined);
+  await closed.promise;
   redis.spoil(undefined);
   await untilRead(store);
 });

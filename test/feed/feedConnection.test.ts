@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { type TestContext, test } from "node:test";
+import type { WebSocket } from "ws";
 import { connectFeed, type FeedConnectionOptions } from "../../src/feed/feedConnection.ts";
 import { createFakeFeed, type FakeFeed, type FakeFeedOptions } from "../support/fakes/fakeFeed.ts";
 
@@ -78,4 +79,25 @@ test("an HTTP rejection ends as refused, and a gateway error as closed", async (
   assert.equal(await ending(t, feed).promise, "refused");
   status = 502;
   assert.equal(await ending(t, feed).promise, "closed");
+});
+
+/** Sends a message in frames of one byte each. */
+const sendInFrames = (socket: WebSocket, text: string): void => {
+  for (let at = 0; at < text.length; at++) {
+    socket.send(text.slice(at, at + 1), { fin: at === text.length - 1 });
+  }
+};
+
+test("a message in frames of one byte is read, and more frames than it can need end the connection", async (t) => {
+  const feed = await start(t);
+  const connected = feed.connected();
+  const frames: string[] = [];
+  const onFrame = (bytes: Uint8Array): boolean => frames.push(String(bytes)) > 0;
+  const connection = ending(t, feed, { onFrame, maxFrameBytes: 2_000 });
+  const socket = await connected;
+  const message = `{"a":"${"x".repeat(900)}"}`;
+  sendInFrames(socket, message);
+  sendInFrames(socket, "x".repeat(1_900));
+  assert.equal(await connection.promise, "closed");
+  assert.deepEqual(frames, [message]);
 });
