@@ -5,7 +5,6 @@ import type { Endpoint } from "../http/endpoint.ts";
 import { PassThroughHandler } from "../http/passThroughHandler.ts";
 import { createHandlers } from "../methods/handlers.ts";
 import { createProvenHandlers } from "../methods/provenHandlers.ts";
-import { nodeName } from "../nodes/nodeConfig.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { createChainDispatch } from "./chainDispatch.ts";
 import { createChainEndpoint } from "./chainEndpoint.ts";
@@ -93,11 +92,6 @@ const withPrices = (config: ChainConfig, { prices, units }: Shared["usage"]): Ch
 
 /** Starts a chain: connects to its nodes, and creates its endpoint. */
 export const createChainRuntime = (config: ChainConfig, shared: Shared): ChainRuntime => {
-  shared.telemetry.series.beginChain({
-    chain: config.name,
-    nodes: config.nodes.map(nodeName),
-    parts: new Set(config.pending.feeds.length > 0 ? ["feed"] : []),
-  });
   const priced = withPrices(config, shared.usage);
   const ending = new AbortController();
   return new ChainRuntime(priced, shared, createChainSources(priced, shared, ending.signal), ending);

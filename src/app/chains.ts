@@ -7,6 +7,7 @@ import { lagWaitMs } from "../heads/decideHead.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { trackInFlight } from "../http/trackInFlight.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
+import { ChainTelemetry } from "../telemetry/chainTelemetry.ts";
 import { removeMetricSeries } from "../telemetry/promClient.ts";
 import { type ChainRuntime, createChainRuntime } from "./chainRuntime.ts";
 import type { Shared } from "./shared.ts";
@@ -26,6 +27,7 @@ export class Chains {
     this.#options = options;
     this.#active = options.configs.map((config) => this.#start(config));
     for (const active of this.#active) {
+      active.measured.show();
       void active.beginState([]);
     }
     this.#publish();
@@ -84,7 +86,14 @@ export class Chains {
     }
     this.#active = next;
     this.#publish();
-    for (const active of before.filter((each) => !next.includes(each))) {
+    const replaced = before.filter((active) => !next.includes(active));
+    for (const { measured } of replaced) {
+      measured.hide();
+    }
+    for (const { measured } of started) {
+      measured.show();
+    }
+    for (const active of replaced) {
       this.#retire(active);
     }
   }
@@ -173,6 +182,8 @@ class ActiveChain {
   readonly config: ChainConfig;
   readonly chain: ChainRuntime;
   readonly endpoint: Endpoint;
+  /** Its gauges are shown while it is active. */
+  readonly measured: ChainTelemetry;
   readonly #idle: () => Promise<void>;
   readonly #wrongChain = Promise.withResolvers<never>();
   #isKnown = false;
@@ -183,7 +194,13 @@ class ActiveChain {
     // A node of another chain is suspended. The error matters only to `untilReady`.
     this.#wrongChain.promise.catch(() => undefined);
     this.config = config;
-    this.chain = createChainRuntime(config, { ...shared, onWrongChain: this.#wrongChain.reject });
+    this.measured = new ChainTelemetry(shared.telemetry, {
+      chain: config.name,
+      nodes: config.nodes.map(nodeName),
+      parts: new Set(config.pending.feeds.length > 0 ? ["feed"] : []),
+    });
+    const { telemetry } = this.measured;
+    this.chain = createChainRuntime(config, { ...shared, telemetry, onWrongChain: this.#wrongChain.reject });
     const { endpoint, idle } = trackInFlight(this.chain.endpoint);
     this.endpoint = endpoint;
     this.#idle = idle;

@@ -14,20 +14,22 @@ export type Counter = PromClient.Counter;
 export type Gauge = PromClient.Gauge;
 export type Histogram = PromClient.Histogram;
 
-/**
- * Removes the gauge series of a chain or node that is no longer served.
- * Otherwise its last value stays in dashboards and alerts.
- */
+/** Whether a metric is a gauge of each chain. prom-client's types lack the names of labels. */
+export const isChainGauge = (metric: unknown): metric is Gauge =>
+  metric instanceof Gauge &&
+  "labelNames" in metric &&
+  Array.isArray(metric.labelNames) &&
+  metric.labelNames.includes("chain");
+
+/** Removes the series of a chain or node that is no longer served. Otherwise they stay in dashboards and alerts. */
 export const removeMetricSeries = async (registry: Registry, chain: string, node?: string): Promise<void> => {
   for (const { name } of registry.getMetricsAsArray()) {
     const metric = registry.getSingleMetric(name);
-    if (!(metric instanceof Gauge)) {
-      continue;
-    }
-    const { values } = await metric.get();
+    const values = (await metric?.get())?.values ?? [];
     for (const { labels } of values) {
-      if (labels.chain === chain && (node === undefined || labels.node === node)) {
-        metric.remove(labels);
+      // The buckets of a histogram have one more label than its series.
+      if (labels.chain === chain && (node === undefined || labels.node === node) && !("le" in labels)) {
+        metric?.remove(labels);
       }
     }
   }

@@ -88,6 +88,9 @@ export class HistogramSeries {
 
   /** Copies the observations to the histogram. */
   flush(): void {
+    if (!this.#counts.some((count) => count > 0)) {
+      return;
+    }
     const stored = this.#histogram.seriesOf(this.#labels);
     for (const [bucket, count] of this.#counts.entries()) {
       const bound = this.#bounds[bucket];
