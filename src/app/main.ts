@@ -77,6 +77,9 @@ const opened = <T>(server: T | undefined): T => {
   return server;
 };
 
+/** Period of the checks whether a process that shares its port can serve. */
+const READY_POLL_MS = 50;
+
 interface RunningParts {
   readonly ports: Ports;
   readonly shared: ProcessParts;
@@ -127,12 +130,15 @@ class RunningForebay implements Forebay {
     });
   }
 
-  /** Opens the ports. Rejects if a port is in use. */
+  /** Opens the ports. Rejects if a port is in use. A process that shares its port opens it when it can serve. */
   async open(): Promise<void> {
+    this.#ops = await this.#ports.openOps(this.#opsOptions());
+    while (this.#config.server.reusePort && this.#readiness.report(undefined).status !== 200) {
+      await wait(READY_POLL_MS);
+    }
     this.#http = await this.#openHttp();
     // Chains may have become known while the port was opened.
     this.#http.setRoutes(this.#chains.routes);
-    this.#ops = await this.#ports.openOps(this.#opsOptions());
   }
 
   get url(): string {

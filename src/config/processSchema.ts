@@ -110,6 +110,10 @@ export const serverSchema = z.strictObject({
     .regex(/^\/[\w./-]+$/, "a path such as /healthz")
     .optional()
     .describe("Path on `port` that answers GET with 200 while the process is ready, else 503; none by default"),
+  reusePort: z
+    .boolean()
+    .default(false)
+    .describe("Whether other processes of this machine listen on `port` too; needs Linux and `cache.redis`"),
   keepAliveMs: milliseconds(75_000).describe("Idle time after which a connection is closed; above the load balancer's"),
   maxBodyBytes: count(5 * 1024 * 1024).describe("Maximum size of a request"),
   maxBatch: count(1_000).describe("Maximum of calls in one batch"),

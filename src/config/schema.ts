@@ -1,7 +1,16 @@
 import { z } from "zod";
+import { callLimitOf } from "../access/rateLimits.ts";
 import { chainSchema } from "./chainSchema.ts";
 import { lowerCaseName } from "./optionTypes.ts";
 import { accessSchema, cacheSchema, serverSchema, tracingSchema, usageSchema } from "./processSchema.ts";
+
+type Access = z.infer<typeof accessSchema>;
+
+/** Whether any client has a limit of calls. */
+const hasCallLimit = ({ limitPerKey, limitPerAddress, keys }: Access): boolean =>
+  limitPerKey !== undefined ||
+  limitPerAddress !== undefined ||
+  keys.some(({ limit }) => limit !== undefined && callLimitOf(limit) !== undefined);
 
 /** The whole configuration. The `describe` texts are copied into docs/configuration.md and the JSON Schema. */
 export const configSchema = z
@@ -34,6 +43,14 @@ export const configSchema = z
   })
   .refine(({ access: { limitStore }, cache: { redis } }) => limitStore === "memory" || redis !== undefined, {
     error: "limits in Redis require cache.redis",
+    path: ["access", "limitStore"],
+  })
+  .refine(({ cache: { redis }, server: { reusePort } }) => !reusePort || redis !== undefined, {
+    error: "processes that share a port share limits, budgets, filters and nonces in Redis: set cache.redis",
+    path: ["server", "reusePort"],
+  })
+  .refine(({ access, server: { reusePort } }) => !reusePort || access.limitStore === "redis" || !hasCallLimit(access), {
+    error: "with server.reusePort, processes count calls together: set access.limitStore to redis",
     path: ["access", "limitStore"],
   })
   .superRefine(({ chains, server: { readiness } }, context) => {

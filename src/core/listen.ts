@@ -4,6 +4,8 @@ import type { Server } from "node:net";
 export interface ListenOptions {
   readonly host: string;
   readonly port: number;
+  /** Whether other processes may listen on the port too. Linux gives each new connection to one of them. */
+  readonly reusePort?: boolean;
   /** The option and the flag that set host and port, for errors. */
   readonly setting: string;
 }
@@ -16,8 +18,14 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /** Listens on host and port. Rejects with an error that names the reason and the setting. */
-export const listen = async (server: Server, { host, port, setting }: ListenOptions): Promise<void> => {
-  server.listen(port, host);
+export const listen = async (
+  server: Server,
+  { host, port, reusePort = false, setting }: ListenOptions,
+): Promise<void> => {
+  if (reusePort && process.platform !== "linux") {
+    throw new Error(`cannot listen on ${host}:${port}: server.reusePort needs Linux`);
+  }
+  server.listen({ port, host, reusePort });
   try {
     await once(server, "listening");
   } catch (error) {

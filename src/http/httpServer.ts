@@ -28,6 +28,8 @@ export interface HttpServerOptions
   readonly routes: ReadonlyMap<string, Endpoint>;
   readonly host: string;
   readonly port: number;
+  /** Whether other processes may listen on the port too. Default: no. */
+  readonly reusePort?: boolean;
   readonly keepAliveMs: number;
   readonly corsOrigins: "*" | readonly string[];
   /** Answers GET with the readiness, without a key. */
@@ -126,8 +128,13 @@ export class HttpServer {
   /** Starts a server. Resolves when it accepts connections. `port` 0 selects a free port. */
   static async listen(options: HttpServerOptions): Promise<HttpServer> {
     const server = new HttpServer(options);
-    const { host, port } = options;
-    await listen(server.#server, { host, port, setting: "server.host and server.port, or --host and --port" });
+    const { host, port, reusePort = false } = options;
+    await listen(server.#server, {
+      host,
+      port,
+      reusePort,
+      setting: "server.host and server.port, or --host and --port",
+    });
     return server;
   }
 

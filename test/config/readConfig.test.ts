@@ -20,12 +20,12 @@ const faultsOf = (run: () => unknown): readonly string[] => {
   return [];
 };
 
-const withFile = (content: string, use: (file: string) => void) => {
+const withFile = <T>(content: string, use: (file: string) => T): T => {
   const folder = mkdtempSync(join(tmpdir(), "forebay-config-"));
   try {
     const file = join(folder, "forebay.yaml");
     writeFileSync(file, content);
-    use(file);
+    return use(file);
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -195,6 +195,22 @@ test("a removed option is a fault that says what holds instead", () => {
       ],
     );
   });
+});
+
+test("processes that share a port need Redis, also for their limits of calls", () => {
+  const faults = (more: string): readonly string[] => {
+    const content = `chains: [{ name: a, nodes: [{ url: "http://a" }] }]\nserver: { reusePort: true }\n${more}`;
+    return withFile(content, (file) => faultsOf(() => read(["--config", file])));
+  };
+  assert.deepEqual(faults(""), [
+    "server.reusePort: processes that share a port share limits, budgets, filters and nonces in Redis: set cache.redis",
+  ]);
+  const redis = 'cache: { redis: "redis://r" }';
+  assert.deepEqual(faults(`${redis}\naccess: { limitPerAddress: { calls: 5 } }`), [
+    "access.limitStore: with server.reusePort, processes count calls together: set access.limitStore to redis",
+  ]);
+  assert.deepEqual(faults(`${redis}\naccess: { limitStore: redis, limitPerAddress: { calls: 5 } }`), []);
+  assert.deepEqual(faults(redis), []);
 });
 
 test("payments have exactly one kind of price", () => {

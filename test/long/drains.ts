@@ -1,0 +1,91 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { freePort } from "../bench/support/nginx.ts";
+import { type SharedPortUse, useSharedPort } from "../support/clients/sharedPort.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { startRedis } from "../support/servers/redis.ts";
+import { launchReplica, type Replica } from "../support/servers/replica.ts";
+
+interface DrainsOptions {
+  readonly seconds?: number | undefined;
+}
+
+const DRAINS = 5;
+/** Of one drain. Each has one request. */
+const CONNECTIONS = 11_000;
+const CLIENTS = 40;
+/** The process ends after this share of the connections. */
+const BEFORE_SHARE = 0.25;
+/** The kernel resets a connection that comes between the last turn of the listener and its end. */
+const MAX_RESETS = 10;
+/** A shorter run has one drain. */
+const WHOLE_SECONDS = 60;
+const MAX_SHOWN = 5;
+
+/**
+ * Two processes share a port. One after the other ends and is replaced, under clients that connect anew for each request.
+ * Counts the new connections that the kernel resets. No other request fails.
+ */
+export const long = async ({ seconds }: DrainsOptions) => {
+  const ends: (() => unknown)[] = [];
+  const t = { after: (end: () => unknown) => ends.unshift(end) };
+  const uses: SharedPortUse[] = [];
+  const exits: (number | null)[] = [];
+  try {
+    const [node, redis, port, folder] = await Promise.all([
+      createFakeNode(),
+      startRedis(t),
+      freePort(),
+      mkdtemp(join(tmpdir(), "forebay-drains-")),
+    ]);
+    t.after(() => rm(folder, { recursive: true, force: true }));
+    t.after(() => node.close());
+    const start = async (): Promise<Replica> => {
+      const opsPort = await freePort();
+      const file = join(folder, `${opsPort}.json`);
+      const server = { port, opsPort, reusePort: true, drainDelayMs: 0 };
+      const chains = [{ name: "chain", nodes: [{ url: node.url }] }];
+      await writeFile(file, JSON.stringify({ chains, server, cache: { redis: redis.url } }));
+      const replica = await launchReplica({ opsPort, args: ["--config", file] });
+      t.after(() => replica.kill());
+      return replica;
+    };
+    const replicas = [await start(), await start()];
+    const drains = seconds === undefined || seconds >= WHOLE_SECONDS ? DRAINS : 1;
+    for (let drain = 0; drain < drains; drain++) {
+      const [ending] = replicas.splice(0, 1);
+      let ended: Promise<number | null> | undefined;
+      const use = await useSharedPort(port, {
+        clients: CLIENTS,
+        requests: 1,
+        isOver: ({ connections }) => connections >= CONNECTIONS,
+        onAnswer: ({ connections }) => {
+          if (ended === undefined && connections >= CONNECTIONS * BEFORE_SHARE) {
+            ending?.stop();
+            ended = ending?.ended;
+          }
+        },
+      });
+      uses.push(use);
+      exits.push((await ended) ?? null);
+      replicas.push(await start());
+    }
+  } finally {
+    for (const end of ends) {
+      await end();
+    }
+  }
+  const resets = uses.reduce((sum, use) => sum + use.resets, 0);
+  const failures = uses.flatMap((use) => use.failures);
+  return {
+    name: "drains",
+    passed: resets <= MAX_RESETS && failures.length === 0 && exits.every((code) => code === 0),
+    resets,
+    resetsOfDrains: uses.map((use) => use.resets),
+    connections: uses.reduce((sum, use) => sum + use.connections, 0),
+    failed: failures.length,
+    failures: failures.slice(0, MAX_SHOWN),
+    exits,
+  };
+};
