@@ -197,7 +197,7 @@ export interface ReadNodes<Each extends HedgedNode = UpstreamNode> {
 
 /**
  * Sends slow reads to another node too. A hedge is early, and only for a small share of all reads. A read is late when half of its
- * time is over: then the next node gets it in any case, and the one after it when half of the rest is over.
+ * time is over. Then the next node gets it in any case. The one after it gets it when half of the rest is over.
  */
 export class Hedge {
   readonly #chain: string;

@@ -1,5 +1,5 @@
 import type { CallUsage, Context, InboundRequest, Received } from "../core/context.ts";
-import { NodeError } from "../core/node.ts";
+import { isNodeFault, NodeError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { NODE_SPAN, type Tracer } from "../core/trace.ts";
 import type { Call } from "../jsonrpc/call.ts";
@@ -24,7 +24,7 @@ const outcomeLabel = (error: RpcError | undefined, context: Pick<InboundRequest,
     return "timeout";
   }
   if (error instanceof NodeError) {
-    return "nodeError";
+    return isNodeFault(error.kind) ? "unavailable" : "nodeError";
   }
   switch (error.code) {
     case CODES.METHOD_NOT_FOUND:
@@ -128,8 +128,8 @@ const MAX_METHOD_LENGTH = 64;
 type LoggedContext = Pick<InboundRequest, "caller" | "received" | "signal"> & Pick<Partial<Context>, "span">;
 type CallOutcome = Outcome<LoggedContext, RpcResponse>;
 
-/** Whether forebay or a node failed, and not the client. */
-const isFailure = (error: RpcError): boolean => error.status >= 500 || error.code === CODES.INTERNAL;
+/** The outcomes of calls that forebay or a node failed to answer. */
+const FAILED: ReadonlySet<OutcomeLabel> = new Set(["unavailable", "timeout", "internal"]);
 
 /** Returns the trace id of a `traceparent` header. */
 const traceIdOf = (headers: Received["traceHeaders"]): string | undefined => headers?.traceparent.split("-", 2)[1];
@@ -198,12 +198,10 @@ export const createCallLog = (chain: string, { log, requestLog }: Pick<Telemetry
     if (log.isLevelEnabled("debug")) {
       log.debug(formatCall(chain, outcome), "call");
     }
-    if (outcome.error !== undefined && outcome.context.signal.aborted) {
-      return;
-    }
-    if (outcome.error !== undefined && isFailure(outcome.error)) {
+    const label = outcomeLabel(outcome.error, outcome.context);
+    if (FAILED.has(label)) {
       failed(outcome);
-    } else if (outcome.seconds > SLOW_SECONDS) {
+    } else if (label !== "left" && outcome.seconds > SLOW_SECONDS) {
       slow(outcome);
     }
   };

@@ -1,6 +1,9 @@
 import { BYTES, CHAIN, METHOD, type MetricFactory, SECONDS } from "./metricFactory.ts";
 
-/** The result of a call. `left`: the client disconnected before the result. */
+/**
+ * The result of a call. `left`: the client disconnected before the result. `nodeError`: an error that every node would return.
+ * `unavailable`: no node could answer, or the one that did returned an error of its own.
+ */
 const OUTCOMES = [
   "ok",
   "left",

@@ -116,6 +116,16 @@ export const NODE_FAULTS: Readonly<Record<string, AlertFault>> = {
       return { opsUrl, begin: () => node.close(), call: () => readAccounts(url) };
     },
   },
+  "the only node returns errors that no one knows": {
+    alerts: ["ForebayErrors", "ForebayNodeErrors"],
+    start: async (t) => {
+      const node = await startLiveNode(t);
+      const { url, opsUrl } = await serve(t, { nodes: [{ url: node.url }] });
+      node.faults.error = { code: -32_603, message: "zorp" };
+      node.faults.methods = ["eth_getBalance"];
+      return { opsUrl, call: () => readAccounts(url) };
+    },
+  },
   "the node is slow": {
     alerts: ["ForebaySlow"],
     start: async (t) => {
