@@ -3,7 +3,9 @@ import type { Context } from "../core/context.ts";
 import { type Check, UnverifiedError } from "../core/node.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import type { NodeSource, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import { chainForks } from "../ethereum/chainForks.ts";
 import type { Hash } from "../ethereum/hex.ts";
+import { hasLagoon } from "../ethereum/rules.ts";
 import type { Finality } from "../heads/canonicalChain.ts";
 import { ChainIdentity } from "../heads/chainIdentity.ts";
 import type { Agree } from "../heads/decideHead.ts";
@@ -188,7 +190,11 @@ export class Upstreams implements NodeSource {
     const onWrongAnswer = (name: string, check: Check): void =>
       this.nodes.find((node) => node.name === name)?.recordWrongAnswer(new UnverifiedError(name, check, true));
     const evidence = new Evidence({ chain, nodes: () => this.nodes, off: checksOff, onWrongAnswer }, this.#telemetry);
-    return new Verifier(verify, evidence, this.#verifyPool);
+    const hasLagoonTime = (): boolean => {
+      const forks = chainForks(this.genesis.chainId);
+      return forks !== undefined && hasLagoon(forks);
+    };
+    return new Verifier(verify, evidence, this.#verifyPool, hasLagoonTime);
   }
 
   #createPool(): NodePool {

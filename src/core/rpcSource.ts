@@ -62,6 +62,8 @@ export interface RpcResponse extends Reply {
    * required, or a hash verifies the response.
    */
   readonly isConfirmed?: boolean | undefined;
+  /** Types that forebay does not know leave a part of it unchecked, and another node may show more. */
+  readonly isPartial?: boolean;
   /** The source of a response at `pending`. */
   readonly pending?: PendingMode;
   readonly proof?: Proof | undefined;

@@ -2,6 +2,7 @@ import { isNull, type RpcResponse } from "../core/rpcSource.ts";
 import { formatTransaction, type RpcTransaction, type TransactionLocation } from "../ethereum/formatTransaction.ts";
 import { type Hash, isHash, isQuantity } from "../ethereum/hex.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
+import { formatPostExec } from "../ethereum/postExec.ts";
 import { formatReceipt, type RpcReceipt } from "../ethereum/receipt.ts";
 import { DEPOSIT_TYPE, type SignedTransaction } from "../ethereum/transaction.ts";
 import { recoverSender } from "../evm/senders/recoverAddress.ts";
@@ -9,7 +10,7 @@ import { type Fields, isFields } from "../json/jsonBytes.ts";
 import { runSliced } from "../state/runSliced.ts";
 import { boundBlock } from "../verification/boundBlock.ts";
 import { parseReceipt } from "../verification/checkReceipts.ts";
-import { encodeRpcTransaction } from "../verification/checkTransactions.ts";
+import { encodeRpcTransaction, parseRpcPostExec } from "../verification/encodeRpcTransaction.ts";
 import { NotProvenError } from "./notProven.ts";
 import {
   type ProvenCall,
@@ -49,6 +50,10 @@ const transactionAt = ({ block, fields, transactions }: RootedBlock, index: numb
 };
 
 const formatAt = (rooted: RootedBlock, index: number): RpcTransaction => {
+  const postExec = parseRpcPostExec(rooted.transactions[index] ?? {});
+  if (postExec !== undefined) {
+    return formatPostExec(postExec, { blockHash: rooted.block.hash, transactionIndex: index });
+  }
   const { transaction, location } = transactionAt(rooted, index);
   return formatTransaction(transaction, location);
 };
@@ -63,14 +68,13 @@ function* eachOf<T>({ transactions }: RootedBlock, format: (index: number) => T)
   return all;
 }
 
-/** The fees of receipts on an OP-stack chain, which deposits show, are under no root. Neither is gas since EIP-7778. */
-const hasUnboundGas = ({ fields, transactions }: RootedBlock): boolean =>
-  transactions.some(({ type }) => isQuantity(type) && Number(type) === DEPOSIT_TYPE) ||
-  fields.blockAccessListHash !== undefined;
+/** The fees of receipts on an OP-stack chain, which deposits show, are under no root. */
+const hasUnboundFees = ({ transactions }: RootedBlock): boolean =>
+  transactions.some(({ type }) => isQuantity(type) && Number(type) === DEPOSIT_TYPE);
 
 /** Creates the function that formats the receipt at an index. Throws if the block or the transaction has unbound fees. */
 const receiptFormatter = (rooted: RootedBlock, list: readonly Fields[]): ((index: number) => RpcReceipt) => {
-  if (hasUnboundGas(rooted)) {
+  if (hasUnboundFees(rooted)) {
     throw new NotProvenError("noProof", "checked");
   }
   const receipts = list.map(parseReceipt);

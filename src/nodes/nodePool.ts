@@ -326,6 +326,9 @@ class PoolRead {
     if (this.#isOutsideView(node, response)) {
       return "outsideView";
     }
+    if (response.isPartial === true) {
+      return "unverified";
+    }
     return this.#request.nullIsError === true && isNull(response) ? "unexpectedNull" : undefined;
   }
 

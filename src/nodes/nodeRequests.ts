@@ -52,7 +52,8 @@ const createResponse = (
 ): RpcResponse => {
   const { proof, block = readResponseBlock(body, request.blockField) } = verified;
   const status = request.write ? METHOD : MISS;
-  return { body, node, status, ...(block && { block }), ...(proof && { proof }) };
+  const part = verified.isPartial ? { isPartial: true } : undefined;
+  return { body, node, status, ...(block && { block }), ...(proof && { proof }), ...part };
 };
 
 type Delays = Iterator<number, undefined>;

@@ -1,9 +1,22 @@
 import { hash } from "node:crypto";
 import { isQuantity } from "../ethereum/hex.ts";
+import type { GasRefund } from "../ethereum/postExec.ts";
 import { createdAddress } from "../ethereum/receipt.ts";
 import { asText, type Fields } from "../json/jsonBytes.ts";
 import { members } from "../json/members.ts";
-import { bytesOf, digitsOf, fieldsOf, isAbsent, isDeposit, isNumber, isSame, listOf, numberOf } from "./jsonFields.ts";
+import { parseRpcPostExec } from "./encodeRpcTransaction.ts";
+import {
+  bytesOf,
+  digitsOf,
+  fieldsOf,
+  isAbsent,
+  isDeposit,
+  isNumber,
+  isSame,
+  listOf,
+  numberOf,
+  rpcTypeOf,
+} from "./jsonFields.ts";
 
 /** The transactions of a block whose transactionsRoot is verified. Plain data, sent to a thread. */
 export interface BlockTransactions {
@@ -11,6 +24,8 @@ export interface BlockTransactions {
   readonly number: bigint;
   /** One row of fixed width for each transaction. A text is copied between threads faster than objects. */
   readonly rows: string;
+  /** The gas that the block gives back. */
+  readonly refunds: readonly GasRefund[];
 }
 
 const HASH_WIDTH = 64;
@@ -19,8 +34,15 @@ const NONCE_WIDTH = 16;
 const NONCE_AT = HASH_WIDTH + ADDRESS_WIDTH;
 const TRANSACTION_WIDTH = NONCE_AT + NONCE_WIDTH;
 
+/** Stands for a recipient that is not compared: nodes state none, `null` or zero, or forebay does not know the type. */
+const ANY = "?";
+const MAX_SIGNED_TYPE = 4;
+
 /** The hash, then the recipient, then the nonce. A column without a value has spaces. */
 const formatTransactionRow = (fields: Fields): string => {
+  if (rpcTypeOf(fields) > MAX_SIGNED_TYPE && !isDeposit(fields)) {
+    return (digitsOf(fields.hash, 32) + ANY.padStart(ADDRESS_WIDTH)).padEnd(TRANSACTION_WIDTH);
+  }
   const recipient = isAbsent(fields.to) ? "" : digitsOf(fields.to, 20);
   // The hash of a deposit does not cover a nonce.
   const nonce = isDeposit(fields) ? "" : numberOf(fields.nonce).toString(16);
@@ -34,6 +56,7 @@ export const formatTransactions = (block: Fields): BlockTransactions => ({
   rows: listOf(block.transactions)
     .map((item) => formatTransactionRow(item as Fields))
     .join(""),
+  refunds: parseRpcPostExec(fieldsOf(listOf(block.transactions).at(-1) ?? {}))?.refunds ?? [],
 });
 
 /** Whether the contract in a receipt is the one that its sender created with that nonce. A failed creation may have none. */
@@ -44,20 +67,29 @@ const isCreatedContract = ({ contractAddress, from, status }: Fields, nonce: str
   return nonce === "" || isSame(contractAddress, createdAddress(bytesOf(from, 20), BigInt(`0x${nonce}`)));
 };
 
-const isRecipientOf = (receipt: Fields, recipient: string, nonce: string): boolean =>
-  recipient === ""
+const isRecipientOf = (receipt: Fields, recipient: string, nonce: string): boolean => {
+  if (recipient === ANY) {
+    return true;
+  }
+  return recipient === ""
     ? isAbsent(receipt.to) && isCreatedContract(receipt, nonce)
     : isSame(receipt.to, `0x${recipient}`) && isAbsent(receipt.contractAddress);
+};
+
+/** Whether a receipt states the gas that its block gives back to the transaction, or nothing. */
+const isRefundOf = ({ opGasRefund }: Fields, refunds: readonly GasRefund[], at: number): boolean =>
+  isAbsent(opGasRefund) || isNumber(opGasRefund, refunds.find(({ index }) => index === at)?.gasRefund ?? 0n);
 
 const rowAt = (rows: string, index: number, width: number): string => rows.slice(index * width, (index + 1) * width);
 
 const isHashAt = (hash: unknown, row: string): boolean => isSame(hash, `0x${row.slice(0, HASH_WIDTH)}`);
 
-/** Whether a receipt is that of the transaction at this index: its hash, its recipient, and the created contract. */
-export const isReceiptAt = (receipt: Fields, { rows }: BlockTransactions, index: number): boolean => {
+/** Whether a receipt is that of the transaction at this index: its hash, its recipient, the created contract, and the refund. */
+export const isReceiptAt = (receipt: Fields, { rows, refunds }: BlockTransactions, index: number): boolean => {
   const row = rowAt(rows, index, TRANSACTION_WIDTH);
   return (
     isHashAt(receipt.transactionHash, row) &&
+    isRefundOf(receipt, refunds, index) &&
     isRecipientOf(receipt, row.slice(HASH_WIDTH, NONCE_AT).trim(), row.slice(NONCE_AT).trim())
   );
 };
@@ -95,17 +127,13 @@ const digestOf = (encoded: Uint8Array): string => hash("sha256", encoded, "hex")
 
 /**
  * Formats one receipt: its transaction, the digest of its encoding, its gas, and the index of its first log.
- * The receipts root covers all of them but the transaction. Gas that `cumulativeGasUsed` does not verify is left out. So is
- * the digest of a deposit: some nodes omit fields of it in one of the two methods.
+ * The receipts root covers all of them but the transaction. The digest of a deposit is left out: some nodes omit fields of it in
+ * one of the two methods.
  */
-export const formatReceiptRow = (
-  fields: Fields,
-  encoded: Uint8Array,
-  { sumsGasUsed, firstLogIndex }: { readonly sumsGasUsed: boolean; readonly firstLogIndex: bigint },
-): string =>
+export const formatReceiptRow = (fields: Fields, encoded: Uint8Array, firstLogIndex: bigint): string =>
   digitsOf(fields.transactionHash, 32) +
   (isDeposit(fields) ? "" : digestOf(encoded)).padStart(DIGEST_WIDTH) +
-  (sumsGasUsed ? numberOf(fields.gasUsed).toString(16) : "").padStart(GAS_WIDTH) +
+  numberOf(fields.gasUsed).toString(16).padStart(GAS_WIDTH) +
   firstLogIndex.toString(16).padStart(LOG_INDEX_WIDTH);
 
 const columnAt = (row: string, at: number, width: number): string => row.slice(at, at + width).trim();
@@ -120,7 +148,7 @@ export const isVerifiedReceipt = (fields: Fields, encoded: Uint8Array, { number,
     row.length === RECEIPT_WIDTH &&
     (digest === "" || digest === digestOf(encoded)) &&
     isNumber(fields.blockNumber, number) &&
-    (gasUsed === "" || isNumber(fields.gasUsed, BigInt(`0x${gasUsed}`))) &&
+    isNumber(fields.gasUsed, BigInt(`0x${gasUsed}`)) &&
     (firstLog === undefined ||
       isNumber(fieldsOf(firstLog).logIndex, BigInt(`0x${columnAt(row, LOG_INDEX_AT, LOG_INDEX_WIDTH)}`)))
   );

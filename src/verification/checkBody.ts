@@ -12,8 +12,21 @@ import { type BlockTransactions, formatTransactions, hasHashesOf, isLocatedIn, i
 import { boundBlock } from "./boundBlock.ts";
 import { checkHeader } from "./checkHeader.ts";
 import { checkProof } from "./checkProof.ts";
-import { checkReceipt, checkReceipts, isReceiptOf, isReceiptUnder, type ReceiptsHeader } from "./checkReceipts.ts";
-import { checkRawTransaction, checkTransactionHash, checkTransactions, matchesEmptyRoot } from "./checkTransactions.ts";
+import {
+  checkReceipt,
+  checkReceipts,
+  isReceiptOf,
+  isReceiptUnder,
+  type ReceiptFacts,
+  type ReceiptsHeader,
+} from "./checkReceipts.ts";
+import {
+  checkRawTransaction,
+  checkTransactionHash,
+  checkTransactions,
+  matchesEmptyRoot,
+  type TransactionFacts,
+} from "./checkTransactions.ts";
 import { type Finding, failed, failIfMalformed, passed } from "./findings.ts";
 import { dataOf, isDeposit, isNumber, isSame, listOf, numberOf, quantityOf } from "./jsonFields.ts";
 import { areLogsInBlooms, areLogsOfReceipts } from "./matchLogs.ts";
@@ -40,6 +53,7 @@ export type ResponseChecks =
       readonly transactions?: "full" | "hashes";
       /** The block's transactions, if they are known. */
       readonly block?: BlockTransactions | undefined;
+      readonly facts?: TransactionFacts;
       readonly scannedBlock?: BlockId | null;
     }
   /** `hash`: the transaction's, if the call contains it. `block`: its block's transactions, if they are known. */
@@ -49,6 +63,7 @@ export type ResponseChecks =
       readonly location: ExpectedLocation;
       readonly checksHashes: boolean;
       readonly block?: BlockTransactions | undefined;
+      readonly facts?: TransactionFacts;
       readonly scannedBlock?: BlockId | null;
     }
   /** `block`, `receipts` and `header`: those of its block, if they are known. */
@@ -66,7 +81,7 @@ export type ResponseChecks =
       readonly kind: "receipts";
       readonly location: ExpectedLocation;
       readonly header: ReceiptsHeader | undefined;
-      readonly transactions?: BlockTransactions | undefined;
+      readonly facts?: ReceiptFacts;
     }
   | {
       readonly kind: "logs";
@@ -141,18 +156,28 @@ const checkBlock = (block: Fields, checks: ResponseChecks & { kind: "block" }): 
   const header = checkHeader(block);
   const boundTo = header.outcome === "passed" ? boundBlock(block, checks.block) : undefined;
   findings.push(boundTo === undefined ? header : { ...header, boundTo });
-  const { transactions } = block;
-  if (!Array.isArray(transactions)) {
-    return findings;
-  }
-  if (!matchesEmptyRoot(block)) {
-    findings.push(failed("header"));
-  } else if (isFields(transactions[0])) {
-    const finding = checkTransactions(block);
-    const isComparable = form !== undefined && finding.outcome === "passed";
-    findings.push(isComparable ? { ...finding, transactions: formatTransactions(block) } : finding);
-  }
+  findings.push(...(Array.isArray(block.transactions) ? findingsOfTransactions(block, checks) : []));
   return findings;
+};
+
+const findingsOfTransactions = (block: Fields, checks: ResponseChecks & { kind: "block" }): readonly Finding[] => {
+  const transactions = listOf(block.transactions);
+  if (!matchesEmptyRoot(block)) {
+    return [failed("header")];
+  }
+  if (!isFields(transactions[0])) {
+    return [];
+  }
+  const finding = checkTransactions(block, checks.facts);
+  switch (finding.outcome) {
+    case "passed":
+      return [checks.transactions === undefined ? finding : { ...finding, transactions: formatTransactions(block) }];
+    case "partial":
+      // The hashes of the others were computed, so that forebay knows the chain's encoding.
+      return (finding.unknown?.length ?? 0) < transactions.length ? [passed("transactions"), finding] : [finding];
+    default:
+      return [finding];
+  }
 };
 
 const checkTransaction = (fields: Fields, checks: ResponseChecks & { kind: "transaction" }): Finding[] => {
@@ -167,7 +192,7 @@ const checkTransaction = (fields: Fields, checks: ResponseChecks & { kind: "tran
       (block === undefined || isLocatedIn(fields, fields.hash, block));
     return isExpected ? passed("transaction") : failed("transaction");
   });
-  return [finding, ...(checksHashes ? [checkTransactionHash(fields)] : [])];
+  return [finding, ...(checksHashes ? [checkTransactionHash(fields, checks.facts)] : [])];
 };
 
 const isReceiptIn = (receipt: Fields, block: BlockTransactions): boolean =>
@@ -197,7 +222,7 @@ const checkReceiptOf = (
 
 const checkBlockReceipts = (
   list: readonly unknown[],
-  { location, header, transactions }: ResponseChecks & { kind: "receipts" },
+  { location, header, facts }: ResponseChecks & { kind: "receipts" },
 ): Finding[] => {
   const areExpected = list.every(
     (item) => isFields(item) && isLocatedAt(location, { hash: item.blockHash, number: item.blockNumber }),
@@ -206,7 +231,7 @@ const checkBlockReceipts = (
   if (header === undefined) {
     return findings;
   }
-  const finding = checkReceipts(list, header, transactions);
+  const finding = checkReceipts(list, header, facts);
   if (finding.outcome !== "passed") {
     return [...findings, finding];
   }

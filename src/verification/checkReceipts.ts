@@ -1,7 +1,8 @@
 import { bloomOfLogs, createBloom, isBloomWithin, orBloom } from "../ethereum/bloom.ts";
-import { formatData, parseData } from "../ethereum/hex.ts";
+import { type Data, formatData, parseData } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeReceipt, type LogEntry, type Receipt } from "../ethereum/receipt.ts";
+import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
 import { type Fields, isFields } from "../json/jsonBytes.ts";
 import {
   type BlockTransactions,
@@ -10,8 +11,19 @@ import {
   isVerifiedReceipt,
   type VerifiedReceipts,
 } from "./blockRows.ts";
-import { type Finding, failed, failIfMalformed, passed, uncomputable } from "./findings.ts";
-import { bytesOf, dataOf, fieldsOf, isAbsent, isDeposit, isNumber, isSame, listOf, numberOf } from "./jsonFields.ts";
+import { type Finding, failed, failIfMalformed, partial, passed, type UnknownItem } from "./findings.ts";
+import {
+  bytesOf,
+  dataOf,
+  fieldsOf,
+  isAbsent,
+  isDeposit,
+  isNumber,
+  isSame,
+  listOf,
+  numberOf,
+  rpcTypeOf,
+} from "./jsonFields.ts";
 
 /** The fields of a block's header that its receipts must match. Plain data, sent to a thread. */
 export interface ReceiptsHeader {
@@ -19,16 +31,12 @@ export interface ReceiptsHeader {
   readonly number: bigint;
   readonly receiptsRoot: string;
   readonly logsBloom: string;
-  /** Whether `cumulativeGasUsed` is the sum of `gasUsed`. Since EIP-7778 it is not. */
-  readonly sumsGasUsed: boolean;
   /** The hash was computed from the fields. A header with unknown fields may be accepted without that, and proves nothing. */
   readonly isComputed: boolean;
 }
 
 const DEPOSIT = "0x7e";
-const KNOWN_TYPES: ReadonlySet<bigint> = new Set([0n, 1n, 2n, 3n, 4n, 0x7en]);
-
-const hasKnownType = ({ type }: Fields): boolean => isAbsent(type) || KNOWN_TYPES.has(numberOf(type));
+const KNOWN_TYPES: ReadonlySet<number> = new Set([0, 1, 2, 3, 4, DEPOSIT_TYPE]);
 
 const lower = <T extends string>(value: T): T => value.toLowerCase() as T;
 
@@ -46,7 +54,7 @@ const statusOf = ({ status, root }: Fields): Receipt["status"] =>
 
 /** Parses the fields of a receipt that its encoding needs. Throws MalformedField. */
 export const parseReceipt = (fields: Fields): Receipt => ({
-  type: isAbsent(fields.type) ? 0 : Number(numberOf(fields.type)),
+  type: rpcTypeOf(fields),
   status: statusOf(fields),
   cumulativeGasUsed: numberOf(fields.cumulativeGasUsed),
   logs: listOf(fields.logs).map(logOf),
@@ -87,7 +95,7 @@ const verifiedReceipts = (
 
 /** Whether a receipt has all that the receipts root covers of the one at its index. Throws MalformedField. */
 export const isReceiptOf = (fields: Fields, receipts: VerifiedReceipts): boolean =>
-  hasKnownType(fields) && isVerifiedReceipt(fields, encodeReceipt(parseReceipt(fields)), receipts);
+  isVerifiedReceipt(fields, encodeReceipt(parseReceipt(fields)), receipts);
 
 /** Whether a receipt has the number of its block, and only logs that the bloom of the block admits. Throws MalformedField. */
 export const isReceiptUnder = (fields: Fields, { number, logsBloom }: ReceiptsHeader): boolean =>
@@ -107,49 +115,100 @@ export const checkReceipt = (fields: Fields): Finding =>
 const areReceiptsOf = (list: readonly unknown[], transactions: BlockTransactions | undefined): boolean =>
   transactions === undefined || list.every((item, index) => isReceiptAt(fieldsOf(item), transactions, index));
 
-/**
- * Checks a block's receipts: receiptsRoot, bloom, and the block, transaction and index of each receipt and log.
- * Compares them with the block's transactions if these are known.
- */
-export const checkReceipts = (
+/** What is known beside the receipts of a block. Plain data, sent to a thread. */
+export interface ReceiptFacts {
+  /** The block's transactions, if they are known. */
+  readonly transactions?: BlockTransactions | undefined;
+  /** Unknown types whose receipts have the usual encoding: a root has shown it. */
+  readonly standardTypes?: readonly number[] | undefined;
+  /** The bytes of all receipts, as a node stated them. */
+  readonly raws?: readonly Data[] | undefined;
+}
+
+/** A list of receipts whose places, blooms and gas are right. Only the root is left to check. */
+interface PlacedReceipts {
+  readonly encoded: readonly Uint8Array[];
+  readonly rows: readonly string[];
+  readonly unknown: readonly UnknownItem[];
+}
+
+/** Returns undefined if a receipt is not the one of its place. */
+const placeReceipts = (
   list: readonly unknown[],
   header: ReceiptsHeader,
-  transactions?: BlockTransactions,
-): Finding => {
+  { standardTypes = [] }: ReceiptFacts,
+): PlacedReceipts | undefined => {
+  const encoded: Uint8Array[] = [];
+  const rows: string[] = [];
+  const unknown: UnknownItem[] = [];
+  const bloom = createBloom();
+  let logIndex = 0n;
+  let gasUsed = 0n;
+  for (const [index, item] of list.entries()) {
+    const fields = fieldsOf(item);
+    const receipt = parseReceipt(fields);
+    const { type } = receipt;
+    gasUsed += numberOf(fields.gasUsed);
+    const isPlaced =
+      isSame(fields.blockHash, header.hash) &&
+      isNumber(fields.blockNumber, header.number) &&
+      isNumber(fields.transactionIndex, BigInt(index)) &&
+      receipt.cumulativeGasUsed === gasUsed &&
+      haveExpectedLocation(fields, logIndex);
+    if (!isPlaced || !isBloomOf(receipt.logsBloom, receipt)) {
+      return undefined;
+    }
+    if (!KNOWN_TYPES.has(type) && !standardTypes.includes(type)) {
+      unknown.push({ index, type, hash: bytesOf(fields.transactionHash, 32) });
+    }
+    const bytes = encodeReceipt(receipt);
+    rows.push(formatReceiptRow(fields, bytes, logIndex));
+    logIndex += BigInt(receipt.logs.length);
+    orBloom(bloom, receipt.logsBloom);
+    encoded.push(bytes);
+  }
+  return isSame(header.logsBloom, formatData(bloom)) ? { encoded, rows, unknown } : undefined;
+};
+
+/** Whether the stated bytes are those of the receipts, as far as their types are known. Undefined if the root does not cover them. */
+const areReceiptsIn = (
+  raws: readonly Data[],
+  { encoded, unknown }: PlacedReceipts,
+  { receiptsRoot }: ReceiptsHeader,
+): boolean | undefined => {
+  const all = raws.map(parseData);
+  if (all.length !== encoded.length || !isSame(receiptsRoot, orderedTrieRoot(all))) {
+    return undefined;
+  }
+  const types = new Map(unknown.map(({ index, type }) => [index, type]));
+  return all.every((raw, index) => {
+    const type = types.get(index);
+    return type === undefined ? Buffer.from(raw).equals(encoded[index] ?? NOTHING) : raw[0] === type;
+  });
+};
+
+const NOTHING = new Uint8Array(0);
+
+/**
+ * Checks a block's receipts: receiptsRoot, bloom, and the gas, block, transaction and index of each receipt and log. Compares them with
+ * the block's transactions if these are known. `partial`: there are receipts of unknown types, which do not have the usual encoding.
+ */
+export const checkReceipts = (list: readonly unknown[], header: ReceiptsHeader, facts: ReceiptFacts = {}): Finding => {
   const hasDeposits = list.some((item) => isFields(item) && item.type === DEPOSIT);
   const check = hasDeposits ? "depositReceipts" : "receipts";
   return failIfMalformed(check, () => {
-    const encoded: Uint8Array[] = [];
-    const rows: string[] = [];
-    const bloom = createBloom();
-    let logIndex = 0n;
-    let gasUsed = 0n;
-    for (const [index, item] of list.entries()) {
-      const fields = fieldsOf(item);
-      if (!hasKnownType(fields)) {
-        return uncomputable(check);
-      }
-      const receipt = parseReceipt(fields);
-      gasUsed += numberOf(fields.gasUsed);
-      const hasLocation =
-        isSame(fields.blockHash, header.hash) &&
-        isNumber(fields.blockNumber, header.number) &&
-        isNumber(fields.transactionIndex, BigInt(index)) &&
-        (!header.sumsGasUsed || receipt.cumulativeGasUsed === gasUsed) &&
-        haveExpectedLocation(fields, logIndex);
-      if (!hasLocation || !isBloomOf(receipt.logsBloom, receipt)) {
-        return failed(check);
-      }
-      const bytes = encodeReceipt(receipt);
-      rows.push(formatReceiptRow(fields, bytes, { sumsGasUsed: header.sumsGasUsed, firstLogIndex: logIndex }));
-      logIndex += BigInt(receipt.logs.length);
-      orBloom(bloom, receipt.logsBloom);
-      encoded.push(bytes);
+    const placed = placeReceipts(list, header, facts);
+    if (placed === undefined || !areReceiptsOf(list, facts.transactions)) {
+      return failed(check);
     }
-    const isExpected =
-      areReceiptsOf(list, transactions) &&
-      isSame(header.receiptsRoot, orderedTrieRoot(encoded)) &&
-      isSame(header.logsBloom, formatData(bloom));
-    return isExpected ? { ...passed(check), ...verifiedReceipts(list, header, rows) } : failed(check);
+    const { encoded, rows, unknown } = placed;
+    if (isSame(header.receiptsRoot, orderedTrieRoot(encoded))) {
+      return { ...passed(check), unknown, ...verifiedReceipts(list, header, rows) };
+    }
+    const isRight = unknown.length > 0 && facts.raws ? areReceiptsIn(facts.raws, placed, header) : undefined;
+    if (isRight === undefined) {
+      return unknown.length > 0 ? partial(check, unknown) : failed(check);
+    }
+    return isRight ? passed(check) : failed(check);
   });
 };

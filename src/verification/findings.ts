@@ -9,10 +9,23 @@ export interface HeaderForm {
   readonly forkFields: number;
 }
 
-/** The result of one check. `uncomputable`: forebay does not know the encoding of a part of the response. */
+/** A transaction or a receipt whose type forebay does not know. */
+export interface UnknownItem {
+  readonly index: number;
+  readonly type: number;
+  /** Of the transaction. */
+  readonly hash: string;
+}
+
+/**
+ * The result of one check. `uncomputable`: forebay does not know the encoding of the header. `partial`: it does not know that of some
+ * items of a list, so that the list has no root. All others passed.
+ */
 export interface Finding {
   readonly check: Check;
-  readonly outcome: "passed" | "failed" | "uncomputable";
+  readonly outcome: "passed" | "failed" | "uncomputable" | "partial";
+  /** The items of types that forebay does not know. In a list of receipts that passed, the root shows that they have the usual encoding. */
+  readonly unknown?: readonly UnknownItem[];
   /** The block's transactions, if they passed and may be compared with later responses. */
   readonly transactions?: BlockTransactions;
   /** The block's receipts, if they passed. */
@@ -26,6 +39,11 @@ export interface Finding {
 export const passed = (check: Check): Finding => ({ check, outcome: "passed" });
 export const failed = (check: Check): Finding => ({ check, outcome: "failed" });
 export const uncomputable = (check: Check): Finding => ({ check, outcome: "uncomputable" });
+export const partial = (check: Check, unknown: readonly UnknownItem[]): Finding => ({
+  check,
+  outcome: "partial",
+  unknown,
+});
 
 /** Runs a check. A malformed field of the response is a failed check. */
 export const failIfMalformed = (check: Check, find: () => Finding): Finding => {

@@ -64,5 +64,8 @@ export const isSame = (value: unknown, expected: string): boolean =>
 export const isNumber = (value: unknown, expected: bigint): boolean =>
   (isQuantity(value) || typeof value === "number") && BigInt(value) === expected;
 
+/** Returns the type of a transaction or receipt object. Nodes from before EIP-2718 return none. Throws MalformedField. */
+export const rpcTypeOf = ({ type }: Fields): number => (isAbsent(type) ? 0 : Number(numberOf(type)));
+
 /** Whether a transaction or receipt object is that of a deposit. Throws MalformedField. */
-export const isDeposit = ({ type }: Fields): boolean => !isAbsent(type) && numberOf(type) === BigInt(DEPOSIT_TYPE);
+export const isDeposit = (fields: Fields): boolean => rpcTypeOf(fields) === DEPOSIT_TYPE;

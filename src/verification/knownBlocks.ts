@@ -8,7 +8,7 @@ import { checkBody } from "./checkBody.ts";
 import { checkHeader } from "./checkHeader.ts";
 import type { ReceiptsHeader } from "./checkReceipts.ts";
 import type { Evidence } from "./evidence.ts";
-import { bytesOf, isAbsent, isSame, MalformedField, numberOf } from "./jsonFields.ts";
+import { bytesOf, isSame, MalformedField, numberOf } from "./jsonFields.ts";
 
 /** The limit of either list. Transactions: about 450 blocks of 150 transactions. Receipts: about 350 such blocks. */
 const MAX_BYTES = 8 * 1024 * 1024;
@@ -75,7 +75,6 @@ const readKnownHeader = (body: Uint8Array): KnownHeader | undefined => {
       hasNoUncles: isSame(block.sha3Uncles, EMPTY_OMMERS_HASH),
       receiptsRoot: bytesOf(block.receiptsRoot, 32),
       logsBloom: bytesOf(block.logsBloom, 256),
-      sumsGasUsed: isAbsent(block.blockAccessListHash),
       isComputed: checkHeader(block).outcome === "passed",
     };
   } catch (error) {

@@ -1,9 +1,11 @@
+import { ZERO_ADDRESS } from "../ethereum/hex.ts";
+import { POST_EXEC_TYPE } from "../ethereum/postExec.ts";
 import { encodeReceipt } from "../ethereum/receipt.ts";
 import { asBuffer, asText, type Fields, isFields } from "../json/jsonBytes.ts";
 import { elements } from "../json/members.ts";
 import { formatReceiptRow } from "./blockRows.ts";
 import { parseReceipt } from "./checkReceipts.ts";
-import { fieldsOf, isAbsent, isDeposit, isSame, listOf, MalformedField, numberOf } from "./jsonFields.ts";
+import { fieldsOf, isAbsent, isDeposit, isSame, listOf, MalformedField, numberOf, rpcTypeOf } from "./jsonFields.ts";
 
 /** The scan of a longer list would block the event loop for more than about 1 ms. */
 const MAX_SCANNED_BYTES = 128 * 1024;
@@ -43,16 +45,22 @@ const NUMBERS = ["blockNumber", "transactionIndex"] as const;
 
 /** Formats all that nodes of different software state alike. Throws MalformedField. */
 const summaryOf = (fields: Fields): string => {
-  const place = PLACE.map((name) => String(fields[name] ?? "").toLowerCase());
+  // A post-exec transaction has no recipient. Some nodes state zero.
+  const hasNone = rpcTypeOf(fields) === POST_EXEC_TYPE && fields.to === ZERO_ADDRESS;
+  const place = PLACE.map((name) => (hasNone && name === "to" ? "" : String(fields[name] ?? "").toLowerCase()));
   const numbers = NUMBERS.map((name) => numberOf(fields[name]).toString());
   const [first] = listOf(fields.logs);
   const firstLogIndex = first === undefined ? 0n : numberOf(fieldsOf(first).logIndex);
   // Before Byzantium, some nodes return a status instead of `root`.
   const row = isAbsent(fields.status)
     ? ""
-    : formatReceiptRow(fields, encodeReceipt(parseReceipt(fields)), { sumsGasUsed: true, firstLogIndex });
+    : formatReceiptRow(fields, encodeReceipt(parseReceipt(fields)), firstLogIndex);
   return [...place, ...numbers, row].join(" ");
 };
+
+/** Nodes that do not know refunds state none. */
+const areRefundsSame = ({ opGasRefund: one }: Fields, { opGasRefund: other }: Fields): boolean =>
+  isAbsent(one) || isAbsent(other) || numberOf(one) === numberOf(other);
 
 /** Whether two receipts, given as JSON text, are the same in all that the protocol defines. */
 export const isSameReceipt = (one: Uint8Array, other: Uint8Array): boolean => {
@@ -64,7 +72,8 @@ export const isSameReceipt = (one: Uint8Array, other: Uint8Array): boolean => {
   }
   const [first, second] = [parse(one), parse(other)];
   try {
-    return first !== undefined && second !== undefined && summaryOf(first) === summaryOf(second);
+    const areKnown = first !== undefined && second !== undefined;
+    return areKnown && summaryOf(first) === summaryOf(second) && areRefundsSame(first, second);
   } catch (error) {
     if (error instanceof MalformedField) {
       return false;

@@ -4,7 +4,8 @@ import { type Check, NodeError, UnverifiedError } from "../core/node.ts";
 import type { Proof, RpcRequest } from "../core/rpcSource.ts";
 import { isNull } from "../core/rpcSource.ts";
 import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
-import { parseJson } from "../json/jsonBytes.ts";
+import { POST_EXEC_TYPE } from "../ethereum/postExec.ts";
+import { asBuffer, parseJson, QUOTE, skipSpace } from "../json/jsonBytes.ts";
 import { type Awaitable, type Call, createCall, whenKnown } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { BlockTransactions } from "./blockRows.ts";
@@ -13,11 +14,12 @@ import { checkBody, type ExpectedLocation, isJson, type ResponseChecks } from ".
 import { claimsAbsence } from "./checkProof.ts";
 import { checksOfCall, expectedProof, locationOfBlock } from "./checksOfCall.ts";
 import type { AnsweredCall, Evidence } from "./evidence.ts";
-import type { Finding } from "./findings.ts";
+import type { Finding, UnknownItem } from "./findings.ts";
 import { quantityOf } from "./jsonFields.ts";
 import { KnownBlocks, type KnownHeader, VerifiedHeaders } from "./knownBlocks.ts";
 import { readResponseBlock } from "./responseBlock.ts";
 import { checkForm } from "./resultForms.ts";
+import { UnknownTypes } from "./unknownTypes.ts";
 import type { VerifyThreads } from "./verifyThreads.ts";
 
 export type VerifyLevel = "off" | "cheap" | "full";
@@ -37,11 +39,16 @@ export interface VerifiedCall {
   readonly context: Context;
 }
 
+/** A call of a client, or of forebay itself. */
+type ReadCall = Pick<VerifiedCall, "node" | "call" | "context">;
+
 /** How far a response that has passed is verified. */
 export interface VerifiedResponse {
   readonly proof?: Proof | undefined;
   /** The block to which the response is bound, if it is proven. Of a block or header that passed, its own. */
   readonly block?: BlockId | undefined;
+  /** Types that forebay does not know leave a part unchecked, and another node may show more. */
+  readonly isPartial?: boolean;
 }
 
 /** What the checks of a response show. */
@@ -52,6 +59,8 @@ interface Verdict {
   readonly hasFindings: boolean;
   /** See Finding. */
   readonly boundTo: BlockId | undefined;
+  /** The items that could not be checked. */
+  readonly unknown: readonly UnknownItem[];
 }
 
 /** Of a response whose form alone is verified. */
@@ -104,6 +113,19 @@ const boundResponse = (
   return isNamed ? { proof: "proven", block } : { proof: "checked" };
 };
 
+/** Whether receipts, given as JSON text, state gas that their block gave back. */
+const statesRefund = (body: Uint8Array): boolean => {
+  const bytes = asBuffer(body);
+  for (let at = bytes.indexOf(REFUND); at !== -1; at = bytes.indexOf(REFUND, at + REFUND.length)) {
+    const colon = skipSpace(bytes, at + REFUND.length);
+    if (bytes[skipSpace(bytes, colon + 1)] === QUOTE) {
+      return true;
+    }
+  }
+  return false;
+};
+const REFUND = '"opGasRefund"';
+
 const lacksHeader = ({ name }: VerifiedNode, what: string): NodeError =>
   new NodeError("missingData", name, `header not found: ${name} has ${what} alone`, { code: CODES.SERVER });
 
@@ -120,9 +142,18 @@ export class Verifier {
   readonly #pool: Pick<VerifyThreads, "check">;
   readonly #headers: VerifiedHeaders;
   readonly #blocks = new KnownBlocks();
+  readonly #types = new UnknownTypes();
+  readonly #hasLagoon: () => boolean;
 
-  constructor(level: VerifyLevel, evidence: Evidence, pool: Pick<VerifyThreads, "check">) {
+  /** `hasLagoon`: whether the chain has a time for Lagoon. */
+  constructor(
+    level: VerifyLevel,
+    evidence: Evidence,
+    pool: Pick<VerifyThreads, "check">,
+    hasLagoon: () => boolean = () => false,
+  ) {
     this.level = level;
+    this.#hasLagoon = hasLagoon;
     this.#evidence = evidence;
     this.#pool = pool;
     this.#headers = new VerifiedHeaders(evidence);
@@ -261,10 +292,33 @@ export class Verifier {
     const scanned = readResponseBlock(body, "hash");
     const isKnown = scanned !== undefined && checks.transactions === "hashes";
     const block = isKnown ? this.#blocks.get(scanned.hash).transactions : undefined;
-    return whenKnown(this.check(verifiedCall, body, { ...checks, block, scannedBlock: scanned ?? null }), (checked) => {
+    const all = { ...checks, block, scannedBlock: scanned ?? null };
+    return whenKnown(this.#checkBlock(verifiedCall, body, all), (checked) => {
       const { proof } = boundResponse(checked, checked.boundTo, { location: checks.location, heads });
-      return { proof, block: scanned };
+      return { proof, block: scanned, ...this.#partOf(verifiedCall, "transactions", checked) };
     });
+  }
+
+  /** Checks a block. Transactions of unknown types are checked by their bytes, if the node has them. */
+  #checkBlock(answered: ReadCall, body: Uint8Array, checks: ResponseChecks & { kind: "block" }): Awaitable<Verdict> {
+    const facts = { hasLagoon: this.#hasLagoon() };
+    return whenKnown(this.check(answered, body, { ...checks, facts }), (checked) =>
+      checked.unknown.length === 0
+        ? checked
+        : this.#types
+            .readTransactions(answered.node, checked.unknown, answered.context)
+            .then((raws) =>
+              raws === undefined ? checked : this.check(answered, body, { ...checks, facts: { ...facts, raws } }),
+            ),
+    );
+  }
+
+  #partOf(
+    { node }: ReadCall,
+    list: "transactions" | "receipts",
+    { unknown }: Verdict,
+  ): Pick<VerifiedResponse, "isPartial"> {
+    return unknown.length > 0 && this.#types.needsOther(node, list, unknown) ? { isPartial: true } : {};
   }
 
   /** Verifies a body by the given checks. Returns and throws like `verify`. */
@@ -275,7 +329,7 @@ export class Verifier {
       return this.#checkInThread(answered, body, checks);
     }
     if (checks.kind === "json" && isJson(body)) {
-      return { isVerified: true, hasFindings: true, boundTo: undefined };
+      return { isVerified: true, hasFindings: true, boundTo: undefined, unknown: [] };
     }
     return this.#requireVerified(checkBody(body, checks), answered);
   }
@@ -300,6 +354,7 @@ export class Verifier {
       isVerified &&= verdict === "verified";
     }
     const last = findings.at(-1);
+    this.#types.add(isVerified ? (last?.unknown ?? []) : []);
     if (isVerified && last !== undefined) {
       this.#blocks.add({
         transactions: last.transactions,
@@ -308,7 +363,9 @@ export class Verifier {
       });
     }
     const hasFindings = findings.length > 0;
-    return { isVerified, hasFindings, boundTo: findings.find(({ boundTo }) => boundTo !== undefined)?.boundTo };
+    const unknown = findings.flatMap((finding) => (finding.outcome === "partial" ? (finding.unknown ?? []) : []));
+    const boundTo = findings.find((finding) => finding.boundTo !== undefined)?.boundTo;
+    return { isVerified, hasFindings, boundTo, unknown };
   }
 
   /** Verifies one transaction or receipt, also by what is known of its block. */
@@ -324,32 +381,34 @@ export class Verifier {
     }
     const { transactions: block, receipts } = this.#blocks.get(id.hash);
     if (checks.kind === "transaction") {
-      return this.#checkPart(verifiedCall, body, { ...checks, scannedBlock: id, block });
+      const facts = { hasLagoon: this.#hasLagoon() };
+      return this.#checkPart(verifiedCall, body, { ...checks, scannedBlock: id, block, facts });
     }
     const found = this.#evidence.isOff("header") ? undefined : this.#headers.find(id, context.view.heads);
     const header = found?.isComputed ? found : undefined;
     const known = { ...checks, scannedBlock: id, block, receipts, header };
-    return block === undefined && receipts !== undefined && !isListedAtIndex(body, checks.hash, receipts)
-      ? this.#readTransactions(node, id.hash, context).then((read) =>
-          this.#checkPart(verifiedCall, body, { ...known, block: read }),
-        )
-      : this.#checkPart(verifiedCall, body, known);
+    const isElsewhere = receipts !== undefined && !isListedAtIndex(body, checks.hash, receipts);
+    if (block !== undefined || !(isElsewhere || statesRefund(body))) {
+      return this.#checkPart(verifiedCall, body, known);
+    }
+    return this.#readTransactions(node, id.hash, context).then((read) => {
+      if (read === undefined && isElsewhere) {
+        throw new UnverifiedError(node.name, "transaction", false);
+      }
+      return this.#checkPart(verifiedCall, body, { ...known, block: read });
+    });
   }
 
   /**
-   * Reads the transactions of a block whose receipts name another transaction at an index than a single receipt.
-   * The receipts root does not cover the hash of a transaction, so that either response may be wrong.
+   * Reads the transactions of a block whose receipts name another transaction at an index than a single receipt, or that gives back
+   * gas. The receipts root covers neither the hash of a transaction nor a refund. Undefined if the types of some are not known.
    */
-  async #readTransactions(node: VerifiedNode, hash: string, context: Context): Promise<BlockTransactions> {
+  async #readTransactions(node: VerifiedNode, hash: string, context: Context): Promise<BlockTransactions | undefined> {
     const call = createCall("eth_getBlockByHash", [hash, true]);
     const body = await node.send(call, context);
-    const location = { hash };
-    await this.check({ node, call }, body, { kind: "block", location, checksHashes: true, transactions: "full" });
-    const { transactions } = this.#blocks.get(hash);
-    if (transactions === undefined) {
-      throw new UnverifiedError(node.name, "transaction", false);
-    }
-    return transactions;
+    const checks = { kind: "block", location: { hash }, checksHashes: true, transactions: "full" } as const;
+    await this.#checkBlock({ node, call, context }, body, checks);
+    return this.#blocks.get(hash).transactions;
   }
 
   async #verifyReceipts(
@@ -367,9 +426,29 @@ export class Verifier {
     if (header === undefined) {
       throw lacksHeader(node, "receipts");
     }
-    const { transactions } = this.#blocks.get(header.hash);
-    const { proof } = await this.#checkPart(verifiedCall, body, { ...checks, header, transactions });
-    return { proof: header.isComputed ? proof : undefined };
+    const { transactions: known } = this.#blocks.get(header.hash);
+    const transactions =
+      known === undefined && statesRefund(body) ? await this.#readTransactions(node, header.hash, context) : known;
+    const checked = await this.#checkList(verifiedCall, body, { ...checks, header, facts: { transactions } });
+    const proof = checked.isVerified && header.isComputed ? "checked" : undefined;
+    return { proof, ...this.#partOf(verifiedCall, "receipts", checked) };
+  }
+
+  /** Checks the receipts of a block. Those of unknown types are checked by their bytes, if the node has them. */
+  async #checkList(
+    answered: ReadCall,
+    body: Uint8Array,
+    checks: ResponseChecks & { kind: "receipts" },
+  ): Promise<Verdict> {
+    const postExec = this.#hasLagoon() ? [POST_EXEC_TYPE] : [];
+    const facts = { ...checks.facts, standardTypes: [...postExec, ...this.#types.standard] };
+    const checked = await this.check(answered, body, { ...checks, facts });
+    const hash = checks.header?.hash;
+    const raws =
+      checked.unknown.length === 0 || hash === undefined
+        ? undefined
+        : await this.#types.readReceipts(answered.node, hash, answered.context);
+    return raws === undefined ? checked : this.check(answered, body, { ...checks, facts: { ...facts, raws } });
   }
 
   /** Verifies a block access list by the hash in its header. A list without such a hash is served as it is. */

@@ -10,7 +10,7 @@ import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import { encodeBytes, encodeList, encodeNumber } from "../../src/ethereum/rlp.ts";
 import { type Call, createCall } from "../../src/jsonrpc/call.ts";
-import { encodeRpcTransaction } from "../../src/verification/checkTransactions.ts";
+import { encodeRpcTransaction } from "../../src/verification/encodeRpcTransaction.ts";
 import { Evidence } from "../../src/verification/evidence.ts";
 import { Verifier } from "../../src/verification/verifier.ts";
 import { evidenceNodes } from "../support/builders/evidenceNodes.ts";
@@ -199,12 +199,12 @@ test("a second hash or number in the first receipt of a block does not hide the 
   }
 });
 
-test("the gas of a receipt is not compared since EIP-7778, because nothing verifies it, and its status is", async () => {
+test("the gas of a receipt is compared since EIP-7778 too: only the header's gas is another sum", async () => {
   const { block, hash, receipts } = createBlock(5n, [0, 0], AMSTERDAM);
   const { verify } = start(() => block);
-  await verify("eth_getBlockReceipts", hash, receipts);
   const [first = {}] = receipts;
-  await verify(RECEIPT, first.transactionHash, { ...first, gasUsed: "0x1" });
+  await verify("eth_getBlockReceipts", hash, receipts);
+  await assert.rejects(verify(RECEIPT, first.transactionHash, { ...first, gasUsed: "0x1" }), isCertain(true));
   await assert.rejects(verify(RECEIPT, first.transactionHash, { ...first, status: "0x0" }), isCertain(true));
 });
 

@@ -3,7 +3,7 @@ import type { PendingEnvironment } from "../../core/view.ts";
 import { type Data, formatData, type Hash, ZERO_HASH } from "../../ethereum/hex.ts";
 import { asText } from "../../json/jsonBytes.ts";
 import { checkBody } from "../../verification/checkBody.ts";
-import { encodeRpcTransaction } from "../../verification/checkTransactions.ts";
+import { encodeRpcTransaction } from "../../verification/encodeRpcTransaction.ts";
 import { bytesOf, dataOf, fieldsOf, isAbsent, listOf, numberOf } from "../../verification/jsonFields.ts";
 
 /** The input of a block's execution, and the results that its header commits to. Plain data. */

@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatData, type Hex, parseData } from "../../src/ethereum/hex.ts";
+import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
+import { POST_EXEC_TYPE, parsePostExec } from "../../src/ethereum/postExec.ts";
+import { checkBody, type ResponseChecks } from "../../src/verification/checkBody.ts";
+import { encodeRpcTransaction } from "../../src/verification/encodeRpcTransaction.ts";
+import type { Finding } from "../../src/verification/findings.ts";
+import { readJson } from "./vectorFolder.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+interface LagoonBlock {
+  readonly block: Fields & { readonly transactions: readonly Fields[] };
+  readonly receipts: readonly Fields[];
+  readonly rawTransactions: readonly Hex[];
+}
+
+const { block, receipts, rawTransactions } = readJson("reports/24-lagoon-block.json") as LagoonBlock;
+const { transactions } = block;
+const refunded = 1;
+const last = transactions.length - 1;
+
+const find = (value: unknown, checks: ResponseChecks): readonly Finding[] =>
+  checkBody(Buffer.from(JSON.stringify(value)), checks);
+const outcomes = (findings: readonly Finding[]): string[] => [...new Set(findings.map(({ outcome }) => outcome))];
+
+const BLOCK = { kind: "block", location: {}, checksHashes: true, transactions: "full" } as const;
+const checkBlock = (changed: Fields, hasLagoon = true) =>
+  find({ ...block, ...changed }, { ...BLOCK, facts: { hasLagoon } });
+const known = checkBlock({}).at(-1)?.transactions;
+
+const HEADER = {
+  ...{ hash: String(block.hash), number: BigInt(String(block.number)), receiptsRoot: String(block.receiptsRoot) },
+  ...{ logsBloom: String(block.logsBloom), isComputed: true },
+};
+const checkList = (list: readonly Fields[], standardTypes: readonly number[] = [POST_EXEC_TYPE]) =>
+  find(list, { kind: "receipts", location: {}, header: HEADER, facts: { transactions: known, standardTypes } });
+
+const replaced = <T>(list: readonly T[], at: number, change: Partial<T>): readonly T[] =>
+  list.map((item, index) => (index === at ? { ...item, ...change } : item));
+
+test("a block with a post-exec transaction has the hash of its header and the root of its transactions", () => {
+  assert.equal(
+    formatData(parsePostExec(parseData(rawTransactions[last] ?? "0x"))?.raw ?? new Uint8Array()),
+    "0x7dc80110c5c401821388",
+  );
+  const raws = transactions.map((fields) => formatData(encodeRpcTransaction(fields) ?? new Uint8Array()));
+  assert.deepEqual(raws, rawTransactions);
+  assert.equal(orderedTrieRoot(raws.map(parseData)), block.transactionsRoot);
+  for (const hasLagoon of [true, false]) {
+    assert.deepEqual(outcomes(checkBlock({}, hasLagoon)), ["passed"]);
+  }
+  assert.ok(known !== undefined);
+});
+
+test("members that nodes add to a post-exec transaction and its receipt reject nothing", () => {
+  const added = {
+    ...{
+      gasPrice: "0x3b9aca00",
+      blockTimestamp: block.timestamp,
+      nonce: "0x0",
+      chainId: "0xaa37dc",
+      to: `0x${"00".repeat(20)}`,
+    },
+    payload: { version: 1, blockNumber: 16, gasRefundEntries: [{ index: 1, gasRefund: 5_000 }] },
+  };
+  assert.deepEqual(outcomes(checkBlock({ transactions: replaced(transactions, last, added) })), ["passed"]);
+  const stated = { l1Fee: "0x1ae917a28", l1GasUsed: "0x640", blobGasUsed: "0x9c40", opGasRefund: null };
+  for (const to of [undefined, null, `0x${"00".repeat(20)}`]) {
+    assert.deepEqual(outcomes(checkList(replaced(receipts, last, { ...stated, to }))), ["passed"]);
+  }
+});
+
+const FORGED: Readonly<Record<string, Fields>> = {
+  "another refund": { input: "0xc80110c5c401821389" },
+  "another block": { input: "0xc80111c5c401821388" },
+  "another version": { input: "0xc80210c5c401821388" },
+  "no list": { input: "0x" },
+  "another hash": { hash: transactions[0]?.hash },
+  "another place": { transactionIndex: "0x1" },
+};
+
+for (const [name, change] of Object.entries(FORGED)) {
+  test(`a forged post-exec transaction is wrong on a chain with Lagoon: ${name}`, () => {
+    const forged = checkBlock({ transactions: replaced(transactions, last, change) });
+    assert.ok(outcomes(forged).includes("failed"), outcomes(forged).join());
+    const single = { ...transactions[last], ...change };
+    const location = { hash: String(block.hash), index: BigInt(last) };
+    const hash = String(transactions[last]?.hash);
+    const findings = find(single, {
+      kind: "transaction",
+      hash,
+      location,
+      checksHashes: true,
+      facts: { hasLagoon: true },
+      block: known,
+    });
+    assert.ok(outcomes(findings).includes("failed"));
+  });
+}
+
+test("a refund of a deposit, of itself, or in the middle of a block is wrong", () => {
+  const [deposit, signed, postExec] = transactions;
+  for (const list of [
+    [deposit, postExec, signed],
+    [signed, postExec, deposit],
+  ]) {
+    assert.ok(outcomes(checkBlock({ transactions: list })).includes("failed"));
+  }
+});
+
+test("the receipts of a block with refunds have its root, and each forged one is found", () => {
+  assert.deepEqual(outcomes(checkList(receipts)), ["passed"]);
+  // The root shows the encoding, also if the type is not known.
+  assert.deepEqual(outcomes(checkList(receipts, [])), ["passed"]);
+  const changes: readonly (readonly [number, Fields])[] = [
+    [0, { status: "0x0" }],
+    [refunded, { status: "0x0" }],
+    [refunded, { gasUsed: "0xafc8" }],
+    [refunded, { cumulativeGasUsed: "0x16378" }],
+    [refunded, { opGasRefund: "0x1389" }],
+    [refunded, { to: transactions[0]?.to }],
+    [0, { opGasRefund: "0x1388" }],
+    [last, { status: "0x0" }],
+    [last, { gasUsed: "0x1" }],
+    [last, { opGasRefund: "0x1388" }],
+    [last, { transactionHash: transactions[0]?.hash }],
+  ];
+  for (const [at, change] of changes) {
+    const name = `${at} ${JSON.stringify(change)}`;
+    assert.ok(outcomes(checkList(replaced(receipts, at, change))).includes("failed"), name);
+    const single = { ...receipts[at], ...change };
+    const hash = String(receipts[at]?.transactionHash);
+    const of = checkList(receipts).at(-1)?.receipts;
+    const findings = find(single, {
+      kind: "receipt",
+      hash,
+      checksHashes: true,
+      block: known,
+      receipts: of,
+      header: HEADER,
+    });
+    // Nodes omit fields of deposits' receipts, so that no digest of them is compared.
+    assert.ok(at === 0 && "status" in change ? true : outcomes(findings).includes("failed"), name);
+  }
+  for (const [at, receipt] of receipts.entries()) {
+    const hash = String(transactions[at]?.hash);
+    const of = checkList(receipts).at(-1)?.receipts;
+    assert.deepEqual(
+      outcomes(find(receipt, { kind: "receipt", hash, checksHashes: true, block: known, receipts: of })),
+      ["passed"],
+    );
+  }
+});
