@@ -11,7 +11,6 @@ import { ChainIdentity } from "../heads/chainIdentity.ts";
 import type { Agree } from "../heads/decideHead.ts";
 import { HeadTracker } from "../heads/headTracker.ts";
 import type { HedgeOptions } from "../nodes/hedge.ts";
-import type { IdentityResult } from "../nodes/identityGate.ts";
 import { type Capabilities, followCapabilities } from "../nodes/nodeCapabilities.ts";
 import { type NodeConfig, nodeName, type TransportOptions } from "../nodes/nodeConfig.ts";
 import { NodePool } from "../nodes/nodePool.ts";
@@ -42,12 +41,6 @@ export interface UpstreamsOptions extends TransportOptions {
   readonly verifyPool?: VerifyThreads;
 }
 
-/** A chain that is followed. */
-interface FollowedChain extends Pick<Upstreams, "heads" | "genesis" | "ready"> {
-  /** Checks the chain of a node that may have been restarted. */
-  verifyIdentity(node: UpstreamNode): Promise<IdentityResult>;
-}
-
 const byPriority = (nodes: readonly UpstreamNode[]): readonly UpstreamNode[] =>
   [...nodes].sort((one, other) => one.priority - other.priority);
 
@@ -57,7 +50,7 @@ const followNodes = (
   nodes: readonly UpstreamNode[],
   telemetry: Telemetry,
   signal: AbortSignal,
-): FollowedChain => {
+) => {
   const { chain, chainId, onWrongChain, finality = "node", agree, blockTimeMs, hasFeed = false, clock } = options;
   const identity = new ChainIdentity({
     chain,
@@ -87,14 +80,7 @@ const followNodes = (
   );
   const ready = waitForHead(chain, heads, signal);
   identity.start();
-  return {
-    heads,
-    ready,
-    get genesis() {
-      return { chainId: identity.chainId ?? 0n, hash: identity.genesis };
-    },
-    verifyIdentity: (node) => identity.verify(node),
-  };
+  return { heads, ready, identity };
 };
 
 const waitForHead = (chain: string, heads: HeadTracker, signal: AbortSignal): Promise<void> => {
@@ -122,7 +108,7 @@ export class Upstreams implements NodeSource {
   readonly #pool: NodePool;
   readonly #telemetry: Telemetry;
   readonly #verifyPool: VerifyThreads;
-  readonly #chain: FollowedChain;
+  readonly #identity: ChainIdentity;
   readonly #ending = new AbortController();
   readonly #onLiar = new Set<(node: string) => void>();
 
@@ -137,12 +123,13 @@ export class Upstreams implements NodeSource {
       verifier: this.verifier,
       peers: () => this.nodes,
       onLie: (node) => this.markLiar(node),
-      verifyIdentity: (node) => this.#chain.verifyIdentity(node),
+      verifyIdentity: (node) => this.#identity.verify(node),
     };
     this.nodes = configs.map((config) => new UpstreamNode(config, shared, telemetry));
-    this.#chain = followNodes(options, this.nodes, telemetry, this.#ending.signal);
-    this.heads = this.#chain.heads;
-    this.ready = this.#chain.ready;
+    const { heads, ready, identity } = followNodes(options, this.nodes, telemetry, this.#ending.signal);
+    this.heads = heads;
+    this.ready = ready;
+    this.#identity = identity;
     this.#pool = this.#createPool();
     // With one node, there is nothing to select.
     if (this.nodes.length > 1) {
@@ -157,7 +144,7 @@ export class Upstreams implements NodeSource {
 
   /** Known when `ready` has resolved. `hash` changes only if the chain is reset. */
   get genesis(): { readonly chainId: bigint; readonly hash: Hash } {
-    return this.#chain.genesis;
+    return { chainId: this.#identity.chainId ?? 0n, hash: this.#identity.genesis };
   }
 
   request(request: RpcRequest, context: Context): Promise<RpcResponse> {

@@ -67,9 +67,9 @@ export interface RequestProgress {
 }
 
 /** Creates the state of a request that has no calls yet. */
-export const createProgress = (stateReads = 0): RequestProgress => ({
+export const createProgress = (): RequestProgress => ({
   hasNodePlace: false,
-  stateReads,
+  stateReads: 0,
   spentUnits: 0,
   directUnits: 0,
 });

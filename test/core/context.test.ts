@@ -12,7 +12,7 @@ const inbound = createInbound({
   caller: { clientId: "client", connection: {}, charge: () => {}, authorize: () => undefined },
   received: { headers: {}, requestId: "r-1", traceHeaders: { traceparent: "00-0-0-00" }, noCache: true },
   memory: { holdCalls: () => true, hold: () => true, drop: () => {}, holdResponse: () => true },
-  progress: createProgress(1),
+  progress: { ...createProgress(), stateReads: 1 },
   lazySignal: new LazySignal(),
 });
 
