@@ -14,18 +14,9 @@ import { type BenchOptions, type BenchResult, round } from "./support/result.ts"
 const CLAIM = "a hit, a batch of hits, a miss and a batch of misses cost less CPU than with every peer";
 const IDLE_MS = 2_000;
 const SHORT_IDLE_MS = 500;
-const SMALL_BLOCK = "0x8";
-const LARGE_BLOCK = "0x10";
 
 type Child = ReturnType<typeof startChild>;
 type Times = { readonly idleMs: number; readonly warmMs: number; readonly measureMs: number };
-
-const hashOf = async (nodePort: number, number: string): Promise<string> => {
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_getBlockByNumber", params: [number, false] });
-  const response = await fetch(`http://127.0.0.1:${nodePort}`, { method: "POST", body });
-  const { result } = (await response.json()) as { result: { hash: string } };
-  return result.hash;
-};
 
 const memoryOf = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + residentMebibytes(pid), 0);
 
@@ -92,7 +83,7 @@ export const bench = async ({ short, binaries }: BenchOptions): Promise<BenchRes
     : { idleMs: IDLE_MS, warmMs: 1_500, measureMs: 4_000 };
   const runs = new Map<string, Once[]>(peers.map(({ name }) => [name, []]));
   try {
-    const loads = peerLoads(await hashOf(nodePort, SMALL_BLOCK), await hashOf(nodePort, LARGE_BLOCK));
+    const loads = await peerLoads(nodePort);
     if (!short) {
       // The first start stores the compile cache.
       await stopServer(await packed.start(nodePort));

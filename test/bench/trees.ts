@@ -1,124 +1,123 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { rpc } from "../support/clients/rpc.ts";
-import { until } from "../support/clients/until.ts";
-import { createFakeChain } from "../support/fakes/fakeChain.ts";
-import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { startChild } from "./support/child.ts";
-import { oneBlock } from "./support/compareCached.ts";
-import { alternate, type Measured, median, type Server } from "./support/compareServers.ts";
+import { median, type Server } from "./support/compareServers.ts";
+import { cpuSeconds } from "./support/cpuTime.ts";
 import { startForebay, THIS_TREE } from "./support/forebay.ts";
+import { firstAnswer } from "./support/packed.ts";
+import { FORWARDED, measureLoad, type PeerLoad, peerLoads } from "./support/peers/loads.ts";
 import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./support/result.ts";
 
-const HEIGHT = 1_100;
-const COMPILE_MS = 4_000;
-const BATCH = 100;
-/** A method that is never cached and never coalesced. */
-const MISS = '{"jsonrpc":"2.0","id":1,"method":"net_peerCount","params":[]}';
+/** The first seconds of a load are not counted, because code is being compiled. On a busy machine, they take longer. */
+const COMPILE_SECONDS = 1.5;
+const SHORT_COMPILE_SECONDS = 0.3;
+const SLICE = { warmMs: 200, measureMs: 700 };
+const LEFT_OUT = "hit 106 kB";
 
-interface Path {
-  readonly body: string;
-  readonly connections: number;
-  /** The port of the node. */
-  readonly node: number;
-  readonly isHit: boolean;
-}
+type Child = ReturnType<typeof startChild>;
+
+/** Two processes of this tree, then two of the other: those of one tree show how much equal code differs. */
+type Processes = readonly [Server, Server, Server, Server];
+/** CPU microseconds of a request, of each process, in a slice of time. */
+type Slice = readonly [number, number, number, number];
 
 interface Compared {
-  /** Medians, in microseconds of CPU per request. */
+  /** Medians of CPU microseconds per request. */
   readonly ours: number;
   readonly theirs: number;
-  /** Median of the ratios of all pairs of measurements that follow each other. */
+  /** Our CPU by theirs. */
   readonly ratio: number;
-  /** Difference of the largest and the smallest ratio of a pair of processes. */
+  /** How far the ratio of two processes of one tree is from 1, at most. */
   readonly spread: number;
 }
 
-const untilHit = async ({ port }: Server): Promise<void> => {
-  const { method, params } = oneBlock;
-  await until(async () => {
-    const { headers } = await rpc(`http://127.0.0.1:${port}`, method, [...params]);
-    return headers.get("cache-status")?.startsWith("forebay; hit") === true;
-  }, `${method} is cached`);
+const start = async (against: URL, nodePort: number, started: Server[]): Promise<Processes> => {
+  const one = async (tree: URL): Promise<Server> => {
+    const server = await startForebay(nodePort, tree);
+    started.push(server);
+    await firstAnswer(server.port);
+    return server;
+  };
+  return [await one(THIS_TREE), await one(THIS_TREE), await one(against), await one(against)];
 };
 
-/** Measures a new process of each tree in turn, in short slices, so that other load on the machine affects both. */
-const comparePair = async (against: URL, path: Path, short: boolean): Promise<readonly [Measured, Measured][]> => {
-  const started: Server[] = [];
-  try {
-    const ours = await startForebay(path.node);
-    started.push(ours);
-    const theirs = await startForebay(path.node, against);
-    started.push(theirs);
-    if (path.isHit) {
-      await Promise.all(started.map(untilHit));
+/** Loads the processes in turn, in short slices, so that other work on the machine affects all of them. */
+const measureSlices = async (processes: Processes, load: PeerLoad, node: Child, short: boolean): Promise<Slice[]> => {
+  const measure = async (server: Server): Promise<number> => {
+    const measured = await measureLoad(server, load, node, SLICE);
+    if (measured === undefined) {
+      throw new Error(`${load.name}: hits reach the node`);
     }
-    const load = { ...path, warmMs: short ? 200 : 300, measureMs: short ? 500 : 700 };
-    // The first seconds are not counted, because code is being compiled.
-    await alternate(ours, theirs, { ...load, measureMs: short ? 1_000 : COMPILE_MS }, 1);
-    const results = await alternate(ours, theirs, load, short ? 3 : 12);
-    return results.ours.flatMap((mine, index) => {
-      const other = results.yardstick[index];
-      return other === undefined ? [] : [[mine, other] as [Measured, Measured]];
-    });
-  } finally {
-    await Promise.all(started.map((server) => server.end()));
+    return measured.cpuMicroseconds;
+  };
+  for (const server of processes) {
+    const used = () => server.pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0);
+    const end = used() + (short ? SHORT_COMPILE_SECONDS : COMPILE_SECONDS);
+    while (used() < end) {
+      await measure(server);
+    }
   }
+  const slices: Slice[] = [];
+  for (let index = 0; index < (short ? 1 : 4); index++) {
+    const slice: [number, number, number, number] = [0, 0, 0, 0];
+    const order = [0, 2, 1, 3] as const;
+    for (const at of index % 2 === 0 ? order : order.toReversed()) {
+      slice[at] = await measure(processes[at]);
+    }
+    slices.push(slice);
+  }
+  return slices;
 };
 
-/** Compares several pairs of processes, because one process compiles the same code better than another. */
-const compare = async (against: URL, path: Path, { short }: BenchOptions): Promise<Compared> => {
-  const pairs: (readonly [Measured, Measured])[] = [];
-  const ratios: number[] = [];
-  const ratioOf = (some: readonly (readonly [Measured, Measured])[]): number =>
-    median(some.map(([mine, other]) => mine.cpuMicroseconds / other.cpuMicroseconds));
-  for (let index = 0; index < (short ? 1 : 3); index++) {
-    const measured = await comparePair(against, path, short);
-    pairs.push(...measured);
-    ratios.push(ratioOf(measured));
-  }
+/** `runs` has the slices of each four processes. */
+const compare = (runs: readonly (readonly Slice[])[]): Compared => {
+  const all = runs.flat();
+  const distance = (slices: readonly Slice[], one: 0 | 2): number =>
+    Math.abs(median(slices.map((slice) => slice[one] / (slice[one + 1] ?? 1))) - 1);
   return {
-    ours: median(pairs.map(([mine]) => mine.cpuMicroseconds)),
-    theirs: median(pairs.map(([, other]) => other.cpuMicroseconds)),
-    ratio: ratioOf(pairs),
-    spread: Math.max(...ratios) - Math.min(...ratios),
+    ours: round(median(all.map(([one, other]) => (one + other) / 2)), 1),
+    theirs: round(median(all.map(([, , one, other]) => (one + other) / 2)), 1),
+    ratio: round(median(all.map(([one, other, third, fourth]) => (one + other) / (third + fourth)))),
+    spread: round(Math.max(...runs.flatMap((slices) => [distance(slices, 0), distance(slices, 2)]))),
   };
 };
 
-/** Compares the CPU per request of this checkout and of the one in AGAINST. The default, this checkout, shows the spread. */
-export const bench = async (options: BenchOptions): Promise<BenchResult> => {
+/**
+ * Compares the CPU per request of this checkout and of the one in AGAINST, under the loads of `peers` and of a forwarded method.
+ * Without AGAINST, this checkout is compared with itself.
+ */
+export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   const against = process.env.AGAINST === undefined ? THIS_TREE : pathToFileURL(`${resolve(process.env.AGAINST)}/`);
-  const chain = createFakeChain({ height: HEIGHT, startSeconds: Math.floor(Date.now() / 1_000) - 2 * HEIGHT });
-  const node = await createFakeNode({ chain, handlers: oneBlock.handlers(chain) });
-  const missNode = startChild("missServer.ts");
+  const node = startChild("verifiedNode.ts");
+  const runs = new Map<string, Slice[][]>();
   try {
-    const missPort = Number(await missNode.message());
-    const hitPort = Number(new URL(node.url).port);
-    const { method, params } = oneBlock;
-    const call = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-    const batch = `[${Array.from({ length: BATCH }, () => call).join()}]`;
-    const hit = await compare(against, { body: call, connections: 32, node: hitPort, isHit: true }, options);
-    const miss = await compare(against, { body: MISS, connections: 64, node: missPort, isHit: false }, options);
-    const hits = await compare(against, { body: batch, connections: 8, node: hitPort, isHit: true }, options);
-    return {
-      claim: "a hit, a miss and a batch of hits cost no more CPU than in the other tree",
-      ratio: round(hit.ratio),
-      ours: round(hit.ours),
-      yardstick: round(hit.theirs),
-      unit: "microseconds of CPU per request",
-      unreadable: Math.max(hit.spread, miss.spread, hits.spread) > MAX_SPREAD,
-      spread: round(hit.spread),
-      missRatio: round(miss.ratio),
-      oursMiss: round(miss.ours),
-      yardstickMiss: round(miss.theirs),
-      missSpread: round(miss.spread),
-      batchRatio: round(hits.ratio),
-      oursBatch: round(hits.ours),
-      yardstickBatch: round(hits.theirs),
-      batchSpread: round(hits.spread),
-    };
+    const nodePort = Number(await node.message());
+    const loads = [...(await peerLoads(nodePort)), FORWARDED].filter(({ name }) => name !== LEFT_OUT);
+    for (let count = 0; count < (short ? 1 : 2); count++) {
+      const started: Server[] = [];
+      try {
+        const processes = await start(against, nodePort, started);
+        for (const load of loads) {
+          const slices = await measureSlices(processes, load, node, short);
+          runs.set(load.name, [...(runs.get(load.name) ?? []), slices]);
+        }
+      } finally {
+        await Promise.all(started.map((server) => server.end()));
+      }
+    }
   } finally {
-    await missNode.end();
-    await node.close();
+    await node.end();
   }
+  const compared = [...runs].map(([name, each]) => ({ name, ...compare(each) }));
+  const [worst] = compared.toSorted((one, other) => other.ratio - one.ratio);
+  console.table(Object.fromEntries(compared.map(({ name, ...values }) => [name, values])));
+  return {
+    claim: "no load costs more CPU than in the other tree",
+    ratio: worst?.ratio ?? 0,
+    ours: worst?.ours ?? 0,
+    yardstick: worst?.theirs ?? 0,
+    unit: `microseconds of CPU per request, ${worst?.name}: the largest ratio, ours to theirs`,
+    unreadable: compared.some(({ spread }) => spread > MAX_SPREAD),
+    ...Object.fromEntries(compared.map(({ name, ratio, spread }) => [name, `${ratio} (spread ${spread})`])),
+  };
 };

@@ -14,8 +14,25 @@ const newCall = (id: number) =>
 const batch = (length: number, item: (id: number) => object): string =>
   JSON.stringify(Array.from({ length }, (_, index) => item(index + 1)));
 
-/** All peers cache a block by its hash. */
-export const peerLoads = (smallHash: string, largeHash: string): readonly PeerLoad[] => {
+const SMALL_BLOCK = "0x8";
+const LARGE_BLOCK = "0x10";
+
+const hashOf = async (nodePort: number, number: string): Promise<string> => {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_getBlockByNumber", params: [number, false] });
+  const response = await fetch(`http://127.0.0.1:${nodePort}`, { method: "POST", body });
+  const { result } = (await response.json()) as { result: { hash: string } };
+  return result.hash;
+};
+
+/** A method that is never cached and never coalesced. */
+export const FORWARDED: PeerLoad = {
+  ...{ name: "forwarded", isHit: false },
+  shape: { body: JSON.stringify(call(1, "net_peerCount", [])), connections: 64 },
+};
+
+/** The loads in front of `verifiedNode.ts`. All peers cache a block by its hash. */
+export const peerLoads = async (nodePort: number): Promise<readonly PeerLoad[]> => {
+  const [smallHash, largeHash] = [await hashOf(nodePort, SMALL_BLOCK), await hashOf(nodePort, LARGE_BLOCK)];
   const small = (id: number) => call(id, "eth_getBlockByHash", [smallHash, false]);
   const large = JSON.stringify(call(1, "eth_getBlockByHash", [largeHash, true]));
   const hit = (name: string, body: string, connections: number) => ({
