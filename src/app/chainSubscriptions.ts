@@ -6,7 +6,7 @@ import type { HeadsBehind } from "../heads/headsBehind.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { readWhole } from "../jsonrpc/response.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { isCommittedBy } from "../methods/anchors.ts";
+import { CommittedBlocks } from "../methods/anchors.ts";
 import type { Handlers } from "../methods/handlers.ts";
 import { PendingTransactions } from "../nodes/pendingTransactions.ts";
 import { Subscriptions, type SubscriptionsOptions } from "../subscriptions/subscriptions.ts";
@@ -66,10 +66,10 @@ export interface ChainSubscriptionsOptions {
 }
 
 /** Leaves out blocks to which the agreed head does not commit. Subscribers are told that they missed some. */
-const onlyCommitted = (heads: FollowedHeads, agreed: FollowedHeads, ownHashes: OwnHashes): FollowedHeads =>
+const onlyCommitted = (heads: FollowedHeads, agreed: FollowedHeads, committed: CommittedBlocks): FollowedHeads =>
   followOnly(heads, (block) => {
     const current = agreed.current();
-    return current !== undefined && (block.hash === current.latest.hash || isCommittedBy(current, block, ownHashes));
+    return current !== undefined && (block.hash === current.latest.hash || committed.has(current, block));
   });
 
 /** Creates the sources of events for clients that want blocks with confirmations, or proven ones. */
@@ -78,7 +78,7 @@ const createSealedEvents = (
   internal: InternalCallOptions,
 ): NonNullable<SubscriptionsOptions["sealedEvents"]> => {
   const unproven = { heads: upstreams.heads, internal };
-  const ownHashes = new OwnHashes();
+  const committed = new CommittedBlocks(new OwnHashes());
   const proven = () => {
     const heads = followAgreed(upstreams.heads);
     const view = (): View => {
@@ -94,7 +94,7 @@ const createSealedEvents = (
     const source = isProven ? proven() : unproven;
     const heads = confirmations === 0 ? source.heads : behind.follow(source.heads, confirmations);
     return {
-      heads: isProven ? onlyCommitted(heads, source.heads, ownHashes) : heads,
+      heads: isProven ? onlyCommitted(heads, source.heads, committed) : heads,
       read: internalCall({ ...source.internal, behind, confirmations }),
     };
   };

@@ -311,6 +311,7 @@ class RunningForebay implements Forebay {
     await this.#chains.close();
     await this.#shared.evmThreads.close();
     await this.#shared.verifyPool.close();
+    await this.#shared.provenBlocks.close();
     await this.#shared.writeSetThread.close();
     this.#access.close();
     this.#payments.close();

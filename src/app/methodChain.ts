@@ -1,6 +1,7 @@
 import type { ChainConfig, Config } from "../config/schema.ts";
 import type { HeadsBehind } from "../heads/headsBehind.ts";
 import { SplitLogs } from "../logs/splitLogs.ts";
+import { CommittedBlocks } from "../methods/anchors.ts";
 import { ParsedReads } from "../methods/blockParams.ts";
 import type { Chain } from "../methods/method.ts";
 import { blocksByNumber, headerOf, parentHashOf, receiptsOf } from "../methods/ownBlockReads.ts";
@@ -19,7 +20,7 @@ import type { Upstreams } from "./upstreams.ts";
 export interface MethodChainOptions {
   readonly config: ChainConfig;
   readonly server: Config["server"];
-  readonly shared: Pick<Shared, "logSlots" | "budget" | "telemetry">;
+  readonly shared: Pick<Shared, "logSlots" | "budget" | "provenBlocks" | "telemetry">;
   readonly upstreams: Upstreams;
   readonly pipeline: ReadPipeline;
   readonly views: ChainViews;
@@ -70,13 +71,16 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
   const { config, upstreams, pipeline, views, state } = options;
   const { maxBlocks, maxFilters: _, maxFilterBytes: __, agree: ___, ...logLimits } = config.logs;
   const logs = createLogs(options);
+  const ownHashes = new OwnHashes();
   return {
     get chainId() {
       return upstreams.genesis.chainId;
     },
     reads: pipeline.reads,
     parsedReads: new ParsedReads(),
-    ownHashes: new OwnHashes(),
+    ownHashes,
+    committed: new CommittedBlocks(ownHashes),
+    provenBlocks: options.shared.provenBlocks,
     nodes: upstreams,
     capabilities: () => upstreams.capabilities(),
     get state() {

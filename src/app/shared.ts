@@ -9,6 +9,7 @@ import type { UsageStore } from "../core/usageStore.ts";
 import { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { FairGate } from "../limits/fairGate.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
+import { ProvenBlocks } from "../methods/provenBlocks.ts";
 import { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import { DataStorage } from "../storage/dataStorage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -40,6 +41,8 @@ export interface Shared {
   readonly evmThreads: EvmThreads;
   /** Threads that verify responses. */
   readonly verifyPool: VerifyThreads;
+  /** Formats proven parts of blocks. */
+  readonly provenBlocks: ProvenBlocks;
   /** Turns responses of nodes into write sets. */
   readonly writeSetThread: WriteSetThread;
   /** Counts the calls of clients without a key, and the calls to nodes. */
@@ -98,8 +101,9 @@ export const createShared = (
   const budget = createMemoryBudget(config, telemetry);
   const redis = createRedis(cache, telemetry);
   const disk = storage && storesEntries(config) ? new DiskStore(storage, cache.diskBytes, telemetry) : undefined;
+  const memory = new MemoryStore(cache.memoryBytes, telemetry);
   return {
-    memory: new MemoryStore(cache.memoryBytes, telemetry),
+    memory,
     budget,
     redis,
     storage,
@@ -119,6 +123,11 @@ export const createShared = (
       onThreads: (threads) => metrics.workers.set(threads),
     }),
     verifyPool: new VerifyThreads(workerEntry("verification")),
+    provenBlocks: new ProvenBlocks({
+      entry: workerEntry("proven"),
+      store: memory,
+      onFailure: (error) => log.error({ err: error }, "the thread of proven answers failed"),
+    }),
     writeSetThread: new WriteSetThread({
       entry: workerEntry("writeSets"),
       onFailure: (error) => log.error({ err: error }, "the thread of write sets failed"),

@@ -8,6 +8,7 @@ const TASKS = {
   pending: async () => (await import("../pending/executorTask.ts")).executorTask,
   writeSets: async () => (await import("../state/sources/writeSetTask.ts")).writeSetTask,
   storage: async () => (await import("../storage/storageTask.ts")).storageTask,
+  proven: async () => (await import("../methods/provenTask.ts")).provenTask,
   verification: async () => (await import("../verification/verificationTask.ts")).verificationTask,
 };
 

@@ -7,7 +7,7 @@ import type { OwnHashes } from "../verification/checkHeader.ts";
 
 /** A call whose answer is proven by a block. */
 interface AnchoredCall {
-  readonly chain: { readonly ownHashes: Pick<OwnHashes, "hasComputed"> };
+  readonly chain: { readonly committed: Pick<CommittedBlocks, "has"> };
   readonly call: Call;
   /** Its view has no pending blocks. */
   readonly context: Context;
@@ -35,34 +35,53 @@ const namesHash = (param: unknown, hash: Hash): boolean =>
 const MAX_DEPTH = 256n;
 
 /**
- * Whether the head commits to the block: the hash of each header down to it was computed, and has the next one as parent. A header
- * with unknown fields, which may have another parent, can be in the block ring.
+ * The blocks to which the head of a chain commits. The hash of each header down to them was computed, and has the next one as parent.
+ * A header with unknown fields, which may have another parent, can be in the block ring. Each header is looked at once for a head.
  */
-export const isCommittedBy = (
-  heads: Pick<Heads, "latest" | "header">,
-  { number, hash }: BlockId,
-  ownHashes: Pick<OwnHashes, "hasComputed">,
-): boolean => {
-  let expected = heads.latest.hash;
-  if (heads.latest.number - number >= MAX_DEPTH) {
-    return false;
+export class CommittedBlocks {
+  readonly #ownHashes: Pick<OwnHashes, "hasComputed">;
+  #head: Hash | undefined;
+  /** The hashes of the head and of its ancestors, as far as a block was searched. */
+  #hashes: Hash[] = [];
+  #parentHash: Hash | undefined;
+
+  constructor(ownHashes: Pick<OwnHashes, "hasComputed">) {
+    this.#ownHashes = ownHashes;
   }
-  for (let at = heads.latest.number; at >= number; at--) {
-    const header = heads.header(at);
-    if (header === undefined || lowerHash(header.hash) !== expected || !ownHashes.hasComputed(header)) {
+
+  has(heads: Pick<Heads, "latest" | "header">, { number, hash }: BlockId): boolean {
+    const { latest } = heads;
+    const depth = latest.number - number;
+    if (depth < 0n || depth >= MAX_DEPTH) {
       return false;
     }
-    if (at === number) {
-      return expected === hash;
+    if (latest.hash !== this.#head) {
+      this.#head = latest.hash;
+      this.#hashes = [];
+      this.#parentHash = latest.hash;
     }
-    expected = lowerHash(header.parentHash);
+    let isLinked = true;
+    while (isLinked && this.#hashes.length <= depth) {
+      isLinked = this.#follow(heads);
+    }
+    return this.#hashes[Number(depth)] === hash;
   }
-  return false;
-};
+
+  /** Adds the next ancestor. Returns false if its header does not commit to it. */
+  #follow({ latest, header }: Pick<Heads, "latest" | "header">): boolean {
+    const found = header(latest.number - BigInt(this.#hashes.length));
+    if (found === undefined || lowerHash(found.hash) !== this.#parentHash || !this.#ownHashes.hasComputed(found)) {
+      return false;
+    }
+    this.#hashes.push(this.#parentHash);
+    this.#parentHash = lowerHash(found.parentHash);
+    return true;
+  }
+}
 
 /** Whether the head of the chain commits to the block. With confirmations, that of the view is only its ancestor in the ring. */
 export const isCommitted: Anchor<"chain" | "context"> = (block, { chain, context }) =>
-  isCommittedBy((context.behind?.actual ?? context.view).heads, block, chain.ownHashes);
+  chain.committed.has((context.behind?.actual ?? context.view).heads, block);
 
 /** Whether the call names the block by its hash. */
 const isNamed: Anchor<"call"> = (block, { call }) => call.params.some((param) => namesHash(param, block.hash));

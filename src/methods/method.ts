@@ -16,7 +16,9 @@ import type { StateReads } from "../state/stateReads.ts";
 import type { PolledFilters } from "../subscriptions/polledFilters.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import type { OwnHashes } from "../verification/checkHeader.ts";
+import type { CommittedBlocks } from "./anchors.ts";
 import type { ParsedReads } from "./blockParams.ts";
+import type { ProvenBlocks } from "./provenBlocks.ts";
 
 /** The dependencies of one chain's methods; `app/` provides them. */
 export interface Chain {
@@ -31,10 +33,13 @@ export interface Chain {
   readonly parsedReads: ParsedReads;
   /** Of the headers in the block ring. */
   readonly ownHashes: OwnHashes;
+  readonly committed: Pick<CommittedBlocks, "has">;
   /** Known state values. Undefined if they are not followed. */
   readonly state?: Pick<StateReads, "request" | "findProven" | "beginProof" | "forget"> | undefined;
   /** Responses to calls that hold for later blocks. Undefined if nodes answer all calls. */
   readonly callCache?: Pick<CallCache, "request"> | undefined;
+  /** Proven parts of blocks, for clients that require them. */
+  readonly provenBlocks: Pick<ProvenBlocks, "find" | "format">;
   readonly heads: {
     /**
      * Requests the head of all nodes now. Simultaneous calls share the requests, which take up to 500 ms. Returns the heads for the

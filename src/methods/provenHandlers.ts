@@ -81,7 +81,7 @@ const requireProof = (response: RpcResponse, proven: ProvenCall): RpcResponse =>
 const mayAnswerLater = (kind: NodeErrorKind): boolean =>
   kind === "cancelled" || (isNodeFault(kind) && kind !== "unverified");
 
-/** The error for a client in place of a node's, whose text and data are as unproven as a result: they could say that a call reverts. */
+/** The error for a client in place of a node's. Text and data of that are unproven: they could say that a call reverts. */
 const provenError = (error: NodeError): RpcError => {
   const { kind, node, reply, status, retryAfterSeconds = 1 } = error;
   if (!mayAnswerLater(kind)) {

@@ -1,17 +1,20 @@
 import type { BlockId, HeaderFields, Heads } from "../core/heads.ts";
 import { type BlockRange, resolveLogRange } from "../core/logRange.ts";
 import { formatQuantity, type Hash, isData, parseData } from "../ethereum/hex.ts";
-import { type LogFilter, matchesLog, parseLogQuery } from "../ethereum/logFilter.ts";
-import { type Fields, isFields } from "../json/jsonBytes.ts";
+import { type LogFilter, parseLogQuery } from "../ethereum/logFilter.ts";
+import { overBudget } from "../jsonrpc/rpcError.ts";
 import { admitsLogs } from "../logs/completeness.ts";
 import { isCommitted, lowerHash } from "./anchors.ts";
 import { resolveBlock } from "./blockParams.ts";
 import { NotProvenError } from "./notProven.ts";
 import { type CanonicalJson, parseParams, readAny, required } from "./paramSpec.ts";
-import { type ProvenCall, type Prover, provenResponse, readReceipts, readRooted } from "./provenReads.ts";
+import { matchesLogText } from "./provenLogText.ts";
+import { type ProvenCall, type Prover, provenResponse, readPart } from "./provenReads.ts";
 
 /** The blocks whose receipts one query may need. */
 const MAX_BLOCKS_WITH_LOGS = 64;
+/** The blocks whose receipts one query reads at a time. */
+const BLOCKS_AT_ONCE = 8;
 
 /** A block of the range whose header's hash was computed. */
 interface ProvenHeader {
@@ -39,39 +42,25 @@ const headersOf = (proven: ProvenCall, { from, to }: BlockRange): readonly Prove
   return headers;
 };
 
-const topicsOf = ({ topics }: Fields): readonly Hash[] => (Array.isArray(topics) ? topics.map(lowerHash) : []);
+const COMMA_TEXT = Buffer.from(",");
+const OPEN = Buffer.from("[");
+const CLOSE = Buffer.from("]");
 
-/** The hash of a transaction is not under the receipts root. So it is taken from the block. */
-const formatLog = (log: Fields, { block, header }: ProvenHeader, transactionHash: unknown): Fields => ({
-  address: log.address,
-  topics: log.topics,
-  data: log.data,
-  blockNumber: formatQuantity(block.number),
-  transactionHash,
-  transactionIndex: log.transactionIndex,
-  blockHash: block.hash,
-  blockTimestamp: header.timestamp,
-  logIndex: log.logIndex,
-  removed: false,
-});
-
-const logsOfReceipt = (receipt: unknown, filter: LogFilter): readonly Fields[] => {
-  const logs: readonly unknown[] = isFields(receipt) && Array.isArray(receipt.logs) ? receipt.logs : [];
-  return logs
-    .filter(isFields)
-    .filter((log) => matchesLog(filter, { address: String(log.address).toLowerCase(), topics: topicsOf(log) }));
-};
-
-/** Reads the receipts of a block, which its root verifies, and returns its logs. */
-const logsOfBlock = async (proven: ProvenCall, header: ProvenHeader, filter: LogFilter): Promise<readonly Fields[]> => {
-  const rooted = await readRooted(proven, "eth_getBlockByNumber", formatQuantity(header.block.number));
-  if (rooted?.block.hash !== header.block.hash) {
+/** Returns the texts of the logs of a block that match, with commas between them. The receipts root of the block verifies them. */
+const logsOfBlock = async (proven: ProvenCall, { block }: ProvenHeader, filter: LogFilter): Promise<Uint8Array> => {
+  const found = await readPart(proven, "logs", "eth_getBlockByNumber", formatQuantity(block.number));
+  if (found?.block.hash !== block.hash) {
     throw new NotProvenError("noProof");
   }
-  const receipts = await readReceipts(proven, rooted);
-  return receipts.flatMap((receipt, index) =>
-    logsOfReceipt(receipt, filter).map((log) => formatLog(log, header, rooted.transactions[index]?.hash)),
-  );
+  const { items } = found;
+  const matching: Uint8Array[] = [];
+  for (let index = 0; index < items.length; index++) {
+    const text = items.at(index);
+    if (text !== undefined && matchesLogText(filter, text)) {
+      matching.push(...(matching.length === 0 ? [text] : [COMMA_TEXT, text]));
+    }
+  }
+  return Buffer.concat(matching);
 };
 
 const rangeOf = ({ chain, context, call }: ProvenCall): { readonly range: BlockRange; readonly filter: LogFilter } => {
@@ -103,8 +92,8 @@ const sealedRange = (
 };
 
 /**
- * Logs of the newest 256 blocks: a bloom proves that a block has none, and the receipts root those that it has. The list is
- * computed from them.
+ * Logs of the newest 256 blocks: a bloom proves that a block has none, and the receipts root those that it has. Some blocks are read
+ * at a time, and only the logs that match are held.
  */
 export const proveLogs: Prover = async (proven) => {
   const { range, filter } = rangeOf(proven);
@@ -114,6 +103,22 @@ export const proveLogs: Prover = async (proven) => {
   if (last === undefined || admitted.length > MAX_BLOCKS_WITH_LOGS) {
     throw new NotProvenError("noProof");
   }
-  const logs = await Promise.all(admitted.map((header) => logsOfBlock(proven, header, filter)));
-  return provenResponse(Buffer.from(JSON.stringify(logs.flat())), last.block);
+  const texts: Uint8Array[] = [];
+  for (let at = 0; at < admitted.length; at += BLOCKS_AT_ONCE) {
+    const some = admitted.slice(at, at + BLOCKS_AT_ONCE);
+    texts.push(...(await Promise.all(some.map((header) => heldLogsOfBlock(proven, header, filter)))));
+  }
+  return provenResponse(joinLogs(texts.filter(({ length }) => length > 0)), last.block);
 };
+
+/** Counts the logs of a block until the response is sent. */
+const heldLogsOfBlock = async (proven: ProvenCall, header: ProvenHeader, filter: LogFilter): Promise<Uint8Array> => {
+  const text = await logsOfBlock(proven, header, filter);
+  if (proven.context.memory?.hold(text) === false) {
+    throw overBudget();
+  }
+  return text;
+};
+
+const joinLogs = (texts: readonly Uint8Array[]): Uint8Array =>
+  Buffer.concat([OPEN, ...texts.flatMap((text, index) => (index === 0 ? [text] : [COMMA_TEXT, text])), CLOSE]);

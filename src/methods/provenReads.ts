@@ -5,7 +5,8 @@ import { EMPTY_OMMERS_HASH } from "../ethereum/blockHeader.ts";
 import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
 import { type Address, formatQuantity, formatWord, type Hash, isData, parseData } from "../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../ethereum/keccak.ts";
-import { type Fields, formatJson, isFields } from "../json/jsonBytes.ts";
+import { asText, formatJson, isFields } from "../json/jsonBytes.ts";
+import { members } from "../json/members.ts";
 import { type Awaitable, type Call, createCall } from "../jsonrpc/call.ts";
 import { provenValuesOf } from "../state/fetch/proofReader.ts";
 import type { StateField, StateKey } from "../state/stateKey.ts";
@@ -13,13 +14,15 @@ import type { StateMethod } from "../state/stateReads.ts";
 import { type ProofValues, readProvenAccount } from "../verification/provenAccount.ts";
 import { isAnchored } from "./anchors.ts";
 import { isInRing, READ_BLOCK, resolveBlock } from "./blockParams.ts";
+import type { JsonItems } from "./jsonItems.ts";
 import type { Chain } from "./method.ts";
 import { NotProvenError } from "./notProven.ts";
 import { type CanonicalJson, parseParams, readAddress, readSlot, required } from "./paramSpec.ts";
+import type { ProvenPart } from "./provenParts.ts";
 
 /** One call whose answer must be proven. */
 export interface ProvenCall {
-  readonly chain: Pick<Chain, "ownHashes" | "logLimits" | "nodes" | "state">;
+  readonly chain: Pick<Chain, "committed" | "logLimits" | "nodes" | "state" | "provenBlocks">;
   readonly call: Call;
   /** Its view has no pending blocks. */
   readonly context: Context;
@@ -41,51 +44,66 @@ export const provenResponse = (value: CanonicalJson | Uint8Array, block: BlockId
   proof: "proven",
 });
 
-/** A block whose header and transactions are verified, but for the senders. */
-export interface RootedBlock {
+/** A part of a block whose header and transactions are verified. */
+export interface ReadPart {
   readonly block: BlockId;
-  readonly fields: Fields;
-  readonly transactions: readonly Fields[];
+  readonly items: JsonItems;
 }
 
-/** Reads a block in full. Returns undefined if its transactions do not follow from a header that the request or the served chain names. */
-export const readRooted = async (
+/**
+ * Reads a part of a block, which `method` reads in full. Returns undefined if its transactions do not follow from a header that the
+ * request or the served chain names.
+ */
+export const readPart = async (
   proven: ProvenCall,
+  part: ProvenPart,
   method: string,
   named: unknown,
-): Promise<RootedBlock | undefined> => {
+): Promise<ReadPart | undefined> => {
   const response = await proven.read(method, [named, true]);
-  const { block, proof } = response;
-  const fields = parsedResult(response);
-  if (proof === undefined || block === undefined || !isAnchored(block, proven) || !isFields(fields)) {
+  const { block, proof, body } = response;
+  const isRooted = proof !== undefined && block !== undefined && isAnchored(block, proven);
+  if (!isRooted || !(body instanceof Uint8Array)) {
     return undefined;
   }
-  const { transactions } = fields;
-  return Array.isArray(transactions) && transactions.every(isFields) ? { block, fields, transactions } : undefined;
+  const { provenBlocks } = proven.chain;
+  const items = provenBlocks.find(block.hash, part) ?? (await formatPart(proven, part, block, body));
+  return items && { block, items };
 };
 
-/** Reads the receipts of a block, which its root verifies, in the order of its transactions. Throws without them. */
-export const readReceipts = async (
-  { context, read }: ProvenCall,
-  { block, transactions }: RootedBlock,
-): Promise<readonly Fields[]> => {
-  const { number, hash } = block;
+const formatPart = async (
+  proven: ProvenCall,
+  part: ProvenPart,
+  block: BlockId,
+  body: Uint8Array,
+): Promise<JsonItems | undefined> => {
+  const needsReceipts = part === "receipts" || part === "logs";
+  const receipts = needsReceipts ? await readReceipts(proven, block) : undefined;
+  return proven.chain.provenBlocks.format({ part, block, body, receipts }, proven.context);
+};
+
+/** Reads the receipts of a block, which its root verifies. Throws without them. */
+const readReceipts = async ({ context, read }: ProvenCall, { number, hash }: BlockId): Promise<Uint8Array> => {
   const isCanonical = context.view.heads.at(number)?.hash === hash;
-  const response = await read("eth_getBlockReceipts", [isCanonical ? formatQuantity(number) : hash]);
-  const receipts = parsedResult(response);
-  const isOfBlock = (receipt: unknown): receipt is Fields => isFields(receipt) && receipt.blockHash === hash;
-  if (response.proof === undefined || !Array.isArray(receipts) || !receipts.every(isOfBlock)) {
-    throw new NotProvenError("noProof", response.proof);
+  const { proof, body } = await read("eth_getBlockReceipts", [isCanonical ? formatQuantity(number) : hash]);
+  if (proof === undefined || !(body instanceof Uint8Array)) {
+    throw new NotProvenError("noProof", proof);
   }
-  if (receipts.length !== transactions.length) {
-    throw new NotProvenError("noProof", response.proof);
+  return body;
+};
+
+/** Returns the answer with an item of a part, in memory of its own. */
+export const itemResponse = ({ block, items }: ReadPart, index: number): RpcResponse => {
+  const item = items.at(index);
+  if (item === undefined) {
+    throw new NotProvenError("noProof", "checked");
   }
-  return receipts;
+  return provenResponse(new Uint8Array(item), block);
 };
 
 /** Creates the prover of a count that follows from a whole block. `method` reads the block. Undefined: the count does not follow. */
 const proveOfBlock =
-  (countOf: (rooted: RootedBlock) => number | undefined) =>
+  (countOf: (items: JsonItems) => number | undefined) =>
   (method: string): Prover =>
   async (proven) => {
     const { call, read } = proven;
@@ -93,16 +111,25 @@ const proveOfBlock =
     if (first.proof === "proven" || isNull(first)) {
       return first;
     }
-    const rooted = await readRooted(proven, method, call.params[0]);
-    const count = rooted && countOf(rooted);
-    return rooted === undefined || count === undefined ? first : provenResponse(formatQuantity(count), rooted.block);
+    const found = await readPart(proven, "hashes", method, call.params[0]);
+    const count = found && countOf(found.items);
+    return found === undefined || count === undefined ? first : provenResponse(formatQuantity(count), found.block);
   };
 
 /** Creates the prover of a count of transactions. */
-export const proveCount = proveOfBlock(({ transactions }) => transactions.length);
+export const proveCount = proveOfBlock(({ length }) => length);
+
+const NO_UNCLES = JSON.stringify(EMPTY_OMMERS_HASH);
 
 /** Creates the prover of a count of uncles: a block without any has the hash of an empty list. */
-export const proveUncleCount = proveOfBlock(({ fields }) => (fields.sha3Uncles === EMPTY_OMMERS_HASH ? 0 : undefined));
+export const proveUncleCount = proveOfBlock(({ text }) => {
+  for (const { key, value } of members(text)) {
+    if (key === "sha3Uncles") {
+      return asText(value) === NO_UNCLES ? 0 : undefined;
+    }
+  }
+  return undefined;
+});
 
 const SLOT = [required("address", readAddress), required("position", readSlot)];
 const ACCOUNT = [required("address", readAddress)];

@@ -5,7 +5,7 @@ import { formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../src/ethereum/bloom.ts";
 import { type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
-import { isAnchored, isCommitted } from "../../src/methods/anchors.ts";
+import { CommittedBlocks, isAnchored, isCommitted } from "../../src/methods/anchors.ts";
 import { OwnHashes } from "../../src/verification/checkHeader.ts";
 import { createContext } from "../support/builders/request.ts";
 
@@ -48,7 +48,7 @@ const headsOf = (blocks: readonly TestBlock[]): Heads => {
 const linked = (blocks: readonly TestBlock[], number: number): boolean => {
   const id = blocks[number]?.block;
   assert.ok(id !== undefined);
-  const chain = { ownHashes: new OwnHashes() } as Parameters<typeof isCommitted>[1]["chain"];
+  const chain = { committed: new CommittedBlocks(new OwnHashes()) };
   return isCommitted(id, { chain, context: createContext({ heads: headsOf(blocks) }) });
 };
 
@@ -57,6 +57,19 @@ test("the head commits to the newest 256 blocks", () => {
   assert.equal(linked(blocks, LENGTH - 1), true);
   assert.equal(linked(blocks, LENGTH - KNOWN_HEADERS), true);
   assert.equal(linked(blocks, LENGTH - KNOWN_HEADERS - 1), false, "its header is not known");
+});
+
+test("a head that follows another one commits to its own ancestors alone", () => {
+  const blocks = createBlocks();
+  const committed = new CommittedBlocks(new OwnHashes());
+  const at = (number: number) => blocks[number]?.block ?? assert.fail();
+  const older = headsOf(blocks.slice(0, LENGTH - 1));
+  const newer = headsOf(blocks);
+  for (const heads of [older, newer, older]) {
+    assert.equal(committed.has(heads, at(LENGTH - 10)), true);
+    assert.equal(committed.has(heads, at(LENGTH - 1)), heads === newer);
+    assert.equal(committed.has(heads, { number: at(LENGTH - 5).number, hash: ZERO_HASH }), false);
+  }
 });
 
 test("nothing below a header with an unknown field is committed to: its hash could not be computed, and its parent may be forged", () => {
@@ -83,7 +96,7 @@ test("with confirmations, the head of the chain must commit to the block, not th
     const below = headsOf(blocks.slice(0, LENGTH - confirmations));
     const base = createContext({ heads: below });
     const context = base.with({ behind: { confirmations, actual: { heads } } });
-    const chain = { ownHashes: new OwnHashes() } as Parameters<typeof isCommitted>[1]["chain"];
+    const chain = { committed: new CommittedBlocks(new OwnHashes()) };
     assert.equal(isCommitted(below.latest, { chain, context }), isHeld, `${confirmations} confirmations`);
   }
 });
@@ -93,7 +106,7 @@ test("a block that the request names by its hash needs no head, unless it must b
   const orphan = { number: 7n, hash: ZERO_HASH };
   const { block } = blocks.at(-1) ?? assert.fail();
   const isOf = (id: BlockId, param: unknown): boolean => {
-    const chain = { ownHashes: new OwnHashes() } as Parameters<typeof isAnchored>[1]["chain"];
+    const chain = { committed: new CommittedBlocks(new OwnHashes()) };
     const call = createCall("eth_getBalance", [ZERO_ADDRESS, param]);
     return isAnchored(id, { chain, call, context: createContext({ heads: headsOf(blocks) }) });
   };

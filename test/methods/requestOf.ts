@@ -35,6 +35,8 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
   capabilities: () => [],
   parsedReads: new ParsedReads(),
   ownHashes: new OwnHashes(),
+  committed: { has: () => false },
+  provenBlocks: { find: () => undefined, format: () => assert.fail("no proofs") },
   recordSubmitted: () => undefined,
   advanceNonce: async (_sender: string, nonce: bigint) => nonce,
   sendsToAll: false,
