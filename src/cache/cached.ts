@@ -1,8 +1,9 @@
 import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
-import { isNull, type RpcRequest, type RpcResponse, type RpcSource } from "../core/rpcSource.ts";
+import type { RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import { traced } from "../core/trace.ts";
+import { hasItems, isNothing } from "../core/wholeResults.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
 import type { CounterSeries } from "../telemetry/summedSeries.ts";
@@ -161,8 +162,11 @@ class CachedSource implements RpcSource {
     if (!(body instanceof Uint8Array) || response.verified === false) {
       return false;
     }
-    if (isNull(response)) {
+    if (isNothing(request.method, body)) {
       return rule.cachesNull && negativeCache.add(request, heads);
+    }
+    if (hasItems(request.method) && response.isWhole !== true) {
+      return false;
     }
     const entry = createEntry(request, body, received, stated);
     if (entry === undefined || (isFresh && this.#isConfirmedInMemory(key, entry))) {

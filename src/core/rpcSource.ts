@@ -64,6 +64,8 @@ export interface RpcResponse extends Reply {
   readonly isConfirmed?: boolean | undefined;
   /** Types that forebay does not know leave a part of it unchecked, and another node may show more. */
   readonly isPartial?: boolean;
+  /** Of a list of which single items may be errors: whether each is a result. Undefined: nothing has read the items. */
+  readonly isWhole?: boolean | undefined;
   /** The source of a response at `pending`. */
   readonly pending?: PendingMode;
   readonly proof?: Proof | undefined;

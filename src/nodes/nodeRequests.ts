@@ -50,10 +50,11 @@ const createResponse = (
   verified: VerifiedResponse,
   request: RpcRequest,
 ): RpcResponse => {
-  const { proof, block = readResponseBlock(body, request.blockField) } = verified;
+  const { proof, isWhole, block = readResponseBlock(body, request.blockField) } = verified;
   const status = request.write ? METHOD : MISS;
   const part = verified.isPartial ? { isPartial: true } : undefined;
-  return { body, node, status, ...(block && { block }), ...(proof && { proof }), ...part };
+  const items = isWhole === undefined ? undefined : { isWhole };
+  return { body, node, status, ...(block && { block }), ...(proof && { proof }), ...part, ...items };
 };
 
 type Delays = Iterator<number, undefined>;

@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { BlockId } from "../core/heads.ts";
+import { areItemsWhole } from "../core/wholeResults.ts";
 import { isHash, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
@@ -44,7 +45,8 @@ export interface ExpectedLocation {
  * `scannedBlock`: the block that a scan of the response found, or null. It selects what is known of the block, and the branch.
  */
 export type ResponseChecks =
-  | { readonly kind: "json" }
+  /** `hasItems`: whether the result is a list, of which single items may be errors. */
+  | { readonly kind: "json"; readonly hasItems?: boolean }
   | {
       readonly kind: "block";
       readonly location: ExpectedLocation;
@@ -298,10 +300,17 @@ const checkValue = (value: unknown, checks: Exclude<ResponseChecks, { kind: "jso
   }
 };
 
+const checkJson = (body: Uint8Array, { hasItems }: ResponseChecks & { kind: "json" }): Finding => {
+  if (!isJson(body)) {
+    return failed("json");
+  }
+  return hasItems ? { ...passed("json"), isWhole: areItemsWhole(body) } : passed("json");
+};
+
 /** Returns the findings for a response's JSON text. There are none for `null`. */
 export const checkBody = (body: Uint8Array, checks: ResponseChecks): readonly Finding[] => {
   if (checks.kind === "json") {
-    return [isJson(body) ? passed("json") : failed("json")];
+    return [checkJson(body, checks)];
   }
   const value = parse(body);
   if (value === undefined) {

@@ -91,9 +91,6 @@ export const matchesEmptyRoot = ({ transactions, transactionsRoot }: Fields): bo
 /** Checks the hash of a transaction's bytes. Some nodes return `0x` for an unknown transaction, which passes. */
 export const checkRawTransaction = (raw: string, hash: string): Finding =>
   failIfMalformed("transaction", () => {
-    if (raw === "0x") {
-      return passed("transaction");
-    }
     const bytes = parseData(dataOf(raw));
     if (isSame(hash, keccak256Hex(bytes))) {
       return passed("transaction");

@@ -32,6 +32,8 @@ export interface Finding {
   readonly receipts?: VerifiedReceipts;
   /** The block whose header binds all of the response. */
   readonly boundTo?: BlockId;
+  /** Of a list, whether each item is a result. */
+  readonly isWhole?: boolean;
   /** Of a header that has not failed. */
   readonly header?: HeaderForm;
 }

@@ -2,7 +2,7 @@ import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { type Check, NodeError, UnverifiedError } from "../core/node.ts";
 import type { Proof, RpcRequest } from "../core/rpcSource.ts";
-import { isNull } from "../core/rpcSource.ts";
+import { hasItems, isNothing } from "../core/wholeResults.ts";
 import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
 import { POST_EXEC_TYPE } from "../ethereum/postExec.ts";
 import { asBuffer, parseJson, QUOTE, skipSpace } from "../json/jsonBytes.ts";
@@ -45,6 +45,8 @@ type ReadCall = Pick<VerifiedCall, "node" | "call" | "context">;
 /** How far a response that has passed is verified. */
 export interface VerifiedResponse {
   readonly proof?: Proof | undefined;
+  /** Of a list of which single items may be errors: whether each is a result. */
+  readonly isWhole?: boolean | undefined;
   /** The block to which the response is bound, if it is proven. Of a block or header that passed, its own. */
   readonly block?: BlockId | undefined;
   /** Types that forebay does not know leave a part unchecked, and another node may show more. */
@@ -61,10 +63,16 @@ interface Verdict {
   readonly boundTo: BlockId | undefined;
   /** The items that could not be checked. */
   readonly unknown: readonly UnknownItem[];
+  /** See VerifiedResponse. */
+  readonly isWhole: boolean | undefined;
 }
 
 /** Of a response whose form alone is verified. */
 const STATED: VerifiedResponse = {};
+
+const JSON_CHECKS: ResponseChecks = { kind: "json" };
+const LIST_CHECKS: ResponseChecks = { kind: "json", hasItems: true };
+const IS_JSON: Verdict = { isVerified: true, hasFindings: true, isWhole: undefined, boundTo: undefined, unknown: [] };
 
 /** The checks that verify a part of every response they pass. Those of others verify its form alone. */
 const VERIFYING: ReadonlySet<ResponseChecks["kind"]> = new Set(["block", "transaction", "raw", "receipts"]);
@@ -194,6 +202,9 @@ export class Verifier {
       // A node without the block returns `null`.
       throw new UnverifiedError(node.name, isScanned && !isJson(body) ? "json" : "form", form === "wrong");
     }
+    if (isNothing(call.method, body)) {
+      return STATED;
+    }
     const isFull = level === "full";
     const checks = checksOfCall(call, request, isFull);
     if (isFull) {
@@ -219,7 +230,7 @@ export class Verifier {
       return this.#verifyCount(verifiedCall, body);
     }
     if (ACCESS_LISTS.has(call.method)) {
-      const location = isNull({ body }) ? undefined : locationOfBlock(call, verifiedCall.request);
+      const location = locationOfBlock(call, verifiedCall.request);
       return location === undefined
         ? this.#checkForm(verifiedCall, body)
         : this.#verifyAccessList(verifiedCall, location, body);
@@ -246,7 +257,7 @@ export class Verifier {
     const hash = isHash(named) ? named : request.block?.hash;
     const expected = hash && this.#countIn(call, { hash, number: request.block?.number }, context.view.heads);
     return whenKnown(this.#checkForm(verifiedCall, body), (verified) => {
-      if (hash === undefined || expected === undefined || isNull({ body })) {
+      if (hash === undefined || expected === undefined) {
         return verified;
       }
       if (quantityOf(parseJson(body)) === BigInt(expected.count)) {
@@ -272,7 +283,10 @@ export class Verifier {
   }
 
   #checkForm(answered: AnsweredCall, body: Uint8Array): Awaitable<VerifiedResponse> {
-    return whenKnown(this.check(answered, body, { kind: "json" }), () => STATED);
+    const checks = hasItems(answered.call.method) ? LIST_CHECKS : JSON_CHECKS;
+    return whenKnown(this.check(answered, body, checks), ({ isWhole }) =>
+      isWhole === undefined ? STATED : { isWhole },
+    );
   }
 
   /** Verifies a response of which the checks verify a part. */
@@ -328,8 +342,8 @@ export class Verifier {
     if (bytes > maxBytes) {
       return this.#checkInThread(answered, body, checks);
     }
-    if (checks.kind === "json" && isJson(body)) {
-      return { isVerified: true, hasFindings: true, boundTo: undefined, unknown: [] };
+    if (checks === JSON_CHECKS && isJson(body)) {
+      return IS_JSON;
     }
     return this.#requireVerified(checkBody(body, checks), answered);
   }
@@ -365,7 +379,7 @@ export class Verifier {
     const hasFindings = findings.length > 0;
     const unknown = findings.flatMap((finding) => (finding.outcome === "partial" ? (finding.unknown ?? []) : []));
     const boundTo = findings.find((finding) => finding.boundTo !== undefined)?.boundTo;
-    return { isVerified, hasFindings, boundTo, unknown };
+    return { isVerified, hasFindings, isWhole: last?.isWhole, boundTo, unknown };
   }
 
   /** Verifies one transaction or receipt, also by what is known of its block. */
@@ -417,9 +431,6 @@ export class Verifier {
     checks: ResponseChecks & { kind: "receipts" },
   ): Promise<VerifiedResponse> {
     const { node, request, context } = verifiedCall;
-    if (isNull({ body })) {
-      return this.#checkForm(verifiedCall, body);
-    }
     const hash = readResponseBlock(body, "firstBlockHash")?.hash ?? request.block?.hash ?? checks.location.hash;
     const location = { ...checks.location, ...(hash !== undefined && { hash }) };
     const header = await this.#readHeader(node, location, context);
@@ -492,7 +503,7 @@ export class Verifier {
     }
     try {
       const checked = await this.check(verifiedCall, body, { kind: "proof", request: { stateRoot, address, keys } });
-      return this.#isProof(checked) && !isNull({ body })
+      return this.#isProof(checked)
         ? { proof: "proven", block: { number: header.number, hash: location.hash } }
         : STATED;
     } catch (error) {
