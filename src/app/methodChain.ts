@@ -1,4 +1,5 @@
 import type { ChainConfig, Config } from "../config/schema.ts";
+import { chainForks } from "../ethereum/chainForks.ts";
 import type { HeadsBehind } from "../heads/headsBehind.ts";
 import { SplitLogs } from "../logs/splitLogs.ts";
 import { CommittedBlocks } from "../methods/anchors.ts";
@@ -75,6 +76,9 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
   return {
     get chainId() {
       return upstreams.genesis.chainId;
+    },
+    get forks() {
+      return views.forks ?? chainForks(upstreams.genesis.chainId);
     },
     reads: pipeline.reads,
     parsedReads: new ParsedReads(),

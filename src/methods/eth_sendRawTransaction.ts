@@ -8,6 +8,7 @@ import { isKnownTransaction } from "../nodes/errorKind.ts";
 import type { SubmittedTransaction } from "../pending/submittedTransaction.ts";
 import { forwarded, type Method, type MethodInput } from "./method.ts";
 import { hexOf, parseParams, readData, required } from "./paramSpec.ts";
+import { requireSendable } from "./unsendable.ts";
 
 const name = "eth_sendRawTransaction";
 
@@ -24,6 +25,7 @@ export const eth_sendRawTransaction: Method = {
   atPending: "none",
   handle: async (input: MethodInput): Promise<RpcResponse> => {
     const [raw] = parseParams(input.call.params, [required("transaction", readData)]);
+    requireSendable(input.chain, raw);
     const call = raw === input.call.params[0] ? input.call : createCall(name, [raw]);
     return (await sendTransaction({ ...input, call }, String(raw))).response;
   },

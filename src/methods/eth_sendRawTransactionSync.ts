@@ -11,6 +11,7 @@ import type { Method, MethodInput } from "./method.ts";
 import { hexOf, optional, parseParams, readAny, readData, required } from "./paramSpec.ts";
 import { viewResponse } from "./pendingReads.ts";
 import { findSubmissionFault } from "./submissionFault.ts";
+import { requireSendable } from "./unsendable.ts";
 
 const MIN_TIMEOUT_MS = 6_000;
 
@@ -38,6 +39,7 @@ export const eth_sendRawTransactionSync: Method = {
 
 /** Sends a transaction. Rejects if the nodes refuse it, unless that is because it is sealed or pre-confirmed already. */
 export const submitOrFind = async (input: MethodInput, raw: string): Promise<Submitted> => {
+  requireSendable(input.chain, raw);
   const request = { ...input, call: createCall("eth_sendRawTransaction", [raw]) };
   try {
     const { response, submitted } = await sendTransaction(request, raw);

@@ -6,6 +6,7 @@ import { type CustomMethod, createCustomMethod } from "./customMethod.ts";
 import { type Chain, forwarded, type MethodInput } from "./method.ts";
 import { createRefusedMethods } from "./refusedMethods.ts";
 import { table } from "./table.ts";
+import { requireSendable } from "./unsendable.ts";
 
 /** The namespaces of anvil, Hardhat, ganache and Tenderly whose methods can change state inside a block, such as `anvil_setBalance`. */
 const DEVELOPMENT_METHOD = /^(?:anvil|hardhat|evm|ganache|tenderly)_/;
@@ -22,6 +23,9 @@ const forwardDevelopmentCall = async (input: MethodInput): Promise<RpcResponse> 
     state?.forget();
   }
 };
+
+/** Methods of single providers and clients that send a raw transaction, such as `eth_sendRawTransactionConditional`. */
+const RAW_SEND = /^eth_send(?:Private)?Raw/;
 
 const methodNames: ReadonlySet<string> = new Set(table.map(({ name }) => name));
 
@@ -68,6 +72,9 @@ export const createHandlers = (
     forward: (call, context) => {
       if (isRefused(call.method)) {
         throw notAllowed(call.method);
+      }
+      if (RAW_SEND.test(call.method)) {
+        requireSendable(chain, call.params[0]);
       }
       const input = { chain, call, context };
       return isDevelopmentMethod(call.method) ? forwardDevelopmentCall(input) : forwarded(input);

@@ -5,6 +5,7 @@ import type { StateSource } from "../core/stateReader.ts";
 import type { PendingChange } from "../core/view.ts";
 import type { Address } from "../ethereum/hex.ts";
 import type { LogFilterLimits } from "../ethereum/logFilter.ts";
+import type { ChainForks } from "../ethereum/rules.ts";
 import type { Awaitable, Call } from "../jsonrpc/call.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
 import type { Capabilities } from "../nodes/nodeCapabilities.ts";
@@ -24,6 +25,8 @@ import type { ProvenBlocks } from "./provenBlocks.ts";
 export interface Chain {
   /** From the configuration, or from the first node that responded. */
   readonly chainId: bigint;
+  /** By the configuration, or by the chain id. Undefined for a chain whose forks are not known. */
+  readonly forks: ChainForks | undefined;
   /** The cache, in front of request coalescing, in front of the nodes. */
   readonly reads: RpcSource;
   /** The nodes alone: writes, and methods outside the table. */

@@ -1,22 +1,38 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { formatData, type Hex, parseData } from "../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { POST_EXEC_TYPE, parsePostExec } from "../../src/ethereum/postExec.ts";
 import { checkBody, type ResponseChecks } from "../../src/verification/checkBody.ts";
 import { encodeRpcTransaction } from "../../src/verification/encodeRpcTransaction.ts";
 import type { Finding } from "../../src/verification/findings.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { createService } from "../support/servers/service.ts";
 import { readJson } from "./vectorFolder.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
+interface Call {
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+interface SendReport {
+  readonly request: Call;
+  readonly right: { readonly error: { readonly code: number } };
+}
+
 interface LagoonBlock {
+  readonly chainId: number;
   readonly block: Fields & { readonly transactions: readonly Fields[] };
   readonly receipts: readonly Fields[];
   readonly rawTransactions: readonly Hex[];
+  readonly requests: readonly (Call & { readonly right: unknown })[];
 }
 
-const { block, receipts, rawTransactions } = readJson("reports/24-lagoon-block.json") as LagoonBlock;
+const { chainId, block, receipts, rawTransactions, requests } = readJson("reports/24-lagoon-block.json") as LagoonBlock;
 const { transactions } = block;
 const refunded = 1;
 const last = transactions.length - 1;
@@ -152,4 +168,55 @@ test("the receipts of a block with refunds have its root, and each forged one is
       ["passed"],
     );
   }
+});
+
+/** A node whose newest block is that of the report. It has no block between that and its first one. */
+const startService = async (t: TestContext) => {
+  const chain = createFakeChain({ chainId });
+  const isOfReport = (id: unknown): boolean => id === block.hash || (id !== "earliest" && Number(id) !== 0);
+  const getBlock = ([id, isFull]: readonly unknown[]): unknown => {
+    const own = { ...block, transactions: isFull === true ? transactions : transactions.map(({ hash }) => hash) };
+    return isOfReport(id) ? own : chain.blocks[0]?.json;
+  };
+  const blockId = (id: unknown): unknown => (typeof id === "object" && id !== null ? Reflect.get(id, "blockHash") : id);
+  const node = await createFakeNode({
+    chain,
+    handlers: {
+      eth_getBlockByNumber: ([id, isFull]) =>
+        typeof id === "string" && id.startsWith("0x") && ![0, Number(block.number)].includes(Number(id))
+          ? null
+          : getBlock([id, isFull]),
+      eth_getBlockByHash: getBlock,
+      eth_getBlockReceipts: ([id]) => (isOfReport(blockId(id)) ? receipts : []),
+      eth_getTransactionByHash: ([hash]) => transactions.find((each) => each.hash === hash) ?? null,
+      eth_getTransactionReceipt: ([hash]) => receipts.find((each) => each.transactionHash === hash) ?? null,
+      eth_getRawTransactionByHash: ([hash]) =>
+        rawTransactions[transactions.findIndex((each) => each.hash === hash)] ?? null,
+      eth_getTransactionByBlockHashAndIndex: ([, index]) => transactions[Number(index)] ?? null,
+      eth_getTransactionByBlockNumberAndIndex: ([, index]) => transactions[Number(index)] ?? null,
+      eth_getLogs: () => receipts.flatMap(({ logs }) => logs),
+    },
+  });
+  t.after(() => node.close());
+  const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: 60_000, pending: { mode: "node" } });
+  t.after(() => service.close());
+  return { node, service };
+};
+
+test("each request for the block has the right answer, and none is only stated", async (t) => {
+  const { service } = await startService(t);
+  for (const { method, params, right } of requests) {
+    const { body, headers, text } = await rpc(service.url, method, params);
+    const name = `${method} ${JSON.stringify(params)}`;
+    assert.deepEqual(body.result, right, `${name} ${text.slice(0, 300)}`);
+    assert.ok(method === "eth_getLogs" || !(headers.get("x-forebay-proof") ?? "").startsWith("stated"), name);
+  }
+});
+
+test("a post-exec transaction is refused before it is sent", async (t) => {
+  const { node, service } = await startService(t);
+  const { request, right } = readJson("reports/26-send-post-exec.json") as SendReport;
+  const { body } = await rpc(service.url, request.method, request.params);
+  assert.equal(body.error?.code, right.error.code);
+  assert.equal(node.count(request.method), 0);
 });
