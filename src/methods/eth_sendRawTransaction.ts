@@ -1,8 +1,8 @@
 import { isAborted } from "../core/lazySignal.ts";
-import { NodeError } from "../core/node.ts";
+import { NodeError, UnverifiedError } from "../core/node.ts";
 import { parsedResult, type RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, parseData } from "../ethereum/hex.ts";
-import { keccak256Hex } from "../ethereum/keccak.ts";
+import { presumedTransactionHash } from "../ethereum/rawTransactionHash.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { isKnownTransaction } from "../nodes/errorKind.ts";
 import type { SubmittedTransaction } from "../pending/submittedTransaction.ts";
@@ -39,20 +39,21 @@ interface Sent {
 
 /** Sends a raw transaction by an `eth_sendRawTransaction`. */
 export const sendTransaction = async (input: MethodInput, raw: string): Promise<Sent> => {
-  const { chain } = input;
-  const response = chain.sendsToAll ? await sendToAll(input, raw) : await forwarded(input);
-  return { response, submitted: chain.recordSubmitted(raw) };
+  const response = await send(input, raw);
+  return { response, submitted: input.chain.recordSubmitted(raw) };
 };
 
-/** A transaction that the nodes have already is sent, whatever the other nodes say. */
-const sendToAll = async (input: MethodInput, raw: string): Promise<RpcResponse> => {
+/** A transaction that nodes have is sent, whatever the others say to all, and although one returned a wrong hash. */
+const send = async (input: MethodInput, raw: string): Promise<RpcResponse> => {
+  const { sendsToAll } = input.chain;
   try {
-    return await forwarded(input, true);
+    return await forwarded(input, sendsToAll);
   } catch (error) {
-    if (!(error instanceof NodeError) || isAborted(input.context)) {
+    const isFinal = !sendsToAll && !(error instanceof UnverifiedError);
+    if (!(error instanceof NodeError) || isFinal || isAborted(input.context)) {
       throw error;
     }
-    const hash = keccak256Hex(parseData(hexOf(raw)));
+    const hash = presumedTransactionHash(parseData(hexOf(raw)));
     if (!isKnownTransaction(error) && !(await isKnown(input, hash))) {
       throw error;
     }

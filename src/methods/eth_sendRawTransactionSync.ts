@@ -1,7 +1,7 @@
 import { parsedResult, type RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { type Hash, isQuantity, parseData } from "../ethereum/hex.ts";
-import { keccak256Hex } from "../ethereum/keccak.ts";
+import { presumedTransactionHash } from "../ethereum/rawTransactionHash.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
@@ -45,7 +45,7 @@ export const submitOrFind = async (input: MethodInput, raw: string): Promise<Sub
     const { response, submitted } = await sendTransaction(request, raw);
     return { hash: `0x${hashIn(response).slice(2)}`, transaction: submitted?.sent, receipt: undefined };
   } catch (error) {
-    const hash = keccak256Hex(parseData(hexOf(raw)));
+    const hash = presumedTransactionHash(parseData(hexOf(raw)));
     const receipt = await findReceipt(input, hash);
     if (receipt === undefined) {
       throw error;

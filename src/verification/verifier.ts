@@ -3,8 +3,9 @@ import type { BlockId, Heads } from "../core/heads.ts";
 import { type Check, NodeError, UnverifiedError } from "../core/node.ts";
 import type { Proof, RpcRequest } from "../core/rpcSource.ts";
 import { hasItems, isNothing } from "../core/wholeResults.ts";
-import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
+import { formatQuantity, type Hash, isData, isHash, parseData } from "../ethereum/hex.ts";
 import { POST_EXEC_TYPE } from "../ethereum/postExec.ts";
+import { rawTransactionHash } from "../ethereum/rawTransactionHash.ts";
 import { asBuffer, parseJson, QUOTE, skipSpace } from "../json/jsonBytes.ts";
 import { type Awaitable, type Call, createCall, whenKnown } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
@@ -15,7 +16,7 @@ import { claimsAbsence } from "./checkProof.ts";
 import { checksOfCall, expectedProof, locationOfBlock } from "./checksOfCall.ts";
 import type { AnsweredCall, Evidence } from "./evidence.ts";
 import type { Finding, UnknownItem } from "./findings.ts";
-import { quantityOf } from "./jsonFields.ts";
+import { isSame, quantityOf } from "./jsonFields.ts";
 import { KnownBlocks, type KnownHeader, VerifiedHeaders } from "./knownBlocks.ts";
 import { readResponseBlock } from "./responseBlock.ts";
 import { checkForm } from "./resultForms.ts";
@@ -134,6 +135,15 @@ const statesRefund = (body: Uint8Array): boolean => {
 };
 const REFUND = '"opGasRefund"';
 
+/** A node that accepted a raw transaction returns its hash. That of an unknown type is not compared. */
+const requireSentHash = ({ node, call }: VerifiedCall, body: Uint8Array): void => {
+  const [raw] = call.method === "eth_sendRawTransaction" ? call.params : [];
+  const hash = isData(raw) ? rawTransactionHash(parseData(raw)) : undefined;
+  if (hash !== undefined && !isSame(parseJson(body), hash)) {
+    throw new UnverifiedError(node.name, "transaction", true);
+  }
+};
+
 const lacksHeader = ({ name }: VerifiedNode, what: string): NodeError =>
   new NodeError("missingData", name, `header not found: ${name} has ${what} alone`, { code: CODES.SERVER });
 
@@ -194,7 +204,10 @@ export class Verifier {
       return STATED;
     }
     if (request.write) {
-      return this.#checkForm(verifiedCall, body);
+      return whenKnown(this.#checkForm(verifiedCall, body), (verified) => {
+        requireSentHash(verifiedCall, body);
+        return verified;
+      });
     }
     const form = checkForm(call.method, body);
     if (form === "wrong" || form === "missing") {

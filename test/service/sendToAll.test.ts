@@ -3,14 +3,16 @@ import { test } from "node:test";
 import { keccak256 } from "viem";
 import { mnemonicToAccount } from "viem/accounts";
 import { startAnvil } from "../devnet/anvil.ts";
-import { rpc } from "../support/clients/rpc.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 import {
   assertOnce,
   rawOf,
   sendThroughReplicas,
   startToAll,
   startWriteNodes,
+  WRONG_HASH,
   type WriteBehaviour,
 } from "../support/servers/writeNodes.ts";
 
@@ -30,6 +32,50 @@ test("a node that is private gets no transaction, and one of two public nodes ma
   assert.equal(body.result, keccak256(rawOf(1)));
   await assertOnce(nodes.slice(0, 2), 1);
   assert.equal(nodes[2]?.received.size, 0);
+});
+
+/** Creates signed transactions, whose type is known. */
+const signedOf = (index: number) =>
+  SENDER.signTransaction({ type: "eip1559", chainId: 1, nonce: index, gas: 21_000n, maxFeePerGas: 1n });
+
+const suspended = ({ opsUrl }: Service): Promise<number> => metric(opsUrl, "forebay_upstream_suspended");
+
+test("clients get the hash of their transactions although a node returns another one first, and it is suspended", async (t) => {
+  const nodes = await startWriteNodes(t, ["lies", "late", "late"]);
+  const service = await startToAll(
+    t,
+    nodes.map(({ node }) => ({ url: node.url })),
+  );
+  const raws = await Promise.all([0, 1, 2].map(signedOf));
+  const answers = await Promise.all(raws.map((raw) => rpc(service.url, "eth_sendRawTransaction", [raw])));
+  assert.deepEqual(
+    answers.map(({ body }) => body.result ?? body.error),
+    raws.map((raw) => keccak256(raw)),
+  );
+  assert.equal(await suspended(service), 1);
+});
+
+test("a wrong hash of the only node is an error, and that of a transaction that it has is corrected", async (t) => {
+  const [liar] = await startWriteNodes(t, ["lies"]);
+  assert.ok(liar);
+  const service = await createService({ nodes: [{ url: liar.node.url }], verify: "cheap" });
+  t.after(() => service.close());
+  const send = async (index: number) =>
+    (await rpc(service.url, "eth_sendRawTransaction", [await signedOf(index)])).body;
+  assert.equal((await send(0)).error?.message, "the upstream response failed verification (transaction)");
+  assert.equal(await suspended(service), 1);
+  liar.knows(keccak256(await signedOf(1)));
+  assert.equal((await send(1)).result, keccak256(await signedOf(1)));
+});
+
+test("the hash of a transaction of an unknown type is that of the node", async (t) => {
+  const [node] = await startWriteNodes(t, ["lies"]);
+  assert.ok(node);
+  const service = await createService({ nodes: [{ url: node.node.url }], verify: "cheap" });
+  t.after(() => service.close());
+  const { body } = await rpc(service.url, "eth_sendRawTransaction", ["0x7101"]);
+  assert.equal(body.result, WRONG_HASH);
+  assert.equal(await suspended(service), 0);
 });
 
 test("a private node gets no transaction while the public one is down", async (t) => {

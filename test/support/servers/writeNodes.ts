@@ -9,9 +9,10 @@ import { FakeError } from "../fakes/front.ts";
 import { type Lifespan, startRedis } from "./redis.ts";
 import { createService, type Service, type ServiceChain } from "./service.ts";
 
-/** How a node answers raw transactions. `sealed`: it has each in a block already. */
-export type WriteBehaviour = "accepts" | "late" | "known" | "low" | "sealed" | "fails";
+/** How a node answers raw transactions. `sealed`: it has each in a block already. `lies`: it returns another hash. */
+export type WriteBehaviour = "accepts" | "lies" | "late" | "known" | "low" | "sealed" | "fails";
 
+export const WRONG_HASH = `0x${"ab".repeat(32)}`;
 const LATE_MS = 20;
 const AT_ONCE = 20;
 
@@ -20,6 +21,8 @@ export interface WriteNode {
   readonly node: FakeNode;
   /** How often it got each raw transaction. */
   readonly received: ReadonlyMap<string, number>;
+  /** Gives it a transaction, so that it knows its hash. */
+  knows(hash: string): void;
 }
 
 /** Starts nodes of one chain. Those that accept transactions know them by their hash. */
@@ -46,6 +49,8 @@ export const startWriteNodes = async (
             throw new FakeError(-32_000, "nonce too low: next nonce 7, tx nonce 0");
           case "fails":
             throw new FakeError(-32_603, "the pool is closed");
+          case "lies":
+            return WRONG_HASH;
           case "late":
             await sleep(LATE_MS);
         }
@@ -61,7 +66,7 @@ export const startWriteNodes = async (
         },
       });
       t.after(() => node.close());
-      return { node, received };
+      return { node, received, knows: (hash) => void hashes.add(hash) };
     }),
   );
 };
